@@ -1,0 +1,73 @@
+# Each verb is what .ci/run runs too. `make` alone lists them.
+
+PYTHON ?= python3
+WORKERS ?= 2
+
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test test-fast lint format types schemas docs bench build lock clean
+
+help: ## List the verbs
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+install: $(STAMP) ## Create .venv with the pinned tools and Factwire in it
+
+# uv comes first, by pip and with its hash; it then installs the rest much faster.
+$(STAMP): pyproject.toml requirements/dev.txt requirements/uv.txt
+	@$(PYTHON) -c 'import sys; sys.exit("Factwire needs Python 3.11 or later" if sys.version_info < (3, 11) else 0)'
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements/uv.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+run: $(STAMP) ## Take the tour: the examples, one after the other
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/tour.sh
+
+test: $(STAMP) ## Run the whole suite with branch coverage
+	$(BIN)/pytest -n $(WORKERS) --cov --cov-report=term
+
+test-fast: $(STAMP) ## Run the suite without fault and fuzz tests, without coverage
+	$(BIN)/pytest -n $(WORKERS) -m "not fault and not fuzz"
+
+lint: $(STAMP) ## Check style, format, package order and stray hosts
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/lint-imports
+	$(BIN)/python tools/check_hosts.py
+
+format: $(STAMP) ## Format the code and apply the safe fixes
+	$(BIN)/ruff check --fix-only --quiet
+	$(BIN)/ruff format
+
+types: $(STAMP) ## Check the types, strictly
+	$(BIN)/pyright
+
+schemas: $(STAMP) ## Write schemas/ anew from the types
+	$(BIN)/factwire schema all --output schemas
+
+docs: $(STAMP) ## Write the reference pages anew and run every snippet
+	$(BIN)/python tools/reference.py
+	$(BIN)/pytest tests/test_docs.py
+
+bench: $(STAMP) ## Measure, as ratios within one run
+	$(BIN)/python -m bench
+
+build: $(STAMP) ## Build sdist and wheel, then install and try the wheel
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/python tools/check_wheel.py
+
+# --no-config keeps the settings of one machine out of everybody's pins.
+COMPILE = $(BIN)/uv pip compile --quiet --no-config --universal --python-version 3.11 \
+	--generate-hashes --custom-compile-command "make lock"
+
+lock: $(STAMP) ## Pin the newest tools that fit, with hashes
+	$(COMPILE) --upgrade --group dev pyproject.toml --output-file requirements/dev.txt
+	grep -o '^uv==[^ ]*' requirements/dev.txt | $(COMPILE) - --no-annotate --output-file requirements/uv.txt
+
+clean: ## Remove what the other verbs made, except .venv
+	rm -rf dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.*
+	find src tests bench examples tools -type d -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,26 @@
+"""Run the benchmarks: `python -m bench [NAME …]`."""
+
+import sys
+from collections.abc import Callable
+
+from bench import facts
+from bench.measure import Row, show
+
+GROUPS: dict[str, tuple[str, Callable[[], list[Row]]]] = {
+    "facts": ("Facts: one core, decode to encode", facts.rows),
+}
+
+
+def main() -> None:
+    """Run the named groups, or all of them."""
+    wanted = sys.argv[1:] or list(GROUPS)
+    unknown = [name for name in wanted if name not in GROUPS]
+    if unknown:
+        sys.exit(f"no benchmark called {', '.join(unknown)}; there are {', '.join(GROUPS)}")
+    for name in wanted:
+        title, rows = GROUPS[name]
+        show(title, rows())
+
+
+if __name__ == "__main__":
+    main()

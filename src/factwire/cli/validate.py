@@ -1,0 +1,196 @@
+"""`factwire validate`: is this a valid stream of facts, and if not, where and why."""
+
+import sys
+from collections import Counter
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from factwire.cli.documents import Document, Source, open_source, read_document
+from factwire.cli.failures import DONE, ISSUES, UNUSABLE, report
+from factwire.cli.progress import watched
+from factwire.facts import (
+    INFORMATION,
+    Issue,
+    StreamInspector,
+    UnreadableInput,
+    inspect_fact,
+    inspect_fixture,
+)
+from factwire.facts.limits import ISSUES_KEPT
+
+_ROWS_SHOWN: Final = 200
+
+
+class ShapeOption(StrEnum):
+    """The shapes a person can ask for."""
+
+    auto = "auto"
+    facts = "facts"
+    runtime_event = "runtime-event"
+    ui = "ui"
+
+
+class ModeOption(StrEnum):
+    """What the lifecycle verifier does with a violation."""
+
+    fail_closed = "fail-closed"
+    collect = "collect"
+    off = "off"
+
+
+class Report(msgspec.Struct, omit_defaults=True, rename="camel"):
+    """The result of a validation. `issues` are bounded, `issues_omitted` counts the others."""
+
+    facts: int = 0
+    issues: list[Issue] = msgspec.field(default_factory=list[Issue])
+    lines: list[int | None] = msgspec.field(default_factory=list[int | None])
+    issues_omitted: int = 0
+    invalid: bool = False
+    error: UnreadableInput | None = None
+
+    def add(self, found: list[Issue], line: int | None = None) -> None:
+        """Keep issues, or count them once there are too many."""
+        for issue in found:
+            self.invalid = self.invalid or issue.code not in INFORMATION
+            if len(self.issues) < ISSUES_KEPT:
+                self.issues.append(issue)
+                self.lines.append(line)
+            else:
+                self.issues_omitted += 1
+
+    @property
+    def exit_code(self) -> int:
+        """0 valid, 1 issues, 2 unreadable."""
+        if self.error is not None:
+            return UNUSABLE
+        return ISSUES if self.invalid else DONE
+
+
+def validate(
+    file: Annotated[str, typer.Argument(help="A file of facts, or - for standard input.")],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    shape: Annotated[
+        ShapeOption, typer.Option(help="The shape of the facts; auto looks at each one.")
+    ] = ShapeOption.auto,
+    mode: Annotated[
+        ModeOption,
+        typer.Option(
+            help="Lifecycle: collect reports every violation, "
+            "fail-closed stops at the first, off does not look."
+        ),
+    ] = ModeOption.collect,
+) -> None:
+    """Validate facts: a JSON fact, an array, one fact to a line (NDJSON), or a fixture.
+
+    Exit code 0: valid. 1: there are issues. 2: the input cannot be read.
+    """
+    with open_source(file) as source:
+        result = inspect_source(source, shape, mode)
+    if as_json:
+        sys.stdout.buffer.write(msgspec.json.encode(_as_json(result)) + b"\n")
+    else:
+        _show(result, source.name)
+    raise typer.Exit(result.exit_code)
+
+
+def inspect_source(source: Source, shape: ShapeOption, mode: ModeOption) -> Report:
+    """Inspect everything in an input; an unreadable place ends the inspection there."""
+    result = Report()
+    try:
+        document = read_document(source)
+        if document.fixture is not None:
+            result.facts = len(document.fixture["events"])
+            result.add(inspect_fixture(document.fixture, shape.value, mode.value))
+        elif document.form == "object":
+            _inspect_one(document, result, shape)
+        else:
+            _inspect_all(document, result, source, StreamInspector(shape.value, mode.value))
+    except UnreadableInput as error:
+        result.error = error
+    return result
+
+
+def _inspect_one(document: Document, result: Report, shape: ShapeOption) -> None:
+    for line, value in document.facts:
+        result.facts += 1
+        result.add(inspect_fact(value, shape.value), line)
+
+
+def _inspect_all(
+    document: Document, result: Report, source: Source, inspector: StreamInspector
+) -> None:
+    for line, item in watched(document.facts, source, "validating"):
+        try:
+            found = inspector.feed(item)
+        except UnreadableInput as error:
+            raise UnreadableInput(error.reason, line=line) from error
+        finally:
+            result.facts = inspector.facts
+        if found:
+            result.add(found, line)
+        if inspector.stopped:
+            return
+    result.add(inspector.finish())
+
+
+def _as_json(result: Report) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "valid": result.exit_code == DONE,
+        "issues": result.issues,
+        "facts": result.facts,
+    }
+    if result.issues_omitted:
+        answer["issuesOmitted"] = result.issues_omitted
+    if result.error is not None:
+        error = result.error
+        answer["error"] = {"code": error.code, "line": error.line, "message": error.reason}
+    return answer
+
+
+def _show(result: Report, name: str) -> None:
+    console = Console(highlight=False)
+    if result.issues:
+        console.print(_table(result))
+    if result.error is not None:
+        report(f"{name}: {result.error}")
+        return
+    facts = _counted(result.facts, "fact")
+    if not result.issues:
+        console.print(f"[green]valid[/]: {facts}, no issues")
+        return
+    total = len(result.issues) + result.issues_omitted
+    codes = Counter(issue.code for issue in result.issues)
+    summary = ", ".join(f"{count} {code}" for code, count in codes.most_common())
+    verdict = "[red]not valid[/]" if result.invalid else "[green]valid[/]"
+    console.print(f"{verdict}: {facts}, {_counted(total, 'issue')} ({summary})", soft_wrap=True)
+
+
+def _table(result: Report) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    by_line = any(line is not None for line in result.lines)
+    for title in (("line",) if by_line else ()) + ("code", "path", "message"):
+        table.add_column(title, overflow="fold", no_wrap=title in ("line", "code"))
+    for issue, line in list(zip(result.issues, result.lines, strict=True))[:_ROWS_SHOWN]:
+        style = "dim" if issue.code in INFORMATION else None
+        cells = [str(line or "")] if by_line else []
+        table.add_row(*cells, issue.code, _plain(issue.path), _plain(issue.message), style=style)
+    left = len(result.issues) + result.issues_omitted - _ROWS_SHOWN
+    if left > 0:
+        table.caption = f"and {left} more; --json lists them"
+    return table
+
+
+def _plain(text: str) -> str:
+    """Text from the input, made harmless for a terminal: no markup, no control characters."""
+    visible = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+    return visible.replace("[", "\\[")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,0 +1,267 @@
+"""Redaction of text that arrives in pieces.
+
+Whatever the pieces, what comes out, joined, is the redacted whole, and no part of a secret comes
+out before it is known to be one. A piece waits only while it may still become a secret: a token
+that has begun like one, the value of an assignment to a secret's name, the user part of a URL, an
+open private key. Everything else passes at once.
+
+A stream keeps a few characters that were already shown (names stand before their values) and what
+it holds back. A secret that grows past the bound is already known to be one: it is shown as
+replaced, and the rest of it is swallowed without being kept.
+"""
+
+import re
+from collections.abc import Hashable
+from typing import Final
+
+from factwire.facts.secret_assignments import open_assignment
+from factwire.facts.secret_names import REDACTED
+from factwire.facts.secret_shapes import SHAPES, Found, Rest, Shape, rest_of
+from factwire.facts.secrets import may_hold_secret, scan
+
+__all__ = ["DeltaRedactor"]
+
+STREAMS: Final = 4_096
+"""Streams kept; with the oldest goes what it held back, unseen."""
+
+LOST_STREAMS: Final = 16_384
+"""Streams that were dropped inside a secret, remembered by key alone."""
+
+HELD: Final = 4_096
+"""Characters held back before a secret is shown as replaced and swallowed; heads are shorter."""
+
+CONTEXT: Final = 192
+"""Characters already shown that are kept, more than any name with its separator is long."""
+
+_CONTEXT_SLACK: Final = 1_024
+
+_LOOK: Final = 3
+"""Characters before a place that decide whether a secret may start there."""
+
+_START: Final = "\n" * _LOOK
+
+
+def _any_opening(shapes: list[Shape]) -> re.Pattern[str]:
+    """One pattern; the boundary and the first character are looked at once for all of a kind."""
+    kinds = {shape.boundary: [s for s in shapes if s.boundary == shape.boundary] for shape in shapes}
+    return re.compile("|".join(_kind(boundary, alike) for boundary, alike in kinds.items()))
+
+
+def _kind(boundary: str, shapes: list[Shape]) -> str:
+    first = "".join(sorted({re.escape(word[0]) for shape in shapes for word in shape.triggers}))
+    return f"{boundary}(?=[{first}])(?:{'|'.join(shape.opening for shape in shapes)})"
+
+
+_REGULAR: Final = [shape for shape in SHAPES if not shape.loose]
+_TOKENS: Final = _any_opening([shape for shape in _REGULAR if not shape.spaced])
+_SPACED: Final = _any_opening([shape for shape in _REGULAR if shape.spaced])
+_LOOSE: Final = [re.compile(shape.opening) for shape in SHAPES if shape.loose]
+
+_LETTERED: Final = tuple(
+    trigger for shape in _REGULAR for trigger in shape.triggers if trigger.isalnum()
+)
+_BEGINNINGS: Final = frozenset(
+    trigger[:end]
+    for shape in _REGULAR
+    for trigger in shape.triggers
+    for end in range(1, len(trigger) + 1)
+)
+
+_NEVER_INSIDE: Final = frozenset(",;!?)\n")
+
+_ALONE: Final = frozenset("\"'`()[]{}<>*#|/+&@$^~")
+"""Signs that begin no secret; after a word they may belong to one."""
+
+_CLOSING: Final = 128
+"""Characters of a closing mark, at most."""
+
+_UNTIL_SPACE: Final = rest_of(r"^\s")
+
+
+class _Stream:
+    __slots__ = ("armed", "calm", "context", "held", "swallowing")
+
+    def __init__(self) -> None:
+        self.armed = False
+        self.calm = True
+        self.context = _START
+        self.held = ""
+        self.swallowing: Rest | None = None
+
+
+class DeltaRedactor:
+    """Feed it the pieces of any number of texts, each under a key of its own."""
+
+    def __init__(self, streams: int = STREAMS) -> None:
+        self._limit = streams
+        self._streams: dict[Hashable, _Stream] = {}
+        self._lost: dict[Hashable, Rest] = {}
+
+    @property
+    def holding(self) -> bool:
+        """Whether any stream holds text back."""
+        return any(stream.held for stream in self._streams.values())
+
+    def pending(self, key: Hashable) -> str:
+        """What this stream holds back; secret, perhaps."""
+        stream = self._streams.get(key)
+        return stream.held if stream else ""
+
+    def feed(self, key: Hashable, text: str) -> tuple[str, list[str]]:
+        """What may be shown now, and the rules that fired; `text` itself when all of it passes."""
+        stream = self._streams.get(key)
+        if stream is None:
+            stream = self._begin(key)
+        if stream.calm and _passes(text):
+            stream.context += text
+            if len(stream.context) > _CONTEXT_SLACK:
+                stream.context = stream.context[-CONTEXT:]
+            return text, []
+        return _feed(stream, text)
+
+    def flush(self, key: Hashable) -> tuple[str, list[str]]:
+        """The rest, at the end of the text; a secret in it is replaced."""
+        stream = self._streams.pop(key, None)
+        self._lost.pop(key, None)
+        if stream is None:
+            return "", []
+        if stream.swallowing is not None:
+            _swallow(stream, stream.swallowing, at_end=True)
+        return _settle(stream, at_end=True)
+
+    def drop(self, key: Hashable) -> None:
+        """Forgets a stream and what it held back."""
+        self._streams.pop(key, None)
+        self._lost.pop(key, None)
+
+    def _begin(self, key: Hashable) -> _Stream:
+        stream = _Stream()
+        lost = self._lost.pop(key, None)
+        if lost is not None:
+            stream.swallowing, stream.calm = lost, False
+        self._streams[key] = stream
+        if len(self._streams) > self._limit:
+            self._drop_oldest()
+        return stream
+
+    def _drop_oldest(self) -> None:
+        key = next(iter(self._streams))
+        stream = self._streams.pop(key)
+        if not stream.calm:
+            self._lost[key] = stream.swallowing or _UNTIL_SPACE
+        if len(self._lost) > LOST_STREAMS:
+            del self._lost[next(iter(self._lost))]
+
+
+def _passes(text: str) -> bool:
+    """Whether a piece, on a stream at rest, neither holds nor begins anything; quick, and wrong
+    only by saying no."""
+    if ":" in text or "=" in text or ("B" in text and ("Bearer" in text or "Bot" in text)):
+        return False
+    word = text[text.rfind(" ") + 1 :]
+    if word and not _ends_plainly(word):
+        return False
+    return not ("-" in text and "-----" in text) and not may_hold_secret(text)
+
+
+def _ends_plainly(word: str) -> bool:
+    """Whether no secret has begun in the last word of a piece."""
+    if word.isascii() and word.isalnum():
+        return word not in _BEGINNINGS and not word.startswith(_LETTERED)
+    last = word[-1]
+    if last == ".":
+        return len(word) == 1 or (word not in _BEGINNINGS and _ends_plainly(word[:-1]))
+    return last in _NEVER_INSIDE or not last.isascii() or word in _ALONE
+
+
+def _feed(stream: _Stream, text: str) -> tuple[str, list[str]]:
+    stream.held += text
+    if stream.swallowing is not None and not _swallow(stream, stream.swallowing):
+        return "", []
+    return _settle(stream)
+
+
+def _swallow(stream: _Stream, rest: Rest, *, at_end: bool = False) -> bool:
+    """Drops what belongs to a secret that is already shown as replaced; true when it is over."""
+    goes_on = not at_end and rest.opening.match(stream.held) is not None
+    match = (rest.run if goes_on else rest.full).match(stream.held)
+    end = match.end() if match else 0
+    stream.context = (stream.context + stream.held[:end])[-_LOOK:]
+    stream.held = stream.held[end:]
+    if not goes_on:
+        stream.swallowing = None
+    return not goes_on
+
+
+def _settle(stream: _Stream, *, at_end: bool = False) -> tuple[str, list[str]]:
+    """Shows all that no later text can change."""
+    # Without a separator, names that were shown before have nothing to say.
+    named = stream.armed or ":" in stream.held or "=" in stream.held
+    context = stream.context[-CONTEXT if named else -_LOOK :]
+    text = context + stream.held
+    matches = scan(text, _LOOK) if may_hold_secret(text) else iter(())
+    found = next(matches, None)
+    pieces: list[str] = []
+    rules: list[str] = []
+    at, shown = _LOOK, len(context)
+    openings_from = at
+    while True:
+        openings_from = max(at, openings_from)
+        start, value = (len(text),) * 2 if at_end else _opening(text, openings_from, shown, named)
+        if found is not None and found.start < start:
+            pieces += text[shown : found.value], REDACTED
+            rules.append(found.rule)
+            at = shown = found.end
+            found = next(matches, None)
+            continue
+        hold = min(value, found.value if found else value)
+        if len(text) - hold <= HELD or at_end:
+            break
+        if found is not None and found.start == start and found.rest is not None:
+            return _shown_as_replaced(stream, text, shown, found, pieces, rules)
+        # So long and still no secret: it has failed, and something behind it may be open.
+        openings_from = start + 1
+    pieces.append(text[shown:hold])
+    stream.held = text[hold:]
+    stream.context = text[at - _LOOK : hold] if rules else stream.context + text[shown:hold]
+    stream.armed = start < len(text)
+    stream.calm = not (stream.armed or stream.held or _ends_in_escape(stream.context))
+    return "".join(pieces), rules
+
+
+def _shown_as_replaced(
+    stream: _Stream, text: str, shown: int, found: Found, pieces: list[str], rules: list[str]
+) -> tuple[str, list[str]]:
+    """A secret longer than the bound: its head is far behind, the rest is swallowed."""
+    pieces += text[shown : found.value], REDACTED
+    rules.append(found.rule)
+    inside = found.value + HELD - _CLOSING
+    stream.context, stream.held = text[inside - _LOOK : inside], text[inside:]
+    stream.swallowing, stream.calm = found.rest, False
+    if found.rest is not None:
+        _swallow(stream, found.rest)
+    return "".join(pieces), rules
+
+
+def _ends_in_escape(context: str) -> bool:
+    return context[-1] == "\\" or "%" in context[-2:]
+
+
+def _opening(text: str, at: int, shown: int, named: bool) -> tuple[int, int]:
+    """Where the first thing starts that the end of the text cuts off, and the first value. Only
+    a name may start in what was shown already."""
+    start = value = len(text)
+    last_word = max(text.rfind(" "), text.rfind("\n"), text.rfind("\t")) + 1
+    if match := _TOKENS.search(text, max(at, shown, last_word)):
+        start = value = match.start()
+    if ("-" in text or "B" in text) and (match := _SPACED.search(text, max(at, shown))):
+        start = value = min(start, match.start())
+    if not named:
+        return start, value
+    for pattern in _LOOSE:
+        if match := pattern.search(text, at):
+            start = min(start, match.start())
+            value = min(value, match.start(match.lastindex or 1))
+    if opened := open_assignment(text, at):
+        start, value = min(start, opened[0]), min(value, opened[1])
+    return start, value

@@ -1,0 +1,90 @@
+"""`Fact`: one typed thing that an agent did, in the one form Factwire keeps.
+
+Its wire form is shape A. A missing id or classification is absent, never invented; fields that
+Factwire does not know are kept in `extra` and written back where they stood, at the top level.
+"""
+
+from typing import Any
+
+import msgspec
+
+
+class Fact(
+    msgspec.Struct,
+    kw_only=True,
+    frozen=True,
+    gc=False,
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+    rename="camel",
+):
+    """One fact. `sequence` orders the facts of a thread and is None until a runtime assigns it."""
+
+    id: str
+    kind: str
+    status: str
+    title: str
+    created_at: str
+    schema_version: str
+    runtime_id: str
+    sequence: int | None = None
+    event_class: str | None = None
+
+    session_id: str | None = None
+    thread_id: str | None = None
+    run_id: str | None = None
+    turn_id: str | None = None
+    step_id: str | None = None
+    attempt_id: str | None = None
+    message_id: str | None = None
+    part_id: str | None = None
+    task_id: str | None = None
+    parent_task_id: str | None = None
+    agent_id: str | None = None
+    subagent_id: str | None = None
+    worker_id: str | None = None
+    parent_session_id: str | None = None
+    parent_thread_id: str | None = None
+    remote_task_id: str | None = None
+    queued_turn_id: str | None = None
+    tool_call_id: str | None = None
+    action_id: str | None = None
+    artifact_id: str | None = None
+    evidence_id: str | None = None
+    handoff_id: str | None = None
+    review_id: str | None = None
+    channel_id: str | None = None
+    process_id: str | None = None
+    job_id: str | None = None
+    job_item_id: str | None = None
+    trace_id: str | None = None
+    span_id: str | None = None
+    project_id: str | None = None
+    conversation_id: str | None = None
+    edge_id: str | None = None
+    item_id: str | None = None
+    team_id: str | None = None
+
+    owner: str | None = None
+    scope: str | None = None
+    phase: str | None = None
+    surface: str | None = None
+    persistence: str | None = None
+    control: str | None = None
+    topology: str | None = None
+    runtime_entity: str | None = None
+    runtime_status: str | None = None
+    latest_turn_status: str | None = None
+    team_phase: str | None = None
+    team_name: str | None = None
+
+    detail: str | None = None
+    payload: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
+    ref_ids: tuple[str, ...] = ()
+    artifact_refs: tuple[str, ...] = ()
+    evidence_refs: tuple[str, ...] = ()
+    completed_at: str | None = None
+
+    # The empty wire name keeps `extra` out of reach of any sensible input; the codec treats a
+    # field that really is called "" as one more unknown field.
+    extra: dict[str, Any] = msgspec.field(default_factory=dict[str, Any], name="")

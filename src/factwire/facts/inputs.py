@@ -1,0 +1,102 @@
+"""What a person gives an agent: text inline, everything else as a ref.
+
+Images, audio, video and documents are asset refs; business objects are workspace refs, resolved by
+the application that owns them; sensitive attachments are capability refs, granted and revocable.
+No bytes, no data: URLs, no paths of anyone's machine.
+"""
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+from factwire.facts.issues import InvalidFacts, Issue
+from factwire.facts.refs import ref_issue
+
+AssetKind = Literal["image", "audio", "video", "document"]
+
+
+class _Part(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+    rename="camel",
+    tag_field="type",
+):
+    """The root of the input parts; `type` tells them apart."""
+
+
+class TextInput(_Part, tag="text"):
+    """Words, as they were written."""
+
+    text: str
+
+
+class AssetInput(_Part, tag="asset"):
+    """An uploaded image, sound, film or document, by ref."""
+
+    kind: AssetKind
+    ref: str
+    media_type: str | None = None
+    name: str | None = None
+    bytes: int | None = None
+
+
+class WorkspaceInput(_Part, tag="workspace"):
+    """An object of the application (a product, a ticket, a file of the workspace), by ref."""
+
+    ref: str
+    object_type: str | None = None
+    title: str | None = None
+
+
+class CapabilityInput(_Part, tag="capability"):
+    """A sensitive attachment: the right to use it, never its content or place."""
+
+    ref: str
+    purpose: str | None = None
+    expires_at: str | None = None
+
+
+InputPart = TextInput | AssetInput | WorkspaceInput | CapabilityInput
+
+_CAPABILITY_SCHEME: Final = "capability:"
+
+
+def read_input(parts: str | list[Any], path: str = "$.input") -> tuple[InputPart, ...]:
+    """The parts of an input, from plain text or JSON; raises `InvalidFacts` with all issues."""
+    if isinstance(parts, str):
+        return (TextInput(text=parts),)
+    read: list[InputPart] = []
+    issues: list[Issue] = []
+    for index, part in enumerate(parts):
+        try:
+            read.append(msgspec.convert(part, InputPart))
+        except msgspec.ValidationError as error:
+            issues.append(Issue("schema_mismatch", f"{path}[{index}]", str(error)))
+    issues += input_issues(read, path)
+    if issues:
+        raise InvalidFacts(issues)
+    return tuple(read)
+
+
+def input_issues(parts: list[InputPart], path: str = "$.input") -> list[Issue]:
+    """Refs that are local paths, inline data or secrets, and capabilities that are not."""
+    issues: list[Issue] = []
+    for index, part in enumerate(parts):
+        if isinstance(part, TextInput):
+            continue
+        where = f"{path}[{index}].ref"
+        found = ref_issue(part.ref, where)
+        if found:
+            issues.append(found)
+        elif isinstance(part, CapabilityInput) and not part.ref.startswith(_CAPABILITY_SCHEME):
+            message = f"a sensitive attachment is passed as {_CAPABILITY_SCHEME}ID"
+            issues.append(Issue("schema_mismatch", where, message))
+    return issues
+
+
+def write_input(parts: tuple[InputPart, ...]) -> list[dict[str, Any]]:
+    """The parts as JSON objects, for `payload.input` of a turn.submitted fact."""
+    return [msgspec.to_builtins(part) for part in parts]

@@ -1,0 +1,251 @@
+"""The lifecycle verifier: which fact may follow which, turn by turn.
+
+It reports violations, never incompleteness: a stream that simply stops is not wrong. What opens and
+what closes is a table. State is kept per turn id and let go at the turn's end; ids that have been
+seen and turns that have ended are remembered in a bounded window, so that memory does not grow with
+the stream.
+"""
+
+from collections.abc import Iterable
+from typing import Final, Literal
+
+import msgspec
+
+from factwire.facts.fact import Fact
+from factwire.facts.ids import id_of
+from factwire.facts.issues import FactError
+from factwire.facts.limits import IDENTITY_WINDOW
+from factwire.facts.vocabulary import TURN_TERMINALS
+
+VerifierMode = Literal["fail-closed", "collect", "off"]
+
+VERIFIER_MODES: Final[tuple[VerifierMode, ...]] = ("fail-closed", "collect", "off")
+
+
+class Violation(msgspec.Struct, frozen=True):
+    """One fact that cannot stand where it stands; `subject` is the id that it concerns."""
+
+    code: str
+    fact_id: str
+    subject: str
+    message: str
+
+
+class LifecycleError(FactError):
+    """The first violation that a verifier failing closed met; the fact is not taken."""
+
+    code = "sequence_violation"
+
+    def __init__(self, violation: Violation) -> None:
+        self.violation = violation
+        super().__init__(f"{violation.code}: {violation.message}")
+
+
+class _Move(msgspec.Struct, frozen=True, gc=False):
+    """What a class does to one family of open things; `code` is the violation if it cannot."""
+
+    family: str
+    does: Literal["open", "close", "use"]
+    code: str
+
+
+_MOVES: Final = {
+    "tool.started": _Move("tool", "open", "tool_started_already_active"),
+    "tool.result": _Move("tool", "close", "tool_result_without_start"),
+    "tool.failed": _Move("tool", "close", "tool_failed_without_start"),
+    "patch.started": _Move("patch", "open", "patch_started_already_active"),
+    "patch.applied": _Move("patch", "close", "patch_terminal_without_start"),
+    "patch.failed": _Move("patch", "close", "patch_terminal_without_start"),
+    "command.started": _Move("command", "open", "command_started_already_active"),
+    "command.output": _Move("command", "use", "command_output_without_start"),
+    "command.exited": _Move("command", "close", "command_exited_without_start"),
+    "test.started": _Move("test", "open", "test_started_already_active"),
+    "test.completed": _Move("test", "close", "test_completed_without_start"),
+    "action.required": _Move("action", "open", "action_required_already_active"),
+    "action.resolved": _Move("action", "close", "action_resolved_without_request"),
+    "action.cancelled": _Move("action", "close", "action_resolved_without_request"),
+    "action.canceled": _Move("action", "close", "action_resolved_without_request"),
+    "action.expired": _Move("action", "close", "action_resolved_without_request"),
+}
+
+_UNCLOSED: Final = {
+    "tool": "tool_unclosed_at_turn_end",
+    "patch": "patch_unclosed_at_turn_end",
+    "command": "command_unclosed_at_turn_end",
+    "test": "test_unclosed_at_turn_end",
+    "action": "action_unresolved_at_turn_end",
+}
+
+_OWN_ID: Final = {"patch": "patchId", "command": "commandId", "test": "testRunId"}
+
+_EXECUTION: Final = frozenset(
+    [
+        "tool",
+        "file",
+        "patch",
+        "command",
+        "test",
+        "action",
+        "model",
+        "reasoning",
+        "permission",
+        "sandbox",
+    ]
+)
+
+VIOLATION_CODES: Final = tuple(
+    dict.fromkeys(
+        (
+            "duplicate_event_id",
+            *(move.code for move in _MOVES.values()),
+            *_UNCLOSED.values(),
+            "execution_after_turn_terminal",
+            "turn_terminal_repeated",
+        )
+    )
+)
+
+
+class Recent:
+    """Membership in the last `window` to 2 × `window` added names, in bounded memory."""
+
+    def __init__(self, window: int = IDENTITY_WINDOW) -> None:
+        self._window = window
+        self._young: set[str] = set()
+        self._old: set[str] = set()
+
+    def add(self, name: str) -> bool:
+        """Remember `name`; whether it was known already."""
+        if name in self._young or name in self._old:
+            return True
+        self._young.add(name)
+        if len(self._young) >= self._window:
+            self._old, self._young = self._young, set()
+        return False
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._young or name in self._old
+
+
+class LifecycleVerifier:
+    """Feed it facts in order; it answers with the violations that each one commits."""
+
+    def __init__(
+        self, mode: VerifierMode = "fail-closed", *, window: int = IDENTITY_WINDOW
+    ) -> None:
+        self.mode: VerifierMode = mode
+        self._open: dict[str, dict[str, dict[str, None]]] = {}
+        self._ids = Recent(window)
+        self._ended = Recent(window)
+        self._running: str | None = None
+
+    def feed(self, fact: Fact) -> list[Violation]:
+        """Take one fact. Failing closed, the first violation is raised and the fact not taken."""
+        if self.mode == "off":
+            return []
+        event_class = fact.event_class or ""
+        if event_class in _QUIET and fact.turn_id == self._running and self._running:
+            if not self._ids.add(fact.id):
+                return []
+        elif not self._ended_turn(fact):
+            self._running = fact.turn_id
+        violations = self._violations(fact, event_class)
+        if violations and self.mode == "fail-closed":
+            raise LifecycleError(violations[0])
+        self._take(fact, event_class)
+        return violations
+
+    def open_ids(self, turn_id: str | None, family: str) -> tuple[str, ...]:
+        """What is open in a turn, in the order in which it was opened."""
+        return tuple(self._open.get(turn_id or "", {}).get(family, ()))
+
+    def _ended_turn(self, fact: Fact) -> bool:
+        turn = fact.turn_id or id_of(fact, "turnId")
+        return turn is not None and turn in self._ended
+
+    def _violations(self, fact: Fact, event_class: str) -> list[Violation]:
+        found: list[Violation] = []
+        if fact.id in self._ids:
+            found.append(Violation("duplicate_event_id", fact.id, fact.id, "this id came before"))
+        if self._ended_turn(fact):
+            return found + _after_the_end(fact, event_class)
+        if event_class in TURN_TERMINALS:
+            return found + self._unclosed(fact)
+        move = _MOVES.get(event_class)
+        subject = _subject(fact, move.family) if move else None
+        if move is None or subject is None:
+            return found
+        is_open = subject in self._family(fact, move.family)
+        if is_open == (move.does == "open"):
+            state = "is open already" if is_open else "was never opened, or is closed already"
+            found.append(Violation(move.code, fact.id, subject, f"{move.family} {subject} {state}"))
+        return found
+
+    def _unclosed(self, fact: Fact) -> list[Violation]:
+        turn = id_of(fact, "turnId")
+        families = self._open.get(turn or "", {})
+        return [
+            Violation(code, fact.id, subject, f"{family} {subject} is open at the end of {turn}")
+            for family, code in _UNCLOSED.items()
+            for subject in families.get(family, ())
+        ]
+
+    def _family(self, fact: Fact, family: str) -> dict[str, None]:
+        turn = id_of(fact, "turnId") or ""
+        return self._open.get(turn, {}).get(family, {})
+
+    def _take(self, fact: Fact, event_class: str) -> None:
+        self._ids.add(fact.id)
+        turn = id_of(fact, "turnId") or ""
+        if event_class in TURN_TERMINALS:
+            self._open.pop(turn, None)
+            self._running = None
+            if turn:
+                self._ended.add(turn)
+            return
+        move = _MOVES.get(event_class)
+        subject = _subject(fact, move.family) if move else None
+        if move is None or subject is None or self._ended_turn(fact):
+            return
+        if move.does == "open":
+            self._open.setdefault(turn, {}).setdefault(move.family, {})[subject] = None
+        elif move.does == "close":
+            self._open.get(turn, {}).get(move.family, {}).pop(subject, None)
+
+
+_QUIET: Final = frozenset(
+    [
+        "model.delta",
+        "reasoning.delta",
+        "plan.delta",
+        "tool.args.delta",
+        "tool.output.delta",
+        "tool.progress",
+    ]
+)
+"""The classes that make up most of a stream and move nothing: a short way through."""
+
+
+def verify(facts: Iterable[Fact], mode: VerifierMode = "collect") -> list[Violation]:
+    """All violations of a finished stream, in order."""
+    verifier = LifecycleVerifier(mode)
+    return [violation for fact in facts for violation in verifier.feed(fact)]
+
+
+def _subject(fact: Fact, family: str) -> str | None:
+    if family == "action":
+        return id_of(fact, "actionId")
+    own = fact.payload.get(_OWN_ID.get(family, ""))
+    return own if isinstance(own, str) and own else id_of(fact, "toolCallId")
+
+
+def _after_the_end(fact: Fact, event_class: str) -> list[Violation]:
+    turn = id_of(fact, "turnId") or ""
+    if event_class in TURN_TERMINALS:
+        message = f"turn {turn} has ended already"
+        return [Violation("turn_terminal_repeated", fact.id, turn, message)]
+    family = event_class.partition(".")[0]
+    if family in _EXECUTION or event_class == "context.resolved":
+        message = f"{event_class} after the end of turn {turn}"
+        return [Violation("execution_after_turn_terminal", fact.id, turn, message)]
+    return []

@@ -1,0 +1,166 @@
+"""The rules that one well-typed fact is held to, whatever shape it came in.
+
+Most facts break none of them, and most of those are short text deltas: each rule first asks the
+cheap question whose answer is nearly always no.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from factwire.facts.classification import KNOWN_CLASSES
+from factwire.facts.fact import Fact
+from factwire.facts.issues import Issue
+from factwire.facts.limits import PAYLOAD_CHARACTERS, PREVIEW_CHARACTERS
+from factwire.facts.mismatches import mismatches
+from factwire.facts.needs import Need, missing_needs, needs_of
+from factwire.facts.payloads import Payload, payload_types
+from factwire.facts.redaction import find_in_value
+from factwire.facts.refs import REF_LISTS, ref_issue
+from factwire.facts.secrets import find_secrets, may_hold_secret
+from factwire.facts.shapes import SHAPES, Shape, wire_name
+from factwire.facts.spill import json_characters
+from factwire.facts.vocabulary import LEGACY_TERMINALS
+
+PAYLOAD_TYPES: Final = payload_types(tuple(KNOWN_CLASSES))
+"""The payload type of every known class that has one."""
+
+
+class _ClassRules(msgspec.Struct, frozen=True):
+    """What is known about a class before any fact of it is seen."""
+
+    known: bool
+    needs: tuple[Need, ...]
+    payload: type[Payload] | None
+
+
+def _rules_of(event_class: str | None, shape: Shape) -> _ClassRules:
+    if event_class is None:
+        return _ClassRules(known=True, needs=(), payload=None)
+    known = event_class in KNOWN_CLASSES
+    return _ClassRules(known, needs_of(event_class, shape), PAYLOAD_TYPES.get(event_class))
+
+
+_RULES: Final = {
+    shape: {name: _rules_of(name, shape) for name in KNOWN_CLASSES} for shape in SHAPES
+}
+
+
+def rule_issues(
+    fact: Fact, shape: Shape = "facts", *, wire_bytes: int | None = None
+) -> list[Issue]:
+    """Every rule that the fact breaks, with paths from `$`. `wire_bytes`, the length of the JSON it
+    was decoded from, spares measuring the payload of a fact that is short as a whole.
+    """
+    issues = class_issues(fact, shape)
+    issues += secret_issues(fact)
+    if wire_bytes is None or wire_bytes > PREVIEW_CHARACTERS:
+        issues += _size_issues(fact.payload, wire_bytes)
+    return issues
+
+
+def class_issues(fact: Fact, shape: Shape = "facts") -> list[Issue]:
+    """The rules that redaction and spilling cannot mend: class, needs, payload types, refs."""
+    issues: list[Issue] = []
+    rules = _RULES[shape].get(fact.event_class or "") or _rules_of(fact.event_class, shape)
+    if not rules.known:
+        issues.append(_unknown_class(fact.event_class or "", shape))
+    if rules.needs:
+        issues += [_missing(need, fact) for need in missing_needs(fact, shape)]
+    if rules.payload is not None and fact.payload:
+        try:
+            msgspec.convert(fact.payload, rules.payload)
+        except msgspec.ValidationError:
+            issues += _payload_issues(fact.payload, rules.payload)
+    if fact.ref_ids or fact.artifact_refs or fact.evidence_refs:
+        issues += _ref_issues(fact)
+    return issues
+
+
+def rebased(issues: list[Issue], path: str) -> list[Issue]:
+    """The issues of one fact, as issues of the stream or fixture in which it stands at `path`."""
+    if path == "$":
+        return issues
+    return [Issue(issue.code, path + issue.path[1:], issue.message) for issue in issues]
+
+
+def _unknown_class(event_class: str, shape: Shape) -> Issue:
+    path = f"$.{wire_name(shape, 'eventClass')}"
+    if event_class in LEGACY_TERMINALS:
+        message = (
+            f"{event_class!r} is a legacy terminal; "
+            "use turn.completed, turn.failed or turn.canceled"
+        )
+        return Issue("schema_mismatch", path, message)
+    return Issue("unknown_event_type", path, f"{event_class!r} is not in the vocabulary")
+
+
+def _missing(need: Need, fact: Fact) -> Issue:
+    return Issue("missing_scope_id", f"$.{need.path}", f"{fact.event_class} needs {need.wanted}")
+
+
+def _payload_issues(payload: dict[str, Any], expected: type[Payload]) -> list[Issue]:
+    return [
+        issue
+        for field in msgspec.structs.fields(expected)
+        for issue in mismatches(
+            payload.get(field.encode_name), field.type, f"$.payload.{field.encode_name}"
+        )
+    ]
+
+
+def secret_issues(fact: Fact) -> list[Issue]:
+    """Keys that name a secret and values that are one, wherever the fact holds them."""
+    findings = find_in_value(fact.payload, "$.payload") if fact.payload else []
+    if fact.extra:
+        findings = [*findings, *find_in_value(fact.extra, "$")]
+    issues = [
+        Issue("secret_leak_risk", finding.path, f"looks like a secret ({finding.rule})")
+        for finding in findings
+    ]
+    for name, text in (("title", fact.title), ("detail", fact.detail)):
+        if text and may_hold_secret(text):
+            issues += [
+                Issue("secret_leak_risk", f"$.{name}", f"looks like a secret (value:{found.rule})")
+                for found in find_secrets(text)
+            ]
+    return issues
+
+
+def _size_issues(payload: dict[str, Any], wire_bytes: int | None) -> list[Issue]:
+    issues: list[Issue] = []
+    if wire_bytes is None or wire_bytes > PAYLOAD_CHARACTERS:
+        size = json_characters(payload)
+        if size > PAYLOAD_CHARACTERS:
+            message = f"{size} characters of JSON, at most {PAYLOAD_CHARACTERS} travel inline"
+            issues.append(Issue("large_payload_inline", "$.payload", message))
+    return issues + _preview_issues(payload, "$.payload")
+
+
+def _preview_issues(value: object, path: str) -> list[Issue]:
+    """Previews over the limit, at any depth (depth itself is bounded where JSON is decoded)."""
+    issues: list[Issue] = []
+    if isinstance(value, dict):
+        fields: dict[str, object] = value
+        for key, item in fields.items():
+            if isinstance(item, str):
+                if key == "preview" and len(item) > PREVIEW_CHARACTERS:
+                    message = f"{len(item)} characters, at most {PREVIEW_CHARACTERS} in a preview"
+                    issues.append(Issue("large_payload_inline", f"{path}.preview", message))
+            elif isinstance(item, dict | list):
+                issues += _preview_issues(item, f"{path}.{key}")
+    elif isinstance(value, list):
+        items: list[object] = value
+        for index, item in enumerate(items):
+            if isinstance(item, dict | list):
+                issues += _preview_issues(item, f"{path}[{index}]")
+    return issues
+
+
+def _ref_issues(fact: Fact) -> list[Issue]:
+    found = (
+        ref_issue(ref, f"$.{name}[{index}]")
+        for attribute, name in REF_LISTS.items()
+        for index, ref in enumerate(getattr(fact, attribute))
+    )
+    return [issue for issue in found if issue is not None]

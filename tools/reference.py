@@ -1,0 +1,124 @@
+"""Write the reference pages under docs/reference from the tables in the code."""
+
+import ast
+from itertools import pairwise
+from pathlib import Path
+
+from factwire.facts import (
+    ISSUE_CODES,
+    REQUIRED_FIELDS,
+    RESUME_CODES,
+    RUNTIME_CLASSES,
+    UI_CLASSES,
+    VIOLATION_CODES,
+    needs_of,
+    vocabulary,
+)
+from factwire.facts import limits as facts_limits
+from factwire.facts.rules import PAYLOAD_TYPES
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "docs" / "reference"
+GENERATED = "<!-- Written by `make docs` from the code; edit the code instead. -->\n\n"
+
+
+def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [header, tuple("---" for _ in header), *rows]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def classes() -> str:
+    runtime = [
+        (
+            f"`{row.name}`",
+            row.owner,
+            row.scope,
+            row.phase,
+            row.surface,
+            row.persistence,
+            ", ".join(need.wanted for need in needs_of(row.name)),
+            _payload(row.name),
+            " ".join(f"`{name}`" for name in row.ui),
+        )
+        for row in RUNTIME_CLASSES.values()
+    ]
+    ui = [
+        (f"`{row.name}`", row.owner, row.scope, row.phase, row.surface, row.persistence)
+        for row in UI_CLASSES.values()
+    ]
+    columns = ("class", "owner", "scope", "phase", "surface", "persistence")
+    return (
+        "# Classes\n\n"
+        "What each class says about every fact that carries it. `unknown` stands where that "
+        "depends on the fact. In the `runtime-event` shape, `turn`, `model`, `reasoning`, `permission` and "
+        "`sandbox` classes also need threadId and turnId.\n\n"
+        f"## Runtime classes ({len(runtime)})\n\n"
+        + table((*columns, "needs", "payload", "UI events"), runtime)
+        + f"\n## Agent UI classes ({len(ui)})\n\n"
+        + table(columns, ui)
+    )
+
+
+def _payload(name: str) -> str:
+    payload = PAYLOAD_TYPES.get(name)
+    return f"`{payload.__name__}`" if payload else ""
+
+
+def words() -> str:
+    names = ("KINDS", "STATUSES", "OWNERS", "SCOPES", "PHASES", "SURFACES", "PERSISTENCE")
+    more = ("CONTROLS", "TOPOLOGIES", "RUNTIME_ENTITIES", "ACTION_TYPES", "TOOL_STATES")
+    last = ("TASK_STATES", "EVIDENCE_KINDS")
+    rows = [
+        (name.lower().replace("_", " "), " ".join(f"`{w}`" for w in getattr(vocabulary, name)))
+        for name in (*names, *more, *last)
+    ]
+    aliases = [(f"`{old}`", f"`{new}`") for old, new in vocabulary.CLASS_ALIASES.items()]
+    return (
+        "# Words\n\nEvery list is open: a word that is not here is kept and shown.\n\n"
+        + table(("list", "words"), rows)
+        + "\n## Aliases, normalised on the way in\n\n"
+        + table(("comes as", "becomes"), aliases)
+    )
+
+
+def codes() -> str:
+    issues = [(f"`{code}`", meaning) for code, meaning in ISSUE_CODES.items()]
+    resume = [(f"`{code}`", meaning) for code, meaning in RESUME_CODES.items()]
+    violations = [(f"`{code}`",) for code in VIOLATION_CODES]
+    fields = [
+        (f"`{shape}`", ", ".join(f"`{name}`" for name in names))
+        for shape, names in REQUIRED_FIELDS.items()
+    ]
+    return (
+        "# Codes\n\nCodes are stable; messages may change.\n\n## Issues\n\n"
+        + table(("code", "meaning"), issues)
+        + "\n## Required fields\n\n"
+        + table(("shape", "fields"), fields)
+        + "\n## Lifecycle violations\n\nEach is reported as a `sequence_violation`.\n\n"
+        + table(("code",), violations)
+        + "\n## Resume\n\n"
+        + table(("code", "meaning"), resume)
+    )
+
+
+def limits() -> str:
+    path = ROOT / "src" / "factwire" / "facts" / "limits.py"
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    rows: list[tuple[str, ...]] = []
+    for node, text in pairwise(body):
+        if isinstance(node, ast.AnnAssign) and isinstance(text, ast.Expr):
+            name = ast.unparse(node.target)
+            number = getattr(facts_limits, name)
+            rows.append((f"`{name}`", f"{number:,}", ast.literal_eval(text.value)))
+    return "# Limits\n\n" + table(("limit", "value", "why"), rows)
+
+
+def main() -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    pages = {"classes": classes, "words": words, "codes": codes, "limits": limits}
+    for name, page in pages.items():
+        (FOLDER / f"{name}.md").write_text(GENERATED + page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
