@@ -53,6 +53,7 @@ from factwire.facts.issues import (
     UnreadableInput,
     is_valid,
 )
+from factwire.facts.json_text import decode_json
 from factwire.facts.lifecycle import (
     VERIFIER_MODES,
     VIOLATION_CODES,
@@ -92,7 +93,6 @@ from factwire.facts.shapes import (
     AnyShape,
     Shape,
     decode_fact,
-    decode_json,
     encode_fact,
     read_fact,
     shape_issues,

@@ -12,12 +12,12 @@ replaced, and the rest of it is swallowed without being kept.
 
 import re
 from collections.abc import Hashable
-from typing import Final
+from typing import Final, NamedTuple
 
 from factwire.facts.secret_assignments import open_assignment
 from factwire.facts.secret_names import REDACTED
 from factwire.facts.secret_shapes import SHAPES, Found, Rest, Shape, rest_of
-from factwire.facts.secrets import may_hold_secret, scan
+from factwire.facts.secrets import may_hold_secret, may_name_secret, scan
 
 __all__ = ["DeltaRedactor"]
 
@@ -38,12 +38,17 @@ _CONTEXT_SLACK: Final = 1_024
 _LOOK: Final = 3
 """Characters before a place that decide whether a secret may start there."""
 
+_LOOSE_LEAD: Final = 24
+"""Characters of the longest lead with a colon of its own: a scheme, or the number of a bot."""
+
 _START: Final = "\n" * _LOOK
 
 
 def _any_opening(shapes: list[Shape]) -> re.Pattern[str]:
     """One pattern; the boundary and the first character are looked at once for all of a kind."""
-    kinds = {shape.boundary: [s for s in shapes if s.boundary == shape.boundary] for shape in shapes}
+    kinds = {
+        shape.boundary: [s for s in shapes if s.boundary == shape.boundary] for shape in shapes
+    }
     return re.compile("|".join(_kind(boundary, alike) for boundary, alike in kinds.items()))
 
 
@@ -78,6 +83,14 @@ _CLOSING: Final = 128
 _UNTIL_SPACE: Final = rest_of(r"^\s")
 
 
+class _Opening(NamedTuple):
+    """`named`: a name, which was shown, waits for its value."""
+
+    start: int
+    value: int
+    named: bool
+
+
 class _Stream:
     __slots__ = ("armed", "calm", "context", "held", "swallowing")
 
@@ -107,17 +120,22 @@ class DeltaRedactor:
         stream = self._streams.get(key)
         return stream.held if stream else ""
 
+    def passes(self, key: Hashable, text: str) -> bool:
+        """Whether all of a piece may be shown at once; if not, it has not been taken."""
+        stream = self._streams.get(key)
+        if stream is None or not stream.calm or not _passes(text):
+            return False
+        stream.context += text
+        if len(stream.context) > _CONTEXT_SLACK:
+            stream.context = stream.context[-CONTEXT:]
+        return True
+
     def feed(self, key: Hashable, text: str) -> tuple[str, list[str]]:
         """What may be shown now, and the rules that fired; `text` itself when all of it passes."""
         stream = self._streams.get(key)
         if stream is None:
             stream = self._begin(key)
-        if stream.calm and _passes(text):
-            stream.context += text
-            if len(stream.context) > _CONTEXT_SLACK:
-                stream.context = stream.context[-CONTEXT:]
-            return text, []
-        return _feed(stream, text)
+        return (text, []) if self.passes(key, text) else _feed(stream, text)
 
     def flush(self, key: Hashable) -> tuple[str, list[str]]:
         """The rest, at the end of the text; a secret in it is replaced."""
@@ -155,7 +173,8 @@ class DeltaRedactor:
 
 def _passes(text: str) -> bool:
     """Whether a piece, on a stream at rest, neither holds nor begins anything; quick, and wrong
-    only by saying no."""
+    only by saying no.
+    """
     if ":" in text or "=" in text or ("B" in text and ("Bearer" in text or "Bot" in text)):
         return False
     word = text[text.rfind(" ") + 1 :]
@@ -207,24 +226,29 @@ def _settle(stream: _Stream, *, at_end: bool = False) -> tuple[str, list[str]]:
     openings_from = at
     while True:
         openings_from = max(at, openings_from)
-        start, value = (len(text),) * 2 if at_end else _opening(text, openings_from, shown, named)
-        if found is not None and found.start < start:
+        opening = (
+            _opening(text, openings_from, shown, named=named)
+            if not at_end
+            else _Opening(len(text), len(text), named=False)
+        )
+        if found is not None and found.start < opening.start:
             pieces += text[shown : found.value], REDACTED
             rules.append(found.rule)
             at = shown = found.end
             found = next(matches, None)
             continue
-        hold = min(value, found.value if found else value)
+        hold = min(opening.value, found.value if found else opening.value)
         if len(text) - hold <= HELD or at_end:
             break
-        if found is not None and found.start == start and found.rest is not None:
+        if found is not None and found.start == opening.start and found.rest is not None:
             return _shown_as_replaced(stream, text, shown, found, pieces, rules)
         # So long and still no secret: it has failed, and something behind it may be open.
-        openings_from = start + 1
+        openings_from = opening.start + 1
     pieces.append(text[shown:hold])
     stream.held = text[hold:]
-    stream.context = text[at - _LOOK : hold] if rules else stream.context + text[shown:hold]
-    stream.armed = start < len(text)
+    before = text[at - _LOOK : shown] if rules else stream.context
+    stream.context = (before + text[shown:hold])[-CONTEXT:]
+    stream.armed = opening.named
     stream.calm = not (stream.armed or stream.held or _ends_in_escape(stream.context))
     return "".join(pieces), rules
 
@@ -247,21 +271,27 @@ def _ends_in_escape(context: str) -> bool:
     return context[-1] == "\\" or "%" in context[-2:]
 
 
-def _opening(text: str, at: int, shown: int, named: bool) -> tuple[int, int]:
+def _opening(text: str, at: int, shown: int, *, named: bool) -> _Opening:
     """Where the first thing starts that the end of the text cuts off, and the first value. Only
     a name may start in what was shown already."""
-    start = value = len(text)
+    start = len(text)
     last_word = max(text.rfind(" "), text.rfind("\n"), text.rfind("\t")) + 1
     if match := _TOKENS.search(text, max(at, shown, last_word)):
-        start = value = match.start()
+        start = match.start()
     if ("-" in text or "B" in text) and (match := _SPACED.search(text, max(at, shown))):
-        start = value = min(start, match.start())
+        start = min(start, match.start())
     if not named:
-        return start, value
+        return _Opening(start, start, named=False)
+    return _named_opening(text, at, start)
+
+
+def _named_opening(text: str, at: int, start: int) -> _Opening:
+    value, named = start, False
+    last = min((place for mark in ("://", ":") if (place := text.rfind(mark)) >= 0), default=at)
     for pattern in _LOOSE:
-        if match := pattern.search(text, at):
-            start = min(start, match.start())
+        if match := pattern.search(text, max(at, last - _LOOSE_LEAD)):
+            start, named = min(start, match.start()), True
             value = min(value, match.start(match.lastindex or 1))
-    if opened := open_assignment(text, at):
-        start, value = min(start, opened[0]), min(value, opened[1])
-    return start, value
+    if may_name_secret(text) and (opened := open_assignment(text, at)):
+        start, value, named = min(start, opened[0]), min(value, opened[1]), True
+    return _Opening(start, value, named=named)

@@ -4,7 +4,7 @@ Its wire form is shape A. A missing id or classification is absent, never invent
 Factwire does not know are kept in `extra` and written back where they stood, at the top level.
 """
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -18,7 +18,7 @@ class Fact(
     forbid_unknown_fields=True,
     rename="camel",
 ):
-    """One fact. `sequence` orders the facts of a thread and is None until a runtime assigns it."""
+    """One fact. `sequence` orders the facts of a thread; absent until a runtime assigns it."""
 
     id: str
     kind: str
@@ -79,12 +79,15 @@ class Fact(
     team_name: str | None = None
 
     detail: str | None = None
-    payload: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
+    payload: dict[str, Any] = msgspec.field(default_factory=dict)
     ref_ids: tuple[str, ...] = ()
     artifact_refs: tuple[str, ...] = ()
     evidence_refs: tuple[str, ...] = ()
     completed_at: str | None = None
 
     # The empty wire name keeps `extra` out of reach of any sensible input; the codec treats a
-    # field that really is called "" as one more unknown field.
-    extra: dict[str, Any] = msgspec.field(default_factory=dict[str, Any], name="")
+    # field that really is called "" as one more unknown field, and an empty object under that
+    # name is refused here so that the codec sees it.
+    extra: Annotated[dict[str, Any], msgspec.Meta(min_length=1)] = msgspec.field(
+        default_factory=dict, name=""
+    )

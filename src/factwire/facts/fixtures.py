@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from factwire.facts.inspection import StreamInspector
+from factwire.facts.inspection import Item, StreamInspector
 from factwire.facts.issues import InvalidFacts, Issue, is_valid
 from factwire.facts.lifecycle import VerifierMode
 from factwire.facts.mismatches import mismatches
@@ -56,6 +56,8 @@ def inspect_fixture(
     value: Mapping[str, Any], shape: AnyShape = "auto", mode: VerifierMode = "collect"
 ) -> list[Issue]:
     """Every issue of a fixture: its own fields first, then its events in order."""
+    if not isinstance(value, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return [Issue("schema_mismatch", "$", "expected a fixture, which is an object")]
     issues = _field_issues(value)
     inspector = StreamInspector(shape, mode, path="$.events", gaps_declared=_declares_gaps(value))
     events: object = value.get("events")
@@ -72,9 +74,11 @@ def validate_fixture(value: Mapping[str, Any], shape: AnyShape = "auto") -> Fixt
     return msgspec.convert(value, Fixture)
 
 
-def _as_item(event: object) -> Mapping[str, Any]:
-    """Events that are no objects are inspected all the same, and found to be none."""
-    return event  # pyright: ignore[reportReturnType]
+def _as_item(event: object) -> Item:
+    """Events that are no objects are inspected all the same, and found to be none. Text is not
+    taken for JSON once more.
+    """
+    return '""' if isinstance(event, str) else event  # pyright: ignore[reportReturnType]
 
 
 def _field_issues(value: Mapping[str, Any]) -> list[Issue]:

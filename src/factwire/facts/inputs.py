@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from factwire.facts.issues import InvalidFacts, Issue
+from factwire.facts.mismatches import mismatches
 from factwire.facts.refs import ref_issue
 
 AssetKind = Literal["image", "audio", "video", "document"]
@@ -71,11 +72,11 @@ def read_input(parts: str | list[Any], path: str = "$.input") -> tuple[InputPart
     read: list[InputPart] = []
     issues: list[Issue] = []
     for index, part in enumerate(parts):
-        try:
+        found = mismatches(part, InputPart, f"{path}[{index}]")
+        if not found:
             read.append(msgspec.convert(part, InputPart))
-        except msgspec.ValidationError as error:
-            issues.append(Issue("schema_mismatch", f"{path}[{index}]", str(error)))
-    issues += input_issues(read, path)
+            found = _part_issues(read[-1], f"{path}[{index}].ref")
+        issues += found
     if issues:
         raise InvalidFacts(issues)
     return tuple(read)
@@ -83,18 +84,23 @@ def read_input(parts: str | list[Any], path: str = "$.input") -> tuple[InputPart
 
 def input_issues(parts: list[InputPart], path: str = "$.input") -> list[Issue]:
     """Refs that are local paths, inline data or secrets, and capabilities that are not."""
-    issues: list[Issue] = []
-    for index, part in enumerate(parts):
-        if isinstance(part, TextInput):
-            continue
-        where = f"{path}[{index}].ref"
-        found = ref_issue(part.ref, where)
-        if found:
-            issues.append(found)
-        elif isinstance(part, CapabilityInput) and not part.ref.startswith(_CAPABILITY_SCHEME):
-            message = f"a sensitive attachment is passed as {_CAPABILITY_SCHEME}ID"
-            issues.append(Issue("schema_mismatch", where, message))
-    return issues
+    return [
+        issue
+        for index, part in enumerate(parts)
+        for issue in _part_issues(part, f"{path}[{index}].ref")
+    ]
+
+
+def _part_issues(part: InputPart, path: str) -> list[Issue]:
+    if isinstance(part, TextInput):
+        return []
+    found = ref_issue(part.ref, path)
+    if found:
+        return [found]
+    if isinstance(part, CapabilityInput) and not part.ref.startswith(_CAPABILITY_SCHEME):
+        message = f"a sensitive attachment is passed as {_CAPABILITY_SCHEME}ID"
+        return [Issue("schema_mismatch", path, message)]
+    return []
 
 
 def write_input(parts: tuple[InputPart, ...]) -> list[dict[str, Any]]:

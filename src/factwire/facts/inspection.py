@@ -11,13 +11,13 @@ import msgspec
 
 from factwire.facts.fact import Fact
 from factwire.facts.issues import InvalidFacts, Issue, UnreadableInput, is_valid
+from factwire.facts.json_text import decode_json, unwritable
 from factwire.facts.lifecycle import LifecycleError, LifecycleVerifier, VerifierMode
 from factwire.facts.rules import rebased, rule_issues
 from factwire.facts.sequences import SequenceTracker
 from factwire.facts.shapes import (
     AnyShape,
     Shape,
-    decode_json,
     decode_plain,
     read_checked_fact,
     shape_issues,
@@ -71,9 +71,11 @@ class StreamInspector:
             return []
         fact, issues = read_and_inspect(item, self._shape)
         index, self.facts = self.facts, self.facts + 1
-        if fact is None:
-            return rebased(issues, f"{self._path}[{index}]")
         path = f"{self._path}[{index}]"
+        if fact is None:
+            value = decode_json(item) if isinstance(item, (bytes, str)) else item
+            self._sequences.feed_refused(value, path)
+            return rebased(issues, path)
         self._sequences.feed(fact, path)
         issues = rebased(issues, path) if issues else issues
         try:
@@ -101,6 +103,10 @@ def read_item(item: Item, shape: AnyShape = "auto") -> Reading:
         return _read_object(decode_json(item), shape)
     if isinstance(item, Fact):
         return Reading(item, "facts", None, _NONE)
+    reason = unwritable(item)
+    if reason:
+        issues = [Issue("schema_mismatch", "$", reason)]
+        return Reading(None, _known_shape(item, shape), None, issues)
     return _read_object(item, shape)
 
 
@@ -109,9 +115,7 @@ def read_and_inspect(item: Item, shape: AnyShape = "auto") -> tuple[Fact | None,
     reading = read_item(item, shape)
     if reading.fact is None:
         return None, reading.issues
-    return reading.fact, rule_issues(
-        reading.fact, reading.shape, wire_bytes=reading.wire_bytes
-    )
+    return reading.fact, rule_issues(reading.fact, reading.shape, wire_bytes=reading.wire_bytes)
 
 
 def inspect_fact(item: Item, shape: AnyShape = "auto") -> list[Issue]:

@@ -8,13 +8,14 @@ big or holds a secret is no reason to refuse a fact here; it is mended.
 import msgspec
 
 from factwire.facts.fact import Fact
+from factwire.facts.growth import Growth, growth_of
 from factwire.facts.inspection import Item, read_item
 from factwire.facts.issues import InvalidFacts, is_valid
 from factwire.facts.lifecycle import LifecycleVerifier, VerifierMode, Violation
 from factwire.facts.limits import PAYLOAD_CHARACTERS
 from factwire.facts.redactor import Redactor
 from factwire.facts.rules import class_issues
-from factwire.facts.shapes import AnyShape, encode_fact
+from factwire.facts.shapes import AnyShape, Shape, encode_fact
 from factwire.facts.spill import Blob, plan_spill
 
 
@@ -35,6 +36,7 @@ class Intake:
         self._shape: AnyShape = shape
         self._verifier = LifecycleVerifier(mode)
         self._redactor = Redactor()
+        self._growth: Growth | None = None
 
     def feed(self, item: Item) -> Taken:
         """Take one fact; raises `UnreadableInput`, `InvalidFacts` or `LifecycleError`."""
@@ -42,7 +44,24 @@ class Intake:
         fact = reading.fact
         if fact is None:
             raise InvalidFacts(reading.issues)
-        issues = class_issues(fact, reading.shape)
+        if self._growth is not None and self._grows(fact, self._growth):
+            return _encoded(fact)
+        taken = self._take(fact, reading.shape)
+        self._growth = None if taken.notes or taken.violations else growth_of(fact)
+        return taken
+
+    def _grows(self, fact: Fact, growth: Growth) -> bool:
+        """Whether the fact is the next piece of a text and could be taken as such."""
+        text = growth.next_piece(fact)
+        if text is None or not self._verifier.expects(fact):
+            return False
+        if not self._redactor.passes(growth.key, text):
+            return False
+        self._verifier.take_expected(fact)
+        return True
+
+    def _take(self, fact: Fact, shape: Shape) -> Taken:
+        issues = class_issues(fact, shape)
         if issues and not is_valid(issues):
             raise InvalidFacts(issues)
         violations = self._verifier.feed(fact)

@@ -2,8 +2,8 @@
 
 It reports violations, never incompleteness: a stream that simply stops is not wrong. What opens and
 what closes is a table. State is kept per turn id and let go at the turn's end; ids that have been
-seen and turns that have ended are remembered in a bounded window, so that memory does not grow with
-the stream.
+seen, turns that have ended and things that are open are remembered in bounded windows, so that
+memory does not grow with the stream.
 """
 
 from collections.abc import Iterable
@@ -15,6 +15,7 @@ from factwire.facts.fact import Fact
 from factwire.facts.ids import id_of
 from factwire.facts.issues import FactError
 from factwire.facts.limits import IDENTITY_WINDOW
+from factwire.facts.shapes import is_derived_id
 from factwire.facts.vocabulary import TURN_TERMINALS
 
 VerifierMode = Literal["fail-closed", "collect", "off"]
@@ -76,7 +77,11 @@ _UNCLOSED: Final = {
     "action": "action_unresolved_at_turn_end",
 }
 
-_OWN_ID: Final = {"patch": "patchId", "command": "commandId", "test": "testRunId"}
+_OWN_IDS: Final = {
+    "patch": ("patchId", "patch_id"),
+    "command": ("commandId", "command_id"),
+    "test": ("testRunId", "test_run_id"),
+}
 
 _EXECUTION: Final = frozenset(
     [
@@ -128,13 +133,19 @@ class Recent:
 
 
 class LifecycleVerifier:
-    """Feed it facts in order; it answers with the violations that each one commits."""
+    """Feed it facts in order; it answers with the violations that each one commits.
+
+    A fact whose id came before is reported and has no effect. An id that was derived from what an
+    event says is no identity: two equal events are two events.
+    """
 
     def __init__(
         self, mode: VerifierMode = "fail-closed", *, window: int = IDENTITY_WINDOW
     ) -> None:
         self.mode: VerifierMode = mode
         self._open: dict[str, dict[str, dict[str, None]]] = {}
+        self._open_count = 0
+        self._open_limit = window
         self._ids = Recent(window)
         self._ended = Recent(window)
         self._running: str | None = None
@@ -145,15 +156,24 @@ class LifecycleVerifier:
             return []
         event_class = fact.event_class or ""
         if event_class in _QUIET and fact.turn_id == self._running and self._running:
-            if not self._ids.add(fact.id):
+            if not self._ids.add(fact.id) or is_derived_id(fact.id):
                 return []
         elif not self._ended_turn(fact):
             self._running = fact.turn_id
         violations = self._violations(fact, event_class)
         if violations and self.mode == "fail-closed":
             raise LifecycleError(violations[0])
-        self._take(fact, event_class)
+        if not self._is_repeated(fact):
+            self._take(fact, event_class)
         return violations
+
+    def expects(self, fact: Fact) -> bool:
+        """Whether this fact, of a class that moves nothing, will be taken without a violation."""
+        return fact.turn_id == self._running and fact.id not in self._ids
+
+    def take_expected(self, fact: Fact) -> None:
+        """Take a fact of which `expects` has just said yes."""
+        self._ids.add(fact.id)
 
     def open_ids(self, turn_id: str | None, family: str) -> tuple[str, ...]:
         """What is open in a turn, in the order in which it was opened."""
@@ -163,23 +183,25 @@ class LifecycleVerifier:
         turn = fact.turn_id or id_of(fact, "turnId")
         return turn is not None and turn in self._ended
 
+    def _is_repeated(self, fact: Fact) -> bool:
+        return fact.id in self._ids and not is_derived_id(fact.id)
+
     def _violations(self, fact: Fact, event_class: str) -> list[Violation]:
-        found: list[Violation] = []
-        if fact.id in self._ids:
-            found.append(Violation("duplicate_event_id", fact.id, fact.id, "this id came before"))
+        if self._is_repeated(fact):
+            return [Violation("duplicate_event_id", fact.id, fact.id, "this id came before")]
         if self._ended_turn(fact):
-            return found + _after_the_end(fact, event_class)
+            return _after_the_end(fact, event_class)
         if event_class in TURN_TERMINALS:
-            return found + self._unclosed(fact)
+            return self._unclosed(fact)
         move = _MOVES.get(event_class)
         subject = _subject(fact, move.family) if move else None
         if move is None or subject is None:
-            return found
+            return []
         is_open = subject in self._family(fact, move.family)
-        if is_open == (move.does == "open"):
-            state = "is open already" if is_open else "was never opened, or is closed already"
-            found.append(Violation(move.code, fact.id, subject, f"{move.family} {subject} {state}"))
-        return found
+        if is_open != (move.does == "open"):
+            return []
+        state = "is open already" if is_open else "was never opened, or is closed already"
+        return [Violation(move.code, fact.id, subject, f"{move.family} {subject} {state}")]
 
     def _unclosed(self, fact: Fact) -> list[Violation]:
         turn = id_of(fact, "turnId")
@@ -198,7 +220,7 @@ class LifecycleVerifier:
         self._ids.add(fact.id)
         turn = id_of(fact, "turnId") or ""
         if event_class in TURN_TERMINALS:
-            self._open.pop(turn, None)
+            self._open_count -= sum(map(len, self._open.pop(turn, {}).values()))
             self._running = None
             if turn:
                 self._ended.add(turn)
@@ -208,9 +230,29 @@ class LifecycleVerifier:
         if move is None or subject is None or self._ended_turn(fact):
             return
         if move.does == "open":
-            self._open.setdefault(turn, {}).setdefault(move.family, {})[subject] = None
+            self._opened(turn, move.family, subject)
         elif move.does == "close":
-            self._open.get(turn, {}).get(move.family, {}).pop(subject, None)
+            self._closed(turn, move.family, subject)
+
+    def _opened(self, turn: str, family: str, subject: str) -> None:
+        subjects = self._open.setdefault(turn, {}).setdefault(family, {})
+        self._open_count += subject not in subjects
+        subjects[subject] = None
+        if self._open_count > self._open_limit:
+            oldest, families = next(iter(self._open.items()))
+            first, open_there = next(iter(families.items()))
+            self._closed(oldest, first, next(iter(open_there)))
+
+    def _closed(self, turn: str, family: str, subject: str) -> None:
+        families = self._open.get(turn, {})
+        subjects = families.get(family, {})
+        if subject in subjects:
+            del subjects[subject]
+            self._open_count -= 1
+            if not subjects:
+                del families[family]
+            if not families:
+                del self._open[turn]
 
 
 _QUIET: Final = frozenset(
@@ -235,8 +277,11 @@ def verify(facts: Iterable[Fact], mode: VerifierMode = "collect") -> list[Violat
 def _subject(fact: Fact, family: str) -> str | None:
     if family == "action":
         return id_of(fact, "actionId")
-    own = fact.payload.get(_OWN_ID.get(family, ""))
-    return own if isinstance(own, str) and own else id_of(fact, "toolCallId")
+    for name in _OWN_IDS.get(family, ()):
+        own = fact.payload.get(name)
+        if isinstance(own, str) and own:
+            return own
+    return id_of(fact, "toolCallId")
 
 
 def _after_the_end(fact: Fact, event_class: str) -> list[Violation]:

@@ -16,6 +16,8 @@ from factwire.facts.shapes import Shape
 
 Source = Callable[[Fact], bool]
 
+_EMPTY: Final = (None, "", [], {})
+
 
 class Need(msgspec.Struct, frozen=True):
     """One thing that a class needs; `path` is where it is missed, relative to the fact."""
@@ -45,8 +47,8 @@ def _whole_number(name: str) -> Source:
 
 
 def _filled(*names: str) -> Source:
-    """A payload field that says something: not absent, null, empty or false."""
-    return lambda fact: any(bool(fact.payload.get(name)) for name in names)
+    """A payload field that says something: not absent, null or empty; false and zero do."""
+    return lambda fact: any(fact.payload.get(name) not in _EMPTY for name in names)
 
 
 def _list(attribute: str, *payload_names: str) -> Source:
@@ -107,8 +109,20 @@ _EXIT = Need(
     (_whole_number("exitCode"), _whole_number("exit_code"), _text("status")),
 )
 _RESULT = Need(
-    "payload.result", "payload.result or payload.status", (_filled("result"), _text("status"))
+    "payload.result",
+    "payload.result or payload.status",
+    (_filled("result", "resultRef", "payloadRef"), _text("status")),
 )
+
+NEEDED_KEYS: Final = frozenset(
+    [
+        *("path", "status", "result", "exitCode", "exit_code"),
+        *("reasonCode", "reason_code", "failureCategory", "failure_category"),
+        *("patchId", "patch_id", "commandId", "command_id", "testRunId", "test_run_id"),
+        *("artifactRefs", "artifact_refs", "evidenceRefs", "evidence_refs"),
+    ]
+)
+"""Payload keys, besides the ids, by which a need is met."""
 
 _BY_FAMILY: Final[dict[str, tuple[Need, ...]]] = {
     "tool": (_TOOL,),

@@ -16,55 +16,13 @@ from factwire.facts.ids import id_of
 from factwire.facts.notes import note_about
 from factwire.facts.redaction import Finding, redact_text, redact_value
 from factwire.facts.refs import REF_LISTS
+from factwire.facts.text_pieces import CLOSERS, PIECES, Pieces, TextKey, closes, text_key
 from factwire.facts.vocabulary import TURN_TERMINALS
 
 _NOTE_CLASS: Final = "output.redacted"
 
 _SHORT: Final = 64
 _REMEMBERED: Final = 8_192
-
-
-class _Pieces(msgspec.Struct, frozen=True):
-    """Where the pieces of one kind of text stand, and what tells two texts of a kind apart."""
-
-    family: str
-    key: str
-    ids: tuple[str, ...]
-    field: str = ""
-
-
-_MESSAGE: Final = ("messageId", "partId")
-
-_PIECES: Final = {
-    "model.delta": _Pieces("model", "delta", _MESSAGE),
-    "text.delta": _Pieces("model", "delta", _MESSAGE),
-    "reasoning.delta": _Pieces("reasoning", "delta", _MESSAGE),
-    "plan.delta": _Pieces("plan", "delta", _MESSAGE),
-    "tool.args.delta": _Pieces("args", "delta", ("toolCallId",)),
-    "tool.output.delta": _Pieces("output", "delta", ("toolCallId",), "stream"),
-    "process.output": _Pieces("process", "text", ("processId", "toolCallId"), "stream"),
-    "command.output": _Pieces("command", "text", ("toolCallId",), "stream"),
-}
-
-_CLOSERS: Final = {
-    "model.completed": ("model.delta", "text"),
-    "model.failed": ("model.delta", "text"),
-    "text.final": ("text.delta", "text"),
-    "reasoning.completed": ("reasoning.delta", "text"),
-    "plan.final": ("plan.delta", "text"),
-    "tool.args": ("tool.args.delta", "args"),
-    "tool.result": ("tool.output.delta", "output"),
-    "tool.failed": ("tool.output.delta", "output"),
-    "process.completed": ("process.output", ""),
-    "process.failed": ("process.output", ""),
-    "process.terminated": ("process.output", ""),
-    "command.exited": ("command.output", ""),
-}
-"""A class that ends a text → the class of its pieces, and the key under which it may bring all."""
-
-
-_Key = tuple[str | None, str, tuple[str | None, ...], str]
-"""One text that arrives in pieces: its turn, family and ids, and the stream within them."""
 
 
 class Redacted(msgspec.Struct, frozen=True):
@@ -125,27 +83,27 @@ class Redactor:
 
     def __init__(self) -> None:
         self._deltas = DeltaRedactor()
-        self._held: dict[_Key, None] = {}
+        self._held: dict[TextKey, None] = {}
         self._clean = _Clean()
 
     def feed(self, fact: Fact) -> Redacted:
         """The fact as it may be stored."""
         event_class = fact.event_class or ""
-        pieces = _PIECES.get(event_class)
+        pieces = PIECES.get(event_class)
         if pieces is not None:
             return self._piece(fact, pieces)
-        closing = _CLOSERS.get(event_class)
+        closing = CLOSERS.get(event_class)
         if closing is not None:
             return self._close(fact, *closing)
         if self._held and event_class in TURN_TERMINALS:
             return self._redacted(fact, self._withhold(fact))
         return self._redacted(fact, [])
 
-    def _piece(self, fact: Fact, pieces: _Pieces) -> Redacted:
+    def _piece(self, fact: Fact, pieces: Pieces) -> Redacted:
         text = fact.payload.get(pieces.key)
         if not isinstance(text, str):
             return self._redacted(fact, [])
-        key = _stream_key(fact, pieces)
+        key = text_key(fact, pieces)
         shown, rules = self._deltas.feed(key, text)
         if shown is text:
             return self._redacted(fact, [], searched=pieces.key)
@@ -155,7 +113,13 @@ class Redactor:
         changed = msgspec.structs.replace(fact, payload={**fact.payload, pieces.key: shown})
         return self._redacted(changed, findings, searched=pieces.key)
 
-    def _remember(self, key: _Key) -> None:
+    def passes(self, key: TextKey, text: str) -> bool:
+        """Whether a piece of a text, of which nothing is held back, may be shown as it is; if so,
+        it has been taken.
+        """
+        return self._deltas.passes(key, text)
+
+    def _remember(self, key: TextKey) -> None:
         if self._deltas.pending(key):
             self._held[key] = None
         else:
@@ -165,15 +129,15 @@ class Redactor:
         """A fact that ends a text; what was held back of it goes along, unless the fact brings the
         whole text itself.
         """
-        pieces = _PIECES[piece_class]
+        pieces = PIECES[piece_class]
         findings: list[Finding] = []
-        for key in [key for key in self._held if _closes(fact, pieces, key)]:
+        for key in [key for key in self._held if closes(fact, pieces, key)]:
             del self._held[key]
             rest, rules = self._deltas.flush(key)
             if fact.payload.get(whole) is None and rest:
                 fact = _with_rest(fact, pieces.key, rest)
                 findings += [Finding(f"$.payload.{pieces.key}", f"value:{rule}") for rule in rules]
-        self._deltas.drop(_stream_key(fact, pieces))
+        self._deltas.drop(text_key(fact, pieces))
         return self._redacted(fact, findings)
 
     def _withhold(self, fact: Fact) -> list[Finding]:
@@ -239,28 +203,6 @@ def _redact_refs(fact: Fact, changes: dict[str, object]) -> list[Finding]:
             changes[attribute] = tuple(clean)  # pyright: ignore[reportArgumentType, reportUnknownArgumentType]
             findings += found
     return findings
-
-
-def _stream_key(fact: Fact, pieces: _Pieces) -> _Key:
-    payload = fact.payload
-    field = payload.get(pieces.field, "") if pieces.field else ""
-    if pieces.ids is _MESSAGE:
-        ids = (
-            fact.message_id or payload.get("messageId") or payload.get("message_id"),
-            fact.part_id or payload.get("partId") or payload.get("part_id"),
-        )
-    else:
-        ids = tuple([id_of(fact, name) for name in pieces.ids])
-    return fact.turn_id or id_of(fact, "turnId"), pieces.family, ids, str(field)
-
-
-def _closes(fact: Fact, pieces: _Pieces, key: _Key) -> bool:
-    """Whether a closing fact is about this text; it may name fewer ids than the pieces did."""
-    turn, family, ids, _ = key
-    if family != pieces.family or turn != id_of(fact, "turnId"):
-        return False
-    named = (id_of(fact, name) for name in pieces.ids)
-    return all(name is None or name == known for name, known in zip(named, ids, strict=True))
 
 
 def _with_rest(fact: Fact, key: str, rest: str) -> Fact:

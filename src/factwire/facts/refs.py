@@ -33,7 +33,8 @@ REF_LISTS: Final = {
 """Attribute of `Fact` that holds refs → its wire name."""
 
 _OWN: Final = re.compile(r"(output|artifact|evidence|diagnostic|trace|raw):sha256:([0-9a-f]{64})")
-_LOCAL: Final = re.compile(r"/|\\|~|[A-Za-z]:[\\/]|file:|\.\.(?:[\\/]|$)", re.IGNORECASE)
+_LOCAL: Final = re.compile(r"/|\\|~|[a-z]:[\\/]|file:", re.IGNORECASE)
+_UPWARDS: Final = re.compile(r"(?:^|[\\/]|%2f|%5c)(?:\.|%2e){2}(?:[\\/]|%2f|%5c|$)", re.IGNORECASE)
 _DATA_URL: Final = "data:"
 
 
@@ -69,9 +70,12 @@ def parse_ref(ref: str) -> tuple[RefKind, str]:
 
 def ref_issue(ref: str, path: str) -> Issue | None:
     """What is wrong with a ref of anyone's: a local path, inline data or a secret."""
-    if _LOCAL.match(ref):
+    name = ref.strip()
+    if not name:
+        return Issue("schema_mismatch", path, "a ref is never empty")
+    if _LOCAL.match(name) or _UPWARDS.search(name):
         return Issue("schema_mismatch", path, "a ref is never a path or a file: URL")
-    if ref.startswith(_DATA_URL):
+    if name[: len(_DATA_URL)].lower() == _DATA_URL:
         return Issue("large_payload_inline", path, "a ref names content, it does not hold it")
     if find_secrets(ref):
         return Issue("secret_leak_risk", path, "a ref holds a secret")

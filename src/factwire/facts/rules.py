@@ -26,19 +26,27 @@ PAYLOAD_TYPES: Final = payload_types(tuple(KNOWN_CLASSES))
 """The payload type of every known class that has one."""
 
 
+_GROWTH: Final = 5
+"""How many times longer JSON can get when it is written again: 1e15 is 1000000000000000.0."""
+
+
 class _ClassRules(msgspec.Struct, frozen=True):
     """What is known about a class before any fact of it is seen."""
 
     known: bool
     needs: tuple[Need, ...]
     payload: type[Payload] | None
+    refs: tuple[str, ...] = ()
 
 
 def _rules_of(event_class: str | None, shape: Shape) -> _ClassRules:
     if event_class is None:
         return _ClassRules(known=True, needs=(), payload=None)
     known = event_class in KNOWN_CLASSES
-    return _ClassRules(known, needs_of(event_class, shape), PAYLOAD_TYPES.get(event_class))
+    payload = PAYLOAD_TYPES.get(event_class)
+    fields = msgspec.structs.fields(payload) if payload else ()
+    refs = tuple(f.encode_name for f in fields if f.name == "ref" or f.name.endswith("_ref"))
+    return _ClassRules(known, needs_of(event_class, shape), payload, refs)
 
 
 _RULES: Final = {
@@ -72,6 +80,9 @@ def class_issues(fact: Fact, shape: Shape = "facts") -> list[Issue]:
             msgspec.convert(fact.payload, rules.payload)
         except msgspec.ValidationError:
             issues += _payload_issues(fact.payload, rules.payload)
+        for name in rules.refs:
+            if name in fact.payload:
+                issues += _payload_ref_issues(fact.payload[name], f"$.payload.{name}")
     if fact.ref_ids or fact.artifact_refs or fact.evidence_refs:
         issues += _ref_issues(fact)
     return issues
@@ -129,7 +140,7 @@ def secret_issues(fact: Fact) -> list[Issue]:
 
 def _size_issues(payload: dict[str, Any], wire_bytes: int | None) -> list[Issue]:
     issues: list[Issue] = []
-    if wire_bytes is None or wire_bytes > PAYLOAD_CHARACTERS:
+    if wire_bytes is None or wire_bytes > PAYLOAD_CHARACTERS // _GROWTH:
         size = json_characters(payload)
         if size > PAYLOAD_CHARACTERS:
             message = f"{size} characters of JSON, at most {PAYLOAD_CHARACTERS} travel inline"
@@ -155,6 +166,15 @@ def _preview_issues(value: object, path: str) -> list[Issue]:
             if isinstance(item, dict | list):
                 issues += _preview_issues(item, f"{path}[{index}]")
     return issues
+
+
+def _payload_ref_issues(ref: object, path: str) -> list[Issue]:
+    """What is wrong with a ref in a payload, where secrets are looked for anyway."""
+    if isinstance(ref, dict):
+        fields: dict[str, object] = ref
+        return _payload_ref_issues(fields.get("ref"), f"{path}.ref")
+    issue = ref_issue(ref, path) if isinstance(ref, str) else None
+    return [issue] if issue and issue.code != "secret_leak_risk" else []
 
 
 def _ref_issues(fact: Fact) -> list[Issue]:

@@ -55,29 +55,165 @@ _BEFORE_KEY: Final[Mapping[str, str]] = {
 }
 
 _DESCRIPTIONS: Final = frozenset(
-    "algorithm at budget consent count counts description enabled endpoint expiration expired "
-    "expires expiry field file format hint id ids in index kind label length limit limits max "
-    "min name names path policy position provider ref reference references refs remaining "
-    "required scope scopes size source status store total ttl type types uri uris url urls "
-    "usage used valid version".split()
+    [
+        "algorithm",
+        "at",
+        "budget",
+        "consent",
+        "count",
+        "counts",
+        "description",
+        "enabled",
+        "endpoint",
+        "expiration",
+        "expired",
+        "expires",
+        "expiry",
+        "field",
+        "file",
+        "format",
+        "hint",
+        "id",
+        "ids",
+        "in",
+        "index",
+        "kind",
+        "label",
+        "length",
+        "limit",
+        "limits",
+        "max",
+        "min",
+        "name",
+        "names",
+        "path",
+        "policy",
+        "position",
+        "provider",
+        "ref",
+        "reference",
+        "references",
+        "refs",
+        "remaining",
+        "required",
+        "scope",
+        "scopes",
+        "size",
+        "source",
+        "status",
+        "store",
+        "total",
+        "ttl",
+        "type",
+        "types",
+        "uri",
+        "uris",
+        "url",
+        "urls",
+        "usage",
+        "used",
+        "valid",
+        "version",
+    ]
 )
 
 _HANDLES: Final = frozenset(
-    "bos cancel cancellation continuation cursor delta eos idempotency mask next pad page "
-    "paging prev previous progress resume special start stop sync unk".split()
+    [
+        "bos",
+        "cancel",
+        "cancellation",
+        "continuation",
+        "cursor",
+        "delta",
+        "eos",
+        "idempotency",
+        "mask",
+        "next",
+        "pad",
+        "page",
+        "paging",
+        "prev",
+        "previous",
+        "progress",
+        "resume",
+        "special",
+        "start",
+        "stop",
+        "sync",
+        "unk",
+    ]
 )
 
 _COUNTED: Final = frozenset(
-    "accepted audio budget cache cached completion context cost creation estimated generated "
-    "image input limit max min new num number of output per prediction prompt read reasoning "
-    "rejected remaining text thinking total used video window write".split()
+    [
+        "accepted",
+        "audio",
+        "budget",
+        "cache",
+        "cached",
+        "completion",
+        "context",
+        "cost",
+        "creation",
+        "estimated",
+        "generated",
+        "image",
+        "input",
+        "limit",
+        "max",
+        "min",
+        "new",
+        "num",
+        "number",
+        "of",
+        "output",
+        "per",
+        "prediction",
+        "prompt",
+        "read",
+        "reasoning",
+        "rejected",
+        "remaining",
+        "text",
+        "thinking",
+        "total",
+        "used",
+        "video",
+        "window",
+        "write",
+    ]
 )
 
 _SCHEMA_WORDS: Final = frozenset(
-    "$ref additionalProperties allOf anyOf deprecated description exclusiveMaximum "
-    "exclusiveMinimum format items maxItems maxLength maximum minItems minLength minimum "
-    "multipleOf nullable oneOf pattern properties readOnly required title type uniqueItems "
-    "writeOnly".split()
+    [
+        "$ref",
+        "additionalProperties",
+        "allOf",
+        "anyOf",
+        "deprecated",
+        "description",
+        "exclusiveMaximum",
+        "exclusiveMinimum",
+        "format",
+        "items",
+        "maxItems",
+        "maxLength",
+        "maximum",
+        "minItems",
+        "minLength",
+        "minimum",
+        "multipleOf",
+        "nullable",
+        "oneOf",
+        "pattern",
+        "properties",
+        "readOnly",
+        "required",
+        "title",
+        "type",
+        "uniqueItems",
+        "writeOnly",
+    ]
 )
 
 _CONTAINERS: Final = (Mapping, list, tuple)

@@ -134,7 +134,8 @@ def _shape(
     triggers: tuple[str, ...] = (),
 ) -> Shape:
     """`digit`: no digit, no secret. `loose_lead`: pattern of a lead of any text, and of its part
-    after the separator; such a lead is shown at once, while a literal lead waits for its value."""
+    after the separator; such a lead is shown at once, while a literal lead waits for its value.
+    """
     leads = _steps(lead, first=True)
     values = _steps(value, first=not lead and loose_lead is None)
     tail = [_run(rest, 0, None)] if rest else []
@@ -142,7 +143,7 @@ def _shape(
     last = values.pop()
     need = rf"(?=[{rest}]{{0,200}}?[0-9])" if digit else ""
     body = "".join((_NO_FILLER if "]" in s.full else "") + s.full for s in values)
-    body += need + ("" if loose_lead else _NO_FILLER) + last.full + _full(tail)
+    body += need + _NO_FILLER + last.full + _full(tail)
     body += f"(?:{_full(close)})?+" if close else ""
     before = loose_lead[0] if loose_lead else boundary + _full(leads)
     opening = _opening([*leads, *values, last, *tail, *close])
@@ -193,12 +194,12 @@ SHAPES: Final[tuple[Shape, ...]] = (
     _shape(
         "slack",
         "xoxb-|xoxp-|xoxa-|xoxr-|xoxs-|xoxo-|xoxc-|xoxd-|xoxe-|xoxe.xoxp-|xoxe.xoxb-|xapp- "
-        "[0-9A-Za-z-]{16}",
+        "[0-9A-Za-z-]{20}",
         digit=True,
     ),
     _shape(
         "slack-webhook",
-        "[A-Za-z0-9]{8,14} / [A-Za-z0-9/]{16}",
+        "[A-Za-z0-9]{8,14} / [A-Za-z0-9]{8,14} / [A-Za-z0-9]{16}",
         lead="hooks.slack.com/services/|hooks.slack.com/workflows/|hooks.slack.com/triggers/",
         rest=f"/{WORD}",
     ),

@@ -12,17 +12,27 @@ from typing import Final
 
 import msgspec
 
-from factwire.facts.secret_assignments import RULE, search_assignment
+from factwire.facts.secret_assignments import search_assignment
 from factwire.facts.secret_names import names_secret, secret_name
-from factwire.facts.secret_shapes import SHAPES, Found, Shape
+from factwire.facts.secret_shapes import SHAPES, Found
 
-__all__ = ["Secret", "find_secrets", "may_hold_secret", "names_secret", "scan", "secret_name"]
+__all__ = [
+    "Secret",
+    "find_secrets",
+    "may_hold_secret",
+    "may_name_secret",
+    "names_secret",
+    "scan",
+    "secret_name",
+]
 
 SHORTEST: Final = 10
 """Characters of the shortest text that can hold a secret, such as ``pwd=abc123``."""
 
 _NEAR: Final = 96
 """Characters before a separator in which the name that it belongs to stands."""
+
+_WORD: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 
 _AROUND_SEPARATOR: Final = " \t\"'`*\\"
 
@@ -133,7 +143,7 @@ def _is_boundary(text: str, start: int) -> bool:
     if start == 0:
         return True
     before = text[start - 1]
-    if not (before.isalnum() or before in "_-"):
+    if before not in _WORD:
         return True
     return "\\" in text[start - 2 : start - 1] or "%" in text[max(start - 3, 0) : start]
 
@@ -146,13 +156,13 @@ def _has_named(text: str, separator: str) -> bool:
     while place >= 0:
         near = text[place - _NEAR : place] if place > _NEAR else text[:place]
         near = near.rstrip(_AROUND_SEPARATOR)
-        if _may_name(near[near.rfind(" ") + 1 :]) or text[place + 1 : place + 2] == "A":
+        if may_name_secret(near[near.rfind(" ") + 1 :]) or text[place + 1 : place + 2] == "A":
             return True
         place = text.find(separator, place + 1)
     return False
 
 
-def _may_name(name: str) -> bool:
+def may_name_secret(name: str) -> bool:
     """Parts of names of secrets; `AC` and `sig` belong to shapes with a separator inside."""
     lowered = name.lower()
     return (

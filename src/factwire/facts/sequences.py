@@ -6,6 +6,7 @@ thread settles the gaps before it.
 """
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Final
 
 from factwire.facts.fact import Fact
@@ -27,18 +28,29 @@ class SequenceTracker:
 
     def feed(self, fact: Fact, path: str) -> None:
         """Take the next fact of the stream, which stands at `path`."""
-        thread = fact.thread_id or id_of(fact, "threadId") or self._current
-        if thread != self._current:
+        self._follow(fact.thread_id or id_of(fact, "threadId"), fact.sequence, path)
+        if fact.event_class in _REPAIRS:
+            self._kept -= len(self._gaps.pop(self._current, ()))
+
+    def feed_refused(self, value: object, path: str) -> None:
+        """Take an object that is no fact: where it states them, its thread and place still count."""
+        fields: Mapping[str, object] = value if isinstance(value, Mapping) else {}
+        thread, sequence = fields.get("threadId"), fields.get("sequence")
+        self._follow(
+            thread if isinstance(thread, str) else None,
+            sequence if type(sequence) is int else None,
+            path,
+        )
+
+    def _follow(self, thread: str | None, sequence: int | None, path: str) -> None:
+        if thread and thread != self._current:
             self._switch(thread)
-        sequence = fact.sequence
         if sequence is None:
             return
-        last = self._last.get(thread)
-        self._last[thread] = sequence
+        last = self._last.get(self._current)
+        self._last[self._current] = sequence
         if last is not None and sequence != last + 1:
-            self._gap(thread, path, last + 1, sequence)
-        if fact.event_class in _REPAIRS:
-            self._kept -= len(self._gaps.pop(thread, ()))
+            self._gap(self._current, path, last + 1, sequence)
 
     def gaps(self) -> list[Issue]:
         """The gaps that nothing has settled, thread by thread."""

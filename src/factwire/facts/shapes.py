@@ -13,8 +13,9 @@ from typing import Any, Final, Literal
 import msgspec
 
 from factwire.facts.fact import Fact
-from factwire.facts.issues import InvalidFacts, Issue, UnreadableInput
-from factwire.facts.limits import NESTING_DEPTH, SEQUENCE_MAX
+from factwire.facts.issues import InvalidFacts, Issue
+from factwire.facts.json_text import decode_json, json_type, nested_too_deep, unwritable
+from factwire.facts.limits import SEQUENCE_MAX
 from factwire.facts.mismatches import mismatches
 from factwire.facts.vocabulary import CLASS_ALIASES, UNKNOWN, kind_of, status_of
 
@@ -53,7 +54,13 @@ REQUIRED_FIELDS: Final[dict[Shape, tuple[str, ...]]] = {
     "ui": ("type",),
 }
 
-_NEVER_EMPTY: Final = ("id", "eventId", "type")
+SEQUENCE_FLOORS: Final[dict[Shape, int]] = {
+    "facts": -SEQUENCE_MAX,
+    "runtime-event": 0,
+    "ui": -SEQUENCE_MAX,
+}
+
+NEVER_EMPTY: Final = ("id", "eventId", "type")
 _DERIVED_ID: Final = "ui-sha256-"
 _FIELDS: Final = {
     field.encode_name: field for field in msgspec.structs.fields(Fact) if field.encode_name
@@ -61,13 +68,9 @@ _FIELDS: Final = {
 _UI_UNKNOWN: Final = ("createdAt", "schemaVersion", "runtimeId")
 
 _decoder = msgspec.json.Decoder(Fact)
-_any_decoder = msgspec.json.Decoder()
 _encoder = msgspec.json.Encoder()
 
-_SEQUENCE_MIN: Final = -SEQUENCE_MAX
-
-_NESTED_BYTES: Final = 2 * NESTING_DEPTH
-"""JSON shorter than this cannot be nested too deep."""
+_SEQUENCE_MIN: Final = SEQUENCE_FLOORS["facts"]
 
 
 def wire_name(shape: Shape, field: str) -> str:
@@ -75,8 +78,15 @@ def wire_name(shape: Shape, field: str) -> str:
     return _NAMES[shape].get(field, field)
 
 
+def is_derived_id(fact_id: str) -> bool:
+    """Whether an id was made from what an event says, since the event named none."""
+    return fact_id.startswith(_DERIVED_ID)
+
+
 def shape_of(value: Mapping[str, object]) -> Shape:
     """The shape that an object most likely is of, by the fields that only one shape has."""
+    if "id" in value and "kind" in value and "createdAt" in value:
+        return "facts"
     if "eventId" in value or ("timestamp" in value and "schemaVersion" in value):
         return "runtime-event"
     if "type" in value and "kind" not in value and "eventClass" not in value:
@@ -87,13 +97,13 @@ def shape_of(value: Mapping[str, object]) -> Shape:
 def shape_issues(value: object, shape: Shape, path: str = "$") -> list[Issue]:
     """Every required field that is missing and every field of a wrong type."""
     if not isinstance(value, Mapping):
-        found = f"expected an object, got {_json_type(value)}"
+        found = f"expected an object, got {json_type(value)}"
         return [Issue("schema_mismatch", path, found)]
     fields: Mapping[str, object] = value
     issues = [
         Issue("schema_mismatch", f"{path}.{name}", f"{shape} needs {name}")
         for name in REQUIRED_FIELDS[shape]
-        if fields.get(name) is None or (fields[name] == "" and name in _NEVER_EMPTY)
+        if fields.get(name) is None or (fields[name] == "" and name in NEVER_EMPTY)
     ]
     for field, info in _FIELDS.items():
         name = wire_name(shape, field)
@@ -101,13 +111,20 @@ def shape_issues(value: object, shape: Shape, path: str = "$") -> list[Issue]:
         if found is not None:
             issues += mismatches(found, info.type, f"{path}.{name}")
     sequence = fields.get("sequence")
-    if type(sequence) is int and not _sequence_floor(shape) <= sequence <= SEQUENCE_MAX:
+    if type(sequence) is int and not SEQUENCE_FLOORS[shape] <= sequence <= SEQUENCE_MAX:
         issues.append(_sequence_issue(sequence, shape, path))
     return issues
 
 
 def read_fact(value: Mapping[str, Any], shape: AnyShape = "auto", path: str = "$") -> Fact:
     """The fact that an object of any shape states; raises `InvalidFacts` with every mismatch."""
+    reason = unwritable(value)
+    if reason:
+        raise InvalidFacts([Issue("schema_mismatch", path, reason)])
+    return _read_decoded(value, shape, path)
+
+
+def _read_decoded(value: Mapping[str, Any], shape: AnyShape, path: str = "$") -> Fact:
     known = shape_of(value) if shape == "auto" else shape
     issues = shape_issues(value, known, path)
     if issues:
@@ -126,9 +143,9 @@ def read_checked_fact(value: Mapping[str, Any], shape: Shape) -> Fact:
             known[field] = item
     if "" in value:
         rest[""] = value[""]
-    _fill(known, value, shape)
-    fact = msgspec.convert({**known, "": rest}, Fact)
-    return _unaliased(fact)
+    _fill(known, shape)
+    fact = _unaliased(msgspec.convert({**known, "": rest} if rest else known, Fact))
+    return _identified(fact) if fact.id == _DERIVED_ID else fact
 
 
 def decode_fact(data: bytes | str, shape: AnyShape = "auto") -> Fact:
@@ -137,19 +154,19 @@ def decode_fact(data: bytes | str, shape: AnyShape = "auto") -> Fact:
         fact = decode_plain(data)
         if fact is not None:
             return fact
-    return read_fact(decode_object(data), shape)
+    return _read_decoded(decode_object(data), shape)
 
 
 def decode_plain(data: bytes | str) -> Fact | None:
     """Decode a shape A fact of known, well-typed fields only; None sends it the long way."""
     try:
         fact = _decoder.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
     sequence = fact.sequence
     if sequence is None or sequence > SEQUENCE_MAX or sequence < _SEQUENCE_MIN:
         return None
-    if fact.extra or not fact.id or (len(data) > _NESTED_BYTES and _is_deep(fact.payload, data)):
+    if fact.extra or not fact.id or nested_too_deep(fact.payload, data):
         return None
     if fact.event_class in CLASS_ALIASES:
         return _unaliased(fact)
@@ -160,24 +177,9 @@ def decode_object(data: bytes | str) -> dict[str, Any]:
     """Decode one JSON object, with every way in which bytes can be unreadable named."""
     value = decode_json(data)
     if not isinstance(value, dict):
-        mismatch = f"expected an object, got {_json_type(value)}"
+        mismatch = f"expected an object, got {json_type(value)}"
         raise InvalidFacts([Issue("schema_mismatch", "$", mismatch)])
     return value  # pyright: ignore[reportUnknownVariableType]
-
-
-def decode_json(data: bytes | str) -> object:
-    """Decode any JSON; raises `UnreadableInput` and nothing else."""
-    try:
-        value: object = _any_decoder.decode(data)
-    except UnicodeDecodeError as error:
-        raise UnreadableInput(f"not UTF-8 at byte {error.start}") from error
-    except RecursionError as error:
-        raise UnreadableInput(f"nested deeper than {NESTING_DEPTH} levels") from error
-    except msgspec.DecodeError as error:
-        raise UnreadableInput(f"not JSON: {error}") from error
-    if too_deep(value):
-        raise UnreadableInput(f"nested deeper than {NESTING_DEPTH} levels")
-    return value
 
 
 def encode_fact(fact: Fact) -> bytes:
@@ -198,36 +200,7 @@ def write_fact(fact: Fact, shape: Shape = "facts") -> dict[str, Any]:
     return written | {key: item for key, item in extra.items() if key not in written}
 
 
-def too_deep(value: object) -> bool:
-    """Whether lists and objects are nested deeper than `NESTING_DEPTH`."""
-    level: list[object] = [value]
-    for _ in range(NESTING_DEPTH):
-        level = [child for item in level for child in _children(item)]
-        if not level:
-            return False
-    return True
-
-
-def _is_deep(payload: dict[str, Any], data: bytes | str) -> bool:
-    """Whether a payload is nested too deep; counting brackets first is cheaper than looking."""
-    if isinstance(data, bytes):
-        brackets = data.count(b"{") + data.count(b"[")
-    else:
-        brackets = data.count("{") + data.count("[")
-    return brackets > NESTING_DEPTH and too_deep(payload)
-
-
-def _children(value: object) -> list[Any]:
-    if isinstance(value, dict):
-        values: list[Any] = list(value.values())  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
-    elif isinstance(value, list):
-        values = value  # pyright: ignore[reportUnknownVariableType]
-    else:
-        return []
-    return [child for child in values if isinstance(child, dict | list)]
-
-
-def _fill(known: dict[str, Any], value: Mapping[str, Any], shape: Shape) -> None:
+def _fill(known: dict[str, Any], shape: Shape) -> None:
     if shape == "facts":
         return
     event_class: str = known["eventClass"]
@@ -238,11 +211,15 @@ def _fill(known: dict[str, Any], value: Mapping[str, Any], shape: Shape) -> None
     if shape == "ui":
         for field in _UI_UNKNOWN:
             known.setdefault(field, UNKNOWN)
-        if "id" not in known:
-            canonical = msgspec.json.encode(value, order="deterministic")
-            known["id"] = _DERIVED_ID + sha256(canonical).hexdigest()
-    elif event_class == UNKNOWN:
+        known["id"] = known.get("id") or _DERIVED_ID
+    if event_class == UNKNOWN:
         del known["eventClass"]
+
+
+def _identified(fact: Fact) -> Fact:
+    """An event that names no id is known by what it says, however it was spelt."""
+    said = msgspec.json.encode(write_fact(fact, "ui"), order="deterministic")
+    return msgspec.structs.replace(fact, id=_DERIVED_ID + sha256(said).hexdigest())
 
 
 def _leave_out(fields: dict[str, Any], shape: Shape) -> None:
@@ -254,7 +231,7 @@ def _leave_out(fields: dict[str, Any], shape: Shape) -> None:
     }
     if shape == "ui":
         derived |= dict.fromkeys(_UI_UNKNOWN, UNKNOWN)
-        if fields["id"].startswith(_DERIVED_ID):
+        if is_derived_id(fields["id"]):
             del fields["id"]
     for field, value in derived.items():
         if fields.get(field) == value:
@@ -269,16 +246,7 @@ def _unaliased(fact: Fact) -> Fact:
     return msgspec.structs.replace(fact, event_class=alias) if alias else fact
 
 
-def _sequence_floor(shape: Shape) -> int:
-    return 0 if shape == "runtime-event" else -SEQUENCE_MAX
-
-
 def _sequence_issue(sequence: int, shape: Shape, path: str) -> Issue:
-    floor = _sequence_floor(shape)
+    floor = SEQUENCE_FLOORS[shape]
     message = f"expected a whole number from {floor} to {SEQUENCE_MAX}, got {sequence}"
     return Issue("schema_mismatch", f"{path}.sequence", message)
-
-
-def _json_type(value: object) -> str:
-    names = {dict: "object", list: "array", str: "string", bool: "boolean", type(None): "null"}
-    return names.get(type(value), "number")

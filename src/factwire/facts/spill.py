@@ -2,7 +2,8 @@
 
 A payload over the limit loses its biggest values, largest first, each replaced by a ref and a
 preview under the key with `Ref` behind it. When many small values are the cause, the whole payload
-moves, except the ids. The caller stores the blobs before it stores the fact.
+moves to `payloadRef`, except the ids and the small values that its class needs: a fact that was
+valid stays valid. The caller stores the blobs before it stores the fact.
 """
 
 from typing import Any, Final
@@ -12,10 +13,12 @@ import msgspec
 from factwire.facts.fact import Fact
 from factwire.facts.ids import PAYLOAD_NAMES
 from factwire.facts.limits import PAYLOAD_CHARACTERS, PREVIEW_CHARACTERS, SPILL_FLOOR
+from factwire.facts.needs import NEEDED_KEYS
 from factwire.facts.notes import note_about
 from factwire.facts.refs import Ref, content_ref
 
-_ID_KEYS: Final = frozenset(key for names in PAYLOAD_NAMES.values() for key in names)
+_KEPT_KEYS: Final = NEEDED_KEYS.union(*PAYLOAD_NAMES.values())
+_WHOLE: Final = "payload"
 _NOTE_CLASS: Final = "output.spilled"
 
 
@@ -63,6 +66,8 @@ def _move_big_values(
     for key in sorted(sizes, key=lambda name: (-sizes[name], name)):
         if size <= limit or sizes[key] < SPILL_FLOOR:
             break
+        if f"{key}Ref" in payload or key == _WHOLE:
+            continue
         blob = _blob(rest.pop(key))
         rest[f"{key}Ref"] = msgspec.to_builtins(blob.ref)
         size -= sizes[key] - json_characters(rest[f"{key}Ref"])
@@ -72,9 +77,14 @@ def _move_big_values(
 
 def _move_everything(payload: dict[str, Any], limit: int) -> tuple[dict[str, Any], list[Blob]]:
     blob = _blob(payload)
-    ids = {key: value for key, value in payload.items() if key in _ID_KEYS}
-    kept = ids if json_characters(ids) <= limit // 2 else {}
-    return {**kept, "payloadRef": msgspec.to_builtins(blob.ref)}, [blob]
+    kept = {
+        key: value
+        for key, value in payload.items()
+        if key in _KEPT_KEYS and json_characters(value) < SPILL_FLOOR
+    }
+    if json_characters(kept) > limit // 2:
+        kept = {}
+    return {**kept, f"{_WHOLE}Ref": msgspec.to_builtins(blob.ref)}, [blob]
 
 
 def _blob(value: object) -> Blob:

@@ -1,0 +1,21 @@
+"""Every behaviour that Factwire claims, by id.
+
+A test carries the id of what it proves (`@pytest.mark.requirement("…")`); a test of this table
+checks both directions. One module an area; a new area is one import and one line here.
+"""
+
+from typing import Final
+
+from factwire.conformance.cli_requirements import CLI_REQUIREMENTS
+from factwire.conformance.facts_requirements import FACTS_REQUIREMENTS
+from factwire.conformance.lifecycle_requirements import LIFECYCLE_REQUIREMENTS
+from factwire.conformance.requirement import Requirement
+
+_AREAS: Final = (FACTS_REQUIREMENTS, LIFECYCLE_REQUIREMENTS, CLI_REQUIREMENTS)
+
+REQUIREMENTS: Final[dict[str, Requirement]] = {
+    requirement.id: requirement for area in _AREAS for requirement in area
+}
+
+KNOWN_GAPS: Final[dict[str, str]] = {}
+"""Id of a requirement that does not hold yet, or that nothing proves yet → the reason."""

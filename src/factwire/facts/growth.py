@@ -1,0 +1,70 @@
+"""Growth: a text that goes on where it stopped.
+
+Most of a stream is one text growing by a piece a fact. A piece that repeats the one before it in all
+that rules and redaction look at needs only its text looked at; everything else about it is known.
+"""
+
+from typing import Final
+
+from factwire.facts.fact import Fact
+from factwire.facts.text_pieces import PIECES, TextKey, text_key
+
+_SAME: Final = ("event_class", "turn_id", "title", "message_id", "part_id", "tool_call_id")
+
+
+class Growth:
+    """The text that grew last, and what its pieces have in common."""
+
+    __slots__ = ("_entries", "_same", "_size", "_text", "key")
+
+    def __init__(self, fact: Fact, text: str, key: TextKey) -> None:
+        self.key = key
+        self._text = text
+        self._size = len(fact.payload)
+        self._same = tuple([getattr(fact, name) for name in _SAME])
+        self._entries = tuple([entry for entry in fact.payload.items() if entry[0] != text])
+
+    def next_piece(self, fact: Fact) -> str | None:
+        """The text of a fact that is the next piece; None for any other fact."""
+        payload = fact.payload
+        if (
+            (
+                fact.event_class,
+                fact.turn_id,
+                fact.title,
+                fact.message_id,
+                fact.part_id,
+                fact.tool_call_id,
+            )
+            != self._same
+            or len(payload) != self._size
+            or _has_more(fact)
+        ):
+            return None
+        for key, value in self._entries:
+            if payload.get(key) != value:
+                return None
+        text = payload.get(self._text)
+        return text if text.__class__ is str else None
+
+
+def growth_of(fact: Fact) -> Growth | None:
+    """What the next piece of the same text will look like, if this fact is a plain piece."""
+    pieces = PIECES.get(fact.event_class or "")
+    if pieces is None or fact.process_id or _has_more(fact):
+        return None
+    if not all(isinstance(value, str) for value in fact.payload.values()):
+        return None
+    return Growth(fact, pieces.key, text_key(fact, pieces))
+
+
+def _has_more(fact: Fact) -> bool:
+    """Whether a fact holds anything beside its payload that has to be searched."""
+    return bool(
+        fact.detail
+        or fact.extra
+        or fact.ref_ids
+        or fact.artifact_refs
+        or fact.evidence_refs
+        or fact.process_id
+    )

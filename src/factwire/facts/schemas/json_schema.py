@@ -1,0 +1,189 @@
+"""JSON Schema 2020-12 of everything that travels, one document for each thing that is sent whole.
+
+Each document stands alone: no other file is needed to validate with it, and its id is a URN, so
+nothing is ever fetched. Null in place of an optional field of a fact counts as absent, as it does
+when a fact is read. JSON Schema takes 1.0 for a whole number: the one wrong type it lets pass.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from factwire.facts.capabilities import CapabilityManifest
+from factwire.facts.fact import Fact
+from factwire.facts.fixtures import Fixture
+from factwire.facts.limits import SEQUENCE_MAX
+from factwire.facts.schemas.wire_types import (
+    ALIASED_PAYLOADS,
+    INPUT_TYPES,
+    PAYLOAD_TYPES,
+    PAYLOADS,
+    WIRE_SHAPES,
+    Report,
+    WireField,
+    WireShape,
+    wire_fields,
+)
+from factwire.facts.schemas.words import CLASSES, words_of
+from factwire.facts.shapes import (
+    NEVER_EMPTY,
+    SEQUENCE_FLOORS,
+)
+from factwire.facts.vocabulary import LEGACY_TERMINALS
+
+Schema = dict[str, Any]
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+DEFINITIONS: Final = "#/$defs/{name}"
+"""Where the types of a document are found, for its refs."""
+NULL: Final[Schema] = {"type": "null"}
+
+
+def json_schemas() -> dict[str, Schema]:
+    """Every JSON Schema document, by its file name."""
+    documents = {
+        **{wire.slug: shape_schema(wire) | _definitions(PAYLOAD_TYPES) for wire in WIRE_SHAPES},
+        "payloads": _payloads() | _definitions(PAYLOAD_TYPES),
+        "fixture": _of_type(Fixture),
+        "input": _input() | _definitions(INPUT_TYPES),
+        "capabilities": _of_type(CapabilityManifest),
+        "issue": _of_type(Report),
+    }
+    return {f"{name}.schema.json": _document(name, schema) for name, schema in documents.items()}
+
+
+def type_schemas(types: Iterable[Any], template: str = DEFINITIONS) -> dict[str, Schema]:
+    """The schemas of `types` and of all they contain, by name; `template` is where refs look."""
+    _, components = msgspec.json.schema_components(types, ref_template=template)
+    return {name: _with_words(name, _tidied(components[name])) for name in sorted(components)}
+
+
+def shape_schema(wire: WireShape, template: str = DEFINITIONS) -> Schema:
+    """The schema of one shape; it applies the payload type of each class that has one."""
+    fields = wire_fields(wire.shape)
+    class_field = next(field.name for field in fields if field.of_fact.name == "event_class")
+    properties = _shape_properties(wire, fields)
+    properties[class_field]["examples"] = list(CLASSES[wire.classes])
+    properties[class_field]["not"] = {"enum": list(LEGACY_TERMINALS)}
+    return {
+        "title": wire.title,
+        "description": wire.description,
+        "type": "object",
+        "properties": properties,
+        "required": [field.name for field in fields if field.required],
+        "allOf": _payload_rules(class_field, template),
+    }
+
+
+def _shape_properties(wire: WireShape, fields: list[WireField]) -> dict[str, Schema]:
+    plain = type_schemas([Fact])[Fact.__name__]["properties"]
+    properties = {
+        field.name: _present(plain[field.of_fact.encode_name], nullable=not field.required)
+        for field in fields
+    }
+    for field in fields:
+        if field.required and field.name in NEVER_EMPTY:
+            properties[field.name]["minLength"] = 1
+    properties["sequence"] |= {"minimum": SEQUENCE_FLOORS[wire.shape], "maximum": SEQUENCE_MAX}
+    return properties
+
+
+def _payload_rules(class_field: str, template: str) -> list[Schema]:
+    """One rule a payload type: facts of its classes carry it, or no payload at all."""
+    typed = sorted((PAYLOADS | ALIASED_PAYLOADS).items())
+    return [
+        {
+            "if": {
+                "properties": {class_field: {"enum": [n for n, kind in typed if kind is payload]}},
+                "required": [class_field],
+            },
+            "then": {"properties": {"payload": {"anyOf": [_ref(payload, template), NULL]}}},
+        }
+        for payload in PAYLOAD_TYPES
+    ]
+
+
+def _payloads() -> Schema:
+    return {
+        "title": "Payloads",
+        "description": "Payloads by class: the schema of a class's payload is its property here.",
+        "type": "object",
+        "properties": {name: _ref(payload, DEFINITIONS) for name, payload in PAYLOADS.items()},
+    }
+
+
+def _input() -> Schema:
+    parts = [_ref(part, DEFINITIONS) for part in INPUT_TYPES]
+    return {
+        "title": "Input",
+        "description": "What a person gives an agent: plain text, or parts in order.",
+        "anyOf": [{"type": "string"}, {"type": "array", "items": {"anyOf": parts}}],
+    }
+
+
+def _of_type(root: type[msgspec.Struct]) -> Schema:
+    schemas = type_schemas([root])
+    schema = schemas.pop(root.__name__)
+    return schema | {"$defs": schemas} if schemas else schema
+
+
+def _definitions(types: Iterable[Any]) -> Schema:
+    return {"$defs": type_schemas(types)}
+
+
+def _document(name: str, schema: Schema) -> Schema:
+    return {"$schema": DIALECT, "$id": f"urn:factwire:schema:{name}:v1", **schema}
+
+
+def _ref(target: type, template: str) -> Schema:
+    return {"$ref": template.format(name=target.__name__)}
+
+
+def _present(schema: Schema, *, nullable: bool) -> Schema:
+    """The schema of one field, with or without null; what it defaults to is the reader's affair."""
+    types: str | list[str] = schema["type"]
+    names = [name for name in ([types] if isinstance(types, str) else types) if name != "null"]
+    [only] = names
+    rest = {key: value for key, value in schema.items() if key != "default"}
+    return rest | {"type": [only, "null"] if nullable else only}
+
+
+def _with_words(type_name: str, schema: Schema) -> Schema:
+    """The schema with the words of each field's vocabulary as examples."""
+    for name, field in schema.get("properties", {}).items():
+        words = words_of(type_name, name)
+        if words:
+            field.get("items", field)["examples"] = list(words)
+    return schema
+
+
+def _tidied(schema: Schema) -> Schema:
+    """The same schema in fewer words: types in one list, no default that says nothing."""
+    tidy = {key: value for key, value in schema.items() if key != "discriminator"}
+    if "description" in tidy:
+        tidy["description"] = " ".join(tidy["description"].split())
+    if tidy.get("default", ...) is None:
+        del tidy["default"]
+    if tidy.get("required") == []:
+        del tidy["required"]
+    if "properties" in tidy:
+        tidy["properties"] = {name: _tidied(field) for name, field in tidy["properties"].items()}
+    if "items" in tidy:
+        tidy["items"] = _tidied(tidy["items"])
+    if "anyOf" in tidy:
+        tidy |= _merged([_tidied(choice) for choice in tidy.pop("anyOf")])
+    return tidy
+
+
+def _merged(choices: list[Schema]) -> Schema:
+    """Choices that differ by type alone, as one; at most one of the others can join them."""
+    plain = [choice["type"] for choice in choices if choice.keys() == {"type"}]
+    others = [choice for choice in choices if choice.keys() != {"type"}]
+    if not others:
+        return {"type": plain}
+    if len(others) == 1 and "type" in others[0]:
+        return others[0] | {"type": [others[0]["type"], *plain]}
+    return {
+        "anyOf": [*others, {"type": plain if len(plain) > 1 else plain[0]}] if plain else others
+    }

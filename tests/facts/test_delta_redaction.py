@@ -1,0 +1,190 @@
+"""A secret that is cut into pieces is hidden as if it had come in one."""
+
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from factwire.facts.delta_redaction import CONTEXT, HELD, DeltaRedactor
+from factwire.facts.redaction import redact_text
+from factwire.facts.secret_shapes import SHAPES
+from tests.facts.secret_corpus import FRAGMENTS, NEGATIVES, POSITIVES
+
+TOKEN = "gh" + "p_" + "a1B2c3D4e5" * 4
+
+PROSE = """
+The committee met on Tuesday, and most of its members agreed that the well-known plan was a good
+one. They don't expect any trouble; it's simple enough. "We should wait until spring," she said,
+"and then decide." A few would have preferred a faster route (as they do every year), but nobody
+had an objection in the end. After lunch the group went on to other subjects: the cost of paper,
+the state of the roof, which has been leaking for months, and the garden behind the house. In 1987
+some 40 people had worked there, and the old photographs still hang in the hall. Nothing of that
+is left today, except for a bench and two apple trees. He was asked whether he would sell the
+place, and he laughed: not for all the money in the world. So the story ends as it began, with an
+open door, a cup of tea and a long walk home through the fields in the evening light.
+"""
+
+
+def _tokens(text: str) -> list[str]:
+    """Pieces as language models send them: words with the space before them, long ones in two."""
+    words: list[str] = re.findall(r" ?[A-Za-z]+|'[a-z]+|\d{1,3}|[^\w\s]+|\s+", text)
+    return [part for word in words for part in (word[:6], word[6:]) if part]
+
+
+def _fed(pieces: list[str]) -> tuple[list[str], list[str]]:
+    redactor = DeltaRedactor()
+    shown: list[str] = []
+    rules: list[str] = []
+    for piece in pieces:
+        text, fired = redactor.feed("m", piece)
+        shown.append(text)
+        rules += fired
+        assert len(redactor.pending("m")) <= HELD
+    text, fired = redactor.flush("m")
+    return [*shown, text], rules + fired
+
+
+def _cut(text: str, places: list[int]) -> list[str]:
+    return [text[start:end] for start, end in pairwise([0, *places, len(text)])]
+
+
+def _check(text: str, pieces: list[str]) -> None:
+    whole, rules = redact_text(text)
+    shown, fired = _fed(pieces)
+    assert "".join(shown) == whole
+    assert fired == rules
+
+
+@st.composite
+def cut_texts(draw: st.DrawFn) -> list[str]:
+    fragments = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=4), max_size=14)
+    case = st.sampled_from([case.text for case in (*POSITIVES, *NEGATIVES)])
+    parts = draw(st.lists(fragments.map("".join) | case, max_size=3))
+    text = "".join(parts)
+    places = draw(st.lists(st.integers(0, len(text)), max_size=12))
+    return _cut(text, sorted(places))
+
+
+@pytest.mark.requirement("redaction.split-deltas")
+@given(cut_texts())
+def test_any_cut_gives_the_redacted_whole(pieces: list[str]):
+    _check("".join(pieces), pieces)
+
+
+@pytest.mark.requirement("redaction.split-deltas")
+@given(cut_texts())
+def test_single_characters_give_the_redacted_whole(pieces: list[str]):
+    text = "".join(pieces)
+    _check(text, list(text))
+
+
+@pytest.mark.requirement("redaction.split-deltas")
+@given(cut_texts(), st.data())
+def test_what_was_shown_is_never_taken_back(pieces: list[str], data: st.DataObject):
+    """The output after some pieces is a beginning of the redacted whole, whatever follows."""
+    shown, _ = _fed(pieces)
+    count = data.draw(st.integers(0, len(pieces)))
+    other = data.draw(cut_texts())
+    whole, _ = redact_text("".join(pieces[:count] + other))
+    assert whole.startswith("".join(shown[:count]))
+
+
+@pytest.mark.requirement("redaction.split-deltas")
+@pytest.mark.parametrize("rule", sorted({case.rule for case in POSITIVES}))
+def test_a_secret_cut_at_any_place_is_hidden(rule: str):
+    for case in [case for case in POSITIVES if case.rule == rule][:4]:
+        text = f"It is here: see {case.text} and so on."
+        for place in range(len(text) + 1):
+            _check(text, _cut(text, [place]))
+        _check(text, list(text))
+
+
+LONG = {
+    "token": "it is " + TOKEN * 400 + " and more",
+    "assignment": "password=" + "a1b2" * 3_000 + " and more",
+    "quoted": '"token": "' + "a1b2" * 3_000 + '", "b": 1',
+    "key": "-----BEGIN RSA " + "PRIVATE KEY-----\n" + "MIIEpAIBAAKCAQEA75n\n" * 900
+    + "-----END RSA " + "PRIVATE KEY----- and more",
+    "unfinished key": "-----BEGIN " + "PRIVATE KEY-----\n" + "MIIEpAIBAAKCAQEA75n\n" * 900,
+    "jwt": "ey" + "JhbGciOiJI.ey" + "Jz" * 6_000 + ".sig, and more",
+    "no digit, no secret": "ya" + "29." + "abcd" * 3_000 + " " + TOKEN,
+    "letters": "password: " + "abcd" * 3_000 + " " + TOKEN,
+}  # fmt: skip
+
+
+@pytest.mark.requirement("redaction.split-deltas")
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG.keys())
+@pytest.mark.parametrize("size", [1, 7, 100, 4_095, 5_000])
+def test_a_secret_longer_than_the_bound_is_swallowed_without_being_kept(text: str, size: int):
+    _check(text, [text[at : at + size] for at in range(0, len(text), size)])
+
+
+def test_the_end_mark_of_a_long_key_may_be_cut_anywhere():
+    text = LONG["key"]
+    for place in range(text.index("-----END") - 2, len(text)):
+        _check(text, _cut(text, [HELD + 500, place]))
+
+
+@pytest.mark.requirement("redaction.split-deltas")
+def test_ordinary_words_pass_at_once():
+    redactor = DeltaRedactor()
+    pieces = _tokens(PROSE)
+    assert "".join(pieces) == PROSE
+    late = [piece for piece in pieces if redactor.feed("m", piece) and redactor.pending("m")]
+    assert len(late) / len(pieces) < 0.03
+
+
+def test_a_piece_that_passes_is_the_same_object():
+    redactor = DeltaRedactor()
+    piece = "nothing to see here, "
+    assert redactor.feed("m", piece)[0] is piece
+    assert not redactor.holding
+
+
+@pytest.mark.requirement("redaction.split-deltas")
+def test_what_may_be_a_secret_waits_until_it_is_decided():
+    redactor = DeltaRedactor()
+    assert redactor.feed("m", "use " + TOKEN[:9]) == ("use ", [])
+    assert (redactor.holding, redactor.pending("m")) == (True, TOKEN[:9])
+    assert redactor.feed("other", "plain") == ("plain", [])
+    assert redactor.feed("m", TOKEN[9:]) == ("", [])
+    assert redactor.feed("m", " now") == ("[redacted] now", ["github"])
+    assert redactor.feed("m", " password: hun") == (" password: ", [])
+    assert redactor.flush("m") == ("hun", [])
+    assert not redactor.holding
+
+
+def test_the_end_of_a_text_releases_or_hides_what_was_held():
+    redactor = DeltaRedactor()
+    redactor.feed("a", TOKEN)
+    redactor.feed("b", "task sk")
+    assert redactor.flush("a") == ("[redacted]", ["github"])
+    assert redactor.flush("b") == ("sk", [])
+    assert redactor.flush("b") == ("", [])
+
+
+def test_a_dropped_stream_says_nothing_more():
+    redactor = DeltaRedactor()
+    redactor.feed("a", TOKEN[:20])
+    redactor.drop("a")
+    assert redactor.pending("a") == ""
+    assert redactor.flush("a") == ("", [])
+
+
+@pytest.mark.requirement("redaction.split-deltas")
+def test_a_stream_pushed_out_by_others_leaks_neither_what_it_held_nor_what_follows():
+    redactor = DeltaRedactor(streams=2)
+    redactor.feed("a", "it is " + TOKEN[:20])
+    redactor.feed("b", "plain ")
+    redactor.feed("c", "plain ")
+    assert redactor.pending("a") == ""
+    assert redactor.feed("a", TOKEN[20:30]) == ("", [])
+    assert redactor.feed("a", TOKEN[30:] + " after") == (" after", [])
+
+
+def test_names_and_their_separators_fit_into_what_a_stream_remembers():
+    longest = max(len(trigger) for shape in SHAPES for trigger in shape.triggers)
+    assert CONTEXT > 64 + 64
+    assert CONTEXT > longest

@@ -1,0 +1,210 @@
+"""The rules that say what a secret is: every row of the table fires, and nothing else does."""
+
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from factwire.facts.secret_assignments import RULE as ASSIGNMENT
+from factwire.facts.secret_shapes import SHAPES
+from factwire.facts.secrets import find_secrets, may_hold_secret, names_secret, scan
+from tests.facts.secret_corpus import FRAGMENTS, NEGATIVES, POSITIVES
+
+close_texts = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=4), max_size=14).map("".join)
+
+SECRET_KEYS = (
+    "apiKey", "api_key", "API_KEY", "X-Api-Key", "apikey", "OPENAI_API_KEY", "openai.api.key",
+    "Api Key", "APIKey", "xApiKeyV2", "authorization", "Authorization", "Proxy-Authorization",
+    "authorizationHeader", "password", "userPassword", "db_passwd", "PWD", "pwd", "passphrase",
+    "secret", "secrets", "clientSecret", "client-secret", "secretKey", "secretkey",
+    "token", "accessToken", "refresh_token", "idToken", "sessionToken", "token1", "HTTPToken",
+    "accesstoken", "credential", "credentials", "awsCredentials", "privateKey", "private_key",
+    "accessKey", "secretAccessKey", "signingKey", "encryption-key", "cookie", "Set-Cookie",
+    "cookies", "bearer", "bearerToken", "tokens", "accessTokens", "tokenValue",
+)  # fmt: skip
+
+PLAIN_KEYS = (
+    "totalTokens", "inputTokens", "max_tokens", "tokenCount", "token_usage", "tokensRemaining",
+    "tokenLimit", "tokenType", "tokenizer", "cacheReadInputTokens", "reasoning_tokens",
+    "secretRef", "tokenId", "apiKeyId", "secretName", "credentialRef", "accessKeyId",
+    "progressToken", "nextPageToken", "pageToken", "continuationToken", "syncToken",
+    "cancellationToken", "nextToken", "eos_token", "authorizationUrl", "authorizationStatus",
+    "authorizationEndpoint", "tokenExpiresAt", "expires_in", "secretary", "passwordless",
+    "keyboard", "monkey", "key", "publicKey", "keyPath", "author", "authority", "passage",
+    "tokenised", "", "id", "messageId", "cookiePolicy", "password_min_length",
+)  # fmt: skip
+
+
+@pytest.mark.requirement("redaction.key")
+@pytest.mark.parametrize("key", SECRET_KEYS)
+def test_a_key_whose_words_name_a_secret_is_one(key: str):
+    assert names_secret(key, "value")
+
+
+@pytest.mark.requirement("redaction.counters-untouched")
+@pytest.mark.parametrize("key", PLAIN_KEYS)
+def test_counters_descriptions_references_and_other_words_are_not(key: str):
+    assert not names_secret(key, "value")
+
+
+@pytest.mark.requirement("redaction.counters-untouched")
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("tokens", 5),
+        ("tokens", {"input": 5, "output": 3.5}),
+        ("tokens", [1, 2, 3]),
+        ("tokens", "512"),
+        ("token", 7),
+        ("accessToken", 0),
+    ],
+)
+def test_a_number_under_a_token_key_is_a_counter(key: str, value: object):
+    assert not names_secret(key, value)
+
+
+@pytest.mark.requirement("redaction.key")
+@pytest.mark.parametrize("value", [None, True, False, "", "[redacted]", [], {}, [None], {"a": ""}])
+def test_what_says_nothing_leaks_nothing(value: object):
+    assert not names_secret("password", value)
+
+
+@pytest.mark.requirement("redaction.key")
+@pytest.mark.parametrize(
+    "value",
+    [1234, "x", ["x"], {"a": "x"}, {"a": 1}, ("x",), [["x"]], b"raw", {"type": {"a": [1]}, "b": 1}],
+)
+def test_any_other_value_of_a_password_is_secret(value: object):
+    assert names_secret("password", value)
+
+
+@pytest.mark.requirement("redaction.key")
+def test_the_schema_of_a_parameter_is_a_description_unless_it_carries_values():
+    schema: dict[str, Any] = {"type": "string", "description": "Key of the account", "minLength": 3}
+    assert not names_secret("apiKey", schema)
+    assert not names_secret("token", {"anyOf": [{"type": "string"}, {"type": "null"}]})
+    assert names_secret("apiKey", {**schema, "default": "abc"})
+    assert names_secret("apiKey", {**schema, "enum": ["abc"]})
+    assert names_secret("apiKey", {"description": "no mark of a schema"})
+
+
+@pytest.mark.requirement("redaction.key")
+def test_a_key_of_any_length_is_judged_alike():
+    assert names_secret("a" * 500 + "_token", "x")
+    assert not names_secret("a" * 500 + "_tokenizer", "x")
+
+
+@pytest.mark.requirement("redaction.value")
+def test_every_secret_of_the_corpus_is_found():
+    missed = [case for case in POSITIVES if not _hides(case.text, case.secret)]
+    assert len(POSITIVES) >= 300
+    assert missed == []
+
+
+@pytest.mark.requirement("redaction.value")
+def test_nothing_else_in_the_corpus_is_taken_for_a_secret():
+    wrong = [case for case in NEGATIVES if find_secrets(case.text)]
+    assert len(NEGATIVES) >= 300
+    assert wrong == []
+
+
+@pytest.mark.requirement("redaction.value")
+@pytest.mark.parametrize("rule", sorted({shape.rule for shape in SHAPES} | {ASSIGNMENT}))
+def test_each_rule_has_three_secrets_and_three_near_misses(rule: str):
+    fired = [
+        case for case in POSITIVES if rule in {found.rule for found in find_secrets(case.text)}
+    ]
+    assert len(fired) >= 3
+    assert Counter(case.rule for case in NEGATIVES)[rule] >= 3
+
+
+@pytest.mark.requirement("redaction.value")
+@pytest.mark.parametrize("name", ["password=", '"token": "', "Authorization: Bearer ", "api key: "])
+def test_a_secret_with_a_name_before_it_is_hidden_whole(name: str):
+    for case in POSITIVES:
+        if case.rule not in ("assignment", "private-key", "url-password", "terraform", "telegram"):
+            assert _hides(name + case.secret, case.secret), name + case.secret
+
+
+def _hides(text: str, secret: str) -> bool:
+    """Whether no eight characters of the secret are left in the text."""
+    kept, end = "", 0
+    for found in find_secrets(text):
+        kept += text[end : found.start] + "\0"
+        end = found.end
+    kept += text[end:]
+    return all(secret[at : at + 8] not in kept for at in range(len(secret) - 7))
+
+
+@pytest.mark.requirement("redaction.value")
+def test_the_quick_look_never_misses_a_secret_of_the_corpus():
+    for case in POSITIVES:
+        assert may_hold_secret(case.text), case
+        assert may_hold_secret(case.secret) or not list(scan(case.secret, 0)), case
+
+
+@pytest.mark.requirement("redaction.value")
+@given(close_texts)
+def test_the_quick_look_never_misses_a_secret(text: str):
+    if list(scan(text, 0)):
+        assert may_hold_secret(text)
+
+
+@given(close_texts)
+def test_secrets_come_in_order_and_do_not_overlap(text: str):
+    end = 0
+    for found in find_secrets(text):
+        assert end <= found.start < found.end <= len(text)
+        end = found.end
+
+
+def test_ids_and_prose_seldom_need_a_search():
+    plain = [case.text for case in NEGATIVES if case.rule == "id"]
+    assert sum(map(may_hold_secret, plain)) <= len(plain) // 20
+
+
+@pytest.mark.requirement("redaction.linear-time")
+def test_no_pattern_can_run_wild():
+    for shape in SHAPES:
+        _check_repeats(re._parser.parse(shape.pattern.pattern), nested=False)  # pyright: ignore
+        _check_repeats(re._parser.parse(shape.opening), nested=False)  # pyright: ignore
+
+
+def _check_repeats(parsed: Any, *, nested: bool) -> None:
+    """Every repeat is bounded or never goes back, and none stands inside another."""
+    for operator, argument in parsed:
+        name = str(operator)
+        if name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
+            _, most, inner = argument
+            assert name == "POSSESSIVE_REPEAT" or most <= 200, parsed
+            assert most == 1 or not nested
+            _check_repeats(inner, nested=most > 1)
+        else:
+            for inner in _inner(argument):
+                _check_repeats(inner, nested=nested)
+
+
+def _inner(argument: Any) -> list[Any]:
+    if isinstance(argument, re._parser.SubPattern):  # pyright: ignore
+        return [argument]
+    if isinstance(argument, (tuple, list)):
+        return [inner for part in argument for inner in _inner(part)]  # pyright: ignore
+    return []
+
+
+HOSTILE = (
+    "eyJ", "eyJhbGciOiJ.", "://a:", "a://b:c", "-----BEGIN ", "-----BEGIN RSA PRIVATE " + "KEY-----\n",
+    "password=", "password=$", "password: x ", "token: your", "a=", "a:b=", "sk-", "sk-sk_", "Bearer ",
+    "AKIA", "12345678:AA", "12345678:", "_", "-", "key ", "\\", '"', "a.", "%41", "Cookie: a=b", " key:",
+    "AccountKey=xxxx", "secret_", "SG.aaaaaaaaaaaaaaaaaaaa.",
+)  # fmt: skip
+
+
+@pytest.mark.requirement("redaction.linear-time")
+@pytest.mark.parametrize("seed", HOSTILE)
+def test_a_megabyte_of_hostile_text_is_searched_to_its_end(seed: str):
+    text = seed * (1_000_000 // len(seed))
+    assert all(found.end <= len(text) for found in scan(text, 0))
