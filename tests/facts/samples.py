@@ -35,7 +35,7 @@ FULL_PAYLOADS: dict[str, dict[str, Any]] = {
 }
 
 
-def wire(event_class: str = "turn.started", sequence: int = 1, **fields: Any) -> dict[str, Any]:
+def wire(event_class: str = "turn.started", sequence: int = 1, /, **fields: Any) -> dict[str, Any]:
     """A minimal fact in shape A, without any id beyond its own."""
     return {
         "id": f"fact_{sequence}",
@@ -51,7 +51,7 @@ def wire(event_class: str = "turn.started", sequence: int = 1, **fields: Any) ->
     }
 
 
-def runtime_event(event_class: str, sequence: int = 1, **fields: Any) -> dict[str, Any]:
+def runtime_event(event_class: str, sequence: int = 1, /, **fields: Any) -> dict[str, Any]:
     """A minimal fact in shape B."""
     return {
         "schemaVersion": "lime-runtime-event/v0.1",
@@ -66,19 +66,19 @@ def runtime_event(event_class: str, sequence: int = 1, **fields: Any) -> dict[st
     }
 
 
-def complete(event_class: str, sequence: int = 1, **fields: Any) -> dict[str, Any]:
+def complete(event_class: str, sequence: int = 1, /, **fields: Any) -> dict[str, Any]:
     """A fact in shape A that carries everything its class needs."""
     payload = {**FULL_PAYLOADS.get(event_class, {}), **fields.pop("payload", {})}
     refs = {"refIds": ["ref_1"]} if event_class == "command.output" else {}
-    return wire(event_class, sequence, **EXTRA_IDS, payload=payload, **{**refs, **fields})
+    return wire(event_class, sequence, **{**EXTRA_IDS, "payload": payload, **refs, **fields})
 
 
-def fact(event_class: str = "turn.started", sequence: int = 1, **fields: Any) -> Fact:
+def fact(event_class: str = "turn.started", sequence: int = 1, /, **fields: Any) -> Fact:
     """The typed fact of `wire`."""
     return read_fact(wire(event_class, sequence, **fields), "facts")
 
 
-def full_fact(event_class: str, sequence: int = 1, **fields: Any) -> Fact:
+def full_fact(event_class: str, sequence: int = 1, /, **fields: Any) -> Fact:
     """The typed fact of `complete`."""
     return read_fact(complete(event_class, sequence, **fields), "facts")
 

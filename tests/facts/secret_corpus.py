@@ -106,6 +106,8 @@ class _Placed(NamedTuple):
     start: str = ""
 
 
+_RSA: Final = "-----BEGIN RSA " + "PRIVATE KEY-----\n"
+
 _PLACED: Final = (
     _Placed(
         "slack-webhook", "https://hooks.slack.com/services/", _ALNUM, 24, "", "T01AB2CDE/B01AB2CDE/"
@@ -161,8 +163,7 @@ _PLACED: Final = (
         _BASE64,
         300,
         "",
-        "-----BEGIN RSA "
-        + "PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0123456789ABCDEF\n\n",
+        _RSA + "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0123456789ABCDEF\n\n",
     ),
     _Placed(
         "private-key",
@@ -312,8 +313,7 @@ _TALK: Final = {
     ),
     "private-key": (
         'if "-----BEGIN RSA ' + 'PRIVATE KEY-----" in text: fail()',
-        "-----BEGIN "
-        + "PUBLIC KEY-----\nMIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8A\n-----END PUBLIC KEY-----",
+        "-----BEGIN PUBLIC KEY-----\nMIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8A\n-----END PUBLIC KEY-----",
         "-----BEGIN CERTIFICATE-----\nMIIDXTCCAkWgAwIBAgIJAKl\n-----END CERTIFICATE-----",
         "-----BEGIN " + "PRIVATE KEY-----\n...\n-----END " + "PRIVATE KEY-----",
     ),

@@ -1,8 +1,11 @@
 """The lists of the specification, written down a second time.
 
 Tables in the package are compared with these, so that a class or a word that is dropped or misspelt
-there is found. Nothing here is imported from the package.
+there is found. Nothing here is imported from the package. Lists are written as the specification
+writes them, as words.
 """
+
+# ruff: noqa: SIM905
 
 import re
 

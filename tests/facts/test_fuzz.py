@@ -11,7 +11,6 @@ from factwire.facts import (
     ISSUE_CODES,
     SHAPES,
     AnyShape,
-    FactError,
     InvalidFacts,
     StreamInspector,
     UnreadableInput,
@@ -28,7 +27,10 @@ ANY_SHAPE: tuple[AnyShape, ...] = ("auto", *SHAPES)
 REAL: list[bytes] = [
     *(json.dumps(complete(name)).encode() for name in spec.RUNTIME_CLASSES),
     *(json.dumps(runtime_event(name, payload={"delta": "é\n"})).encode() for name in spec.CLASSES),
-    *(json.dumps({"type": name, "payload": {"a": [1, 2.5, None]}}).encode() for name in spec.CLASSES),
+    *(
+        json.dumps({"type": name, "payload": {"a": [1, 2.5, None]}}).encode()
+        for name in spec.CLASSES
+    ),
 ]
 VALUES: list[bytes] = [
     *(b"NaN", b"Infinity", b"-Infinity", b"1e999", b"-0", b"1E400", b"0x1", b"01", b"1."),
@@ -142,8 +144,7 @@ def test_a_stream_of_malformed_facts_is_inspected_to_its_end():
         text = data.decode("utf-8", "surrogateescape") if chance.random() < 0.2 else data
         try:
             issues = inspector.feed(text)
-        except FactError as error:
-            assert isinstance(error, UnreadableInput)
-        else:
-            assert {issue.code for issue in issues} <= set(ISSUE_CODES)
+        except UnreadableInput:
+            continue
+        assert {issue.code for issue in issues} <= set(ISSUE_CODES)
     assert {issue.code for issue in inspector.finish()} <= {"sequence_gap"}

@@ -155,6 +155,7 @@ def test_a_payload_that_grows_when_it_is_written_again_is_measured_as_written():
         ({"preview": "x" * 513}, "$.payload.preview"),
         ({"outputRef": {"preview": "x" * 513}}, "$.payload.outputRef.preview"),
         ({"a": [{"preview": "x" * 513}]}, "$.payload.a[0].preview"),
+        ({"a b": {"preview": "x" * 513}}, '$.payload["a b"].preview'),
         ({"a": [["x", {"b": {"preview": "x" * 513}}]]}, "$.payload.a[0][1].b.preview"),
     ],
 )
@@ -396,4 +397,6 @@ def test_text_of_a_damaged_fact_is_judged_like_the_object(value: dict[str, Any])
 @pytest.mark.requirement("facts.shapes.fast-is-slow")
 @given(strategies.facts())
 def test_a_typed_fact_is_judged_like_its_object(source: Fact):
-    assert inspect_fact(source) == inspect_fact(msgspec.json.decode(msgspec.json.encode(source)), "facts")
+    assert inspect_fact(source) == inspect_fact(
+        msgspec.json.decode(msgspec.json.encode(source)), "facts"
+    )

@@ -1,4 +1,4 @@
-"""The lifecycle verifier: every code, the rules around them, and the laws of an incremental check."""
+"""The lifecycle verifier: every code, the rules around them, and the laws of incremental checks."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -197,12 +197,14 @@ def test_the_end_of_a_turn_clears_what_was_open():
     assert [violation.code for violation in verifier.feed(again)] == ["turn_terminal_repeated"]
 
 
+FAMILIES = {
+    *("tool", "file", "patch", "command", "test", "action", "model", "reasoning"),
+    *("permission", "sandbox"),
+}
 EXECUTION = [
-    name
-    for name in spec.RUNTIME_CLASSES
-    if name.split(".")[0]
-    in "tool file patch command test action model reasoning permission sandbox".split()
-] + ["context.resolved"]
+    *(name for name in spec.RUNTIME_CLASSES if name.split(".")[0] in FAMILIES),
+    "context.resolved",
+]
 
 
 @pytest.mark.requirement("lifecycle.execution_after_turn_terminal")
@@ -252,9 +254,7 @@ def test_turns_do_not_share_what_is_open():
         fact("tool.result", 4, turnId="t1", toolCallId="c1"),
         fact("turn.completed", 5, turnId="t1"),
     ]
-    assert [(v.code, v.fact_id) for v in verify(facts)] == [
-        ("tool_unclosed_at_turn_end", "fact_3")
-    ]
+    assert [(v.code, v.fact_id) for v in verify(facts)] == [("tool_unclosed_at_turn_end", "fact_3")]
 
 
 @pytest.mark.requirement("lifecycle.per-turn")
@@ -279,9 +279,7 @@ def test_facts_without_a_turn_are_verified_among_themselves():
         fact("turn.completed", 2),
         fact("tool.started", 3, toolCallId="c1"),
     ]
-    assert [(v.code, v.fact_id) for v in verify(facts)] == [
-        ("tool_unclosed_at_turn_end", "fact_2")
-    ]
+    assert [(v.code, v.fact_id) for v in verify(facts)] == [("tool_unclosed_at_turn_end", "fact_2")]
 
 
 @pytest.mark.requirement("lifecycle.incompleteness")

@@ -12,10 +12,12 @@ Fields = dict[str, Any]
 
 
 def family(*names: str, but: tuple[str, ...] = ()) -> list[str]:
-    return [name for name in spec.RUNTIME_CLASSES if name.split(".")[0] in names and name not in but]
+    return [
+        name for name in spec.RUNTIME_CLASSES if name.split(".")[0] in names and name not in but
+    ]
 
 
-def missed(name: str, shape: Shape = "facts", **fields: Any) -> list[str]:
+def missed(name: str, shape: Shape = "facts", /, **fields: Any) -> list[str]:
     """Where inspecting a fact of the class, with these fields alone, misses something."""
     value = runtime_event(name, **fields) if shape == "runtime-event" else wire(name, **fields)
     found = inspect_fact(value, shape)
@@ -62,7 +64,11 @@ def test_an_artifact_fact_needs_an_artifact(name: str):
 @pytest.mark.parametrize("name", family("evidence"))
 def test_an_evidence_fact_needs_evidence(name: str):
     assert missed(name) == missed(name, evidenceRefs=[]) == ["$.evidenceId"]
-    for fields in ({"evidenceId": "e1"}, {"evidenceRefs": ["e1"]}, {"payload": {"evidence_id": "e"}}):
+    for fields in (
+        {"evidenceId": "e1"},
+        {"evidenceRefs": ["e1"]},
+        {"payload": {"evidence_id": "e"}},
+    ):
         assert missed(name, **fields) == []
 
 

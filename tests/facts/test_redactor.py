@@ -137,3 +137,9 @@ def test_known_clean_texts_do_not_hide_a_secret_under_a_key_that_names_one():
     redactor.feed(fact("tool.args", {"city": "paris"}, tool_call_id="c"))
     found = redactor.feed(fact("tool.args", {"password": "paris"}, 2, tool_call_id="c"))
     assert found.fact.payload == {"password": "[redacted]"}
+
+
+@pytest.mark.requirement("redaction.counters-untouched")
+def test_counters_by_kind_and_cache_are_no_secrets():
+    usage = {"tokens": {"input": 5, "output": 3, "cache": {"read": 1, "write": 0}}}
+    assert redact_fact(fact("cost.recorded", usage)).findings == ()

@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factwire.facts import REF_KINDS, FactError, InvalidRef, RefKind, content_ref, parse_ref
-from factwire.facts import ref_issue
+from factwire.facts import (
+    REF_KINDS,
+    FactError,
+    InvalidRef,
+    RefKind,
+    content_ref,
+    parse_ref,
+    ref_issue,
+)
 
 
 @pytest.mark.requirement("refs.content-addressed")

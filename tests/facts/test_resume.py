@@ -62,9 +62,7 @@ NAMES = st.lists(st.sampled_from("abcd"), max_size=5)
 def test_a_resume_goes_on_only_if_the_answers_are_the_open_actions(
     required: set[str], given_answers: list[str], expired: set[str]
 ):
-    issues = resume_issues(
-        opened(*sorted(required)), answers(*given_answers), frozenset(expired)
-    )
+    issues = resume_issues(opened(*sorted(required)), answers(*given_answers), frozenset(expired))
     exact = sorted(given_answers) == sorted(required) and not required & expired
     assert (issues == []) == exact
 

@@ -122,7 +122,9 @@ def test_a_fact_that_is_refused_holds_its_place():
 
 
 @pytest.mark.requirement("sequences.invalid-facts")
-@pytest.mark.parametrize("value", [[], None, {"sequence": "2"}, {"threadId": 7}, {"sequence": True}])
+@pytest.mark.parametrize(
+    "value", [[], None, {"sequence": "2"}, {"threadId": 7}, {"sequence": True}]
+)
 def test_what_states_no_place_holds_none(value: object):
     tracker = SequenceTracker()
     tracker.feed(fact("run.status", 1), "$[0]")

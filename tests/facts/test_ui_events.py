@@ -118,7 +118,9 @@ def test_a_degraded_fact_shows_among_the_diagnostics_and_not_as_completed(name: 
 
 
 @pytest.mark.requirement("ui.never-promoted")
-@pytest.mark.parametrize("name", ["command.started", "process.output", "file.read", "patch.applied"])
+@pytest.mark.parametrize(
+    "name", ["command.started", "process.output", "file.read", "patch.applied"]
+)
 def test_work_in_a_process_without_a_tool_call_is_run_status(name: str):
     source = fact(name, payload={"commandId": "c", "path": "p", "patchId": "p"})
     assert ui_of(source) == ["run.status"]

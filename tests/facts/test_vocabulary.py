@@ -2,8 +2,15 @@
 
 import pytest
 
-from factwire.facts import CORRELATION_IDS, KNOWN_CLASSES, RUNTIME_CLASSES, UI_CLASSES, vocabulary
-from factwire.facts import kind_of, status_of
+from factwire.facts import (
+    CORRELATION_IDS,
+    KNOWN_CLASSES,
+    RUNTIME_CLASSES,
+    UI_CLASSES,
+    kind_of,
+    status_of,
+    vocabulary,
+)
 from factwire.facts.class_rows import ClassRow, read_rows
 from tests.facts import spec
 
@@ -96,15 +103,19 @@ def test_a_class_of_both_tables_is_the_runtimes():
 
 
 def expected_status(event_class: str) -> str:
-    terminals = {"turn.completed": "completed", "turn.failed": "failed", "turn.canceled": "canceled"}
-    suffix = event_class.split(".")[-1]
+    terminals = {
+        "turn.completed": "completed",
+        "turn.failed": "failed",
+        "turn.canceled": "canceled",
+    }
+    suffix = event_class.rpartition(".")[2]
     return terminals.get(event_class) or spec.STATUS_OF_SUFFIX.get(suffix, "pending")
 
 
 @pytest.mark.requirement("facts.kind-default")
 @pytest.mark.parametrize("name", [*spec.CLASSES, "message.x", "other"])
 def test_the_kind_follows_from_the_first_word(name: str):
-    assert kind_of(name) == spec.KIND_OF_PREFIX.get(name.split(".")[0], "state")
+    assert kind_of(name) == spec.KIND_OF_PREFIX.get(name.partition(".")[0], "state")
 
 
 @pytest.mark.requirement("facts.status-default")

@@ -35,7 +35,7 @@ CONTEXT: Final = 192
 
 _CONTEXT_SLACK: Final = 1_024
 
-_LOOK: Final = 3
+_LOOK: Final = len(REDACTED)
 """Characters before a place that decide whether a secret may start there."""
 
 _LOOSE_LEAD: Final = 24
@@ -241,7 +241,8 @@ def _settle(stream: _Stream, *, at_end: bool = False) -> tuple[str, list[str]]:
         if len(text) - hold <= HELD or at_end:
             break
         if found is not None and found.start == opening.start and found.rest is not None:
-            return _shown_as_replaced(stream, text, shown, found, pieces, rules)
+            _swallow_from(stream, text, found)
+            return "".join((*pieces, text[shown : found.value], REDACTED)), [*rules, found.rule]
         # So long and still no secret: it has failed, and something behind it may be open.
         openings_from = opening.start + 1
     pieces.append(text[shown:hold])
@@ -253,18 +254,13 @@ def _settle(stream: _Stream, *, at_end: bool = False) -> tuple[str, list[str]]:
     return "".join(pieces), rules
 
 
-def _shown_as_replaced(
-    stream: _Stream, text: str, shown: int, found: Found, pieces: list[str], rules: list[str]
-) -> tuple[str, list[str]]:
+def _swallow_from(stream: _Stream, text: str, found: Found) -> None:
     """A secret longer than the bound: its head is far behind, the rest is swallowed."""
-    pieces += text[shown : found.value], REDACTED
-    rules.append(found.rule)
     inside = found.value + HELD - _CLOSING
     stream.context, stream.held = text[inside - _LOOK : inside], text[inside:]
-    stream.swallowing, stream.calm = found.rest, False
+    stream.swallowing, stream.armed, stream.calm = found.rest, False, False
     if found.rest is not None:
         _swallow(stream, found.rest)
-    return "".join(pieces), rules
 
 
 def _ends_in_escape(context: str) -> bool:
@@ -272,8 +268,10 @@ def _ends_in_escape(context: str) -> bool:
 
 
 def _opening(text: str, at: int, shown: int, *, named: bool) -> _Opening:
-    """Where the first thing starts that the end of the text cuts off, and the first value. Only
-    a name may start in what was shown already."""
+    """Where the first thing starts that the end of the text cuts off, and the first value.
+
+    Only a name may start in what was shown already.
+    """
     start = len(text)
     last_word = max(text.rfind(" "), text.rfind("\n"), text.rfind("\t")) + 1
     if match := _TOKENS.search(text, max(at, shown, last_word)):

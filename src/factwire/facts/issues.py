@@ -42,6 +42,13 @@ class Issue(msgspec.Struct, frozen=True, order=True):
     message: str
 
 
+def path_step(key: str) -> str:
+    """A key as a step of a path: `.key`, or `["odd key"]` where a plain one would mislead."""
+    if key.isascii() and key.isidentifier():
+        return f".{key}"
+    return f"[{msgspec.json.encode(key).decode()}]"
+
+
 def is_valid(issues: list[Issue]) -> bool:
     """Whether facts with these issues are valid: information alone does not make them invalid."""
     return all(issue.code in INFORMATION for issue in issues)

@@ -10,7 +10,7 @@ import msgspec
 
 from factwire.facts.classification import KNOWN_CLASSES
 from factwire.facts.fact import Fact
-from factwire.facts.issues import Issue
+from factwire.facts.issues import Issue, path_step
 from factwire.facts.limits import PAYLOAD_CHARACTERS, PREVIEW_CHARACTERS
 from factwire.facts.mismatches import mismatches
 from factwire.facts.needs import Need, missing_needs, needs_of
@@ -159,7 +159,7 @@ def _preview_issues(value: object, path: str) -> list[Issue]:
                     message = f"{len(item)} characters, at most {PREVIEW_CHARACTERS} in a preview"
                     issues.append(Issue("large_payload_inline", f"{path}.preview", message))
             elif isinstance(item, dict | list):
-                issues += _preview_issues(item, f"{path}.{key}")
+                issues += _preview_issues(item, path + path_step(key))
     elif isinstance(value, list):
         items: list[object] = value
         for index, item in enumerate(items):

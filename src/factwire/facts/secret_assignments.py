@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 from factwire.facts.secret_names import REDACTED, secret_name
-from factwire.facts.secret_shapes import Found, Rest, rest_of
+from factwire.facts.secret_shapes import NOT_REDACTED, Found, Rest, rest_of
 
 __all__ = ["RULE", "open_assignment", "search_assignment"]
 
@@ -20,9 +20,22 @@ RULE: Final = "assignment"
 JUDGED: Final = 256
 """Characters of a value that are looked at; a longer one is decided by its beginning."""
 
+MIXED: Final = 6
+"""Letters and digits that make a credential."""
+
+SIGNED: Final = 8
+"""Characters without a digit that make one by a sign, by capitals or by the environment's form."""
+
+QUOTED_WORD: Final = 20
+"""Letters in quotes that are no word of a language any more."""
+
+SETTLED: Final = 64
+"""Characters after which a value that could hold further assignments is not turned down."""
+
 _LEAD: Final = re.compile(
     r"(?:(?<![A-Za-z0-9_.-])|(?<=\\[nrt]))"
-    r"(?P<key>[A-Za-z0-9_.-]{2,64}+(?:\x20[Kk][Ee][Yy])?+)"
+    + NOT_REDACTED
+    + r"(?P<key>[A-Za-z0-9_.-]{2,64}+(?:\x20[Kk][Ee][Yy])?+)"
     r"\\{0,4}+[\"'`*]{0,3}+[ \t]{0,8}+"
     r"(?P<sep>=>|:=|[=:])[ \t]{0,8}+"
     r"(?:[bruf]{1,2}+(?=[\"']))?+\\{0,4}+(?P<quote>[\"'`]{0,3}+)"
@@ -105,7 +118,7 @@ def _kind(lead: re.Match[str], name: str) -> str:
 def _is_credential(lead: re.Match[str], name: str, value: str, following: str) -> bool:
     if _kind(lead, name) == _COOKIE:
         return _COOKIE_PAIR.match(value) is not None
-    if len(value) >= 64 and ("=" in value or ":" in value):
+    if len(value) >= SETTLED and ("=" in value or ":" in value):
         return True
     if not lead["quote"] and following in _CODE_FOLLOWS and len(value) < JUDGED:
         return False
@@ -119,12 +132,12 @@ def _is_random(lead: re.Match[str], name: str, value: str) -> bool:
     letters = any(character.isalpha() for character in value)
     digits = any(character.isdigit() for character in value)
     if digits and not letters:
-        return name == "password" and len(value) >= 6
+        return name == "password" and len(value) >= MIXED
     if digits:
-        return len(value) >= 6
+        return len(value) >= MIXED
     if lead["scheme"]:
-        return len(value) >= 8 and not value.islower() and not value.istitle()
-    if len(value) >= 8 and any(character in _SIGNS for character in value[:-1]):
+        return len(value) >= SIGNED and not value.islower() and not value.istitle()
+    if len(value) >= SIGNED and any(character in _SIGNS for character in value[:-1]):
         return letters
     return _is_long_word(lead, value)
 
@@ -132,10 +145,12 @@ def _is_random(lead: re.Match[str], name: str, value: str) -> bool:
 def _is_long_word(lead: re.Match[str], value: str) -> bool:
     """Letters alone: long and quoted, or set in the environment's own manner."""
     if lead["quote"]:
-        return len(value) >= 20 and value.isalpha()
+        return len(value) >= QUOTED_WORD and value.isalpha()
     key = lead["key"]
     is_environment = lead["sep"] == "=" and key.isupper() and lead[0].endswith("=")
-    return is_environment and len(value) >= 8 and value.isalnum() and value.lower() not in _TYPES
+    return (
+        is_environment and len(value) >= SIGNED and value.isalnum() and value.lower() not in _TYPES
+    )
 
 
 _TYPES: Final = frozenset(("required", "optional", "password", "disabled", "undefined"))

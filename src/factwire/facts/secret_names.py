@@ -54,171 +54,44 @@ _BEFORE_KEY: Final[Mapping[str, str]] = {
     "encryption": "encryption-key",
 }
 
-_DESCRIPTIONS: Final = frozenset(
-    [
-        "algorithm",
-        "at",
-        "budget",
-        "consent",
-        "count",
-        "counts",
-        "description",
-        "enabled",
-        "endpoint",
-        "expiration",
-        "expired",
-        "expires",
-        "expiry",
-        "field",
-        "file",
-        "format",
-        "hint",
-        "id",
-        "ids",
-        "in",
-        "index",
-        "kind",
-        "label",
-        "length",
-        "limit",
-        "limits",
-        "max",
-        "min",
-        "name",
-        "names",
-        "path",
-        "policy",
-        "position",
-        "provider",
-        "ref",
-        "reference",
-        "references",
-        "refs",
-        "remaining",
-        "required",
-        "scope",
-        "scopes",
-        "size",
-        "source",
-        "status",
-        "store",
-        "total",
-        "ttl",
-        "type",
-        "types",
-        "uri",
-        "uris",
-        "url",
-        "urls",
-        "usage",
-        "used",
-        "valid",
-        "version",
-    ]
-)
+_DESCRIPTIONS: Final = frozenset((
+    "algorithm", "at", "budget", "consent", "count", "counts", "description", "enabled",
+    "endpoint", "expiration", "expired", "expires", "expiry", "field", "file", "format", "hint",
+    "id", "ids", "in", "index", "kind", "label", "length", "limit", "limits", "max", "min",
+    "name", "names", "path", "policy", "position", "provider", "ref", "reference", "references",
+    "refs", "remaining", "required", "scope", "scopes", "size", "source", "status", "store",
+    "total", "ttl", "type", "types", "uri", "uris", "url", "urls", "usage", "used", "valid",
+    "version",
+))  # fmt: skip
 
-_HANDLES: Final = frozenset(
-    [
-        "bos",
-        "cancel",
-        "cancellation",
-        "continuation",
-        "cursor",
-        "delta",
-        "eos",
-        "idempotency",
-        "mask",
-        "next",
-        "pad",
-        "page",
-        "paging",
-        "prev",
-        "previous",
-        "progress",
-        "resume",
-        "special",
-        "start",
-        "stop",
-        "sync",
-        "unk",
-    ]
-)
+_HANDLES: Final = frozenset((
+    "bos", "cancel", "cancellation", "continuation", "cursor", "delta", "eos", "idempotency",
+    "mask", "next", "pad", "page", "paging", "prev", "previous", "progress", "resume",
+    "special", "start", "stop", "sync", "unk",
+))  # fmt: skip
 
-_COUNTED: Final = frozenset(
-    [
-        "accepted",
-        "audio",
-        "budget",
-        "cache",
-        "cached",
-        "completion",
-        "context",
-        "cost",
-        "creation",
-        "estimated",
-        "generated",
-        "image",
-        "input",
-        "limit",
-        "max",
-        "min",
-        "new",
-        "num",
-        "number",
-        "of",
-        "output",
-        "per",
-        "prediction",
-        "prompt",
-        "read",
-        "reasoning",
-        "rejected",
-        "remaining",
-        "text",
-        "thinking",
-        "total",
-        "used",
-        "video",
-        "window",
-        "write",
-    ]
-)
+_COUNTED: Final = frozenset((
+    "accepted", "audio", "budget", "cache", "cached", "completion", "context", "cost",
+    "creation", "estimated", "generated", "image", "input", "limit", "max", "min", "new", "num",
+    "number", "of", "output", "per", "prediction", "prompt", "read", "reasoning", "rejected",
+    "remaining", "text", "thinking", "total", "used", "video", "window", "write",
+))  # fmt: skip
 
-_SCHEMA_WORDS: Final = frozenset(
-    [
-        "$ref",
-        "additionalProperties",
-        "allOf",
-        "anyOf",
-        "deprecated",
-        "description",
-        "exclusiveMaximum",
-        "exclusiveMinimum",
-        "format",
-        "items",
-        "maxItems",
-        "maxLength",
-        "maximum",
-        "minItems",
-        "minLength",
-        "minimum",
-        "multipleOf",
-        "nullable",
-        "oneOf",
-        "pattern",
-        "properties",
-        "readOnly",
-        "required",
-        "title",
-        "type",
-        "uniqueItems",
-        "writeOnly",
-    ]
-)
+_SCHEMA_WORDS: Final = frozenset((
+    "$ref", "additionalProperties", "allOf", "anyOf", "deprecated", "description",
+    "exclusiveMaximum", "exclusiveMinimum", "format", "items", "maxItems", "maxLength",
+    "maximum", "minItems", "minLength", "minimum", "multipleOf", "nullable", "oneOf", "pattern",
+    "properties", "readOnly", "required", "title", "type", "uniqueItems", "writeOnly",
+))  # fmt: skip
 
-_CONTAINERS: Final = (Mapping, list, tuple)
+_EMPTY: Final[tuple[object, ...]] = ({}, [], ())
 
 _SCHEMA_MARKS: Final = ("type", "$ref", "anyOf", "oneOf", "allOf")
+
+_COUNTER_LEVELS: Final = 4
+"""How deep counters are nested (tokens by kind, by cache, by model); what is deeper counts as a
+secret, so that hostile nesting cannot make the search recurse.
+"""
 
 
 def names_secret(key: str, value: object) -> bool:
@@ -262,27 +135,25 @@ def _only_describes(words: list[str], place: int, name: str) -> bool:
     return name == "token" and any(word in _HANDLES for word in words[:place])
 
 
-def _can_leak(name: str, value: object) -> bool:
+def _can_leak(name: str, value: object, levels: int = _COUNTER_LEVELS) -> bool:
     if value is None or isinstance(value, bool):
         return False
     if isinstance(value, str):
         return value not in ("", REDACTED) and not (name == "tokens" and value.isdigit())
     if isinstance(value, (int, float)):
         return name not in ("token", "tokens", "bearer")
-    if isinstance(value, Mapping):
+    if value in _EMPTY:
+        return False
+    if levels and isinstance(value, Mapping):
         fields = cast("Mapping[object, object]", value)
-        return not _is_schema(fields) and _any_can_leak(name, fields.values())
-    if isinstance(value, (list, tuple)):
-        return _any_can_leak(name, cast("list[object] | tuple[object, ...]", value))
+        return not _is_schema(fields) and _any_can_leak(name, fields.values(), levels - 1)
+    if levels and isinstance(value, (list, tuple)):
+        return _any_can_leak(name, cast("list[object] | tuple[object, ...]", value), levels - 1)
     return True
 
 
-def _any_can_leak(name: str, values: Iterable[object]) -> bool:
-    # One level is enough for counters, and hostile nesting cannot make it recurse.
-    return any(
-        bool(value) if isinstance(value, _CONTAINERS) else _can_leak(name, value)
-        for value in values
-    )
+def _any_can_leak(name: str, values: Iterable[object], levels: int) -> bool:
+    return any(_can_leak(name, value, levels) for value in values)
 
 
 def _is_schema(value: Mapping[object, object]) -> bool:

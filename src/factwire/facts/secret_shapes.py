@@ -1,11 +1,11 @@
-"""What the values of secrets look like: one table.
+r"""What the values of secrets look like: one table.
 
 A shape is a few steps that are matched without ever going back: literals, bounded runs of a
 class of characters, and a rest that runs on as long as its class lasts. So each shape costs linear
 time, its head is short, and the same steps tell three things: the secret, the text that may still
 become one (`opening`), and how far a secret of any length goes on (`Rest`).
 
-Steps are separated by spaces: ``sk-|rk-`` literals, ``[a-f0-9]{32}`` a run, ``![\\w-]`` what may
+Steps are separated by spaces: ``sk-|rk-`` literals, ``[a-f0-9]{32}`` a run, ``![\w-]`` what may
 not follow, ``=@`` what must follow. ``~`` in a literal is a space.
 """
 
@@ -20,6 +20,9 @@ WORD: Final = "A-Za-z0-9_-"
 
 # A token starts where no word goes on; an escaped line break or a percent escape before it counts.
 BOUNDARY: Final = rf"(?:(?<![{WORD}])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{{2}}))"
+
+# Behind a replaced secret nothing starts that could not start behind the secret itself.
+NOT_REDACTED: Final = r"(?<!\[redacted\])"
 
 # Documentation writes xxxx where a secret would stand.
 _NO_FILLER: Final = rf"(?![{WORD}]{{0,24}}?[xX]{{4}})"
@@ -258,12 +261,14 @@ SHAPES: Final[tuple[Shape, ...]] = (
         f"{_PEM} [A-Za-z0-9+/=]{{16}}",
         rest=_PEM_REST,
         closing=_PEM_END,
+        boundary=BOUNDARY + NOT_REDACTED,
     ),
     _shape(
         "private-key",
         rf"{_PEM} Proc-Type:|DEK-Info:|Version:|Comment: [A-Za-z0-9+/=:,.()\s\\-]{{40}}",
         rest=_PEM_REST,
         closing=_PEM_END,
+        boundary=BOUNDARY + NOT_REDACTED,
     ),
     _shape("bearer", "[A-Za-z0-9._~+/=-]{16}", lead="Bearer~", rest=f"._~+/={WORD}", digit=True),
     _shape(

@@ -33,7 +33,7 @@ class SequenceTracker:
             self._kept -= len(self._gaps.pop(self._current, ()))
 
     def feed_refused(self, value: object, path: str) -> None:
-        """Take an object that is no fact: where it states them, its thread and place still count."""
+        """Take an object that is no fact; the thread and the place that it states still count."""
         fields: Mapping[str, object] = value if isinstance(value, Mapping) else {}
         thread, sequence = fields.get("threadId"), fields.get("sequence")
         self._follow(

@@ -85,12 +85,13 @@ def is_derived_id(fact_id: str) -> bool:
 
 def shape_of(value: Mapping[str, object]) -> Shape:
     """The shape that an object most likely is of, by the fields that only one shape has."""
-    if "id" in value and "kind" in value and "createdAt" in value:
+    if "eventClass" in value and ("id" in value or "eventId" not in value):
         return "facts"
-    if "eventId" in value or ("timestamp" in value and "schemaVersion" in value):
+    stamped = "schemaVersion" in value and "createdAt" not in value
+    if "eventId" in value or (stamped and "timestamp" in value):
         return "runtime-event"
-    if "type" in value and "kind" not in value and "eventClass" not in value:
-        return "runtime-event" if "schemaVersion" in value else "ui"
+    if "type" in value:
+        return "runtime-event" if stamped and "id" not in value else "ui"
     return "facts"
 
 
