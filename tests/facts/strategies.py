@@ -101,7 +101,8 @@ def runtime_facts(draw: st.DrawFn) -> Fact:
 class Mutation:
     """Ways to damage a fact in shape A, so that each rule is met now and then."""
 
-    values = json_values | st.sampled_from([None, "", 0, -1, 2**53, 1.5, [], {}, [""], [1], True])
+    odd: st.SearchStrategy[Any] = st.sampled_from([None, "", 0, -1, 2**53, 1.5, [], [""], True])
+    values = json_values | odd
 
     @staticmethod
     @st.composite

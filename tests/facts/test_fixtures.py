@@ -162,7 +162,8 @@ def test_other_diagnostics_declare_no_gap(diagnostics: object):
 @pytest.mark.requirement("fixtures.fields")
 def test_a_fixture_is_an_object_with_a_list_of_events():
     assert is_fixture({"events": []})
-    assert not any(is_fixture(value) for value in ({}, {"events": {}}, [], None, "events"))
+    others: list[object] = [{}, {"events": {}}, [], None, "events"]
+    assert not any(is_fixture(value) for value in others)
 
 
 @pytest.mark.requirement("validation.collector")

@@ -7,6 +7,7 @@ import pytest
 from factwire.facts import (
     AssetInput,
     CapabilityInput,
+    InputPart,
     InvalidFacts,
     TextInput,
     WorkspaceInput,
@@ -117,5 +118,9 @@ def test_every_bad_part_is_reported_at_its_own_place():
 
 @pytest.mark.requirement("inputs.refused")
 def test_typed_parts_are_held_to_the_same_rules():
-    parts = [TextInput(text="x"), WorkspaceInput(ref="~/x"), CapabilityInput(ref="x")]
+    parts: list[InputPart] = [
+        TextInput(text="x"),
+        WorkspaceInput(ref="~/x"),
+        CapabilityInput(ref="x"),
+    ]
     assert [issue.path for issue in input_issues(parts, "$.in")] == ["$.in[1].ref", "$.in[2].ref"]

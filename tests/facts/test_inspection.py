@@ -22,6 +22,7 @@ from factwire.facts import (
     IssueCode,
     StreamInspector,
     UnreadableInput,
+    encode_fact,
     inspect_fact,
     inspect_fixture,
     inspect_stream,
@@ -379,7 +380,7 @@ def test_a_value_that_is_nested_without_end_is_an_issue(levels: int):
 @pytest.mark.requirement("facts.shapes.fast-is-slow")
 @given(strategies.facts())
 def test_text_of_a_whole_fact_is_judged_like_the_object(source: Fact):
-    text = msgspec.json.encode(source)
+    text = encode_fact(source)
     value = msgspec.json.decode(text)
     assert inspect_fact(text, "facts") == inspect_fact(value, "facts")
     assert inspect_fact(text.decode(), "facts") == inspect_fact(value, "facts")
@@ -397,6 +398,4 @@ def test_text_of_a_damaged_fact_is_judged_like_the_object(value: dict[str, Any])
 @pytest.mark.requirement("facts.shapes.fast-is-slow")
 @given(strategies.facts())
 def test_a_typed_fact_is_judged_like_its_object(source: Fact):
-    assert inspect_fact(source) == inspect_fact(
-        msgspec.json.decode(msgspec.json.encode(source)), "facts"
-    )
+    assert inspect_fact(source) == inspect_fact(msgspec.json.decode(encode_fact(source)), "facts")

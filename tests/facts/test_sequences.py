@@ -15,7 +15,7 @@ def gaps(*facts: tuple[int | None, str | None] | tuple[int | None, str | None, s
     """Where facts of (sequence, thread, class) leave gaps."""
     tracker = SequenceTracker()
     for index, (sequence, thread, *name) in enumerate(facts):
-        item = fact(*name) if name else fact("run.status")
+        item = fact(name[0] if name else "run.status")
         item = msgspec.structs.replace(item, sequence=sequence, thread_id=thread)
         tracker.feed(item, f"$[{index}]")
     return [issue.path for issue in tracker.gaps()]

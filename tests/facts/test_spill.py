@@ -39,8 +39,8 @@ def restored(spill: Spill) -> dict[str, Any]:
     contents = {blob.ref.ref: content_of(blob) for blob in spill.blobs}
     payload: dict[str, Any] = {}
     for key, value in spill.fact.payload.items():
-        ref = value.get("ref") if isinstance(value, dict) else None
-        if ref not in contents:
+        ref: Any = value.get("ref") if isinstance(value, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        if not isinstance(ref, str) or ref not in contents:
             payload[key] = value
         elif key == "payloadRef":
             return contents[ref]

@@ -13,9 +13,10 @@ from factwire.cli.progress import watched
 from factwire.facts import (
     Fact,
     Issue,
+    Reading,
     Shape,
     UnreadableInput,
-    read_and_inspect,
+    read_item,
     shape_issues,
     ui_events,
     write_fact,
@@ -57,30 +58,32 @@ def convert(
             watched(read_document(source).facts, source, "converting")
         ):
             try:
-                fact, issues = read_and_inspect(item, source_form.value)
+                reading = read_item(item, source_form.value)
             except UnreadableInput as error:
                 raise UnreadableInput(error.reason, line=line) from error
-            problems = issues if fact is None else _write(fact, target.value)
-            _complain(problems, line or index + 1)
+            problems = _write(reading, target.value)
+            _complain(problems, f"line {line}" if line else f"fact {index + 1}")
             failed += bool(problems)
     raise typer.Exit(ISSUES if failed else DONE)
 
 
-def written(fact: Fact, shape: Shape) -> list[dict[str, Any]]:
-    """The objects that a fact is in `shape`: one, or several UI events."""
-    if shape == "ui":
+def written(fact: Fact, source: Shape, target: Shape) -> list[dict[str, Any]]:
+    """The objects that a fact is in `target`: one, or the UI events that a runtime fact becomes."""
+    if target == "ui" and source != "ui":
         return [write_fact(event, "ui") for event in ui_events(fact)]
-    return [write_fact(fact, shape)]
+    return [write_fact(fact, target)]
 
 
-def _write(fact: Fact, shape: Shape) -> list[Issue]:
+def _write(reading: Reading, shape: Shape) -> list[Issue]:
+    if reading.fact is None:
+        return reading.issues
     problems: list[Issue] = []
-    for value in written(fact, shape):
+    for value in written(reading.fact, reading.shape, shape):
         sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
         problems += shape_issues(value, shape)
     return problems
 
 
-def _complain(issues: list[Issue], line: int) -> None:
+def _complain(issues: list[Issue], place: str) -> None:
     for issue in issues:
-        report(f"fact {line}: {issue.code} at {issue.path}: {issue.message}")
+        report(f"{place}: {issue.code} at {issue.path}: {issue.message}")

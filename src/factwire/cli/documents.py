@@ -4,6 +4,7 @@ One JSON object to a line is read line by line, in constant memory. Anything els
 fixture, one object over several lines) is one document and is held in memory, up to a bound.
 """
 
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from factwire.facts import UnreadableInput, decode_json, is_fixture
 from factwire.facts.limits import DOCUMENT_BYTES, LINE_BYTES
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_BYTE: Final = re.compile(r"byte (\d+)")
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -41,6 +43,8 @@ class Document(msgspec.Struct, frozen=True):
 def open_source(path: str) -> Iterator[Source]:
     """Open a file, or standard input for `-`; raises `CliError` for what cannot be opened."""
     if path == "-":
+        if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
+            raise CliError("standard input is closed")
         yield Source("standard input", sys.stdin.buffer, None)
         return
     try:
@@ -111,18 +115,24 @@ def _whole_document(
 
 def _located(error: UnreadableInput, data: bytes, first_line: int) -> UnreadableInput:
     """The same error with the line, from the byte that the decoder names, or the last line."""
-    _, _, byte = error.reason.partition("(byte ")
-    end = int(byte.rstrip(")")) if byte.rstrip(")").isdigit() else len(data.rstrip())
+    byte = _BYTE.search(error.reason)
+    end = int(byte[1]) if byte else len(data.rstrip())
     return UnreadableInput(error.reason, line=first_line + data[:end].count(b"\n"))
 
 
 def _document(value: object, line: int | None) -> Document:
     if isinstance(value, list):
         items = cast("list[object]", value)
-        return Document("array", ((None, item) for item in items))
+        return Document("array", ((None, _value(item)) for item in items))
     if is_fixture(value):
         fixture = cast("dict[str, Any]", value)
-        return Document("fixture", ((None, event) for event in fixture["events"]), fixture)
+        events = ((None, _value(event)) for event in fixture["events"])
+        return Document("fixture", events, fixture)
     if isinstance(value, dict):
         return Document("object", [(line, cast("dict[str, Any]", value))])
     raise UnreadableInput("expected a fact, an array of facts or a fixture", line=line)
+
+
+def _value(item: object) -> object:
+    """An item of a list; text in it is a value, not JSON once more."""
+    return '""' if isinstance(item, str) else item

@@ -8,6 +8,8 @@ from typing import Final
 
 from rich.console import Console
 
+from factwire.cli.journal_text import harmless
+
 DONE: Final = 0
 ISSUES: Final = 1
 UNUSABLE: Final = 2
@@ -25,6 +27,6 @@ class CliError(Exception):
 
 
 def report(message: str) -> None:
-    """Say on standard error what went wrong."""
+    """Say on standard error what went wrong, in one harmless line."""
     errors.print("error:", style="bold red", end=" ")
-    errors.print(message, markup=False, soft_wrap=True)
+    errors.print(harmless(message), markup=False, soft_wrap=True)

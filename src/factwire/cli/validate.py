@@ -3,15 +3,17 @@
 import sys
 from collections import Counter
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from factwire.cli.documents import Document, Source, open_source, read_document
 from factwire.cli.failures import DONE, ISSUES, UNUSABLE, report
+from factwire.cli.journal_text import counted, harmless
 from factwire.cli.progress import watched
 from factwire.facts import (
     INFORMATION,
@@ -20,6 +22,7 @@ from factwire.facts import (
     UnreadableInput,
     inspect_fact,
     inspect_fixture,
+    schemas,
 )
 from factwire.facts.limits import ISSUES_KEPT
 
@@ -43,7 +46,7 @@ class ModeOption(StrEnum):
     off = "off"
 
 
-class Report(msgspec.Struct, omit_defaults=True, rename="camel"):
+class Report(msgspec.Struct):
     """The result of a validation. `issues` are bounded, `issues_omitted` counts the others."""
 
     facts: int = 0
@@ -93,7 +96,7 @@ def validate(
     with open_source(file) as source:
         result = inspect_source(source, shape, mode)
     if as_json:
-        sys.stdout.buffer.write(msgspec.json.encode(_as_json(result)) + b"\n")
+        sys.stdout.buffer.write(msgspec.json.encode(_published(result)) + b"\n")
     else:
         _show(result, source.name)
     raise typer.Exit(result.exit_code)
@@ -135,22 +138,20 @@ def _inspect_all(
         if found:
             result.add(found, line)
         if inspector.stopped:
-            return
+            break
     result.add(inspector.finish())
 
 
-def _as_json(result: Report) -> dict[str, Any]:
-    answer: dict[str, Any] = {
-        "valid": result.exit_code == DONE,
-        "issues": result.issues,
-        "facts": result.facts,
-    }
-    if result.issues_omitted:
-        answer["issuesOmitted"] = result.issues_omitted
-    if result.error is not None:
-        error = result.error
-        answer["error"] = {"code": error.code, "line": error.line, "message": error.reason}
-    return answer
+def _published(result: Report) -> schemas.Report:
+    """The report in the form that `factwire schema json --name issue` describes."""
+    error = result.error
+    return schemas.Report(
+        valid=result.exit_code == DONE,
+        issues=result.issues,
+        facts=result.facts,
+        issues_omitted=result.issues_omitted,
+        error=error and schemas.ReportError(code=error.code, message=error.reason, line=error.line),
+    )
 
 
 def _show(result: Report, name: str) -> None:
@@ -160,7 +161,7 @@ def _show(result: Report, name: str) -> None:
     if result.error is not None:
         report(f"{name}: {result.error}")
         return
-    facts = _counted(result.facts, "fact")
+    facts = counted(result.facts, "fact")
     if not result.issues:
         console.print(f"[green]valid[/]: {facts}, no issues")
         return
@@ -168,7 +169,7 @@ def _show(result: Report, name: str) -> None:
     codes = Counter(issue.code for issue in result.issues)
     summary = ", ".join(f"{count} {code}" for code, count in codes.most_common())
     verdict = "[red]not valid[/]" if result.invalid else "[green]valid[/]"
-    console.print(f"{verdict}: {facts}, {_counted(total, 'issue')} ({summary})", soft_wrap=True)
+    console.print(f"{verdict}: {facts}, {counted(total, 'issue')} ({summary})", soft_wrap=True)
 
 
 def _table(result: Report) -> Table:
@@ -179,18 +180,9 @@ def _table(result: Report) -> Table:
     for issue, line in list(zip(result.issues, result.lines, strict=True))[:_ROWS_SHOWN]:
         style = "dim" if issue.code in INFORMATION else None
         cells = [str(line or "")] if by_line else []
-        table.add_row(*cells, issue.code, _plain(issue.path), _plain(issue.message), style=style)
+        found = (Text(harmless(issue.path)), Text(harmless(issue.message)))
+        table.add_row(*cells, issue.code, *found, style=style)
     left = len(result.issues) + result.issues_omitted - _ROWS_SHOWN
     if left > 0:
         table.caption = f"and {left} more; --json lists them"
     return table
-
-
-def _plain(text: str) -> str:
-    """Text from the input, made harmless for a terminal: no markup, no control characters."""
-    visible = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
-    return visible.replace("[", "\\[")
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -17,7 +17,7 @@ CLI_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "cli.validate.constant-memory": "A longer stream does not take more memory.",
         "cli.validate.progress": "A terminal sees a progress bar, a pipe does not.",
         "cli.validate.bounded-issues": "Issues past a bound are counted, not listed.",
-        "cli.exit-codes": "0 is valid, 1 is issues, 2 is unusable input or usage.",
+        "cli.exit-codes": "Valid is 0, issues are 1, unusable input or usage is 2.",
         "cli.convert.shapes": "Facts are converted between all shapes, one to a line.",
         "cli.convert.ui-events": "Converting to the UI writes the UI events of each fact.",
         "cli.convert.problems": "What cannot be converted is named and the exit code is 1.",

@@ -153,7 +153,6 @@ _CONTRACTS: Final = requirements(
         "schemas.typescript": "The types are exported as TypeScript declarations.",
         "schemas.asyncapi": "The streams are described in AsyncAPI 3.",
         "schemas.current": "The committed schemas are those that the types give.",
-        "facts.pure-exports": "The package exports what a caller needs, and nothing twice.",
     },
 )
 

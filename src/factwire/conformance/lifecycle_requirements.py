@@ -14,7 +14,7 @@ LIFECYCLE_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "lifecycle.command_output_without_start": "Output needs an open command.",
         "lifecycle.command_exited_without_start": "An exit needs an open command.",
         "lifecycle.test_completed_without_start": "A test's end needs an open test.",
-        "lifecycle.action_resolved_without_request": "Every closing of an action needs an open one.",
+        "lifecycle.action_resolved_without_request": "Closing an action needs an open one.",
         "lifecycle.tool_started_already_active": "An open tool cannot be started.",
         "lifecycle.patch_started_already_active": "An open patch cannot be started.",
         "lifecycle.command_started_already_active": "An open command cannot be started.",
@@ -36,7 +36,7 @@ LIFECYCLE_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "lifecycle.incompleteness": "A stream that simply stops is not wrong.",
         "lifecycle.modes": "Failing closed raises and takes nothing; collecting goes on; off does "
         "not look.",
-        "lifecycle.incremental": "Fact by fact, in one go and in any split, the answer is the same.",
+        "lifecycle.incremental": "Fact by fact, at once and in any split, the answer is the same.",
         "lifecycle.duplicates-change-nothing": "A repeated fact is reported and has no effect.",
         "lifecycle.bounded": "Memory does not grow with the stream.",
         "lifecycle.subjects": "A patch, command or test is known by its own id, else by its call, "

@@ -79,7 +79,8 @@ class Fact(
     team_name: str | None = None
 
     detail: str | None = None
-    payload: dict[str, Any] = msgspec.field(default_factory=dict)
+    # A plain `dict` as the factory is what `omit_defaults` recognises.
+    payload: dict[str, Any] = msgspec.field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
     ref_ids: tuple[str, ...] = ()
     artifact_refs: tuple[str, ...] = ()
     evidence_refs: tuple[str, ...] = ()
@@ -88,6 +89,6 @@ class Fact(
     # The empty wire name keeps `extra` out of reach of any sensible input; the codec treats a
     # field that really is called "" as one more unknown field, and an empty object under that
     # name is refused here so that the codec sees it.
-    extra: Annotated[dict[str, Any], msgspec.Meta(min_length=1)] = msgspec.field(
+    extra: Annotated[dict[str, Any], msgspec.Meta(min_length=1)] = msgspec.field(  # pyright: ignore[reportUnknownVariableType]
         default_factory=dict, name=""
     )

@@ -5,7 +5,7 @@ paths into the document, and its own fields.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -61,7 +61,7 @@ def inspect_fixture(
     issues = _field_issues(value)
     inspector = StreamInspector(shape, mode, path="$.events", gaps_declared=_declares_gaps(value))
     events: object = value.get("events")
-    for event in events if isinstance(events, list) else ():  # pyright: ignore[reportUnknownVariableType]
+    for event in cast("list[object]", events) if isinstance(events, list) else ():
         issues += inspector.feed(_as_item(event))
     return issues + inspector.finish()
 
@@ -101,5 +101,5 @@ def _declares_gaps(value: Mapping[str, Any]) -> bool:
     codes: object = expected.get("diagnostics") if isinstance(expected, Mapping) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     if not isinstance(codes, list):
         return False
-    words: list[object] = codes
+    words = cast("list[object]", codes)
     return any(isinstance(code, str) and any(w in code for w in _GAP_WORDS) for code in words)

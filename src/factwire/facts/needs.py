@@ -16,7 +16,7 @@ from factwire.facts.shapes import Shape
 
 Source = Callable[[Fact], bool]
 
-_EMPTY: Final = (None, "", [], {})
+_EMPTY: Final[tuple[object, ...]] = (None, "", [], {})
 
 
 class Need(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ thread settles the gaps before it.
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, cast
 
 from factwire.facts.fact import Fact
 from factwire.facts.ids import id_of
@@ -34,7 +34,9 @@ class SequenceTracker:
 
     def feed_refused(self, value: object, path: str) -> None:
         """Take an object that is no fact; the thread and the place that it states still count."""
-        fields: Mapping[str, object] = value if isinstance(value, Mapping) else {}
+        if not isinstance(value, Mapping):
+            return
+        fields = cast("Mapping[str, object]", value)
         thread, sequence = fields.get("threadId"), fields.get("sequence")
         self._follow(
             thread if isinstance(thread, str) else None,

@@ -1,0 +1,163 @@
+"""What a journal refuses, and how it says so.
+
+    JournalError
+    ├── AppendRefused          the batch changed nothing
+    │   ├── ConflictingFact    the id is known with another body
+    │   ├── SequenceConflict   a thread's next sequence is another one
+    │   └── UnstorableFact     the fact has no JSON form
+    ├── CursorError            nothing was replayed; carries `nearest` and `head`
+    │   ├── CursorMalformed    not the text of a cursor
+    │   ├── CursorUnknownEpoch of another journal, or from before a restore
+    │   ├── CursorExpired      older than what retention kept
+    │   ├── CursorFromFuture   past the head
+    │   └── UnknownFact        no fact has this id
+    ├── JournalBusy            another process holds the journal for writing
+    ├── JournalClosed          used before it was opened or after it was closed
+    ├── JournalCorrupt         stored bytes do not match their hash
+    ├── JournalReadOnly        a write through a read-only handle
+    ├── JournalUnavailable     the server behind the journal cannot be reached
+    ├── JournalUnwritable      the disk took nothing; reads go on, the next append may work
+    └── JournalUrlError        the URL names no journal, or one whose extra is not installed
+
+Codes are stable; messages may change.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from factwire.journal.cursor import Cursor
+
+
+class JournalError(Exception):
+    """The root of every error that `factwire.journal` raises; `code` is stable."""
+
+    code: str = "journal_error"
+
+
+class AppendRefused(JournalError):
+    """A batch that broke a rule; not one fact of it was written."""
+
+    code = "append_refused"
+
+
+class ConflictingFact(AppendRefused):
+    """The same id with another body; `seq` is where the first body stands."""
+
+    code = "conflicting_fact"
+
+    def __init__(self, fact_id: str, seq: int) -> None:
+        self.fact_id = fact_id
+        self.seq = seq
+        super().__init__(f"fact {fact_id!r} is already at {seq} with another body; use a new id")
+
+
+class SequenceConflict(AppendRefused):
+    """A thread does not stand where the writer thinks it stands."""
+
+    code = "sequence_conflict"
+
+    def __init__(self, thread_id: str, *, expected: int | None, got: int | None) -> None:
+        self.thread_id = thread_id
+        self.expected = expected
+        self.got = got
+        super().__init__(
+            f"thread {thread_id!r}: expected {_sequence(expected)}, got {_sequence(got)}; "
+            "read the thread again and append after its last fact"
+        )
+
+
+class UnstorableFact(AppendRefused):
+    """A fact that cannot be written as JSON."""
+
+    code = "unstorable_fact"
+
+    def __init__(self, fact_id: str, reason: str) -> None:
+        self.fact_id = fact_id
+        super().__init__(f"fact {fact_id!r} cannot be written as JSON: {reason}")
+
+
+class CursorError(JournalError):
+    """A place that cannot be resumed from; `nearest` is the newest snapshot, `head` the end."""
+
+    code = "cursor_error"
+
+    def __init__(
+        self, message: str, *, nearest: "Cursor | None" = None, head: "Cursor | None" = None
+    ) -> None:
+        self.nearest = nearest
+        self.head = head
+        super().__init__(message)
+
+
+class CursorMalformed(CursorError):
+    code = "cursor_malformed"
+
+
+class CursorUnknownEpoch(CursorError):
+    code = "cursor_unknown_epoch"
+
+
+class CursorExpired(CursorError):
+    code = "cursor_expired"
+
+
+class CursorFromFuture(CursorError):
+    code = "cursor_from_future"
+
+
+class UnknownFact(CursorError):
+    code = "unknown_fact"
+
+
+class JournalBusy(JournalError):
+    """Another process writes to this journal; `pid` is its process id where it is known."""
+
+    code = "journal_busy"
+
+    def __init__(self, where: str, pid: int | None) -> None:
+        self.pid = pid
+        holder = "another process" if pid is None else f"process {pid}"
+        super().__init__(f"{where} is open for writing in {holder}; open it with ?mode=ro")
+
+
+class JournalClosed(JournalError):
+    code = "journal_closed"
+
+
+class JournalCorrupt(JournalError):
+    """Stored bytes are not the bytes that were written; `first` and `last` say where."""
+
+    code = "journal_corrupt"
+
+    def __init__(self, reason: str, *, first: int | None = None, last: int | None = None) -> None:
+        self.reason = reason
+        self.first = first
+        self.last = last
+        place = "" if first is None else f" at {first}" + ("" if last is None else f"–{last}")
+        super().__init__(f"the journal is damaged{place}: {reason}; run `factwire journal verify`")
+
+
+class JournalReadOnly(JournalError):
+    code = "journal_read_only"
+
+
+class JournalUnavailable(JournalError):
+    code = "journal_unavailable"
+
+
+class JournalUnwritable(JournalError):
+    """Nothing of the batch was written; the same append may be tried again as it is."""
+
+    code = "journal_unwritable"
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"the journal could not be written: {reason}; make room and append again")
+
+
+class JournalUrlError(JournalError):
+    code = "journal_url"
+
+
+def _sequence(value: int | None) -> str:
+    return "no thread yet" if value is None else f"sequence {value}"

@@ -1,0 +1,359 @@
+"""A JetStream stream as a log of items that are written whole, in an order nobody can disturb.
+
+An item that does not fit into one message of the server is cut into parts. All that one `publish`
+writes goes in as one atomic batch, on the condition that the stream still ends where the writer
+believes; of two writers in two processes one therefore always learns of the other first.
+"""
+
+import asyncio
+from base64 import b64decode
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from factwire.journal.errors import JournalUnavailable, JournalUnwritable, JournalUrlError
+from factwire.journal.nats_link import ATTEMPT, Link, Lost, Msg, Refused, read_answer
+
+API: Final = "$JS.API"
+HEADROOM: Final = 4096
+"""Bytes of a message that are left for its headers."""
+
+SMALLEST_PART: Final = 1024
+"""Bytes of a part, however little the server takes."""
+
+FETCH_MESSAGES: Final = 512
+FETCH_BYTES: Final = 4 * 1024 * 1024
+"""How much one request to the server brings at most."""
+
+BATCH_MESSAGES: Final = 1000
+"""Messages that the server takes as one atomic batch."""
+
+_PART: Final = "Factwire-Part"
+_NAME: Final = "Nats-Msg-Id"
+_EXPECTED: Final = "Nats-Expected-Last-Sequence"
+_MOVED: Final = frozenset({10071, 10158, 10164, 10201})
+"""Errors that say: the stream ends elsewhere, or has a message of this name already."""
+
+_GONE: Final = frozenset({10037, 10043, 10059})
+"""Errors that say: no such message, or no such stream."""
+
+_FULL: Final = frozenset({10023, 10028, 10047, 10077, 10122})
+"""Errors that say: no room, in the stream, the account or the server."""
+
+_BUSY: Final = 503
+_NO_STREAM: Final = 10059
+_IN_USE: Final = 10058
+
+
+class Conflict(Exception):
+    """The stream does not end where the writer believes; read what came and try again."""
+
+
+class Item(msgspec.Struct, frozen=True, gc=False):
+    """One item of the log: `at` is the stream sequence of its first part."""
+
+    at: int
+    parts: int
+    kind: str
+    name: str
+    body: bytes
+
+    @property
+    def end(self) -> int:
+        return self.at + self.parts - 1
+
+
+class _Piece(msgspec.Struct, frozen=True, gc=False):
+    at: int
+    part: int
+    parts: int
+    kind: str
+    name: str
+    data: bytes
+
+
+class Log:
+    """The items of one stream; `subject` takes the kind of an item as its last word."""
+
+    def __init__(self, link: Link, stream: str, subject: str) -> None:
+        self._link = link
+        self.stream = stream
+        self.subject = subject
+
+    async def create(self, settings: dict[str, Any], replicas: int | None) -> dict[str, Any]:
+        """Set the stream up, or find it; answers its configuration as the server has it."""
+        wanted: dict[str, Any] = {
+            "name": self.stream,
+            "subjects": [f"{self.subject}.*"],
+            "retention": "limits",
+            "storage": "file",
+            "discard": "new",
+            "num_replicas": replicas or 1,
+            "max_msgs": -1,
+            "max_bytes": -1,
+            "max_age": 0,
+            "max_msg_size": -1,
+            "allow_direct": True,
+            "allow_atomic": True,
+            **settings,
+        }
+        found = await self._config()
+        if found is None:
+            try:
+                made = await self._link.ask(f"{API}.STREAM.CREATE.{self.stream}", wanted)
+                return made["config"]
+            except Refused as error:
+                if error.number != _IN_USE:
+                    raise self._unusable(error) from error
+            found = await self._config() or {}
+        if found.get("subjects") != wanted["subjects"]:
+            raise JournalUrlError(
+                f"the stream {self.stream!r} is there and is no journal; choose another name"
+            )
+        if replicas is not None and found.get("num_replicas") != replicas:
+            return await self._update({**found, "num_replicas": replicas})
+        return found
+
+    async def publish(
+        self, items: Sequence[tuple[str, bytes]], *, name: str, expected: int
+    ) -> list[Item]:
+        """Write items as one, right after the stream sequence `expected`.
+
+        Raises `Conflict` when the stream ends elsewhere, `Lost` when no answer came, and
+        `JournalUnwritable` when the server has no room.
+        """
+        cut = [(kind, self._cut(body)) for kind, body in items]
+        total = sum(len(parts) for _, parts in cut)
+        if total > BATCH_MESSAGES:
+            raise JournalUnwritable(
+                f"{total} messages of the server's max_payload are needed and it takes "
+                f"{BATCH_MESSAGES} as one batch; append fewer facts at once or raise max_payload"
+            )
+        number = 0
+        written: list[Item] = []
+        for kind, parts in cut:
+            at = expected + 1 + number
+            written.append(Item(at, len(parts), kind, "" if number else name, b""))
+            for place, part in enumerate(parts, 1):
+                number += 1
+                headers = _headers(name, expected, number, total)
+                if len(parts) > 1:
+                    headers[_PART] = f"{place}/{len(parts)}"
+                await self._send(f"{self.subject}.{kind}", part, headers, last=number == total)
+        return written
+
+    async def _send(
+        self, subject: str, part: bytes, headers: dict[str, str], *, last: bool
+    ) -> None:
+        if last:
+            self._ensure_taken(await self._link.attempt(subject, part, headers))
+        else:
+            await self._link.send(subject, part, headers)
+
+    async def items(self, start: int, tip: int = 0) -> AsyncIterator[Item]:
+        """Every whole item from a stream sequence on, as far as there are any now.
+
+        `tip` is a stream sequence that is known to be there.
+        """
+        open_parts: list[_Piece] = []
+        while True:
+            ahead = None if start <= tip else await self._ahead(start)
+            if start > tip and ahead is None:
+                return
+            pieces = await self._pieces(start, FETCH_MESSAGES)
+            if not pieces:
+                # A replica that is behind, or nothing but deleted messages up to the tip.
+                ahead = ahead or await self._ahead(start)
+                if ahead is None:
+                    return
+                pieces = [ahead]
+            start = pieces[-1].at + 1
+            for piece in pieces:
+                if piece.part == 1:
+                    open_parts = [piece]
+                elif open_parts and open_parts[-1].part == piece.part - 1:
+                    open_parts.append(piece)
+                else:
+                    # What is left of an item that was being deleted when the server went down.
+                    open_parts = []
+                    continue
+                if piece.part == piece.parts:
+                    yield _whole(open_parts)
+                    open_parts = []
+
+    async def fetch(self, places: Sequence[tuple[int, int]]) -> dict[int, Item]:
+        """The items at (stream sequence, parts), by sequence; without those that are gone."""
+        found: dict[int, _Piece] = {}
+        runs = _runs(places)
+        for start in range(0, len(runs), 16):
+            fetched = [self._run(first, last) for first, last in runs[start : start + 16]]
+            for pieces in await asyncio.gather(*fetched):
+                found.update((piece.at, piece) for piece in pieces)
+        items: dict[int, Item] = {}
+        for at, parts in places:
+            pieces = [found[place] for place in range(at, at + parts) if place in found]
+            if len(pieces) < parts:
+                asked = [await self._get({"seq": place}) for place in range(at, at + parts)]
+                pieces = [piece for piece in asked if piece is not None]
+            if len(pieces) == parts:
+                items[at] = _whole(pieces)
+        return items
+
+    async def newest(self, kind: str) -> Item | None:
+        """The last item of a kind."""
+        end = await self._get({"last_by_subj": f"{self.subject}.{kind}"})
+        if end is None or end.part != end.parts:
+            return None
+        at = end.at - end.parts + 1
+        return (await self.fetch([(at, end.parts)])).get(at)
+
+    async def delete(self, at: int, parts: int) -> None:
+        """Remove an item; what is gone already is no error."""
+        for place in range(at, at + parts):
+            try:
+                await self._link.ask(f"{API}.STREAM.MSG.DELETE.{self.stream}", {"seq": place})
+            except Refused as error:
+                if error.number not in _GONE:
+                    raise self._unusable(error) from error
+
+    async def purge(self, kind: str, below: int) -> None:
+        """Remove every item of a kind below a stream sequence."""
+        request = {"filter": f"{self.subject}.{kind}", "seq": below}
+        try:
+            await self._link.ask(f"{API}.STREAM.PURGE.{self.stream}", request)
+        except Refused as error:
+            raise self._unusable(error) from error
+
+    async def last(self) -> int:
+        """The last stream sequence that was ever given out."""
+        info = await self._info()
+        return 0 if info is None else int(info["state"]["last_seq"])
+
+    def parts(self, body: bytes) -> int:
+        """How many messages a body needs."""
+        return len(self._cut(body))
+
+    def _cut(self, body: bytes) -> list[bytes]:
+        size = max(SMALLEST_PART, self._link.max_payload - HEADROOM)
+        return [body[start : start + size] for start in range(0, len(body), size)]
+
+    def _ensure_taken(self, answer: Msg) -> None:
+        try:
+            read_answer(answer)
+        except Refused as error:
+            if error.number in _MOVED:
+                raise Conflict(error.description) from None
+            if error.code == _BUSY and error.number not in _FULL:
+                raise Lost(error.description) from error
+            raise JournalUnwritable(error.description) from error
+
+    async def _config(self) -> dict[str, Any] | None:
+        info = await self._info()
+        return None if info is None else info["config"]
+
+    async def _info(self) -> dict[str, Any] | None:
+        try:
+            return await self._link.ask(f"{API}.STREAM.INFO.{self.stream}", {})
+        except Refused as error:
+            if error.number == _NO_STREAM:
+                return None
+            raise self._unusable(error) from error
+
+    async def _update(self, config: dict[str, Any]) -> dict[str, Any]:
+        try:
+            made = await self._link.ask(f"{API}.STREAM.UPDATE.{self.stream}", config)
+        except Refused as error:
+            raise self._unusable(error) from error
+        return made["config"]
+
+    async def _run(self, first: int, last: int) -> list[_Piece]:
+        found: list[_Piece] = []
+        start = first
+        while start <= last:
+            pieces = await self._pieces(start, min(FETCH_MESSAGES, last - start + 1))
+            found += [piece for piece in pieces if piece.at <= last]
+            if not pieces or pieces[-1].at >= last:
+                break
+            start = pieces[-1].at + 1
+        return found
+
+    async def _pieces(self, start: int, count: int) -> list[_Piece]:
+        deadline = self._link.deadline()
+        request = {"seq": start, "batch": count, "max_bytes": FETCH_BYTES}
+        while True:
+            await self._link.until_up(deadline)
+            pieces: list[_Piece] = []
+
+            def take(msg: Msg, pieces: list[_Piece] = pieces) -> bool:
+                headers = msg.headers or {}
+                if "Status" in headers:
+                    return False
+                at, subject = int(headers["Nats-Sequence"]), headers["Nats-Subject"]
+                pieces.append(_piece(at, subject, headers, msg.data))
+                return True
+
+            try:
+                await self._link.collect(f"{API}.DIRECT.GET.{self.stream}", request, take, ATTEMPT)
+            except Lost:
+                await self._link.pause(deadline)
+            else:
+                return pieces
+
+    async def _ahead(self, start: int) -> _Piece | None:
+        """The first message from `start` on, from the leader: a replica may be behind."""
+        return await self._get({"seq": start, "next_by_subj": f"{self.subject}.*"})
+
+    async def _get(self, request: dict[str, Any]) -> _Piece | None:
+        try:
+            answer = await self._link.ask(f"{API}.STREAM.MSG.GET.{self.stream}", request)
+        except Refused as error:
+            if error.number in _GONE:
+                return None
+            raise self._unusable(error) from error
+        message: dict[str, Any] = answer["message"]
+        headers = _parse_headers(b64decode(message.get("hdrs", "")))
+        data = b64decode(message.get("data", ""))
+        return _piece(int(message["seq"]), message["subject"], headers, data)
+
+    def _unusable(self, error: Refused) -> JournalUnavailable:
+        return JournalUnavailable(f"the stream {self.stream!r} cannot be used: {error}")
+
+
+def _headers(name: str, expected: int, number: int, total: int) -> dict[str, str]:
+    headers = {_NAME: name, _EXPECTED: str(expected)} if number == 1 else {}
+    if total > 1:
+        headers["Nats-Batch-Id"] = name
+        headers["Nats-Batch-Sequence"] = str(number)
+        if number == total:
+            headers["Nats-Batch-Commit"] = "1"
+    return headers
+
+
+def _piece(at: int, subject: str, headers: dict[str, str], data: bytes) -> _Piece:
+    part, _, parts = headers.get(_PART, "1/1").partition("/")
+    kind = subject.rpartition(".")[2]
+    return _Piece(at, int(part), int(parts), kind, headers.get(_NAME, ""), data)
+
+
+def _whole(pieces: Sequence[_Piece]) -> Item:
+    head = pieces[0]
+    body = head.data if len(pieces) == 1 else b"".join(piece.data for piece in pieces)
+    return Item(head.at, len(pieces), head.kind, head.name, body)
+
+
+def _runs(places: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The places as stretches of adjacent stream sequences."""
+    runs: list[tuple[int, int]] = []
+    for at, parts in sorted(places):
+        if runs and runs[-1][1] == at - 1:
+            runs[-1] = (runs[-1][0], at + parts - 1)
+        else:
+            runs.append((at, at + parts - 1))
+    return runs
+
+
+def _parse_headers(raw: bytes) -> dict[str, str]:
+    lines = raw.decode().split("\r\n")[1:]
+    pairs = (line.partition(":") for line in lines if line)
+    return {name: value.strip() for name, _, value in pairs}

@@ -1,0 +1,66 @@
+"""Snapshots: items of the journal's own stream, so that they are as durable as its facts."""
+
+from collections.abc import Sequence
+
+from factwire.journal.chain import GENESIS
+from factwire.journal.chunk import anchor_in
+from factwire.journal.cursor import Cursor
+from factwire.journal.errors import JournalCorrupt
+from factwire.journal.nats_mirror import Mirror
+from factwire.journal.nats_wire import Said, Saved, decode
+from factwire.journal.protocol import Snapshot
+from factwire.journal.resume import check_cursor
+
+
+async def save_snapshot(
+    mirror: Mirror, thread_id: str, cursor: Cursor, data: bytes, kind: str
+) -> Snapshot:
+    """Write a snapshot; one of the same thread, kind and place is replaced."""
+    async with mirror.lock:
+        seq = check_cursor(cursor, mirror.state.bounds())
+        anchor = await _anchor(mirror, seq)
+        old = mirror.state.snapshots.get((thread_id, kind), {}).get(seq)
+        saved = Saved(thread_id=thread_id, kind=kind, seq=seq, data=data, anchor=anchor)
+
+        async def build() -> Sequence[Said]:
+            return [saved]
+
+        await mirror.write(build)
+    if old is not None:
+        await mirror.log.delete(*old)
+    return _snapshot(saved, mirror.state.epoch)
+
+
+async def find_snapshot(
+    mirror: Mirror, thread_id: str, kind: str, at: Cursor | None
+) -> Snapshot | None:
+    """The newest snapshot of a thread at or before a cursor."""
+    state = mirror.state
+    top = state.head if at is None else check_cursor(at, state.bounds())
+    places = state.snapshots.get((thread_id, kind), {})
+    seq = max((each for each in places if each <= top), default=None)
+    if seq is None:
+        return None
+    item = (await mirror.log.fetch([places[seq]])).get(places[seq][0])
+    said = item and decode(item.kind, item.body)
+    if not isinstance(said, Saved):
+        raise JournalCorrupt(f"the stream lost a snapshot of {thread_id!r}", first=seq, last=seq)
+    return _snapshot(said, state.epoch)
+
+
+async def _anchor(mirror: Mirror, seq: int) -> bytes:
+    state = mirror.state
+    if seq <= state.base:
+        return state.base_hash if seq else GENESIS
+    page = (await mirror.pages_of([state.directory.holding(seq)], locked=True))[0]
+    return state.base_hash if page.chunk is None else anchor_in(page.chunk, seq)
+
+
+def _snapshot(saved: Saved, epoch: str) -> Snapshot:
+    return Snapshot(
+        thread_id=saved.thread_id,
+        kind=saved.kind,
+        cursor=Cursor(epoch, saved.seq),
+        data=saved.data,
+        anchor=saved.anchor,
+    )

@@ -1,0 +1,171 @@
+"""Group commit: what callers bring while one commit is on its way makes up the next.
+
+The next commit is put together as they bring it, on the ground of the one before, so that when that
+one is durable the next has only to be sent. Callers are answered after their commit is durable.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from factwire.journal.admission import Entry
+from factwire.journal.chunk import Chunk
+from factwire.journal.errors import JournalClosed
+from factwire.journal.postgres.commit import Attempt, Committer
+from factwire.journal.postgres.rows import Place
+from factwire.journal.postgres.session import Session
+from factwire.journal.postgres.settings import GROUP_BYTES, GROUP_FACTS
+from factwire.journal.postgres.stage import Answer, Expected, Stage
+from factwire.journal.protocol import Appended
+
+_HALVED: Final = 256
+"""Requests past which only half of those waiting are taken, so that while they are on their way
+there are others to put together."""
+
+_UNKNOWN_SIZE: Final = 512
+"""Bytes counted for a line whose sequence, and so whose text, is not known yet."""
+
+
+class Request(msgspec.Struct, gc=False):
+    """A batch and the one who waits for it."""
+
+    entries: list[Entry]
+    expected: Expected | None
+    done: asyncio.Future[Appended]
+    due: float
+
+    def size(self) -> int:
+        return sum(len(entry.line) if entry.line else _UNKNOWN_SIZE for entry in self.entries)
+
+
+class Ahead(msgspec.Struct):
+    """The commit after the one that is on its way."""
+
+    stage: Stage
+    group: list[Request]
+
+    def takes(self, request: Request) -> bool:
+        """Put a request in, if there is room and all is known that admission asks for."""
+        stage = self.stage
+        if request.expected or not stage.knows(request.entries):
+            return False
+        if stage.size > GROUP_BYTES or len(stage) > GROUP_FACTS:
+            return False
+        stage.take(request.entries, None)
+        self.group.append(request)
+        return True
+
+
+class Writer:
+    """Takes requests from any number of callers on one event loop."""
+
+    def __init__(
+        self,
+        session: Session,
+        journal: int,
+        *,
+        patience: float,
+        on_commit: Callable[[Place, Chunk], None],
+    ) -> None:
+        self._session = session
+        self._patience = patience
+        self._on_commit = on_commit
+        self._committer = Committer(journal, self._flies)
+        self._waiting: deque[Request] = deque()
+        self._ahead: Ahead | None = None
+        self._brought = asyncio.Event()
+        self._closing = False
+        self._loop = asyncio.get_running_loop()
+        self._task = asyncio.create_task(self._work())
+
+    def append(self, entries: list[Entry], expected: Expected | None) -> asyncio.Future[Appended]:
+        """A future that is done when the batch is durable or refused."""
+        if self._closing:
+            raise JournalClosed("the journal is closed")
+        loop = self._loop
+        done: asyncio.Future[Appended] = loop.create_future()
+        request = Request(entries, expected, done, loop.time() + self._patience)
+        # Those who wait already come first.
+        if self._waiting or self._ahead is None or not self._ahead.takes(request):
+            self._waiting.append(request)
+        self._brought.set()
+        return done
+
+    async def close(self) -> None:
+        """Write what callers wait for, then end."""
+        self._closing = True
+        self._brought.set()
+        await self._task
+
+    def forget(self) -> None:
+        """Look again where the journal ends before the next commit."""
+        self._committer.forget()
+
+    async def _work(self) -> None:
+        while True:
+            ahead, self._ahead = self._ahead, None
+            if ahead is not None and ahead.group:
+                await self._write(ahead.group, ahead.stage)
+            elif self._waiting:
+                await self._write(self._next_group(), None)
+            elif self._closing:
+                return
+            else:
+                self._brought.clear()
+                await self._brought.wait()
+
+    async def _write(self, group: list[Request], prepared: Stage | None) -> None:
+        attempt = Attempt([(each.entries, each.expected) for each in group], prepared)
+        try:
+            stage = await self._session.run(
+                lambda link: self._committer.write(link, attempt), due=group[0].due
+            )
+        except Exception as error:  # noqa: BLE001 - it is the callers' to handle
+            self._committer.forget()
+            _fail(group, error)
+            return
+        self._committer.remember(stage)
+        if stage.chunk is not None:
+            self._on_commit(stage.end(), stage.chunk)
+        _answer(group, stage.answers)
+
+    def _flies(self, stage: Stage) -> None:
+        """A commit is on its way: begin the next one."""
+        before = self._ahead
+        if before is not None:
+            # It stood on a commit that was put together again.
+            self._waiting.extendleft(reversed(before.group))
+        self._ahead = Ahead(self._committer.ahead_of(stage), [])
+        while self._waiting and self._ahead.takes(self._waiting[0]):
+            self._waiting.popleft()
+
+    def _next_group(self) -> list[Request]:
+        group = [self._waiting.popleft()]
+        facts, size = len(group[0].entries), group[0].size()
+        most = max(_HALVED, len(self._waiting) // 2)
+        while self._waiting and len(group) < most:
+            request = self._waiting[0]
+            facts, size = facts + len(request.entries), size + request.size()
+            if facts > GROUP_FACTS or size > GROUP_BYTES:
+                break
+            group.append(self._waiting.popleft())
+        return group
+
+
+def _answer(group: list[Request], answers: Sequence[Answer]) -> None:
+    for request, answer in zip(group, answers, strict=True):
+        if request.done.done():
+            continue
+        if isinstance(answer, Appended):
+            request.done.set_result(answer)
+        else:
+            request.done.set_exception(answer)
+
+
+def _fail(group: list[Request], error: Exception) -> None:
+    for request in group:
+        if not request.done.done():
+            request.done.set_exception(error)

@@ -1,0 +1,197 @@
+"""Every id that was ever appended, found at a cost that neither number nor kind of ids moves.
+
+Ids are hashed to 64 bits, which makes random ids and ordered ones alike. The newest are in memory.
+Older ones lie in runs that are written once: a run is cut into small pieces by the top bits of the
+hash, a filter in front of each piece answers "never seen" without touching the disk, and four runs
+of one level become one of the next, with four times the pieces. A hit is only a candidate; whoever
+asks compares the fact.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import blake2b
+from typing import Final
+
+import msgspec
+
+from factwire.journal.errors import JournalCorrupt
+from factwire.journal.sqlite.database import Database
+
+RUN_IDS: Final = 16_384
+"""Ids of a new run: few enough to be cut within a few milliseconds."""
+
+FAN_IN: Final = 4
+"""Runs of one level that become one of the next."""
+
+_PIECE_BITS: Final = 4
+_FAN_BITS: Final = 2
+_ENTRY: Final = 16
+_FILTER_BITS: Final = 15
+_FILTER_MASK: Final = (1 << _FILTER_BITS) - 1
+_EMPTY: Final = bytes(1 << (_FILTER_BITS - 3))
+
+
+class Run(msgspec.Struct):
+    """A run; filters are read when they are first needed."""
+
+    number: int
+    level: int
+    filters: list[bytes | None]
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """Entries of a run whose hashes share their top bits: hash and seq, 8 bytes each."""
+
+    number: int
+    entries: bytes
+    filter: bytes
+
+
+def id_hash(fact_id: str) -> int:
+    """64 bits of an id."""
+    return int.from_bytes(_digest(fact_id))
+
+
+class Runs:
+    """The runs of a journal, newest first."""
+
+    def __init__(self, connection: Database) -> None:
+        rows = connection.execute("SELECT run, level FROM id_runs ORDER BY run DESC")
+        self.runs = tuple(_empty_run(number, level) for number, level in rows)
+
+    def find(self, connection: Database, hashed: int) -> list[int]:
+        """Seqs of facts whose id may have this hash, oldest last."""
+        found: list[int] = []
+        low = hashed & _FILTER_MASK
+        for run in self.runs:
+            piece = hashed >> (64 - _PIECE_BITS - _FAN_BITS * run.level)
+            bits = run.filters[piece]
+            if bits is None:
+                bits = run.filters[piece] = _load_filter(connection, run.number, piece)
+            if bits[low >> 3] >> (low & 7) & 1:
+                high = hashed >> _FILTER_BITS & _FILTER_MASK
+                if bits[high >> 3] >> (high & 7) & 1:
+                    found += _seqs_in(_load_entries(connection, run.number, piece), hashed)
+        return found
+
+    def add(self, number: int, level: int) -> None:
+        """Take in a run that has been committed."""
+        self.runs = (_empty_run(number, level), *self.runs)
+
+    def replace(self, old: Iterable[int], number: int, level: int) -> None:
+        """Take in a run that has been committed in place of others."""
+        gone = set(old)
+        kept = [run for run in self.runs if run.number not in gone]
+        fresh = [*kept, _empty_run(number, level)]
+        self.runs = tuple(sorted(fresh, key=lambda run: -run.number))
+
+    def due(self) -> tuple[int, list[int]] | None:
+        """A level with enough runs to become one of the next, and those runs."""
+        levels: dict[int, list[int]] = {}
+        for run in self.runs:
+            levels.setdefault(run.level, []).append(run.number)
+        full = [item for item in levels.items() if len(item[1]) >= FAN_IN]
+        return min(full, default=None)
+
+
+def new_pieces(ids: Mapping[str, int]) -> list[Piece]:
+    """The pieces of a run of level 0, for ids with their seqs."""
+    entries = [_digest(fact_id) + seq.to_bytes(8) for fact_id, seq in ids.items()]
+    return _cut(entries, _PIECE_BITS, 0, piece_count(0))
+
+
+def merged_pieces(connection: Database, level: int, runs: Iterable[int]) -> Iterator[Piece]:
+    """The pieces of the run of the next level, one source piece after the other."""
+    numbers = tuple(runs)
+    for piece in range(piece_count(level)):
+        blob = b"".join(_load_entries(connection, number, piece) for number in numbers)
+        entries = [blob[at : at + _ENTRY] for at in range(0, len(blob), _ENTRY)]
+        yield from _cut(
+            entries, _PIECE_BITS + _FAN_BITS * (level + 1), piece << _FAN_BITS, 1 << _FAN_BITS
+        )
+
+
+def next_run(connection: Database) -> int:
+    """A number that no run has, and no leftover of an interrupted merge."""
+    sql = "SELECT max(coalesce((SELECT max(run) FROM id_pieces), 0), coalesce(max(run), 0)) + 1"
+    return connection.execute(sql + " FROM id_runs").get
+
+
+def insert_piece(connection: Database, run: int, piece: Piece) -> None:
+    connection.execute(
+        "INSERT INTO id_pieces VALUES(?, ?, ?, ?, ?, ?)",
+        (run, piece.number, _sum(piece.filter), piece.filter, _sum(piece.entries), piece.entries),
+    )
+
+
+def ensure_runs(connection: Database) -> None:
+    """Read every piece of every run; raises `JournalCorrupt` at the first that was changed."""
+    for number, level in connection.execute("SELECT run, level FROM id_runs"):
+        for piece in range(piece_count(level)):
+            _load_filter(connection, number, piece)
+            _load_entries(connection, number, piece)
+
+
+def drop_leftovers(connection: Database) -> None:
+    """Forget the pieces of merges that a kill interrupted."""
+    connection.execute("DELETE FROM id_pieces WHERE run NOT IN (SELECT run FROM id_runs)")
+
+
+def piece_count(level: int) -> int:
+    """How many pieces a run of a level has."""
+    return 1 << (_PIECE_BITS + _FAN_BITS * level)
+
+
+def _empty_run(number: int, level: int) -> Run:
+    return Run(number, level, [None] * piece_count(level))
+
+
+def _cut(entries: Iterable[bytes], bits: int, lowest: int, count: int) -> list[Piece]:
+    """The `count` pieces from `lowest` on, of a run that is cut by the top `bits` of hashes."""
+    parts: list[list[bytes]] = [[] for _ in range(count)]
+    filters = [bytearray(_EMPTY) for _ in range(count)]
+    shift = 64 - bits
+    for entry in entries:
+        hashed = int.from_bytes(entry[:8])
+        place = (hashed >> shift) - lowest
+        parts[place].append(entry)
+        marks = filters[place]
+        low = hashed & _FILTER_MASK
+        high = hashed >> _FILTER_BITS & _FILTER_MASK
+        marks[low >> 3] |= 1 << (low & 7)
+        marks[high >> 3] |= 1 << (high & 7)
+    return [Piece(lowest + at, b"".join(parts[at]), bytes(filters[at])) for at in range(count)]
+
+
+def _seqs_in(entries: bytes, hashed: int) -> list[int]:
+    key = hashed.to_bytes(8)
+    found: list[int] = []
+    at = entries.find(key)
+    while at >= 0:
+        if at % _ENTRY == 0:
+            found.append(int.from_bytes(entries[at + 8 : at + _ENTRY]))
+        at = entries.find(key, at + 1)
+    return found[::-1]
+
+
+def _load_filter(connection: Database, run: int, piece: int) -> bytes:
+    sql = "SELECT filter_sum, filter FROM id_pieces WHERE run = ? AND piece = ?"
+    return _checked(connection.execute(sql, (run, piece)).get, run, piece)
+
+
+def _load_entries(connection: Database, run: int, piece: int) -> bytes:
+    sql = "SELECT sum, entries FROM id_pieces WHERE run = ? AND piece = ?"
+    return _checked(connection.execute(sql, (run, piece)).get, run, piece)
+
+
+def _checked(row: tuple[bytes, bytes] | None, run: int, piece: int) -> bytes:
+    if row is None or _sum(row[1]) != row[0]:
+        raise JournalCorrupt(f"piece {piece} of id run {run} is missing or was changed")
+    return row[1]
+
+
+def _digest(fact_id: str) -> bytes:
+    return blake2b(fact_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+def _sum(data: bytes) -> bytes:
+    return blake2b(data, digest_size=16).digest()

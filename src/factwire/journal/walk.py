@@ -1,0 +1,136 @@
+"""Walking the chain: every byte accounted for, and the first one that is not, named."""
+
+from collections.abc import Iterable
+
+from factwire.facts.issues import FactError
+from factwire.journal.chain import (
+    Compacted,
+    Record,
+    Truncated,
+    link_hash,
+    record_holds,
+    remains_digest,
+)
+from factwire.journal.chunk import Chunk, decode_line, ensure_sound, index_of, links_of
+from factwire.journal.errors import JournalCorrupt
+from factwire.journal.filter import keys_of
+from factwire.journal.protocol import Damage, VerifyReport
+
+
+class Walk:
+    """Takes chunks and records in the order of the chain; the first damage ends it.
+
+    `after` and `hash` are where the chain begins to be there: seq 0 and the genesis, or what a
+    truncation recorded.
+    """
+
+    def __init__(self, after: int, start: bytes, records: Iterable[Record] = ()) -> None:
+        self.damage: Damage | None = None
+        self._seq = after
+        self._hash = start
+        self._facts = 0
+        self._chunks = 0
+        known = tuple(records)
+        self._compacted = _vouched(known)
+        if after and not _truncated(known, after, start):
+            self.damage = Damage(first=1, last=after, reason="removed, and no record says so")
+
+    def chunk(self, chunk: Chunk) -> bool:
+        """Take the next chunk; False once there is damage."""
+        if self.damage is None:
+            reason = self._chunk_fault(chunk)
+            if reason is None:
+                self._seq, self._hash = chunk.last, chunk.hash
+                self._facts += chunk.facts
+                self._chunks += 1
+            else:
+                self.fail(reason, chunk.last)
+        return self.damage is None
+
+    def record(self, record: Record) -> bool:
+        """Take the next record; False once there is damage."""
+        if self.damage is None:
+            if record.prev != self._hash or not record_holds(record):
+                self.fail("a record of removed facts was changed", self._seq)
+            else:
+                self._hash = record.hash
+        return self.damage is None
+
+    def fail(self, reason: str, last: int) -> None:
+        """Note damage from the place reached so far up to `last`."""
+        first = self._seq + 1
+        self.damage = Damage(first=first, last=max(first, last), reason=reason)
+
+    def end(self, head: int, head_hash: bytes) -> None:
+        """Compare the end of the walk with what the journal says of its end."""
+        if self.damage is None and self._seq != head:
+            self.fail("facts at the end are missing", head)
+        elif self.damage is None and self._hash != head_hash:
+            self.fail("the chain does not end in the head that was stored", head)
+
+    def report(self) -> VerifyReport:
+        return VerifyReport(
+            facts=self._facts,
+            chunks=self._chunks,
+            head=self._hash,
+            intact=self._seq,
+            damage=self.damage,
+        )
+
+    def _chunk_fault(self, chunk: Chunk) -> str | None:
+        if chunk.first != self._seq + 1:
+            return f"expected a chunk from {self._seq + 1}, found one from {chunk.first}"
+        if chunk.prev != self._hash:
+            return "the chunk does not follow the one before it"
+        try:
+            ensure_sound(chunk)
+        except JournalCorrupt as error:
+            return error.reason
+        fault = self._link_fault(chunk) if chunk.seqs is None else self._compaction_fault(chunk)
+        return fault or _index_fault(chunk)
+
+    def _link_fault(self, chunk: Chunk) -> str | None:
+        prev, first, start = chunk.prev, chunk.first, 0
+        view = memoryview(chunk.data)
+        for link in links_of(chunk):
+            data = view[start : start + link.size]
+            if link_hash(prev, first, link.facts, data) != link.hash:
+                return f"the commit at {first} does not match its hash"
+            prev, first, start = link.hash, first + link.facts, start + link.size
+        whole = prev == chunk.hash and first == chunk.last + 1 and start == len(view)
+        return None if whole else "the commits of a chunk do not add up to it"
+
+    def _compaction_fault(self, chunk: Chunk) -> str | None:
+        seqs = chunk.seqs or ()
+        vouched = self._compacted.get((chunk.first, chunk.last))
+        if vouched is None:
+            return "facts are missing, and no compaction was recorded"
+        ends = (vouched.prev, vouched.hash) == (chunk.prev, chunk.hash)
+        if not ends or vouched.digest != remains_digest(seqs, chunk.data):
+            return "what remains is not what the compaction recorded"
+        return None
+
+
+def _vouched(records: Iterable[Record]) -> dict[tuple[int, int], Compacted]:
+    found: dict[tuple[int, int], Compacted] = {}
+    for record in records:
+        content = record.content() if record_holds(record) else None
+        if isinstance(content, Compacted):
+            found[content.first, content.last] = content
+    return found
+
+
+def _truncated(records: Iterable[Record], floor: int, digest: bytes) -> bool:
+    contents = [record.content() for record in records if record_holds(record)]
+    ends = [(each.floor, each.hash) for each in contents if isinstance(each, Truncated)]
+    return (floor, digest) in ends
+
+
+def _index_fault(chunk: Chunk) -> str | None:
+    try:
+        keys = [keys_of(decode_line(line)) for line in chunk.lines()]
+    except FactError as error:
+        return f"a line is not a fact: {error}"
+    if len(keys) != chunk.facts or index_of(keys) != chunk.index:
+        return "the index does not match the facts"
+    return None

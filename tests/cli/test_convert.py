@@ -1,0 +1,136 @@
+"""`factwire convert`: the same facts in another shape, one to a line."""
+
+import json
+from typing import Any
+
+import pytest
+
+from factwire.facts import SHAPES, Shape, read_fact, ui_events, write_fact
+from tests.cli.commands import Factwire, lines
+from tests.facts.samples import complete, runtime_event, wire, without
+
+FACTS = [
+    complete("turn.started", 1, payload={"prompt": "Hi"}, custom={"": None}),
+    complete("tool.started", 2, payload={"toolName": "grep", "args": {"é": [1, None]}}),
+    complete("model.delta", 3, payload={"delta": "a\nb"}),
+]
+
+
+def objects(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def as_shape(shape: Shape) -> list[dict[str, Any]]:
+    return [json.loads(json.dumps(write_fact(read_fact(value), shape))) for value in FACTS]
+
+
+@pytest.mark.requirement("cli.convert.shapes")
+@pytest.mark.parametrize("target", ["facts", "runtime-event"])
+@pytest.mark.parametrize("source", SHAPES)
+def test_facts_are_converted_between_shapes(factwire: Factwire, source: Shape, target: Shape):
+    path = factwire.file(lines(*as_shape(source)))
+    done = factwire("convert", path, "--from", source, "--to", target)
+    assert (done.code, done.err) == (0, "")
+    assert objects(done.out) == as_shape(target)
+    assert factwire("convert", path, "--to", target).out == done.out
+
+
+@pytest.mark.requirement("cli.convert.ui-events")
+def test_converting_to_the_ui_writes_the_ui_events_of_each_fact(factwire: Factwire):
+    done = factwire("convert", factwire.file(lines(*FACTS)), "--to", "ui")
+    expected = [
+        json.loads(json.dumps(write_fact(event, "ui")))
+        for value in FACTS
+        for event in ui_events(read_fact(value))
+    ]
+    assert objects(done.out) == expected
+    assert [event["type"] for event in expected] == [
+        "run.started",
+        "tool.started",
+        "artifact.changed",
+        "text.delta",
+    ]
+    again = factwire("convert", "-", "--from", "ui", "--to", "ui", stdin=done.out.encode())
+    assert (again.code, again.out) == (0, done.out)
+
+
+@pytest.mark.requirement("cli.convert.shapes")
+@pytest.mark.parametrize(
+    "content",
+    [
+        lines(*FACTS),
+        json.dumps(FACTS),
+        json.dumps(FACTS, indent=2),
+        json.dumps({"events": FACTS}),
+        "\ufeff" + lines(*FACTS).replace("\n", "\r\n\r\n"),
+    ],
+)
+def test_every_form_of_input_is_converted(factwire: Factwire, content: str):
+    done = factwire("convert", factwire.file(content))
+    assert (done.code, objects(done.out)) == (0, FACTS)
+
+
+@pytest.mark.requirement("cli.convert.shapes")
+def test_one_fact_and_none_are_converted_too(factwire: Factwire):
+    one = factwire("convert", factwire.file(json.dumps(FACTS[0], indent=1)))
+    assert objects(one.out) == FACTS[:1]
+    assert factwire("convert", factwire.file("")) == (0, "", "")
+
+
+@pytest.mark.requirement("cli.convert.problems")
+def test_what_is_no_fact_is_named_and_the_rest_is_converted(factwire: Factwire):
+    content = lines(FACTS[0], without(wire(sequence=2), "title", "kind"), FACTS[2])
+    done = factwire("convert", factwire.file("\n" + content))
+    assert done.code == 1
+    assert objects(done.out) == [FACTS[0], FACTS[2]]
+    assert done.err.splitlines() == [
+        "error: line 3: schema_mismatch at $.kind: facts needs kind",
+        "error: line 3: schema_mismatch at $.title: facts needs title",
+    ]
+
+
+@pytest.mark.requirement("cli.convert.problems")
+def test_in_an_array_facts_are_counted_from_one(factwire: Factwire):
+    done = factwire("convert", factwire.file(json.dumps([FACTS[0], "text"])))
+    assert done.code == 1
+    assert done.err == "error: fact 2: schema_mismatch at $: expected an object, got string\n"
+
+
+@pytest.mark.requirement("cli.convert.problems")
+def test_what_the_other_shape_cannot_do_without_is_named(factwire: Factwire):
+    done = factwire("convert", factwire.file('{"type": "text.delta"}'), "--to", "runtime-event")
+    assert done.code == 1
+    assert [line.split(": ")[3] for line in done.err.splitlines()] == [
+        "runtime-event needs sessionId",
+        "runtime-event needs sequence",
+    ]
+
+
+@pytest.mark.requirement("cli.convert.problems")
+def test_a_fact_that_breaks_a_rule_is_converted_all_the_same(factwire: Factwire):
+    done = factwire("convert", factwire.file(lines(wire("tool.started"))), "--to", "facts")
+    assert (done.code, objects(done.out)) == (0, [wire("tool.started")])
+
+
+@pytest.mark.requirement("cli.convert.problems")
+@pytest.mark.requirement("cli.exit-codes")
+def test_unreadable_input_ends_it_with_line_and_reason(factwire: Factwire):
+    done = factwire("convert", factwire.file(lines(FACTS[0]) + "\n{\n" + lines(FACTS[1])))
+    assert done.code == 2
+    assert objects(done.out) == FACTS[:1]
+    assert done.err.startswith("error: line 3: not JSON")
+    assert done.err.count("\n") == 1
+
+
+@pytest.mark.requirement("cli.convert.shapes")
+def test_a_source_that_is_not_known_is_wrong_usage(factwire: Factwire):
+    done = factwire("convert", "-", "--from", "nonsense")
+    assert done.code == 2
+    assert "runtime-event" in done.err
+
+
+@pytest.mark.requirement("cli.convert.shapes")
+def test_the_given_shape_is_the_one_that_is_read(factwire: Factwire):
+    event = runtime_event("run.status")
+    done = factwire("convert", factwire.file(json.dumps(event)), "--from", "facts")
+    assert (done.code, done.out) == (1, "")

@@ -1,0 +1,348 @@
+"""`factwire journal export` and `import`: lossless, and nothing of a damaged export is taken."""
+
+import stat
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from factwire.cli import journal_import, journal_lines
+from factwire.facts.fact import Fact
+from factwire.journal import open_journal
+from tests.cli.journal_files import (
+    CommandLine,
+    damage,
+    fact,
+    journal,
+    lines_of,
+    make,
+    request,
+    streamed_turn,
+)
+
+__all__ = ["journal"]
+
+lossless = pytest.mark.requirement("cli.journal.export.lossless")
+refused = pytest.mark.requirement("cli.journal.import.refused")
+compacted = pytest.mark.requirement("cli.journal.import.renumber")
+
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False)
+    | st.text()
+)
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8
+)
+
+
+def facts_of(export: bytes) -> list[tuple[int, bytes]]:
+    lines = [msgspec.json.decode(line, type=dict[str, msgspec.Raw]) for line in export.splitlines()]
+    return [
+        (msgspec.json.decode(line["seq"]), bytes(line["fact"])) for line in lines if "fact" in line
+    ]
+
+
+def header_of(export: bytes) -> dict[str, Any]:
+    return msgspec.json.decode(export.splitlines()[0])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return make(
+        tmp_path / "runs.db",
+        streamed_turn(1, "t1", "u1"),
+        [fact(50, thread_id=None), fact(51, thread_id="t2", extra={"vendor": {"x": "é\u2028"}})],
+        snapshots=("t1", "t2"),
+    )
+
+
+@lossless
+def test_an_export_holds_every_fact_with_its_seq_and_bytes(journal: CommandLine, path: Path):
+    target = path.with_name("runs.ndjson")
+    done = journal("export", path, target)
+    assert (done.code, done.out) == (0, b"")
+    assert done.err == "exported 10 facts and 2 snapshots\n"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    export = target.read_bytes()
+    assert facts_of(export) == lines_of(path)
+    header, verified = header_of(export), journal("verify", path, "--json").json()
+    figures = journal("info", path, "--json").json()
+    assert (header["head"], header["floor"], header["facts"]) == (10, 0, 10)
+    assert (header["epoch"], header["chain"]) == (figures["epoch"], verified["chain"])
+    assert journal("export", path, "-").out == export
+    assert [each.name for each in path.parent.glob(".*")] == []
+
+
+@lossless
+def test_an_import_has_the_same_seqs_bytes_and_snapshots_and_an_epoch_of_its_own(
+    journal: CommandLine, path: Path
+):
+    export = journal("export", path, "-").out
+    new = path.with_name("new.db")
+    done = journal("import", "-", new, given=export)
+    epoch = journal("info", new, "--json").json()["epoch"]
+    assert (done.code, done.err) == (0, f"imported 10 facts; epoch {epoch}\n")
+    assert epoch != header_of(export)["epoch"]
+    assert lines_of(new) == lines_of(path)
+    again = journal("export", new, "-").out
+    assert [line.partition(b',"check"')[0] for line in again.splitlines()[1:]] == [
+        line.partition(b',"check"')[0] for line in export.splitlines()[1:]
+    ]
+
+
+@lossless
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+@given(st.lists(st.dictionaries(st.text(), values), min_size=1, max_size=4))
+def test_whatever_facts_hold_comes_back(
+    journal: CommandLine, tmp_path: Path, payloads: list[dict[str, Any]]
+):
+    for each in tmp_path.iterdir():
+        each.unlink()
+    facts = [fact(number, payload=payload) for number, payload in enumerate(payloads)]
+    path = make(tmp_path / "runs.db", facts)
+    export = journal("export", path, "-").out
+    assert journal("import", "-", tmp_path / "new.db", given=export).code == 0
+    assert lines_of(tmp_path / "new.db") == lines_of(path)
+
+
+@lossless
+def test_an_empty_journal_is_exported_and_imported(journal: CommandLine, tmp_path: Path):
+    export = journal("export", make(tmp_path / "empty.db"), "-").out
+    assert (header_of(export)["facts"], len(export.splitlines())) == (0, 2)
+    done = journal("import", "-", tmp_path / "new.db", given=export)
+    assert (done.code, done.err.startswith("imported 0 facts; epoch ")) == (0, True)
+
+
+@lossless
+def test_many_facts_go_in_batches(
+    journal: CommandLine, path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(journal_import, "_BATCH", 3)
+    export = journal("export", path, "-").out
+    journal("import", "-", path.with_name("new.db"), given=export)
+    assert lines_of(path.with_name("new.db")) == lines_of(path)
+
+
+@pytest.mark.requirement("cli.journal.import.append")
+def test_an_import_into_a_journal_with_facts_needs_append_and_is_idempotent(
+    journal: CommandLine, path: Path
+):
+    export = path.with_name("runs.ndjson")
+    journal("export", path, export)
+    other = make(path.with_name("other.db"), [fact(99, thread_id="t9")])
+    done = journal("import", export, other)
+    assert (done.code, len(lines_of(other))) == (1, 1)
+    assert "--append" in done.err
+    for expected in ("imported 10 facts;", "imported 0 facts, 10 more were there already;"):
+        done = journal("import", "--append", export, other)
+        assert (done.code, expected in done.err) == (0, True)
+        assert "left out 2 snapshots" in done.err
+    assert [line for _, line in lines_of(other)[1:]] == [line for _, line in lines_of(path)]
+
+
+@pytest.mark.requirement("cli.journal.import.append")
+def test_a_fact_that_the_journal_refuses_is_named_by_its_line(journal: CommandLine, path: Path):
+    export = journal("export", path, "-").out
+    other = make(path.with_name("other.db"), [fact(50, thread_id=None, title="another body")])
+    done = journal("import", "--append", "-", other, given=export)
+    assert done.code == 1
+    assert done.err.startswith("error: line 10: conflicting_fact: ")
+    assert done.err.endswith("; the lines before it are in\n")
+    assert len(lines_of(other)) == 9
+
+
+@refused
+def test_a_changed_byte_is_refused_with_its_line_and_nothing_is_written(
+    journal: CommandLine, path: Path
+):
+    export = journal("export", path, "-").out
+    source = Random(5)
+    for _ in range(200):
+        at = source.randrange(len(export))
+        changed = bytes([export[at] ^ (1 << source.randrange(8))])
+        damaged = export[:at] + changed + export[at + 1 :]
+        done = journal("import", "-", path.with_name("new.db"), given=damaged)
+        line = export.count(b"\n", 0, at) + 1
+        assert done.code == 1
+        assert done.err.startswith(f"error: line {line}: ")
+        assert not path.with_name("new.db").exists()
+
+
+@refused
+def test_an_export_that_ends_early_is_refused_wherever_it_ends(journal: CommandLine, path: Path):
+    export = journal("export", path, "-").out
+    lines = export.splitlines(keepends=True)
+    cuts = [b"".join(lines[:count]) for count in range(len(lines))]
+    for cut in (*cuts, export[:-1], export[:500]):
+        done = journal("import", "-", path.with_name("new.db"), given=cut)
+        assert done.code == 1
+        expected = cut.count(b"\n") + 1
+        assert done.err.startswith(f"error: line {expected}: ")
+    assert not path.with_name("new.db").exists()
+
+
+@refused
+def test_lines_that_are_missing_repeated_or_moved_are_refused(journal: CommandLine, path: Path):
+    lines = journal("export", path, "-").out.splitlines(keepends=True)
+    wrong = {
+        4: [*lines[:3], *lines[4:]],
+        5: [*lines[:4], lines[3], *lines[4:]],
+        3: [*lines[:2], lines[3], lines[2], *lines[4:]],
+        len(lines) + 1: [*lines, lines[1]],
+    }
+    for number, given_lines in wrong.items():
+        done = journal("import", "-", path.with_name("new.db"), given=b"".join(given_lines))
+        assert (done.code, done.err.startswith(f"error: line {number}: ")) == (1, True)
+
+
+def closed(*contents: object) -> bytes:
+    """An export with right checks, whatever it says."""
+    writer = journal_lines.LineWriter()
+    return b"".join(writer._closed(msgspec.json.encode(content)[:-1]) for content in contents)
+
+
+HEADER = {
+    "factwire": "journal-export/v1",
+    "epoch": "0" * 16,
+    "head": 1,
+    "floor": 0,
+    "chain": "",
+    "facts": 1,
+}
+END = {"end": True, "facts": 1, "snapshots": 0}
+FACT = {"seq": 1, "fact": {"id": "a"}}
+
+
+@refused
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b'{"id":"a"}\n', 1),
+        (b"\n", 1),
+        (b"\xff\xfe\n", 1),
+        (closed(HEADER | {"factwire": "journal-export/v9"}, FACT, END), 1),
+        (closed(FACT, END), 1),
+        (closed(HEADER, HEADER, END), 2),
+        (closed(HEADER, FACT, END), 2),
+        (closed(HEADER, {"seq": 1, "fact": 7}, END), 2),
+        (closed(HEADER, {"seq": "x", "fact": {}}, END), 2),
+        (closed(HEADER, {"what": 1}, END), 2),
+        (closed(HEADER | {"facts": 0}, END | {"facts": 1}), 2),
+    ],
+)
+def test_what_is_no_export_is_refused(
+    journal: CommandLine, tmp_path: Path, content: bytes, line: int
+):
+    done = journal("import", "-", tmp_path / "new.db", given=content)
+    assert (done.code, done.out) == (1, b"")
+    assert done.err.startswith(f"error: line {line}: ")
+    assert done.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@refused
+def test_a_line_without_end_is_not_read_into_memory(
+    journal: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(journal_lines, "LINE_BYTES", 100)
+    done = journal("import", "-", tmp_path / "new.db", given=b"x" * 1000)
+    assert done.err.startswith("error: line 1: it is too long; ")
+
+
+@compacted
+def test_seqs_that_retention_removed_are_renumbered_and_that_is_said(
+    journal: CommandLine, path: Path
+):
+    journal("compact", path, "--keep-deltas", "--keep-facts", 4)
+    export = journal("export", path, "-").out
+    assert [seq for seq, _ in facts_of(export)] == [7, 8, 9, 10]
+    assert header_of(export)["floor"] == 6
+    new = path.with_name("new.db")
+    done = journal("import", "-", new, given=export)
+    assert done.code == 0
+    assert "seqs were renumbered: 7–10 are now 1–4\n" in done.err
+    assert "left out 2 snapshots" in done.err
+    assert [line for _, line in lines_of(new)] == [line for _, line in facts_of(export)]
+
+
+@compacted
+def test_sequences_with_gaps_are_closed_only_on_request(journal: CommandLine, path: Path):
+    journal("compact", path)
+    export = journal("export", path, "-").out
+    assert [seq for seq, _ in facts_of(export)] == [1, 2, 7, 8, 9, 10]
+    new = path.with_name("new.db")
+    done = journal("import", "-", new, given=export)
+    assert (done.code, new.exists()) == (1, False)
+    assert done.err.startswith("error: line 4: thread 't1' goes from sequence 2 to 7: ")
+    assert "--renumber" in done.err
+
+    done = journal("import", "--renumber", "-", new, given=export)
+    assert done.code == 0
+    assert "seqs were renumbered: 1–10 are now 1–6\n" in done.err
+    assert "sequences were renumbered in threads that had gaps\n" in done.err
+    decoded = [msgspec.json.decode(line) for _, line in lines_of(new)]
+    assert [each.get("sequence") for each in decoded] == [1, 2, 3, 4, None, 1]
+    before = [msgspec.json.decode(line) for _, line in facts_of(export)]
+    for each in (*decoded, *before):
+        each.pop("sequence", None)
+    assert decoded == before
+    again = journal("import", "--renumber", "--append", "-", new, given=export)
+    assert "imported 0 facts, 6 more were there already;" in again.err
+
+
+@lossless
+def test_a_damaged_journal_is_not_exported(journal: CommandLine, path: Path):
+    damage(path, 1)
+    done = journal("export", path, path.with_name("out.ndjson"))
+    assert done.code == 1
+    assert done.err.startswith("error: journal_corrupt: ")
+    assert not path.with_name("out.ndjson").exists()
+
+
+@lossless
+def test_an_export_that_fails_leaves_the_old_file(
+    journal: CommandLine, path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    target = path.with_name("runs.ndjson")
+    target.write_text("yesterday's")
+
+    def full(*_: object) -> bytes:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(journal_lines.LineWriter, "fact", full)
+    done = journal("export", path, target)
+    assert (done.code, "No space left on device" in done.err) == (2, True)
+    assert target.read_text() == "yesterday's"
+    assert [each.name for each in path.parent.glob(".*")] == []
+
+
+@pytest.mark.asyncio
+async def test_an_export_leaves_out_what_is_appended_while_it_runs(tmp_path: Path):
+    from io import BytesIO
+
+    from factwire.cli import journal_export
+
+    class Growing(BytesIO):
+        """Takes lines slowly: a fact is appended for the first of them."""
+
+        def write(self, data: Any, /) -> int:
+            if not self.tell():
+                appending.append([fact(1000)])
+            return super().write(data)
+
+    appending: list[list[Fact]] = []
+    async with open_journal(f"sqlite:{tmp_path / 'runs.db'}") as opened:
+        await opened.append([fact(1), request(2, "t1", "a1")])
+        header = await journal_export._header(opened)
+        await opened.append([fact(3)])
+        target = Growing()
+        end = await journal_export._write(opened, header, target, lambda _: None)
+    assert (end.facts, appending != []) == (2, True)
+    assert [seq for seq, _ in facts_of(target.getvalue())] == [1, 2]

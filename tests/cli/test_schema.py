@@ -1,0 +1,66 @@
+"""`factwire schema`: the contracts, printed or written."""
+
+import json
+
+import pytest
+
+from factwire.facts.schemas import schema_files
+from tests.cli.commands import Factwire
+
+FILES = schema_files()
+NAMES = [name.removesuffix(".schema.json") for name in FILES if name.endswith(".schema.json")]
+
+
+@pytest.mark.requirement("cli.schema")
+def test_without_a_name_the_schema_of_a_fact_is_printed(factwire: Factwire):
+    done = factwire("schema", "json")
+    assert (done.code, done.out, done.err) == (0, FILES["fact.schema.json"], "")
+    assert json.loads(done.out)["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+
+
+@pytest.mark.requirement("cli.schema")
+@pytest.mark.parametrize("name", NAMES)
+def test_every_json_schema_is_printed_by_its_name(factwire: Factwire, name: str):
+    assert factwire("schema", "json", "--name", name).out == FILES[f"{name}.schema.json"]
+
+
+@pytest.mark.requirement("cli.schema")
+@pytest.mark.parametrize(
+    ("form", "filename"), [("typescript", "factwire.d.ts"), ("asyncapi", "asyncapi.json")]
+)
+def test_the_other_contracts_are_printed(factwire: Factwire, form: str, filename: str):
+    assert factwire("schema", form) == (0, FILES[filename], "")
+
+
+@pytest.mark.requirement("cli.schema")
+def test_a_schema_is_written_to_a_file(factwire: Factwire):
+    target = factwire.folder / "x.json"
+    assert factwire("schema", "json", "--output", target) == (0, "", "")
+    assert target.read_text("utf-8") == FILES["fact.schema.json"]
+
+
+@pytest.mark.requirement("cli.schema")
+def test_all_are_written_to_a_folder(factwire: Factwire):
+    folder = factwire.folder / "new" / "schemas"
+    assert factwire("schema", "all", "--output", folder).code == 0
+    assert {path.name: path.read_text("utf-8") for path in folder.iterdir()} == FILES
+
+
+@pytest.mark.requirement("cli.schema")
+@pytest.mark.requirement("cli.errors.no-traceback")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["all"], "name a folder"),
+        (["json", "--name", "nonsense"], "there is no schema called 'nonsense'; there are"),
+        (["json", "--name", "../fact"], "there is no schema called"),
+        (["json", "--output", "no/such/folder/x.json"], "no/such/folder/x.json"),
+        (["nonsense"], "nonsense"),
+        ([], "Missing argument"),
+    ],
+)
+def test_what_cannot_be_done_is_said(factwire: Factwire, arguments: list[str], words: str):
+    done = factwire("schema", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert words in done.err
+    assert "Traceback" not in done.err

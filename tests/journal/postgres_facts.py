@@ -1,0 +1,15 @@
+"""What the tests of the PostgreSQL journal read, in their words."""
+
+from factwire.journal import Filter, Journal
+from tests.journal.contract import closing, collect, take
+
+
+async def ids(journal: Journal, wanted: Filter | None = None) -> list[str]:
+    """The ids of all facts, in order."""
+    return [name for _, name in await collect(journal.read(filter=wanted))]
+
+
+async def follow_until(journal: Journal, count: int, after: str | None = None) -> list[str]:
+    """Follow until `count` facts have come; their ids."""
+    async with closing(journal.follow(after)) as stretches:
+        return [name for _, name in await take(stretches, count)]

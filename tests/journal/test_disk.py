@@ -1,0 +1,141 @@
+"""A full or broken disk: a clear error, reads go on, and the next append needs no restart."""
+
+import os
+import subprocess
+from collections.abc import Generator
+from pathlib import Path
+from random import Random
+
+import apsw
+import pytest
+
+from factwire.journal import Journal, JournalUnwritable, open_journal
+from factwire.journal.sqlite import SqliteJournal, schema, writer
+from tests.journal.contract import collect, make_fact
+from tests.journal.disks import FaultyDisk
+
+VFS_ROUNDS = 80
+TMPFS_ROUNDS = 20
+FAULTS = [
+    {"fault": apsw.FullError},
+    {"fault": apsw.IOError},
+    {"sync_fault": apsw.IOError},
+    {"fault": apsw.FullError, "sync_fault": apsw.IOError},
+]
+
+
+class Ledger:
+    """What was acknowledged, to be compared with what is read."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self.acknowledged: list[tuple[int, str]] = []
+        self._number = 0
+
+    async def append(self, size: int = 10) -> None:
+        self._number += 1
+        batch = [make_fact(f"{self._number}-{part}", f"t{part % 3}") for part in range(3)]
+        batch.append(make_fact(f"{self._number}-big", payload={"text": "x" * size}))
+        answer = await self.journal.append(batch)
+        ids = (fact.id for fact in batch)
+        self.acknowledged += list(zip(answer.seqs, ids, strict=True))
+
+    async def fill(self, size: int) -> None:
+        for _ in range(1_000):
+            await self.append(size)
+
+    async def check(self) -> None:
+        found = await collect(self.journal.read())
+        assert [pair for pair in found if pair in self.acknowledged] == self.acknowledged
+        assert [seq for seq, _ in found] == list(range(1, len(found) + 1))
+
+
+def empty(folder: Path) -> None:
+    for left in folder.iterdir():
+        left.unlink()
+
+
+@pytest.fixture
+def faulty() -> Generator[FaultyDisk]:
+    disk = FaultyDisk()
+    yield disk
+    disk.unregister()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Generator[Path]:
+    """A real file system of one mebibyte, where mounting one is permitted."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(command, check=False, capture_output=True).returncode:
+        pytest.skip("mounting a tmpfs is not permitted here; the faulty disk covers this")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.fault
+@pytest.mark.asyncio
+@pytest.mark.requirement("journal.disk")
+async def test_a_disk_that_refuses_is_told_and_forgiven(faulty: FaultyDisk, tmp_path: Path):
+    random = Random(3)
+    async with SqliteJournal(str(tmp_path / "journal.db"), vfs=faulty.name) as journal:
+        ledger = Ledger(journal)
+        for number in range(VFS_ROUNDS):
+            await ledger.append()
+            for name, fault in FAULTS[number % len(FAULTS)].items():
+                setattr(faulty, name, fault)
+            for _ in range(random.randrange(1, 4)):
+                with pytest.raises(JournalUnwritable) as refused:
+                    await ledger.append(random.randrange(20_000))
+                assert refused.value.code == "journal_unwritable"
+                assert refused.value.reason
+            await ledger.check()
+            faulty.fault = faulty.sync_fault = None
+            await ledger.append()
+        await ledger.check()
+        assert (await journal.verify()).ok
+    async with open_journal(f"sqlite:{tmp_path / 'journal.db'}") as journal:
+        assert await collect(journal.read()) == ledger.acknowledged
+
+
+@pytest.mark.fault
+@pytest.mark.asyncio
+@pytest.mark.requirement("journal.disk")
+async def test_a_full_disk_is_told_and_forgiven_once_there_is_room(small_disk: Path):
+    ballast = small_disk / "ballast"
+    for number in range(TMPFS_ROUNDS):
+        path = small_disk / "journal.db"
+        async with open_journal(f"sqlite:{path}") as journal:
+            ledger = Ledger(journal)
+            await ledger.append()
+            ballast.write_bytes(bytes(300_000))
+            with pytest.raises(JournalUnwritable):
+                await ledger.fill(2_000 + 100 * number)
+            await ledger.check()
+            ballast.unlink()
+            await ledger.append()
+            await ledger.check()
+            assert (await journal.verify()).ok
+        empty(small_disk)
+
+
+@pytest.mark.fault
+@pytest.mark.asyncio
+async def test_without_a_roll_back_one_full_disk_would_end_all_appends(
+    faulty: FaultyDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(writer, "roll_back", lambda _connection: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    async with SqliteJournal(str(tmp_path / "journal.db"), vfs=faulty.name) as journal:
+        ledger = Ledger(journal)
+        await ledger.append()
+        connection = journal._store.writing().state.connection
+        faulty.fault = apsw.FullError
+        with pytest.raises(JournalUnwritable):
+            await ledger.append()
+        faulty.fault = None
+        if not connection.in_transaction:
+            connection.execute("BEGIN")
+        with pytest.raises(JournalUnwritable):
+            await ledger.append()
+        schema.roll_back(connection)

@@ -1,0 +1,171 @@
+"""The server killed and started again under load, and gone for longer than anyone waits."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from factwire.facts.fact import Fact
+from factwire.journal import Filter, Journal, JournalUnavailable, Stretch
+from factwire.journal.nats import NatsJournal
+from tests.journal.contract import WAIT, closing, collect, ids, make_fact, take
+from tests.journal.nats_server import NatsServer, running_server
+
+ROUNDS = 20
+PRODUCERS = 8
+
+Acked = dict[int, str]
+
+
+class Load:
+    """Producers that append batches until told to stop, each batch again until it is acked."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.acked: Acked = {}
+        self.sizes: dict[str, int] = {}
+        self.refused = 0
+        self._journal = journal
+        self._stopped = False
+        self._progress = asyncio.Event()
+
+    async def produce(self, lane: int) -> None:
+        number = 0
+        while not self._stopped:
+            number += 1
+            name = f"{lane}-{number}"
+            self.sizes[name] = number % 4 + 1
+            thread = f"lane-{lane}"
+            batch = [make_fact(f"{name}-{at}", thread) for at in range(self.sizes[name])]
+            await self._append(name, batch)
+
+    async def _append(self, name: str, batch: list[Fact]) -> None:
+        while True:
+            try:
+                answer = await self._journal.append(batch)
+            except JournalUnavailable:
+                self.refused += 1
+            else:
+                places = zip(answer.seqs, range(len(batch)), strict=True)
+                self.acked.update((seq, f"fact-{name}-{at}") for seq, at in places)
+                self._progress.set()
+                return
+
+    def stop(self) -> None:
+        self._stopped = True
+
+    async def go_on(self, acks: int) -> None:
+        """Wait for some more acknowledgements."""
+        goal = len(self.acked) + acks
+        async with asyncio.timeout(WAIT):
+            while len(self.acked) < goal:
+                self._progress.clear()
+                await self._progress.wait()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that rings no bell."""
+    async with asyncio.timeout(WAIT):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+
+async def gather(stretches: AsyncIterator[Stretch], into: list[tuple[int, str]]) -> None:
+    async for stretch in stretches:
+        into += [(seq, fact.id) for seq, fact in stretch.facts()]
+
+
+async def kill_and_restart(server: NatsServer, load: Load, journal: NatsJournal) -> None:
+    rng = random.Random(20)
+    for _ in range(ROUNDS):
+        await load.go_on(rng.randint(1, 40))
+        await asyncio.to_thread(server.kill)
+        await until(lambda: journal.degraded is not None)
+        await asyncio.to_thread(server.start)
+    await load.go_on(40)
+    assert journal.degraded is None
+
+
+@pytest.mark.asyncio
+@pytest.mark.fault
+@pytest.mark.timeout(300)
+@pytest.mark.requirement("journal.nats.killed")
+async def test_a_server_killed_and_restarted_under_load_loses_and_doubles_nothing():
+    with running_server() as server:
+        url = server.url(options="sync=always&patience=20")
+        followed: list[tuple[int, str]] = []
+        of_lane: list[tuple[int, str]] = []
+        async with NatsJournal(url) as journal, NatsJournal(url) as beside:
+            load = Load(journal)
+            producing = [asyncio.create_task(load.produce(lane)) for lane in range(PRODUCERS)]
+            async with (
+                closing(journal.follow()) as all_facts,
+                closing(beside.follow(filter=Filter(thread="lane-3"))) as lane_facts,
+            ):
+                following = [
+                    asyncio.create_task(gather(all_facts, followed)),
+                    asyncio.create_task(gather(lane_facts, of_lane)),
+                ]
+                await kill_and_restart(server, load, journal)
+                load.stop()
+                await asyncio.gather(*producing)
+                stored = await collect(journal.read())
+                lane = [(seq, name) for seq, name in stored if name.startswith("fact-3-")]
+                await until(lambda: len(followed) >= len(stored) and len(of_lane) >= len(lane))
+                assert followed == stored
+                assert of_lane == lane
+                for task in following:
+                    task.cancel()
+                await asyncio.gather(*following, return_exceptions=True)
+            check(stored, load)
+            assert (await beside.verify()).ok
+        async with NatsJournal(url) as journal:
+            assert await collect(journal.read()) == stored
+
+
+def check(stored: list[tuple[int, str]], load: Load) -> None:
+    """Nothing acknowledged is missing, seqs are contiguous, batches whole, no id is there twice."""
+    places = dict(stored)
+    assert {seq: places.get(seq) for seq in load.acked} == load.acked
+    assert [seq for seq, _ in stored] == list(range(1, len(stored) + 1))
+    assert max(Counter(name for _, name in stored).values()) == 1
+    batches = [name.removeprefix("fact-").rpartition("-")[0] for _, name in stored]
+    starts = [name for at, name in enumerate(batches) if at == 0 or batches[at - 1] != name]
+    assert len(starts) == len(set(starts))
+    assert Counter(batches) == {name: load.sizes[name] for name in starts}
+
+
+@pytest.mark.asyncio
+@pytest.mark.fault
+@pytest.mark.requirement("journal.nats.unavailable")
+async def test_a_server_that_stays_away_is_reported_in_bounded_time_and_recovered_from():
+    with running_server() as server:
+        async with NatsJournal(server.url(options="sync=always&patience=0.3")) as journal:
+            async with closing(journal.follow()) as stretches:
+                await journal.append([make_fact(1)])
+                assert await take(stretches, 1) == ids(1)
+                server.kill()
+                with pytest.raises(JournalUnavailable, match="append it again with the same ids"):
+                    await journal.append([make_fact(2)])
+                assert journal.degraded is not None
+                with pytest.raises(JournalUnavailable):
+                    await journal.head()
+                with pytest.raises(JournalUnavailable):
+                    await collect(journal.read())
+                server.start()
+                await until(lambda: journal.degraded is None)
+                assert (await journal.append([make_fact(2)])).seqs == (2,)
+                assert await take(stretches, 1) == ids(2, start=2)
+            assert (await journal.verify()).ok
+
+
+@pytest.mark.asyncio
+@pytest.mark.fault
+@pytest.mark.requirement("journal.nats.unavailable")
+async def test_closing_while_the_server_is_gone_ends():
+    with running_server() as server:
+        url = server.url(options="sync=always&patience=0.3")
+        async with asyncio.timeout(WAIT), NatsJournal(url) as journal:
+            await journal.append([make_fact(1)])
+            server.kill()

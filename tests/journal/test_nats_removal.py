@@ -1,0 +1,188 @@
+"""Retention and compaction on a stream, held against the journal in memory."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from factwire.facts.fact import Fact
+from factwire.journal import (
+    Compaction,
+    CursorExpired,
+    Filter,
+    Journal,
+    Retention,
+    open_journal,
+)
+from factwire.journal.memory import MemoryJournal
+from factwire.journal.nats import NatsJournal
+from tests.journal.contract import WAIT, closing, make_fact
+from tests.journal.nats_server import NatsServer, nats_server
+
+__all__ = ["nats_server"]
+
+THREADS = ["a", "b", None]
+CLASSES = ["model.delta", "model.delta", "model.completed", "turn.completed", "action.required"]
+
+
+@st.composite
+def facts(draw: st.DrawFn) -> Fact:
+    text: dict[str, Any] = {"messageId": draw(st.sampled_from(["m", "n"])), "text": "whole"}
+    return make_fact(
+        draw(st.integers(0, 80)),
+        draw(st.sampled_from(THREADS)),
+        event_class=draw(st.sampled_from(CLASSES)),
+        turn_id=draw(st.sampled_from(["u", "v"])),
+        action_id=draw(st.sampled_from([None, None, "x"])),
+        payload=text,
+    )
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("append"), st.lists(facts(), min_size=1, max_size=12)),
+    st.tuples(st.just("append"), st.lists(facts(), min_size=1, max_size=12)),
+    st.tuples(
+        st.just("retain"),
+        st.builds(
+            Retention,
+            keep_facts=st.one_of(st.none(), st.integers(1, 20)),
+            keep_per_thread=st.one_of(st.none(), st.integers(1, 10)),
+            max_age=st.one_of(st.none(), st.integers(1, 30)),
+        ),
+    ),
+    st.tuples(st.just("compact"), st.builds(Compaction, spare=st.integers(0, 5))),
+    st.tuples(st.just("reopen"), st.none()),
+)
+
+
+async def act(journal: Journal, step: tuple[str, Any]) -> Any:
+    kind, what = step
+    try:
+        if kind == "append":
+            answer = await journal.append(what)
+            return answer.seqs, answer.sequences, answer.repeated
+        if kind == "retain":
+            removal = await journal.retain(what)
+        else:
+            removal = await journal.compact(what)
+    except Exception as error:  # noqa: BLE001 - the two must fail alike
+        return type(error)
+    return removal.removed, removal.freed, removal.floor.seq, removal.held_by
+
+
+async def seen(journal: Journal) -> Any:
+    """Everything that can be seen of a journal, without its epoch."""
+    head = await journal.head()
+    stats = await journal.stats()
+    whole = [(each.first, each.last, each.seqs, each.data) async for each in journal.read()]
+    of_a = [row async for each in journal.read(filter=Filter(thread="a")) for row in each.seqs]
+    done = [
+        row async for each in journal.read(filter=Filter(classes=("model",))) for row in each.seqs
+    ]
+    page = await journal.threads()
+    counted = (stats.facts, stats.floor.seq, stats.threads, head.seq)
+    return (
+        counted,
+        [tuple(each[2]) for each in whole],
+        b"".join(each[3] for each in whole),
+        of_a,
+        done,
+        page.threads,
+    )
+
+
+async def compare(url: str, steps: list[tuple[str, Any]]) -> None:
+    journal = open_journal(url)
+    await journal.__aenter__()
+    async with MemoryJournal() as model, NatsJournal(url) as beside:
+        for step in steps:
+            if step[0] == "reopen":
+                await journal.__aexit__(None, None, None)
+                journal = open_journal(url)
+                await journal.__aenter__()
+            else:
+                assert await act(journal, step) == await act(model, step)
+            assert await seen(journal) == await seen(model)
+        assert await seen(beside) == await seen(model)
+        for each in (journal, beside):
+            report = await each.verify()
+            assert report.damage is None
+            assert report.facts == (await model.stats()).facts
+    await journal.__aexit__(None, None, None)
+
+
+@pytest.mark.requirement("journal.nats.removal")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(steps=st.lists(STEPS, max_size=12))
+def test_removal_leaves_what_it_leaves_in_memory(
+    nats_server: NatsServer, steps: list[tuple[str, Any]]
+):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("factwire.journal.nats.ASK_OTHERS", 0.01)
+        asyncio.run(compare(nats_server.url(), steps))
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("journal.nats.removal")
+async def test_a_removed_fact_is_a_repeat_for_ever_and_its_messages_are_gone(
+    nats_server: NatsServer,
+):
+    url = nats_server.url()
+    batch = [make_fact(number, payload={"text": "x" * 500}) for number in range(200)]
+    async with NatsJournal(url) as journal:
+        for fact in batch:
+            await journal.append([fact])
+        before = await stream_bytes(journal)
+        removal = await journal.retain(Retention(keep_facts=10))
+        assert (removal.removed, removal.floor.seq) == (190, 190)
+        assert await stream_bytes(journal) < before / 2
+    async with NatsJournal(url) as journal:
+        again = await journal.append(batch)
+        assert again.seqs == tuple(range(1, 201))
+        assert all(again.repeated)
+        assert (await journal.verify()).ok
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("journal.nats.holds")
+async def test_a_follower_in_another_process_holds_retention_back(nats_server: NatsServer):
+    url = nats_server.url()
+    async with NatsJournal(url) as here, NatsJournal(url) as elsewhere:
+        await here.append([make_fact(number) for number in range(10)])
+        async with closing(elsewhere.follow()) as stretches, asyncio.timeout(WAIT):
+            opened = asyncio.ensure_future(anext(stretches))
+            await opened
+            await here.append([make_fact(number) for number in range(10, 20)])
+            removal = await here.retain(Retention(keep_facts=1))
+            assert removal.floor.seq == 10
+            assert removal.held_by == ("reader follow-1 of process 1",)
+            assert (await anext(stretches)).last == 20
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("journal.nats.holds")
+async def test_a_reader_that_nobody_asked_is_refused_and_gets_no_hole(
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
+):
+    async def silence(*_: object) -> dict[str, int]:
+        return {}
+
+    monkeypatch.setattr(NatsJournal, "_elsewhere", silence)
+    url = nats_server.url()
+    async with NatsJournal(url) as here, NatsJournal(url) as elsewhere:
+        for number in range(200):
+            await here.append([make_fact(number)])
+        async with closing(elsewhere.read()) as stretches, asyncio.timeout(WAIT):
+            await anext(stretches)
+            await here.retain(Retention(keep_facts=1))
+            await elsewhere.head()
+            with pytest.raises(CursorExpired):
+                [stretch async for stretch in stretches]
+
+
+async def stream_bytes(journal: NatsJournal) -> int:
+    info = await journal._now().mirror.log._info()
+    assert info is not None
+    return int(info["state"]["bytes"])

@@ -1,0 +1,47 @@
+"""The contract and the model, held against PostgreSQL."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from uuid import uuid4
+
+import pytest
+
+from factwire.journal import Journal, open_journal
+from tests.journal import postgres_server
+from tests.journal.contract import JournalContract
+from tests.journal.model import check_model
+from tests.journal.postgres_server import PostgresServer
+
+postgres = postgres_server.postgres
+
+
+class PostgresBackend:
+    """A journal of its own on a server that many tests share."""
+
+    def __init__(self, server: PostgresServer, **options: str) -> None:
+        self._url = server.url(uuid4().hex, **options)
+
+    def open(self) -> Journal:
+        return open_journal(self._url)
+
+    def reopen(self) -> Journal:
+        return open_journal(self._url)
+
+
+class TestPostgres(JournalContract):
+    @pytest.fixture
+    def backend(self, postgres: PostgresServer) -> PostgresBackend:
+        return PostgresBackend(postgres)
+
+
+@pytest.mark.fault
+@pytest.mark.timeout(300)
+@pytest.mark.requirement("journal.model")
+def test_postgres_equals_the_model():
+    @contextmanager
+    def place() -> Generator[PostgresBackend]:
+        yield PostgresBackend(server, durable="no")
+
+    # What a crash leaves is tested elsewhere; here only the answers count, and there are many.
+    with PostgresServer({"fsync": "off", "synchronous_commit": "off"}) as server:
+        check_model(place)
