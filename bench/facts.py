@@ -6,8 +6,6 @@ and encodes a union discriminated by the class: once with types alone, and once 
 Those work on facts, which are made ahead and cost pydantic nothing.
 """
 
-import re
-
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
@@ -75,7 +73,8 @@ def _models() -> TypeAdapter[_Base]:
     union: Any = models[0]
     for model in models[1:]:
         union = union | model
-    return TypeAdapter(Annotated[union, Field(discriminator="eventClass")])
+    told_apart: Any = Annotated[union, Field(discriminator="eventClass")]
+    return TypeAdapter(told_apart)
 
 
 def _factwire(lines: list[bytes]) -> int:

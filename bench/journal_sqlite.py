@@ -5,7 +5,7 @@ Sizes can be cut by a factor for a quick look: `python -m bench.journal_sqlite 0
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -115,7 +115,7 @@ async def clocked(work: Awaitable[object]) -> float:
 
 
 @contextmanager
-def folder() -> Iterator[Path]:
+def folder() -> Generator[Path]:
     with TemporaryDirectory() as name:
         yield Path(name)
 
@@ -153,14 +153,19 @@ async def concurrent_producers(scale: float) -> list[Row]:
     rate = median(ours)
     return [
         Row(
-            "256 producers, durable answers", rate, "facts/s", rate / median(waited), "bare writer"
+            name="256 producers, durable answers",
+            value=rate,
+            unit="facts/s",
+            ratio=rate / median(waited),
+            baseline="bare writer, same producers",
+            goal="≥ 0.6",
         ),
         Row(
             name="256 producers, nobody waiting",
             value=rate,
             unit="facts/s",
             ratio=rate / median(alone),
-            baseline="bare loop",
+            baseline="bare loop, no producers",
         ),
     ]
 
@@ -198,6 +203,7 @@ async def single_producer(scale: float) -> list[Row]:
             unit="µs",
             ratio=value / median(bare),
             baseline="bare commit",
+            goal="≤ 1.5",
         )
     ]
 
@@ -238,6 +244,7 @@ async def cold_resume(scale: float) -> list[Row]:
                 unit="facts/s",
                 ratio=ratio,
                 baseline="decode + encode",
+                goal="≥ 8",
             )
         )
     return rows

@@ -9,8 +9,8 @@ inspector, actions = StreamInspector(), OpenActions()
 tools: dict[str, str] = {}
 
 for line in stream.read_bytes().splitlines():
-    issues = inspector.feed(line)
-    assert not issues, issues
+    for issue in inspector.feed(line):
+        print(issue.code, issue.path, issue.message)
     fact = decode_fact(line)
     actions.feed(fact)
     call = id_of(fact, "toolCallId")

@@ -50,8 +50,8 @@ def classes() -> str:
     return (
         "# Classes\n\n"
         "What each class says about every fact that carries it. `unknown` stands where that "
-        "depends on the fact. In the `runtime-event` shape, `turn`, `model`, `reasoning`, `permission` and "
-        "`sandbox` classes also need threadId and turnId.\n\n"
+        "depends on the fact. In the `runtime-event` shape, `turn`, `model`, `reasoning`, "
+        "`permission` and `sandbox` classes also need threadId and turnId.\n\n"
         f"## Runtime classes ({len(runtime)})\n\n"
         + table((*columns, "needs", "payload", "UI events"), runtime)
         + f"\n## Agent UI classes ({len(ui)})\n\n"

@@ -349,3 +349,25 @@ def test_a_file_name_cannot_steer_the_terminal(factwire: Factwire):
             assert done.code == 2
             assert "\x1b" not in done.err
             assert done.err.count("\n") == 1
+
+
+@pytest.mark.requirement("cli.validate.unreadable")
+def test_a_line_that_is_too_long_is_refused_before_it_is_read(
+    factwire: Factwire, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("factwire.cli.documents.LINE_BYTES", 2_000)
+    found = factwire.report(lines(GOOD[0]) + "x" * 2_001 + "\n")
+    assert found["error"] == {
+        "code": "unreadable_input",
+        "line": 2,
+        "message": "longer than 2000 bytes",
+    }
+
+
+@pytest.mark.requirement("cli.validate.unreadable")
+def test_a_document_that_is_too_big_is_refused_with_advice(
+    factwire: Factwire, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("factwire.cli.documents.DOCUMENT_BYTES", 500)
+    found = factwire.report(json.dumps(GOOD, indent=2))
+    assert found["error"]["message"].endswith("write one fact to a line")

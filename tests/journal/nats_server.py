@@ -111,6 +111,29 @@ def running_server(
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@contextmanager
+def running_cluster() -> Generator[list[NatsServer]]:
+    """Three servers that replicate to each other."""
+    folder = Path(tempfile.mkdtemp(prefix="factwire-nats-"))
+    ports = [free_port() for _ in range(3)]
+    routes = ", ".join(f'"nats://127.0.0.1:{port}"' for port in ports)
+    servers: list[NatsServer] = []
+    for number, port in enumerate(ports):
+        place = folder / str(number)
+        place.mkdir()
+        cluster = f'name: c, listen: "127.0.0.1:{port}", routes: [{routes}]'
+        options = f"server_name: n{number}\ncluster {{ {cluster} }}"
+        servers.append(NatsServer(place, options=options))
+    try:
+        for server in servers:
+            server.start()
+        yield servers
+    finally:
+        for server in servers:
+            server.kill()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 @pytest.fixture(scope="session")
 def nats_server() -> Generator[NatsServer]:
     with running_server() as server:

@@ -11,7 +11,7 @@ from factwire.facts.fact import Fact
 from factwire.journal import Filter, Journal, JournalUnavailable, Stretch
 from factwire.journal.nats import NatsJournal
 from tests.journal.contract import WAIT, closing, collect, ids, make_fact, take
-from tests.journal.nats_server import NatsServer, running_server
+from tests.journal.nats_server import NatsServer, running_cluster, running_server
 
 ROUNDS = 20
 PRODUCERS = 8
@@ -58,7 +58,7 @@ class Load:
     async def go_on(self, acks: int) -> None:
         """Wait for some more acknowledgements."""
         goal = len(self.acked) + acks
-        async with asyncio.timeout(WAIT):
+        async with asyncio.timeout(3 * WAIT):
             while len(self.acked) < goal:
                 self._progress.clear()
                 await self._progress.wait()
@@ -122,6 +122,36 @@ async def test_a_server_killed_and_restarted_under_load_loses_and_doubles_nothin
             assert (await beside.verify()).ok
         async with NatsJournal(url) as journal:
             assert await collect(journal.read()) == stored
+
+
+@pytest.mark.asyncio
+@pytest.mark.fault
+@pytest.mark.requirement("journal.nats.replicas")
+async def test_a_journal_with_three_replicas_outlives_each_of_its_servers_in_turn():
+    with running_cluster() as servers:
+        hosts = ",".join(f"127.0.0.1:{server.port}" for server in servers)
+        url = f"nats://{hosts}/three?replicas=3&sync=always&patience=60"
+        async with NatsJournal(url) as journal, NatsJournal(url) as beside:
+            assert "2 of 3 replicas" in str(journal.promise)
+            load, other = Load(journal), Load(beside)
+            producing = [
+                *(asyncio.create_task(load.produce(lane)) for lane in range(2)),
+                *(asyncio.create_task(other.produce(lane)) for lane in range(2, 4)),
+            ]
+            for server in servers:
+                await load.go_on(20)
+                await asyncio.to_thread(server.kill)
+                await load.go_on(20)
+                await asyncio.to_thread(server.start)
+            load.stop()
+            other.stop()
+            await asyncio.gather(*producing)
+            stored = await collect(journal.read())
+            load.acked.update(other.acked)
+            load.sizes.update(other.sizes)
+            check(stored, load)
+            assert await collect(beside.read()) == stored
+            assert (await beside.verify()).ok
 
 
 def check(stored: list[tuple[int, str]], load: Load) -> None:

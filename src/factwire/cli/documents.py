@@ -6,7 +6,7 @@ fixture, one object over several lines) is one document and is held in memory, u
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal, cast
@@ -40,7 +40,7 @@ class Document(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def open_source(path: str) -> Iterator[Source]:
+def open_source(path: str) -> Generator[Source]:
     """Open a file, or standard input for `-`; raises `CliError` for what cannot be opened."""
     if path == "-":
         if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]

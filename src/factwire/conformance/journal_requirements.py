@@ -32,7 +32,7 @@ _COMMAND_LINE: Final = requirements(
         "cli.journal.tail.safe": "Text in a fact cannot steer the terminal that shows it.",
         "cli.journal.verify": "The first bad place is named, and what before it is intact.",
         "cli.journal.export.lossless": "An export holds the same facts, byte for byte.",
-        "cli.journal.import.refused": "A damaged export is refused by its line; nothing is written.",
+        "cli.journal.import.refused": "A damaged export is refused by line; nothing is written.",
         "cli.journal.import.append": "Importing again into a journal changes nothing.",
         "cli.journal.import.renumber": "Facts get new places only where the command says so.",
         "cli.journal.compact": "Compacting does what its dry run said.",

@@ -1,7 +1,7 @@
 """Growth: a text that goes on where it stopped.
 
-Most of a stream is one text growing by a piece a fact. A piece that repeats the one before it in all
-that rules and redaction look at needs only its text looked at; everything else about it is known.
+Most of a stream is one text growing by a piece a fact. A piece that repeats the one before it in
+all that rules and redaction look at needs only its text looked at; the rest of it is known.
 """
 
 from typing import Final

@@ -28,13 +28,13 @@ class _Part(
     """The root of the input parts; `type` tells them apart."""
 
 
-class TextInput(_Part, tag="text"):
+class TextInput(_Part, frozen=True, tag="text"):
     """Words, as they were written."""
 
     text: str
 
 
-class AssetInput(_Part, tag="asset"):
+class AssetInput(_Part, frozen=True, tag="asset"):
     """An uploaded image, sound, film or document, by ref."""
 
     kind: AssetKind
@@ -44,7 +44,7 @@ class AssetInput(_Part, tag="asset"):
     bytes: int | None = None
 
 
-class WorkspaceInput(_Part, tag="workspace"):
+class WorkspaceInput(_Part, frozen=True, tag="workspace"):
     """An object of the application (a product, a ticket, a file of the workspace), by ref."""
 
     ref: str
@@ -52,7 +52,7 @@ class WorkspaceInput(_Part, tag="workspace"):
     title: str | None = None
 
 
-class CapabilityInput(_Part, tag="capability"):
+class CapabilityInput(_Part, frozen=True, tag="capability"):
     """A sensitive attachment: the right to use it, never its content or place."""
 
     ref: str

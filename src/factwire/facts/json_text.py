@@ -15,6 +15,14 @@ from factwire.facts.limits import NESTING_DEPTH
 _FLAT_BYTES: Final = 2 * NESTING_DEPTH
 """JSON that is not longer than this cannot be nested too deep."""
 
+_TYPES: Final[dict[type, str]] = {
+    dict: "object",
+    list: "array",
+    str: "string",
+    bool: "boolean",
+    type(None): "null",
+}
+
 _decoder = msgspec.json.Decoder()
 _encoder = msgspec.json.Encoder()
 
@@ -87,5 +95,4 @@ def _children(value: object) -> list[Any]:
 
 def json_type(value: object) -> str:
     """What JSON calls the type of a value."""
-    names = {dict: "object", list: "array", str: "string", bool: "boolean", type(None): "null"}
-    return names.get(type(value), "number")
+    return _TYPES.get(type(value), "number")

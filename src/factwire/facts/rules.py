@@ -4,7 +4,7 @@ Most facts break none of them, and most of those are short text deltas: each rul
 cheap question whose answer is nearly always no.
 """
 
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -152,26 +152,22 @@ def _preview_issues(value: object, path: str) -> list[Issue]:
     """Previews over the limit, at any depth (depth itself is bounded where JSON is decoded)."""
     issues: list[Issue] = []
     if isinstance(value, dict):
-        fields: dict[str, object] = value
-        for key, item in fields.items():
-            if isinstance(item, str):
-                if key == "preview" and len(item) > PREVIEW_CHARACTERS:
-                    message = f"{len(item)} characters, at most {PREVIEW_CHARACTERS} in a preview"
-                    issues.append(Issue("large_payload_inline", f"{path}.preview", message))
-            elif isinstance(item, dict | list):
+        for key, item in cast("dict[str, object]", value).items():
+            if key == "preview" and isinstance(item, str) and len(item) > PREVIEW_CHARACTERS:
+                message = f"{len(item)} characters, at most {PREVIEW_CHARACTERS} in a preview"
+                issues.append(Issue("large_payload_inline", f"{path}.preview", message))
+            elif not isinstance(item, str):
                 issues += _preview_issues(item, path + path_step(key))
     elif isinstance(value, list):
-        items: list[object] = value
-        for index, item in enumerate(items):
-            if isinstance(item, dict | list):
-                issues += _preview_issues(item, f"{path}[{index}]")
+        for index, item in enumerate(cast("list[object]", value)):
+            issues += _preview_issues(item, f"{path}[{index}]")
     return issues
 
 
 def _payload_ref_issues(ref: object, path: str) -> list[Issue]:
     """What is wrong with a ref in a payload, where secrets are looked for anyway."""
     if isinstance(ref, dict):
-        fields: dict[str, object] = ref
+        fields = cast("dict[str, object]", ref)
         return _payload_ref_issues(fields.get("ref"), f"{path}.ref")
     issue = ref_issue(ref, path) if isinstance(ref, str) else None
     return [issue] if issue and issue.code != "secret_leak_risk" else []

@@ -7,7 +7,7 @@ value has a say too: nothing, a flag, a count or the schema of a parameter is no
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, cast
 
@@ -142,18 +142,19 @@ def _can_leak(name: str, value: object, levels: int = _COUNTER_LEVELS) -> bool:
         return value not in ("", REDACTED) and not (name == "tokens" and value.isdigit())
     if isinstance(value, (int, float)):
         return name not in ("token", "tokens", "bearer")
-    if value in _EMPTY:
-        return False
-    if levels and isinstance(value, Mapping):
+    return value not in _EMPTY and (not levels or _any_can_leak(name, value, levels - 1))
+
+
+def _any_can_leak(name: str, value: object, levels: int) -> bool:
+    if isinstance(value, Mapping):
         fields = cast("Mapping[object, object]", value)
-        return not _is_schema(fields) and _any_can_leak(name, fields.values(), levels - 1)
-    if levels and isinstance(value, (list, tuple)):
-        return _any_can_leak(name, cast("list[object] | tuple[object, ...]", value), levels - 1)
+        return not _is_schema(fields) and any(
+            _can_leak(name, item, levels) for item in fields.values()
+        )
+    if isinstance(value, (list, tuple)):
+        items = cast("list[object] | tuple[object, ...]", value)
+        return any(_can_leak(name, item, levels) for item in items)
     return True
-
-
-def _any_can_leak(name: str, values: Iterable[object], levels: int) -> bool:
-    return any(_can_leak(name, value, levels) for value in values)
 
 
 def _is_schema(value: Mapping[object, object]) -> bool:

@@ -8,7 +8,7 @@ that every shape survives a round trip, unknown top-level fields included.
 
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import msgspec
 
@@ -100,7 +100,7 @@ def shape_issues(value: object, shape: Shape, path: str = "$") -> list[Issue]:
     if not isinstance(value, Mapping):
         found = f"expected an object, got {json_type(value)}"
         return [Issue("schema_mismatch", path, found)]
-    fields: Mapping[str, object] = value
+    fields = cast("Mapping[str, object]", value)
     issues = [
         Issue("schema_mismatch", f"{path}.{name}", f"{shape} needs {name}")
         for name in REQUIRED_FIELDS[shape]

@@ -1,4 +1,4 @@
-"""Text that arrives in pieces: which classes carry pieces, which end a text, and which text it is."""
+"""Text that arrives in pieces: which classes carry them, which end a text, which text it is."""
 
 from typing import Final
 

@@ -105,6 +105,7 @@ class NatsJournal:
         finally:
             self._open = None
             opened.tail.cancel()
+            await asyncio.wait((opened.tail,))
             self._bell.ring()
             await opened.link.close()
 

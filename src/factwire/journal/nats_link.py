@@ -7,7 +7,7 @@ server answers or the patience of the URL is over.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final, Protocol, cast
 
 import msgspec
@@ -20,7 +20,7 @@ from factwire.journal.nats_url import Place
 
 log: Final = logging.getLogger("factwire.journal.nats")
 
-ATTEMPT: Final = 5.0
+ATTEMPT: Final = 2.0
 """Seconds until one request without an answer counts as lost."""
 
 RECONNECT: Final = 0.1
@@ -165,21 +165,14 @@ class Link:
     ) -> Msg:
         """One request and its answer, or `Lost`; a connection that breaks ends the wait at once."""
         wait = min(ATTEMPT, self.place.patience)
-        request = asyncio.ensure_future(
-            self._client.request(subject, payload, wait, headers=headers)
-        )
-        down = self._down
         try:
-            await asyncio.wait((request, down), return_when=asyncio.FIRST_COMPLETED)
-            if not request.done():
-                raise Lost("the connection broke")
-            return request.result()
+            return await self._unless_down(
+                self._client.request(subject, payload, wait, headers=headers)
+            )
         except NoRespondersError:
             raise Lost("JetStream is not ready") from None
         except (TimeoutError, OSError, ClientError) as error:
             raise Lost(str(error) or type(error).__name__) from error
-        finally:
-            request.cancel()
 
     async def send(self, subject: str, payload: bytes, headers: Mapping[str, str]) -> None:
         """Send a message of a batch that a later request completes."""
@@ -218,7 +211,7 @@ class Link:
             inbound = await self._client.subscribe(inbox)
             try:
                 await self._client.publish(subject, msgspec.json.encode(request), reply=inbox)
-                while take(await self._next(inbound, wait)):
+                while take(await self._unless_down(inbound.next_msg(timeout=wait))):
                     pass
             finally:
                 if not self._client.is_closed:
@@ -237,15 +230,16 @@ class Link:
             raise self.unavailable()
         await asyncio.sleep(min(RECONNECT / 4, max(0.0, deadline - loop.time())))
 
-    async def _next(self, inbound: Subscription, wait: float) -> Msg:
-        coming = asyncio.ensure_future(inbound.next_msg(timeout=wait))
+    async def _unless_down(self, coming: Coroutine[Any, Any, Msg]) -> Msg:
+        work = asyncio.ensure_future(coming)
+        work.add_done_callback(_retrieve)
         try:
-            await asyncio.wait((coming, self._down), return_when=asyncio.FIRST_COMPLETED)
-            if not coming.done():
+            await asyncio.wait((work, self._down), return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
                 raise Lost("the connection broke")
-            return coming.result()
+            return work.result()
         finally:
-            coming.cancel()
+            work.cancel()
 
     def _set_up(self) -> None:
         self.degraded = None
@@ -277,6 +271,12 @@ class Link:
                 f"{self.place.shown} is a nats-server {self.server}; {wanted} or newer is needed, "
                 "because a batch of several messages must be written whole"
             )
+
+
+def _retrieve(work: asyncio.Future[Msg]) -> None:
+    """Take note of how a request ended that nobody waits for any more."""
+    if not work.cancelled():
+        work.exception()
 
 
 def read_answer(msg: Msg) -> dict[str, Any]:

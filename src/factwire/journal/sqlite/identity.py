@@ -9,6 +9,7 @@ asks compares the fact.
 
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
+from time import sleep
 from typing import Final
 
 import msgspec
@@ -21,6 +22,9 @@ RUN_IDS: Final = 16_384
 
 FAN_IN: Final = 4
 """Runs of one level that become one of the next."""
+
+BREATH: Final = 256
+"""Ids after which the interpreter is offered to those who append and wait."""
 
 _PIECE_BITS: Final = 4
 _FAN_BITS: Final = 2
@@ -95,7 +99,7 @@ class Runs:
 
 def new_pieces(ids: Mapping[str, int]) -> list[Piece]:
     """The pieces of a run of level 0, for ids with their seqs."""
-    entries = [_digest(fact_id) + seq.to_bytes(8) for fact_id, seq in ids.items()]
+    entries = (_digest(fact_id) + seq.to_bytes(8) for fact_id, seq in ids.items())
     return _cut(entries, _PIECE_BITS, 0, piece_count(0))
 
 
@@ -150,7 +154,9 @@ def _cut(entries: Iterable[bytes], bits: int, lowest: int, count: int) -> list[P
     parts: list[list[bytes]] = [[] for _ in range(count)]
     filters = [bytearray(_EMPTY) for _ in range(count)]
     shift = 64 - bits
-    for entry in entries:
+    for number, entry in enumerate(entries):
+        if number % BREATH == 0:
+            sleep(0)
         hashed = int.from_bytes(entry[:8])
         place = (hashed >> shift) - lowest
         parts[place].append(entry)

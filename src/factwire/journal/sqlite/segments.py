@@ -9,6 +9,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from threading import Lock
+from time import sleep
 from typing import Final
 
 import msgspec
@@ -54,6 +55,8 @@ def new_segment(outlines: Iterable[Chunk], first: int, last: int) -> Row:
     found: defaultdict[Keys, list[int]] = defaultdict(list)
     for place, chunk in enumerate(outlines):
         firsts.append(chunk.first)
+        # Those who append and wait come first.
+        sleep(0)
         for keys in chunk.groups():
             found[keys].append(place)
     blob = msgspec.msgpack.encode(Segment(tuple(firsts), tuple(found.items())))
