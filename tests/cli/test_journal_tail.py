@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from factwire.cli.failures import errors
-from factwire.cli.journal_progress import progress
-from factwire.cli.journal_tail import described, newest
-from factwire.cli.journal_text import harmless
+from factwire.cli.journal.progress import progress
+from factwire.cli.journal.tail import described, newest
+from factwire.cli.terminal_text import harmless
 from factwire.facts.fact import Fact
 from factwire.journal import Compaction, Filter, Retention, open_journal
 from factwire.journal.memory import MemoryJournal

@@ -347,7 +347,7 @@ async def test_a_message_with_other_bytes_is_never_served(nats_server: NatsServe
         await log.delete(item.at, 1)
         body = item.body.replace(b"fact-2", b"fact-9")
         await log.publish([("chunk", body)], name="forged", expected=item.at)
-    with pytest.raises(JournalCorrupt, match="bytes and hash differ"):
+    with pytest.raises(JournalCorrupt):
         async with NatsJournal(url):
             pass
 

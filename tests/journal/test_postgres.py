@@ -21,7 +21,8 @@ from factwire.journal import (
     SequenceConflict,
     open_journal,
 )
-from factwire.journal.postgres import PostgresJournal
+from factwire.journal.postgres import PostgresJournal, writer
+from factwire.journal.postgres.keys import Keys
 from factwire.journal.postgres.driver import Connection, connect
 from factwire.journal.postgres.schema import MIGRATIONS
 from tests.journal import postgres_server
@@ -60,6 +61,36 @@ async def test_concurrent_appends_share_commits_and_stay_in_order(journal: Postg
     assert [answer.seqs for answer in answers] == [(n + 1,) for n in range(200)]
     assert await ids(journal) == [f"fact-{n}" for n in range(200)]
     assert (await journal.verify()).chunks < 20
+
+
+@pytest.mark.requirement("journal.postgres.group_commit")
+async def test_a_commit_put_together_on_another_falls_with_it(
+    journal: PostgresJournal, url: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(writer, "_HALVED", 1)
+    await journal.append([fact("first")])
+    async with PostgresJournal(url) as other:
+        await other.append([fact("theirs")])
+    batches = [[fact(n), fact(f"{n}b", f"t{n % 3}")] for n in range(30)]
+    batches[7], batches[11] = [fact("theirs")], [fact("x", sequence=99)]
+    answers = await asyncio.gather(*map(journal.append, batches), return_exceptions=True)
+    assert isinstance(answers.pop(11), SequenceConflict)
+    seqs = [seq for answer in answers if isinstance(answer, Appended) for seq in answer.seqs]
+    assert seqs == [*range(3, 17), 2, *range(17, 59)]
+    assert [seq for seq, _ in await collect(journal.read())] == list(range(1, 59))
+    assert (await journal.verify()).ok
+
+
+@pytest.mark.parametrize("size", [1, 700_000])
+async def test_a_commit_is_bounded_in_bytes_but_a_batch_is_never_cut(
+    journal: PostgresJournal, size: int
+):
+    text = {"text": "x" * size}
+    batches = [[fact(f"{n}-{part}", payload=text) for part in range(2)] for n in range(4)]
+    answers = await asyncio.gather(*map(journal.append, batches))
+    assert [answer.seqs for answer in answers] == [(1, 2), (3, 4), (5, 6), (7, 8)]
+    assert (await journal.verify()).chunks == (1 if size == 1 else 4)
+    assert len(await ids(journal)) == 8
 
 
 async def test_a_refused_batch_in_a_group_leaves_the_others_alone(journal: PostgresJournal):
@@ -307,3 +338,14 @@ async def test_names_of_any_length_and_any_character_are_kept(journal: PostgresJ
     assert thread.thread_id == odd
     assert await ids(journal, Filter(thread=odd, classes=(odd,))) == [f"fact-{long}"]
     assert (await journal.position(f"fact-{odd}")).seq == 2
+
+
+async def test_ids_with_a_time_in_them_are_kept_in_the_order_of_time():
+    keys = Keys(1)
+    ulids = ["evt_01JZZZZZZZ0000000000000000", "evt_01K000000000000000000000AA"]
+    uuids = ["0197fe00-0000-7000-8000-00000000000f", "0197fe00-0001-7000-8000-000000000001"]
+    for early, late in (ulids, uuids):
+        assert keys.fact(early) < keys.fact(late)
+        assert len({keys.fact(early), keys.fact(late), Keys(2).fact(early)}) == 3
+    others = ["short", "z" * 26, "U" * 40, "g197fe00-0000-7000-8000-00000000000f"]
+    assert len({keys.fact(name) for name in others}) == len(others)

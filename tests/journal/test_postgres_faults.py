@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from factwire.journal import CursorUnknownEpoch, JournalUnavailable
-from factwire.journal.postgres import PostgresJournal
+from factwire.journal.postgres import PostgresJournal, writer
 from factwire.journal.postgres.driver import Connection, connect
 from tests.journal import postgres_server
 from tests.journal.contract import collect
@@ -99,7 +99,10 @@ async def crash(server: PostgresServer, load: Load) -> None:
 
 @pytest.mark.timeout(180)
 @pytest.mark.requirement("journal.postgres.crash")
-async def test_nothing_acknowledged_is_lost_when_the_server_is_killed_again_and_again():
+async def test_nothing_acknowledged_is_lost_when_the_server_is_killed_again_and_again(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(writer, "_HALVED", 1)
     with PostgresServer() as server:
         url = server.url(poll="0.2")
         async with PostgresJournal(url) as one, PostgresJournal(url) as other:

@@ -8,7 +8,7 @@ from typing import Final
 
 from rich.console import Console
 
-from factwire.cli.journal_text import harmless
+from factwire.cli.terminal_text import harmless
 
 DONE: Final = 0
 ISSUES: Final = 1

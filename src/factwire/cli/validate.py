@@ -13,8 +13,8 @@ from rich.text import Text
 
 from factwire.cli.documents import Document, Source, open_source, read_document
 from factwire.cli.failures import DONE, ISSUES, UNUSABLE, report
-from factwire.cli.journal_text import counted, harmless
 from factwire.cli.progress import watched
+from factwire.cli.terminal_text import counted, harmless
 from factwire.facts import (
     INFORMATION,
     Issue,

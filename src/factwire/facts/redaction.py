@@ -9,6 +9,7 @@ from typing import Final, cast
 
 import msgspec
 
+from factwire.facts.issues import path_step
 from factwire.facts.limits import NESTING_DEPTH
 from factwire.facts.secret_names import REDACTED, names_secret, secret_name
 from factwire.facts.secrets import find_secrets, may_hold_secret
@@ -149,11 +150,7 @@ def _free_name(taken: dict[object, object], mapping: dict[object, object]) -> st
 
 
 def _step(key: object) -> str:
-    if not isinstance(key, str):
-        return f"[{key}]"
-    if key.isascii() and key.isidentifier():
-        return f".{key}"
-    return f"[{msgspec.json.encode(key).decode()}]"
+    return path_step(key) if isinstance(key, str) else f"[{key}]"
 
 
 def _beneath(step: str, findings: list[Finding]) -> list[Finding]:

@@ -37,10 +37,11 @@ class Handle:
         readers = Readers()
         self._presence = Presence(journal, readers)
         patience = settings.patience
+        self.sessions = Sessions(
+            [Session(self._connect, health, patience) for _ in range(READ_SESSIONS)]
+        )
         first.connect = self._connect
-        more = [Session(self._connect, health, patience) for _ in range(READ_SESSIONS - 1)]
-        self.sessions = Sessions([*more, first])
-        self._writing = Session(self._connect, health, patience)
+        self._writing = first
         self._watching = Session(self._connect_watch, health, patience)
         self._watch = Watch(self._watching, self._pages, self._presence, self, settings.poll)
         place = Place(epoch="", head=0, hash=b"", floor=0)
@@ -57,8 +58,8 @@ class Handle:
 
     async def start(self) -> None:
         # The first connection was made before the journal was known.
-        await self.sessions.run(self._seen.check)
-        bounds = await self.reading.bounds()
+        await self._writing.run(self._seen.check)
+        bounds = await self._writing.run(lambda link: self._pages.bounds(link, None))
         self.reading.epoch = bounds.epoch
         self.reading.tail.restart(bounds.head)
         await self._watch.start(f"factwire_{self.journal}")

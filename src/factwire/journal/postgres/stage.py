@@ -83,7 +83,8 @@ class Stage:
         record = self.touched.get(thread_id) or self._threads.get(thread_id)
         return record and record.last_sequence
 
-    def __len__(self) -> int:
+    @property
+    def facts(self) -> int:
         """How many facts are to be written."""
         return len(self._lines)
 

@@ -52,7 +52,7 @@ class Ahead(msgspec.Struct):
         stage = self.stage
         if request.expected or not stage.knows(request.entries):
             return False
-        if stage.size > GROUP_BYTES or len(stage) > GROUP_FACTS:
+        if stage.size > GROUP_BYTES or stage.facts > GROUP_FACTS:
             return False
         stage.take(request.entries, None)
         self.group.append(request)

@@ -10,8 +10,8 @@ from rich.filesize import decimal
 from rich.text import Text
 
 from factwire.cli.failures import DONE
-from factwire.cli.journal_access import Url, reading, run
-from factwire.cli.journal_text import harmless
+from factwire.cli.journal.access import Url, reading, run
+from factwire.cli.terminal_text import harmless
 from factwire.journal import Cursor, FollowerStats, Journal
 
 

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from factwire.cli.failures import DONE
-from factwire.cli.journal_access import Url, reading, run
-from factwire.cli.journal_filter import (
+from factwire.cli.journal.access import Url, reading, run
+from factwire.cli.journal.filter import (
     After,
     Classes,
     Project,

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, NoReturn
 import typer
 
 from factwire.cli.failures import INTERRUPTED, ISSUES, UNUSABLE, CliError, errors
-from factwire.cli.journal_text import harmless
+from factwire.cli.terminal_text import harmless
 from factwire.journal import (
     AppendRefused,
     CursorError,

@@ -8,9 +8,9 @@ import typer
 from rich.console import Console
 
 from factwire.cli.failures import DONE, ISSUES
-from factwire.cli.journal_access import Url, reading, run
-from factwire.cli.journal_progress import progress
-from factwire.cli.journal_text import counted, harmless
+from factwire.cli.journal.access import Url, reading, run
+from factwire.cli.journal.progress import progress
+from factwire.cli.terminal_text import counted, harmless
 from factwire.journal import Damage, JournalCorrupt, VerifyReport
 
 

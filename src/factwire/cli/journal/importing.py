@@ -17,15 +17,15 @@ import typer
 
 from factwire.cli.documents import open_source
 from factwire.cli.failures import DONE, ISSUES, CliError, errors
-from factwire.cli.journal_access import Url, failure, run, writing
-from factwire.cli.journal_lines import (
+from factwire.cli.journal.access import Url, failure, run, writing
+from factwire.cli.journal.lines import (
     DamagedExport,
     FactLine,
     SnapshotLine,
     read_export,
 )
-from factwire.cli.journal_progress import Advance, progress
-from factwire.cli.journal_text import counted
+from factwire.cli.journal.progress import Advance, progress
+from factwire.cli.terminal_text import counted
 from factwire.facts import Fact, FactError
 from factwire.journal import AppendRefused, Cursor, Journal
 from factwire.journal.chunk import decode_line

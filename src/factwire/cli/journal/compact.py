@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.filesize import decimal
 
 from factwire.cli.failures import DONE, CliError
-from factwire.cli.journal_access import Url, reading, run, writing
-from factwire.cli.journal_progress import progress
-from factwire.cli.journal_text import counted, harmless
+from factwire.cli.journal.access import Url, reading, run, writing
+from factwire.cli.journal.progress import progress
+from factwire.cli.terminal_text import counted, harmless
 from factwire.facts import Fact
 from factwire.facts.ids import id_of
 from factwire.journal import Compaction, Filter, Journal, Retention

@@ -11,10 +11,10 @@ from typing import Annotated, BinaryIO, cast
 import typer
 
 from factwire.cli.failures import DONE, ISSUES, CliError, errors
-from factwire.cli.journal_access import Url, reading, run
-from factwire.cli.journal_lines import FORMAT, End, Header, LineWriter, SnapshotLine
-from factwire.cli.journal_progress import Advance, progress
-from factwire.cli.journal_text import counted
+from factwire.cli.journal.access import Url, reading, run
+from factwire.cli.journal.lines import FORMAT, End, Header, LineWriter, SnapshotLine
+from factwire.cli.journal.progress import Advance, progress
+from factwire.cli.terminal_text import counted
 from factwire.journal import Cursor, Journal
 from factwire.journal.blobs.references import every_thread
 

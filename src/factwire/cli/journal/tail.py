@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.text import Text
 
 from factwire.cli.failures import DONE
-from factwire.cli.journal_access import Url, reading, run
-from factwire.cli.journal_filter import (
+from factwire.cli.journal.access import Url, reading, run
+from factwire.cli.journal.filter import (
     After,
     Classes,
     Project,
@@ -24,7 +24,7 @@ from factwire.cli.journal_filter import (
     Turn,
     chosen,
 )
-from factwire.cli.journal_text import harmless
+from factwire.cli.terminal_text import harmless
 from factwire.facts import Fact
 from factwire.journal import Cursor, CursorExpired, Filter, Journal
 from factwire.journal.chunk import decode_line
