@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from factwire.cli import journal_import, journal_lines
+from factwire.cli.journal import importing
+from factwire.cli.journal import lines as journal_lines
 from factwire.facts.fact import Fact
 from factwire.journal import open_journal
 from tests.cli.journal_files import (
@@ -124,7 +125,7 @@ def test_an_empty_journal_is_exported_and_imported(journal: CommandLine, tmp_pat
 def test_many_facts_go_in_batches(
     journal: CommandLine, path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(journal_import, "_BATCH", 3)
+    monkeypatch.setattr(importing, "_BATCH", 3)
     export = journal("export", path, "-").out
     journal("import", "-", path.with_name("new.db"), given=export)
     assert lines_of(path.with_name("new.db")) == lines_of(path)
@@ -327,7 +328,7 @@ def test_an_export_that_fails_leaves_the_old_file(
 async def test_an_export_leaves_out_what_is_appended_while_it_runs(tmp_path: Path):
     from io import BytesIO
 
-    from factwire.cli import journal_export
+    from factwire.cli.journal import export as journal_export
 
     class Growing(BytesIO):
         """Takes lines slowly: a fact is appended for the first of them."""

@@ -22,8 +22,8 @@ from factwire.journal import (
     open_journal,
 )
 from factwire.journal.postgres import PostgresJournal, writer
-from factwire.journal.postgres.keys import Keys
 from factwire.journal.postgres.driver import Connection, connect
+from factwire.journal.postgres.keys import Keys
 from factwire.journal.postgres.schema import MIGRATIONS
 from tests.journal import postgres_server
 from tests.journal.contract import closing, collect

@@ -4,6 +4,62 @@ from typing import Final
 
 from factwire.conformance.requirement import Requirement, requirements
 
+_JOURNAL: Final = requirements(
+    "docs/journal.md",
+    {
+        "journal.append.places": "Facts get places without gaps, from 1 on.",
+        "journal.append.repeat": "A fact that comes again answers with its first place.",
+        "journal.append.conflict": "Another body under a known id refuses the whole batch.",
+        "journal.append.sequence": "A thread's sequence starts anywhere and rises by one, or is "
+        "assigned.",
+        "journal.append.expected": "A batch whose writer expected another state is refused.",
+        "journal.append.group": "A refusal hurts no other batch of the same commit.",
+        "journal.read.bytes": "What is read is what was stored, byte for byte.",
+        "journal.read.resume": "Reading goes on exactly after any cursor or fact.",
+        "journal.read.filter": "Every id and every class prefix finds its facts by index.",
+        "journal.cursor.malformed": "Text that is no cursor is refused by name.",
+        "journal.cursor.epoch": "A cursor of another epoch is refused by name.",
+        "journal.cursor.future": "A cursor past the head is refused by name.",
+        "journal.follow.exact": "Following misses nothing and repeats nothing, replay to live.",
+        "journal.restart": "After a restart everything is there again.",
+        "journal.threads.list": "Threads are listed by last activity, in pages.",
+        "journal.threads.status": "A thread's status follows from classes alone.",
+        "journal.snapshot.newest": "The newest snapshot at or before a place is found.",
+        "journal.retain.floor": "Cursors from before what was kept expire.",
+        "journal.retain.ids": "The ids of removed facts stay taken.",
+        "journal.retain.holds": "What a follower or an open action needs is not removed.",
+        "journal.compact.increments": "Increments that a final fact replaces may go.",
+        "journal.stats": "A journal tells its size and how far its followers are behind.",
+        "journal.verify": "A walk over the chain names the first bad place.",
+        "journal.epoch": "A restored copy gets an epoch of its own.",
+    },
+)
+
+_FAULTS: Final = (
+    *requirements("guarantees R1", {"journal.kill": "No acknowledged fact is lost by a kill."}),
+    *requirements("guarantees R2", {"journal.power": "Nor by a loss of power."}),
+    *requirements(
+        "guarantees R3",
+        {"journal.disk": "A full or failing disk refuses clearly, and passes without a restart."},
+    ),
+    *requirements("guarantees R4", {"journal.model": "Any history equals that of the model."}),
+    *requirements("guarantees R10", {"journal.clock": "Jumps of the clock change no order."}),
+    *requirements(
+        "guarantees R12",
+        {"journal.damage": "Changed bytes are found, located and never served as good."},
+    ),
+)
+
+_SQLITE: Final = requirements(
+    "docs/journal.md",
+    {
+        "journal.sqlite.busy": "A second writer is refused and told who writes.",
+        "journal.sqlite.read_only": "A reader in another process follows beside the writer.",
+        "journal.sqlite.migrations": "A migration happens whole or not at all.",
+        "journal.sqlite.upkeep": "Facts that were packed away read the same as before.",
+    },
+)
+
 _BLOBS: Final = requirements(
     "docs/blobs.md",
     {
@@ -41,4 +97,10 @@ _COMMAND_LINE: Final = requirements(
     },
 )
 
-JOURNAL_REQUIREMENTS: Final[tuple[Requirement, ...]] = (*_BLOBS, *_COMMAND_LINE)
+JOURNAL_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
+    *_JOURNAL,
+    *_FAULTS,
+    *_SQLITE,
+    *_BLOBS,
+    *_COMMAND_LINE,
+)

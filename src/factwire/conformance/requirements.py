@@ -8,10 +8,16 @@ from typing import Final
 
 from factwire.conformance.cli_requirements import CLI_REQUIREMENTS
 from factwire.conformance.facts_requirements import FACTS_REQUIREMENTS
+from factwire.conformance.journal_requirements import JOURNAL_REQUIREMENTS
 from factwire.conformance.lifecycle_requirements import LIFECYCLE_REQUIREMENTS
 from factwire.conformance.requirement import Requirement
 
-_AREAS: Final = (FACTS_REQUIREMENTS, LIFECYCLE_REQUIREMENTS, CLI_REQUIREMENTS)
+_AREAS: Final = (
+    FACTS_REQUIREMENTS,
+    LIFECYCLE_REQUIREMENTS,
+    JOURNAL_REQUIREMENTS,
+    CLI_REQUIREMENTS,
+)
 
 REQUIREMENTS: Final[dict[str, Requirement]] = {
     requirement.id: requirement for area in _AREAS for requirement in area

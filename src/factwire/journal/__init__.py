@@ -1,9 +1,5 @@
 """The journal: facts appended once, durable, ordered, resumable and provably unchanged."""
 
-from collections.abc import Callable
-from importlib import import_module
-from typing import Final, cast
-
 from factwire.journal.catalogue import Thread, ThreadPage, ThreadStatus
 from factwire.journal.chunk import Stretch
 from factwire.journal.cursor import Cursor
@@ -28,6 +24,7 @@ from factwire.journal.errors import (
     UnstorableFact,
 )
 from factwire.journal.filter import Filter
+from factwire.journal.opening import open_journal
 from factwire.journal.policy import Compaction, Removal, Retention, Superseding
 from factwire.journal.protocol import (
     Appended,
@@ -77,33 +74,3 @@ __all__ = [
     "VerifyReport",
     "open_journal",
 ]
-
-_BACKENDS: Final = {
-    "memory": ("factwire.journal.memory", "open_memory", None),
-    "sqlite": ("factwire.journal.sqlite", "open_sqlite", None),
-    "postgres": ("factwire.journal.postgres", "PostgresJournal", "postgres"),
-    "postgresql": ("factwire.journal.postgres", "PostgresJournal", "postgres"),
-    "nats": ("factwire.journal.nats", "NatsJournal", "nats"),
-}
-"""Scheme → module, what to call with the URL, and the extra that the module needs."""
-
-
-def open_journal(url: str) -> Journal:
-    """The journal at a URL, to be opened with `async with`.
-
-    `sqlite:PATH` (`?mode=ro` beside a writer), `postgres://…`, `nats://…` or `memory:`.
-    """
-    scheme, colon, _ = url.partition(":")
-    if not colon or scheme not in _BACKENDS:
-        known = ", ".join(f"{name}:" for name in _BACKENDS)
-        raise JournalUrlError(f"expected a URL that begins with one of {known} got {url!r}")
-    module, name, extra = _BACKENDS[scheme]
-    try:
-        backend = import_module(module)
-    except ModuleNotFoundError as error:
-        if extra is None or (error.name or "").startswith("factwire"):
-            raise
-        message = f"{scheme}: needs {error.name}; install factwire[{extra}]"
-        raise JournalUrlError(message) from error
-    opened = cast("Callable[[str], Journal]", getattr(backend, name))
-    return opened(url)

@@ -54,7 +54,10 @@ class Attempt(msgspec.Struct):
         return {entry.fact.id for entries, _ in self.batches for entry in entries}
 
     def staged_on(self, stage: Stage) -> Stage:
+        """As many of the batches as make up one commit, from the first on."""
         for entries, expected in self.batches:
+            if stage.full:
+                break
             stage.take(entries, expected)
         return stage
 

@@ -14,6 +14,7 @@ from factwire.journal.errors import AppendRefused
 from factwire.journal.filter import CLASS_MARK
 from factwire.journal.postgres.keys import Keys
 from factwire.journal.postgres.rows import Place, record_bytes
+from factwire.journal.postgres.settings import GROUP_BYTES, GROUP_FACTS
 from factwire.journal.protocol import Appended
 
 Expected = Mapping[str, int | None]
@@ -84,9 +85,9 @@ class Stage:
         return record and record.last_sequence
 
     @property
-    def facts(self) -> int:
-        """How many facts are to be written."""
-        return len(self._lines)
+    def full(self) -> bool:
+        """Whether a further batch is better left to the next commit."""
+        return self.size > GROUP_BYTES or len(self._lines) > GROUP_FACTS
 
     def knows(self, entries: Sequence[Entry]) -> bool:
         """Whether every thread of a request has been looked up."""

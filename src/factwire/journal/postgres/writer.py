@@ -17,16 +17,13 @@ from factwire.journal.errors import JournalClosed
 from factwire.journal.postgres.commit import Attempt, Committer
 from factwire.journal.postgres.rows import Place
 from factwire.journal.postgres.session import Session
-from factwire.journal.postgres.settings import GROUP_BYTES, GROUP_FACTS
+from factwire.journal.postgres.settings import GROUP_FACTS
 from factwire.journal.postgres.stage import Answer, Expected, Stage
 from factwire.journal.protocol import Appended
 
 _HALVED: Final = 256
 """Requests past which only half of those waiting are taken, so that while they are on their way
 there are others to put together."""
-
-_UNKNOWN_SIZE: Final = 512
-"""Bytes counted for a line whose sequence, and so whose text, is not known yet."""
 
 
 class Request(msgspec.Struct, gc=False):
@@ -36,9 +33,6 @@ class Request(msgspec.Struct, gc=False):
     expected: Expected | None
     done: asyncio.Future[Appended]
     due: float
-
-    def size(self) -> int:
-        return sum(len(entry.line) if entry.line else _UNKNOWN_SIZE for entry in self.entries)
 
 
 class Ahead(msgspec.Struct):
@@ -50,9 +44,7 @@ class Ahead(msgspec.Struct):
     def takes(self, request: Request) -> bool:
         """Put a request in, if there is room and all is known that admission asks for."""
         stage = self.stage
-        if request.expected or not stage.knows(request.entries):
-            return False
-        if stage.size > GROUP_BYTES or stage.facts > GROUP_FACTS:
+        if stage.full or request.expected or not stage.knows(request.entries):
             return False
         stage.take(request.entries, None)
         self.group.append(request)
@@ -130,29 +122,28 @@ class Writer:
         self._committer.remember(stage)
         if stage.chunk is not None:
             self._on_commit(stage.end(), stage.chunk)
-        _answer(group, stage.answers)
+        answered = len(stage.answers)
+        if answered < len(group):
+            self._put_back(group[answered:])
+        _answer(group[:answered], stage.answers)
+
+    def _put_back(self, rest: list[Request]) -> None:
+        """Requests that no longer fitted in their commit; all others came after them."""
+        ahead, self._ahead = self._ahead, None
+        later = ahead.group if ahead else []
+        self._waiting.extendleft(reversed([*rest, *later]))
 
     def _flies(self, stage: Stage) -> None:
         """A commit is on its way: begin the next one."""
-        before = self._ahead
-        if before is not None:
-            # It stood on a commit that was put together again.
-            self._waiting.extendleft(reversed(before.group))
+        # What stood on an earlier attempt at this commit has lost its ground.
+        self._put_back([])
         self._ahead = Ahead(self._committer.ahead_of(stage), [])
         while self._waiting and self._ahead.takes(self._waiting[0]):
             self._waiting.popleft()
 
     def _next_group(self) -> list[Request]:
-        group = [self._waiting.popleft()]
-        facts, size = len(group[0].entries), group[0].size()
-        most = max(_HALVED, len(self._waiting) // 2)
-        while self._waiting and len(group) < most:
-            request = self._waiting[0]
-            facts, size = facts + len(request.entries), size + request.size()
-            if facts > GROUP_FACTS or size > GROUP_BYTES:
-                break
-            group.append(self._waiting.popleft())
-        return group
+        most = min(max(_HALVED, len(self._waiting) // 2), GROUP_FACTS, len(self._waiting))
+        return [self._waiting.popleft() for _ in range(most)]
 
 
 def _answer(group: list[Request], answers: Sequence[Answer]) -> None:
