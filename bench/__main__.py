@@ -3,11 +3,14 @@
 import sys
 from collections.abc import Callable
 
-from bench import facts
+from bench import facts, journal_nats, journal_postgres, journal_sqlite
 from bench.measure import Row, show
 
 GROUPS: dict[str, tuple[str, Callable[[], list[Row]]]] = {
     "facts": ("Facts: one core, decode to encode", facts.rows),
+    "sqlite": ("Journal on SQLite, synced on every commit", journal_sqlite.rows),
+    "postgres": ("Journal on PostgreSQL", journal_postgres.rows),
+    "nats": ("Journal on NATS JetStream", journal_nats.rows),
 }
 
 

@@ -18,6 +18,7 @@ from factwire.journal import (
     JournalCorrupt,
     JournalError,
     JournalReadOnly,
+    JournalUnavailable,
     JournalUrlError,
     open_journal,
 )
@@ -241,3 +242,10 @@ async def test_one_journal_serves_two_event_loops(path: Path):
             waiting = asyncio.create_task(take(stretches, 1))
             assert await asyncio.to_thread(elsewhere) == (1,)
             assert await waiting == ids("far")
+
+
+@pytest.mark.parametrize("place", [".", "missing/folder/runs.db"])
+async def test_a_path_that_cannot_be_opened_says_so(tmp_path: Path, place: str):
+    with pytest.raises(JournalUnavailable):
+        async with open_journal(f"sqlite:{tmp_path / place}"):
+            pytest.fail("it was opened")

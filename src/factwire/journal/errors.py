@@ -15,7 +15,7 @@
     ├── JournalClosed          used before it was opened or after it was closed
     ├── JournalCorrupt         stored bytes do not match their hash
     ├── JournalReadOnly        a write through a read-only handle
-    ├── JournalUnavailable     the server behind the journal cannot be reached
+    ├── JournalUnavailable     the file or server behind the journal cannot be reached
     ├── JournalUnwritable      the disk took nothing; reads go on, the next append may work
     └── JournalUrlError        the URL names no journal, or one whose extra is not installed
 

@@ -2,16 +2,18 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+import apsw
 
 from factwire.facts.fact import Fact
 from factwire.journal.admission import prepare
 from factwire.journal.catalogue import Thread, ThreadPage, ThreadStatus, page_of
 from factwire.journal.chunk import Stretch
 from factwire.journal.cursor import MARK, Cursor
-from factwire.journal.errors import CursorError, JournalClosed
+from factwire.journal.errors import CursorError, JournalClosed, JournalUnavailable
 from factwire.journal.filter import Filter
 from factwire.journal.live import Reader
 from factwire.journal.policy import Compaction, Removal, Retention
@@ -36,10 +38,16 @@ class SqliteJournal:
         self._opened: Store | None = None
 
     async def __aenter__(self) -> Self:
-        loop = asyncio.get_running_loop()
-        opening = partial(Store, self._path, read_only=self._read_only, vfs=self._vfs)
-        self._opened = await loop.run_in_executor(None, opening)
+        self._opened = await asyncio.get_running_loop().run_in_executor(None, self._open)
         return self
+
+    def _open(self) -> Store:
+        if Path(self._path).is_dir():
+            raise JournalUnavailable(f"{self._path} is a folder; name a file in it")
+        try:
+            return Store(self._path, read_only=self._read_only, vfs=self._vfs)
+        except (OSError, apsw.Error) as error:
+            raise JournalUnavailable(f"{self._path} cannot be opened: {error}") from error
 
     async def __aexit__(
         self,
