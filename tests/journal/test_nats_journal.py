@@ -280,7 +280,7 @@ async def test_a_damaged_checkpoint_costs_nothing_but_time(nats_server: NatsServ
 @pytest.mark.asyncio
 @pytest.mark.requirement("journal.nats.epoch")
 async def test_a_stream_put_back_to_an_older_copy_begins_a_new_epoch(nats_server: NatsServer):
-    url = nats_server.url()
+    url = nats_server.url(options="sync=always&patience=0.5")
     async with NatsJournal(url) as journal:
         early = (await journal.append([make_fact(1), make_fact(2)])).cursor
         late = (await journal.append([make_fact(3)])).cursor

@@ -284,6 +284,7 @@ class NatsJournal:
             await link.answer(msg, msgspec.json.encode(self._readers.positions()))
 
         await link.listen(live, hint)
+        await mirror.turns.listen()
         await link.listen(f"factwire.holds.{self._place.name}", tell_positions)
 
     async def _elsewhere(self, link: Link) -> dict[str, int]:

@@ -47,7 +47,12 @@ _IN_USE: Final = 10058
 
 
 class Conflict(Exception):
-    """The stream does not end where the writer believes; read what came and try again."""
+    """The stream does not end where the writer believes, but at `last` where the server says so."""
+
+    def __init__(self, description: str) -> None:
+        number = description.rpartition(" ")[2]
+        self.last = int(number) if number.isdecimal() else None
+        super().__init__(description)
 
 
 class Item(msgspec.Struct, frozen=True, gc=False):
@@ -151,14 +156,14 @@ class Log:
         else:
             await self._link.send(subject, part, headers)
 
-    async def items(self, start: int, tip: int = 0) -> AsyncIterator[Item]:
+    async def items(self, start: int, tip: int = 0, *, beyond: bool = True) -> AsyncIterator[Item]:
         """Every whole item from a stream sequence on, as far as there are any now.
 
-        `tip` is a stream sequence that is known to be there.
+        `tip` is a stream sequence that is known to be there; what lies beyond it is asked for.
         """
         open_parts: list[_Piece] = []
         while True:
-            ahead = None if start <= tip else await self._ahead(start)
+            ahead = await self._ahead(start) if start > tip and beyond else None
             if start > tip and ahead is None:
                 return
             pieces = await self._pieces(start, FETCH_MESSAGES)

@@ -17,11 +17,15 @@ from factwire.journal.errors import JournalCorrupt
 from factwire.journal.live import Bell
 from factwire.journal.nats_directory import Segment
 from factwire.journal.nats_ids import fingerprint
-from factwire.journal.nats_link import Link, Lost
+from factwire.journal.nats_link import RECONNECT, Link, Lost
 from factwire.journal.nats_log import Conflict, Item, Log
 from factwire.journal.nats_pages import Page, Pages, known_in
 from factwire.journal.nats_state import Contents, State
+from factwire.journal.nats_turns import Turns
 from factwire.journal.nats_wire import Epoch, Said, encode
+
+PATIENT_CONFLICTS: Final = 3
+"""Lost races after which a writer asks the others for a turn."""
 
 SEND_TURNS: Final = 4
 """Turns of the event loop after which a message is on its way."""
@@ -36,6 +40,7 @@ class Mirror:
     def __init__(self, link: Link, log: Log, bell: Bell) -> None:
         self.link = link
         self.log = log
+        self.turns = Turns(link)
         self.state = State()
         self.pages = Pages(log)
         self.lock = asyncio.Lock()
@@ -80,14 +85,10 @@ class Mirror:
     async def catch_up(self) -> None:
         """Take in all that the stream has now; the lock is held."""
         mine = self._begin()
-        before = self.state.at
         if self.check_end:
             await self._ensure_whole()
-        async for item in self.log.items(self.state.at + 1, self.tip):
-            self.pages.put(item.at, self.state.apply(item))
+        await self._take_in(beyond=True)
         self._fresh = mine
-        if self.state.at != before:
-            self._bell.ring()
 
     async def write(
         self,
@@ -102,14 +103,18 @@ class Mirror:
         name = f"{self._writer}-{next(self._numbers)}"
         self.state.await_item(name)
         deadline = self.link.deadline()
+        conflicts = 0
         while said := await build():
             mine = self._begin()
             bodies = [encode(each) for each in said]
             try:
                 await self.link.until_up(deadline)
                 items = await self._publish(bodies, name, meanwhile)
-            except Conflict:
-                await self._yield_to_others(deadline)
+            except Conflict as conflict:
+                conflicts += 1
+                if conflicts % PATIENT_CONFLICTS == 0:
+                    await self.turns.ask(name)
+                await self._yield_to_others(conflict, deadline)
             except Lost:
                 await self.link.pause(deadline)
                 await self.catch_up()
@@ -170,11 +175,26 @@ class Mirror:
             known.update(known_in(page, seqs, wanted))
         return known
 
-    async def _yield_to_others(self, deadline: float) -> None:
+    async def _take_in(self, *, beyond: bool) -> None:
         before = self.state.at
-        self.check_end = True
-        await self.catch_up()
-        if self.state.at == before:
+        async for item in self.log.items(before + 1, self.tip, beyond=beyond):
+            self.pages.put(item.at, self.state.apply(item))
+            self.turns.over(item.name)
+        if self.state.at != before:
+            self._bell.ring()
+
+    async def _yield_to_others(self, conflict: Conflict, deadline: float) -> None:
+        """Take in what others wrote, as quickly as can be: they may be about to write more."""
+        before = self.state.at
+        if conflict.last is not None and conflict.last > before:
+            self.tip = max(self.tip, conflict.last)
+            await self._take_in(beyond=False)
+        else:
+            self.check_end = True
+            await self.catch_up()
+        if self.state.at == before and not self.state.arrived:
+            if asyncio.get_running_loop().time() >= deadline:
+                raise JournalCorrupt(f"what follows message {before} of the stream is not there")
             await self.link.pause(deadline)
 
     def _begin(self) -> int:
@@ -182,12 +202,17 @@ class Mirror:
         return self._begun
 
     async def _ensure_whole(self) -> None:
-        """After a reconnect: a server that lost what it had acknowledged must not be believed."""
-        last = await self.log.last()
-        if last < self.state.at:
-            self.state.broken = (
-                f"the stream ends at {last}, {self.state.at} had been acknowledged; the server "
-                "was restored from an older copy or did not flush: open the journal again"
-            )
-            raise JournalCorrupt(self.state.broken)
+        """After a reconnect: a server that lost what it had acknowledged must not be believed.
+
+        A new leader may take a moment to know all that the old one acknowledged.
+        """
+        deadline = self.link.deadline()
+        while (last := await self.log.last()) < self.state.at:
+            if asyncio.get_running_loop().time() >= deadline:
+                self.state.broken = (
+                    f"the stream ends at {last}, {self.state.at} had been acknowledged; the server "
+                    "was restored from an older copy or did not flush: open the journal again"
+                )
+                raise JournalCorrupt(self.state.broken)
+            await asyncio.sleep(RECONNECT)
         self.check_end = False

@@ -72,6 +72,7 @@ class Writer:
             self._wake.clear()
             while self._waiting or self._ready is not None:
                 commit, self._ready = self._ready or _Commit(self._mirror, self._take()), None
+                await self._mirror.turns.wait()
                 try:
                     async with self._mirror.lock:
                         await commit.run(self._make_ready)

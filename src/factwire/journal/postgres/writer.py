@@ -17,13 +17,12 @@ from factwire.journal.errors import JournalClosed
 from factwire.journal.postgres.commit import Attempt, Committer
 from factwire.journal.postgres.rows import Place
 from factwire.journal.postgres.session import Session
-from factwire.journal.postgres.settings import GROUP_FACTS
 from factwire.journal.postgres.stage import Answer, Expected, Stage
 from factwire.journal.protocol import Appended
 
 _HALVED: Final = 256
-"""Requests past which only half of those waiting are taken, so that while they are on their way
-there are others to put together."""
+"""Facts past which only half of those waiting are taken, so that while they are on their way there
+are others to put together."""
 
 
 class Request(msgspec.Struct, gc=False):
@@ -142,8 +141,13 @@ class Writer:
             self._waiting.popleft()
 
     def _next_group(self) -> list[Request]:
-        most = min(max(_HALVED, len(self._waiting) // 2), GROUP_FACTS, len(self._waiting))
-        return [self._waiting.popleft() for _ in range(most)]
+        facts = sum(len(request.entries) for request in self._waiting)
+        most = max(_HALVED, facts // 2)
+        group: list[Request] = []
+        while self._waiting and most > 0:
+            group.append(self._waiting.popleft())
+            most -= len(group[-1].entries)
+        return group
 
 
 def _answer(group: list[Request], answers: Sequence[Answer]) -> None:
