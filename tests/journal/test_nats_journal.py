@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 import warnings
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from factwire.journal import (
     SequenceConflict,
     nats_checkpoint,
     nats_log,
+    nats_mirror,
     open_journal,
 )
 from factwire.journal.nats import NatsJournal
@@ -108,6 +110,58 @@ async def test_without_the_expected_sequence_two_writers_do_break_the_journal(
 
 
 @pytest.mark.asyncio
+@pytest.mark.requirement("journal.nats.turns")
+async def test_a_slow_writer_gets_its_turn_beside_a_busy_one(
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
+):
+    url = nats_server.url()
+    async with NatsJournal(url) as busy, NatsJournal(url) as slow, asyncio.timeout(WAIT):
+        done = asyncio.Event()
+
+        async def produce(lane: int) -> None:
+            for number in count(1):
+                await busy.append([make_fact(f"{lane}-{number}", f"lane-{lane}")])
+                if done.is_set():
+                    return
+
+        producing = [asyncio.create_task(produce(lane)) for lane in range(4)]
+        delay_publishing(slow, monkeypatch, 0.02)
+        for number in range(3):
+            await slow.append([make_fact(number)])
+        done.set()
+        await asyncio.gather(*producing)
+        assert (await slow.verify()).ok
+
+
+def delay_publishing(journal: NatsJournal, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """As if the server were far away: whoever is near always writes first."""
+    link = journal._now().link
+    attempt = link.attempt
+
+    async def attempt_late(subject: str, *rest: Any) -> Any:
+        await asyncio.sleep(seconds)
+        return await attempt(subject, *rest)
+
+    monkeypatch.setattr(link, "attempt", attempt_late)
+
+
+@pytest.mark.asyncio
+@pytest.mark.fault
+async def test_without_turns_a_slow_writer_does_starve(
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(nats_mirror, "PATIENT_CONFLICTS", 1 << 30)
+    url = nats_server.url()
+    async with NatsJournal(url) as busy, NatsJournal(url) as slow:
+        delay_publishing(slow, monkeypatch, 0.02)
+        starving = asyncio.create_task(slow.append([make_fact("slow")]))
+        for number in range(200):
+            await busy.append([make_fact(number, "busy")])
+        assert not starving.done()
+        assert (await starving).seqs == (201,)
+
+
+@pytest.mark.asyncio
 @pytest.mark.requirement("journal.nats.level")
 async def test_a_call_sees_what_another_process_wrote_before_it(nats_server: NatsServer):
     url = nats_server.url()
@@ -171,14 +225,12 @@ def lose_acks(journal: NatsJournal, monkeypatch: pytest.MonkeyPatch) -> None:
     """From here on every other answer to what is published gets lost."""
     link = journal._now().link
     attempt = link.attempt
-    count = 0
+    numbers = count(1)
 
     async def attempt_and_lose(subject: str, *rest: Any) -> Any:
-        nonlocal count
         answer = await attempt(subject, *rest)
         if subject.startswith("factwire.log"):
-            count += 1
-            if count % 2:
+            if next(numbers) % 2:
                 raise Lost("the answer was lost on the way")
         return answer
 
@@ -250,11 +302,11 @@ async def test_opening_reads_only_what_came_after_the_checkpoint(
     applied: list[str] = []
     apply = State.apply
 
-    def count(state: State, item: nats_log.Item) -> Any:
+    def note(state: State, item: nats_log.Item) -> Any:
         applied.append(item.kind)
         return apply(state, item)
 
-    monkeypatch.setattr(State, "apply", count)
+    monkeypatch.setattr(State, "apply", note)
     async with NatsJournal(url) as journal:
         assert applied == ["chunk"]
         again = await journal.append([make_fact(number) for number in range(110)])

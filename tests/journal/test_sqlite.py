@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 from random import Random
 
-import apsw
 import pytest
 
 from factwire.journal import (
@@ -210,7 +209,7 @@ async def test_a_migration_that_is_cut_short_leaves_the_step_before_it(
     broken = "CREATE TABLE added(x); INSERT INTO added VALUES(1); SELECT * FROM nowhere;"
     with monkeypatch.context() as patch:
         patch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, broken))
-        with pytest.raises(apsw.SQLError):
+        with pytest.raises(JournalUnavailable):
             async with at(path):
                 pass
     async with at(path) as journal:

@@ -45,6 +45,10 @@ _FAULTS: Final = (
     *requirements("guarantees R4", {"journal.model": "Any history equals that of the model."}),
     *requirements("guarantees R10", {"journal.clock": "Jumps of the clock change no order."}),
     *requirements(
+        "guarantees R15",
+        {"journal.postgres.crash": "PostgreSQL may die under load and lose nothing."},
+    ),
+    *requirements(
         "guarantees R12",
         {"journal.damage": "Changed bytes are found, located and never served as good."},
     ),
@@ -57,6 +61,28 @@ _SQLITE: Final = requirements(
         "journal.sqlite.read_only": "A reader in another process follows beside the writer.",
         "journal.sqlite.migrations": "A migration happens whole or not at all.",
         "journal.sqlite.upkeep": "Facts that were packed away read the same as before.",
+    },
+)
+
+_POSTGRES: Final = requirements(
+    "docs/journal.md",
+    {
+        "journal.postgres.group_commit": "Concurrent appends share commits and keep their order.",
+        "journal.postgres.shared": "Several processes append to one journal without gap or loss.",
+        "journal.postgres.named": "Journals of one database are separate.",
+        "journal.postgres.notified": "A follower in another process is woken by a commit.",
+        "journal.postgres.polled": "A notification that got lost loses no fact.",
+        "journal.postgres.holds": "Removals spare what readers in other processes need.",
+        "journal.postgres.for_ever": "An id stays taken after retention and restart.",
+        "journal.postgres.sealed": "Joined chunks keep the hash of every commit.",
+        "journal.postgres.lineage": "Another server or timeline gets an epoch of its own.",
+        "journal.postgres.taken_back": "So does a server that lost a commit somebody had seen.",
+        "journal.postgres.durable": "A server that does not sync is refused.",
+        "journal.postgres.migrated": "Migrations run once, also when several processes open.",
+        "journal.postgres.damage": "Changed bytes are named and never served.",
+        "journal.postgres.url": "Options that make no sense are refused, without the password.",
+        "journal.postgres.unavailable": "Without a server an append waits for a bounded time.",
+        "journal.postgres.doubt": "A commit whose answer got lost is found, not repeated.",
     },
 )
 
@@ -101,6 +127,7 @@ JOURNAL_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
     *_JOURNAL,
     *_FAULTS,
     *_SQLITE,
+    *_POSTGRES,
     *_BLOBS,
     *_COMMAND_LINE,
 )
