@@ -56,7 +56,7 @@ async def _measure(address: str) -> list[Row]:
         ENCODED: lambda: _by_hand_encoding(address, stored),
         "append, 256 producers, a fact each": lambda: _producers(address, stored, 256, 1),
         "append, 64 producers, batches of 16": lambda: _producers(address, stored, 64, 16),
-        "append, 4 producers, batches of 256": lambda: _producers(address, stored, 4, 256),
+        "append, 8 producers, batches of 256": lambda: _producers(address, stored, 8, 256),
     }
     seen: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(ROUNDS):

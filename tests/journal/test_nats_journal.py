@@ -229,9 +229,8 @@ def lose_acks(journal: NatsJournal, monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def attempt_and_lose(subject: str, *rest: Any) -> Any:
         answer = await attempt(subject, *rest)
-        if subject.startswith("factwire.log"):
-            if next(numbers) % 2:
-                raise Lost("the answer was lost on the way")
+        if subject.startswith("factwire.log") and next(numbers) % 2:
+            raise Lost("the answer was lost on the way")
         return answer
 
     monkeypatch.setattr(link, "attempt", attempt_and_lose)
@@ -356,7 +355,7 @@ async def cut_stream(journal: NatsJournal, keep: int) -> None:
     opened = journal._now()
     log, link = opened.mirror.log, opened.link
     items = [item async for item in log.items(1)]
-    info = await log._info()
+    info = await log.info()
     assert info is not None
     await link.ask(f"{API}.STREAM.DELETE.{log.stream}", {})
     await link.ask(f"{API}.STREAM.CREATE.{log.stream}", info["config"])

@@ -18,6 +18,7 @@ from factwire.journal import (
 )
 from factwire.journal.memory import MemoryJournal
 from factwire.journal.nats import NatsJournal
+from factwire.journal.nats_neighbours import Neighbours
 from tests.journal.contract import WAIT, closing, make_fact
 from tests.journal.nats_server import NatsServer, nats_server
 
@@ -120,7 +121,7 @@ def test_removal_leaves_what_it_leaves_in_memory(
     nats_server: NatsServer, steps: list[tuple[str, Any]]
 ):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("factwire.journal.nats.ASK_OTHERS", 0.01)
+        patch.setattr("factwire.journal.nats_neighbours.ASK_OTHERS", 0.01)
         asyncio.run(compare(nats_server.url(), steps))
 
 
@@ -169,7 +170,7 @@ async def test_a_reader_that_nobody_asked_is_refused_and_gets_no_hole(
     async def silence(*_: object) -> dict[str, int]:
         return {}
 
-    monkeypatch.setattr(NatsJournal, "_elsewhere", silence)
+    monkeypatch.setattr(Neighbours, "positions", silence)
     url = nats_server.url()
     async with NatsJournal(url) as here, NatsJournal(url) as elsewhere:
         for number in range(200):
@@ -183,6 +184,6 @@ async def test_a_reader_that_nobody_asked_is_refused_and_gets_no_hole(
 
 
 async def stream_bytes(journal: NatsJournal) -> int:
-    info = await journal._now().mirror.log._info()
+    info = await journal._now().mirror.log.info()
     assert info is not None
     return int(info["state"]["bytes"])

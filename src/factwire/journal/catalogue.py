@@ -86,9 +86,9 @@ class ThreadRecord(msgspec.Struct, kw_only=True):
         self.last_sequence = sequence
         self.fact_count += 1
         self.updated_at = fact.created_at
-        if self.project_id is None:
+        if self.project_id is None and (fact.project_id or "projectId" in fact.payload):
             self.project_id = id_of(fact, "projectId")
-        if self.session_id is None:
+        if self.session_id is None and (fact.session_id or "sessionId" in fact.payload):
             self.session_id = id_of(fact, "sessionId")
         if fact.event_class in _NOTED:
             self._note_class(fact, fact.event_class, seq)

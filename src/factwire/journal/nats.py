@@ -16,9 +16,9 @@ When the server is gone, calls wait for the patience of the URL and then raise `
 
 import asyncio
 import warnings
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
 import msgspec
 
@@ -27,15 +27,17 @@ from factwire.journal.admission import prepare
 from factwire.journal.catalogue import Thread, ThreadPage, ThreadStatus, page_of
 from factwire.journal.chunk import Stretch
 from factwire.journal.cursor import Cursor
-from factwire.journal.errors import JournalClosed, JournalError
+from factwire.journal.errors import JournalClosed
 from factwire.journal.filter import Filter
 from factwire.journal.live import Bell, Readers
 from factwire.journal.nats_checkpoint import Checkpoint
-from factwire.journal.nats_link import Link, Lost, Msg, log
+from factwire.journal.nats_link import Link, log
 from factwire.journal.nats_log import Log
 from factwire.journal.nats_mirror import Mirror
+from factwire.journal.nats_neighbours import Neighbours
 from factwire.journal.nats_reading import Reading
 from factwire.journal.nats_removal import Facts, Remover
+from factwire.journal.nats_setup import set_up
 from factwire.journal.nats_snapshots import find_snapshot, save_snapshot
 from factwire.journal.nats_url import AckPromise, DurabilityWarning, parse_place, promise_of
 from factwire.journal.nats_verify import verify
@@ -44,12 +46,6 @@ from factwire.journal.policy import Compaction, Removal, Retention
 from factwire.journal.protocol import Appended, Snapshot, Stats, VerifyReport
 from factwire.journal.removal import Holds, Plan, plan_compaction, plan_retention
 from factwire.journal.resume import fact_cursor, page_start
-
-POLL: Final = 5.0
-"""Seconds after which a process looks for itself, should the server's hint have been lost."""
-
-ASK_OTHERS: Final = 0.25
-"""Seconds that other processes have to say where their readers stand, before facts are removed."""
 
 
 class _Open(msgspec.Struct):
@@ -60,7 +56,8 @@ class _Open(msgspec.Struct):
     writer: Writer
     checkpoint: Checkpoint
     remover: Remover
-    tail: asyncio.Task[None]
+    neighbours: Neighbours
+    following: asyncio.Task[None]
     promise: AckPromise
 
 
@@ -70,14 +67,12 @@ class NatsJournal:
     def __init__(self, url: str) -> None:
         self._place = parse_place(url)
         self._bell = Bell()
-        self._hint = asyncio.Event()
         self._readers = Readers()
         self._open: _Open | None = None
 
     async def __aenter__(self) -> Self:
         if self._open is not None:
             raise JournalClosed("the journal is open already; open another one with its URL")
-        self._hint = asyncio.Event()
         link = Link(self._place, self._on_up)
         await link.open()
         try:
@@ -104,8 +99,8 @@ class NatsJournal:
             await opened.checkpoint.close()
         finally:
             self._open = None
-            opened.tail.cancel()
-            await asyncio.wait((opened.tail,))
+            opened.following.cancel()
+            await asyncio.wait((opened.following,))
             self._bell.ring()
             await opened.link.close()
 
@@ -246,16 +241,16 @@ class NatsJournal:
         return opened
 
     async def _start(self, link: Link) -> _Open:
-        name = self._place.name
+        name, replicas = self._place.name, self._place.replicas
         stream = Log(link, name, f"factwire.log.{name}")
-        live = f"factwire.live.{name}"
-        republish = {"src": f"{stream.subject}.*", "dest": live, "headers_only": True}
-        config = await stream.create({"republish": republish}, self._place.replicas)
+        hints = f"factwire.live.{name}"
+        config = await set_up(link, stream, replicas, hints)
         promise = await promise_of(self._place, link.server, int(config["num_replicas"]))
         store = Log(link, f"{name}~checkpoint", f"factwire.checkpoint.{name}")
-        await store.create({}, self._place.replicas)
+        await set_up(link, store, replicas)
         mirror = Mirror(link, stream, self._bell)
-        await self._listen(link, mirror, live)
+        neighbours = Neighbours(link, mirror, self._readers)
+        await neighbours.listen(hints)
         checkpoint = Checkpoint(mirror, store)
         went_back = await checkpoint.restore()
         await mirror.begin()
@@ -268,63 +263,12 @@ class NatsJournal:
             mirror=mirror,
             writer=Writer(mirror, checkpoint.maybe),
             checkpoint=checkpoint,
-            remover=Remover(mirror, self._readers.positions, lambda: self._elsewhere(link)),
-            tail=asyncio.create_task(self._follow_stream(mirror), name="factwire-nats-tail"),
+            remover=Remover(mirror, self._readers.positions, neighbours.positions),
+            neighbours=neighbours,
+            following=asyncio.create_task(neighbours.follow(), name="factwire-nats-neighbours"),
             promise=promise,
         )
 
-    async def _listen(self, link: Link, mirror: Mirror, live: str) -> None:
-        async def hint(msg: Msg) -> None:
-            at = int((msg.headers or {}).get("Nats-Sequence", "0"))
-            if at > mirror.state.at:
-                mirror.tip = max(mirror.tip, at)
-                self._hint.set()
-
-        async def tell_positions(msg: Msg) -> None:
-            await link.answer(msg, msgspec.json.encode(self._readers.positions()))
-
-        await link.listen(live, hint)
-        await mirror.turns.listen()
-        await link.listen(f"factwire.holds.{self._place.name}", tell_positions)
-
-    async def _elsewhere(self, link: Link) -> dict[str, int]:
-        """Where the readers of other processes stand; one that stays silent is not waited for."""
-        found: dict[str, int] = {}
-        processes: Iterator[int] = iter(range(1, 1 << 30))
-
-        def take(msg: Msg) -> bool:
-            if not msg.data:
-                return False
-            process = next(processes)
-            positions = msgspec.json.decode(msg.data, type=dict[str, int])
-            found.update((f"{name} of process {process}", at) for name, at in positions.items())
-            return True
-
-        try:
-            await link.collect(f"factwire.holds.{self._place.name}", {}, take, ASK_OTHERS)
-        except Lost:
-            return found
-        return found
-
     def _on_up(self) -> None:
         if self._open is not None:
-            self._open.mirror.check_end = True
-        self._hint.set()
-
-    async def _follow_stream(self, mirror: Mirror) -> None:
-        """Take in what other processes write, at the server's hint or after a while."""
-        while True:
-            overdue = False
-            try:
-                async with asyncio.timeout(POLL):
-                    await self._hint.wait()
-            except TimeoutError:
-                overdue = True
-            self._hint.clear()
-            try:
-                async with mirror.lock:
-                    # A hint of what this process wrote itself is old news by now.
-                    if overdue or mirror.tip > mirror.state.at or mirror.check_end:
-                        await mirror.catch_up()
-            except JournalError as error:
-                log.warning("%s: %s", self._place.shown, error)
+            self._open.neighbours.reconnected()

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from factwire.journal.errors import JournalUnavailable, JournalUnwritable, JournalUrlError
+from factwire.journal.errors import JournalUnavailable, JournalUnwritable
 from factwire.journal.nats_link import ATTEMPT, Link, Lost, Msg, Refused, read_answer
 
 API: Final = "$JS.API"
@@ -43,7 +43,6 @@ _FULL: Final = frozenset({10023, 10028, 10047, 10077, 10122})
 
 _BUSY: Final = 503
 _NO_STREAM: Final = 10059
-_IN_USE: Final = 10058
 
 
 class Conflict(Exception):
@@ -85,40 +84,6 @@ class Log:
         self._link = link
         self.stream = stream
         self.subject = subject
-
-    async def create(self, settings: dict[str, Any], replicas: int | None) -> dict[str, Any]:
-        """Set the stream up, or find it; answers its configuration as the server has it."""
-        wanted: dict[str, Any] = {
-            "name": self.stream,
-            "subjects": [f"{self.subject}.*"],
-            "retention": "limits",
-            "storage": "file",
-            "discard": "new",
-            "num_replicas": replicas or 1,
-            "max_msgs": -1,
-            "max_bytes": -1,
-            "max_age": 0,
-            "max_msg_size": -1,
-            "allow_direct": True,
-            "allow_atomic": True,
-            **settings,
-        }
-        found = await self._config()
-        if found is None:
-            try:
-                made = await self._link.ask(f"{API}.STREAM.CREATE.{self.stream}", wanted)
-                return made["config"]
-            except Refused as error:
-                if error.number != _IN_USE:
-                    raise self._unusable(error) from error
-            found = await self._config() or {}
-        if found.get("subjects") != wanted["subjects"]:
-            raise JournalUrlError(
-                f"the stream {self.stream!r} is there and is no journal; choose another name"
-            )
-        if replicas is not None and found.get("num_replicas") != replicas:
-            return await self._update({**found, "num_replicas": replicas})
-        return found
 
     async def publish(
         self, items: Sequence[tuple[str, bytes]], *, name: str, expected: int
@@ -220,7 +185,7 @@ class Log:
                 await self._link.ask(f"{API}.STREAM.MSG.DELETE.{self.stream}", {"seq": place})
             except Refused as error:
                 if error.number not in _GONE:
-                    raise self._unusable(error) from error
+                    raise unusable(self.stream, error) from error
 
     async def purge(self, kind: str, below: int) -> None:
         """Remove every item of a kind below a stream sequence."""
@@ -228,11 +193,11 @@ class Log:
         try:
             await self._link.ask(f"{API}.STREAM.PURGE.{self.stream}", request)
         except Refused as error:
-            raise self._unusable(error) from error
+            raise unusable(self.stream, error) from error
 
     async def last(self) -> int:
         """The last stream sequence that was ever given out."""
-        info = await self._info()
+        info = await self.info()
         return 0 if info is None else int(info["state"]["last_seq"])
 
     def parts(self, body: bytes) -> int:
@@ -253,24 +218,14 @@ class Log:
                 raise Lost(error.description) from error
             raise JournalUnwritable(error.description) from error
 
-    async def _config(self) -> dict[str, Any] | None:
-        info = await self._info()
-        return None if info is None else info["config"]
-
-    async def _info(self) -> dict[str, Any] | None:
+    async def info(self) -> dict[str, Any] | None:
+        """What the server says of the stream; None where there is none."""
         try:
             return await self._link.ask(f"{API}.STREAM.INFO.{self.stream}", {})
         except Refused as error:
             if error.number == _NO_STREAM:
                 return None
-            raise self._unusable(error) from error
-
-    async def _update(self, config: dict[str, Any]) -> dict[str, Any]:
-        try:
-            made = await self._link.ask(f"{API}.STREAM.UPDATE.{self.stream}", config)
-        except Refused as error:
-            raise self._unusable(error) from error
-        return made["config"]
+            raise unusable(self.stream, error) from error
 
     async def _run(self, first: int, last: int) -> list[_Piece]:
         found: list[_Piece] = []
@@ -315,14 +270,16 @@ class Log:
         except Refused as error:
             if error.number in _GONE:
                 return None
-            raise self._unusable(error) from error
+            raise unusable(self.stream, error) from error
         message: dict[str, Any] = answer["message"]
         headers = _parse_headers(b64decode(message.get("hdrs", "")))
         data = b64decode(message.get("data", ""))
         return _piece(int(message["seq"]), message["subject"], headers, data)
 
-    def _unusable(self, error: Refused) -> JournalUnavailable:
-        return JournalUnavailable(f"the stream {self.stream!r} cannot be used: {error}")
+
+def unusable(stream: str, error: Refused) -> JournalUnavailable:
+    """An answer of the server that leaves nothing to be done with a stream."""
+    return JournalUnavailable(f"the stream {stream!r} cannot be used: {error}")
 
 
 def _headers(name: str, expected: int, number: int, total: int) -> dict[str, str]:

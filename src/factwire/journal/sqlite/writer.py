@@ -67,6 +67,9 @@ class Call(msgspec.Struct):
     writes: bool
 
 
+_NEW: Final = (False,)
+_REPEATED: Final = (True,)
+
 _Outcome = tuple["asyncio.Future[Appended]", "Appended | None", "Exception | None"]
 
 
@@ -76,6 +79,8 @@ class Stage:
     def __init__(self, state: State) -> None:
         self.new: list[Placed] = []
         self._state = state
+        self._epoch = state.epoch
+        self._next = state.place.head + 1
         self._ids: dict[str, Placed] = {}
         self._lasts: dict[str, int] = {}
 
@@ -93,24 +98,24 @@ class Stage:
         """Promise a batch its places; raises `AppendRefused`, having promised nothing."""
         if len(request.entries) == 1 and not request.expected:
             return self._admit_one(request.entries[0])
-        next_seq = self._state.place.head + len(self.new) + 1
+        next_seq = self._next + len(self.new)
         answer = admit(request.entries, self, next_seq, request.expected)
         self._take(answer)
         return Appended(
-            self._state.epoch,
+            self._epoch,
             tuple(answer.seqs),
             tuple(answer.sequences),
             tuple(answer.repeated),
         )
 
     def _admit_one(self, entry: Entry) -> Appended:
-        next_seq = self._state.place.head + len(self.new) + 1
+        next_seq = self._next + len(self.new)
         found = admit_one(entry, self, next_seq, self._lasts)
-        repeated = isinstance(found, Known)
-        if not repeated:
-            self.new.append(found)
-            self._ids[entry.fact.id] = found
-        return Appended(self._state.epoch, (found.seq,), (found.sequence,), (repeated,))
+        if found.__class__ is Known:
+            return Appended(self._epoch, (found.seq,), (found.sequence,), _REPEATED)
+        self.new.append(found)  # pyright: ignore[reportArgumentType]
+        self._ids[entry.fact.id] = found  # pyright: ignore[reportArgumentType]
+        return Appended(self._epoch, (found.seq,), (found.sequence,), _NEW)
 
     def _take(self, answer: Admitted) -> None:
         self.new += answer.new
