@@ -9,7 +9,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,  # pyright: ignore[reportUnknownVariableType]
 )
 
-from factwire.journal import nats_checkpoint, nats_log, nats_pages, nats_reading, nats_writer
+from factwire.journal.nats import checkpoint, log, pages, reading, writer
 from tests.journal.contract import JournalContract
 from tests.journal.model import JournalMachine, check_model
 from tests.journal.nats_server import NatsBackend, NatsServer, nats_server
@@ -44,15 +44,15 @@ def test_nats_equals_the_model(nats_server: NatsServer):
 def test_nats_equals_the_model_with_tiny_messages_pages_and_checkpoints(
     nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(nats_log, "HEADROOM", 1 << 30)
-    monkeypatch.setattr(nats_log, "SMALLEST_PART", 300)
-    monkeypatch.setattr(nats_log, "FETCH_MESSAGES", 3)
-    monkeypatch.setattr(nats_writer, "GROUP_BYTES", 600)
-    monkeypatch.setattr(nats_checkpoint, "EVERY", 7)
-    monkeypatch.setattr(nats_checkpoint, "ON_CLOSE", 1)
-    monkeypatch.setattr(nats_checkpoint, "PAGE", 4)
-    monkeypatch.setattr(nats_pages, "CACHE_BYTES", 1)
-    monkeypatch.setattr(nats_reading, "BATCH", 2)
+    monkeypatch.setattr(log, "HEADROOM", 1 << 30)
+    monkeypatch.setattr(log, "SMALLEST_PART", 300)
+    monkeypatch.setattr(log, "FETCH_MESSAGES", 3)
+    monkeypatch.setattr(writer, "GROUP_BYTES", 600)
+    monkeypatch.setattr(checkpoint, "EVERY", 7)
+    monkeypatch.setattr(checkpoint, "ON_CLOSE", 1)
+    monkeypatch.setattr(checkpoint, "PAGE", 4)
+    monkeypatch.setattr(pages, "CACHE_BYTES", 1)
+    monkeypatch.setattr(reading, "BATCH", 2)
     places = staticmethod(lambda: on_nats(nats_server))
     run_state_machine_as_test(
         type("Machine", (JournalMachine,), {"places": places}),

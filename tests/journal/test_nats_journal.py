@@ -27,11 +27,11 @@ from factwire.journal import (
     open_journal,
 )
 from factwire.journal.nats import NatsJournal
-from factwire.journal.nats_ids import Ids, fingerprint
-from factwire.journal.nats_link import Lost
-from factwire.journal.nats_log import API
-from factwire.journal.nats_state import State
-from factwire.journal.nats_url import DurabilityWarning, parse_place
+from factwire.journal.nats.ids import Ids, fingerprint
+from factwire.journal.nats.link import Lost
+from factwire.journal.nats.log import API
+from factwire.journal.nats.state import State
+from factwire.journal.nats.url import DurabilityWarning, parse_place
 from tests.journal.contract import WAIT, closing, collect, ids, make_fact, take
 from tests.journal.nats_server import NatsServer, nats_server, running_server
 

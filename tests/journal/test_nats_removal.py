@@ -18,7 +18,7 @@ from factwire.journal import (
 )
 from factwire.journal.memory import MemoryJournal
 from factwire.journal.nats import NatsJournal
-from factwire.journal.nats_neighbours import Neighbours
+from factwire.journal.nats.neighbours import Neighbours
 from tests.journal.contract import WAIT, closing, make_fact
 from tests.journal.nats_server import NatsServer, nats_server
 
@@ -121,7 +121,7 @@ def test_removal_leaves_what_it_leaves_in_memory(
     nats_server: NatsServer, steps: list[tuple[str, Any]]
 ):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("factwire.journal.nats_neighbours.ASK_OTHERS", 0.01)
+        patch.setattr("factwire.journal.nats.neighbours.ASK_OTHERS", 0.01)
         asyncio.run(compare(nats_server.url(), steps))
 
 

@@ -46,7 +46,10 @@ _FAULTS: Final = (
     *requirements("guarantees R10", {"journal.clock": "Jumps of the clock change no order."}),
     *requirements(
         "guarantees R15",
-        {"journal.postgres.crash": "PostgreSQL may die under load and lose nothing."},
+        {
+            "journal.postgres.crash": "PostgreSQL may die under load and lose nothing.",
+            "journal.nats.killed": "So may a NATS server.",
+        },
     ),
     *requirements(
         "guarantees R12",
@@ -83,6 +86,29 @@ _POSTGRES: Final = requirements(
         "journal.postgres.url": "Options that make no sense are refused, without the password.",
         "journal.postgres.unavailable": "Without a server an append waits for a bounded time.",
         "journal.postgres.doubt": "A commit whose answer got lost is found, not repeated.",
+    },
+)
+
+_NATS: Final = requirements(
+    "docs/journal.md",
+    {
+        "journal.nats.writers": "Several processes append to one journal without gaps.",
+        "journal.nats.turns": "A slow writer gets its turn beside a busy one.",
+        "journal.nats.level": "A call sees what others wrote before it.",
+        "journal.nats.follow": "What others write wakes a follower.",
+        "journal.nats.lost-ack": "A commit whose ack got lost is written once.",
+        "journal.nats.large": "A batch of any size is written whole or refused.",
+        "journal.nats.full": "A full server refuses clearly, reads go on, and it passes.",
+        "journal.nats.checkpoint": "Opening reads only the tail; a damaged checkpoint is harmless.",
+        "journal.nats.epoch": "An older copy gets an epoch of its own.",
+        "journal.nats.damage": "Messages that were lost or changed are named and never served.",
+        "journal.nats.ack": "The journal says what an ack means on its server.",
+        "journal.nats.url": "Options that make no sense are refused, without the password.",
+        "journal.nats.unavailable": "Without a server an append waits for a bounded time.",
+        "journal.nats.ids": "Ids take a few bytes each, and collisions are told apart.",
+        "journal.nats.removal": "Retention and compaction leave what they leave in memory.",
+        "journal.nats.holds": "Removals spare what readers in other processes need.",
+        "journal.nats.replicas": "With three replicas, one may go.",
     },
 )
 
@@ -128,6 +154,7 @@ JOURNAL_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
     *_FAULTS,
     *_SQLITE,
     *_POSTGRES,
+    *_NATS,
     *_BLOBS,
     *_COMMAND_LINE,
 )

@@ -12,8 +12,8 @@ import msgspec
 
 from factwire.journal.errors import JournalError
 from factwire.journal.live import Readers
-from factwire.journal.nats_link import Link, Lost, Msg, log
-from factwire.journal.nats_mirror import Mirror
+from factwire.journal.nats.link import Link, Lost, Msg, log
+from factwire.journal.nats.mirror import Mirror
 
 POLL: Final = 5.0
 """Seconds after which a process looks for itself."""

@@ -5,8 +5,8 @@ from typing import Final
 
 from factwire.journal.chain import Record
 from factwire.journal.errors import JournalCorrupt
-from factwire.journal.nats_directory import Segment
-from factwire.journal.nats_mirror import Mirror
+from factwire.journal.nats.directory import Segment
+from factwire.journal.nats.mirror import Mirror
 from factwire.journal.protocol import VerifyReport
 from factwire.journal.walk import Walk
 

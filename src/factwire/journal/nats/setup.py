@@ -7,8 +7,8 @@ refuses what is new instead of dropping what is old.
 from typing import Any, Final
 
 from factwire.journal.errors import JournalUrlError
-from factwire.journal.nats_link import Link, Refused
-from factwire.journal.nats_log import API, Log, unusable
+from factwire.journal.nats.link import Link, Refused
+from factwire.journal.nats.log import API, Log, unusable
 
 _IN_USE: Final = 10058
 

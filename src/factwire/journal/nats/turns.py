@@ -7,7 +7,7 @@ of the one who asked, or for a moment at most, should that one be gone.
 import asyncio
 from typing import Final
 
-from factwire.journal.nats_link import Link, Lost, Msg
+from factwire.journal.nats.link import Link, Lost, Msg
 
 TURN: Final = 0.25
 """Seconds for which a writer holds back at most."""

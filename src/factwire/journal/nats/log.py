@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from factwire.journal.errors import JournalUnavailable, JournalUnwritable
-from factwire.journal.nats_link import ATTEMPT, Link, Lost, Msg, Refused, read_answer
+from factwire.journal.nats.link import ATTEMPT, Link, Lost, Msg, Refused, read_answer
 
 API: Final = "$JS.API"
 HEADROOM: Final = 4096

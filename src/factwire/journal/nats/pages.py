@@ -13,9 +13,9 @@ import msgspec
 from factwire.journal.admission import Known
 from factwire.journal.chunk import Chunk, ensure_sound
 from factwire.journal.errors import JournalCorrupt
-from factwire.journal.nats_directory import Segment
-from factwire.journal.nats_log import Item, Log
-from factwire.journal.nats_wire import Kept, Retired, Said, decode
+from factwire.journal.nats.directory import Segment
+from factwire.journal.nats.log import Item, Log
+from factwire.journal.nats.wire import Kept, Retired, Said, decode
 
 CACHE_BYTES: Final = 16 * 1024 * 1024
 """Bytes of pages that stay in memory."""

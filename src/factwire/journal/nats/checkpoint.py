@@ -16,11 +16,11 @@ import msgspec
 from factwire.journal.catalogue import ThreadRecord
 from factwire.journal.chain import Record
 from factwire.journal.errors import JournalError
-from factwire.journal.nats_link import Lost, log
-from factwire.journal.nats_log import Conflict, Item, Log
-from factwire.journal.nats_mirror import Mirror
-from factwire.journal.nats_state import Link, State
-from factwire.journal.nats_wire import Epoch, decode
+from factwire.journal.nats.link import Lost, log
+from factwire.journal.nats.log import Conflict, Item, Log
+from factwire.journal.nats.mirror import Mirror
+from factwire.journal.nats.state import Link, State
+from factwire.journal.nats.wire import Epoch, decode
 
 EVERY: Final = 50_000
 """Facts between two checkpoints of a small journal."""

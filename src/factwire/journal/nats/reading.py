@@ -14,10 +14,10 @@ from factwire.journal.cursor import MARK, Cursor
 from factwire.journal.errors import CursorExpired, JournalCorrupt, JournalUnavailable
 from factwire.journal.filter import Filter
 from factwire.journal.live import Reader, Readers
-from factwire.journal.nats_directory import Segment
-from factwire.journal.nats_link import log
-from factwire.journal.nats_mirror import Mirror
-from factwire.journal.nats_pages import Page
+from factwire.journal.nats.directory import Segment
+from factwire.journal.nats.link import log
+from factwire.journal.nats.mirror import Mirror
+from factwire.journal.nats.pages import Page
 from factwire.journal.resume import resume_after
 
 BATCH: Final = 64

@@ -16,10 +16,10 @@ from factwire.journal.chunk import Chunk, decode_line, ensure_sound
 from factwire.journal.cursor import Cursor
 from factwire.journal.errors import JournalCorrupt
 from factwire.journal.filter import Filter, thread_of
-from factwire.journal.nats_directory import Directory, Keys, Segment
-from factwire.journal.nats_ids import Ids, fingerprint
-from factwire.journal.nats_log import Item
-from factwire.journal.nats_wire import Epoch, Floors, Kept, Said, Saved, decode
+from factwire.journal.nats.directory import Directory, Keys, Segment
+from factwire.journal.nats.ids import Ids, fingerprint
+from factwire.journal.nats.log import Item
+from factwire.journal.nats.wire import Epoch, Floors, Kept, Said, Saved, decode
 from factwire.journal.removal import Holds
 from factwire.journal.resume import Bounds
 

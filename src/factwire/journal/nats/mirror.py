@@ -15,14 +15,14 @@ from factwire.journal.admission import Known
 from factwire.journal.cursor import new_epoch
 from factwire.journal.errors import JournalCorrupt
 from factwire.journal.live import Bell
-from factwire.journal.nats_directory import Segment
-from factwire.journal.nats_ids import fingerprint
-from factwire.journal.nats_link import RECONNECT, Link, Lost
-from factwire.journal.nats_log import Conflict, Item, Log
-from factwire.journal.nats_pages import Page, Pages, known_in
-from factwire.journal.nats_state import Contents, State
-from factwire.journal.nats_turns import Turns
-from factwire.journal.nats_wire import Epoch, Said, encode
+from factwire.journal.nats.directory import Segment
+from factwire.journal.nats.ids import fingerprint
+from factwire.journal.nats.link import RECONNECT, Link, Lost
+from factwire.journal.nats.log import Conflict, Item, Log
+from factwire.journal.nats.pages import Page, Pages, known_in
+from factwire.journal.nats.state import Contents, State
+from factwire.journal.nats.turns import Turns
+from factwire.journal.nats.wire import Epoch, Said, encode
 
 PATIENT_CONFLICTS: Final = 3
 """Lost races after which a writer asks the others for a turn."""

@@ -30,18 +30,18 @@ from factwire.journal.cursor import Cursor
 from factwire.journal.errors import JournalClosed
 from factwire.journal.filter import Filter
 from factwire.journal.live import Bell, Readers
-from factwire.journal.nats_checkpoint import Checkpoint
-from factwire.journal.nats_link import Link, log
-from factwire.journal.nats_log import Log
-from factwire.journal.nats_mirror import Mirror
-from factwire.journal.nats_neighbours import Neighbours
-from factwire.journal.nats_reading import Reading
-from factwire.journal.nats_removal import Facts, Remover
-from factwire.journal.nats_setup import set_up
-from factwire.journal.nats_snapshots import find_snapshot, save_snapshot
-from factwire.journal.nats_url import AckPromise, DurabilityWarning, parse_place, promise_of
-from factwire.journal.nats_verify import verify
-from factwire.journal.nats_writer import Writer
+from factwire.journal.nats.checkpoint import Checkpoint
+from factwire.journal.nats.link import Link, log
+from factwire.journal.nats.log import Log
+from factwire.journal.nats.mirror import Mirror
+from factwire.journal.nats.neighbours import Neighbours
+from factwire.journal.nats.reading import Reading
+from factwire.journal.nats.removal import Facts, Remover
+from factwire.journal.nats.setup import set_up
+from factwire.journal.nats.snapshots import find_snapshot, save_snapshot
+from factwire.journal.nats.url import AckPromise, DurabilityWarning, parse_place, promise_of
+from factwire.journal.nats.verify import verify
+from factwire.journal.nats.writer import Writer
 from factwire.journal.policy import Compaction, Removal, Retention
 from factwire.journal.protocol import Appended, Snapshot, Stats, VerifyReport
 from factwire.journal.removal import Holds, Plan, plan_compaction, plan_retention

@@ -16,7 +16,7 @@ from nats.errors import Error as ClientError
 from nats.errors import NoRespondersError
 
 from factwire.journal.errors import JournalUnavailable
-from factwire.journal.nats_url import Place
+from factwire.journal.nats.url import Place
 
 log: Final = logging.getLogger("factwire.journal.nats")
 

@@ -17,10 +17,10 @@ from factwire.journal.catalogue import ThreadRecord
 from factwire.journal.chain import Record, RecordBody, Truncated, record_of
 from factwire.journal.chunk import Chunk, decode_line, thinned
 from factwire.journal.cursor import Cursor
-from factwire.journal.nats_directory import Segment
-from factwire.journal.nats_mirror import Mirror
-from factwire.journal.nats_pages import Page
-from factwire.journal.nats_wire import Floors, Kept, Retired, Said
+from factwire.journal.nats.directory import Segment
+from factwire.journal.nats.mirror import Mirror
+from factwire.journal.nats.pages import Page
+from factwire.journal.nats.wire import Floors, Kept, Retired, Said
 from factwire.journal.policy import Removal
 from factwire.journal.removal import Holds, Plan
 

@@ -6,8 +6,8 @@ from factwire.journal.chain import GENESIS
 from factwire.journal.chunk import anchor_in
 from factwire.journal.cursor import Cursor
 from factwire.journal.errors import JournalCorrupt
-from factwire.journal.nats_mirror import Mirror
-from factwire.journal.nats_wire import Said, Saved, decode
+from factwire.journal.nats.mirror import Mirror
+from factwire.journal.nats.wire import Said, Saved, decode
 from factwire.journal.protocol import Snapshot
 from factwire.journal.resume import check_cursor
 

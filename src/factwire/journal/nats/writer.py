@@ -14,10 +14,10 @@ import msgspec
 from factwire.journal.admission import Admitted, Entry, Known, Placed, admit
 from factwire.journal.chunk import Chunk, new_chunk
 from factwire.journal.errors import AppendRefused, JournalClosed
-from factwire.journal.nats_ids import fingerprint
-from factwire.journal.nats_mirror import Mirror
-from factwire.journal.nats_state import Contents, State, placed_facts
-from factwire.journal.nats_wire import Said
+from factwire.journal.nats.ids import fingerprint
+from factwire.journal.nats.mirror import Mirror
+from factwire.journal.nats.state import Contents, State, placed_facts
+from factwire.journal.nats.wire import Said
 from factwire.journal.protocol import Appended
 
 GROUP_BYTES: Final = 256 * 1024
