@@ -21,12 +21,9 @@ from factwire.journal import (
     JournalUnwritable,
     JournalUrlError,
     SequenceConflict,
-    nats_checkpoint,
-    nats_log,
-    nats_mirror,
     open_journal,
 )
-from factwire.journal.nats import NatsJournal
+from factwire.journal.nats import NatsJournal, checkpoint, log, mirror
 from factwire.journal.nats.ids import Ids, fingerprint
 from factwire.journal.nats.link import Lost
 from factwire.journal.nats.log import API
@@ -104,7 +101,7 @@ async def test_two_writers_in_turn_and_at_once(nats_server: NatsServer):
 async def test_without_the_expected_sequence_two_writers_do_break_the_journal(
     nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(nats_log, "_EXPECTED", "Factwire-Expected-Nothing")
+    monkeypatch.setattr(log, "_EXPECTED", "Factwire-Expected-Nothing")
     with pytest.raises((JournalError, AssertionError)):
         await race(nats_server.url())
 
@@ -150,7 +147,7 @@ def delay_publishing(journal: NatsJournal, monkeypatch: pytest.MonkeyPatch, seco
 async def test_without_turns_a_slow_writer_does_starve(
     nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(nats_mirror, "PATIENT_CONFLICTS", 1 << 30)
+    monkeypatch.setattr(mirror, "PATIENT_CONFLICTS", 1 << 30)
     url = nats_server.url()
     async with NatsJournal(url) as busy, NatsJournal(url) as slow:
         delay_publishing(slow, monkeypatch, 0.02)
@@ -257,7 +254,7 @@ async def test_a_batch_that_no_atomic_batch_can_hold_is_refused_and_leaves_nothi
     nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ):
     async with NatsJournal(nats_server.url()) as journal:
-        monkeypatch.setattr(nats_log, "BATCH_MESSAGES", 2)
+        monkeypatch.setattr(log, "BATCH_MESSAGES", 2)
         with pytest.raises(JournalUnwritable, match="append fewer facts"):
             await journal.append([make_fact(1, payload={"text": "x" * 2_500_000})])
         assert (await journal.append([make_fact(2)])).seqs == (1,)
@@ -292,7 +289,7 @@ async def append_each(journal: NatsJournal, batch: list[Fact]) -> None:
 async def test_opening_reads_only_what_came_after_the_checkpoint(
     nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(nats_checkpoint, "PAGE", 16)
+    monkeypatch.setattr(checkpoint, "PAGE", 16)
     url = nats_server.url()
     async with NatsJournal(url) as journal:
         await journal.append([make_fact(number) for number in range(100)])
@@ -301,7 +298,7 @@ async def test_opening_reads_only_what_came_after_the_checkpoint(
     applied: list[str] = []
     apply = State.apply
 
-    def note(state: State, item: nats_log.Item) -> Any:
+    def note(state: State, item: log.Item) -> Any:
         applied.append(item.kind)
         return apply(state, item)
 
@@ -500,10 +497,10 @@ def always_seven(_: str) -> int:
 @pytest.mark.asyncio
 @pytest.mark.requirement("journal.nats.ids")
 async def test_ids_with_one_fingerprint_are_told_apart(
-    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
+    server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ):
-    for module in ("nats_mirror", "nats_state", "nats_writer"):
-        monkeypatch.setattr(f"factwire.journal.{module}.fingerprint", always_seven)
+    for module in ("mirror", "state", "writer"):
+        monkeypatch.setattr(f"factwire.journal.nats.{module}.fingerprint", always_seven)
     async with NatsJournal(nats_server.url()) as journal:
         await journal.append([make_fact(1), make_fact(2)])
         await journal.append([make_fact(3)])
