@@ -497,7 +497,7 @@ def always_seven(_: str) -> int:
 @pytest.mark.asyncio
 @pytest.mark.requirement("journal.nats.ids")
 async def test_ids_with_one_fingerprint_are_told_apart(
-    server: NatsServer, monkeypatch: pytest.MonkeyPatch
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ):
     for module in ("mirror", "state", "writer"):
         monkeypatch.setattr(f"factwire.journal.nats.{module}.fingerprint", always_seven)
