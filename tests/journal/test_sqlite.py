@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from random import Random
 
+import apsw
 import pytest
 
 from factwire.journal import (
@@ -21,7 +22,7 @@ from factwire.journal import (
     JournalUrlError,
     open_journal,
 )
-from factwire.journal.sqlite import SqliteJournal, schema, upkeep, writer
+from factwire.journal.sqlite import SqliteJournal, checks, schema, upkeep, writer
 from tests.journal.contract import closing, collect, ids, make_fact, take
 from tests.journal.killed_writer import start
 
@@ -248,3 +249,20 @@ async def test_a_path_that_cannot_be_opened_says_so(tmp_path: Path, place: str):
     with pytest.raises(JournalUnavailable):
         async with open_journal(f"sqlite:{tmp_path / place}"):
             pytest.fail("it was opened")
+
+
+@pytest.mark.requirement("journal.verify")
+async def test_a_snapshot_that_stands_on_another_chain_is_named(path: Path):
+    async with at(path) as journal:
+        appended = await journal.append([make_fact(1), make_fact(2)])
+        saved = await journal.save_snapshot("thread-1", appended.cursor, b"state")
+        assert (await journal.verify()).ok
+    foreign = bytes(32)
+    forged = checks.snapshot_sum("thread-1", saved.kind, saved.cursor.seq, foreign, b"state")
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE snapshots SET anchor = ?, sum = ?", (foreign, forged))
+    connection.close()
+    async with at(path) as journal:
+        report = await journal.verify()
+    assert report.damage is not None
+    assert "not of this chain" in report.damage.reason

@@ -6,12 +6,19 @@ from itertools import takewhile
 
 import msgspec
 
+from factwire.journal.chunk import anchor_in
 from factwire.journal.errors import JournalCorrupt
 from factwire.journal.protocol import Damage, VerifyReport
 from factwire.journal.sqlite.database import Database
 from factwire.journal.sqlite.identity import ensure_runs
 from factwire.journal.sqlite.roster import damaged_thread
-from factwire.journal.sqlite.rows import all_records, outlines_after, raw_chunks, reading
+from factwire.journal.sqlite.rows import (
+    all_records,
+    chunk_holding,
+    outlines_after,
+    raw_chunks,
+    reading,
+)
 from factwire.journal.sqlite.segments import load_segment, segment_covers
 from factwire.journal.sqlite.state import Place, load_place, retired_sum
 from factwire.journal.walk import Walk
@@ -69,6 +76,14 @@ def _faults(connection: Database, place: Place) -> Iterator[str]:
     for thread, kind, seq, anchor, check, data in connection.execute("SELECT * FROM snapshots"):
         if snapshot_sum(thread, kind, seq, anchor, data) != check:
             yield f"the {kind} snapshot of {thread!r} at {seq} was changed"
+        if seq > place.base and not _is_anchored(connection, seq, anchor):
+            yield f"the {kind} snapshot of {thread!r} at {seq} is not of this chain"
+
+
+def _is_anchored(connection: Database, seq: int, anchor: bytes) -> bool:
+    """Whether a snapshot stands on the chain; of a thinned chunk only the last link is left."""
+    chunk = chunk_holding(connection, seq)
+    return chunk.seqs is not None or anchor_in(chunk, seq) == anchor
 
 
 def _segment_faults(connection: Database, place: Place) -> Iterator[str]:
