@@ -4,6 +4,7 @@ import asyncio
 import shutil
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import apsw
 import pytest
@@ -259,7 +260,7 @@ async def test_a_snapshot_that_stands_on_another_chain_is_named(path: Path):
         assert (await journal.verify()).ok
     foreign = bytes(32)
     forged = checks.snapshot_sum("thread-1", saved.kind, saved.cursor.seq, foreign, b"state")
-    connection = apsw.Connection(str(path))
+    connection: Any = apsw.Connection(str(path))
     connection.execute("UPDATE snapshots SET anchor = ?, sum = ?", (foreign, forged))
     connection.close()
     async with at(path) as journal:
