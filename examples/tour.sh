@@ -2,6 +2,8 @@
 # What Factwire does with a recorded turn: validate it, see what is wrong with a broken one, convert.
 set -e
 cd "$(dirname "$0")"
+journal=$(mktemp -d)/facts.db
+trap 'rm -rf "$(dirname "$journal")"' EXIT
 
 say() { printf '\n\033[1m%s\033[0m\n' "$1"; }
 show() { printf '$ %s\n' "$*"; "$@"; }
@@ -17,3 +19,16 @@ head -n 3 first_turn.ndjson | factwire convert - --to ui
 
 say 'Facts in your own code:'
 show python recorded_turn.py
+
+say 'Kept in a journal: durable, ordered, and read on from any fact (here: the tools after evt_011).'
+show python kept_turn.py "$journal"
+show factwire journal info "$journal"
+show factwire journal verify "$journal"
+
+say 'One byte changed behind its back:'
+python - "$journal" <<'CHANGE'
+import pathlib, sys
+path = pathlib.Path(sys.argv[1])
+path.write_bytes(path.read_bytes().replace(b"2 lines changed", b"9 lines changed"))
+CHANGE
+show factwire journal verify "$journal" || true

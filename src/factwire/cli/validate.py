@@ -128,6 +128,7 @@ def _inspect_one(document: Document, result: Report, shape: ShapeOption) -> None
 def _inspect_all(
     document: Document, result: Report, source: Source, inspector: StreamInspector
 ) -> None:
+    gaps, gap_lines = 0, dict[str, int | None]()
     for line, item in watched(document.facts, source, "validating"):
         try:
             found = inspector.feed(item)
@@ -137,9 +138,13 @@ def _inspect_all(
             result.facts = inspector.facts
         if found:
             result.add(found, line)
+        if inspector.gap_count > gaps:
+            gap_lines[f"$[{inspector.facts - 1}].sequence"] = line
+        gaps = inspector.gap_count
         if inspector.stopped:
             break
-    result.add(inspector.finish())
+    for gap in inspector.finish():
+        result.add([gap], gap_lines.get(gap.path))
 
 
 def _published(result: Report) -> schemas.Report:
@@ -177,7 +182,8 @@ def _table(result: Report) -> Table:
     by_line = any(line is not None for line in result.lines)
     for title in (("line",) if by_line else ()) + ("code", "path", "message"):
         table.add_column(title, overflow="fold", no_wrap=title in ("line", "code"))
-    for issue, line in list(zip(result.issues, result.lines, strict=True))[:_ROWS_SHOWN]:
+    rows = sorted(zip(result.issues, result.lines, strict=True), key=lambda row: row[1] or 0)
+    for issue, line in rows[:_ROWS_SHOWN]:
         style = "dim" if issue.code in INFORMATION else None
         cells = [str(line or "")] if by_line else []
         found = (Text(harmless(issue.path)), Text(harmless(issue.message)))

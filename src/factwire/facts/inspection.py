@@ -88,6 +88,11 @@ class StreamInspector:
             issues.append(Issue("sequence_violation", path, message))
         return issues
 
+    @property
+    def gap_count(self) -> int:
+        """How many gaps `finish` would name if the stream ended here."""
+        return 0 if self._gaps_declared else self._sequences.gap_count
+
     def finish(self) -> list[Issue]:
         """The issues that show only at the end: gaps that nothing settled or declared."""
         return [] if self._gaps_declared else self._sequences.gaps()

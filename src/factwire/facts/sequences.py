@@ -54,6 +54,11 @@ class SequenceTracker:
         if last is not None and sequence != last + 1:
             self._gap(self._current, path, last + 1, sequence)
 
+    @property
+    def gap_count(self) -> int:
+        """How many gaps nothing has settled yet."""
+        return self._kept
+
     def gaps(self) -> list[Issue]:
         """The gaps that nothing has settled, thread by thread."""
         return [issue for issues in self._gaps.values() for issue in issues]
