@@ -243,18 +243,22 @@ async def cold_resume(scale: float) -> list[Row]:
 
 
 async def _best_of(rounds: int, url: str) -> tuple[float, float]:
+    """Seconds to buffers that a socket can take: as stored, and by decoding and encoding."""
     ours: list[float] = []
     decoded: list[float] = []
     for _ in range(rounds):
         async with open_journal(url) as journal:
             start = perf_counter()
-            data = b"".join([stretch.data async for stretch in journal.read()])
+            stored = [stretch.data async for stretch in journal.read()]
             ours.append(perf_counter() - start)
+        lines = b"".join(stored).split(b"\n")[:-1]
         start = perf_counter()
-        lines = data.split(b"\n")[:-1]
-        again = b"".join([encode_fact(decode_fact(line, "facts")) + b"\n" for line in lines])
+        again = [
+            b"".join([encode_fact(decode_fact(line, "facts")) + b"\n" for line in group])
+            for group in (lines[at : at + PRODUCERS] for at in range(0, len(lines), PRODUCERS))
+        ]
         decoded.append(perf_counter() - start)
-        assert again == data
+        assert b"".join(again) == b"".join(stored)
     return min(ours), min(decoded)
 
 
