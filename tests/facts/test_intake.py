@@ -150,3 +150,20 @@ def test_what_intake_takes_is_valid():
     intake = Intake()
     taken = [intake.feed(delta(n, f"piece {n} {SECRET if n == 3 else ''}")) for n in range(1, 6)]
     assert is_valid(inspect_stream([item.data for item in taken]))
+
+
+def test_a_piece_in_another_thread_is_looked_at_anew():
+    intake = Intake(shape="runtime-event")
+    piece = {
+        "schemaVersion": "v",
+        "runtimeId": "r",
+        "sessionId": "s",
+        "timestamp": "t",
+        "type": "model.delta",
+        "turnId": "trn_1",
+        "payload": {"messageId": "msg_1", "delta": "x "},
+    }
+    for number in (1, 2):
+        intake.feed({**piece, "threadId": "thr_1", "eventId": f"e{number}", "sequence": number})
+    with pytest.raises(InvalidFacts):
+        intake.feed({**piece, "eventId": "e3", "sequence": 3})

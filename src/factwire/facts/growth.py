@@ -9,7 +9,20 @@ from typing import Final
 from factwire.facts.fact import Fact
 from factwire.facts.text_pieces import PIECES, TextKey, text_key
 
-_SAME: Final = ("event_class", "turn_id", "title", "message_id", "part_id", "tool_call_id")
+_SAME: Final = (
+    *(
+        "event_class",
+        "thread_id",
+        "turn_id",
+        "title",
+        "message_id",
+        "part_id",
+        "tool_call_id",
+        "process_id",
+    ),
+    *("detail", "ref_ids", "artifact_refs", "evidence_refs"),
+)
+"""What the pieces of one text share; the last four are None or empty in a plain piece."""
 
 
 class Growth:
@@ -27,19 +40,21 @@ class Growth:
     def next_piece(self, fact: Fact) -> str | None:
         """The text of a fact that is the next piece; None for any other fact."""
         payload = fact.payload
-        if (
-            (
-                fact.event_class,
-                fact.turn_id,
-                fact.title,
-                fact.message_id,
-                fact.part_id,
-                fact.tool_call_id,
-            )
-            != self._same
-            or len(payload) != self._size
-            or _has_more(fact)
-        ):
+        same = (
+            fact.event_class,
+            fact.thread_id,
+            fact.turn_id,
+            fact.title,
+            fact.message_id,
+            fact.part_id,
+            fact.tool_call_id,
+            fact.process_id,
+            fact.detail,
+            fact.ref_ids,
+            fact.artifact_refs,
+            fact.evidence_refs,
+        )
+        if same != self._same or len(payload) != self._size or fact.extra:
             return None
         for key, value in self._entries:
             if payload.get(key) != value:
@@ -51,20 +66,12 @@ class Growth:
 def growth_of(fact: Fact) -> Growth | None:
     """What the next piece of the same text will look like, if this fact is a plain piece."""
     pieces = PIECES.get(fact.event_class or "")
-    if pieces is None or fact.process_id or _has_more(fact):
+    if pieces is None or fact.detail or fact.extra or _has_refs(fact):
         return None
     if not all(isinstance(value, str) for value in fact.payload.values()):
         return None
     return Growth(fact, pieces.key, text_key(fact, pieces))
 
 
-def _has_more(fact: Fact) -> bool:
-    """Whether a fact holds anything beside its payload that has to be searched."""
-    return bool(
-        fact.detail
-        or fact.extra
-        or fact.ref_ids
-        or fact.artifact_refs
-        or fact.evidence_refs
-        or fact.process_id
-    )
+def _has_refs(fact: Fact) -> bool:
+    return bool(fact.ref_ids or fact.artifact_refs or fact.evidence_refs)

@@ -15,7 +15,7 @@ from factwire.facts.lifecycle import LifecycleVerifier, VerifierMode, Violation
 from factwire.facts.limits import PAYLOAD_CHARACTERS
 from factwire.facts.redactor import Redactor
 from factwire.facts.rules import class_issues
-from factwire.facts.shapes import AnyShape, Shape, encode_fact
+from factwire.facts.shapes import AnyShape, Shape, decode_plain, encode_fact
 from factwire.facts.spill import Blob, plan_spill
 
 
@@ -36,29 +36,31 @@ class Intake:
         self._shape: AnyShape = shape
         self._verifier = LifecycleVerifier(mode)
         self._redactor = Redactor()
+        self._passes = self._redactor.passes
+        self._plain = shape in ("auto", "facts")
         self._growth: Growth | None = None
 
     def feed(self, item: Item) -> Taken:
         """Take one fact; raises `UnreadableInput`, `InvalidFacts` or `LifecycleError`."""
-        reading = read_item(item, self._shape)
-        fact = reading.fact
+        shape: Shape = "facts"
+        fact = decode_plain(item) if self._plain and isinstance(item, bytes) else None
         if fact is None:
-            raise InvalidFacts(reading.issues)
-        if self._growth is not None and self._grows(fact, self._growth):
-            return _encoded(fact)
-        taken = self._take(fact, reading.shape)
+            fact, shape = self._read(item)
+        growth = self._growth
+        if growth is not None:
+            text = growth.next_piece(fact)
+            if text is not None and self._verifier.expects(fact) and self._passes(growth.key, text):
+                self._verifier.take_expected(fact)
+                return _encoded(fact)
+        taken = self._take(fact, shape)
         self._growth = None if taken.notes or taken.violations else growth_of(fact)
         return taken
 
-    def _grows(self, fact: Fact, growth: Growth) -> bool:
-        """Whether the fact is the next piece of a text and could be taken as such."""
-        text = growth.next_piece(fact)
-        if text is None or not self._verifier.expects(fact):
-            return False
-        if not self._redactor.passes(growth.key, text):
-            return False
-        self._verifier.take_expected(fact)
-        return True
+    def _read(self, item: Item) -> tuple[Fact, Shape]:
+        reading = read_item(item, self._shape)
+        if reading.fact is None:
+            raise InvalidFacts(reading.issues)
+        return reading.fact, reading.shape
 
     def _take(self, fact: Fact, shape: Shape) -> Taken:
         issues = class_issues(fact, shape)

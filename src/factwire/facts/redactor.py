@@ -83,6 +83,7 @@ class Redactor:
 
     def __init__(self) -> None:
         self._deltas = DeltaRedactor()
+        self.passes = self._deltas.passes
         self._held: dict[TextKey, None] = {}
         self._clean = _Clean()
 
@@ -116,12 +117,6 @@ class Redactor:
         findings = [Finding(path, f"value:{rule}") for rule in rules]
         changed = msgspec.structs.replace(fact, payload={**fact.payload, pieces.key: shown})
         return self._redacted(changed, findings, searched=pieces.key)
-
-    def passes(self, key: TextKey, text: str) -> bool:
-        """Whether a piece of a text, of which nothing is held back, may be shown as it is; if so,
-        it has been taken.
-        """
-        return self._deltas.passes(key, text)
 
     def _remember(self, key: TextKey) -> None:
         if self._deltas.pending(key):
