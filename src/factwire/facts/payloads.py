@@ -1,11 +1,11 @@
-"""Payloads that have a type, and which class carries which.
+"""Payloads that have a type.
 
 Types here are what a projection may rely on. Every field may be absent, since a missing fact is
 shown as unknown and not refused; a field that is there has the right type. Fields beyond these are
 free.
 """
 
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -371,70 +371,3 @@ class Diagnostic(Payload):
     failure_category: str | None = None
     recovery_hint: str | None = None
     raw_ref: str | Ref | None = None
-
-
-_BY_FAMILY: Final[dict[str, type[Payload]]] = {
-    "model": TextPiece,
-    "reasoning": TextPiece,
-    "plan": TextPiece,
-    "text": TextPiece,
-    "tool": ToolCall,
-    "action": ActionDecision,
-    "permission": Permission,
-    "sandbox": Permission,
-    "policy": Permission,
-    "hook": Hook,
-    "queue": Queue,
-    "context": Context,
-    "history": Context,
-    "artifact": Artifact,
-    "evidence": Evidence,
-    "review": Evidence,
-    "task": Task,
-    "job": Task,
-    "subagent": Teammate,
-    "worker": Teammate,
-    "agent": Teammate,
-    "channel": Teammate,
-    "handoff": Handoff,
-    "process": Process,
-    "command": Process,
-    "file": FileChange,
-    "patch": Patch,
-    "test": TestRun,
-    "routing": Routing,
-    "cost": Cost,
-    "limit": Cost,
-    "rate_limit": Cost,
-    "quota": Cost,
-    "metrics": Cost,
-    "output": Output,
-    "snapshot": Snapshot,
-    "stream": Snapshot,
-    "benchmark": Benchmark,
-    "runtime": Diagnostic,
-}
-
-_BY_CLASS: Final[dict[str, type[Payload]]] = {
-    "turn.submitted": TurnStart,
-    "turn.started": TurnStart,
-    "turn.completed": TurnEnd,
-    "turn.failed": TurnEnd,
-    "turn.canceled": TurnEnd,
-    "run.status": RunStatus,
-    "model.requested": ModelRequest,
-    "model.failed": Failure,
-    "action.required": ActionRequest,
-    "action.updated": ActionRequest,
-    "state.delta": StateDelta,
-}
-
-
-def payload_types(classes: tuple[str, ...]) -> dict[str, type[Payload]]:
-    """The payload type of each of `classes` that has one."""
-    found: dict[str, type[Payload]] = {}
-    for name in classes:
-        payload = _BY_CLASS.get(name) or _BY_FAMILY.get(name.partition(".")[0])
-        if payload is not None:
-            found[name] = payload
-    return found

@@ -8,13 +8,14 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from factwire.facts.class_payloads import payload_types
 from factwire.facts.classification import KNOWN_CLASSES
 from factwire.facts.fact import Fact
 from factwire.facts.issues import Issue, path_step
 from factwire.facts.limits import PAYLOAD_CHARACTERS, PREVIEW_CHARACTERS
 from factwire.facts.mismatches import mismatches
 from factwire.facts.needs import Need, missing_needs, needs_of
-from factwire.facts.payloads import Payload, payload_types
+from factwire.facts.payloads import Payload
 from factwire.facts.redaction import find_in_value
 from factwire.facts.refs import REF_LISTS, ref_issue
 from factwire.facts.secrets import find_secrets, may_hold_secret

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple, get_args
 import msgspec
 
 from factwire.facts.capabilities import Answer, ApprovalStyle, CapabilityManifest, Streaming
+from factwire.facts.class_payloads import payload_types
 from factwire.facts.classification import KNOWN_CLASSES
 from factwire.facts.fact import Fact
 from factwire.facts.fixtures import Expected, Fixture
@@ -20,7 +21,7 @@ from factwire.facts.inputs import (
     WorkspaceInput,
 )
 from factwire.facts.issues import Issue, IssueCode
-from factwire.facts.payloads import Payload, payload_types
+from factwire.facts.payloads import Payload
 from factwire.facts.refs import Ref, RefKind
 from factwire.facts.resume import OpenAction, ResumeAnswer, ResumeCode, ResumeIssue
 from factwire.facts.shapes import REQUIRED_FIELDS, Shape, wire_name
