@@ -1,7 +1,8 @@
-"""Hypothesis profiles: quick while writing, repeatable in CI, deep on demand."""
+"""Hypothesis profiles (quick while writing, repeatable in CI, deep on demand), and the order."""
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # No deadline: a busy machine is not a failing test.
@@ -22,3 +23,8 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The slow ones first, so that no worker is left alone with one of them at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("fault") is None)
