@@ -10,17 +10,18 @@ from factwire.facts.fact import Fact
 from factwire.facts.text_pieces import PIECES, TextKey, text_key
 
 _SAME: Final = (
-    *(
-        "event_class",
-        "thread_id",
-        "turn_id",
-        "title",
-        "message_id",
-        "part_id",
-        "tool_call_id",
-        "process_id",
-    ),
-    *("detail", "ref_ids", "artifact_refs", "evidence_refs"),
+    "event_class",
+    "thread_id",
+    "turn_id",
+    "title",
+    "message_id",
+    "part_id",
+    "tool_call_id",
+    "process_id",
+    "detail",
+    "ref_ids",
+    "artifact_refs",
+    "evidence_refs",
 )
 """What the pieces of one text share; the last four are None or empty in a plain piece."""
 
