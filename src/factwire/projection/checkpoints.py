@@ -1,0 +1,98 @@
+"""Checkpoints: a projection as bytes, from which it goes on as if it had never stopped.
+
+A snapshot is what a screen needs. A checkpoint also holds what the projection itself needs to take
+the next fact: what it remembers of those before, and what it holds back.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from factwire.facts.fact import Fact
+from factwire.facts.shapes import decode_fact, encode_fact
+from factwire.projection.lanes import Lane
+from factwire.projection.recent import Recent
+from factwire.projection.state import STATE_VERSION, ProjectionState
+
+
+class UnreadableCheckpoint(ValueError):
+    """Bytes that are no checkpoint of this version; the facts themselves must be projected."""
+
+    code = "unreadable_checkpoint"
+
+
+class SavedLane(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One lane, with the facts it holds as their bytes."""
+
+    thread_id: str | None
+    start: int | None
+    expected: int | None
+    held: list[bytes]
+    lost: list[tuple[int, int]]
+
+
+class Checkpoint(msgspec.Struct, kw_only=True):
+    """Everything that a projection consists of. The first of `lanes` is the main one."""
+
+    version: str
+    state: ProjectionState
+    lanes: list[SavedLane]
+    current: str | None
+    ids: list[list[str]]
+    bodies: list[dict[str, bytes]]
+    unfinished: list[str]
+
+
+def _write(value: object) -> Any:
+    return str(value)
+
+
+def _read(kind: type, value: Any) -> Any:
+    return kind(value)
+
+
+_encoder: Final = msgspec.msgpack.Encoder(enc_hook=_write)
+_decoder: Final = msgspec.msgpack.Decoder(Checkpoint, dec_hook=_read)
+
+
+def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
+    return _encoder.encode(checkpoint)
+
+
+def decode_checkpoint(data: bytes) -> Checkpoint:
+    """What `encode_checkpoint` wrote; raises `UnreadableCheckpoint` for anything else."""
+    try:
+        checkpoint = _decoder.decode(data)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise UnreadableCheckpoint(f"these bytes are no checkpoint: {error}") from error
+    if checkpoint.version != STATE_VERSION:
+        raise UnreadableCheckpoint(
+            f"expected a checkpoint of {STATE_VERSION}, got {checkpoint.version}"
+        )
+    return checkpoint
+
+
+def saved_lane(lane: Lane) -> SavedLane:
+    return SavedLane(
+        thread_id=lane.thread_id,
+        start=lane.start,
+        expected=lane.expected,
+        held=[encode_fact(fact) for fact in lane.held.values()],
+        lost=lane.lost,
+    )
+
+
+def restored_lane(saved: SavedLane) -> Lane:
+    lane = Lane(saved.thread_id, saved.start)
+    lane.expected = saved.expected
+    lane.lost = list(saved.lost)
+    for line in saved.held:
+        fact: Fact = decode_fact(line)
+        lane.hold(fact, fact.sequence or 0)
+    return lane
+
+
+def restored_recent(checkpoint: Checkpoint) -> Recent:
+    recent = Recent()
+    recent.load(checkpoint.ids, checkpoint.bodies)
+    return recent

@@ -1,0 +1,132 @@
+"""Diagnostics: what a person may want to look into, kept apart from the conversation.
+
+They are bounded, the oldest going first; a counter says how many there were.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from factwire.facts.fact import Fact
+from factwire.facts.payloads import Diagnostic as DiagnosticPayload
+from factwire.projection.limits import DIAGNOSTICS_KEPT
+from factwire.projection.messages import DiagnosticRefPart, place_for, reference
+from factwire.projection.reading import detail_of, read, ref_text, refs_of, turn_of, word
+from factwire.projection.views import View
+
+if TYPE_CHECKING:
+    from factwire.projection.canvas import Canvas
+
+PATH: Final = "/diagnostics"
+ITEMS: Final = "/diagnostics/items"
+
+_SEVERITY: Final = {
+    "runtime.error": "error",
+    "model.failed": "error",
+    "hook.failed": "warning",
+    "runtime.warning": "warning",
+    "rate_limit.hit": "warning",
+    "quota.low": "warning",
+    "quota.blocked": "error",
+    "routing.not_possible": "error",
+    "context.failed": "warning",
+    "context.compaction.failed": "warning",
+    "sandbox.violation": "error",
+    "sandbox.blocked": "warning",
+}
+
+
+class Diagnostic(View):
+    """One remark; `code` is stable, `message` is for people."""
+
+    diagnostic_id: str
+    code: str
+    severity: str
+    message: str
+    event_id: str
+    sequence: int | None = None
+    turn_id: str | None = None
+    subject: str | None = None
+    failure_category: str | None = None
+    recovery_hint: str | None = None
+    raw_ref: str | None = None
+    refs: list[str] | None = None
+    created_at: str | None = None
+
+
+class Diagnostics(View):
+    """The newest remarks by id, and how many there have been."""
+
+    items: dict[str, Diagnostic]
+    total: int
+    errors: int
+    warnings: int
+
+
+def nothing() -> Diagnostics:
+    return Diagnostics(items={}, total=0, errors=0, warnings=0)
+
+
+def remark(
+    canvas: "Canvas",
+    fact: Fact,
+    code: str,
+    message: str,
+    *,
+    severity: str = "warning",
+    subject: str | None = None,
+) -> Diagnostic:
+    """Say something about a fact that the fact does not say itself."""
+    diagnostic = Diagnostic(
+        diagnostic_id=f"{code}:{fact.id}" if subject is None else f"{code}:{fact.id}:{subject}",
+        code=code,
+        severity=severity,
+        message=message,
+        event_id=fact.id,
+        sequence=fact.sequence,
+        turn_id=turn_of(fact),
+        subject=subject,
+        created_at=fact.created_at,
+    )
+    _keep(canvas, diagnostic)
+    return diagnostic
+
+
+def stated(canvas: "Canvas", fact: Fact) -> None:
+    """A fact that is a diagnostic itself; errors and warnings of a run get a way to them."""
+    said, name = read(fact, DiagnosticPayload), fact.event_class or ""
+    severity = said.severity or _SEVERITY.get(name) or "info"
+    diagnostic = Diagnostic(
+        diagnostic_id=fact.id,
+        code=said.code or said.failure_category or word(fact.payload, "reasonCode") or name,
+        severity=severity,
+        message=detail_of(said.message or fact.detail or fact.title) or name,
+        event_id=fact.id,
+        sequence=fact.sequence,
+        turn_id=turn_of(fact),
+        failure_category=said.failure_category,
+        recovery_hint=said.recovery_hint,
+        raw_ref=ref_text(said.raw_ref),
+        refs=refs_of(fact) or None,
+        created_at=fact.created_at,
+    )
+    _keep(canvas, diagnostic)
+    if name in ("runtime.warning", "runtime.error") and turn_of(fact) is not None:
+        _point_at(canvas, fact, diagnostic)
+
+
+def _point_at(canvas: "Canvas", fact: Fact, diagnostic: Diagnostic) -> None:
+    part = DiagnosticRefPart(
+        part_id=f"diagnostic:{diagnostic.diagnostic_id}",
+        message_id=place_for(canvas, fact),
+        diagnostic_id=diagnostic.diagnostic_id,
+    )
+    reference(canvas, fact, part)
+
+
+def _keep(canvas: "Canvas", diagnostic: Diagnostic) -> None:
+    kept = canvas.state.diagnostics
+    canvas.create(kept.items, ITEMS, diagnostic.diagnostic_id, diagnostic)
+    if len(kept.items) > DIAGNOSTICS_KEPT:
+        canvas.remove(kept.items, ITEMS, next(iter(kept.items)))
+    canvas.count(kept, PATH, "total")
+    if diagnostic.severity in ("error", "warning"):
+        canvas.count(kept, PATH, f"{diagnostic.severity}s")

@@ -1,0 +1,33 @@
+"""Every number that bounds a projection, each with its reason."""
+
+from typing import Final
+
+HELD_FACTS: Final = 1_024
+"""Facts held back behind a hole; past that, waiting costs more than it can repair."""
+
+REMEMBERED_IDS: Final = 8_192
+"""Ids remembered in each of two generations; older repeats are known by their sequence alone."""
+
+REMEMBERED_FACTS: Final = 256
+"""Whole facts remembered in each of two generations, to tell a repeat from another body."""
+
+OUTPUT_CHARACTERS: Final = 65_536
+"""Characters of one tool's or process's output that a state shows; a log has the rest."""
+
+ARGS_CHARACTERS: Final = 65_536
+"""Characters of one tool's streamed input that a state shows."""
+
+DIAGNOSTICS_KEPT: Final = 500
+"""Diagnostics in a state; the oldest make room, and a counter says how many there were."""
+
+LANE_EVENTS_KEPT: Final = 1_000
+"""Entries of one list that only tells what happened (activities, notifications, lane events)."""
+
+DETAIL_CHARACTERS: Final = 512
+"""Characters of one detail line of the timeline."""
+
+GAPS_KEPT: Final = 64
+"""Holes that are listed one by one; a stream with more is degraded as a whole."""
+
+LANES: Final = 256
+"""Threads of subagents that one projection orders beside its own."""

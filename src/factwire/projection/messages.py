@@ -1,0 +1,401 @@
+"""Messages: what a person reads, in parts that are never doubled.
+
+A part is known by turn, message and part id. Deltas add to it exactly as they come; the final fact
+replaces its text and closes it, and never opens a second part. Only model text and the user's own
+input become text here: tools, permissions and diagnostics have surfaces of their own, and worker
+notifications are no messages whatever channel they came by.
+"""
+
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
+
+from factwire.facts.fact import Fact
+from factwire.facts.ids import id_in_payload
+from factwire.projection.changes import Operation
+from factwire.projection.reading import other_id, subagent_of, turn_of, word, words
+from factwire.projection.text import Text
+from factwire.projection.views import View
+
+if TYPE_CHECKING:
+    from factwire.projection.canvas import Canvas
+
+PATH: Final = "/messages"
+
+MessageStatus = Literal["streaming", "final", "interrupted", "retracted"]
+PartState = Literal["streaming", "final", "interrupted"]
+
+
+class TextPart(View, tag_field="type", tag="text"):
+    """Text to read: the answer, or what the user wrote."""
+
+    part_id: str
+    message_id: str
+    text: Text
+    state: PartState
+
+
+class ReasoningPart(View, tag_field="type", tag="reasoning"):
+    """That the model reasoned, and the summary it gave; the raw chain of thought is not kept."""
+
+    part_id: str
+    message_id: str
+    summary: Text
+    characters: int
+    state: PartState
+    encrypted_ref: str | None = None
+
+
+class ToolPreviewPart(View, tag_field="type", tag="tool-preview"):
+    """A tool call in its place among the text; the tool itself is in `tools`."""
+
+    part_id: str
+    message_id: str
+    tool_call_id: str
+    status: str
+    output_ref: str | None = None
+
+
+class ArtifactCardPart(View, tag_field="type", tag="artifact-card"):
+    """A thing that was made, in its place; the thing itself is in `artifacts`."""
+
+    part_id: str
+    message_id: str
+    artifact_id: str
+    version_id: str | None = None
+
+
+class EvidenceCitationPart(View, tag_field="type", tag="evidence-citation"):
+    """A citation in its place; the evidence itself is in `evidence`."""
+
+    part_id: str
+    message_id: str
+    evidence_id: str
+    verdict: str | None = None
+
+
+class DiagnosticRefPart(View, tag_field="type", tag="diagnostic-ref"):
+    """A way to a diagnostic; its words are in `diagnostics` and not here."""
+
+    part_id: str
+    message_id: str
+    diagnostic_id: str
+
+
+Part = (
+    TextPart
+    | ReasoningPart
+    | ToolPreviewPart
+    | ArtifactCardPart
+    | EvidenceCitationPart
+    | DiagnosticRefPart
+)
+
+
+class Message(View):
+    """One message of the conversation, with its parts in the order of their first facts."""
+
+    message_id: str
+    role: str
+    status: MessageStatus
+    sequence: int | None
+    parts: list[Part]
+    turn_id: str | None = None
+    thread_id: str | None = None
+    agent_id: str | None = None
+    subagent_id: str | None = None
+    task_id: str | None = None
+    optimistic_id: str | None = None
+    input_refs: list[str] | None = None
+    created_at: str | None = None
+    completed_at: str | None = None
+
+
+class PartHandle:
+    """A part with the places where it stands, so that a delta finds them without a search."""
+
+    __slots__ = ("message", "message_path", "part", "path", "text_path")
+
+    def __init__(self, message: Message, message_path: str, part: Part, path: str) -> None:
+        self.message = message
+        self.message_path = message_path
+        self.part = part
+        self.path = path
+        self.text_path = f"{path}/text"
+
+
+def text_delta(canvas: "Canvas", fact: Fact) -> None:
+    """An increment, or with `text` the whole text so far."""
+    handle = _handle(canvas, fact)
+    part = cast("TextPart", handle.part)
+    if part.state != "streaming":
+        handle = _reopened(canvas, fact, handle)
+        part = cast("TextPart", handle.part)
+    canvas.part = handle
+    payload = fact.payload
+    piece = payload.get("delta")
+    if type(piece) is str:
+        part.text.append(piece)
+        canvas.ops.append(Operation("append", handle.text_path, piece))
+    elif type(whole := payload.get("text")) is str:
+        canvas.rewrite(part, handle.path, "text", whole)
+
+
+def text_final(canvas: "Canvas", fact: Fact) -> None:
+    """The whole text: it replaces what was streamed into the same part, and closes it."""
+    canvas.part = handle = _handle(canvas, fact)
+    whole = fact.payload.get("text")
+    if type(whole) is str:
+        canvas.rewrite(handle.part, handle.path, "text", whole)
+    if canvas.memory.unreconciled:
+        canvas.memory.unfinished[handle.path] = handle
+    else:
+        finish(canvas, handle, fact.completed_at or fact.created_at)
+    for superseded in words(fact.payload.get("supersedes")):
+        retract(canvas, superseded)
+
+
+def finish(
+    canvas: "Canvas", handle: PartHandle, at: str | None, state: PartState = "final"
+) -> None:
+    """Close a part, and with its last open part the message."""
+    if isinstance(handle.part, TextPart | ReasoningPart):
+        canvas.put(handle.part, handle.path, "state", state)
+    message = handle.message
+    if message.status == "streaming" and not any(_is_open(part) for part in message.parts):
+        close(canvas, message, handle.message_path, at, state)
+
+
+def close(
+    canvas: "Canvas", message: Message, path: str, at: str | None, state: PartState = "final"
+) -> None:
+    """Nothing more is said in a message."""
+    for index, part in enumerate(message.parts):
+        if isinstance(part, TextPart | ReasoningPart) and part.state == "streaming":
+            canvas.put(part, f"{path}/parts/{index}", "state", state)
+    canvas.put(message, path, "status", state)
+    canvas.fill(message, path, completed_at=at)
+    canvas.memory.open_messages.pop(path, None)
+
+
+def end_turn(canvas: "Canvas", fact: Fact) -> None:
+    """A turn that completed has said all; one that did not was cut off where it was."""
+    if canvas.memory.unreconciled:
+        return
+    turn = turn_of(fact)
+    state: PartState = "final" if fact.event_class == "turn.completed" else "interrupted"
+    for path, message in list(canvas.memory.open_messages.items()):
+        if message.turn_id == turn:
+            close(canvas, message, path, fact.created_at, state)
+
+
+def _handle(canvas: "Canvas", fact: Fact) -> PartHandle:
+    """The text part that a fact is about, created by the first fact that names it."""
+    payload = fact.payload
+    message_id = fact.message_id or payload.get("messageId")
+    if type(message_id) is not str:
+        message_id = message_of(canvas, fact)
+    part_id = fact.part_id or payload.get("partId") or payload.get("part_id")
+    if type(part_id) is not str:
+        part_id = None
+    key = (fact.turn_id, message_id, part_id)
+    handle = canvas.memory.parts.get(key)
+    if handle is None:
+        handle = canvas.memory.parts[key] = _opened(canvas, fact, message_id, part_id)
+    return handle
+
+
+def _opened(canvas: "Canvas", fact: Fact, message_id: str, part_id: str | None) -> PartHandle:
+    message_id = canvas.memory.renamed.get(message_id, message_id)
+    own = f"{message_id}:text"
+    known = (
+        known_part(canvas, fact, message_id, part_id)
+        if part_id
+        else latest_part(canvas, fact, message_id, own)
+    )
+    if known is not None and isinstance(known.part, TextPart):
+        return known
+    part = TextPart(part_id=part_id or own, message_id=message_id, text=Text(), state="streaming")
+    return add_part(canvas, fact, part)
+
+
+def _reopened(canvas: "Canvas", fact: Fact, closed: PartHandle) -> PartHandle:
+    """Text behind a final text: without a part id it is the message's next text; with one, the
+    same part goes on and its final text will settle it.
+    """
+    if other_id(fact, "partId", "part_id") is not None:
+        canvas.put(closed.part, closed.path, "state", "streaming")
+        _reopen(canvas, closed)
+        return closed
+    message_id = closed.part.message_id
+    part = TextPart(
+        part_id=f"{message_id}:text:{len(closed.message.parts)}",
+        message_id=message_id,
+        text=Text(),
+        state="streaming",
+    )
+    _reopen(canvas, closed)
+    handle = add_part(canvas, fact, part)
+    named = fact.message_id or fact.payload.get("messageId")
+    message_key = named if type(named) is str else message_of(canvas, fact)
+    canvas.memory.parts[fact.turn_id, message_key, None] = handle
+    return handle
+
+
+def _reopen(canvas: "Canvas", handle: PartHandle) -> None:
+    canvas.put(handle.message, handle.message_path, "status", "streaming")
+    canvas.memory.open_messages[handle.message_path] = handle.message
+
+
+def message_of(canvas: "Canvas", fact: Fact) -> str:
+    """The message that a fact speaks in; one that names none speaks in its turn's answer."""
+    named = other_id(fact, "messageId", "message_id")
+    if named is not None:
+        return canvas.memory.renamed.get(named, named)
+    speaker = subagent_of(fact)
+    turn = turn_of(fact) or "thread"
+    return f"{turn}:{speaker}:answer" if speaker else f"{turn}:answer"
+
+
+def place_for(canvas: "Canvas", fact: Fact) -> str:
+    """The message beside whose text a card or a tool call stands: the one that the fact names, or
+    the newest that its speaker has begun in this turn.
+    """
+    if fact.message_id is None:
+        begun = canvas.memory.newest.get((turn_of(fact), subagent_of(fact)))
+        if begun is not None and id_in_payload(fact.payload, "messageId") is None:
+            return canvas.state.messages[begun].message_id
+    return message_of(canvas, fact)
+
+
+def add_part(canvas: "Canvas", fact: Fact, part: Part) -> PartHandle:
+    """Put a new part at the end of its message, which is created where it is new."""
+    message, path = message_for(canvas, fact, part.message_id)
+    handle = PartHandle(message, path, part, f"{path}/parts/{len(message.parts)}")
+    canvas.push(message.parts, f"{path}/parts", part)
+    canvas.memory.keep_part(handle)
+    return handle
+
+
+def reference(canvas: "Canvas", fact: Fact, part: Part) -> PartHandle:
+    """Put a part that points elsewhere into its message, once."""
+    known = known_part(canvas, fact, part.message_id, part.part_id)
+    return known or add_part(canvas, fact, part)
+
+
+def known_part(canvas: "Canvas", fact: Fact, message_id: str, part_id: str) -> PartHandle | None:
+    """The part with this id, in the message that the fact means."""
+    place = canvas.memory.message_place(turn_of(fact), message_id)
+    return None if place is None else canvas.memory.parts_by_id.get((place, part_id))
+
+
+def latest_part(canvas: "Canvas", fact: Fact, message_id: str, own: str) -> PartHandle | None:
+    """The newest of the parts that go by the name `own`, which facts without a part id mean."""
+    place = canvas.memory.message_place(turn_of(fact), message_id)
+    if place is None:
+        return None
+    for part in reversed(canvas.state.messages[place].parts):
+        if part.part_id.startswith(own):
+            return canvas.memory.parts_by_id[place, part.part_id]
+    return None
+
+
+def message_for(
+    canvas: "Canvas", fact: Fact, message_id: str, role: str | None = None
+) -> tuple[Message, str]:
+    """The message with this id in the fact's turn, created where it is new."""
+    place = canvas.memory.message_place(turn_of(fact), message_id)
+    if place is not None:
+        return canvas.state.messages[place], f"{PATH}/{place}"
+    message = Message(
+        message_id=message_id,
+        role=role or word(fact.payload, "role") or "assistant",
+        status="streaming",
+        sequence=fact.sequence,
+        parts=[],
+        turn_id=turn_of(fact),
+        thread_id=fact.thread_id,
+        agent_id=fact.agent_id,
+        subagent_id=subagent_of(fact),
+        task_id=fact.task_id,
+        created_at=fact.created_at,
+    )
+    place = len(canvas.state.messages)
+    canvas.push(canvas.state.messages, PATH, message)
+    canvas.memory.keep_message(message, place)
+    return message, f"{PATH}/{place}"
+
+
+def _is_open(part: Part) -> bool:
+    return isinstance(part, TextPart) and part.state == "streaming"
+
+
+def user_turn(canvas: "Canvas", fact: Fact) -> None:
+    """What the user asked, as a message of theirs; a client's own id for it is replaced."""
+    prompt = word(fact.payload, "prompt", "text")
+    texts = [prompt] if prompt else _input_texts(fact.payload.get("input"))
+    refs = _input_refs(fact.payload.get("input"))
+    optimistic = word(fact.payload, "optimisticId", "optimistic_id", "clientMessageId")
+    named = id_in_payload(fact.payload, "messageId") or fact.message_id
+    message_id = named or f"{turn_of(fact) or fact.id}:user"
+    if optimistic:
+        rename(canvas, optimistic, message_id)
+    if not texts and not refs and message_id not in canvas.memory.names:
+        return
+    message, path = message_for(canvas, fact, message_id, "user")
+    canvas.fill(message, path, optimistic_id=optimistic, turn_id=turn_of(fact))
+    canvas.fill(message, path, input_refs=refs or None)
+    for index, text in enumerate(texts):
+        _user_text(canvas, fact, message_id, index, text)
+    close(canvas, message, path, fact.created_at)
+
+
+def _user_text(canvas: "Canvas", fact: Fact, message_id: str, index: int, text: str) -> None:
+    part_id = f"{message_id}:text" if index == 0 else f"{message_id}:text:{index}"
+    handle = known_part(canvas, fact, message_id, part_id)
+    if handle is None:
+        part = TextPart(part_id=part_id, message_id=message_id, text=Text(text), state="final")
+        add_part(canvas, fact, part)
+    elif isinstance(handle.part, TextPart):
+        canvas.rewrite(handle.part, handle.path, "text", text)
+        finish(canvas, handle, fact.created_at)
+
+
+def _input_texts(items: object) -> list[str]:
+    return [text for item in _objects(items) if (text := word(item, "text"))]
+
+
+def _input_refs(items: object) -> list[str]:
+    found = (word(item, "ref", "assetRef", "uri", "capabilityRef") for item in _objects(items))
+    return [ref for ref in found if ref]
+
+
+def _objects(items: object) -> list[dict[str, Any]]:
+    rows = cast("list[object]", items) if isinstance(items, list) else []
+    return [cast("dict[str, Any]", row) for row in rows if isinstance(row, dict)]
+
+
+def rename(canvas: "Canvas", optimistic: str, message_id: str) -> None:
+    """Give the message that a client showed under its own id the runtime's id."""
+    place = canvas.memory.names.get(optimistic)
+    if place is None or optimistic == message_id or message_id in canvas.memory.names:
+        return
+    message, path = canvas.state.messages[place], f"{PATH}/{place}"
+    canvas.put(message, path, "message_id", message_id)
+    canvas.put(message, path, "optimistic_id", optimistic)
+    for index, part in enumerate(message.parts):
+        canvas.put(part, f"{path}/parts/{index}", "message_id", message_id)
+        own = message_id + part.part_id.removeprefix(optimistic)
+        if part.part_id.startswith(f"{optimistic}:"):
+            canvas.put(part, f"{path}/parts/{index}", "part_id", own)
+    canvas.memory.renamed[optimistic] = message_id
+    canvas.memory.index_messages(canvas.state.messages)
+
+
+def retract(canvas: "Canvas", message_id: str) -> None:
+    """Take back a message: its place stays, what it said goes."""
+    place = canvas.memory.names.get(canvas.memory.renamed.get(message_id, message_id))
+    if place is None or canvas.state.messages[place].status == "retracted":
+        return
+    message, path = canvas.state.messages[place], f"{PATH}/{place}"
+    canvas.put(message, path, "status", "retracted")
+    canvas.put(message, path, "parts", [])
+    canvas.memory.index_messages(canvas.state.messages)

@@ -1,0 +1,24 @@
+"""JSON Pointers (RFC 6901): how a change names the place that it is about."""
+
+from functools import lru_cache
+
+
+def escaped(key: str) -> str:
+    """One key as it stands in a pointer."""
+    return key.replace("~", "~0").replace("/", "~1") if "~" in key or "/" in key else key
+
+
+def steps_of(path: str) -> list[str]:
+    """The keys of a pointer, from the root on; raises `ValueError` for what is no pointer."""
+    if path == "":
+        return []
+    if not path.startswith("/"):
+        raise ValueError(f"{path!r} is no pointer: it must be empty or begin with a slash")
+    return [key.replace("~1", "/").replace("~0", "~") for key in path[1:].split("/")]
+
+
+@lru_cache(maxsize=1024)
+def wire_name(field: str) -> str:
+    """The wire spelling of a field."""
+    head, *rest = field.split("_")
+    return head + "".join(word.capitalize() for word in rest)

@@ -1,0 +1,326 @@
+"""`Projection`: facts in, state and changes out; a pure function of the facts, one at a time.
+
+The same facts give the same state, whole or in pieces, repeated or not, and in any order that
+leaves no hole. A hole shows as stale; what was held back is taken in order once it is filled.
+"""
+
+from collections.abc import Iterable
+
+from factwire.facts.fact import Fact
+from factwire.projection import graph, hydration, messages, runtime, session, timeline
+from factwire.projection.canvas import Canvas
+from factwire.projection.changes import Changes, Head, Operation
+from factwire.projection.checkpoints import (
+    Checkpoint,
+    decode_checkpoint,
+    encode_checkpoint,
+    restored_lane,
+    restored_recent,
+    saved_lane,
+)
+from factwire.projection.diagnostics import remark
+from factwire.projection.dispatch import NO_ROW, ROWS, Row
+from factwire.projection.lanes import Lane
+from factwire.projection.limits import LANES, REMEMBERED_IDS
+from factwire.projection.memory import Memory
+from factwire.projection.recent import Recent
+from factwire.projection.repair import REPAIRS, covered_by
+from factwire.projection.state import STATE_VERSION, ProjectionState, empty_state, encode_state
+
+
+class Projection:
+    """The live projection of one thread.
+
+    `thread_id` keeps facts of other threads out; without it, the first fact decides. `first` is
+    the sequence that the thread is known to start with; without it, it starts with what comes
+    first.
+    """
+
+    def __init__(self, thread_id: str | None = None, *, first: int | None = None) -> None:
+        self._set_up(empty_state(thread_id), Lane(None, first))
+
+    def _set_up(self, state: ProjectionState, main: Lane) -> None:
+        self._canvas = Canvas(state, Memory(state))
+        self._recent = Recent()
+        self._main = main
+        self._lanes: dict[str, Lane] = {}
+        self._current = main
+
+    @classmethod
+    def restore(cls, data: bytes) -> "Projection":
+        """The projection that a checkpoint was taken of."""
+        saved = decode_checkpoint(data)
+        projection = cls()
+        main, *others = (restored_lane(lane) for lane in saved.lanes)
+        projection._set_up(saved.state, main)
+        projection._recent = restored_recent(saved)
+        projection._lanes = {lane.thread_id or "": lane for lane in others}
+        projection._current = projection._lanes.get(saved.current or "", main)
+        projection._await_reconciliation(saved.unfinished)
+        return projection
+
+    def checkpoint(self) -> bytes:
+        """The projection as bytes, to go on from later."""
+        lanes = [self._main, *self._lanes.values()]
+        current = None if self._current is self._main else self._current.thread_id
+        recent = self._recent.dump()
+        return encode_checkpoint(
+            Checkpoint(
+                version=STATE_VERSION,
+                state=self._canvas.state,
+                lanes=[saved_lane(lane) for lane in lanes],
+                current=current,
+                ids=recent["ids"],
+                bodies=recent["bodies"],
+                unfinished=list(self._canvas.memory.unfinished),
+            )
+        )
+
+    def snapshot(self) -> bytes:
+        """The state as JSON: what changes are applied to."""
+        return encode_state(self._canvas.state)
+
+    def _await_reconciliation(self, unfinished: list[str]) -> None:
+        memory = self._canvas.memory
+        reported = "gap_reported" in self._canvas.state.hydration.reasons
+        lost = any(lane.lost for lane in (self._main, *self._lanes.values()))
+        memory.unreconciled = lost or reported
+        waiting = set(unfinished)
+        memory.unfinished = {
+            handle.path: handle for handle in memory.parts_by_id.values() if handle.path in waiting
+        }
+
+    @property
+    def state(self) -> ProjectionState:
+        """The state now. It changes with the next fact; a snapshot does not."""
+        return self._canvas.state
+
+    def apply(self, fact: Fact) -> Changes:
+        """Take one fact; what it changed."""
+        canvas = self._canvas
+        ops: list[Operation] = []
+        canvas.ops = ops
+        state = canvas.state
+        thread = fact.thread_id
+        if thread is None:
+            lane = self._current
+        elif thread == state.thread_id:
+            lane = self._current = self._main
+        else:
+            lane = self._other_lane(fact, thread)
+            if lane is None:
+                return Changes(ops)
+        count = state.hydration.event_count
+        expected = lane.expected
+        if fact.sequence == expected is not None and not lane.held and fact.id not in self._recent:
+            self._take(lane, fact)
+        else:
+            self._arrange(lane, fact)
+        if state.hydration.event_count == count:
+            return Changes(ops)
+        latest = state.runtime
+        return Changes(
+            ops,
+            Head(
+                latest.latest_event_id or "",
+                latest.latest_sequence,
+                state.hydration.cursor,
+                state.hydration.event_count,
+            ),
+        )
+
+    def apply_all(self, facts: Iterable[Fact]) -> None:
+        """Take many facts, when nobody asks what each one changed."""
+        for fact in facts:
+            self.apply(fact)
+
+    def _other_lane(self, fact: Fact, thread: str) -> Lane | None:
+        """The lane of a thread that is not the main one: this thread's own, a child's, or none."""
+        state = self._canvas.state
+        if state.thread_id is None:
+            session.recognise(self._canvas, fact)
+            self._current = self._main
+            return self._main
+        lane = self._lanes.get(thread)
+        if lane is None and self._is_child(fact) and len(self._lanes) < LANES:
+            lane = self._lanes[thread] = Lane(thread)
+        if lane is None:
+            self._canvas.begin()
+            self._foreign(fact, thread)
+            return None
+        self._current = lane
+        return lane
+
+    def _is_child(self, fact: Fact) -> bool:
+        """Whether a fact says that its thread belongs to this one."""
+        parent, state = fact.parent_thread_id, self._canvas.state
+        known = (thread.thread_id for thread in state.subagents.threads.values())
+        return parent == state.thread_id or parent in self._lanes or fact.thread_id in known
+
+    def _foreign(self, fact: Fact, thread: str) -> None:
+        key = f"foreign_thread:{thread}"
+        if key not in self._canvas.state.hydration.ignored:
+            message = f"facts of thread {thread} are not part of this one and were left out"
+            remark(self._canvas, fact, "foreign_thread", message, subject=thread)
+            ignored = [*self._canvas.state.hydration.ignored, key]
+            self._canvas.put(self._canvas.state.hydration, hydration.PATH, "ignored", ignored)
+
+    def _take(self, lane: Lane, fact: Fact) -> None:
+        """Reduce a fact whose place it is now."""
+        canvas, state = self._canvas, self._canvas.state
+        self._recent.add(fact)
+        canvas.begin()
+        row = ROWS.get(fact.event_class or "")
+        if row is not None and row.streaming is not None and not (row.needs and _lacks(row, fact)):
+            row.reducers[0](canvas, fact)
+            if state.runtime.phase != row.streaming or state.runtime.blocked_reason is not None:
+                runtime.at_work(canvas, row.streaming)
+            if canvas.opened:
+                self._record(fact, row)
+        else:
+            self._reduce(fact, row)
+        whole, latest = state.hydration, state.runtime
+        whole.event_count += 1
+        latest.latest_event_id = fact.id
+        if fact.sequence is not None:
+            lane.expected = fact.sequence + 1
+            if lane is self._main:
+                latest.latest_sequence = whole.cursor = fact.sequence
+        if whole.status != "live" or row is None or row.repairs:
+            self._settle(lane, fact, row)
+
+    def _reduce(self, fact: Fact, row: Row | None) -> None:
+        canvas = self._canvas
+        session.recognise(canvas, fact)
+        if row is None:
+            timeline.note(canvas, fact, NO_ROW)
+            name = fact.event_class or "none"
+            remark(
+                canvas, fact, "unknown_event_type", f"class {name} is not known", severity="info"
+            )
+            return
+        lacking = _lacks(row, fact) if row.needs else ""
+        if lacking:
+            timeline.note(canvas, fact, row.about, degraded=True)
+            remark(canvas, fact, "missing_scope_id", f"{fact.event_class} needs {lacking}")
+            return
+        for reducer in row.reducers:
+            reducer(canvas, fact)
+        if row.is_main:
+            runtime.classified(canvas, fact, row.about.phase)
+        runtime.settle(canvas)
+        self._record(fact, row)
+
+    def _record(self, fact: Fact, row: Row) -> None:
+        timeline.note(self._canvas, fact, row.about)
+        graph.draw(self._canvas, fact)
+
+    def _arrange(self, lane: Lane, fact: Fact) -> None:
+        """Find the place of a fact that does not simply come next."""
+        sequence = fact.sequence
+        if fact.id in self._recent:
+            self._repeated(lane, fact)
+        elif sequence is None:
+            self._take(lane, fact)
+        elif lane.expected is None:
+            lane.begin(sequence)
+            self._take(lane, fact)
+        elif sequence < lane.expected:
+            self._belated(lane, fact, sequence)
+        elif sequence in lane.held:
+            self._held_twice(lane, fact, sequence)
+        else:
+            lane.hold(fact, sequence)
+            self._drain(lane, covered_by(fact) or 0)
+            if lane.is_full:
+                self._give_up(lane)
+        self._settle_order()
+
+    def _drain(self, lane: Lane, covered: int = 0) -> None:
+        for _, fact in lane.ready(covered):
+            if fact.id in self._recent:
+                self._repeated(lane, fact)
+            else:
+                self._take(lane, fact)
+
+    def _give_up(self, lane: Lane) -> None:
+        """Too much is held: show it, and say what is missing."""
+        canvas = self._canvas
+        canvas.memory.unreconciled = True
+        first = lane.expected
+        for sequence, fact in lane.give_up():
+            self._take(lane, fact)
+            if first is not None:
+                message = f"gave up waiting for sequences {first} to {sequence - 1}"
+                remark(canvas, fact, "window_overflow", message, severity="error")
+                first = None
+
+    def _repeated(self, lane: Lane, fact: Fact) -> None:
+        """An id that came before: the first body counts. Its place in the order is taken."""
+        if self._recent.contradicts(fact):
+            self._canvas.begin()
+            message = f"{fact.id} came before with another body; the first one counts"
+            if f"conflicting_fact:{fact.id}" not in self._canvas.state.diagnostics.items:
+                remark(self._canvas, fact, "conflicting_fact", message)
+        if fact.sequence is not None and fact.sequence == lane.expected:
+            lane.expected = fact.sequence + 1
+            if lane is self._main:
+                whole = self._canvas.state.hydration
+                self._canvas.put(whole, hydration.PATH, "cursor", fact.sequence)
+            self._drain(lane)
+
+    def _held_twice(self, lane: Lane, fact: Fact, sequence: int) -> None:
+        known = lane.held[sequence]
+        if known != fact:
+            self._canvas.begin()
+            code = "conflicting_fact" if known.id == fact.id else "sequence_conflict"
+            message = f"sequence {sequence} is held for {known.id}; the first one counts"
+            if f"{code}:{fact.id}" not in self._canvas.state.diagnostics.items:
+                remark(self._canvas, fact, code, message)
+
+    def _belated(self, lane: Lane, fact: Fact, sequence: int) -> None:
+        """A fact behind the cursor whose id is not remembered."""
+        self._canvas.begin()
+        whole = self._canvas.state.hydration
+        start = lane.start or 0
+        if sequence < start or lane.is_lost(sequence):
+            self._canvas.count(whole, hydration.PATH, "late")
+            if sequence < start:
+                hydration.doubt(self._canvas, "starts_late")
+        elif lane.expected is not None and sequence >= lane.expected - REMEMBERED_IDS:
+            message = f"sequence {sequence} belongs to another fact; the first one counts"
+            if f"sequence_conflict:{fact.id}" not in self._canvas.state.diagnostics.items:
+                remark(self._canvas, fact, "sequence_conflict", message)
+
+    def _settle(self, lane: Lane, fact: Fact, row: Row | None) -> None:
+        """After a fact that may have closed a gap, or while not all is well."""
+        covered = covered_by(fact) if row is not None and row.repairs else None
+        if covered is not None:
+            lane.cover(covered)
+            hydration.trust(self._canvas)
+        elif fact.event_class in REPAIRS:
+            hydration.trust(self._canvas)
+        self._settle_order()
+
+    def _settle_order(self) -> None:
+        canvas = self._canvas
+        lanes = [self._main, *self._lanes.values()]
+        lost = any(lane.lost for lane in lanes)
+        canvas.memory.unreconciled = lost or "gap_reported" in canvas.state.hydration.reasons
+        if not canvas.memory.unreconciled and canvas.memory.unfinished:
+            for handle in canvas.memory.unfinished.values():
+                messages.finish(canvas, handle, None)
+            canvas.memory.unfinished.clear()
+        hydration.settle(canvas, lanes)
+
+
+def _lacks(row: Row, fact: Fact) -> str:
+    """What the class of a fact needs and the fact does not have, in words."""
+    return " and ".join(need.wanted for need in row.needs if not need.met(fact))
+
+
+def project(facts: Iterable[Fact], thread_id: str | None = None) -> ProjectionState:
+    """The state that facts come to."""
+    projection = Projection(thread_id)
+    projection.apply_all(facts)
+    return projection.state

@@ -1,0 +1,264 @@
+"""Subagents: other agents at work for this thread, each with its own line of descent.
+
+A subagent is never folded into the assistant. Where a fact does not say whose child it is, that is
+shown as missing; no parent is made up.
+"""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from factwire.facts.fact import Fact
+from factwire.facts.payloads import Teammate
+from factwire.facts.vocabulary import UNKNOWN
+from factwire.projection import tasks
+from factwire.projection.diagnostics import remark
+from factwire.projection.limits import LANE_EVENTS_KEPT
+from factwire.projection.pointers import escaped
+from factwire.projection.reading import (
+    detail_of,
+    other_id,
+    read,
+    ref_text,
+    subagent_of,
+    task_of,
+    tool_of,
+    turn_of,
+    word,
+)
+from factwire.projection.views import View
+
+if TYPE_CHECKING:
+    from factwire.projection.canvas import Canvas
+
+PATH: Final = "/subagents"
+THREADS: Final = "/subagents/threads"
+CALLS: Final = "/subagents/delegationCalls"
+
+STATES: Final = {
+    "subagent.spawned": "spawned",
+    "subagent.started": "running",
+    "subagent.progress": "running",
+    "subagent.completed": "completed",
+    "subagent.failed": "failed",
+    "subagent.closed": "closed",
+    "worker.started": "running",
+    "worker.completed": "completed",
+    "agent.spawned": "spawned",
+    "agent.completed": "completed",
+    "channel.connected": "connected",
+    "channel.resumed": "connected",
+    "channel.disconnected": "disconnected",
+}
+_ACTIVE: Final = frozenset({"spawned", "running", "connected", "waiting"})
+_REMOTE: Final = ("remote_teammate", "background_teammate")
+
+
+class SubagentThread(View):
+    """One teammate as a thread of its own: where it comes from, how it is, what it left."""
+
+    subagent_id: str
+    status: str
+    lineage: str
+    name: str | None = None
+    role: str | None = None
+    title: str | None = None
+    agent_id: str | None = None
+    worker_id: str | None = None
+    thread_id: str | None = None
+    parent_thread_id: str | None = None
+    task_id: str | None = None
+    parent_task_id: str | None = None
+    parent_subagent_id: str | None = None
+    tool_call_id: str | None = None
+    turn_id: str | None = None
+    channel_id: str | None = None
+    remote_task_id: str | None = None
+    topology: str | None = None
+    runtime_entity: str | None = None
+    summary: str | None = None
+    message: str | None = None
+    failure_category: str | None = None
+    result_ref: str | None = None
+    transcript_ref: str | None = None
+    artifact_refs: list[str] | None = None
+    evidence_refs: list[str] | None = None
+    started_at: str | None = None
+    updated_at: str | None = None
+    completed_at: str | None = None
+
+
+class DelegationCall(View):
+    """A tool call that set a subagent to work."""
+
+    tool_call_id: str
+    subagent_id: str
+    task_id: str | None = None
+    turn_id: str | None = None
+    created_at: str | None = None
+
+
+class Activity(View):
+    """Something a subagent did or was told."""
+
+    event_id: str
+    event_class: str
+    subagent_id: str
+    status: str | None = None
+    message: str | None = None
+    refs: list[str] | None = None
+    created_at: str | None = None
+
+
+class Subagents(View):
+    """All teammates by id, who set them to work, what they did lately, and who is active."""
+
+    threads: dict[str, SubagentThread]
+    delegation_calls: dict[str, DelegationCall]
+    activities: list[Activity]
+    active_thread_ids: list[str]
+
+
+def nothing() -> Subagents:
+    return Subagents(threads={}, delegation_calls={}, activities=[], active_thread_ids=[])
+
+
+def changed(canvas: "Canvas", fact: Fact) -> None:
+    """subagent.*, worker.*, agent.* and channel.*: one teammate's state."""
+    key = teammate_of(fact)
+    if key is None:
+        remark(canvas, fact, "teammate_unnamed", "the fact names no subagent, worker or agent")
+        return
+    thread, path = _thread(canvas, fact, key)
+    said = read(fact, Teammate)
+    state = STATES.get(fact.event_class or "") or said.status
+    if state is not None:
+        canvas.put(thread, path, "status", state)
+        ended = fact.created_at if state in ("completed", "failed", "closed") else None
+        canvas.put(thread, path, "completed_at", ended)
+        _mark_active(canvas, key, active=state in _ACTIVE)
+    _describe(canvas, thread, path, fact, said)
+    _lineage(canvas, thread, path, fact)
+    _delegation(canvas, fact, thread)
+    _activity(canvas, fact, key, said)
+
+
+def teammate_of(fact: Fact) -> str | None:
+    """Who a fact is about: a subagent, else a worker, else, in agent facts, the agent."""
+    found = subagent_of(fact) or fact.worker_id or other_id(fact, "workerId", "worker_id")
+    name = fact.event_class or ""
+    if found is None and name.startswith(("agent.", "worker.")):
+        found = fact.agent_id or other_id(fact, "agentId", "agent_id")
+    if found is None and name.startswith("channel."):
+        found = fact.channel_id or other_id(fact, "channelId", "channel_id")
+    return found
+
+
+def _thread(canvas: "Canvas", fact: Fact, key: str) -> tuple[SubagentThread, str]:
+    path = f"{THREADS}/{escaped(key)}"
+    known = canvas.state.subagents.threads.get(key)
+    if known is not None:
+        return known, path
+    thread = SubagentThread(
+        subagent_id=key,
+        status=UNKNOWN,
+        lineage="unavailable",
+        turn_id=turn_of(fact),
+        started_at=fact.created_at,
+    )
+    return canvas.create(canvas.state.subagents.threads, THREADS, key, thread), path
+
+
+def _describe(
+    canvas: "Canvas", thread: SubagentThread, path: str, fact: Fact, said: Teammate
+) -> None:
+    own_thread = fact.thread_id if fact.thread_id != canvas.state.thread_id else None
+    canvas.fill(
+        thread,
+        path,
+        name=said.name,
+        role=said.role,
+        title=said.title,
+        agent_id=fact.agent_id,
+        worker_id=fact.worker_id,
+        thread_id=word(fact.payload, "subagentThreadId", "childThreadId") or own_thread,
+        parent_thread_id=fact.parent_thread_id,
+        task_id=task_of(fact),
+        parent_task_id=fact.parent_task_id or said.parent_task_id,
+        parent_subagent_id=word(fact.payload, "parentSubagentId", "parentAgentId"),
+        tool_call_id=tool_of(fact),
+        channel_id=fact.channel_id or other_id(fact, "channelId", "channel_id"),
+        remote_task_id=fact.remote_task_id or other_id(fact, "remoteTaskId", "remote_task_id"),
+        topology=said.topology or fact.topology or _surface_topology(fact),
+        runtime_entity=fact.runtime_entity,
+        summary=detail_of(said.summary),
+        message=detail_of(said.message),
+        failure_category=said.failure_category,
+        result_ref=ref_text(said.result_ref),
+        transcript_ref=ref_text(said.transcript_ref),
+        artifact_refs=_merged(thread.artifact_refs, fact.artifact_refs),
+        evidence_refs=_merged(thread.evidence_refs, fact.evidence_refs),
+        updated_at=fact.created_at,
+    )
+
+
+def _surface_topology(fact: Fact) -> str | None:
+    if fact.surface in _REMOTE:
+        return fact.surface
+    return "remote_teammate" if (fact.event_class or "").startswith("channel.") else None
+
+
+def _lineage(canvas: "Canvas", thread: SubagentThread, path: str, fact: Fact) -> None:
+    if thread.task_id is not None:
+        canvas.put(thread, path, "lineage", "known")
+        tasks.add_subagent(canvas, fact, thread.task_id, thread.subagent_id)
+    elif thread.lineage != "missing" and not _has_channel(fact):
+        canvas.put(thread, path, "lineage", "missing")
+        message = f"nothing says which task {thread.subagent_id} works on"
+        remark(canvas, fact, "lineage_missing", message, subject=thread.subagent_id)
+
+
+def _has_channel(fact: Fact) -> bool:
+    return (fact.event_class or "").startswith("channel.")
+
+
+def _delegation(canvas: "Canvas", fact: Fact, thread: SubagentThread) -> None:
+    call = tool_of(fact)
+    if call is None or call in canvas.state.subagents.delegation_calls:
+        return
+    if fact.event_class not in ("subagent.spawned", "subagent.started", "agent.spawned"):
+        return
+    made = DelegationCall(
+        tool_call_id=call,
+        subagent_id=thread.subagent_id,
+        task_id=thread.task_id,
+        turn_id=turn_of(fact),
+        created_at=fact.created_at,
+    )
+    canvas.create(canvas.state.subagents.delegation_calls, CALLS, call, made)
+
+
+def _activity(canvas: "Canvas", fact: Fact, key: str, said: Teammate) -> None:
+    refs: list[Any] = [*fact.ref_ids, *fact.artifact_refs, *fact.evidence_refs]
+    activity = Activity(
+        event_id=fact.id,
+        event_class=fact.event_class or "",
+        subagent_id=key,
+        status=said.status,
+        message=detail_of(said.message or said.summary or fact.detail),
+        refs=list(dict.fromkeys(refs)) or None,
+        created_at=fact.created_at,
+    )
+    path = f"{PATH}/activities"
+    canvas.push(canvas.state.subagents.activities, path, activity, LANE_EVENTS_KEPT)
+
+
+def _mark_active(canvas: "Canvas", key: str, *, active: bool) -> None:
+    ids = canvas.state.subagents.active_thread_ids
+    if active and key not in ids:
+        canvas.put(canvas.state.subagents, PATH, "active_thread_ids", [*ids, key])
+    elif not active and key in ids:
+        others = [other for other in ids if other != key]
+        canvas.put(canvas.state.subagents, PATH, "active_thread_ids", others)
+
+
+def _merged(known: list[str] | None, more: tuple[str, ...]) -> list[str] | None:
+    return list(dict.fromkeys((*(known or ()), *more))) or None

@@ -1,0 +1,293 @@
+"""The team workbench: roster, work board, handoffs, reviews and notifications.
+
+It is another view of the same facts that tasks, subagents and evidence are made from; nothing here
+is known that they do not say. A worker's notification is shown here even when it came by a channel
+on which users speak.
+"""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from factwire.facts.fact import Fact
+from factwire.facts.payloads import Evidence, Handoff, Teammate
+from factwire.facts.vocabulary import UNKNOWN
+from factwire.projection.evidence import evidence_ids
+from factwire.projection.limits import LANE_EVENTS_KEPT
+from factwire.projection.pointers import escaped
+from factwire.projection.reading import (
+    detail_of,
+    other_id,
+    read,
+    ref_text,
+    refs_of,
+    subagent_of,
+    table,
+    task_of,
+    turn_of,
+    word,
+)
+from factwire.projection.subagents import teammate_of
+from factwire.projection.views import View
+
+if TYPE_CHECKING:
+    from factwire.projection.canvas import Canvas
+
+PATH: Final = "/teamWorkbench"
+
+_HANDOFF_STATUS: Final = {
+    "handoff.requested": "requested",
+    "handoff.accepted": "accepted",
+    "handoff.rejected": "rejected",
+    "handoff.completed": "completed",
+    "agent.handoff": "requested",
+}
+
+
+class RosterNode(View):
+    """One member of the team; the rest about it is in `subagents.threads` under the same id."""
+
+    member_id: str
+    status: str
+    kind: str
+    name: str | None = None
+    role: str | None = None
+    task_id: str | None = None
+    parent_id: str | None = None
+
+
+class WorkItem(View):
+    """One card of the work board; the rest about it is in `tasks` under the same id."""
+
+    task_id: str
+    status: str
+    title: str | None = None
+    assignee: str | None = None
+    parent_task_id: str | None = None
+    blocked_by: list[str] | None = None
+
+
+class HandoffEvent(View):
+    """Work that goes from one agent to another."""
+
+    handoff_id: str
+    status: str
+    from_agent: str | None = None
+    to_agent: str | None = None
+    reason: str | None = None
+    task_id: str | None = None
+    subagent_id: str | None = None
+    turn_id: str | None = None
+    requested_at: str | None = None
+    completed_at: str | None = None
+
+
+class LaneEvent(View):
+    """One event of a lane, in order."""
+
+    event_id: str
+    lane: str
+    status: str
+    title: str
+    subject_id: str | None = None
+    task_id: str | None = None
+    subagent_id: str | None = None
+    verdict: str | None = None
+    refs: list[str] | None = None
+    created_at: str | None = None
+
+
+class Notification(View):
+    """What a worker reports, with ways to its result and transcript."""
+
+    event_id: str
+    title: str
+    worker_id: str | None = None
+    task_id: str | None = None
+    status: str | None = None
+    message: str | None = None
+    result_ref: str | None = None
+    transcript_ref: str | None = None
+    refs: list[str] | None = None
+    created_at: str | None = None
+
+
+class TeamWorkbench(View):
+    """The team, its work and what goes between its members."""
+
+    roster_nodes: dict[str, RosterNode]
+    work_items: dict[str, WorkItem]
+    handoff_events: dict[str, HandoffEvent]
+    review_events: list[LaneEvent]
+    lane_events: list[LaneEvent]
+    notifications: list[Notification]
+    team_id: str | None = None
+    team_name: str | None = None
+    team_phase: str | None = None
+    topology: str | None = None
+    active_agent: str | None = None
+    policy: dict[str, Any] | None = None
+
+
+def nothing() -> TeamWorkbench:
+    return TeamWorkbench(
+        roster_nodes={},
+        work_items={},
+        handoff_events={},
+        review_events=[],
+        lane_events=[],
+        notifications=[],
+    )
+
+
+def member_changed(canvas: "Canvas", fact: Fact) -> None:
+    """Bring the roster in line with what `subagents` now says of a teammate."""
+    key = teammate_of(fact)
+    thread = canvas.state.subagents.threads.get(key or "")
+    if key is None or thread is None:
+        return
+    roster, path = canvas.state.team_workbench.roster_nodes, f"{PATH}/rosterNodes/{escaped(key)}"
+    if key not in roster:
+        node = RosterNode(member_id=key, status=UNKNOWN, kind=_kind(fact))
+        canvas.create(roster, f"{PATH}/rosterNodes", key, node)
+    canvas.fill(
+        roster[key],
+        path,
+        status=thread.status,
+        name=thread.name or thread.title,
+        role=thread.role,
+        task_id=thread.task_id,
+        parent_id=thread.parent_subagent_id,
+    )
+
+
+def _kind(fact: Fact) -> str:
+    name = fact.event_class or ""
+    if name.startswith("channel.") or fact.surface == "remote_teammate":
+        return "remote_teammate"
+    if fact.surface == "background_teammate" or fact.topology == "background_teammate":
+        return "background_teammate"
+    return "worker" if name.startswith("worker.") else "subagent"
+
+
+def work_changed(canvas: "Canvas", fact: Fact) -> None:
+    """Bring the board in line with what `tasks` now says of a task."""
+    key = task_of(fact)
+    task = canvas.state.tasks.get(key or "")
+    if key is None or task is None:
+        return
+    items, path = canvas.state.team_workbench.work_items, f"{PATH}/workItems/{escaped(key)}"
+    if key not in items:
+        canvas.create(items, f"{PATH}/workItems", key, WorkItem(task_id=key, status=UNKNOWN))
+    canvas.fill(
+        items[key],
+        path,
+        status=task.status,
+        title=task.title or task.objective,
+        assignee=task.assignee or task.delegated_to,
+        parent_task_id=task.parent_task_id,
+        blocked_by=_blockers(task.dependencies) or items[key].blocked_by,
+    )
+
+
+def _blockers(dependencies: dict[str, str] | None) -> list[str] | None:
+    waiting = [key for key, status in (dependencies or {}).items() if status != "completed"]
+    return waiting if dependencies is not None else None
+
+
+def handed_off(canvas: "Canvas", fact: Fact) -> None:
+    said, name = read(fact, Handoff), fact.event_class or ""
+    key = fact.handoff_id or other_id(fact, "handoffId", "handoff_id") or fact.id
+    events, path = (
+        canvas.state.team_workbench.handoff_events,
+        f"{PATH}/handoffEvents/{escaped(key)}",
+    )
+    if key not in events:
+        event = HandoffEvent(
+            handoff_id=key, status=UNKNOWN, turn_id=turn_of(fact), requested_at=fact.created_at
+        )
+        canvas.create(events, f"{PATH}/handoffEvents", key, event)
+    status = said.status if name == "agent.handoff" and said.status else _HANDOFF_STATUS[name]
+    canvas.put(events[key], path, "status", status)
+    canvas.fill(
+        events[key],
+        path,
+        from_agent=said.from_agent,
+        to_agent=said.to_agent,
+        reason=said.reason,
+        task_id=task_of(fact),
+        subagent_id=subagent_of(fact),
+        completed_at=fact.created_at if status in ("completed", "rejected") else None,
+    )
+    if status in ("accepted", "completed"):
+        canvas.fill(canvas.state.team_workbench, PATH, active_agent=events[key].to_agent)
+    _lane(canvas, fact, "handoff", status, subject=key)
+
+
+def reviewed(canvas: "Canvas", fact: Fact) -> None:
+    said = read(fact, Evidence)
+    key = fact.review_id or other_id(fact, "reviewId", "review_id")
+    status = "requested" if fact.event_class == "review.requested" else "completed"
+    event = _lane(canvas, fact, "review", status, subject=key, verdict=said.verdict)
+    path = f"{PATH}/reviewEvents"
+    canvas.push(canvas.state.team_workbench.review_events, path, event, LANE_EVENTS_KEPT)
+
+
+def notified(canvas: "Canvas", fact: Fact) -> None:
+    said = read(fact, Teammate)
+    worker = teammate_of(fact)
+    notification = Notification(
+        event_id=fact.id,
+        title=fact.title,
+        worker_id=worker,
+        task_id=task_of(fact),
+        status=said.status,
+        message=detail_of(said.message or said.summary or word(fact.payload, "text")),
+        result_ref=ref_text(said.result_ref),
+        transcript_ref=ref_text(said.transcript_ref),
+        refs=refs_of(fact) or None,
+        created_at=fact.created_at,
+    )
+    path = f"{PATH}/notifications"
+    canvas.push(canvas.state.team_workbench.notifications, path, notification, LANE_EVENTS_KEPT)
+    _lane(canvas, fact, "notification", said.status or "received", subject=worker)
+
+
+def changed(canvas: "Canvas", fact: Fact) -> None:
+    """team.changed: the team itself."""
+    team = canvas.state.team_workbench
+    canvas.fill(
+        team,
+        PATH,
+        team_id=fact.team_id or other_id(fact, "teamId", "team_id"),
+        team_name=fact.team_name or word(fact.payload, "teamName", "name"),
+        team_phase=fact.team_phase or word(fact.payload, "teamPhase", "phase"),
+        topology=fact.topology or word(fact.payload, "topology"),
+        active_agent=word(fact.payload, "activeAgent", "activeOwner"),
+        policy=table(fact.payload.get("policy")),
+    )
+
+
+def _lane(
+    canvas: "Canvas",
+    fact: Fact,
+    lane: str,
+    status: str,
+    *,
+    subject: str | None,
+    verdict: str | None = None,
+) -> LaneEvent:
+    evidence = evidence_ids(fact) if lane == "review" else []
+    event = LaneEvent(
+        event_id=fact.id,
+        lane=lane,
+        status=status,
+        title=fact.title,
+        subject_id=subject,
+        task_id=task_of(fact),
+        subagent_id=subagent_of(fact),
+        verdict=verdict,
+        refs=list(dict.fromkeys((*evidence, *refs_of(fact)))) or None,
+        created_at=fact.created_at,
+    )
+    path = f"{PATH}/laneEvents"
+    canvas.push(canvas.state.team_workbench.lane_events, path, event, LANE_EVENTS_KEPT)
+    return event

@@ -1,0 +1,33 @@
+"""`Text`: text that grows by pieces and is joined when somebody reads it.
+
+Joining on every piece would make a long answer cost the square of its length.
+"""
+
+
+class Text:
+    """A growing text. It reads, compares and is written as the string that its pieces make."""
+
+    __slots__ = ("_pieces", "length")
+
+    def __init__(self, text: str = "") -> None:
+        self._pieces = [text] if text else []
+        self.length = len(text)
+
+    def append(self, piece: str) -> None:
+        """Add a piece at the end, exactly as it is."""
+        self._pieces.append(piece)
+        self.length += len(piece)
+
+    def __str__(self) -> str:
+        pieces = self._pieces
+        if len(pieces) > 1:
+            pieces[:] = ["".join(pieces)]
+        return pieces[0] if pieces else ""
+
+    def __repr__(self) -> str:
+        return f"Text({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return str(self) == str(other) if isinstance(other, Text | str) else NotImplemented
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]

@@ -1,0 +1,239 @@
+"""Tools: what an agent called, with which input, and what came of it.
+
+The state of a call is told by its own facts. A turn that is cancelled cancels what was open in it;
+any other end leaves an open call open, because nobody knows how it ended.
+"""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from factwire.facts.fact import Fact
+from factwire.facts.payloads import ToolCall
+from factwire.projection.diagnostics import remark
+from factwire.projection.limits import ARGS_CHARACTERS, OUTPUT_CHARACTERS
+from factwire.projection.messages import ToolPreviewPart, place_for, reference
+from factwire.projection.pointers import escaped
+from factwire.projection.reading import read, ref_text, subagent_of, task_of, tool_of, turn_of, word
+from factwire.projection.text import Text
+from factwire.projection.views import View
+
+if TYPE_CHECKING:
+    from factwire.projection.canvas import Canvas
+
+PATH: Final = "/tools"
+
+_CANCELLED: Final = frozenset({"cancelled", "canceled", "user_cancelled", "user_canceled"})
+
+
+class Tool(View):
+    """One call. `args` and `output` are what a person may see; big output is behind a ref."""
+
+    tool_call_id: str
+    state: str
+    args_text: Text
+    output_text: Text
+    output_characters: int
+    tool_name: str | None = None
+    title: str | None = None
+    args: Any = None
+    args_truncated: bool | None = None
+    output: Any = None
+    output_ref: str | None = None
+    output_truncated: bool | None = None
+    summary: str | None = None
+    message: str | None = None
+    progress: float | None = None
+    total: float | None = None
+    exit_code: int | None = None
+    duration_ms: float | None = None
+    failure_category: str | None = None
+    recovery_hint: str | None = None
+    turn_id: str | None = None
+    message_id: str | None = None
+    step_id: str | None = None
+    task_id: str | None = None
+    agent_id: str | None = None
+    subagent_id: str | None = None
+    action_id: str | None = None
+    artifact_ids: list[str] | None = None
+    ref_ids: list[str] | None = None
+    started_at: str | None = None
+    completed_at: str | None = None
+
+
+def started(canvas: "Canvas", fact: Fact) -> None:
+    """A call began; one that had ended begins anew."""
+    tool, path = tool_for(canvas, fact)
+    if tool.completed_at is not None:
+        _begin_anew(canvas, tool, path)
+    canvas.put(tool, path, "state", "running")
+    canvas.fill(tool, path, started_at=fact.created_at)
+    canvas.memory.open_tools[tool.tool_call_id] = None
+    describe(canvas, tool, path, fact)
+
+
+def args_delta(canvas: "Canvas", fact: Fact) -> None:
+    tool, path = tool_for(canvas, fact)
+    canvas.put(tool, path, "state", "input-streaming")
+    piece = fact.payload.get("delta")
+    if type(piece) is str and _bounded(
+        canvas, tool.args_text, f"{path}/argsText", piece, ARGS_CHARACTERS
+    ):
+        canvas.put(tool, path, "args_truncated", value=True)
+
+
+def args(canvas: "Canvas", fact: Fact) -> None:
+    tool, path = tool_for(canvas, fact)
+    canvas.put(tool, path, "state", "input-available")
+    describe(canvas, tool, path, fact)
+
+
+def progress(canvas: "Canvas", fact: Fact) -> None:
+    tool, path = tool_for(canvas, fact)
+    canvas.put(tool, path, "state", "progress")
+    describe(canvas, tool, path, fact)
+
+
+def output_delta(canvas: "Canvas", fact: Fact) -> None:
+    tool, path = tool_for(canvas, fact)
+    if tool.completed_at is None:
+        canvas.put(tool, path, "state", "running")
+    piece = fact.payload.get("delta")
+    if type(piece) is str:
+        write_output(canvas, tool, path, piece)
+
+
+def write_output(canvas: "Canvas", tool: Tool, path: str, piece: str) -> None:
+    """Show a piece of output, as far as there is room; all of it is counted."""
+    canvas.count(tool, path, "output_characters", len(piece))
+    if _bounded(canvas, tool.output_text, f"{path}/outputText", piece, OUTPUT_CHARACTERS):
+        canvas.put(tool, path, "output_truncated", value=True)
+
+
+def result(canvas: "Canvas", fact: Fact) -> None:
+    _ended(canvas, fact, "output-available")
+
+
+def failed(canvas: "Canvas", fact: Fact) -> None:
+    category = read(fact, ToolCall).failure_category
+    stopped = category in _CANCELLED or fact.status in ("canceled", "cancelled")
+    _ended(canvas, fact, "cancelled" if stopped else "output-error")
+
+
+def _ended(canvas: "Canvas", fact: Fact, state: str) -> None:
+    tool, path = tool_for(canvas, fact)
+    describe(canvas, tool, path, fact)
+    canvas.put(tool, path, "state", state)
+    canvas.put(tool, path, "completed_at", fact.completed_at or fact.created_at)
+    canvas.memory.open_tools.pop(tool.tool_call_id, None)
+    _preview(canvas, tool, fact)
+
+
+def end_turn(canvas: "Canvas", fact: Fact) -> None:
+    """What was open in a cancelled turn is cancelled with it; else nobody knows how it ended."""
+    turn = turn_of(fact)
+    canceled = fact.event_class == "turn.canceled"
+    for key in [key for key in canvas.memory.open_tools if canvas.state.tools[key].turn_id == turn]:
+        del canvas.memory.open_tools[key]
+        if canceled:
+            _cancel(canvas, fact, key)
+        else:
+            message = f"tool {key} was open when its turn ended"
+            remark(canvas, fact, "tool_unclosed_at_turn_end", message, subject=key)
+
+
+def _cancel(canvas: "Canvas", fact: Fact, key: str) -> None:
+    tool, path = canvas.state.tools[key], _path(key)
+    canvas.put(tool, path, "state", "cancelled")
+    canvas.put(tool, path, "completed_at", fact.created_at)
+    _preview(canvas, tool, fact)
+
+
+def tool_for(canvas: "Canvas", fact: Fact) -> tuple[Tool, str]:
+    """The call that a fact is about, created by the first fact that names it."""
+    key = tool_of(fact) or ""
+    known = canvas.state.tools.get(key)
+    if known is not None:
+        return known, _path(key)
+    tool = Tool(
+        tool_call_id=key,
+        state="running",
+        args_text=Text(),
+        output_text=Text(),
+        output_characters=0,
+        turn_id=turn_of(fact),
+        step_id=fact.step_id,
+        task_id=task_of(fact),
+        agent_id=fact.agent_id,
+        subagent_id=subagent_of(fact),
+        started_at=fact.created_at,
+    )
+    canvas.create(canvas.state.tools, PATH, key, tool)
+    canvas.memory.open_tools[key] = None
+    _preview(canvas, tool, fact)
+    return tool, _path(key)
+
+
+def describe(canvas: "Canvas", tool: Tool, path: str, fact: Fact) -> None:
+    """Take over whatever a fact says about its call."""
+    said = read(fact, ToolCall)
+    canvas.fill(
+        tool,
+        path,
+        tool_name=said.tool_name or word(fact.payload, "name", "tool_name"),
+        title=said.title,
+        args=said.args,
+        output=said.output,
+        output_ref=ref_text(said.output_ref),
+        summary=said.summary,
+        message=said.message,
+        progress=said.progress,
+        total=said.total,
+        exit_code=said.exit_code,
+        duration_ms=said.duration_ms,
+        failure_category=said.failure_category,
+        recovery_hint=said.recovery_hint,
+        ref_ids=_merged(tool.ref_ids, fact.ref_ids),
+    )
+
+
+def link_artifact(canvas: "Canvas", fact: Fact, artifact_id: str) -> None:
+    """Tie an artifact to the call that made it."""
+    key = tool_of(fact)
+    tool = canvas.state.tools.get(key) if key else None
+    if tool is not None and key is not None:
+        canvas.fill(tool, _path(key), artifact_ids=_merged(tool.artifact_ids, (artifact_id,)))
+
+
+def _preview(canvas: "Canvas", tool: Tool, fact: Fact) -> None:
+    part = ToolPreviewPart(
+        part_id=f"tool:{tool.tool_call_id}",
+        message_id=tool.message_id or place_for(canvas, fact),
+        tool_call_id=tool.tool_call_id,
+        status=tool.state,
+        output_ref=tool.output_ref,
+    )
+    handle = reference(canvas, fact, part)
+    canvas.fill(tool, _path(tool.tool_call_id), message_id=handle.part.message_id)
+    canvas.put(handle.part, handle.path, "status", tool.state)
+    canvas.fill(handle.part, handle.path, output_ref=tool.output_ref)
+
+
+def _begin_anew(canvas: "Canvas", tool: Tool, path: str) -> None:
+    for field in ("completed_at", "exit_code", "failure_category", "recovery_hint", "duration_ms"):
+        canvas.put(tool, path, field, None)
+
+
+def _bounded(canvas: "Canvas", text: Text, path: str, piece: str, room: int) -> bool:
+    """Add as much of a piece as there is room for; whether something was left out."""
+    left = room - text.length
+    if left > 0 and piece:
+        canvas.grow(text, path, piece[:left])
+    return len(piece) > left
+
+
+def _merged(known: list[str] | None, more: tuple[str, ...]) -> list[str] | None:
+    return list(dict.fromkeys((*(known or ()), *more))) or None
+
+
+def _path(key: str) -> str:
+    return f"{PATH}/{escaped(key)}"
