@@ -9,7 +9,8 @@ from factwire.facts.fact import Fact
 from factwire.facts.payloads import Artifact as ArtifactPayload
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import tools
-from factwire.projection.messages import ArtifactCardPart, place_for, reference
+from factwire.projection.messages import place_for, reference
+from factwire.projection.parts import ArtifactCardPart
 from factwire.projection.pointers import escaped
 from factwire.projection.reading import (
     other_id,
@@ -99,6 +100,8 @@ def mentioned(canvas: "Canvas", fact: Fact) -> None:
 
 def artifact_ids(fact: Fact) -> list[str]:
     """The artifacts that a fact is about: its id, or else its refs."""
+    if not (fact.artifact_id or fact.artifact_refs or fact.payload):
+        return []
     named = fact.artifact_id or other_id(fact, "artifactId", "artifact_id")
     refs = fact.artifact_refs or tuple(words(fact.payload.get("artifactRefs")))
     return [named] if named else list(dict.fromkeys(refs))

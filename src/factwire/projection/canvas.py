@@ -5,18 +5,21 @@ sets the value and records the operation. Absent values are not written down, so
 to None removes it.
 """
 
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from factwire.projection.changes import Operation
 from factwire.projection.memory import Memory
-from factwire.projection.messages import PartHandle
+from factwire.projection.parts import PartHandle
 from factwire.projection.pointers import escaped, wire_name
 from factwire.projection.state import ProjectionState
+from factwire.projection.taking import Taking
 from factwire.projection.text import Text
 
 Node = TypeVar("Node")
+
+_SCALARS: Final = frozenset({str, int, float, bool})
 
 
 def plain(value: object) -> Any:
@@ -44,15 +47,25 @@ class Canvas:
     def put(self, node: msgspec.Struct, path: str, field: str, value: object) -> None:
         """Set one field, to None too."""
         before = getattr(node, field)
-        if before == value and type(before) is type(value):
+        if before is value or (before == value and type(before) is type(value)):
             return
         setattr(node, field, value)
         place = f"{path}/{wire_name(field)}"
         if value is None:
             self.ops.append(Operation("remove", place))
         else:
-            op = "add" if before is None else "replace"
-            self.ops.append(Operation(op, place, plain(value)))
+            own = value if type(value) in _SCALARS else plain(value)
+            self.ops.append(Operation("add" if before is None else "replace", place, own))
+
+    def take(self, node: msgspec.Struct, path: str, payload: dict[str, Any], known: Taking) -> None:
+        """Set the fields that a payload states, by a table of those that count."""
+        for name, value in payload.items():
+            rule = known.get(name)
+            if rule is not None:
+                field, checked = rule
+                found = checked(value)
+                if found is not None:
+                    self.put(node, path, field, found)
 
     def fill(self, node: msgspec.Struct, path: str, /, **fields: object) -> None:
         """Set the fields that are known; an unknown one stays as it was."""

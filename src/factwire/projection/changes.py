@@ -20,38 +20,35 @@ class Operation(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     value: Any = msgspec.UNSET
 
 
-class Head(msgspec.Struct, frozen=True, gc=False):
-    """How far the state has come: what every fact that is taken moves."""
-
-    event_id: str
-    sequence: int | None
-    cursor: int | None
-    event_count: int
-
-
 class Changes(msgspec.Struct, frozen=True, gc=False):
-    """The changes of one call; without operations and head, nothing changed."""
+    """The changes of one call, and how far the state has come with it.
+
+    `event_id` is the last fact that was taken; without one, no fact was.
+    """
 
     ops: list[Operation]
-    head: Head | None = None
+    event_id: str | None = None
+    sequence: int | None = None
+    cursor: int | None = None
+    event_count: int = 0
 
     def __bool__(self) -> bool:
-        return self.head is not None or bool(self.ops)
+        return self.event_id is not None or bool(self.ops)
 
     def operations(self) -> list[Operation]:
-        """Every operation, the head's included."""
-        return self.ops if self.head is None else [*self.ops, *_head_operations(self.head)]
+        """Every operation, with those for how far the state has come."""
+        return self.ops if self.event_id is None else [*self.ops, *_head(self)]
 
 
 def folded(changes: Iterable[Changes]) -> list[Operation]:
     """The operations of several changes as one list: text joined, only the last head kept."""
     found: list[Operation] = []
-    head: Head | None = None
+    last: Changes | None = None
     for change in changes:
-        head = change.head or head
+        last = change if change.event_id is not None else last
         for operation in change.ops:
             _fold(found, operation)
-    return [*found, *_head_operations(head)] if head else found
+    return [*found, *_head(last)] if last else found
 
 
 def advance(document: Document, changes: Changes | Iterable[Operation]) -> None:
@@ -72,15 +69,11 @@ def _fold(found: list[Operation], operation: Operation) -> None:
     found.append(operation)
 
 
-def _head_operations(head: Head) -> tuple[Operation, ...]:
+def _head(changes: Changes) -> tuple[Operation, ...]:
+    """Where every fact moves the state; these places are always written, known or not."""
     return (
-        _settled("/runtime/latestEventId", head.event_id),
-        _settled("/runtime/latestSequence", head.sequence),
-        _settled("/hydration/cursor", head.cursor),
-        Operation("replace", "/hydration/eventCount", head.event_count),
+        Operation("replace", "/runtime/latestEventId", changes.event_id),
+        Operation("replace", "/runtime/latestSequence", changes.sequence),
+        Operation("replace", "/hydration/cursor", changes.cursor),
+        Operation("replace", "/hydration/eventCount", changes.event_count),
     )
-
-
-def _settled(path: str, value: object) -> Operation:
-    """These are written even when nobody knows them, so that a place to replace is there."""
-    return Operation("replace", path, value)

@@ -29,6 +29,7 @@ class SavedLane(msgspec.Struct, kw_only=True, omit_defaults=True):
     expected: int | None
     held: list[bytes]
     lost: list[tuple[int, int]]
+    covered: int = 0
 
 
 class Checkpoint(msgspec.Struct, kw_only=True):
@@ -79,6 +80,7 @@ def saved_lane(lane: Lane) -> SavedLane:
         expected=lane.expected,
         held=[encode_fact(fact) for fact in lane.held.values()],
         lost=lane.lost,
+        covered=lane.covered,
     )
 
 
@@ -86,6 +88,7 @@ def restored_lane(saved: SavedLane) -> Lane:
     lane = Lane(saved.thread_id, saved.start)
     lane.expected = saved.expected
     lane.lost = list(saved.lost)
+    lane.covered = saved.covered
     for line in saved.held:
         fact: Fact = decode_fact(line)
         lane.hold(fact, fact.sequence or 0)

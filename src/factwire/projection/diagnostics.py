@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 from factwire.facts.fact import Fact
 from factwire.facts.payloads import Diagnostic as DiagnosticPayload
 from factwire.projection.limits import DIAGNOSTICS_KEPT
-from factwire.projection.messages import DiagnosticRefPart, place_for, reference
+from factwire.projection.messages import place_for, reference
+from factwire.projection.parts import DiagnosticRefPart
 from factwire.projection.reading import detail_of, read, ref_text, refs_of, turn_of, word
 from factwire.projection.views import View
 

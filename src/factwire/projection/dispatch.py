@@ -6,6 +6,7 @@ from typing import Final
 from factwire.facts.class_rows import ClassRow
 from factwire.facts.classification import KNOWN_CLASSES
 from factwire.facts.fact import Fact
+from factwire.facts.ids import ATTRIBUTES
 from factwire.facts.needs import needs_of
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import (
@@ -180,7 +181,7 @@ _REPAIRING: Final = frozenset({"snapshot", "stream", "state", "messages", "histo
 class Row:
     """How one class is reduced."""
 
-    __slots__ = ("about", "is_main", "needs", "reducers", "repairs", "streaming")
+    __slots__ = ("_quick", "about", "is_main", "needs", "reducers", "repairs", "streaming")
 
     def __init__(self, name: str, reducers: tuple[Reducer, ...]) -> None:
         self.reducers = reducers
@@ -189,6 +190,19 @@ class Row:
         self.repairs = name.partition(".")[0] in _REPAIRING
         self.streaming = STREAMING.get(name)
         self.is_main = name.partition(".")[0] in _MAIN
+        paths = [need.path for need in self.needs]
+        known = all(path in ATTRIBUTES for path in paths)
+        self._quick = tuple(ATTRIBUTES[path] for path in paths) if known else None
+
+    def has_all(self, fact: Fact) -> bool:
+        """Whether a fact carries what its class needs; most have it at the top level."""
+        if self._quick is not None:
+            for attribute in self._quick:
+                if not getattr(fact, attribute):
+                    break
+            else:
+                return True
+        return all(need.met(fact) for need in self.needs)
 
 
 def reducers_of(name: str) -> tuple[Reducer, ...]:

@@ -6,7 +6,8 @@ from factwire.facts.fact import Fact
 from factwire.facts.payloads import Benchmark
 from factwire.facts.payloads import Evidence as EvidencePayload
 from factwire.facts.vocabulary import UNKNOWN
-from factwire.projection.messages import EvidenceCitationPart, place_for, reference
+from factwire.projection.messages import place_for, reference
+from factwire.projection.parts import EvidenceCitationPart
 from factwire.projection.pointers import escaped
 from factwire.projection.reading import (
     detail_of,

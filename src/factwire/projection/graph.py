@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from factwire.facts.fact import Fact
 from factwire.facts.payloads import Handoff
 from factwire.facts.vocabulary import UNKNOWN
+from factwire.projection.changes import Operation
 from factwire.projection.pointers import escaped
 from factwire.projection.reading import (
     other_id,
@@ -162,16 +163,17 @@ _TURN_NAMES: Final = frozenset({"run.started", "run.finished", "run.failed"})
 
 def _describe(canvas: "Canvas", fact: Fact, node: GraphNode) -> None:
     path = f"{NODES}/{escaped(node.node_id)}"
-    if node.source_event_ids[-1:] != [fact.id]:
-        canvas.push(node.source_event_ids, f"{path}/sourceEventIds", fact.id)
-    canvas.fill(
-        node,
-        path,
-        status=_status(canvas, node) or fact.status,
-        title=_title(canvas, node) or fact.title,
-        refs=list(dict.fromkeys((*(node.refs or ()), *refs_of(fact)))) or None,
-        started_at=node.started_at or fact.created_at,
-    )
+    sources = node.source_event_ids
+    if sources[-1] != fact.id:
+        sources.append(fact.id)
+        canvas.ops.append(Operation("add", f"{path}/sourceEventIds/-", fact.id))
+    canvas.put(node, path, "status", _status(canvas, node) or fact.status)
+    canvas.put(node, path, "title", _title(canvas, node) or fact.title)
+    if node.started_at is None:
+        canvas.put(node, path, "started_at", fact.created_at)
+    refs = refs_of(fact)
+    if refs:
+        canvas.put(node, path, "refs", list(dict.fromkeys((*(node.refs or ()), *refs))))
     if fact.status in ("completed", "failed", "canceled"):
         canvas.put(node, path, "completed_at", fact.completed_at or fact.created_at)
 

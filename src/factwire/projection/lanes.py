@@ -15,7 +15,7 @@ from factwire.projection.limits import HELD_FACTS
 class Lane:
     """One thread's place in its own order."""
 
-    __slots__ = ("expected", "held", "lost", "start", "thread_id")
+    __slots__ = ("covered", "expected", "held", "lost", "start", "thread_id")
 
     def __init__(self, thread_id: str | None, start: int | None = None) -> None:
         self.thread_id = thread_id
@@ -23,6 +23,7 @@ class Lane:
         self.expected = start
         self.held: dict[int, Fact] = {}
         self.lost: list[tuple[int, int]] = []
+        self.covered = 0
 
     def begin(self, sequence: int) -> None:
         """The first fact of a lane that starts wherever it starts."""
@@ -35,13 +36,13 @@ class Lane:
     def is_full(self) -> bool:
         return len(self.held) > HELD_FACTS
 
-    def ready(self, covered: int = 0) -> Iterator[tuple[int, Fact]]:
-        """Take out what was held and is next now, passing over holes up to `covered`."""
+    def ready(self) -> Iterator[tuple[int, Fact]]:
+        """Take out what was held and is next now, passing over holes that are covered."""
         while self.held and self.expected is not None:
             sequence = self.expected
             if sequence not in self.held:
                 following = min(self.held)
-                if following - 1 > covered:
+                if following - 1 > self.covered:
                     return
                 sequence = following
             yield sequence, self.held.pop(sequence)
@@ -54,8 +55,18 @@ class Lane:
             yield sequence, self.held.pop(sequence)
 
     def cover(self, covered: int) -> None:
-        """A snapshot stands in for what was lost up to `covered`."""
+        """A snapshot stands in for what is missing up to `covered`."""
+        self.covered = max(self.covered, covered)
         self.lost = [(first, last) for first, last in self.lost if last > covered]
+
+    def skip_to(self, cursor: int) -> None:
+        """A read model knows of everything up to `cursor`: go on behind it."""
+        self.cover(cursor)
+        if self.start is None:
+            self.start = cursor + 1
+        if self.expected is None or self.expected <= cursor:
+            self.expected = cursor + 1
+        self.held = {place: fact for place, fact in self.held.items() if place > cursor}
 
     def is_lost(self, sequence: int) -> bool:
         return any(first <= sequence <= last for first, last in self.lost)

@@ -6,7 +6,7 @@ what waits for reconciliation is carried by a checkpoint.
 
 from typing import TYPE_CHECKING
 
-from factwire.projection.messages import Message, PartHandle
+from factwire.projection.parts import Message, PartHandle
 
 if TYPE_CHECKING:
     from factwire.projection.state import ProjectionState

@@ -6,131 +6,36 @@ input become text here: tools, permissions and diagnostics have surfaces of thei
 notifications are no messages whatever channel they came by.
 """
 
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from factwire.facts.fact import Fact
 from factwire.facts.ids import id_in_payload
 from factwire.projection.changes import Operation
+from factwire.projection.parts import Message, Part, PartHandle, PartState, ReasoningPart, TextPart
 from factwire.projection.reading import other_id, subagent_of, turn_of, word, words
 from factwire.projection.text import Text
-from factwire.projection.views import View
 
 if TYPE_CHECKING:
     from factwire.projection.canvas import Canvas
 
 PATH: Final = "/messages"
 
-MessageStatus = Literal["streaming", "final", "interrupted", "retracted"]
-PartState = Literal["streaming", "final", "interrupted"]
-
-
-class TextPart(View, tag_field="type", tag="text"):
-    """Text to read: the answer, or what the user wrote."""
-
-    part_id: str
-    message_id: str
-    text: Text
-    state: PartState
-
-
-class ReasoningPart(View, tag_field="type", tag="reasoning"):
-    """That the model reasoned, and the summary it gave; the raw chain of thought is not kept."""
-
-    part_id: str
-    message_id: str
-    summary: Text
-    characters: int
-    state: PartState
-    encrypted_ref: str | None = None
-
-
-class ToolPreviewPart(View, tag_field="type", tag="tool-preview"):
-    """A tool call in its place among the text; the tool itself is in `tools`."""
-
-    part_id: str
-    message_id: str
-    tool_call_id: str
-    status: str
-    output_ref: str | None = None
-
-
-class ArtifactCardPart(View, tag_field="type", tag="artifact-card"):
-    """A thing that was made, in its place; the thing itself is in `artifacts`."""
-
-    part_id: str
-    message_id: str
-    artifact_id: str
-    version_id: str | None = None
-
-
-class EvidenceCitationPart(View, tag_field="type", tag="evidence-citation"):
-    """A citation in its place; the evidence itself is in `evidence`."""
-
-    part_id: str
-    message_id: str
-    evidence_id: str
-    verdict: str | None = None
-
-
-class DiagnosticRefPart(View, tag_field="type", tag="diagnostic-ref"):
-    """A way to a diagnostic; its words are in `diagnostics` and not here."""
-
-    part_id: str
-    message_id: str
-    diagnostic_id: str
-
-
-Part = (
-    TextPart
-    | ReasoningPart
-    | ToolPreviewPart
-    | ArtifactCardPart
-    | EvidenceCitationPart
-    | DiagnosticRefPart
-)
-
-
-class Message(View):
-    """One message of the conversation, with its parts in the order of their first facts."""
-
-    message_id: str
-    role: str
-    status: MessageStatus
-    sequence: int | None
-    parts: list[Part]
-    turn_id: str | None = None
-    thread_id: str | None = None
-    agent_id: str | None = None
-    subagent_id: str | None = None
-    task_id: str | None = None
-    optimistic_id: str | None = None
-    input_refs: list[str] | None = None
-    created_at: str | None = None
-    completed_at: str | None = None
-
-
-class PartHandle:
-    """A part with the places where it stands, so that a delta finds them without a search."""
-
-    __slots__ = ("message", "message_path", "part", "path", "text_path")
-
-    def __init__(self, message: Message, message_path: str, part: Part, path: str) -> None:
-        self.message = message
-        self.message_path = message_path
-        self.part = part
-        self.path = path
-        self.text_path = f"{path}/text"
-
 
 def text_delta(canvas: "Canvas", fact: Fact) -> None:
     """An increment, or with `text` the whole text so far."""
-    handle = _handle(canvas, fact)
+    payload = fact.payload
+    message_id = fact.message_id or payload.get("messageId")
+    if type(message_id) is str and "partId" not in payload and "part_id" not in payload:
+        handle = canvas.memory.parts.get((fact.turn_id, message_id, fact.part_id))
+    else:
+        handle = None
+    if handle is None:
+        handle = _handle(canvas, fact)
     part = cast("TextPart", handle.part)
     if part.state != "streaming":
         handle = _reopened(canvas, fact, handle)
         part = cast("TextPart", handle.part)
     canvas.part = handle
-    payload = fact.payload
     piece = payload.get("delta")
     if type(piece) is str:
         part.text.append(piece)

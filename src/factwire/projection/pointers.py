@@ -1,6 +1,6 @@
 """JSON Pointers (RFC 6901): how a change names the place that it is about."""
 
-from functools import lru_cache
+_wire_names: dict[str, str] = {}
 
 
 def escaped(key: str) -> str:
@@ -17,8 +17,10 @@ def steps_of(path: str) -> list[str]:
     return [key.replace("~1", "/").replace("~0", "~") for key in path[1:].split("/")]
 
 
-@lru_cache(maxsize=1024)
 def wire_name(field: str) -> str:
     """The wire spelling of a field."""
-    head, *rest = field.split("_")
-    return head + "".join(word.capitalize() for word in rest)
+    known = _wire_names.get(field)
+    if known is None:
+        head, *rest = field.split("_")
+        known = _wire_names[field] = head + "".join(word.capitalize() for word in rest)
+    return known

@@ -7,9 +7,17 @@ leaves no hole. A hole shows as stale; what was held back is taken in order once
 from collections.abc import Iterable
 
 from factwire.facts.fact import Fact
-from factwire.projection import graph, hydration, messages, runtime, session, timeline
+from factwire.projection import (
+    graph,
+    hydration,
+    messages,
+    restoring,
+    runtime,
+    session,
+    timeline,
+)
 from factwire.projection.canvas import Canvas
-from factwire.projection.changes import Changes, Head, Operation
+from factwire.projection.changes import Changes, Operation
 from factwire.projection.checkpoints import (
     Checkpoint,
     decode_checkpoint,
@@ -23,6 +31,7 @@ from factwire.projection.dispatch import NO_ROW, ROWS, Row
 from factwire.projection.lanes import Lane
 from factwire.projection.limits import LANES, REMEMBERED_IDS
 from factwire.projection.memory import Memory
+from factwire.projection.read_models import ThreadReadModel
 from factwire.projection.recent import Recent
 from factwire.projection.repair import REPAIRS, covered_by
 from factwire.projection.state import STATE_VERSION, ProjectionState, empty_state, encode_state
@@ -58,6 +67,38 @@ class Projection:
         projection._current = projection._lanes.get(saved.current or "", main)
         projection._await_reconciliation(saved.unfinished)
         return projection
+
+    @classmethod
+    def from_read_model(cls, model: ThreadReadModel) -> "Projection":
+        """A first screen from a read model alone; the stream goes on after its cursor."""
+        projection = cls(model.thread_id)
+        projection.repair(model)
+        return projection
+
+    def repair(self, model: ThreadReadModel) -> Changes:
+        """Bring the state in line with a newer read model; an older one is only marked stale."""
+        canvas = self._canvas
+        ops: list[Operation] = []
+        canvas.ops = ops
+        if restoring.is_older(canvas, model):
+            restoring.mark_stale(canvas)
+            return Changes(ops)
+        restoring.draw(canvas, model)
+        cursor, whole = model.event_cursor, canvas.state.hydration
+        if cursor is not None:
+            self._main.skip_to(cursor)
+            if whole.cursor != cursor:
+                whole.cursor = cursor
+                ops.append(Operation("replace", f"{hydration.PATH}/cursor", cursor))
+            self._drain(self._main)
+        hydration.trust(canvas)
+        self._settle_order()
+        if whole.event_count == 0:
+            return Changes(ops)
+        latest = canvas.state.runtime
+        return Changes(
+            ops, latest.latest_event_id, latest.latest_sequence, whole.cursor, whole.event_count
+        )
 
     def checkpoint(self) -> bytes:
         """The projection as bytes, to go on from later."""
@@ -110,23 +151,18 @@ class Projection:
             lane = self._other_lane(fact, thread)
             if lane is None:
                 return Changes(ops)
-        count = state.hydration.event_count
-        expected = lane.expected
-        if fact.sequence == expected is not None and not lane.held and fact.id not in self._recent:
+        whole = state.hydration
+        count = whole.event_count
+        is_next = fact.sequence == lane.expected is not None and not lane.held
+        if is_next and fact.id not in self._recent:
             self._take(lane, fact)
         else:
             self._arrange(lane, fact)
-        if state.hydration.event_count == count:
+        if whole.event_count == count:
             return Changes(ops)
         latest = state.runtime
         return Changes(
-            ops,
-            Head(
-                latest.latest_event_id or "",
-                latest.latest_sequence,
-                state.hydration.cursor,
-                state.hydration.event_count,
-            ),
+            ops, latest.latest_event_id, latest.latest_sequence, whole.cursor, whole.event_count
         )
 
     def apply_all(self, facts: Iterable[Fact]) -> None:
@@ -168,24 +204,25 @@ class Projection:
     def _take(self, lane: Lane, fact: Fact) -> None:
         """Reduce a fact whose place it is now."""
         canvas, state = self._canvas, self._canvas.state
+        latest, whole = state.runtime, state.hydration
         self._recent.add(fact)
-        canvas.begin()
-        row = ROWS.get(fact.event_class or "")
-        if row is not None and row.streaming is not None and not (row.needs and _lacks(row, fact)):
+        canvas.opened = False
+        row = ROWS.get(fact.event_class)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        if row is not None and row.streaming is not None and (row.has_all(fact)):
             row.reducers[0](canvas, fact)
-            if state.runtime.phase != row.streaming or state.runtime.blocked_reason is not None:
+            if latest.phase != row.streaming or latest.blocked_reason is not None:
                 runtime.at_work(canvas, row.streaming)
             if canvas.opened:
                 self._record(fact, row)
         else:
             self._reduce(fact, row)
-        whole, latest = state.hydration, state.runtime
         whole.event_count += 1
         latest.latest_event_id = fact.id
-        if fact.sequence is not None:
-            lane.expected = fact.sequence + 1
+        sequence = fact.sequence
+        if sequence is not None:
+            lane.expected = sequence + 1
             if lane is self._main:
-                latest.latest_sequence = whole.cursor = fact.sequence
+                latest.latest_sequence = whole.cursor = sequence
         if whole.status != "live" or row is None or row.repairs:
             self._settle(lane, fact, row)
 
@@ -199,9 +236,9 @@ class Projection:
                 canvas, fact, "unknown_event_type", f"class {name} is not known", severity="info"
             )
             return
-        lacking = _lacks(row, fact) if row.needs else ""
-        if lacking:
+        if not row.has_all(fact):
             timeline.note(canvas, fact, row.about, degraded=True)
+            lacking = " and ".join(need.wanted for need in row.needs if not need.met(fact))
             remark(canvas, fact, "missing_scope_id", f"{fact.event_class} needs {lacking}")
             return
         for reducer in row.reducers:
@@ -231,13 +268,16 @@ class Projection:
             self._held_twice(lane, fact, sequence)
         else:
             lane.hold(fact, sequence)
-            self._drain(lane, covered_by(fact) or 0)
+            covered = covered_by(fact)
+            if covered is not None:
+                lane.cover(covered)
+            self._drain(lane)
             if lane.is_full:
                 self._give_up(lane)
         self._settle_order()
 
-    def _drain(self, lane: Lane, covered: int = 0) -> None:
-        for _, fact in lane.ready(covered):
+    def _drain(self, lane: Lane) -> None:
+        for _, fact in lane.ready():
             if fact.id in self._recent:
                 self._repeated(lane, fact)
             else:
@@ -283,6 +323,8 @@ class Projection:
         self._canvas.begin()
         whole = self._canvas.state.hydration
         start = lane.start or 0
+        if sequence <= lane.covered:
+            return
         if sequence < start or lane.is_lost(sequence):
             self._canvas.count(whole, hydration.PATH, "late")
             if sequence < start:
@@ -312,11 +354,6 @@ class Projection:
                 messages.finish(canvas, handle, None)
             canvas.memory.unfinished.clear()
         hydration.settle(canvas, lanes)
-
-
-def _lacks(row: Row, fact: Fact) -> str:
-    """What the class of a fact needs and the fact does not have, in words."""
-    return " and ".join(need.wanted for need in row.needs if not need.met(fact))
 
 
 def project(facts: Iterable[Fact], thread_id: str | None = None) -> ProjectionState:

@@ -83,7 +83,7 @@ def other_id(fact: Fact, name: str, attribute: str) -> str | None:
 
 
 def turn_of(fact: Fact) -> str | None:
-    return fact.turn_id or other_id(fact, "turnId", "turn_id")
+    return fact.turn_id or _in(fact.payload, "turnId", "turn_id")
 
 
 def tool_of(fact: Fact) -> str | None:
@@ -91,15 +91,25 @@ def tool_of(fact: Fact) -> str | None:
 
 
 def task_of(fact: Fact) -> str | None:
-    return fact.task_id or other_id(fact, "taskId", "task_id")
+    return fact.task_id or _in(fact.payload, "taskId", "task_id")
 
 
 def subagent_of(fact: Fact) -> str | None:
-    return fact.subagent_id or other_id(fact, "subagentId", "subagent_id")
+    return fact.subagent_id or _in(fact.payload, "subagentId", "subagent_id")
+
+
+def _in(payload: dict[str, Any], name: str, other: str) -> str | None:
+    value = payload.get(name)
+    if type(value) is str and value:
+        return value
+    value = payload.get(other)
+    return value if type(value) is str and value else None
 
 
 def refs_of(fact: Fact) -> list[str]:
     """Every ref that a fact carries, once, in its order."""
+    if not (fact.ref_ids or fact.artifact_refs or fact.evidence_refs):
+        return []
     return list(dict.fromkeys((*fact.ref_ids, *fact.artifact_refs, *fact.evidence_refs)))
 
 

@@ -7,14 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from factwire.facts.fact import Fact
 from factwire.facts.payloads import TextPiece
-from factwire.projection.messages import (
-    PartHandle,
-    ReasoningPart,
-    known_part,
-    latest_part,
-    message_of,
-    reference,
-)
+from factwire.projection.messages import known_part, latest_part, message_of, reference
+from factwire.projection.parts import PartHandle, ReasoningPart
 from factwire.projection.pointers import escaped
 from factwire.projection.reading import listed, other_id, read, subagent_of, turn_of, word
 from factwire.projection.text import Text

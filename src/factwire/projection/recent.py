@@ -37,10 +37,12 @@ class Recent:
         return fact_id in self.ids or fact_id in self.old_ids
 
     def add(self, fact: Fact) -> None:
-        self.ids[fact.id] = None
-        self.bodies[fact.id] = fact
-        if len(self.bodies) >= REMEMBERED_FACTS:
-            self.old_bodies, self.bodies = self.bodies, {}
+        fact_id = fact.id
+        self.ids[fact_id] = None
+        bodies = self.bodies
+        bodies[fact_id] = fact
+        if len(bodies) >= REMEMBERED_FACTS:
+            self.old_bodies, self.bodies = bodies, {}
             if len(self.ids) >= REMEMBERED_IDS:
                 self.old_ids, self.ids = self.ids, {}
 

@@ -13,7 +13,7 @@ from factwire.projection import hydration, messages
 from factwire.projection.changes import Operation
 from factwire.projection.diagnostics import remark
 from factwire.projection.json_patch import Document, PatchFailed
-from factwire.projection.messages import Message, Part, TextPart
+from factwire.projection.parts import Message, Part, TextPart
 from factwire.projection.reading import listed, number, table, word, words
 from factwire.projection.text import Text
 
@@ -34,7 +34,8 @@ def covered_by(fact: Fact) -> int | None:
         return None
     stated = number(fact.payload, "toSequence", "to_sequence", "lastSequence")
     if stated is not None:
-        return int(stated)
+        # A snapshot cannot know of facts that come after it.
+        return int(stated if fact.sequence is None else min(stated, fact.sequence - 1))
     holds_content = name == "messages.snapshot" or isinstance(fact.payload.get("messages"), list)
     if (name in REPAIRS or holds_content) and fact.sequence is not None:
         return fact.sequence - 1

@@ -1,16 +1,15 @@
-"""What a read model brought along: where it stood, and how the last turn ended."""
-
-from typing import Any
+"""What a state owes to a read model: where that stood, and what only it knows."""
 
 from factwire.projection.views import View
 
 
 class RestoredFrom(View):
-    """The read model that a state was restored from or last repaired with, if any."""
+    """The read model that a state was restored from or last repaired with, if any.
+
+    `stale` is set when the last one offered was older than the state, and was left aside.
+    """
 
     event_cursor: int | None = None
     history_cursor: str | None = None
     status: str | None = None
-    last_outcome: str | None = None
     stale: bool | None = None
-    incidents: list[dict[str, Any]] | None = None

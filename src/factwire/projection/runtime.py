@@ -146,17 +146,18 @@ def classified(canvas: "Canvas", fact: Fact, phase: str) -> None:
     """What a fact says about the run whatever its class is."""
     runtime = canvas.state.runtime
     stated = fact.phase or word(fact.payload, "phase") or phase
-    if stated != UNKNOWN:
+    if stated not in (UNKNOWN, runtime.phase):
         canvas.put(runtime, PATH, "phase", stated)
-    for field in ("runtime_entity", "runtime_status", "team_phase", "topology"):
-        value = getattr(fact, field)
-        if value is not None:
-            canvas.put(runtime, PATH, field, value)
+    if fact.runtime_entity or fact.runtime_status or fact.team_phase or fact.topology:
+        for field in ("runtime_entity", "runtime_status", "team_phase", "topology"):
+            canvas.fill(runtime, PATH, **{field: getattr(fact, field)})
 
 
 def settle(canvas: "Canvas") -> None:
     """Let the status follow from what holds now."""
-    canvas.put(canvas.state.runtime, PATH, "status", _status(canvas))
+    status = _status(canvas)
+    if status != canvas.state.runtime.status:
+        canvas.put(canvas.state.runtime, PATH, "status", status)
 
 
 def _status(canvas: "Canvas") -> str:

@@ -20,3 +20,5 @@ def recognise(canvas: "Canvas", fact: Fact) -> None:
         canvas.put(state, "", "session_id", fact.session_id)
     if state.thread_id is None and fact.thread_id is not None:
         canvas.put(state, "", "thread_id", fact.thread_id)
+    if state.runtime_id is None:
+        canvas.put(state, "", "runtime_id", fact.runtime_id)

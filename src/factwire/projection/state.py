@@ -23,7 +23,7 @@ from factwire.projection import (
 )
 from factwire.projection.actions import Action
 from factwire.projection.artifacts import Artifact
-from factwire.projection.messages import Message
+from factwire.projection.parts import Message
 from factwire.projection.processes import Hook, Process
 from factwire.projection.reasoning import Plan
 from factwire.projection.restored import RestoredFrom
@@ -65,6 +65,7 @@ class ProjectionState(View):
     shared: dict[str, Any]
     hydration: hydration.Hydration
     read_model: RestoredFrom
+    runtime_id: str | None = None
     session_id: str | None = None
     thread_id: str | None = None
     title: str | None = None

@@ -7,19 +7,19 @@ Joining on every piece would make a long answer cost the square of its length.
 class Text:
     """A growing text. It reads, compares and is written as the string that its pieces make."""
 
-    __slots__ = ("_pieces", "length")
+    __slots__ = ("length", "pieces")
 
     def __init__(self, text: str = "") -> None:
-        self._pieces = [text] if text else []
+        self.pieces = [text] if text else []
         self.length = len(text)
 
     def append(self, piece: str) -> None:
         """Add a piece at the end, exactly as it is."""
-        self._pieces.append(piece)
+        self.pieces.append(piece)
         self.length += len(piece)
 
     def __str__(self) -> str:
-        pieces = self._pieces
+        pieces = self.pieces
         if len(pieces) > 1:
             pieces[:] = ["".join(pieces)]
         return pieces[0] if pieces else ""

@@ -12,6 +12,7 @@ from factwire.facts.class_rows import ClassRow
 from factwire.facts.fact import Fact
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.artifacts import artifact_ids
+from factwire.projection.changes import Operation
 from factwire.projection.evidence import evidence_ids
 from factwire.projection.processes import process_of
 from factwire.projection.reading import (
@@ -95,21 +96,26 @@ def _begin(canvas: "Canvas", fact: Fact, row: ClassRow, key: str, *, degraded: b
 
 def _go_on(canvas: "Canvas", fact: Fact, row: ClassRow, place: int) -> None:
     entry, path = canvas.state.timeline[place], f"{PATH}/{place}"
-    canvas.push(entry.source_event_ids, f"{path}/sourceEventIds", fact.id)
+    entry.source_event_ids.append(fact.id)
+    canvas.ops.append(Operation("add", f"{path}/sourceEventIds/-", fact.id))
     canvas.put(entry, path, "status", fact.status)
     canvas.put(entry, path, "completed_at", _end(fact) if fact.status in _ENDED else None)
-    canvas.fill(
-        entry,
-        path,
-        event_class=fact.event_class,
-        phase=fact.phase or (row.phase if row.phase != UNKNOWN else None),
-        title=fact.title,
-        detail=_detail(fact),
-        refs=list(dict.fromkeys((*(entry.refs or ()), *refs_of(fact)))) or None,
-    )
+    canvas.put(entry, path, "event_class", fact.event_class)
+    canvas.put(entry, path, "title", fact.title)
+    phase = fact.phase or row.phase
+    if phase not in (UNKNOWN, entry.phase):
+        canvas.put(entry, path, "phase", phase)
+    detail, refs = _detail(fact), refs_of(fact)
+    if detail is not None:
+        canvas.put(entry, path, "detail", detail)
+    if refs:
+        merged = list(dict.fromkeys((*(entry.refs or ()), *refs)))
+        canvas.put(entry, path, "refs", merged)
 
 
 def _detail(fact: Fact) -> str | None:
+    if fact.detail is None and not fact.payload:
+        return None
     return detail_of(fact.detail or word(fact.payload, "message", "summary", "reason"))
 
 

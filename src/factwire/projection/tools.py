@@ -10,9 +10,11 @@ from factwire.facts.fact import Fact
 from factwire.facts.payloads import ToolCall
 from factwire.projection.diagnostics import remark
 from factwire.projection.limits import ARGS_CHARACTERS, OUTPUT_CHARACTERS
-from factwire.projection.messages import ToolPreviewPart, place_for, reference
+from factwire.projection.messages import add_part, known_part, place_for
+from factwire.projection.parts import ToolPreviewPart
 from factwire.projection.pointers import escaped
-from factwire.projection.reading import read, ref_text, subagent_of, task_of, tool_of, turn_of, word
+from factwire.projection.reading import read, subagent_of, task_of, tool_of, turn_of, word
+from factwire.projection.taking import takes
 from factwire.projection.text import Text
 from factwire.projection.views import View
 
@@ -58,6 +60,9 @@ class Tool(View):
     ref_ids: list[str] | None = None
     started_at: str | None = None
     completed_at: str | None = None
+
+
+_TAKEN: Final = takes(Tool, ToolCall)
 
 
 def started(canvas: "Canvas", fact: Fact) -> None:
@@ -175,25 +180,11 @@ def tool_for(canvas: "Canvas", fact: Fact) -> tuple[Tool, str]:
 
 def describe(canvas: "Canvas", tool: Tool, path: str, fact: Fact) -> None:
     """Take over whatever a fact says about its call."""
-    said = read(fact, ToolCall)
-    canvas.fill(
-        tool,
-        path,
-        tool_name=said.tool_name or word(fact.payload, "name", "tool_name"),
-        title=said.title,
-        args=said.args,
-        output=said.output,
-        output_ref=ref_text(said.output_ref),
-        summary=said.summary,
-        message=said.message,
-        progress=said.progress,
-        total=said.total,
-        exit_code=said.exit_code,
-        duration_ms=said.duration_ms,
-        failure_category=said.failure_category,
-        recovery_hint=said.recovery_hint,
-        ref_ids=_merged(tool.ref_ids, fact.ref_ids),
-    )
+    canvas.take(tool, path, fact.payload, _TAKEN)
+    if tool.tool_name is None:
+        canvas.fill(tool, path, tool_name=word(fact.payload, "name", "tool_name"))
+    if fact.ref_ids:
+        canvas.fill(tool, path, ref_ids=_merged(tool.ref_ids, fact.ref_ids))
 
 
 def link_artifact(canvas: "Canvas", fact: Fact, artifact_id: str) -> None:
@@ -205,17 +196,22 @@ def link_artifact(canvas: "Canvas", fact: Fact, artifact_id: str) -> None:
 
 
 def _preview(canvas: "Canvas", tool: Tool, fact: Fact) -> None:
-    part = ToolPreviewPart(
-        part_id=f"tool:{tool.tool_call_id}",
-        message_id=tool.message_id or place_for(canvas, fact),
-        tool_call_id=tool.tool_call_id,
-        status=tool.state,
-        output_ref=tool.output_ref,
-    )
-    handle = reference(canvas, fact, part)
-    canvas.fill(tool, _path(tool.tool_call_id), message_id=handle.part.message_id)
-    canvas.put(handle.part, handle.path, "status", tool.state)
-    canvas.fill(handle.part, handle.path, output_ref=tool.output_ref)
+    key = tool.tool_call_id
+    message_id = tool.message_id or place_for(canvas, fact)
+    handle = known_part(canvas, fact, message_id, f"tool:{key}")
+    if handle is None:
+        part = ToolPreviewPart(
+            part_id=f"tool:{key}",
+            message_id=message_id,
+            tool_call_id=key,
+            status=tool.state,
+            output_ref=tool.output_ref,
+        )
+        add_part(canvas, fact, part)
+        canvas.put(tool, _path(key), "message_id", message_id)
+    else:
+        canvas.put(handle.part, handle.path, "status", tool.state)
+        canvas.fill(handle.part, handle.path, output_ref=tool.output_ref)
 
 
 def _begin_anew(canvas: "Canvas", tool: Tool, path: str) -> None:

@@ -3,5 +3,5 @@
 import msgspec
 
 
-class View(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel"):
+class View(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False, rename="camel"):
     """A part of a state, changed only through a canvas."""

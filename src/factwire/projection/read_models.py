@@ -1,0 +1,299 @@
+"""Read models: a thread, a task or a session at one moment, small enough for a first screen.
+
+They are built from a state and say nothing that it does not. A state can be restored from one and
+then be repaired by the stream.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from factwire.projection.actions import Action
+from factwire.projection.artifacts import Artifact
+from factwire.projection.diagnostics import Diagnostic
+from factwire.projection.evidence import EvidenceItem
+from factwire.projection.queue import QueuedTurn
+from factwire.projection.state import ProjectionState
+from factwire.projection.tasks import Attempt, Task
+from factwire.projection.tools import Tool
+from factwire.projection.views import View
+
+READ_MODEL_VERSION: Final = "factwire-read-model/v1"
+
+_DIAGNOSTICS_SHOWN: Final = 20
+
+
+class InvalidReadModel(ValueError):
+    """Something that is no read model; what is wrong is in the message."""
+
+    code = "invalid_read_model"
+
+
+class ToolCallSummary(View):
+    """One call, without its input and output."""
+
+    tool_call_id: str
+    state: str
+    tool_name: str | None = None
+    title: str | None = None
+    turn_id: str | None = None
+    subagent_id: str | None = None
+    output_ref: str | None = None
+    failure_category: str | None = None
+    started_at: str | None = None
+    completed_at: str | None = None
+
+
+class Outcome(View):
+    """How the last turn ended."""
+
+    status: str
+    turn_id: str | None = None
+    failure_category: str | None = None
+    recovery_hint: str | None = None
+
+
+class ThreadReadModel(View):
+    """One thread at `event_cursor`, the sequence of the last fact that it knows of."""
+
+    schema_version: str
+    runtime_id: str
+    session_id: str
+    thread_id: str
+    status: str
+    pending_actions: list[Action]
+    tool_calls: list[ToolCallSummary]
+    queued_turns: list[QueuedTurn]
+    incidents: list[Diagnostic]
+    diagnostics: list[Diagnostic]
+    active_turn_id: str | None = None
+    last_outcome: Outcome | None = None
+    history_cursor: str | None = None
+    event_cursor: int | None = None
+
+
+class TaskProgress(View):
+    """How many steps of how many."""
+
+    completed_steps: int
+    total_steps: int
+
+
+class TaskSnapshot(View):
+    """One task at `event_cursor`."""
+
+    task_id: str
+    status: str
+    attempts: list[Attempt]
+    dependencies: dict[str, str]
+    subagents: list[str]
+    artifact_refs: list[str]
+    evidence_refs: list[str]
+    objective: str | None = None
+    parent_task_id: str | None = None
+    current_run_id: str | None = None
+    progress: TaskProgress | None = None
+    event_cursor: int | None = None
+
+
+class ArtifactRef(View):
+    """Where an artifact is, never what it holds."""
+
+    artifact_id: str
+    kind: str
+    status: str
+    owner: str | None = None
+    title: str | None = None
+    version_id: str | None = None
+    preview_ref: str | None = None
+    source: str | None = None
+
+
+class EvidenceRef(View):
+    """Where a piece of evidence is, and the run it belongs to."""
+
+    evidence_id: str
+    kind: str
+    status: str
+    runtime_correlation: dict[str, str]
+    title: str | None = None
+    summary_ref: str | None = None
+    export_ref: str | None = None
+
+
+class ThreadSummary(View):
+    """A thread as one line of a session."""
+
+    thread_id: str
+    status: str
+    pending_action_count: int
+    title: str | None = None
+    active_turn_id: str | None = None
+    event_cursor: int | None = None
+
+
+class SessionSnapshot(View):
+    """A session: its threads, and the work and results in all of them."""
+
+    schema_version: str
+    session_id: str
+    status: str
+    threads: list[ThreadSummary]
+    tasks: list[TaskSnapshot]
+    artifacts: list[ArtifactRef]
+    evidence: list[EvidenceRef]
+    pending_action_count: int
+
+
+def thread_read_model(state: ProjectionState) -> ThreadReadModel:
+    """The thread as the state knows it; an id that no fact gave reads `unknown`."""
+    remarks = list(state.diagnostics.items.values())
+    return ThreadReadModel(
+        schema_version=READ_MODEL_VERSION,
+        runtime_id=state.runtime_id or "unknown",
+        session_id=state.session_id or "unknown",
+        thread_id=state.thread_id or "unknown",
+        status=state.runtime.status,
+        active_turn_id=state.runtime.active_turn_id,
+        pending_actions=[a for a in state.actions.values() if a.status == "pending"],
+        tool_calls=[_tool_summary(tool) for tool in state.tools.values()],
+        queued_turns=state.queue.turns,
+        incidents=[remark for remark in remarks if remark.severity == "error"],
+        diagnostics=remarks[-_DIAGNOSTICS_SHOWN:],
+        last_outcome=_outcome(state),
+        history_cursor=state.read_model.history_cursor,
+        event_cursor=state.hydration.cursor,
+    )
+
+
+def task_snapshot(state: ProjectionState, task_id: str) -> TaskSnapshot:
+    """One task; raises `KeyError` for one that the state does not have."""
+    return _task_snapshot(state, state.tasks[task_id])
+
+
+def artifact_ref(artifact: Artifact) -> ArtifactRef:
+    return ArtifactRef(
+        artifact_id=artifact.artifact_id,
+        kind=artifact.kind,
+        status=artifact.status,
+        owner=artifact.owner,
+        title=artifact.title,
+        version_id=artifact.version_id,
+        preview_ref=artifact.preview_ref,
+        source=artifact.source,
+    )
+
+
+def evidence_ref(item: EvidenceItem) -> EvidenceRef:
+    ids = {
+        "turnId": item.turn_id,
+        "runId": item.run_id,
+        "taskId": item.task_id,
+        "subagentId": item.subagent_id,
+        "toolCallId": item.tool_call_id,
+        "traceId": item.trace_id,
+    }
+    return EvidenceRef(
+        evidence_id=item.evidence_id,
+        kind=item.kind,
+        status=item.status,
+        runtime_correlation={name: value for name, value in ids.items() if value is not None},
+        title=item.title,
+        summary_ref=item.summary_ref,
+        export_ref=item.export_ref,
+    )
+
+
+def session_snapshot(session_id: str, states: Iterable[ProjectionState]) -> SessionSnapshot:
+    """A session from the states of its threads."""
+    known = list(states)
+    threads = [_thread_summary(state) for state in known]
+    return SessionSnapshot(
+        schema_version=READ_MODEL_VERSION,
+        session_id=session_id,
+        status=_strongest(thread.status for thread in threads),
+        threads=threads,
+        tasks=[_task_snapshot(s, task) for s in known for task in s.tasks.values()],
+        artifacts=[artifact_ref(a) for s in known for a in s.artifacts.values()],
+        evidence=[evidence_ref(item) for s in known for item in s.evidence.items.values()],
+        pending_action_count=sum(thread.pending_action_count for thread in threads),
+    )
+
+
+def read_thread_model(value: Mapping[str, Any] | bytes) -> ThreadReadModel:
+    """A read model as somebody sent it; fields that are not known are left out."""
+    try:
+        if isinstance(value, bytes):
+            return msgspec.json.decode(value, type=ThreadReadModel)
+        return msgspec.convert(value, ThreadReadModel)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise InvalidReadModel(f"expected a ThreadReadModel: {error}") from error
+
+
+_STRENGTH: Final = ("failed", "waiting", "blocked", "running", "completed", "canceled", "idle")
+
+
+def _strongest(statuses: Iterable[str]) -> str:
+    found = set(statuses)
+    return next((status for status in _STRENGTH if status in found), "idle")
+
+
+def _tool_summary(tool: Tool) -> ToolCallSummary:
+    return ToolCallSummary(
+        tool_call_id=tool.tool_call_id,
+        state=tool.state,
+        tool_name=tool.tool_name,
+        title=tool.title,
+        turn_id=tool.turn_id,
+        subagent_id=tool.subagent_id,
+        output_ref=tool.output_ref,
+        failure_category=tool.failure_category,
+        started_at=tool.started_at,
+        completed_at=tool.completed_at,
+    )
+
+
+def _outcome(state: ProjectionState) -> Outcome | None:
+    runtime = state.runtime
+    if runtime.latest_turn_status not in ("completed", "failed", "canceled"):
+        return None
+    return Outcome(
+        status=runtime.latest_turn_status,
+        turn_id=runtime.latest_turn_id,
+        failure_category=runtime.failure_category,
+        recovery_hint=runtime.recovery_hint,
+    )
+
+
+def _task_snapshot(state: ProjectionState, task: Task) -> TaskSnapshot:
+    steps = None
+    if task.completed_steps is not None and task.total_steps is not None:
+        steps = TaskProgress(completed_steps=task.completed_steps, total_steps=task.total_steps)
+    waiting_for = dict.fromkeys(task.depends_on or (), "unknown")
+    return TaskSnapshot(
+        task_id=task.task_id,
+        status=task.status,
+        attempts=task.attempts,
+        dependencies={**waiting_for, **(task.dependencies or {})},
+        subagents=task.subagent_ids or [],
+        artifact_refs=task.artifact_refs or [],
+        evidence_refs=task.evidence_refs or [],
+        objective=task.objective,
+        parent_task_id=task.parent_task_id,
+        current_run_id=task.current_run_id,
+        progress=steps,
+        event_cursor=state.hydration.cursor,
+    )
+
+
+def _thread_summary(state: ProjectionState) -> ThreadSummary:
+    pending = sum(action.status == "pending" for action in state.actions.values())
+    return ThreadSummary(
+        thread_id=state.thread_id or "unknown",
+        status=state.runtime.status,
+        pending_action_count=pending,
+        title=state.title,
+        active_turn_id=state.runtime.active_turn_id,
+        event_cursor=state.hydration.cursor,
+    )
