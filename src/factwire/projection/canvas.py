@@ -12,7 +12,7 @@ import msgspec
 from factwire.projection.changes import Operation
 from factwire.projection.memory import Memory
 from factwire.projection.parts import PartHandle
-from factwire.projection.pointers import escaped, wire_name
+from factwire.projection.pointers import WIRE_NAMES, escaped, wire_name
 from factwire.projection.state import ProjectionState
 from factwire.projection.taking import Taking
 from factwire.projection.text import Text
@@ -50,7 +50,7 @@ class Canvas:
         if before is value or (before == value and type(before) is type(value)):
             return
         setattr(node, field, value)
-        place = f"{path}/{wire_name(field)}"
+        place = f"{path}/{WIRE_NAMES.get(field) or wire_name(field)}"
         if value is None:
             self.ops.append(Operation("remove", place))
         else:

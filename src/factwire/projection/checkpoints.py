@@ -4,15 +4,21 @@ A snapshot is what a screen needs. A checkpoint also holds what the projection i
 the next fact: what it remembers of those before, and what it holds back.
 """
 
-from typing import Any, Final
+from typing import Annotated, Final
 
 import msgspec
 
 from factwire.facts.fact import Fact
+from factwire.facts.issues import FactError
 from factwire.facts.shapes import decode_fact, encode_fact
 from factwire.projection.lanes import Lane
 from factwire.projection.recent import Recent
-from factwire.projection.state import STATE_VERSION, ProjectionState
+from factwire.projection.state import (
+    STATE_VERSION,
+    ProjectionState,
+    decode_state,
+    encode_state,
+)
 
 
 class UnreadableCheckpoint(ValueError):
@@ -44,33 +50,47 @@ class Checkpoint(msgspec.Struct, kw_only=True):
     unfinished: list[str]
 
 
-def _write(value: object) -> Any:
-    return str(value)
+class _Bytes(msgspec.Struct, kw_only=True):
+    """A checkpoint on its way. The state is JSON, which has whole numbers of any size."""
+
+    version: str
+    state: bytes
+    lanes: Annotated[list[SavedLane], msgspec.Meta(min_length=1)]
+    current: str | None
+    ids: tuple[list[str], list[str]]
+    bodies: tuple[dict[str, bytes], dict[str, bytes]]
+    unfinished: list[str]
 
 
-def _read(kind: type, value: Any) -> Any:
-    return kind(value)
-
-
-_encoder: Final = msgspec.msgpack.Encoder(enc_hook=_write)
-_decoder: Final = msgspec.msgpack.Decoder(Checkpoint, dec_hook=_read)
+_encoder: Final = msgspec.msgpack.Encoder()
+_decoder: Final = msgspec.msgpack.Decoder(_Bytes)
 
 
 def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
-    return _encoder.encode(checkpoint)
+    fields = {name: getattr(checkpoint, name) for name in Checkpoint.__struct_fields__}
+    return _encoder.encode({**fields, "state": encode_state(checkpoint.state)})
 
 
 def decode_checkpoint(data: bytes) -> Checkpoint:
     """What `encode_checkpoint` wrote; raises `UnreadableCheckpoint` for anything else."""
     try:
-        checkpoint = _decoder.decode(data)
-    except (msgspec.DecodeError, ValueError) as error:
+        saved = _decoder.decode(data)
+        if saved.version != STATE_VERSION:
+            raise ValueError(f"expected version {STATE_VERSION}, got {saved.version}")
+        state = decode_state(saved.state)
+        for lane in saved.lanes:
+            restored_lane(lane)
+    except (msgspec.DecodeError, FactError, RecursionError, ValueError) as error:
         raise UnreadableCheckpoint(f"these bytes are no checkpoint: {error}") from error
-    if checkpoint.version != STATE_VERSION:
-        raise UnreadableCheckpoint(
-            f"expected a checkpoint of {STATE_VERSION}, got {checkpoint.version}"
-        )
-    return checkpoint
+    return Checkpoint(
+        version=saved.version,
+        state=state,
+        lanes=saved.lanes,
+        current=saved.current,
+        ids=list(saved.ids),
+        bodies=list(saved.bodies),
+        unfinished=saved.unfinished,
+    )
 
 
 def saved_lane(lane: Lane) -> SavedLane:

@@ -178,17 +178,22 @@ _REPAIRING: Final = frozenset({"snapshot", "stream", "state", "messages", "histo
 """Families that may open or close a doubt about the state."""
 
 
-class Row:
-    """How one class is reduced."""
+def _nothing(canvas: Canvas, fact: Fact) -> None:
+    """The reducer of a class that changes no surface of its own."""
 
-    __slots__ = ("_quick", "about", "is_main", "needs", "reducers", "repairs", "streaming")
+
+class Row:
+    """How one class is reduced; one that streams has a phase, and `streamed` is its reducer."""
+
+    __slots__ = ("_quick", "about", "is_main", "needs", "phase", "reducers", "repairs", "streamed")
 
     def __init__(self, name: str, reducers: tuple[Reducer, ...]) -> None:
         self.reducers = reducers
         self.about = KNOWN_CLASSES.get(name, NO_ROW)
         self.needs = needs_of(name)
         self.repairs = name.partition(".")[0] in _REPAIRING
-        self.streaming = STREAMING.get(name)
+        self.phase = STREAMING.get(name)
+        self.streamed = reducers[0] if reducers else _nothing
         self.is_main = name.partition(".")[0] in _MAIN
         paths = [need.path for need in self.needs]
         known = all(path in ATTRIBUTES for path in paths)

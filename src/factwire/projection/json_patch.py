@@ -149,6 +149,8 @@ def _restore(members: dict[str, object], before: dict[str, object]) -> None:
 
 
 def _steps(path: str) -> list[str]:
+    if path.count("~") != path.count("~0") + path.count("~1"):
+        raise PatchFailed(f"{path!r} is no pointer: a tilde is written ~0, a slash in a key ~1")
     try:
         return steps_of(path)
     except ValueError as error:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from factwire.facts.fact import Fact
 from factwire.projection.hydration import Gap
-from factwire.projection.limits import HELD_FACTS
+from factwire.projection.limits import GAPS_KEPT, HELD_FACTS
 
 
 class Lane:
@@ -51,8 +51,14 @@ class Lane:
         """Take out all that was held; the holes in between are lost."""
         for sequence in sorted(self.held):
             if self.expected is not None and sequence > self.expected:
-                self.lost.append((self.expected, sequence - 1))
+                self._lose(self.expected, sequence - 1)
             yield sequence, self.held.pop(sequence)
+
+    def _lose(self, first: int, last: int) -> None:
+        self.lost.append((first, last))
+        if len(self.lost) > GAPS_KEPT:
+            (first, _), (_, last), *rest = self.lost
+            self.lost = [(first, last), *rest]
 
     def cover(self, covered: int) -> None:
         """A snapshot stands in for what is missing up to `covered`."""

@@ -38,7 +38,10 @@ def text_delta(canvas: "Canvas", fact: Fact) -> None:
     canvas.part = handle
     piece = payload.get("delta")
     if type(piece) is str:
-        part.text.append(piece)
+        # What `Text.append` does; here it is done for every second fact of a stream.
+        text = part.text
+        text.pieces.append(piece)
+        text.length += len(piece)
         canvas.ops.append(Operation("append", handle.text_path, piece))
     elif type(whole := payload.get("text")) is str:
         canvas.rewrite(part, handle.path, "text", whole)

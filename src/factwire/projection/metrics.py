@@ -1,8 +1,10 @@
 """Metrics: routing, cost, limits and quota, as their facts state them."""
 
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 from factwire.facts.fact import Fact
+from factwire.facts.limits import SEQUENCE_MAX
 from factwire.facts.payloads import Cost
 from factwire.facts.payloads import Routing as RoutingPayload
 from factwire.projection import runtime
@@ -90,14 +92,20 @@ def nothing() -> Metrics:
 
 def cost_recorded(canvas: "Canvas", fact: Fact) -> None:
     usage, path, said = canvas.state.metrics.usage, f"{PATH}/usage", read(fact, Cost)
-    tokens_in, tokens_out = said.input_tokens or 0, said.output_tokens or 0
+    tokens_in, tokens_out = _counted(said.input_tokens), _counted(said.output_tokens)
     canvas.count(usage, path, "records")
     canvas.count(usage, path, "input_tokens", tokens_in)
     canvas.count(usage, path, "output_tokens", tokens_out)
-    canvas.count(usage, path, "total_tokens", said.total_tokens or tokens_in + tokens_out)
-    if said.total_cost_usd is not None:
-        canvas.put(usage, path, "total_cost_usd", usage.total_cost_usd + float(said.total_cost_usd))
+    canvas.count(usage, path, "total_tokens", _counted(said.total_tokens) or tokens_in + tokens_out)
+    cost = usage.total_cost_usd + float(said.total_cost_usd or 0)
+    if isfinite(cost):
+        canvas.put(usage, path, "total_cost_usd", cost)
     canvas.fill(usage, path, currency=said.currency)
+
+
+def _counted(tokens: int | None) -> int:
+    """A number of tokens, if it can be one."""
+    return tokens if tokens is not None and 0 <= tokens <= SEQUENCE_MAX else 0
 
 
 def cost_estimated(canvas: "Canvas", fact: Fact) -> None:
@@ -157,5 +165,10 @@ def measured(canvas: "Canvas", fact: Fact) -> None:
     """metrics.changed: figures that a runtime states, by name."""
     values = canvas.state.metrics.values
     for name, value in fact.payload.items():
-        if isinstance(value, (int, float, str, bool)) and values.get(name) != value:
+        if isinstance(value, (int, float, str, bool)) and not _is(values.get(name), value):
             canvas.create(values, f"{PATH}/values", name, value)
+
+
+def _is(known: object, value: object) -> bool:
+    """Whether a figure is stated as it was; true is not 1."""
+    return known == value and type(known) is type(value)

@@ -1,6 +1,7 @@
 """JSON Pointers (RFC 6901): how a change names the place that it is about."""
 
-_wire_names: dict[str, str] = {}
+WIRE_NAMES: dict[str, str] = {}
+"""Fields whose wire spelling has been asked for."""
 
 
 def escaped(key: str) -> str:
@@ -19,8 +20,8 @@ def steps_of(path: str) -> list[str]:
 
 def wire_name(field: str) -> str:
     """The wire spelling of a field."""
-    known = _wire_names.get(field)
+    known = WIRE_NAMES.get(field)
     if known is None:
         head, *rest = field.split("_")
-        known = _wire_names[field] = head + "".join(word.capitalize() for word in rest)
+        known = WIRE_NAMES[field] = head + "".join(word.capitalize() for word in rest)
     return known

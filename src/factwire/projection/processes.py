@@ -6,6 +6,7 @@ Output is shown as far as there is room, with the byte offset that a log is read
 from typing import TYPE_CHECKING, Any, Final
 
 from factwire.facts.fact import Fact
+from factwire.facts.limits import SEQUENCE_MAX
 from factwire.facts.payloads import Hook as HookPayload
 from factwire.facts.payloads import Process as ProcessPayload
 from factwire.facts.vocabulary import UNKNOWN
@@ -115,8 +116,10 @@ def output(canvas: "Canvas", fact: Fact) -> None:
     process, path = _process(canvas, fact, key)
     piece = word(fact.payload, "text", "delta") or ""
     offset = number(fact.payload, "offset")
-    size = len(piece.encode("utf-8", "surrogatepass"))
-    end = process.output_bytes + size if offset is None else int(offset) + size
+    start = process.output_bytes
+    if offset is not None and 0 <= offset <= SEQUENCE_MAX:
+        start = int(offset)
+    end = start + len(piece.encode("utf-8", "surrogatepass"))
     canvas.put(process, path, "output_bytes", max(process.output_bytes, end))
     room = OUTPUT_CHARACTERS - process.output.length
     if piece and room > 0:

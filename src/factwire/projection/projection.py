@@ -153,8 +153,9 @@ class Projection:
                 return Changes(ops)
         whole = state.hydration
         count = whole.event_count
+        recent, fact_id = self._recent, fact.id
         is_next = fact.sequence == lane.expected is not None and not lane.held
-        if is_next and fact.id not in self._recent:
+        if is_next and fact_id not in recent.ids and fact_id not in recent.old_ids:
             self._take(lane, fact)
         else:
             self._arrange(lane, fact)
@@ -208,14 +209,14 @@ class Projection:
         self._recent.add(fact)
         canvas.opened = False
         row = ROWS.get(fact.event_class)  # pyright: ignore[reportArgumentType, reportCallIssue]
-        if row is not None and row.streaming is not None and (row.has_all(fact)):
-            row.reducers[0](canvas, fact)
-            if latest.phase != row.streaming or latest.blocked_reason is not None:
-                runtime.at_work(canvas, row.streaming)
+        if row is None or row.phase is None or (row.needs and not row.has_all(fact)):
+            self._reduce(fact, row)
+        else:
+            row.streamed(canvas, fact)
+            if latest.phase != row.phase or latest.blocked_reason is not None:
+                runtime.at_work(canvas, row.phase)
             if canvas.opened:
                 self._record(fact, row)
-        else:
-            self._reduce(fact, row)
         whole.event_count += 1
         latest.latest_event_id = fact.id
         sequence = fact.sequence
@@ -223,7 +224,7 @@ class Projection:
             lane.expected = sequence + 1
             if lane is self._main:
                 latest.latest_sequence = whole.cursor = sequence
-        if whole.status != "live" or row is None or row.repairs:
+        if row is None or row.repairs or whole.status != "live":
             self._settle(lane, fact, row)
 
     def _reduce(self, fact: Fact, row: Row | None) -> None:

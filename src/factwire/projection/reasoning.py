@@ -91,14 +91,21 @@ def _handle(canvas: "Canvas", fact: Fact) -> PartHandle:
         own = f"{own}:{len(known.message.parts)}"
     # A part id that a text has taken is not reused: reasoning must not get into an answer.
     taken = named is None or known is not None
+    part_id = own if taken or named is None else named
+    while _is_text(known_part(canvas, fact, message_id, part_id)):
+        part_id = f"{part_id}:reasoning"
     part = ReasoningPart(
-        part_id=own if taken or named is None else named,
+        part_id=part_id,
         message_id=message_id,
         summary=Text(),
         characters=0,
         state="streaming",
     )
     return reference(canvas, fact, part)
+
+
+def _is_text(handle: PartHandle | None) -> bool:
+    return handle is not None and not isinstance(handle.part, ReasoningPart)
 
 
 def plan_delta(canvas: "Canvas", fact: Fact) -> None:

@@ -5,11 +5,14 @@ Both are kept in two generations, so that forgetting costs nothing and memory ha
 """
 
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from factwire.facts.fact import Fact
-from factwire.facts.shapes import encode_fact
 from factwire.projection.limits import REMEMBERED_FACTS, REMEMBERED_IDS
+
+_encoder: Final = msgspec.json.Encoder(order="deterministic")
 
 Body = Fact | bytes
 """A remembered fact, or, after a restore, its digest."""
@@ -19,7 +22,7 @@ def digest_of(body: Body) -> bytes:
     """What two facts have in common exactly when they say the same."""
     if isinstance(body, bytes):
         return body
-    return blake2b(encode_fact(body), digest_size=16).digest()
+    return blake2b(_encoder.encode(body), digest_size=16).digest()
 
 
 class Recent:
@@ -49,8 +52,9 @@ class Recent:
     def contradicts(self, fact: Fact) -> bool:
         """Whether another body is remembered under the fact's id."""
         known = self.bodies.get(fact.id) or self.old_bodies.get(fact.id)
-        if known is None or known is fact or known == fact:
+        if known is None or known is fact:
             return False
+        # Only bytes tell 1 from true and 1.0, and only they are there after a restore.
         return digest_of(known) != digest_of(fact)
 
     def dump(self) -> dict[str, Any]:

@@ -65,6 +65,8 @@ def idle() -> Runtime:
 def turn_submitted(canvas: "Canvas", fact: Fact) -> None:
     """A turn that was asked for; it is not active before the runtime starts it."""
     runtime = canvas.state.runtime
+    if not _is_own(canvas, fact):
+        return
     if runtime.active_turn_id is None:
         canvas.fill(runtime, PATH, latest_turn_id=turn_of(fact), latest_turn_status="submitted")
         _clear_outcome(canvas)
@@ -73,6 +75,8 @@ def turn_submitted(canvas: "Canvas", fact: Fact) -> None:
 
 def turn_started(canvas: "Canvas", fact: Fact) -> None:
     runtime, turn = canvas.state.runtime, turn_of(fact)
+    if not _is_own(canvas, fact):
+        return
     canvas.fill(runtime, PATH, active_turn_id=turn, latest_turn_id=turn)
     canvas.put(runtime, PATH, "latest_turn_status", "running")
     canvas.put(runtime, PATH, "active_task_id", task_of(fact))
@@ -84,6 +88,8 @@ def turn_ended(canvas: "Canvas", fact: Fact) -> None:
     """The end of a turn; one that is not the active turn ends without touching that."""
     runtime, turn, end = canvas.state.runtime, turn_of(fact), read(fact, TurnEnd)
     status = _end_status(fact)
+    if not _is_own(canvas, fact):
+        return
     if runtime.active_turn_id not in (None, turn) and turn is not None:
         return
     for field in ("active_turn_id", "active_run_id", "active_task_id", "message"):
@@ -97,6 +103,8 @@ def turn_ended(canvas: "Canvas", fact: Fact) -> None:
 
 def run_status(canvas: "Canvas", fact: Fact) -> None:
     runtime, said = canvas.state.runtime, read(fact, RunStatus)
+    if not _is_own(canvas, fact):
+        return
     canvas.fill(runtime, PATH, message=said.message, runtime_status=said.status)
     if runtime.latest_turn_status not in _ENDED or runtime.active_turn_id is not None:
         canvas.fill(runtime, PATH, active_run_id=fact.run_id)
@@ -119,7 +127,8 @@ _COUNTS: Final = {
 
 def model_requested(canvas: "Canvas", fact: Fact) -> None:
     asked = read(fact, ModelRequest)
-    canvas.fill(canvas.state.runtime, PATH, model=asked.model, provider=asked.provider)
+    if _is_own(canvas, fact):
+        canvas.fill(canvas.state.runtime, PATH, model=asked.model, provider=asked.provider)
 
 
 def model_failed(canvas: "Canvas", fact: Fact) -> None:
@@ -177,6 +186,13 @@ def _end_status(fact: Fact) -> str:
     status = _TURN_STATUS[fact.event_class or ""]
     stopped = fact.status in ("canceled", "cancelled") or fact.phase in ("cancelled", "interrupted")
     return "canceled" if stopped and status == "completed" else status
+
+
+def _is_own(canvas: "Canvas", fact: Fact) -> bool:
+    """Whether a fact is about this thread's own run, and not about that of a subagent."""
+    if fact.thread_id is not None and fact.thread_id != canvas.state.thread_id:
+        return False
+    return fact.runtime_entity != "subagent_turn"
 
 
 def _clear_outcome(canvas: "Canvas") -> None:

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
 
 
 def changed(canvas: "Canvas", fact: Fact) -> None:
-    canvas.fill(canvas.state, "", title=word(fact.payload, "title", "name"))
+    """The title of the thread; those of a subagent's threads are not its own."""
+    if fact.thread_id in (None, canvas.state.thread_id):
+        canvas.fill(canvas.state, "", title=word(fact.payload, "title", "name"))
 
 
 def recognise(canvas: "Canvas", fact: Fact) -> None:

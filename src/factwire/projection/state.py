@@ -114,4 +114,6 @@ def decode_state(data: bytes) -> ProjectionState:
 
 
 def _text(kind: type, value: Any) -> Any:
+    if not isinstance(value, str):
+        raise ValueError(f"expected text, got {type(value).__name__}")  # noqa: TRY004
     return kind(value)
