@@ -6,6 +6,7 @@ Facts go in one at a time; a state and the changes to it come out. No input or o
 from factwire.projection.ai_sdk import from_ui_messages, to_ui_messages
 from factwire.projection.changes import Changes, Operation, advance, folded
 from factwire.projection.checkpoints import UnreadableCheckpoint
+from factwire.projection.diagnostics import DIAGNOSTIC_CODES, DiagnosticCode
 from factwire.projection.json_patch import Document, PatchFailed
 from factwire.projection.projection import Projection, project
 from factwire.projection.read_models import (
@@ -50,12 +51,14 @@ from factwire.projection.state import (
 from factwire.projection.text import Text
 
 __all__ = [
+    "DIAGNOSTIC_CODES",
     "READ_MODEL_VERSION",
     "STATE_VERSION",
     "ActiveProcess",
     "ArtifactRef",
     "Attention",
     "Changes",
+    "DiagnosticCode",
     "Document",
     "EvidenceRef",
     "GraphView",

@@ -37,6 +37,7 @@ class Action(View):
     severity: str | None = None
     title: str | None = None
     prompt: str | None = None
+    shown: str | None = None
     detail: str | None = None
     requested_by: str | None = None
     agent_id: str | None = None
@@ -58,6 +59,7 @@ class Action(View):
     reason: str | None = None
     decided_by: str | None = None
     applied: bool | None = None
+    response: Any = None
     requested_at: str | None = None
     resolved_at: str | None = None
     sequence: int | None = None
@@ -67,7 +69,7 @@ def required(canvas: "Canvas", fact: Fact) -> None:
     """Open an action; one that was closed opens anew."""
     action, path = _action(canvas, fact)
     canvas.put(action, path, "status", "pending")
-    for field in ("decision", "reason", "decided_by", "applied", "resolved_at"):
+    for field in ("decision", "reason", "decided_by", "applied", "response", "resolved_at"):
         canvas.put(action, path, field, None)
     canvas.memory.open_actions[action.action_id] = None
     _describe(canvas, action, path, fact)
@@ -95,6 +97,7 @@ def closed(canvas: "Canvas", fact: Fact) -> None:
         reason=said.reason,
         decided_by=said.decided_by,
         applied=said.applied,
+        response=said.response,
         resolved_at=fact.completed_at or fact.created_at,
     )
     canvas.memory.open_actions.pop(action.action_id, None)
@@ -139,6 +142,7 @@ def _describe(canvas: "Canvas", action: Action, path: str, fact: Fact) -> None:
         severity=asked.severity or word(payload, "risk", "riskLevel"),
         title=fact.title,
         prompt=asked.prompt or word(payload, "message", "question"),
+        shown=word(payload, "shown"),
         detail=fact.detail,
         requested_by=asked.requested_by or subagent_of(fact) or fact.agent_id,
         tool_call_id=asked.tool_call_id or tool_of(fact),
@@ -166,16 +170,19 @@ def _link(canvas: "Canvas", action: Action) -> None:
 
 
 def _decide_plan(canvas: "Canvas", action: Action) -> None:
-    plan = _plan_of(canvas, action)
-    if plan is not None and plan.action_id == action.action_id:
-        decided = action.decision if action.status == "resolved" else action.status
-        path = f"{reasoning.PLANS}/{escaped(plan.plan_id)}"
-        canvas.put(plan, path, "decision", decided or "unknown")
+    if action.action_type not in _PLAN_DECISIONS:
+        return
+    decided = action.decision if action.status == "resolved" else action.status
+    for plan in canvas.state.plans.values():
+        if plan.action_id == action.action_id:
+            path = f"{reasoning.PLANS}/{escaped(plan.plan_id)}"
+            canvas.put(plan, path, "decision", decided or "unknown")
 
 
 def _plan_of(canvas: "Canvas", action: Action) -> "reasoning.Plan | None":
+    """The newest plan of whoever asks, in the turn in which they ask."""
     if action.action_type not in _PLAN_DECISIONS:
         return None
-    speaker = action.subagent_id
-    key = ":".join(filter(None, (action.turn_id or "thread", speaker, "plan")))
-    return canvas.state.plans.get(key)
+    who = (action.turn_id, action.subagent_id)
+    plans = reversed(canvas.state.plans.values())
+    return next((plan for plan in plans if (plan.turn_id, plan.subagent_id) == who), None)

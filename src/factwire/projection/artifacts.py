@@ -40,6 +40,7 @@ _EXPORT: Final = {
     "artifact.export.completed": "completed",
     "artifact.exported": "completed",
 }
+_CHANGES: Final = frozenset({"artifact.changed", "artifact.versioned", "file.changed"})
 
 
 class ArtifactVersion(View):
@@ -128,12 +129,15 @@ def _artifact(canvas: "Canvas", fact: Fact, artifact_id: str) -> tuple[Artifact,
 
 def _describe(canvas: "Canvas", artifact: Artifact, path: str, fact: Fact) -> None:
     said, name = read(fact, ArtifactPayload), fact.event_class or ""
-    is_file = name.startswith("file.")
+    status = _STATUS.get(name) or said.status or _plain_status(artifact, name)
+    if artifact.status == "failed" and status is not None:
+        canvas.put(artifact, path, "message", None)
+        canvas.put(artifact, path, "failure_category", None)
     canvas.fill(
         artifact,
         path,
-        kind=said.kind or ("file" if is_file else None),
-        status=_STATUS.get(name) or said.status or _plain_status(artifact, name),
+        kind=said.kind or ("file" if name.startswith("file.") else None),
+        status=status,
         title=said.title,
         owner=fact.agent_id,
         media_type=said.media_type,
@@ -155,10 +159,11 @@ def _describe(canvas: "Canvas", artifact: Artifact, path: str, fact: Fact) -> No
 
 
 def _plain_status(artifact: Artifact, name: str) -> str | None:
-    """A change without a status of its own: it is there and changed, unless it was deleted."""
+    """A change without a status of its own: it is there again, whatever became of it before."""
     if not name.startswith(("artifact.", "file.")) or name in _EXPORT:
         return None
-    if artifact.status in ("deleted", UNKNOWN) or name == "artifact.updated":
+    gone = artifact.status in ("deleted", "failed") and name in _CHANGES
+    if gone or artifact.status == UNKNOWN or name == "artifact.updated":
         return "updated" if name in ("artifact.updated", "artifact.versioned") else "changed"
     return None
 

@@ -11,7 +11,7 @@ import msgspec
 from factwire.facts.fact import Fact
 from factwire.facts.issues import FactError
 from factwire.facts.shapes import decode_fact, encode_fact
-from factwire.projection.lanes import Lane
+from factwire.projection.lanes import NOTHING, Lane
 from factwire.projection.recent import Recent
 from factwire.projection.state import (
     STATE_VERSION,
@@ -35,7 +35,7 @@ class SavedLane(msgspec.Struct, kw_only=True, omit_defaults=True):
     expected: int | None
     held: list[bytes]
     lost: list[tuple[int, int]]
-    covered: int = 0
+    covered: int = NOTHING
 
 
 class Checkpoint(msgspec.Struct, kw_only=True):
@@ -75,13 +75,13 @@ def decode_checkpoint(data: bytes) -> Checkpoint:
     """What `encode_checkpoint` wrote; raises `UnreadableCheckpoint` for anything else."""
     try:
         saved = _decoder.decode(data)
-        if saved.version != STATE_VERSION:
-            raise ValueError(f"expected version {STATE_VERSION}, got {saved.version}")
         state = decode_state(saved.state)
         for lane in saved.lanes:
             restored_lane(lane)
     except (msgspec.DecodeError, FactError, RecursionError, ValueError) as error:
         raise UnreadableCheckpoint(f"these bytes are no checkpoint: {error}") from error
+    if saved.version != STATE_VERSION:
+        raise UnreadableCheckpoint(f"expected a checkpoint of {STATE_VERSION}, got {saved.version}")
     return Checkpoint(
         version=saved.version,
         state=state,

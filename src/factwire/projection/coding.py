@@ -124,6 +124,9 @@ def patched(canvas: "Canvas", fact: Fact) -> None:
         canvas.create(patches, f"{PATH}/patches", key, patch)
     state = _PATCHES[name]
     canvas.put(patches[key], path, "status", state)
+    if state == "running":
+        for field in ("failure_category", "message", "completed_at"):
+            canvas.put(patches[key], path, field, None)
     canvas.fill(
         patches[key],
         path,
@@ -149,6 +152,9 @@ def tested(canvas: "Canvas", fact: Fact) -> None:
         )
         canvas.create(tests, f"{PATH}/tests", key, run)
     canvas.put(tests[key], path, "status", "running" if started else _outcome(said))
+    if started:
+        for field in ("result", "passed", "failed", "skipped", "completed_at"):
+            canvas.put(tests[key], path, field, None)
     canvas.fill(
         tests[key],
         path,

@@ -1,9 +1,10 @@
 """Diagnostics: what a person may want to look into, kept apart from the conversation.
 
-They are bounded, the oldest going first; a counter says how many there were.
+They are bounded, the oldest going first; a counter says how many there were. A fact may be one
+itself, under a code of its own; `DIAGNOSTIC_CODES` are those that a projection adds.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from factwire.facts.fact import Fact
 from factwire.facts.payloads import Diagnostic as DiagnosticPayload
@@ -18,6 +19,37 @@ if TYPE_CHECKING:
 
 PATH: Final = "/diagnostics"
 ITEMS: Final = "/diagnostics/items"
+
+DiagnosticCode = Literal[
+    "conflicting_fact",
+    "sequence_conflict",
+    "window_overflow",
+    "foreign_thread",
+    "unknown_event_type",
+    "missing_scope_id",
+    "state_delta_failed",
+    "snapshot_outdated",
+    "stream_gap_reported",
+    "lineage_missing",
+    "teammate_unnamed",
+    "tool_unclosed_at_turn_end",
+]
+
+DIAGNOSTIC_CODES: Final[dict[DiagnosticCode, str]] = {
+    "conflicting_fact": "an id came again with another body; the first one counts",
+    "sequence_conflict": "two facts claim the same sequence; the first one counts",
+    "window_overflow": "so many facts waited behind a gap that they were taken without it",
+    "foreign_thread": "facts of a thread that is no part of this one were left out",
+    "unknown_event_type": "a fact of a class that is not known is in the timeline alone",
+    "missing_scope_id": "a fact without an id that its class needs is in the timeline alone",
+    "state_delta_failed": "a patch does not fit the application's state, which is as it was",
+    "snapshot_outdated": "a snapshot is older than a state that misses nothing; it was left aside",
+    "stream_gap_reported": "the source says that facts are missing",
+    "lineage_missing": "a subagent does not say who set it to work",
+    "teammate_unnamed": "a fact about a teammate does not say which one",
+    "tool_unclosed_at_turn_end": "a turn ended while one of its tools was still open",
+}
+"""What each code of a projection's own remarks means."""
 
 _SEVERITY: Final = {
     "runtime.error": "error",
@@ -69,7 +101,7 @@ def nothing() -> Diagnostics:
 def remark(
     canvas: "Canvas",
     fact: Fact,
-    code: str,
+    code: DiagnosticCode,
     message: str,
     *,
     severity: str = "warning",

@@ -15,6 +15,7 @@ from factwire.projection import (
     coding,
     context,
     diagnostics,
+    endings,
     evidence,
     messages,
     metrics,
@@ -36,7 +37,7 @@ Reducer = Callable[[Canvas, Fact], None]
 
 NO_ROW: Final = ClassRow("", UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
 
-_TURN_END: Final = (tools.end_turn, messages.end_turn, runtime.turn_ended)
+_TURN_END: Final = (endings.cut_off, tools.end_turn, messages.end_turn, runtime.turn_ended)
 _TOOL_END: Final = (artifacts.mentioned,)
 _TEAMMATE: Final = (subagents.changed, team.member_changed)
 _TASK: Final = (tasks.changed, team.work_changed)

@@ -137,6 +137,9 @@ def reviewed(canvas: "Canvas", fact: Fact) -> None:
     status = _REVIEW_STATUS[fact.event_class or ""]
     known = evidence_ids(fact)
     canvas.put(review, path, "status", status)
+    if status == "requested":
+        canvas.put(review, path, "verdict", None)
+        canvas.put(review, path, "completed_at", None)
     canvas.fill(
         review,
         path,

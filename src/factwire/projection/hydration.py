@@ -63,6 +63,14 @@ def trust(canvas: "Canvas") -> None:
     canvas.put(canvas.state.hydration, PATH, "reasons", [])
 
 
+def trust_again(canvas: "Canvas", reason: str) -> None:
+    """One thing that was in doubt is settled."""
+    reasons = canvas.state.hydration.reasons
+    if reason in reasons:
+        others = [other for other in reasons if other != reason]
+        canvas.put(canvas.state.hydration, PATH, "reasons", others)
+
+
 def settle(canvas: "Canvas", lanes: "list[Lane]") -> None:
     """Let the status follow from what is held, lost and in doubt."""
     hydration = canvas.state.hydration

@@ -6,10 +6,15 @@ shown, and the lane remembers what is missing.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 from factwire.facts.fact import Fact
+from factwire.facts.limits import SEQUENCE_MAX
 from factwire.projection.hydration import Gap
 from factwire.projection.limits import GAPS_KEPT, HELD_FACTS
+
+NOTHING: Final = -SEQUENCE_MAX - 1
+"""Before any sequence."""
 
 
 class Lane:
@@ -23,7 +28,7 @@ class Lane:
         self.expected = start
         self.held: dict[int, Fact] = {}
         self.lost: list[tuple[int, int]] = []
-        self.covered = 0
+        self.covered = NOTHING
 
     def begin(self, sequence: int) -> None:
         """The first fact of a lane that starts wherever it starts."""

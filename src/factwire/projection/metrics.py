@@ -123,6 +123,8 @@ def limited(canvas: "Canvas", fact: Fact) -> None:
         canvas.create(limits, f"{PATH}/limits", key, Limit(name=key, status="unknown"))
     limit = limits[key]
     canvas.put(limit, path, "status", _LIMIT_STATUS[name])
+    canvas.put(limit, path, "message", said.message)
+    canvas.put(limit, path, "retry_after_ms", said.retry_after_ms)
     canvas.fill(
         limit,
         path,
@@ -131,8 +133,6 @@ def limited(canvas: "Canvas", fact: Fact) -> None:
         remaining=said.remaining,
         utilization=said.utilization,
         resets_at=said.resets_at,
-        retry_after_ms=said.retry_after_ms,
-        message=said.message,
         hits=(limit.hits or 0) + 1 if name == "rate_limit.hit" else None,
         updated_at=fact.created_at,
     )

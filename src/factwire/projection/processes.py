@@ -93,6 +93,9 @@ def changed(canvas: "Canvas", fact: Fact) -> None:
     process, path = _process(canvas, fact, key)
     said, name = read(fact, ProcessPayload), fact.event_class or ""
     state = _STATES.get(name)
+    if state == "running":
+        for field in ("exit_code", "signal", "failure_category", "completed_at"):
+            canvas.put(process, path, field, None)
     canvas.fill(
         process,
         path,
@@ -152,6 +155,9 @@ def hooked(canvas: "Canvas", fact: Fact) -> None:
         canvas.create(hooks, HOOKS, key, hook)
     state = _HOOK_STATES[name]
     canvas.put(hooks[key], path, "status", state)
+    if name == "hook.started":
+        for field in ("outcome", "exit_code", "message", "completed_at"):
+            canvas.put(hooks[key], path, field, None)
     canvas.fill(
         hooks[key],
         path,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from factwire.facts.fact import Fact
 from factwire.facts.payloads import Queue as QueuePayload
 from factwire.projection.limits import LANE_EVENTS_KEPT
-from factwire.projection.reading import other_id, read, turn_of, word
+from factwire.projection.reading import listed, other_id, read, table, turn_of, word
 from factwire.projection.runtime import PATH as RUNTIME
 from factwire.projection.views import View
 
@@ -23,6 +23,9 @@ class QueuedTurn(View):
 
     queued_turn_id: str
     prompt: str | None = None
+    agent_id: str | None = None
+    input: list[Any] | None = None
+    options: dict[str, Any] | None = None
     status: str | None = None
     mode: str | None = None
     queued_at: str | None = None
@@ -104,6 +107,9 @@ def _turn(row: dict[str, Any], fact: Fact) -> QueuedTurn:
     return QueuedTurn(
         queued_turn_id=word(row, "queuedTurnId", "queued_turn_id", "turnId", "id") or fact.id,
         prompt=word(row, "prompt", "text", "preview"),
+        agent_id=word(row, "agentId", "agent_id"),
+        input=listed(row.get("input")),
+        options=table(row.get("options")),
         status=word(row, "status"),
         mode=word(row, "mode"),
         queued_at=word(row, "queuedAt", "createdAt") or fact.created_at,

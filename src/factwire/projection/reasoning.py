@@ -111,6 +111,8 @@ def _is_text(handle: PartHandle | None) -> bool:
 def plan_delta(canvas: "Canvas", fact: Fact) -> None:
     plan, path = _plan(canvas, fact)
     said = read(fact, TextPiece)
+    if plan.state == "final":
+        _plan_anew(canvas, plan, path)
     if said.delta is not None:
         canvas.grow(plan.text, f"{path}/text", said.delta)
     elif said.text is not None:
@@ -124,6 +126,15 @@ def plan_final(canvas: "Canvas", fact: Fact) -> None:
         canvas.rewrite(plan, path, "text", whole)
     canvas.fill(plan, path, steps=listed(fact.payload.get("steps")))
     canvas.put(plan, path, "state", "final")
+
+
+def _plan_anew(canvas: "Canvas", plan: Plan, path: str) -> None:
+    """A piece behind a finished plan begins another, on which nobody has decided."""
+    canvas.rewrite(plan, path, "text", "")
+    canvas.put(plan, path, "state", "streaming")
+    for field in ("steps", "action_id", "decision"):
+        canvas.put(plan, path, field, None)
+    canvas.opened = True
 
 
 def _plan(canvas: "Canvas", fact: Fact) -> tuple[Plan, str]:

@@ -6,9 +6,12 @@ never takes away an open action or a failed tool; only messages can be replaced 
 
 from collections.abc import Iterator
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
 
 from factwire.facts.fact import Fact
+from factwire.facts.limits import NESTING_DEPTH, PAYLOAD_CHARACTERS
 from factwire.projection import hydration, messages
 from factwire.projection.changes import Operation
 from factwire.projection.diagnostics import remark
@@ -50,17 +53,17 @@ def messages_snapshot(canvas: "Canvas", fact: Fact) -> None:
     rows = listed(fact.payload.get("messages"))
     for message_id in words(fact.payload.get("retractedMessageIds")):
         messages.retract(canvas, message_id)
-    if rows is None:
+    if rows is None or _is_outdated(canvas, fact):
         return
     covered = covered_by(fact)
-    found = _messages(rows, fact)
+    found = _messages(canvas, rows, fact)
     named = {message.message_id for message in found}
     newer = [
         message
         for message in canvas.state.messages
         if message.message_id not in named and _is_newer(message, covered)
     ]
-    _replace(canvas, [*_kept_parts(canvas, found), *newer])
+    _replace(canvas, [*found, *newer])
 
 
 def window_loaded(canvas: "Canvas", fact: Fact) -> None:
@@ -68,7 +71,7 @@ def window_loaded(canvas: "Canvas", fact: Fact) -> None:
     rows = listed(fact.payload.get("messages"))
     if rows is None:
         return
-    found = _messages(rows, fact)
+    found = _messages(canvas, rows, fact)
     known = canvas.memory.names
     older = [message for message in found if message.message_id not in known]
     if older:
@@ -106,10 +109,21 @@ def state_delta(canvas: "Canvas", fact: Fact) -> None:
 def state_snapshot(canvas: "Canvas", fact: Fact) -> None:
     """A snapshot in the stream: its messages and shared state, where it carries them."""
     shared = table(fact.payload.get(PATCHED_ROOT, fact.payload.get("state")))
-    if shared is not None:
+    if shared is not None and not _is_outdated(canvas, fact):
         canvas.put(canvas.state, "", PATCHED_ROOT, deepcopy(shared))
+        hydration.trust_again(canvas, "state_delta_failed")
     if isinstance(fact.payload.get("messages"), list):
         messages_snapshot(canvas, fact)
+
+
+def _is_outdated(canvas: "Canvas", fact: Fact) -> bool:
+    """Whether a snapshot is older than a state that misses nothing, and so has nothing to add."""
+    covered, now = covered_by(fact), canvas.state.hydration
+    if covered is None or now.cursor is None or covered >= now.cursor or now.status != "live":
+        return False
+    message = f"a snapshot up to {covered} came when {now.cursor} was known; it was left aside"
+    remark(canvas, fact, "snapshot_outdated", message, severity="info")
+    return True
 
 
 def gap_reported(canvas: "Canvas", fact: Fact) -> None:
@@ -155,54 +169,130 @@ def _told(
         name, path = operation.get("op"), operation["path"]
         if name in ("move", "copy"):
             source = operation.get("from", "")
-            value = deepcopy(document.at(source))
+            found = document.at(source)
+            _check_growth(path, found, copied=name == "copy")
+            value = deepcopy(found)
             if name == "move":
                 sent.append(Operation("remove", source))
             sent.append(Operation("add", path, value))
         elif name in ("add", "replace"):
+            _check_growth(path, operation.get("value"))
             sent.append(Operation(name, path, deepcopy(operation.get("value"))))
         elif name == "remove":
             sent.append(Operation("remove", path))
         yield operation
 
 
-def _messages(rows: list[Any], fact: Fact) -> list[Message]:
-    return [_message(fields, fact) for row in rows if (fields := table(row)) is not None]
+def _check_growth(path: str, value: object, *, copied: bool = False) -> None:
+    """Keep a state from growing in a few patches into what nobody can read or hold."""
+    if path.count("/") + _levels(value) > NESTING_DEPTH:
+        raise PatchFailed(f"{path[:80]} would be nested deeper than {NESTING_DEPTH} levels")
+    if copied and len(msgspec.json.encode(value)) > PAYLOAD_CHARACTERS:
+        raise PatchFailed(f"only up to {PAYLOAD_CHARACTERS} characters can be copied")
 
 
-def _message(fields: dict[str, Any], fact: Fact) -> Message:
-    message_id = word(fields, "messageId", "message_id", "id") or fact.id
-    return Message(
+def _levels(value: object) -> int:
+    """How deep lists and objects are nested in a value."""
+    level, depth = [value], 0
+    while level and depth <= NESTING_DEPTH:
+        level = [child for item in level for child in _children(item)]
+        depth += 1
+    return depth
+
+
+def _children(value: object) -> list[Any]:
+    members = table(value)
+    return listed(value) or [] if members is None else list(members.values())
+
+
+def _messages(canvas: "Canvas", rows: list[Any], fact: Fact) -> list[Message]:
+    found: list[Message] = []
+    for row in rows:
+        fields = table(row)
+        if fields is not None:
+            message_id = word(fields, "messageId", "message_id", "id") or fact.id
+            place = canvas.memory.names.get(message_id)
+            known = None if place is None else canvas.state.messages[place]
+            found.append(_message(canvas, fields, fact, message_id, known))
+    return found
+
+
+_STATED: Final[dict[str, Literal["streaming", "final"]]] = {
+    "streaming": "streaming",
+    "running": "streaming",
+    "final": "final",
+    "completed": "final",
+}
+
+
+def _message(
+    canvas: "Canvas", fields: dict[str, Any], fact: Fact, message_id: str, known: Message | None
+) -> Message:
+    """Snapshots carry text; what else is known of a message stays as and where it is."""
+    open_still = known is not None and known.status == "streaming"
+    status = _STATED.get(word(fields, "status") or "", "streaming" if open_still else "final")
+    parts = known.parts if known else []
+    texts = {
+        part_id: TextPart(part_id=part_id, message_id=message_id, text=Text(text), state=status)
+        for part_id, text in _texts(fields, message_id, parts)
+    }
+    message = Message(
         message_id=message_id,
-        role=word(fields, "role") or "assistant",
-        status="final",
-        sequence=fact.sequence,
-        parts=[
-            TextPart(part_id=part_id, message_id=message_id, text=Text(text), state="final")
-            for part_id, text in _texts(fields, message_id)
-        ],
+        role=word(fields, "role") or (known.role if known else "assistant"),
+        status=status,
+        sequence=known.sequence if known else fact.sequence,
+        parts=_merged(canvas, texts, parts),
         turn_id=word(fields, "turnId", "turn_id"),
-        thread_id=fact.thread_id,
+        thread_id=known.thread_id if known else fact.thread_id,
         agent_id=word(fields, "agentId", "agent_id"),
         subagent_id=word(fields, "subagentId", "subagent_id"),
-        created_at=word(fields, "createdAt", "created_at") or fact.created_at,
+        created_at=word(fields, "createdAt", "created_at"),
         completed_at=word(fields, "completedAt", "completed_at"),
     )
+    for field in _KEPT if known else ():
+        setattr(message, field, getattr(message, field) or getattr(known, field))
+    message.created_at = message.created_at or fact.created_at
+    return message
 
 
-def _texts(row: dict[str, Any], message_id: str) -> list[tuple[str, str]]:
+_KEPT: Final = (
+    *("turn_id", "agent_id", "subagent_id", "task_id", "optimistic_id", "input_refs"),
+    *("created_at", "completed_at"),
+)
+
+
+def _merged(canvas: "Canvas", texts: dict[str, TextPart], known: list[Part]) -> list[Part]:
+    """Texts in the places where they stand; one whose end is known but not yet shown goes on."""
+    unfinished = canvas.memory.unfinished.values()
+    merged: list[Part] = []
+    for part in known:
+        if not isinstance(part, TextPart):
+            merged.append(part)
+        elif part.part_id in texts:
+            text = texts.pop(part.part_id)
+            text.state = part.state if part.state != "streaming" else text.state
+            for handle in unfinished:
+                handle.part = text if handle.part is part else handle.part
+            merged.append(text)
+    return [*merged, *texts.values()]
+
+
+def _texts(row: dict[str, Any], message_id: str, known: list[Part]) -> Iterator[tuple[str, str]]:
+    """The texts of a row; one without an id is the text that stands in its place."""
+    ids = [part.part_id for part in known if isinstance(part, TextPart)]
+    for place, item in enumerate(_text_rows(row)):
+        own = f"{message_id}:text" + (f":{place}" if place else "")
+        known_id = ids[place] if place < len(ids) else own
+        yield word(item, "partId", "part_id") or known_id, word(item, "text") or ""
+
+
+def _text_rows(row: dict[str, Any]) -> list[dict[str, Any]]:
     parts = row.get("parts", row.get("content"))
     if isinstance(parts, str) or parts is None:
-        text = parts if isinstance(parts, str) else word(row, "text")
-        return [(f"{message_id}:text", text)] if text else []
-    found: list[tuple[str, str]] = []
-    for item in listed(parts) or ():
-        fields = table(item) or {}
-        text = word(fields, "text")
-        if fields.get("type", "text") == "text" and text is not None:
-            own = f"{message_id}:text" + (f":{len(found)}" if found else "")
-            found.append((word(fields, "partId", "part_id") or own, text))
-    return found
+        rows = [{"text": parts if isinstance(parts, str) else row.get("text")}]
+    else:
+        rows = [table(item) or {} for item in listed(parts) or ()]
+    return [item for item in rows if item.get("type", "text") == "text" and word(item, "text")]
 
 
 def _is_newer(message: Message, covered: int | None) -> bool:
@@ -211,21 +301,10 @@ def _is_newer(message: Message, covered: int | None) -> bool:
     return message.sequence is not None and message.sequence > covered
 
 
-def _kept_parts(canvas: "Canvas", found: list[Message]) -> list[Message]:
-    """Snapshots carry text; the tools, cards and citations of a known message stay in it."""
-    for message in found:
-        place = canvas.memory.names.get(message.message_id)
-        if place is None:
-            continue
-        known = canvas.state.messages[place]
-        others: list[Part] = [part for part in known.parts if not isinstance(part, TextPart)]
-        message.parts = [*message.parts, *others]
-        message.sequence = known.sequence
-        message.turn_id = message.turn_id or known.turn_id
-        message.optimistic_id = known.optimistic_id
-    return found
-
-
 def _replace(canvas: "Canvas", found: list[Message]) -> None:
+    memory = canvas.memory
+    waiting = {id(handle.part) for handle in memory.unfinished.values()}
     canvas.put(canvas.state, "", "messages", found)
-    canvas.memory.index_messages(canvas.state.messages)
+    memory.index_messages(canvas.state.messages)
+    handles = memory.parts_by_id.values()
+    memory.unfinished = {handle.path: handle for handle in handles if id(handle.part) in waiting}

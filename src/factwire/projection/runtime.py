@@ -154,6 +154,8 @@ def at_work(canvas: "Canvas", phase: str) -> None:
 def classified(canvas: "Canvas", fact: Fact, phase: str) -> None:
     """What a fact says about the run whatever its class is."""
     runtime = canvas.state.runtime
+    if not _is_own(canvas, fact):
+        return
     stated = fact.phase or word(fact.payload, "phase") or phase
     if stated not in (UNKNOWN, runtime.phase):
         canvas.put(runtime, PATH, "phase", stated)

@@ -48,6 +48,10 @@ STATES: Final = {
     "channel.resumed": "connected",
     "channel.disconnected": "disconnected",
 }
+_STATED: Final = ("subagent.status", "agent.changed")
+"""Classes whose payload says how the teammate is; in others, `status` is about something else."""
+
+_ENDED: Final = frozenset({"completed", "failed", "closed"})
 _ACTIVE: Final = frozenset({"spawned", "running", "connected", "waiting"})
 _REMOTE: Final = ("remote_teammate", "background_teammate")
 
@@ -129,16 +133,26 @@ def changed(canvas: "Canvas", fact: Fact) -> None:
         return
     thread, path = _thread(canvas, fact, key)
     said = read(fact, Teammate)
-    state = STATES.get(fact.event_class or "") or said.status
+    state = _state(fact, thread, said)
+    if state not in (None, thread.status, "closed"):
+        for field in ("message", "failure_category"):
+            canvas.put(thread, path, field, None)
     if state is not None:
         canvas.put(thread, path, "status", state)
-        ended = fact.created_at if state in ("completed", "failed", "closed") else None
-        canvas.put(thread, path, "completed_at", ended)
+        canvas.put(thread, path, "completed_at", fact.created_at if state in _ENDED else None)
         _mark_active(canvas, key, active=state in _ACTIVE)
     _describe(canvas, thread, path, fact, said)
     _lineage(canvas, thread, path, fact)
     _delegation(canvas, fact, thread)
     _activity(canvas, fact, key, said)
+
+
+def _state(fact: Fact, thread: SubagentThread, said: Teammate) -> str | None:
+    """The state that a fact puts a teammate into; a channel says nothing of one that is done."""
+    if _has_channel(fact) and thread.status in _ENDED:
+        return None
+    name = fact.event_class or ""
+    return STATES.get(name) or (said.status if name in _STATED else None)
 
 
 def teammate_of(fact: Fact) -> str | None:

@@ -147,13 +147,21 @@ def changed(canvas: "Canvas", fact: Fact) -> None:
     task, path = task_for(canvas, fact, task_of(fact) or "")
     said, name = read(fact, TaskPayload), fact.event_class or ""
     state = _state(fact, said)
-    if state is not None:
-        canvas.put(task, path, "status", state)
-        canvas.put(task, path, "completed_at", fact.created_at if state in ENDED else None)
+    if state is not None and state != task.status:
+        _enter(canvas, task, path, state, fact.created_at)
     canvas.count(task, path, "retries", name == "task.retrying")
     _describe(canvas, task, path, fact, said)
     if name in _ATTEMPTS:
         _attempt(canvas, task, path, fact, said)
+
+
+def _enter(canvas: "Canvas", task: Task, path: str, state: str, at: str) -> None:
+    """Another state: why the task was in the one before no longer holds."""
+    canvas.put(task, path, "status", state)
+    canvas.put(task, path, "completed_at", (task.completed_at or at) if state in ENDED else None)
+    if state != "archived":
+        for field in ("reason", "message", "failure_category"):
+            canvas.put(task, path, field, None)
 
 
 def profile_resolved(canvas: "Canvas", fact: Fact) -> None:
@@ -284,18 +292,21 @@ def job_changed(canvas: "Canvas", fact: Fact) -> None:
             created_at=fact.created_at,
         )
         canvas.create(jobs, JOBS, key, job)
-    job = jobs[key]
+    job, state = jobs[key], _JOB_STATES.get(name)
+    if state is not None and state not in ENDED:
+        canvas.put(job, path, "failure_category", None)
+        canvas.put(job, path, "completed_at", None)
     total = number(fact.payload, "totalItems", "total")
     canvas.fill(
         job,
         path,
-        status=_JOB_STATES.get(name),
+        status=state,
         title=said.title,
         total_items=None if total is None else int(total),
         progress=said.progress if isinstance(said.progress, float | int) else None,
         message=said.message,
         failure_category=said.failure_category,
-        completed_at=fact.created_at if _JOB_STATES.get(name) in ENDED else None,
+        completed_at=fact.created_at if state in ENDED else None,
     )
     if name in _ITEM_STATES:
         _count_item(canvas, job, path, _ITEM_STATES[name])

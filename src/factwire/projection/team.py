@@ -184,13 +184,12 @@ def work_changed(canvas: "Canvas", fact: Fact) -> None:
         title=task.title or task.objective,
         assignee=task.assignee or task.delegated_to,
         parent_task_id=task.parent_task_id,
-        blocked_by=_blockers(task.dependencies) or items[key].blocked_by,
     )
+    canvas.put(items[key], path, "blocked_by", _blockers(task.dependencies or {}) or None)
 
 
-def _blockers(dependencies: dict[str, str] | None) -> list[str] | None:
-    waiting = [key for key, status in (dependencies or {}).items() if status != "completed"]
-    return waiting if dependencies is not None else None
+def _blockers(dependencies: dict[str, str]) -> list[str]:
+    return [key for key, status in dependencies.items() if status != "completed"]
 
 
 def handed_off(canvas: "Canvas", fact: Fact) -> None:

@@ -1,0 +1,215 @@
+"""Approvals: asked once, decided once, bound to what was shown, kept in the journal.
+
+A request is a fact, so is its answer. Whoever waits for it here is only a convenience: after a
+restart the request is still open, and can still be answered. An open request that nobody answers in
+time is denied. *Decided* and *applied* are two facts.
+"""
+
+import asyncio
+from datetime import datetime, timedelta
+from typing import Any
+
+from factwire.facts import Fact
+from factwire.projection.actions import Action
+from factwire.runtime.errors import ActionChanged, ActionDecided, ActionExpired, UnknownAction
+from factwire.runtime.limits import APPROVAL_SECONDS
+from factwire.runtime.minting import Mint, Scope
+from factwire.runtime.provider import ActionAsked, Decision
+from factwire.runtime.thread_log import ThreadLog
+
+ALLOWING = ("approved", "allow", "allowed", "answered", "approve")
+_YES = {"allow": "approved", "approve": "approved", "approved": "approved", "answer": "answered"}
+_NO = {"deny": "denied", "denied": "denied", "reject": "denied", "rejected": "denied"}
+
+
+class Approvals:
+    """The open requests of one thread."""
+
+    def __init__(self, log: ThreadLog, mint: Mint) -> None:
+        self._log = log
+        self._mint = mint
+        self._waiting: dict[str, asyncio.Future[Decision]] = {}
+
+    async def ask(self, scope: Scope, asked: ActionAsked) -> Decision:
+        """Put a request to whoever watches, and wait for the answer."""
+        action_id = self._mint.ids("act")
+        seconds = APPROVAL_SECONDS if asked.expires_in is None else asked.expires_in
+        answer = asyncio.get_running_loop().create_future()
+        self._waiting[action_id] = answer
+        try:
+            await self._log.write(self._request(scope, action_id, asked, seconds))
+            return await self._answer(action_id, answer, seconds)
+        finally:
+            self._waiting.pop(action_id, None)
+
+    async def await_open(self, action_id: str) -> Decision:
+        """Wait for the answer to a request of an earlier run of this turn."""
+        action = self._known(action_id)
+        if action.status != "pending":
+            return _decision(action)
+        answer = asyncio.get_running_loop().create_future()
+        self._waiting[action_id] = answer
+        try:
+            return await self._answer(action_id, answer, self._seconds_left(action))
+        finally:
+            self._waiting.pop(action_id, None)
+
+    async def decide(
+        self,
+        action_id: str,
+        decision: str,
+        *,
+        by: str,
+        reason: str | None = None,
+        args_hash: str | None = None,
+        response: object = None,
+    ) -> Decision:
+        """Decide a request; the same answer again is no news, another one is refused."""
+        action = self._known(action_id)
+        wanted = _YES.get(decision) or _NO.get(decision)
+        if wanted is None:
+            known = ", ".join(sorted({*_YES, *_NO}))
+            raise ValueError(f"expected one of {known} as a decision, got {decision!r}")
+        if action.status != "pending":
+            return _repeated(action, wanted)
+        if args_hash is not None and args_hash != action.args_hash:
+            raise ActionChanged(f"what was decided on is not what {action_id} asks for")
+        if self._seconds_left(action) <= 0:
+            await self._expire(action)
+            raise ActionExpired(f"the time to answer {action_id} has run out")
+        await self._log.write(self._resolution(action, wanted, by, reason, response))
+        return self._tell(action_id)
+
+    async def cancel(self, turn_id: str | None) -> None:
+        """Close the open requests of a turn that is over; whoever waits hears a no."""
+        for action in list(self._log.projection.state.actions.values()):
+            if action.status == "pending" and action.turn_id == turn_id:
+                self._log.put(self._closing(action, "action.cancelled", {"reason": "turn_ended"}))
+        await self._log.flush()
+        for action_id in list(self._waiting):
+            self._tell(action_id)
+
+    async def applied(self, decision: Decision) -> None:
+        """Note that a decision has been acted upon."""
+        action = self._known(decision.action_id)
+        await self._log.write(self._closing(action, "action.updated", {"applied": True}))
+
+    async def _answer(
+        self, action_id: str, answer: "asyncio.Future[Decision]", seconds: float
+    ) -> Decision:
+        try:
+            async with asyncio.timeout(max(seconds, 0)):
+                return await asyncio.shield(answer)
+        except TimeoutError:
+            action = self._known(action_id)
+            if action.status == "pending":
+                await self._expire(action)
+            return _decision(self._known(action_id))
+
+    async def _expire(self, action: Action) -> None:
+        closing = {"decision": "denied", "reason": "expired"}
+        await self._log.write(self._closing(action, "action.expired", closing))
+        self._tell(action.action_id)
+
+    def _tell(self, action_id: str) -> Decision:
+        decision = _decision(self._known(action_id))
+        waiting = self._waiting.get(action_id)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(decision)
+        return decision
+
+    def _known(self, action_id: str) -> Action:
+        action = self._log.projection.state.actions.get(action_id)
+        if action is None:
+            raise UnknownAction(f"no action {action_id} on thread {self._log.thread_id}")
+        return action
+
+    def _seconds_left(self, action: Action) -> float:
+        if action.expires_at is None:
+            return APPROVAL_SECONDS
+        left = _time(action.expires_at) - _time(self._mint.clock())
+        return left.total_seconds()
+
+    def _request(self, scope: Scope, action_id: str, asked: ActionAsked, seconds: float) -> Fact:
+        expires = _time(self._mint.clock()) + timedelta(seconds=seconds)
+        payload = {
+            "actionType": asked.action_type,
+            "severity": asked.severity,
+            "prompt": asked.prompt,
+            "shown": asked.shown,
+            "argsHash": asked.args_hash,
+            "expiresAt": expires.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "requestedBy": asked.requested_by or asked.subagent_id or scope.agent_id,
+            "toolName": asked.tool_name,
+            "command": asked.command,
+            "cwd": asked.cwd,
+            "rule": asked.rule,
+            "options": asked.options,
+            "responseSchema": asked.response_schema,
+        }
+        known = {name: value for name, value in payload.items() if value is not None}
+        narrowed = scope.within(subagent_id=asked.subagent_id or scope.subagent_id)
+        return self._mint.fact(
+            narrowed,
+            "action.required",
+            known,
+            title=asked.prompt,
+            action_id=action_id,
+            tool_call_id=asked.tool_call_id,
+        )
+
+    def _resolution(
+        self, action: Action, decision: str, by: str, reason: str | None, response: object
+    ) -> Fact:
+        payload = {
+            "decision": decision,
+            "decidedBy": by,
+            "reason": reason,
+            "applied": False,
+            "response": response,
+        }
+        known = {name: value for name, value in payload.items() if value is not None}
+        return self._closing(action, "action.resolved", known)
+
+    def _closing(self, action: Action, event_class: str, payload: dict[str, Any]) -> Fact:
+        scope = Scope(
+            session_id=self._log.projection.state.session_id,
+            thread_id=self._log.thread_id,
+            turn_id=action.turn_id,
+            run_id=action.run_id,
+            task_id=action.task_id,
+            agent_id=action.agent_id,
+            subagent_id=action.subagent_id,
+        )
+        return self._mint.fact(
+            scope,
+            event_class,
+            payload,
+            title=action.title or event_class,
+            action_id=action.action_id,
+            tool_call_id=action.tool_call_id,
+        )
+
+
+def _repeated(action: Action, wanted: str) -> Decision:
+    if action.status == "expired":
+        raise ActionExpired(f"the time to answer {action.action_id} has run out")
+    if action.status != "resolved" or (action.decision in ALLOWING) != (wanted in ALLOWING):
+        said = action.decision or action.status
+        raise ActionDecided(f"{action.action_id} was {said} already")
+    return _decision(action)
+
+
+def _decision(action: Action) -> Decision:
+    return Decision(
+        action_id=action.action_id,
+        allowed=action.status == "resolved" and action.decision in ALLOWING,
+        decision=action.decision or action.status,
+        reason=action.reason,
+        decided_by=action.decided_by,
+        response=action.response,
+    )
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)

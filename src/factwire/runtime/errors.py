@@ -1,0 +1,86 @@
+"""What a runtime refuses, each with a stable code.
+
+RuntimeRefused
+  GateRefused           a fact that may not stand where it stands
+    TurnAlreadyActive   a second turn on a thread
+  UnknownAgent          no agent of this name is registered
+  UnknownTurn           no such turn on this thread
+  UnknownAction         no such action on this thread
+  ActionDecided         the action was decided the other way
+  ActionExpired         the action's time ran out
+  ActionChanged         what was approved is not what is asked for now
+  TurnFailed            raised by agents: the turn ends as failed, with this category
+"""
+
+from typing import Final
+
+
+class RuntimeRefused(Exception):
+    """The root; `code` never changes, the words may."""
+
+    code = "refused"
+
+
+class GateRefused(RuntimeRefused):
+    """A fact or a batch that a gate refused; nothing of it was written."""
+
+    def __init__(self, code: str, message: str, fact_id: str | None = None) -> None:
+        self.code = code
+        self.fact_id = fact_id
+        super().__init__(message)
+
+
+class TurnAlreadyActive(GateRefused):
+    """A thread has one active turn; queue the next one, or wait."""
+
+    def __init__(self, thread_id: str | None, active: str) -> None:
+        message = f"turn {active} is active on thread {thread_id}; queue the next one or wait"
+        super().__init__("turn_already_active", message)
+
+
+class UnknownAgent(RuntimeRefused):
+    code = "unknown_agent"
+
+    def __init__(self, name: str, known: list[str]) -> None:
+        super().__init__(f"no agent is called {name!r}; there are {', '.join(sorted(known))}")
+
+
+class UnknownTurn(RuntimeRefused):
+    code = "unknown_turn"
+
+
+class UnknownAction(RuntimeRefused):
+    code = "unknown_action"
+
+
+class ActionDecided(RuntimeRefused):
+    code = "action_already_decided"
+
+
+class ActionExpired(RuntimeRefused):
+    code = "action_expired"
+
+
+class ActionChanged(RuntimeRefused):
+    code = "action_changed"
+
+
+class TurnFailed(RuntimeRefused):
+    """Raised inside a turn to end it; `category` is stable, `hint` says what could help."""
+
+    def __init__(self, category: str, message: str, hint: str | None = None) -> None:
+        self.code = category
+        self.hint = hint
+        super().__init__(message)
+
+
+FAILURE_CATEGORIES: Final = {
+    "stream_interrupted": "the agent's stream ended without saying how the turn ended",
+    "provider_error": "the agent raised an error",
+    "invalid_fact": "the agent emitted a fact that a gate refused",
+    "timeout": "the turn took longer than it may",
+    "runtime_restarted": "the runtime stopped while the turn ran",
+    "journal_unavailable": "the journal could not be written",
+    "sandbox_unavailable": "a sandbox is required and cannot be had here",
+}
+"""Categories that the runtime itself gives a failed turn; agents may give others."""

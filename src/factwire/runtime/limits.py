@@ -1,0 +1,27 @@
+"""Every number that bounds a runtime, each with its reason."""
+
+from typing import Final
+
+ENDED_TURNS: Final = 1_024
+"""Turns of a thread remembered as ended; a fact for an older one is no longer told apart."""
+
+UNWRITTEN_FACTS: Final = 4_096
+"""Facts of a thread that may wait to be written; an agent that is faster has to wait."""
+
+TURN_SECONDS: Final = 30 * 60.0
+"""How long a turn may take, if nobody says otherwise."""
+
+APPROVAL_SECONDS: Final = 24 * 60 * 60.0
+"""How long an approval may stay open; after that it is denied."""
+
+INTERRUPT_SECONDS: Final = 10.0
+"""How long an agent may take to stop after it was asked to, before it is stopped."""
+
+ACTIVE_TURNS: Final = 5
+"""Turns that run at the same time; more are queued."""
+
+QUEUED_TURNS: Final = 100
+"""Turns that may wait on one thread."""
+
+CHECKPOINT_FACTS: Final = 1_000
+"""Facts of a thread after which its projection is worth a checkpoint."""

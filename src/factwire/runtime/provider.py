@@ -1,0 +1,128 @@
+"""`Provider`: what any agent is to the runtime, and what the runtime is to an agent.
+
+An agent yields facts; the runtime gives them their place, keeps them, and decides nothing about
+them beyond its gates. Through its `Host` an agent asks before it acts: what the policy says, what a
+person decides, and for a program to be run.
+"""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from factwire.facts import CapabilityManifest, Fact, InputPart
+from factwire.projection import ProjectionState, ThreadReadModel
+from factwire.runtime.minting import Mint, Scope
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a request. Anything but `allowed` is a no."""
+
+    action_id: str
+    allowed: bool
+    decision: str
+    reason: str | None = None
+    decided_by: str | None = None
+    response: Any = None
+
+
+class ActionAsked(msgspec.Struct, frozen=True, kw_only=True):
+    """A request to a person: exactly what is shown, and the hash that binds the answer to it."""
+
+    action_type: str
+    prompt: str
+    shown: str
+    args_hash: str
+    severity: str = "medium"
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    subagent_id: str | None = None
+    requested_by: str | None = None
+    rule: str | None = None
+    cwd: str | None = None
+    command: Any = None
+    options: list[Any] | None = None
+    response_schema: dict[str, Any] | None = None
+    expires_in: float | None = None
+
+
+class Host(Protocol):
+    """What a runtime offers to the agent of one turn."""
+
+    @property
+    def mint(self) -> Mint: ...
+
+    @property
+    def scope(self) -> Scope:
+        """The ids of the turn."""
+        ...
+
+    @property
+    def workspace(self) -> Path:
+        """The folder that the turn may work in."""
+        ...
+
+    def emit(self, *batch: Fact) -> None:
+        """Write facts beside those that the turn yields, in the order of the calls."""
+        ...
+
+    async def ask(self, asked: ActionAsked) -> Decision:
+        """Ask a person, and wait; an answer that never comes is a no."""
+        ...
+
+    async def applied(self, decision: Decision) -> None:
+        """Say that a decision has been acted upon."""
+        ...
+
+
+class StartTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """What a turn begins with; `resumed` is the state of one that goes on after a restart."""
+
+    turn_id: str
+    thread_id: str
+    prompt: str
+    host: Host
+    input: tuple[InputPart, ...] = ()
+    options: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
+    history: ProjectionState | None = None
+    resumed: bool = False
+
+
+class CancelTurn(msgspec.Struct, frozen=True, kw_only=True):
+    turn_id: str
+    thread_id: str
+    reason: str | None = None
+
+
+class RespondAction(msgspec.Struct, frozen=True, kw_only=True):
+    turn_id: str
+    thread_id: str
+    decision: Decision
+
+
+class ReadThread(msgspec.Struct, frozen=True, kw_only=True):
+    thread_id: str
+
+
+class Provider(Protocol):
+    """One agent."""
+
+    @property
+    def manifest(self) -> CapabilityManifest: ...
+
+    def start_turn(self, turn: StartTurn) -> AsyncIterator[Fact]:
+        """Run a turn; the last fact is its terminal."""
+        ...
+
+    async def cancel_turn(self, cancel: CancelTurn) -> Fact | None:
+        """Ask a running turn to stop; a fact if there is something to say about it."""
+        ...
+
+    async def respond_action(self, respond: RespondAction) -> Fact | None:
+        """Hand over a decision to an agent that waits for it by other means than its host."""
+        ...
+
+    async def read_thread(self, read: ReadThread) -> ThreadReadModel | None:
+        """The thread as the agent has it, if it keeps one."""
+        ...

@@ -1,0 +1,194 @@
+"""One turn: from its start to exactly one terminal, whatever the agent does.
+
+What the agent leaves open is closed before the terminal, and says why. A stream that ends without
+one was cut off (`stream_interrupted`); one that raises, or takes too long, has failed; one that was
+told to stop was cancelled.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, Final
+
+from factwire.facts import Fact
+from factwire.journal import JournalError
+from factwire.runtime.approvals import Approvals
+from factwire.runtime.errors import FAILURE_CATEGORIES, GateRefused, TurnFailed
+from factwire.runtime.limits import INTERRUPT_SECONDS
+from factwire.runtime.minting import Mint, Scope
+from factwire.runtime.provider import ActionAsked, CancelTurn, Decision, Provider, StartTurn
+from factwire.runtime.thread_log import ThreadLog
+
+_TERMINALS: Final = ("turn.completed", "turn.failed", "turn.canceled")
+_OPENINGS: Final = ("turn.submitted", "turn.started")
+_HINTS: Final = {
+    "stream_interrupted": "Retry the turn; what it had done until then is kept.",
+    "invalid_fact": "The agent's adapter is at fault; the refused fact is named in the message.",
+    "timeout": "Retry with a smaller task, or allow turns more time.",
+    "runtime_restarted": "Retry the turn.",
+}
+
+
+class TurnHost:
+    """The runtime as the agent of one turn sees it."""
+
+    def __init__(
+        self, log: ThreadLog, approvals: Approvals, mint: Mint, scope: Scope, workspace: Path
+    ) -> None:
+        self.mint = mint
+        self.scope = scope
+        self.workspace = workspace
+        self._log = log
+        self._approvals = approvals
+
+    def emit(self, *batch: Fact) -> None:
+        self._log.put(*batch)
+
+    async def ask(self, asked: ActionAsked) -> Decision:
+        return await self._approvals.ask(self.scope, asked)
+
+    async def await_open(self, action_id: str) -> Decision:
+        """Wait for the answer to a request that an earlier run of the turn made."""
+        return await self._approvals.await_open(action_id)
+
+    async def applied(self, decision: Decision) -> None:
+        await self._approvals.applied(decision)
+
+
+class Turn:
+    """A turn under way."""
+
+    def __init__(
+        self,
+        log: ThreadLog,
+        approvals: Approvals,
+        provider: Provider,
+        start: StartTurn,
+        *,
+        seconds: float,
+        interrupt_seconds: float = INTERRUPT_SECONDS,
+    ) -> None:
+        self.turn_id = start.turn_id
+        self._log = log
+        self._approvals = approvals
+        self._provider = provider
+        self._start = start
+        self._seconds = seconds
+        self._interrupt_seconds = interrupt_seconds
+        self._canceled: str | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Run the turn to its terminal."""
+        self._task = asyncio.current_task()
+        if not self._start.resumed:
+            await self._open()
+        terminal = await self._terminal()
+        await self._finish(terminal)
+
+    async def _open(self) -> None:
+        running = self._fact("run.status", {"status": "running"}, status="running")
+        agent = {"agentId": self._start.host.scope.agent_id}
+        await self._log.write(self._fact("turn.started", agent), running)
+
+    async def cancel(self, reason: str) -> None:
+        """Ask the agent to stop; after a while, stop it."""
+        if self._canceled is not None or self._task is None:
+            return
+        self._canceled = reason
+        asked = CancelTurn(turn_id=self.turn_id, thread_id=self._log.thread_id, reason=reason)
+        try:
+            async with asyncio.timeout(self._interrupt_seconds):
+                fact = await self._provider.cancel_turn(asked)
+                if fact is not None:
+                    self._log.put(fact)
+                await asyncio.wait({self._task})
+        except TimeoutError:
+            pass
+        except Exception:  # noqa: BLE001
+            # An agent that cannot be asked is stopped; how it failed to answer changes nothing.
+            self._task.cancel()
+        if not self._task.done():
+            self._task.cancel()
+
+    async def _terminal(self) -> Fact:
+        """Let the agent work; the fact that ends the turn."""
+        try:
+            async with asyncio.timeout(self._seconds):
+                terminal = await self._streamed()
+        except asyncio.CancelledError:
+            if self._canceled is None:
+                raise
+            _uncancel()
+            terminal = None
+        except JournalError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever an agent raises ends its turn
+            terminal = self._failed(*self._told(error))
+        if self._canceled is not None:
+            return self._end("turn.canceled", reason=self._canceled)
+        cut_off = FAILURE_CATEGORIES["stream_interrupted"]
+        return terminal or self._failed("stream_interrupted", cut_off)
+
+    def _told(self, error: Exception) -> tuple[str, str, str | None]:
+        """Category, message and hint of what an agent raised."""
+        if isinstance(error, TurnFailed):
+            return error.code, str(error), error.hint
+        if isinstance(error, TimeoutError):
+            return "timeout", f"the turn took more than {self._seconds:g} s", None
+        if isinstance(error, GateRefused):
+            return "invalid_fact", f"{error.code}: {error}", None
+        return "provider_error", f"{type(error).__name__}: {error}", None
+
+    async def _streamed(self) -> Fact | None:
+        stream: Any = self._provider.start_turn(self._start)
+        async with aclosing(stream) as facts:
+            return await self._pumped(facts)
+
+    async def _pumped(self, facts: AsyncIterator[Fact]) -> Fact | None:
+        log = self._log
+        async for fact in facts:
+            if fact.event_class in _TERMINALS and fact.turn_id == self.turn_id:
+                return fact
+            if fact.event_class not in _OPENINGS or fact.turn_id != self.turn_id:
+                log.put(fact)
+            await log.make_room()
+        return None
+
+    async def _finish(self, terminal: Fact) -> None:
+        await self._log.flush()
+        await self._approvals.cancel(self.turn_id)
+        self._close_tools(terminal)
+        self._log.put(terminal)
+        self._log.put(self._fact("snapshot.updated", {"status": terminal.status}))
+        await self._log.flush()
+
+    def _close_tools(self, terminal: Fact) -> None:
+        category = "cancelled" if terminal.event_class == "turn.canceled" else "interrupted"
+        for call, turn in list(self._log.gates.open_tools.items()):
+            if turn == self.turn_id:
+                payload = {"failureCategory": category, "message": "the turn ended first"}
+                self._log.put(self._fact("tool.failed", payload, tool_call_id=call))
+
+    def _failed(self, category: str, message: str, hint: str | None = None) -> Fact:
+        return self._end(
+            "turn.failed",
+            failureCategory=category,
+            message=message,
+            recoveryHint=hint or _HINTS.get(category, "Look at the diagnostics of the turn."),
+        )
+
+    def _end(self, event_class: str, **payload: str) -> Fact:
+        return self._fact(event_class, payload)
+
+    def _fact(self, event_class: str, payload: dict[str, Any], **ids: str) -> Fact:
+        host = self._start.host
+        return host.mint.fact(host.scope, event_class, payload, **ids)
+
+
+def _uncancel() -> None:
+    """The cancellation was ours and is dealt with; what follows must not see it."""
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()
