@@ -6,6 +6,7 @@ time is denied. *Decided* and *applied* are two facts.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,6 +22,9 @@ ALLOWING = ("approved", "allow", "allowed", "answered", "approve")
 _YES = {"allow": "approved", "approve": "approved", "approved": "approved", "answer": "answered"}
 _NO = {"deny": "denied", "denied": "denied", "reject": "denied", "rejected": "denied"}
 
+Answer = Callable[[Action], Awaitable[str]]
+"""Decides a request: `approve`, `deny`, …"""
+
 
 class Approvals:
     """The open requests of one thread."""
@@ -29,6 +33,7 @@ class Approvals:
         self._log = log
         self._mint = mint
         self._waiting: dict[str, asyncio.Future[Decision]] = {}
+        self._answering: set[asyncio.Task[None]] = set()
 
     async def ask(self, scope: Scope, asked: ActionAsked) -> Decision:
         """Put a request to whoever watches, and wait for the answer."""
@@ -79,6 +84,17 @@ class Approvals:
             raise ActionExpired(f"the time to answer {action_id} has run out")
         await self._log.write(self._resolution(action, wanted, by, reason, response))
         return self._tell(action_id)
+
+    def answer_later(self, action_id: str, answer: Answer) -> None:
+        """Have somebody answer an open request, without waiting for it here."""
+        task = asyncio.get_running_loop().create_task(self._answered(action_id, answer))
+        self._answering.add(task)
+        task.add_done_callback(self._answering.discard)
+
+    async def _answered(self, action_id: str, answer: Answer) -> None:
+        decision = await answer(self._known(action_id))
+        if self._known(action_id).status == "pending":
+            await self.decide(action_id, decision, by="recorder")
 
     async def cancel(self, turn_id: str | None) -> None:
         """Close the open requests of a turn that is over; whoever waits hears a no."""

@@ -1,0 +1,167 @@
+"""`Recorder`: the facts of anyone's own loop, without a provider and without a server.
+
+It opens a thread in a journal and records turns on it. What the loop does stays its own business;
+only what it says here is written.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from types import TracebackType
+from typing import Self
+
+from factwire.facts import Fact
+from factwire.journal import Filter, Journal, open_journal
+from factwire.journal.blobs import BlobStore, FileBlobs, MemoryBlobs
+from factwire.projection import Changes, Projection, ProjectionState
+from factwire.projection.actions import Action
+from factwire.runtime.approvals import Approvals
+from factwire.runtime.errors import TurnAlreadyActive, TurnFailed
+from factwire.runtime.minting import Mint, Scope
+from factwire.runtime.provider import Decision
+from factwire.runtime.recording.turns import TurnRecorder
+from factwire.runtime.thread_log import ThreadLog
+
+OnAsk = Callable[[Action], Awaitable[str]]
+"""Answers a request where nobody else is there to: `approve`, `deny`, …"""
+
+
+class Recorder:
+    """Records turns of one thread; an async context manager."""
+
+    def __init__(
+        self,
+        journal: str | Journal,
+        *,
+        thread_id: str | None = None,
+        session_id: str | None = None,
+        agent_id: str = "recorder",
+        blobs: BlobStore | None = None,
+        mint: Mint | None = None,
+        on_ask: OnAsk | None = None,
+    ) -> None:
+        self.mint = mint or Mint(agent_id)
+        self.thread_id = thread_id or self.mint.ids("thr")
+        self._journal = journal
+        self._session_id = session_id
+        self._agent_id = agent_id
+        self._blobs = blobs or _blobs_beside(journal)
+        self._on_ask = on_ask
+        self._opened = AsyncExitStack()
+        self._log: ThreadLog | None = None
+        self._approvals: Approvals | None = None
+
+    async def __aenter__(self) -> Self:
+        journal = self._journal
+        if isinstance(journal, str):
+            journal = await self._opened.enter_async_context(open_journal(journal))
+        projection = Projection(self.thread_id)
+        async for stretch in journal.read(filter=Filter(thread=self.thread_id)):
+            projection.apply_all(fact for _, fact in stretch.facts())
+        self._log = ThreadLog(journal, self._blobs, projection, self.thread_id)
+        self._approvals = Approvals(self._log, self.mint)
+        self._session_id = projection.state.session_id or self._session_id or self.mint.ids("ses")
+        if self._on_ask is not None:
+            self._log.watch(self._answering)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if self._log is not None:
+                await self._log.flush()
+        finally:
+            await self._opened.aclose()
+
+    @property
+    def state(self) -> ProjectionState:
+        """What has been recorded comes to."""
+        return self._open_log().projection.state
+
+    def watch(self, watcher: Callable[[Fact, Changes], None]) -> Callable[[], None]:
+        """Have every fact told once it is durable; returns how to stop it."""
+        return self._open_log().watch(watcher)
+
+    @asynccontextmanager
+    async def turn(
+        self, prompt: str, *, turn_id: str | None = None
+    ) -> AsyncGenerator[TurnRecorder]:
+        """A turn: it completes when the block does, and fails with a category when that raises."""
+        log, approvals = self._open_log(), self._open_approvals()
+        active = log.gates.active_turn
+        if active is not None:
+            raise TurnAlreadyActive(self.thread_id, active)
+        scope = Scope(
+            session_id=self._session_id,
+            thread_id=self.thread_id,
+            turn_id=turn_id or self.mint.ids("trn"),
+            run_id=self.mint.ids("run"),
+            agent_id=self._agent_id,
+        )
+        turn = TurnRecorder(log, self._blobs, approvals, self.mint, scope)
+        turn.fact("turn.submitted", {"prompt": prompt})
+        turn.fact("turn.started")
+        try:
+            yield turn
+        except BaseException as error:
+            await self._close(turn, "turn.failed", _failure(error))
+            raise
+        await self._close(turn, "turn.completed", {})
+
+    async def decide(
+        self, action_id: str, decision: str, *, by: str, reason: str | None = None
+    ) -> Decision:
+        """Answer an open request."""
+        return await self._open_approvals().decide(action_id, decision, by=by, reason=reason)
+
+    async def _close(self, turn: TurnRecorder, event_class: str, end: dict[str, str]) -> None:
+        turn.end_text()
+        log = self._open_log()
+        await log.flush()
+        await self._open_approvals().cancel(turn.turn_id)
+        for call, owner in list(log.gates.open_tools.items()):
+            if owner == turn.turn_id:
+                unclosed = {"failureCategory": "interrupted", "message": "the turn ended first"}
+                turn.fact("tool.failed", unclosed, tool_call_id=call)
+        turn.fact(event_class, end)
+        await log.flush()
+        await log.save_checkpoint()
+
+    def _answering(self, fact: Fact, _: Changes) -> None:
+        if fact.event_class == "action.required" and fact.action_id is not None:
+            self._open_approvals().answer_later(fact.action_id, self._answer)
+
+    async def _answer(self, action: Action) -> str:
+        return "deny" if self._on_ask is None else await self._on_ask(action)
+
+    def _open_log(self) -> ThreadLog:
+        if self._log is None:
+            raise RuntimeError("open the recorder first: async with Recorder(...) as recorder")
+        return self._log
+
+    def _open_approvals(self) -> Approvals:
+        if self._approvals is None:
+            raise RuntimeError("open the recorder first: async with Recorder(...) as recorder")
+        return self._approvals
+
+
+def _failure(error: BaseException) -> dict[str, str]:
+    if isinstance(error, TurnFailed):
+        hint = error.hint or "Look at the message."
+        return {"failureCategory": error.code, "message": str(error), "recoveryHint": hint}
+    return {
+        "failureCategory": "exception",
+        "message": f"{type(error).__name__}: {error}",
+        "recoveryHint": "Mend what raised, and run the turn again.",
+    }
+
+
+def _blobs_beside(journal: str | Journal) -> BlobStore:
+    """Blobs go beside a journal that is a file; anywhere else they must be named."""
+    if isinstance(journal, str) and journal.startswith("sqlite:"):
+        path, _, _ = journal.removeprefix("sqlite:").partition("?")
+        return FileBlobs(f"{path}.blobs")
+    return MemoryBlobs()
