@@ -3,6 +3,7 @@
 import ast
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 
 from factwire.facts import (
     ISSUE_CODES,
@@ -16,6 +17,8 @@ from factwire.facts import (
 )
 from factwire.facts import limits as facts_limits
 from factwire.facts.rules import PAYLOAD_TYPES
+from factwire.projection import DIAGNOSTIC_CODES
+from factwire.projection import limits as projection_limits
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
@@ -85,6 +88,7 @@ def codes() -> str:
     issues = [(f"`{code}`", meaning) for code, meaning in ISSUE_CODES.items()]
     resume = [(f"`{code}`", meaning) for code, meaning in RESUME_CODES.items()]
     violations = [(f"`{code}`",) for code in VIOLATION_CODES]
+    remarks = [(f"`{code}`", meaning) for code, meaning in DIAGNOSTIC_CODES.items()]
     fields = [
         (f"`{shape}`", ", ".join(f"`{name}`" for name in names))
         for shape, names in REQUIRED_FIELDS.items()
@@ -98,19 +102,27 @@ def codes() -> str:
         + table(("code",), violations)
         + "\n## Resume\n\n"
         + table(("code", "meaning"), resume)
+        + "\n## Diagnostics of a projection\n\nWhat a projection remarks itself; facts that are "
+        "diagnostics bring codes of their own.\n\n" + table(("code", "meaning"), remarks)
     )
 
 
 def limits() -> str:
-    path = ROOT / "src" / "factwire" / "facts" / "limits.py"
-    body = ast.parse(path.read_text(encoding="utf-8")).body
+    sections = {"Facts": facts_limits, "Projection": projection_limits}
+    header = ("limit", "value", "why")
+    pages = (f"## {title}\n\n{table(header, _rows(of))}" for title, of in sections.items())
+    return "# Limits\n\n" + "\n".join(pages)
+
+
+def _rows(module: ModuleType) -> list[tuple[str, ...]]:
+    """Each number of a module with the sentence beneath it."""
+    body = ast.parse(Path(module.__file__ or "").read_text(encoding="utf-8")).body
     rows: list[tuple[str, ...]] = []
     for node, text in pairwise(body):
         if isinstance(node, ast.AnnAssign) and isinstance(text, ast.Expr):
             name = ast.unparse(node.target)
-            number = getattr(facts_limits, name)
-            rows.append((f"`{name}`", f"{number:,}", ast.literal_eval(text.value)))
-    return "# Limits\n\n" + table(("limit", "value", "why"), rows)
+            rows.append((f"`{name}`", f"{getattr(module, name):,}", ast.literal_eval(text.value)))
+    return rows
 
 
 def main() -> None:

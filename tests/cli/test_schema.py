@@ -1,13 +1,16 @@
 """`factwire schema`: the contracts, printed or written."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from factwire.facts.schemas import schema_files
+from factwire.projection.schemas import projection_files
 from tests.cli.commands import Factwire
 
-FILES = schema_files()
+FILES = schema_files() | projection_files()
+COMMITTED = Path(__file__).resolve().parents[2] / "schemas"
 NAMES = [name.removesuffix(".schema.json") for name in FILES if name.endswith(".schema.json")]
 
 
@@ -40,10 +43,26 @@ def test_a_schema_is_written_to_a_file(factwire: Factwire):
 
 
 @pytest.mark.requirement("cli.schema")
+def test_declarations_are_printed_by_their_name(factwire: Factwire):
+    named = {name: f"{name}.d.ts" for name in ("factwire", "projection")}
+    printed = {name: factwire("schema", "typescript", "--name", name).out for name in named}
+    assert printed == {name: FILES[filename] for name, filename in named.items()}
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text("utf-8") for path in folder.iterdir()}
+
+
+@pytest.mark.requirement("cli.schema")
 def test_all_are_written_to_a_folder(factwire: Factwire):
     folder = factwire.folder / "new" / "schemas"
     assert factwire("schema", "all", "--output", folder).code == 0
-    assert {path.name: path.read_text("utf-8") for path in folder.iterdir()} == FILES
+    assert contents(folder) == FILES
+
+
+@pytest.mark.requirement("schemas.current")
+def test_the_committed_folder_holds_exactly_the_generated_files():
+    assert sorted(contents(COMMITTED)) == sorted(FILES)
 
 
 @pytest.mark.requirement("cli.schema")
@@ -54,6 +73,9 @@ def test_all_are_written_to_a_folder(factwire: Factwire):
         (["all"], "name a folder"),
         (["json", "--name", "nonsense"], "there is no schema called 'nonsense'; there are"),
         (["json", "--name", "../fact"], "there is no schema called"),
+        (["json", "--name", "factwire.d.ts"], "there is no schema called"),
+        (["typescript", "--name", "fact"], "there are factwire, projection"),
+        (["asyncapi", "--name", "fact.schema"], "there are asyncapi"),
         (["json", "--output", "no/such/folder/x.json"], "no/such/folder/x.json"),
         (["nonsense"], "nonsense"),
         ([], "Missing argument"),

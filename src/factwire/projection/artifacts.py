@@ -104,7 +104,8 @@ def artifact_ids(fact: Fact) -> list[str]:
     if not (fact.artifact_id or fact.artifact_refs or fact.payload):
         return []
     named = fact.artifact_id or other_id(fact, "artifactId", "artifact_id")
-    refs = fact.artifact_refs or tuple(words(fact.payload.get("artifactRefs")))
+    stated = fact.payload.get("artifactRefs", fact.payload.get("artifact_refs"))
+    refs = fact.artifact_refs or tuple(words(stated))
     return [named] if named else list(dict.fromkeys(refs))
 
 

@@ -12,7 +12,7 @@ from factwire.facts.payloads import TestRun as TestPayload
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.artifacts import artifact_ids
 from factwire.projection.pointers import escaped
-from factwire.projection.reading import detail_of, read, ref_text, tool_of, turn_of
+from factwire.projection.reading import detail_of, read, ref_text, tool_of, turn_of, word
 from factwire.projection.views import View
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def file_touched(canvas: "Canvas", fact: Fact) -> None:
 
 def patched(canvas: "Canvas", fact: Fact) -> None:
     said, name = read(fact, PatchPayload), fact.event_class or ""
-    key = said.patch_id or tool_of(fact) or ""
+    key = word(fact.payload, "patchId", "patch_id") or tool_of(fact) or ""
     patches, path = canvas.state.coding.patches, f"{PATH}/patches/{escaped(key)}"
     if key not in patches:
         patch = Patch(
@@ -132,7 +132,7 @@ def patched(canvas: "Canvas", fact: Fact) -> None:
         path,
         paths=said.paths,
         diff_ref=ref_text(said.diff_ref),
-        failure_category=said.failure_category,
+        failure_category=word(fact.payload, "failureCategory", "failure_category"),
         message=detail_of(said.message),
         completed_at=None if state == "running" else fact.created_at,
     )
@@ -140,7 +140,7 @@ def patched(canvas: "Canvas", fact: Fact) -> None:
 
 def tested(canvas: "Canvas", fact: Fact) -> None:
     said, started = read(fact, TestPayload), fact.event_class == "test.started"
-    key = said.test_run_id or tool_of(fact) or ""
+    key = word(fact.payload, "testRunId", "test_run_id") or tool_of(fact) or ""
     tests, path = canvas.state.coding.tests, f"{PATH}/tests/{escaped(key)}"
     if key not in tests:
         run = TestRun(

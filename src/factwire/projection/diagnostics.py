@@ -45,9 +45,9 @@ DIAGNOSTIC_CODES: Final[dict[DiagnosticCode, str]] = {
     "state_delta_failed": "a patch does not fit the application's state, which is as it was",
     "snapshot_outdated": "a snapshot is older than a state that misses nothing; it was left aside",
     "stream_gap_reported": "the source says that facts are missing",
-    "lineage_missing": "a subagent does not say who set it to work",
+    "lineage_missing": "nothing says which task a subagent works on",
     "teammate_unnamed": "a fact about a teammate does not say which one",
-    "tool_unclosed_at_turn_end": "a turn ended while one of its tools was still open",
+    "tool_unclosed_at_turn_end": "a turn that was not cancelled ended over an open tool",
 }
 """What each code of a projection's own remarks means."""
 

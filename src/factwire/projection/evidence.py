@@ -168,7 +168,8 @@ def benchmarked(canvas: "Canvas", fact: Fact) -> None:
 def evidence_ids(fact: Fact) -> list[str]:
     """The evidence that a fact is about: its id, or else its refs."""
     named = fact.evidence_id or other_id(fact, "evidenceId", "evidence_id")
-    refs = fact.evidence_refs or tuple(words(fact.payload.get("evidenceRefs")))
+    stated = fact.payload.get("evidenceRefs", fact.payload.get("evidence_refs"))
+    refs = fact.evidence_refs or tuple(words(stated))
     return [named] if named else list(dict.fromkeys(refs))
 
 

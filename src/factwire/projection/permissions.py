@@ -6,7 +6,7 @@ from factwire.facts.fact import Fact
 from factwire.facts.payloads import Permission as PermissionPayload
 from factwire.projection import runtime
 from factwire.projection.limits import LANE_EVENTS_KEPT
-from factwire.projection.reading import other_id, read, subagent_of, tool_of, turn_of
+from factwire.projection.reading import other_id, read, subagent_of, tool_of, turn_of, word
 from factwire.projection.views import View
 
 if TYPE_CHECKING:
@@ -88,12 +88,16 @@ def sandbox_stopped(canvas: "Canvas", fact: Fact) -> None:
     sandbox, said = canvas.state.permissions.sandbox, read(fact, PermissionPayload)
     field = "blocked" if fact.event_class == "sandbox.blocked" else "violations"
     canvas.count(sandbox, _SANDBOX, field)
-    canvas.fill(sandbox, _SANDBOX, latest_reason_code=said.reason_code)
-    runtime.block(canvas, said.reason_code or said.message or fact.event_class or "blocked")
+    canvas.fill(sandbox, _SANDBOX, latest_reason_code=_reason(fact))
+    runtime.block(canvas, _reason(fact) or said.message or fact.event_class or "blocked")
     _tell(canvas, fact, said)
 
 
 _SANDBOX: Final = f"{PATH}/sandbox"
+
+
+def _reason(fact: Fact) -> str | None:
+    return word(fact.payload, "reasonCode", "reason_code")
 
 
 def _tell(canvas: "Canvas", fact: Fact, said: PermissionPayload) -> None:
@@ -103,7 +107,7 @@ def _tell(canvas: "Canvas", fact: Fact, said: PermissionPayload) -> None:
         decision=said.decision,
         mode=said.mode,
         rule=said.rule,
-        reason_code=said.reason_code,
+        reason_code=_reason(fact),
         message=said.message,
         tool_name=said.tool_name,
         tool_call_id=tool_of(fact),

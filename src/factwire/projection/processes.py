@@ -92,17 +92,18 @@ def changed(canvas: "Canvas", fact: Fact) -> None:
         return
     process, path = _process(canvas, fact, key)
     said, name = read(fact, ProcessPayload), fact.event_class or ""
-    state = _STATES.get(name)
+    state, snake = _STATES.get(name), fact.payload.get("exit_code")
+    code = snake if said.exit_code is None and type(snake) is int else said.exit_code
     if state == "running":
         for field in ("exit_code", "signal", "failure_category", "completed_at"):
             canvas.put(process, path, field, None)
     canvas.fill(
         process,
         path,
-        status=_exit_status(said) if name == "command.exited" else state,
+        status=_exit_status(said, code) if name == "command.exited" else state,
         command=said.command,
         cwd=said.cwd,
-        exit_code=said.exit_code,
+        exit_code=code,
         signal=said.signal,
         truncated=said.truncated,
         output_ref=ref_text(said.output_ref),
@@ -189,10 +190,10 @@ def _process(canvas: "Canvas", fact: Fact, key: str) -> tuple[Process, str]:
     return canvas.create(canvas.state.processes, PATH, key, process), path
 
 
-def _exit_status(said: ProcessPayload) -> str:
-    if said.exit_code is None:
+def _exit_status(said: ProcessPayload, code: int | None) -> str:
+    if code is None:
         return said.status or "exited"
-    return "completed" if said.exit_code == 0 else "failed"
+    return "completed" if code == 0 else "failed"
 
 
 def _first(refs: tuple[str, ...]) -> str | None:

@@ -74,6 +74,8 @@ def window_loaded(canvas: "Canvas", fact: Fact) -> None:
     found = _messages(canvas, rows, fact)
     known = canvas.memory.names
     older = [message for message in found if message.message_id not in known]
+    for message in older:
+        message.sequence = None  # Said before all that is here: no rollback takes it for new.
     if older:
         _replace(canvas, [*older, *canvas.state.messages])
 

@@ -25,6 +25,11 @@ _TURN_STATUS: Final = {
     "run.failed": "failed",
 }
 _ENDED: Final = frozenset({"completed", "failed", "canceled"})
+_WORK: Final = frozenset(
+    {"model.requested", "model.completed", "reasoning.started", "plan.final", "tool.started"}
+)
+"""Signs that a run goes on, besides everything that streams."""
+
 _BLOCKED_PHASE: Final = "waiting"
 
 
@@ -156,6 +161,8 @@ def classified(canvas: "Canvas", fact: Fact, phase: str) -> None:
     runtime = canvas.state.runtime
     if not _is_own(canvas, fact):
         return
+    if runtime.blocked_reason is not None and fact.event_class in _WORK:
+        canvas.put(runtime, PATH, "blocked_reason", None)
     stated = fact.phase or word(fact.payload, "phase") or phase
     if stated not in (UNKNOWN, runtime.phase):
         canvas.put(runtime, PATH, "phase", stated)

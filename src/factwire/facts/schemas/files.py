@@ -1,4 +1,4 @@
-"""The files of `schemas/`: what they are called and what is in them, to the byte."""
+"""The facts' files of `schemas/`: what they are called and what is in them, to the byte."""
 
 from typing import Any
 
@@ -10,11 +10,12 @@ from factwire.facts.schemas.typescript import typescript
 
 
 def schema_files() -> dict[str, str]:
-    """Every generated file: its name and its text."""
+    """Every file about facts: its name and its text."""
     documents = json_schemas() | {"asyncapi.json": asyncapi()}
-    files = {name: _pretty(document) for name, document in documents.items()}
+    files = {name: document_text(document) for name, document in documents.items()}
     return files | {"factwire.d.ts": typescript()}
 
 
-def _pretty(document: dict[str, Any]) -> str:
+def document_text(document: dict[str, Any]) -> str:
+    """A document as it stands in its file."""
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"

@@ -5,7 +5,7 @@ nothing is ever fetched. Null in place of an optional field of a fact counts as 
 when a fact is read. JSON Schema takes 1.0 for a whole number: the one wrong type it lets pass.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -25,7 +25,7 @@ from factwire.facts.schemas.wire_types import (
     WireShape,
     wire_fields,
 )
-from factwire.facts.schemas.words import CLASSES, words_of
+from factwire.facts.schemas.words import CLASSES, SPOKEN, Spoken, wire_spelling, words_of
 from factwire.facts.shapes import (
     NEVER_EMPTY,
     SEQUENCE_FLOORS,
@@ -39,24 +39,61 @@ DEFINITIONS: Final = "#/$defs/{name}"
 """Where the types of a document are found, for its refs."""
 NULL: Final[Schema] = {"type": "null"}
 
+_PAYLOADS: Final = "Payloads by class: the schema of a class's payload is its property here."
+
 
 def json_schemas() -> dict[str, Schema]:
     """Every JSON Schema document, by its file name."""
     documents = {
         **{wire.slug: shape_schema(wire) | _definitions(PAYLOAD_TYPES) for wire in WIRE_SHAPES},
-        "payloads": _payloads() | _definitions(PAYLOAD_TYPES),
-        "fixture": _of_type(Fixture),
+        "payloads": catalogue("Payloads", _PAYLOADS, PAYLOADS),
+        "fixture": struct_schema(Fixture),
         "input": _input() | _definitions(INPUT_TYPES),
-        "capabilities": _of_type(CapabilityManifest),
-        "issue": _of_type(Report),
+        "capabilities": struct_schema(CapabilityManifest),
+        "issue": struct_schema(Report),
     }
-    return {f"{name}.schema.json": _document(name, schema) for name, schema in documents.items()}
+    return schema_documents(documents)
 
 
-def type_schemas(types: Iterable[Any], template: str = DEFINITIONS) -> dict[str, Schema]:
+def schema_documents(schemas: Mapping[str, Schema]) -> dict[str, Schema]:
+    """Schemas by their short names as documents by their file names."""
+    return {
+        f"{name}.schema.json": {"$schema": DIALECT, "$id": f"urn:factwire:schema:{name}:v1"}
+        | schema
+        for name, schema in schemas.items()
+    }
+
+
+def type_schemas(
+    types: Iterable[Any], template: str = DEFINITIONS, spoken: Spoken = SPOKEN
+) -> dict[str, Schema]:
     """The schemas of `types` and of all they contain, by name; `template` is where refs look."""
-    _, components = msgspec.json.schema_components(types, ref_template=template)
-    return {name: _with_words(name, _tidied(components[name])) for name in sorted(components)}
+    _, components = msgspec.json.schema_components(
+        types, schema_hook=_as_text, ref_template=template
+    )
+    return {
+        name: _with_words(spoken, name, _tidied(components[name])) for name in sorted(components)
+    }
+
+
+def struct_schema(root: type[msgspec.Struct], spoken: Spoken = SPOKEN) -> Schema:
+    """The schema of one type, with all that it contains."""
+    schemas = type_schemas([root], spoken=spoken)
+    schema = schemas.pop(root.__name__)
+    return schema | {"$defs": schemas} if schemas else schema
+
+
+def catalogue(
+    title: str, description: str, types: Mapping[str, type], spoken: Spoken = SPOKEN
+) -> Schema:
+    """Several types in one document: the schema of each is the property of its name."""
+    return {
+        "title": title,
+        "description": description,
+        "type": "object",
+        "properties": {name: _ref(kind, DEFINITIONS) for name, kind in types.items()},
+        "$defs": type_schemas(dict.fromkeys(types.values()), spoken=spoken),
+    }
 
 
 def shape_schema(wire: WireShape, template: str = DEFINITIONS) -> Schema:
@@ -104,15 +141,6 @@ def _payload_rules(class_field: str, template: str) -> list[Schema]:
     ]
 
 
-def _payloads() -> Schema:
-    return {
-        "title": "Payloads",
-        "description": "Payloads by class: the schema of a class's payload is its property here.",
-        "type": "object",
-        "properties": {name: _ref(payload, DEFINITIONS) for name, payload in PAYLOADS.items()},
-    }
-
-
 def _input() -> Schema:
     parts = [_ref(part, DEFINITIONS) for part in INPUT_TYPES]
     return {
@@ -122,18 +150,8 @@ def _input() -> Schema:
     }
 
 
-def _of_type(root: type[msgspec.Struct]) -> Schema:
-    schemas = type_schemas([root])
-    schema = schemas.pop(root.__name__)
-    return schema | {"$defs": schemas} if schemas else schema
-
-
 def _definitions(types: Iterable[Any]) -> Schema:
     return {"$defs": type_schemas(types)}
-
-
-def _document(name: str, schema: Schema) -> Schema:
-    return {"$schema": DIALECT, "$id": f"urn:factwire:schema:{name}:v1", **schema}
 
 
 def _ref(target: type, template: str) -> Schema:
@@ -149,10 +167,15 @@ def _present(schema: Schema, *, nullable: bool) -> Schema:
     return rest | {"type": [only, "null"] if nullable else only}
 
 
-def _with_words(type_name: str, schema: Schema) -> Schema:
+def _as_text(_: type) -> Schema:
+    """A class of our own, such as text that grows, is a string on the wire."""
+    return {"type": "string"}
+
+
+def _with_words(spoken: Spoken, type_name: str, schema: Schema) -> Schema:
     """The schema with the words of each field's vocabulary as examples."""
     for name, field in schema.get("properties", {}).items():
-        words = words_of(type_name, name)
+        words = words_of(spoken, type_name, name)
         if words:
             field.get("items", field)["examples"] = list(words)
     return schema
@@ -162,7 +185,7 @@ def _tidied(schema: Schema) -> Schema:
     """The same schema in fewer words: types in one list, no default that says nothing."""
     tidy = {key: value for key, value in schema.items() if key != "discriminator"}
     if "description" in tidy:
-        tidy["description"] = " ".join(tidy["description"].split())
+        tidy["description"] = wire_spelling(" ".join(tidy["description"].split()))
     if tidy.get("default", ...) is None:
         del tidy["default"]
     if tidy.get("required") == []:

@@ -5,16 +5,21 @@ Vocabularies are unions that stay open to other words. Payloads are known by cla
 wire; `Open<Fact>` is a fact whose other fields can be read, too.
 """
 
-import inspect
-from collections.abc import Callable, Iterable
-from typing import Any, Final
-
-import msgspec
-from msgspec import inspect as types
+from typing import Final
 
 from factwire.facts.classification import KNOWN_CLASSES
 from factwire.facts.fact import Fact
 from factwire.facts.payloads import Payload
+from factwire.facts.schemas.declarations import (
+    Glossary,
+    alias,
+    closed_list,
+    comment,
+    contained,
+    interface,
+    vocabulary,
+    written,
+)
 from factwire.facts.schemas.wire_types import (
     CLOSED_WORDS,
     INPUT_TYPES,
@@ -26,7 +31,7 @@ from factwire.facts.schemas.wire_types import (
     WireShape,
     wire_fields,
 )
-from factwire.facts.schemas.words import CLASSES, VOCABULARIES, vocabulary_of
+from factwire.facts.schemas.words import CLASSES, SPOKEN, VOCABULARIES
 
 _PRELUDE: Final = """\
 // Generated from Factwire's types by `factwire schema typescript`; change those instead.
@@ -42,62 +47,35 @@ export type OpenWord<Known extends string> = Known | (string & {});
 """
 
 _CLOSED: Final = ("RuntimeClass", "UiClass")
+_GLOSSARY: Final = Glossary(SPOKEN, CLOSED_WORDS, {})
 
 
 def typescript() -> str:
     """The text of `factwire.d.ts`."""
-    nested = _nested_payloads()
     sections = [
         _PRELUDE,
-        *(_union(name, CLASSES[name]) for name in _CLOSED),
+        *(closed_list(name, CLASSES[name]) for name in _CLOSED),
         f"export type KnownClass = {' | '.join(_CLOSED)};\n",
         "export type EventClass = OpenWord<KnownClass>;\n",
-        *(_vocabulary(name, words) for name, words in VOCABULARIES.items()),
-        _interface(Payload),
-        *(_interface(payload) for payload in (*nested, *PAYLOAD_TYPES)),
+        *(vocabulary(name, words) for name, words in VOCABULARIES.items()),
+        interface(Payload, _GLOSSARY, is_open=True),
+        *_payloads(),
         _payload_map(),
         *(_shape(wire) for wire in WIRE_SHAPES),
-        *(_union(name, words) for name, words in CLOSED_WORDS.items()),
-        *(_interface(other) for other in OTHER_TYPES),
-        _alias("InputPart", "One part of an input.", (t.__name__ for t in INPUT_TYPES)),
+        *(closed_list(name, words) for name, words in CLOSED_WORDS.items()),
+        *(interface(other, _GLOSSARY) for other in OTHER_TYPES),
+        alias("InputPart", "One part of an input.", (t.__name__ for t in INPUT_TYPES)),
     ]
     return "\n".join(sections)
 
 
-def _vocabulary(name: str, words: Iterable[str]) -> str:
-    choices = "".join(f'\n  | "{word}"' for word in words)
-    return f"export type {name} = OpenWord<{choices}\n>;\n"
-
-
-def _union(name: str, words: Iterable[str]) -> str:
-    choices = "".join(f'\n  | "{word}"' for word in words)
-    return f"export type {name} ={choices};\n"
-
-
-def _alias(name: str, doc: str, choices: Iterable[str]) -> str:
-    return f"{_comment(doc)}export type {name} = {' | '.join(choices)};\n"
-
-
-def _interface(struct: type[msgspec.Struct]) -> str:
-    parent = " extends Payload" if issubclass(struct, Payload) and struct is not Payload else ""
-    free = ["  [field: string]: unknown;"] if struct is Payload else []
-    fields = (_field_line(struct.__name__, field) for field in _fields(struct))
-    body = "\n".join([*_tag(struct), *fields, *free])
-    return f"{_doc(struct)}export interface {struct.__name__}{parent} {{\n{body}\n}}\n"
-
-
-def _tag(struct: type[msgspec.Struct]) -> list[str]:
-    config = struct.__struct_config__
-    return [f'  {config.tag_field}: "{config.tag}";'] if config.tag_field else []
-
-
-def _fields(struct: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
-    return msgspec.structs.fields(struct)
-
-
-def _field_line(owner: str, field: msgspec.structs.FieldInfo) -> str:
-    mark = "" if field.required else "?"
-    return f"  {field.encode_name}{mark}: {_written(owner, field)};"
+def _payloads() -> list[str]:
+    """Payloads that stand only inside others, then those of the classes."""
+    nested = (kind for kind in contained(PAYLOAD_TYPES) if issubclass(kind, Payload))
+    return [
+        interface(payload, _GLOSSARY, parent=Payload.__name__)
+        for payload in (*nested, *PAYLOAD_TYPES)
+    ]
 
 
 def _shape(wire: WireShape) -> str:
@@ -107,7 +85,7 @@ def _shape(wire: WireShape) -> str:
     class_field = fields["event_class"].name
     known = "KnownClass" if wire.classes == "EventClass" else wire.classes
     return f"""\
-{_comment(wire.description)}export interface {wire.title} {{
+{comment(wire.description)}export interface {wire.title} {{
 {body}
 }}
 
@@ -123,7 +101,7 @@ export type Known{wire.title} = {{ [C in {known}]: {wire.title}Of<C> }}[{known}]
 
 
 def _wire_type(field: WireField) -> str:
-    return _written(Fact.__name__, field.of_fact).removesuffix(" | null")
+    return written(Fact.__name__, field.of_fact, _GLOSSARY).removesuffix(" | null")
 
 
 def _shape_line(field: WireField, written: str) -> str:
@@ -139,73 +117,4 @@ def _payload_map() -> str:
         for name in sorted(KNOWN_CLASSES)
     )
     doc = "The payload of each known class; classes without a type of their own carry any object."
-    return f"{_comment(doc)}export interface PayloadByClass {{\n{''.join(lines)}}}\n"
-
-
-def _nested_payloads() -> list[type[Payload]]:
-    """Payload types that stand only inside others."""
-    inside = {
-        part.cls
-        for payload in PAYLOAD_TYPES
-        for field in _fields(payload)
-        for part in _parts(types.type_info(field.type))
-        if isinstance(part, types.StructType) and issubclass(part.cls, Payload)
-    }
-    return sorted(inside - set(PAYLOAD_TYPES), key=lambda payload: payload.__name__)
-
-
-def _parts(info: types.Type) -> tuple[types.Type, ...]:
-    return info.types if isinstance(info, types.UnionType) else (info,)
-
-
-def _written(owner: str, field: msgspec.structs.FieldInfo) -> str:
-    """The type of a field; where it takes words of a vocabulary, that instead of string."""
-    written = _type(types.type_info(field.type))
-    vocabulary = vocabulary_of(owner, field.encode_name)
-    return written.replace("string", vocabulary, 1) if vocabulary else written
-
-
-def _type(info: types.Type) -> str:
-    return _WRITERS[type(info)](info)
-
-
-def _list(info: Any) -> str:
-    item = _type(info.item_type)
-    return f"({item})[]" if " | " in item else f"{item}[]"
-
-
-def _dict(info: Any) -> str:
-    value = _type(info.value_type)
-    return "JsonObject" if value == "unknown" else f"{{ [key: string]: {value} }}"
-
-
-def _literal(info: Any) -> str:
-    named = (name for name, words in CLOSED_WORDS.items() if set(words) == set(info.values))
-    return next(named, " | ".join(f'"{word}"' for word in info.values))
-
-
-_WRITERS: Final[dict[type[types.Type], Callable[[Any], str]]] = {
-    types.AnyType: lambda _: "unknown",
-    types.BoolType: lambda _: "boolean",
-    types.DictType: _dict,
-    types.FloatType: lambda _: "number",
-    types.IntType: lambda _: "number",
-    types.ListType: _list,
-    types.LiteralType: _literal,
-    types.NoneType: lambda _: "null",
-    types.StrType: lambda _: "string",
-    types.StructType: lambda info: info.cls.__name__,
-    types.UnionType: lambda info: " | ".join(_type(choice) for choice in info.types),
-    types.VarTupleType: _list,
-}
-
-
-def _doc(struct: type[msgspec.Struct]) -> str:
-    return _comment(inspect.cleandoc(struct.__doc__)) if struct.__doc__ else ""
-
-
-def _comment(doc: str) -> str:
-    lines = doc.splitlines()
-    if len(lines) == 1:
-        return f"/** {doc} */\n"
-    return "/**\n" + "".join(f" * {line}".rstrip() + "\n" for line in lines) + " */\n"
+    return f"{comment(doc)}export interface PayloadByClass {{\n{''.join(lines)}}}\n"

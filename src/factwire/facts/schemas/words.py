@@ -1,8 +1,10 @@
-"""Which field speaks which vocabulary.
+"""Which field speaks which vocabulary, and how a text names a field.
 
 Vocabularies are open, so a schema offers their words without insisting on them.
 """
 
+import re
+from collections.abc import Mapping
 from typing import Final
 
 from factwire.facts.capabilities import INPUT_KINDS
@@ -50,7 +52,10 @@ VOCABULARIES: Final[dict[str, tuple[str, ...]]] = {
     "InputKind": INPUT_KINDS,
 }
 
-_SPOKEN: Final = {
+Spoken = Mapping[str, Mapping[str, str]]
+"""The vocabulary that a field takes its words from, by its type and its name on the wire."""
+
+SPOKEN: Final[Spoken] = {
     "Fact": {
         "kind": "Kind",
         "status": "Status",
@@ -78,13 +83,25 @@ _SPOKEN: Final = {
     },
 }
 
-
-def vocabulary_of(type_name: str, field: str) -> str | None:
-    """The name of the vocabulary that a field, by its wire name, takes its words from."""
-    return _SPOKEN.get(type_name, {}).get(field)
+_FIELD: Final = re.compile(r"`([a-z]+(?:_[a-z]+)+)`")
 
 
-def words_of(type_name: str, field: str) -> tuple[str, ...]:
+def vocabulary_of(spoken: Spoken, type_name: str, field: str) -> str | None:
+    """The name of the vocabulary that a field takes its words from."""
+    return spoken.get(type_name, {}).get(field)
+
+
+def words_of(spoken: Spoken, type_name: str, field: str) -> tuple[str, ...]:
     """The words that Factwire knows for a field; empty where it takes any text."""
-    name = vocabulary_of(type_name, field) or ""
+    name = vocabulary_of(spoken, type_name, field) or ""
     return VOCABULARIES.get(name) or CLASSES.get(name, ())
+
+
+def wire_spelling(doc: str) -> str:
+    """A docstring for readers of the wire: fields in code marks have their names there."""
+    return _FIELD.sub(lambda found: f"`{_camel(found[1])}`", doc)
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
