@@ -5,7 +5,8 @@ facts; when a turn ends, the next one starts by itself.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -116,7 +117,7 @@ class LiveThread:
 
     async def _work(self, turn: Turn) -> None:
         try:
-            async with self._room:
+            async with self._room_for(turn):
                 await turn.run()
             await self.log.save_checkpoint()
         finally:
@@ -124,6 +125,21 @@ class LiveThread:
             async with self._ended:
                 self._ended.notify_all()
         await self._start_next()
+
+    @asynccontextmanager
+    async def _room_for(self, turn: Turn) -> AsyncGenerator[None]:
+        """Wait for room to run a turn; one that is told to stop meanwhile needs none."""
+        room = asyncio.ensure_future(self._room.acquire())
+        stopping = asyncio.ensure_future(turn.stopping.wait())
+        try:
+            await asyncio.wait({room, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            yield
+        finally:
+            stopping.cancel()
+            if room.done() and not room.cancelled():
+                self._room.release()
+            else:
+                room.cancel()
 
     async def _start_next(self) -> None:
         turns = self.projection.state.queue.turns

@@ -76,16 +76,19 @@ class Turn:
         self._start = start
         self._seconds = seconds
         self._interrupt_seconds = interrupt_seconds
+        self.stopping = asyncio.Event()
         self._canceled: str | None = None
         self._task: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Run the turn to its terminal."""
         self._task = asyncio.current_task()
+        if self._canceled is not None:
+            await self._finish(self._end("turn.canceled", reason=self._canceled))
+            return
         if not self._start.resumed:
             await self._open()
-        terminal = await self._terminal()
-        await self._finish(terminal)
+        await self._finish(await self._terminal())
 
     async def _open(self) -> None:
         running = self._fact("run.status", {"status": "running"}, status="running")
@@ -94,9 +97,12 @@ class Turn:
 
     async def cancel(self, reason: str) -> None:
         """Ask the agent to stop; after a while, stop it."""
-        if self._canceled is not None or self._task is None:
+        if self._canceled is not None:
             return
         self._canceled = reason
+        self.stopping.set()
+        if self._task is None:
+            return
         asked = CancelTurn(turn_id=self.turn_id, thread_id=self._log.thread_id, reason=reason)
         try:
             async with asyncio.timeout(self._interrupt_seconds):

@@ -1,0 +1,151 @@
+"""Small agents to run turns with, and a runtime around them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from factwire.facts import CapabilityManifest, Fact
+from factwire.journal import Journal, open_journal
+from factwire.journal.blobs import MemoryBlobs
+from factwire.projection import ThreadReadModel
+from factwire.runtime import (
+    ActionAsked,
+    CancelTurn,
+    Host,
+    ReadThread,
+    RespondAction,
+    Runtime,
+    Settings,
+    StartTurn,
+)
+
+Script = Callable[[StartTurn], AsyncIterator[Fact]]
+WAIT = 20.0
+"""Seconds after which a wait in a test has failed."""
+
+
+class Agent:
+    """An agent whose turns are what a script says."""
+
+    def __init__(self, script: Script, *, resume: str = "no") -> None:
+        self._script = script
+        self.started: list[StartTurn] = []
+        self.canceled: list[CancelTurn] = []
+        self.manifest = CapabilityManifest(
+            agent_id="scripted",
+            title="Scripted",
+            resume="yes" if resume == "yes" else "no",
+        )
+
+    def start_turn(self, turn: StartTurn) -> AsyncIterator[Fact]:
+        self.started.append(turn)
+        return self._script(turn)
+
+    async def cancel_turn(self, cancel: CancelTurn) -> Fact | None:
+        self.canceled.append(cancel)
+        return None
+
+    async def respond_action(self, respond: RespondAction) -> Fact | None:  # noqa: ARG002
+        return None
+
+    async def read_thread(self, read: ReadThread) -> ThreadReadModel | None:  # noqa: ARG002
+        return None
+
+
+def said(host: Host, event_class: str, payload: dict[str, Any] | None = None, **ids: Any) -> Fact:
+    return host.mint.fact(host.scope, event_class, payload, **ids)
+
+
+def approval(call: str | None = None, **changes: Any) -> ActionAsked:
+    fields: dict[str, Any] = {
+        "action_type": "tool_approval",
+        "prompt": "Run it?",
+        "shown": "make deploy",
+        "args_hash": "sha256:1",
+        "tool_call_id": call,
+        **changes,
+    }
+    return ActionAsked(**fields)
+
+
+async def echo(turn: StartTurn) -> AsyncIterator[Fact]:
+    """Says the prompt, word by word."""
+    for word in turn.prompt.split():
+        yield said(turn.host, "model.delta", {"delta": f"{word} "}, message_id=f"m-{turn.turn_id}")
+    yield said(turn.host, "model.completed", message_id=f"m-{turn.turn_id}")
+    yield said(turn.host, "turn.completed")
+
+
+async def asking(turn: StartTurn) -> AsyncIterator[Fact]:
+    """Asks before its only tool, and does what it is told."""
+    yield said(turn.host, "tool.started", {"toolName": "deploy"}, tool_call_id="call")
+    decision = await turn.host.ask(approval("call"))
+    if decision.allowed:
+        await turn.host.applied(decision)
+        yield said(turn.host, "tool.result", {"summary": "deployed"}, tool_call_id="call")
+    else:
+        failure = {"failureCategory": "permission_denied"}
+        yield said(turn.host, "tool.failed", failure, tool_call_id="call")
+    yield said(turn.host, "turn.completed")
+
+
+async def endless(turn: StartTurn) -> AsyncIterator[Fact]:
+    """Opens a tool and never comes back."""
+    yield said(turn.host, "tool.started", {"toolName": "wait"}, tool_call_id="call")
+    await asyncio.Event().wait()
+    yield said(turn.host, "turn.completed")
+
+
+@asynccontextmanager
+async def running(
+    script: Script, folder: Path, journal: Journal | None = None, **settings: Any
+) -> AsyncIterator[Runtime]:
+    """A runtime with one agent, called `agent`, on a memory journal unless another is given."""
+    async with open_journal("memory:") if journal is None else _borrowed(journal) as opened:
+        chosen = Settings(**{"interrupt_seconds": 0.01, **settings})
+        agents = {"agent": Agent(script)}
+        async with Runtime(
+            opened, MemoryBlobs(), agents, workspace=folder, settings=chosen
+        ) as runtime:
+            yield runtime
+
+
+@asynccontextmanager
+async def _borrowed(journal: Journal) -> AsyncIterator[Journal]:
+    yield journal
+
+
+async def ended(runtime: Runtime, turn_id: str, thread_id: str = "thread") -> str:
+    """How a turn ends, once it does."""
+    async with asyncio.timeout(WAIT):
+        return await (await runtime.thread(thread_id)).wait_for(turn_id)
+
+
+async def open_action(runtime: Runtime, thread_id: str = "thread") -> str:
+    """The first open request of a thread, once there is one."""
+    log = (await runtime.thread(thread_id)).log
+    arrived = asyncio.Event()
+    stop = log.watch(lambda fact, _: arrived.set() if fact.action_id else None)
+    try:
+        async with asyncio.timeout(WAIT):
+            while True:
+                for action in log.projection.state.actions.values():
+                    if action.status == "pending":
+                        return action.action_id
+                arrived.clear()
+                await arrived.wait()
+    finally:
+        stop()
+
+
+async def facts_of(runtime: Runtime, thread_id: str = "thread") -> list[Fact]:
+    found: list[Fact] = []
+    async for stretch in runtime.journal.read():
+        found += [fact for _, fact in stretch.facts() if fact.thread_id == thread_id]
+    return found
+
+
+def classes(facts: list[Fact]) -> list[str | None]:
+    return [fact.event_class for fact in facts]

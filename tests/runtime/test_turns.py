@@ -1,0 +1,265 @@
+"""Turns: one terminal each, whatever the agent does."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from factwire.facts import Fact, inspect_stream
+from factwire.runtime import (
+    StartTurn,
+    TurnAlreadyActive,
+    TurnFailed,
+    UnknownAgent,
+    UnknownTurn,
+)
+from tests.runtime.agents import (
+    asking,
+    classes,
+    echo,
+    ended,
+    endless,
+    facts_of,
+    open_action,
+    running,
+    said,
+)
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest.mark.requirement("runtime.turn.order")
+async def test_a_turn_is_submitted_started_and_ended_in_valid_facts(tmp_path: Path):
+    async with running(echo, tmp_path) as runtime:
+        await runtime.submit("thread", "agent", "two words", turn_id="turn")
+        assert await ended(runtime, "turn") == "completed"
+        facts = await facts_of(runtime)
+
+    assert classes(facts) == [
+        "turn.submitted",
+        "turn.started",
+        "run.status",
+        "model.delta",
+        "model.delta",
+        "model.completed",
+        "turn.completed",
+        "snapshot.updated",
+    ]
+    assert [fact.sequence for fact in facts] == list(range(1, 9))
+    assert inspect_stream(facts) == []
+
+
+@pytest.mark.requirement("runtime.turn.idempotent")
+async def test_a_turn_that_is_asked_for_twice_runs_once(tmp_path: Path):
+    async with running(echo, tmp_path) as runtime:
+        first = await runtime.submit("thread", "agent", "hello", turn_id="turn")
+        await ended(runtime, "turn")
+        again = await runtime.submit("thread", "agent", "hello", turn_id="turn")
+        facts = await facts_of(runtime)
+
+    assert (first.status, again.status) == ("started", "known")
+    assert classes(facts).count("turn.started") == 1
+
+
+@pytest.mark.requirement("runtime.turn.interrupted")
+async def test_a_stream_that_ends_without_a_terminal_was_interrupted(tmp_path: Path):
+    async def cut(turn: StartTurn) -> AsyncIterator[Fact]:
+        yield said(turn.host, "model.delta", {"delta": "half a "}, message_id="m")
+
+    async with running(cut, tmp_path) as runtime:
+        await runtime.submit("thread", "agent", "hello", turn_id="turn")
+        assert await ended(runtime, "turn") == "failed"
+        state = await runtime.state("thread")
+
+    assert state.runtime.failure_category == "stream_interrupted"
+    assert state.runtime.recovery_hint
+    assert [message.status for message in state.messages] == ["final", "interrupted"]
+
+
+@pytest.mark.requirement("runtime.turn.failed")
+@pytest.mark.parametrize(
+    ("error", "category"),
+    [
+        (ValueError("no"), "provider_error"),
+        (TurnFailed("rate_limited", "too many", "Wait."), "rate_limited"),
+    ],
+)
+async def test_what_an_agent_raises_ends_its_turn_with_a_category(
+    tmp_path: Path, error: Exception, category: str
+):
+    async def raising(turn: StartTurn) -> AsyncIterator[Fact]:
+        yield said(turn.host, "tool.started", {"toolName": "x"}, tool_call_id="call")
+        raise error
+
+    async with running(raising, tmp_path) as runtime:
+        await runtime.submit("thread", "agent", "hello", turn_id="turn")
+        assert await ended(runtime, "turn") == "failed"
+        state, facts = await runtime.state("thread"), await facts_of(runtime)
+
+    assert state.runtime.failure_category == category
+    assert state.tools["call"].state == "output-error"
+    assert inspect_stream(facts) == []
+
+
+@pytest.mark.requirement("runtime.turn.invalid-fact")
+async def test_a_fact_that_a_gate_refuses_ends_the_turn_and_is_not_written(tmp_path: Path):
+    async def wrong(turn: StartTurn) -> AsyncIterator[Fact]:
+        yield said(turn.host, "tool.result", {"summary": "x"}, tool_call_id="never started")
+
+    async with running(wrong, tmp_path) as runtime:
+        await runtime.submit("thread", "agent", "hello", turn_id="turn")
+        assert await ended(runtime, "turn") == "failed"
+        state, facts = await runtime.state("thread"), await facts_of(runtime)
+
+    assert state.runtime.failure_category == "invalid_fact"
+    assert "tool.result" not in classes(facts)
+
+
+@pytest.mark.requirement("runtime.turn.timeout")
+async def test_a_turn_that_takes_too_long_fails(tmp_path: Path):
+    async with running(endless, tmp_path, turn_seconds=0.01) as runtime:
+        await runtime.submit("thread", "agent", "hello", turn_id="turn")
+        assert await ended(runtime, "turn") == "failed"
+        state = await runtime.state("thread")
+
+    assert state.runtime.failure_category == "timeout"
+    assert state.tools["call"].state == "output-error"
+
+
+@pytest.mark.requirement("runtime.turn.cancel")
+async def test_cancelling_stops_the_agent_and_closes_what_was_open(tmp_path: Path):
+    async with running(endless, tmp_path) as runtime:
+        await runtime.submit("thread", "agent", "hello", turn_id="turn")
+        await runtime.cancel("thread", "turn", "changed my mind")
+        state, facts = await runtime.state("thread"), await facts_of(runtime)
+
+    assert state.runtime.status == "canceled"
+    assert classes(facts)[-2:] == ["turn.canceled", "snapshot.updated"]
+    assert facts[-2].payload == {"reason": "changed my mind"}
+    assert inspect_stream(facts) == []
+
+
+@pytest.mark.requirement("runtime.turn.cancel")
+async def test_cancelling_a_turn_that_asks_denies_what_it_asked_for(tmp_path: Path):
+    async with running(asking, tmp_path) as runtime:
+        await runtime.submit("thread", "agent", "hello", turn_id="turn")
+        action = await open_action(runtime)
+        await runtime.cancel("thread", "turn")
+        state = await runtime.state("thread")
+
+    assert state.actions[action].status == "cancelled"
+    assert state.tools["call"].state in ("cancelled", "output-error")
+    assert state.runtime.status == "canceled"
+
+
+@pytest.mark.requirement("runtime.queue")
+async def test_turns_wait_for_each_other_in_order(tmp_path: Path):
+    async with running(echo, tmp_path) as runtime:
+        states = [
+            (await runtime.submit("thread", "agent", f"turn {n}", turn_id=f"t{n}")).status
+            for n in range(4)
+        ]
+        assert await ended(runtime, "t3") == "completed"
+        facts = await facts_of(runtime)
+
+    assert states == ["started", "queued", "queued", "queued"]
+    started = [fact.turn_id for fact in facts if fact.event_class == "turn.started"]
+    assert started == ["t0", "t1", "t2", "t3"]
+    assert inspect_stream(facts) == []
+
+
+@pytest.mark.requirement("runtime.queue")
+async def test_a_queued_turn_can_be_promoted_and_removed(tmp_path: Path):
+    async with running(endless, tmp_path) as runtime:
+        await runtime.submit("thread", "agent", "first", turn_id="first")
+        for name in ("a", "b", "c"):
+            await runtime.submit("thread", "agent", name, turn_id=name)
+        thread = await runtime.thread("thread")
+        await thread.promote("c")
+        await runtime.cancel("thread", "a")
+        queued = [turn.queued_turn_id for turn in (await runtime.state("thread")).queue.turns]
+        with pytest.raises(UnknownTurn):
+            await thread.remove("a")
+
+    assert queued == ["c", "b"]
+
+
+@pytest.mark.requirement("runtime.turn.one-active")
+async def test_a_second_turn_can_be_refused_instead_of_queued(tmp_path: Path):
+    async with running(endless, tmp_path) as runtime:
+        await runtime.submit("thread", "agent", "first", turn_id="first")
+        with pytest.raises(TurnAlreadyActive) as refused:
+            await runtime.submit("thread", "agent", "second", when_busy="refuse")
+
+    assert refused.value.code == "turn_already_active"
+
+
+@pytest.mark.requirement("runtime.turn.retry")
+async def test_a_retry_is_a_new_turn_that_names_the_old_one(tmp_path: Path):
+    async with running(echo, tmp_path) as runtime:
+        await runtime.submit("thread", "agent", "again please", turn_id="turn")
+        await ended(runtime, "turn")
+        second = await runtime.retry("thread", "turn")
+        await ended(runtime, second.turn_id)
+        third = await runtime.retry("thread", second.turn_id)
+        await ended(runtime, third.turn_id)
+        facts = await facts_of(runtime)
+        with pytest.raises(UnknownTurn):
+            await runtime.retry("thread", "never")
+
+    asked = [fact.payload for fact in facts if fact.event_class == "turn.submitted"]
+    assert [payload["prompt"] for payload in asked] == ["again please"] * 3
+    assert [payload.get("attempt") for payload in asked] == [None, 2, 3]
+    assert asked[2]["retryOf"] == second.turn_id
+
+
+@pytest.mark.requirement("runtime.agents.unknown")
+async def test_an_unknown_agent_is_refused_with_those_that_there_are(tmp_path: Path):
+    async with running(echo, tmp_path) as runtime:
+        with pytest.raises(UnknownAgent, match="there are agent"):
+            await runtime.submit("thread", "nobody", "hello")
+
+
+@pytest.mark.requirement("runtime.turn.limit")
+async def test_no_more_turns_run_at_once_than_allowed(tmp_path: Path):
+    running_now, most = 0, 0
+    gate = asyncio.Event()
+
+    async def counted(turn: StartTurn) -> AsyncIterator[Fact]:
+        nonlocal running_now, most
+        running_now += 1
+        most = max(most, running_now)
+        if running_now == 2:
+            gate.set()
+        await gate.wait()
+        running_now -= 1
+        yield said(turn.host, "turn.completed")
+
+    async with running(counted, tmp_path, active_turns=2) as runtime:
+        for n in range(6):
+            await runtime.submit(f"thread{n}", "agent", "hello", turn_id=f"turn{n}")
+        for n in range(6):
+            assert await ended(runtime, f"turn{n}", f"thread{n}") == "completed"
+
+    assert most == 2
+
+
+@pytest.mark.requirement("runtime.turn.secrets")
+async def test_a_secret_in_a_fact_never_reaches_the_journal(tmp_path: Path):
+    key = "sk-" + "a1B2" * 12
+
+    async def leaking(turn: StartTurn) -> AsyncIterator[Fact]:
+        for piece in (f"the key is {key[:9]}", f"{key[9:]} and that is it"):
+            yield said(turn.host, "model.delta", {"delta": piece}, message_id="m")
+        yield said(turn.host, "turn.completed")
+
+    async with running(leaking, tmp_path) as runtime:
+        await runtime.submit("thread", "agent", "hello", turn_id="turn")
+        assert await ended(runtime, "turn") == "completed"
+        facts = await facts_of(runtime)
+
+    text = "".join(fact.payload.get("delta", "") for fact in facts)
+    assert key not in text
+    assert "[redacted]" in text
+    assert "output.redacted" in classes(facts)
