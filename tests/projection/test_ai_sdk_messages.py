@@ -21,6 +21,7 @@ from factwire.projection.parts import (
     TextPart,
     ToolPreviewPart,
 )
+from tests.facts.samples import fact
 from tests.projection.streams import THREAD, stream
 from tools.node import packages
 
@@ -171,3 +172,19 @@ def test_the_way_there_is_the_same_after_the_way_back_for_what_messages_hold_the
     for state in random_states():
         back = there_and_back(state)
         assert essences(from_ui_messages(to_ui_messages(state, back))) == essences(back)
+
+
+@pytest.mark.requirement("projection.ai-sdk.only-refs")
+def test_a_message_that_only_has_refs_is_valid_and_keeps_them():
+    asked = fact(
+        "turn.submitted",
+        threadId="t",
+        turnId="u",
+        payload={"input": [{"type": "asset", "kind": "image", "ref": "asset:1"}]},
+    )
+    projection = Projection()
+    projection.apply(asked)
+
+    made = to_ui_messages(projection.state)
+    assert verdicts([made]) == [None]
+    assert [message.input_refs for message in from_ui_messages(made)] == [["asset:1"]]

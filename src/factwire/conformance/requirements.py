@@ -10,12 +10,16 @@ from factwire.conformance.cli_requirements import CLI_REQUIREMENTS
 from factwire.conformance.facts_requirements import FACTS_REQUIREMENTS
 from factwire.conformance.journal_requirements import JOURNAL_REQUIREMENTS
 from factwire.conformance.lifecycle_requirements import LIFECYCLE_REQUIREMENTS
+from factwire.conformance.projection_requirements import PROJECTION_REQUIREMENTS
+from factwire.conformance.projection_rule_requirements import PROJECTION_RULE_REQUIREMENTS
 from factwire.conformance.requirement import Requirement
 
 _AREAS: Final = (
     FACTS_REQUIREMENTS,
     LIFECYCLE_REQUIREMENTS,
     JOURNAL_REQUIREMENTS,
+    PROJECTION_REQUIREMENTS,
+    PROJECTION_RULE_REQUIREMENTS,
     CLI_REQUIREMENTS,
 )
 

@@ -69,7 +69,10 @@ def _ui_message(state: ProjectionState, message: Message) -> dict[str, Any]:
         "id": message.message_id,
         "role": message.role if message.role in _ROLES else "assistant",
         "metadata": {name: value for name, value in metadata.items() if value is not None},
-        "parts": [_ui_part(state, part) for part in message.parts],
+        "parts": [
+            *(_ui_part(state, part) for part in message.parts),
+            *(_data("input", ref) for ref in message.input_refs or ()),
+        ],
     }
 
 
@@ -173,6 +176,11 @@ def _message(row: dict[str, Any]) -> Message:
         for index, item in enumerate(listed(row.get("parts")) or ())
         if (part := _part(table(item) or {}, message_id, index)) is not None
     ]
+    refs = [
+        ref
+        for item in listed(row.get("parts")) or ()
+        if (ref := word(table((table(item) or {}).get("data")) or {}, "inputId")) is not None
+    ]
     status = word(metadata, "status")
     return Message(
         message_id=message_id,
@@ -180,6 +188,7 @@ def _message(row: dict[str, Any]) -> Message:
         status=status if status in ("streaming", "interrupted") else "final",  # pyright: ignore[reportArgumentType]
         sequence=None,
         parts=parts,
+        input_refs=refs or None,
         turn_id=word(metadata, "turnId"),
         subagent_id=word(metadata, "subagentId"),
         created_at=word(metadata, "createdAt"),
