@@ -1,5 +1,6 @@
 """`factwire journal export` and `import`: lossless, and nothing of a damaged export is taken."""
 
+import asyncio
 import stat
 from pathlib import Path
 from random import Random
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from factwire.cli.journal import importing
 from factwire.cli.journal import lines as journal_lines
 from factwire.facts.fact import Fact
-from factwire.journal import open_journal
+from factwire.journal import Appended, ConflictingFact, open_journal
 from tests.cli.journal_files import (
     CommandLine,
     damage,
@@ -257,12 +258,83 @@ def test_a_line_without_end_is_not_read_into_memory(
     assert done.err.startswith("error: line 1: it is too long; ")
 
 
+def first_version(export: bytes) -> bytes:
+    """The same export as an earlier Factwire would have written it."""
+    lines = [msgspec.json.decode(line, type=dict[str, msgspec.Raw]) for line in export.splitlines()]
+    lines = [line for line in lines if "removed" not in line or "end" in line]
+    lines = [line for line in lines if "thread" not in line]
+    for line in lines:
+        del line["check"]
+    lines[0]["factwire"] = msgspec.Raw(b'"journal-export/v1"')
+    del lines[-1]["removed"], lines[-1]["threads"]
+    return closed(*lines)
+
+
+@lossless
+def test_a_compacted_journal_comes_back_with_its_gaps_and_removed_ids(
+    journal: CommandLine, path: Path
+):
+    journal("compact", path, "--keep-facts", 7)
+    export = journal("export", path, "-").out
+    seqs = [seq for seq, _ in facts_of(export)]
+    assert (seqs, header_of(export)["floor"]) == ([4, 7, 8, 9, 10], 3)
+    new = path.with_name("new.db")
+    done = journal("import", "-", new, given=export)
+    assert done.code == 0, done.err
+    assert done.err.startswith("imported 5 facts; epoch ")
+    assert "seqs are as they were; the ids of 5 removed facts stay taken\n" in done.err
+    assert lines_of(new) == facts_of(export)
+    assert journal("verify", new).code == 0
+    again = journal("export", new, "-").out
+    assert bare(again) == bare(export)
+    removed = streamed_turn(1, "t1", "u1")[2]
+    changed = msgspec.structs.replace(removed, title="another")
+    assert repeat(new, removed) == ((3,), (True,))
+    with pytest.raises(ConflictingFact):
+        repeat(new, changed)
+
+
+@lossless
+def test_removed_facts_of_which_nothing_is_known_are_counted(journal: CommandLine, path: Path):
+    journal("compact", path)
+    export = journal("export", path, "-").out
+    lines = [msgspec.json.decode(line, type=dict[str, msgspec.Raw]) for line in export.splitlines()]
+    lines = [line for line in lines if "removed" not in line or "end" in line]
+    for line in lines:
+        del line["check"]
+    lines[-1]["removed"] = msgspec.Raw(b"0")
+    new = path.with_name("new.db")
+    done = journal("import", "-", new, given=closed(*lines))
+    assert done.code == 0, done.err
+    assert "nothing is known of 4 removed facts, whose ids can be taken again\n" in done.err
+    assert lines_of(new) == facts_of(export)
+    assert journal("verify", new).code == 0
+
+
+def bare(export: bytes) -> list[dict[str, Any]]:
+    """An export without what is its own: checks, epoch and chain."""
+    lines = [msgspec.json.decode(line) for line in export.splitlines()]
+    for line in lines:
+        for own in ("check", "epoch", "chain"):
+            line.pop(own, None)
+    return lines
+
+
+def repeat(path: Path, known: Fact) -> tuple[tuple[int, ...], tuple[bool, ...]]:
+    async def append() -> Appended:
+        async with open_journal(f"sqlite:{path}") as opened:
+            return await opened.append([known])
+
+    answer = asyncio.run(append())
+    return answer.seqs, answer.repeated
+
+
 @compacted
 def test_seqs_that_retention_removed_are_renumbered_and_that_is_said(
     journal: CommandLine, path: Path
 ):
     journal("compact", path, "--keep-deltas", "--keep-facts", 4)
-    export = journal("export", path, "-").out
+    export = first_version(journal("export", path, "-").out)
     assert [seq for seq, _ in facts_of(export)] == [7, 8, 9, 10]
     assert header_of(export)["floor"] == 6
     new = path.with_name("new.db")
@@ -276,7 +348,7 @@ def test_seqs_that_retention_removed_are_renumbered_and_that_is_said(
 @compacted
 def test_sequences_with_gaps_are_closed_only_on_request(journal: CommandLine, path: Path):
     journal("compact", path)
-    export = journal("export", path, "-").out
+    export = first_version(journal("export", path, "-").out)
     assert [seq for seq, _ in facts_of(export)] == [1, 2, 7, 8, 9, 10]
     new = path.with_name("new.db")
     done = journal("import", "-", new, given=export)
@@ -341,9 +413,9 @@ async def test_an_export_leaves_out_what_is_appended_while_it_runs(tmp_path: Pat
     appending: list[list[Fact]] = []
     async with open_journal(f"sqlite:{tmp_path / 'runs.db'}") as opened:
         await opened.append([fact(1), request(2, "t1", "a1")])
-        header = await journal_export._header(opened)
+        whole = await journal_export._whole(opened)
         await opened.append([fact(3)])
         target = Growing()
-        end = await journal_export._write(opened, header, target, lambda _: None)
+        end = await journal_export._write(opened, whole, target, lambda _: None)
     assert (end.facts, appending != []) == (2, True)
     assert [seq for seq, _ in facts_of(target.getvalue())] == [1, 2]

@@ -14,7 +14,7 @@ from tests.cli.commands import COMMAND, Factwire, lines, run
 from tests.facts.samples import complete, wire
 
 GOOD = lines(complete("turn.started", 1), complete("turn.completed", 2))
-VERBS = ("validate", "convert", "schema")
+VERBS = ("validate", "convert", "schema", "project", "play")
 
 
 @pytest.fixture

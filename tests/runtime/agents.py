@@ -1,7 +1,7 @@
 """Small agents to run turns with, and a runtime around them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -101,10 +101,11 @@ async def endless(turn: StartTurn) -> AsyncIterator[Fact]:
 @asynccontextmanager
 async def running(
     script: Script, folder: Path, journal: Journal | None = None, **settings: Any
-) -> AsyncIterator[Runtime]:
+) -> AsyncGenerator[Runtime]:
     """A runtime with one agent, called `agent`, on a memory journal unless another is given."""
     async with open_journal("memory:") if journal is None else _borrowed(journal) as opened:
-        chosen = Settings(**{"interrupt_seconds": 0.01, **settings})
+        given: dict[str, Any] = {"interrupt_seconds": 0.01, **settings}
+        chosen = Settings(**given)
         agents = {"agent": Agent(script)}
         async with Runtime(
             opened, MemoryBlobs(), agents, workspace=folder, settings=chosen
@@ -113,7 +114,7 @@ async def running(
 
 
 @asynccontextmanager
-async def _borrowed(journal: Journal) -> AsyncIterator[Journal]:
+async def _borrowed(journal: Journal) -> AsyncGenerator[Journal]:
     yield journal
 
 

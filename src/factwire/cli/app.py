@@ -11,9 +11,12 @@ import typer
 import typer.main
 
 from factwire import __version__
+from factwire.cli.config import config
 from factwire.cli.convert import convert
 from factwire.cli.failures import DONE, INTERRUPTED, UNUSABLE, CliError, report
 from factwire.cli.journal import journal
+from factwire.cli.play import play
+from factwire.cli.project import project
 from factwire.cli.schema import schema
 from factwire.cli.validate import validate
 from factwire.facts import FactError
@@ -28,6 +31,9 @@ app = typer.Typer(
 app.command()(validate)
 app.command()(convert)
 app.command()(schema)
+app.command()(project)
+app.command()(play)
+app.command()(config)
 app.add_typer(journal)
 
 

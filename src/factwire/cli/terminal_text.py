@@ -9,6 +9,7 @@ import unicodedata
 from typing import Final
 
 _SPACE: Final = re.compile(r"[ \t\r\n\f\v\x85\u2028\u2029]+")
+_LINE: Final = re.compile(r"\r\n|[\r\n\f\v\x85\u2028\u2029]")
 _INVISIBLE: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | frozenset(
     map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
 )
@@ -26,6 +27,15 @@ def harmless(text: str, limit: int | None = None) -> str:
     if limit is not None and (len(line) > limit or len(text) > len(seen)):
         return line[:limit] + "…"
     return line
+
+
+def harmless_lines(text: str, limit: int | None = None) -> list[str]:
+    """The lines of a text, each of visible characters; spaces within a line stay as they are."""
+    seen = text if limit is None else text[:limit]
+    lines = ["".join(_shown(line.expandtabs(4).rstrip())) for line in _LINE.split(seen.strip())]
+    if limit is not None and len(text) > limit:
+        lines[-1] += "…"
+    return lines
 
 
 def counted(number: int, noun: str) -> str:

@@ -11,6 +11,7 @@ from factwire.runtime.errors import (
     TurnFailed,
     UnknownAction,
     UnknownAgent,
+    UnknownDecision,
     UnknownTurn,
 )
 from factwire.runtime.gates import Gates
@@ -54,6 +55,7 @@ __all__ = [
     "TurnFailed",
     "UnknownAction",
     "UnknownAgent",
+    "UnknownDecision",
     "UnknownTurn",
     "new_id",
     "utc_now",

@@ -12,7 +12,14 @@ from typing import Any
 
 from factwire.facts import Fact
 from factwire.projection.actions import Action
-from factwire.runtime.errors import ActionChanged, ActionDecided, ActionExpired, UnknownAction
+from factwire.runtime.errors import (
+    ActionChanged,
+    ActionDecided,
+    ActionExpired,
+    GateRefused,
+    UnknownAction,
+    UnknownDecision,
+)
 from factwire.runtime.limits import APPROVAL_SECONDS
 from factwire.runtime.minting import Mint, Scope
 from factwire.runtime.provider import ActionAsked, Decision
@@ -70,11 +77,10 @@ class Approvals:
         response: object = None,
     ) -> Decision:
         """Decide a request; the same answer again is no news, another one is refused."""
-        action = self._known(action_id)
         wanted = _YES.get(decision) or _NO.get(decision)
         if wanted is None:
-            known = ", ".join(sorted({*_YES, *_NO}))
-            raise ValueError(f"expected one of {known} as a decision, got {decision!r}")
+            raise UnknownDecision(decision, sorted({*_YES, *_NO}))
+        action = self._known(action_id)
         if action.status != "pending":
             return _repeated(action, wanted)
         if args_hash is not None and args_hash != action.args_hash:
@@ -82,7 +88,13 @@ class Approvals:
         if self._seconds_left(action) <= 0:
             await self._expire(action)
             raise ActionExpired(f"the time to answer {action_id} has run out")
-        await self._log.write(self._resolution(action, wanted, by, reason, response))
+        try:
+            self._log.put(self._resolution(action, wanted, by, reason, response))
+        except GateRefused:
+            # Somebody else's answer is on its way to the disk, and came first.
+            await self._log.flush()
+            return _repeated(self._known(action_id), wanted)
+        await self._log.flush()
         return self._tell(action_id)
 
     def answer_later(self, action_id: str, answer: Answer) -> None:

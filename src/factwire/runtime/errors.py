@@ -6,6 +6,7 @@ RuntimeRefused
   UnknownAgent          no agent of this name is registered
   UnknownTurn           no such turn on this thread
   UnknownAction         no such action on this thread
+  UnknownDecision       no such answer
   ActionDecided         the action was decided the other way
   ActionExpired         the action's time ran out
   ActionChanged         what was approved is not what is asked for now
@@ -51,6 +52,13 @@ class UnknownTurn(RuntimeRefused):
 
 class UnknownAction(RuntimeRefused):
     code = "unknown_action"
+
+
+class UnknownDecision(RuntimeRefused):
+    code = "unknown_decision"
+
+    def __init__(self, decision: str, known: list[str]) -> None:
+        super().__init__(f"expected one of {', '.join(known)} as a decision, got {decision!r}")
 
 
 class ActionDecided(RuntimeRefused):

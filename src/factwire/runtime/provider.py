@@ -71,6 +71,10 @@ class Host(Protocol):
         """Ask a person, and wait; an answer that never comes is a no."""
         ...
 
+    async def await_open(self, action_id: str) -> Decision:
+        """Wait for the answer to a request that an earlier run of this turn made."""
+        ...
+
     async def applied(self, decision: Decision) -> None:
         """Say that a decision has been acted upon."""
         ...

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Coroutine, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Final, NoReturn
+from typing import Annotated, Any, Final, NoReturn, TypeVar
 
 import typer
 
@@ -21,8 +21,11 @@ from factwire.journal import (
     Journal,
     JournalCorrupt,
     JournalError,
+    RestoreRefused,
     open_journal,
 )
+
+Result = TypeVar("Result")
 
 SCHEMES: Final = ("sqlite", "postgres", "postgresql", "nats", "memory")
 
@@ -54,14 +57,18 @@ def writing(url: str, *, create: bool) -> Journal:
 
 def run(work: Coroutine[Any, Any, int]) -> NoReturn:
     """Run a command's work and exit with the code it returns."""
+    raise typer.Exit(done(work))
+
+
+def done(work: Coroutine[Any, Any, Result]) -> Result:
+    """What a command's work results in; what a journal refuses becomes words."""
     try:
         with _plain_warnings():
-            code = asyncio.run(work)
+            return asyncio.run(work)
     except JournalError as error:
         raise failure(error) from error
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
-    raise typer.Exit(code)
 
 
 def failure(error: JournalError) -> CliError:
@@ -69,7 +76,7 @@ def failure(error: JournalError) -> CliError:
     text = f"{error.code}: {harmless(str(error))}"
     if isinstance(error, CursorError) and error.nearest is not None:
         text += f" ({error.nearest})"
-    wrong = isinstance(error, AppendRefused | JournalCorrupt)
+    wrong = isinstance(error, AppendRefused | JournalCorrupt | RestoreRefused)
     return CliError(text, ISSUES if wrong else UNUSABLE)
 
 

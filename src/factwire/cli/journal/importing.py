@@ -1,14 +1,16 @@
 """`factwire journal import`: an export becomes a journal again.
 
 The whole export is checked before anything is written. Facts keep their order, bytes and ids; the
-journal has an epoch of its own. Where facts had been removed before the export, the rest moves up,
-which is said; where that left gaps in a thread's sequence, it is done only on request.
+journal has an epoch of its own. Where facts had been removed before the export, an empty journal is
+restored: seqs keep their gaps and removed ids stay taken (`restoring`). Where that cannot be, in a
+journal with facts or from an export of the first version, the rest moves up, which is said; where
+it left gaps in a thread's sequence, it is done only on request.
 """
 
 import shutil
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from tempfile import TemporaryFile
 from typing import Annotated, BinaryIO, Final, cast
 
@@ -21,13 +23,16 @@ from factwire.cli.journal.access import Url, failure, run, writing
 from factwire.cli.journal.lines import (
     DamagedExport,
     FactLine,
+    Header,
+    RemovedLine,
     SnapshotLine,
     read_export,
 )
 from factwire.cli.journal.progress import Advance, progress
+from factwire.cli.journal.restoring import restoration
 from factwire.cli.terminal_text import counted
 from factwire.facts import Fact, FactError
-from factwire.journal import AppendRefused, Cursor, Journal
+from factwire.journal import AppendRefused, Cursor, CursorExpired, Journal
 from factwire.journal.chunk import decode_line
 from factwire.journal.filter import thread_of
 
@@ -40,7 +45,9 @@ _BATCH: Final = 1000
 class Plan(msgspec.Struct, kw_only=True):
     """What an export holds, from the pass that checked it."""
 
+    header: Header | None = None
     facts: int = 0
+    removed: int = 0
     snapshots: int = 0
     first: int = 0
     last: int = 0
@@ -51,6 +58,11 @@ class Plan(msgspec.Struct, kw_only=True):
     def same_seqs(self) -> bool:
         return self.last == self.facts
 
+    @property
+    def restorable(self) -> bool:
+        """Whether facts are missing, and the export says all that is known of them."""
+        return self.header is not None and self.header.lossless and not self.same_seqs
+
 
 class Result(msgspec.Struct, kw_only=True):
     """What an import did."""
@@ -60,6 +72,7 @@ class Result(msgspec.Struct, kw_only=True):
     repeated: int = 0
     snapshots: int = 0
     renumbered: bool = False
+    restored: bool = False
 
 
 def import_(
@@ -84,7 +97,8 @@ def import_(
 async def _import(file: str, url: str, *, append: bool, renumber: bool) -> int:
     with open_source(file) as source, _rereadable(source.stream) as stream:
         plan = _check(stream)
-        if plan.gap and not renumber:
+        restores = plan.restorable and not append and not renumber
+        if plan.gap and not restores and not renumber:
             message = f"{plan.gap}: facts were removed there by compaction or retention; "
             raise CliError(f"{message}--renumber closes such gaps", ISSUES)
         async with writing(url, create=True) as journal:
@@ -93,8 +107,11 @@ async def _import(file: str, url: str, *, append: bool, renumber: bool) -> int:
                 raise CliError("the journal holds facts already; --append adds to them", ISSUES)
             stream.seek(0)
             with progress("importing", plan.facts) as advance:
-                result = await _copy(stream, journal, renumber=renumber, advance=advance)
-            if empty and plan.same_seqs and not result.renumbered:
+                if restores and plan.header:
+                    result = await _restore(stream, journal, plan.header.floor, advance)
+                else:
+                    result = await _copy(stream, journal, renumber=renumber, advance=advance)
+            if result.restored or (empty and plan.same_seqs and not result.renumbered):
                 stream.seek(0)
                 result.snapshots = await _copy_snapshots(stream, journal, result.epoch)
     _tell(plan, result, empty=empty)
@@ -124,6 +141,10 @@ def _check(stream: BinaryIO) -> Plan:
                     advance(1)
                 elif isinstance(line, SnapshotLine):
                     plan.snapshots += 1
+                elif isinstance(line, RemovedLine):
+                    plan.removed += 1
+                elif isinstance(line, Header):
+                    plan.header = line
         except DamagedExport as error:
             raise CliError(str(error), ISSUES) from error
     return plan
@@ -155,6 +176,13 @@ def _gap(fact: Fact, sequences: dict[str, int]) -> str | None:
     if last is None or fact.sequence == last + 1:
         return None
     return f"thread {thread!r} goes from sequence {last} to {fact.sequence}"
+
+
+async def _restore(stream: BinaryIO, journal: Journal, floor: int, advance: Advance) -> Result:
+    given = restoration(stream, floor, advance)
+    cursor = await journal.restore(given)
+    facts = (await journal.stats()).facts
+    return Result(epoch=cursor.epoch, appended=facts, restored=True)
 
 
 async def _copy(stream: BinaryIO, journal: Journal, *, renumber: bool, advance: Advance) -> Result:
@@ -218,15 +246,25 @@ async def _copy_snapshots(stream: BinaryIO, journal: Journal, epoch: str) -> int
     for _, line in read_export(stream):
         if isinstance(line, SnapshotLine):
             cursor = Cursor(epoch, line.seq)
-            await journal.save_snapshot(line.thread_id, cursor, line.data, line.snapshot)
-            saved += 1
+            # One from before facts that are gone cannot be followed up with what is left.
+            with suppress(CursorExpired):
+                await journal.save_snapshot(line.thread_id, cursor, line.data, line.snapshot)
+                saved += 1
     return saved
 
 
 def _tell(plan: Plan, result: Result, *, empty: bool) -> None:
     known = f", {result.repeated:,} more were there already" if result.repeated else ""
     errors.print(f"imported {counted(result.appended, 'fact')}{known}; epoch {result.epoch}")
-    if empty and not plan.same_seqs:
+    if result.restored:
+        gone = plan.last - plan.facts
+        errors.print(
+            f"seqs are as they were; the ids of {counted(plan.removed, 'removed fact')} stay taken"
+        )
+        if gone > plan.removed:
+            unknown = counted(gone - plan.removed, "removed fact")
+            errors.print(f"nothing is known of {unknown}, whose ids can be taken again")
+    elif empty and not plan.same_seqs:
         old = f"{plan.first:,}–{plan.last:,}"
         errors.print(f"seqs were renumbered: {old} are now 1–{plan.facts:,}")
     if result.renumbered:

@@ -1,8 +1,12 @@
 """The export format: NDJSON in which every line vouches for itself and for all lines before it.
 
-A header, one line a fact, one line a snapshot, and an end. Each line closes with `check`, a hash of
-its bytes and of the check before, so that a changed, missing, repeated or misplaced line is named.
-Facts stand in it with the very bytes that the journal stores.
+A header, one line a fact, one line a thread, one line a snapshot, and an end. Each line closes with
+`check`, a hash of its bytes and of the check before, so that a changed, missing, repeated or
+misplaced line is named. Facts stand in it with the very bytes that the journal stores; in the place
+of one that was removed is what the journal keeps of it. Threads are written where facts were
+removed, because they then know more than the facts that are left.
+
+The first version had neither removed facts nor threads; it is still read.
 """
 
 from collections.abc import Iterator
@@ -12,8 +16,10 @@ from typing import BinaryIO, Final
 import msgspec
 
 from factwire.facts.limits import LINE_BYTES
+from factwire.journal import ThreadRecord
 
-FORMAT: Final = "journal-export/v1"
+FORMAT: Final = "journal-export/v2"
+_FORMATS: Final = ("journal-export/v1", FORMAT)
 
 _CHECK: Final = b',"check":"'
 _CLOSE: Final = b'"}\n'
@@ -22,7 +28,7 @@ _TAIL: Final = len(_CHECK) + _DIGITS + len(_CLOSE)
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
-    """What was exported: `facts` facts up to `head`, of a chain that ended in the hash `chain`."""
+    """What was exported: `facts` facts up to `head`, of a chain that was verified to `chain`."""
 
     factwire: str
     epoch: str
@@ -31,10 +37,30 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     chain: str
     facts: int
 
+    @property
+    def lossless(self) -> bool:
+        """Whether it has all that a journal keeps of what was removed."""
+        return self.factwire == FORMAT
+
 
 class FactLine(msgspec.Struct, frozen=True, kw_only=True):
     seq: int
     fact: msgspec.Raw
+
+
+class RemovedLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of the fact that stood at `removed`."""
+
+    removed: int
+    id: str
+    sequence: int | None
+    digest: bytes
+
+
+class ThreadLine(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that is kept of a thread."""
+
+    thread: ThreadRecord
 
 
 class SnapshotLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -50,13 +76,17 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     end: bool
     facts: int
     snapshots: int
+    removed: int = 0
+    threads: int = 0
 
 
-Line = Header | FactLine | SnapshotLine | End
+Line = Header | FactLine | RemovedLine | ThreadLine | SnapshotLine | End
 
 _TYPES: Final[dict[bytes, type[Line]]] = {
     b'{"factwire":': Header,
     b'{"seq":': FactLine,
+    b'{"removed":': RemovedLine,
+    b'{"thread":': ThreadLine,
     b'{"snapshot":': SnapshotLine,
     b'{"end":': End,
 }
@@ -81,7 +111,7 @@ class LineWriter:
         """The line of a fact, from its stored bytes."""
         return self._closed(b'{"seq":%d,"fact":%b' % (seq, stored))
 
-    def line(self, content: Header | SnapshotLine | End) -> bytes:
+    def line(self, content: Header | RemovedLine | ThreadLine | SnapshotLine | End) -> bytes:
         return self._closed(msgspec.json.encode(content)[:-1])
 
     def _closed(self, body: bytes) -> bytes:
@@ -99,34 +129,66 @@ def read_lines(stream: BinaryIO) -> Iterator[tuple[int, Line]]:
 
 
 def read_export(stream: BinaryIO) -> Iterator[tuple[int, Line]]:
-    """The same, held to the form: a header, facts in order, snapshots, an end, nothing more."""
-    header: Header | None = None
-    ended = False
-    number = facts = snapshots = last = 0
+    """The same, held to the form: a header, facts in order, threads, snapshots, an end."""
+    form = _Form()
+    number = 0
     for number, line in read_lines(stream):
-        if ended or isinstance(line, Header) != (number == 1):
-            raise DamagedExport(number, "it is out of place")
-        match line:
-            case Header():
-                header = _known(line)
-            case FactLine():
-                if line.seq <= last:
-                    raise DamagedExport(number, f"seq {line.seq} comes after {last}")
-                facts, last = facts + 1, line.seq
-            case SnapshotLine():
-                snapshots += 1
-            case End():
-                ended = True
-                counts = (facts, facts, snapshots)
-                if not header or (header.facts, line.facts, line.snapshots) != counts:
-                    raise DamagedExport(number, f"expected {line.facts} facts, got {facts}")
+        form.take(number, line)
         yield number, line
-    if header is None or not ended:
+    if not form.ended:
         raise DamagedExport(number + 1, "the export ends here, before its end")
 
 
+class _Form:
+    """What an export has had so far, and what may come next."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._header: Header | None = None
+        self._stage = 0
+        self._last = 0
+        self._counts = dict.fromkeys(_STAGES, 0)
+
+    def take(self, number: int, line: Line) -> None:
+        stage = _STAGES[type(line)]
+        if self.ended or stage < self._stage or (number == 1) != isinstance(line, Header):
+            raise DamagedExport(number, "it is out of place")
+        self._stage = stage
+        self._counts[type(line)] += 1
+        if isinstance(line, Header):
+            self._header = _known(line)
+        elif isinstance(line, FactLine | RemovedLine):
+            self._place(number, line.seq if isinstance(line, FactLine) else line.removed)
+        elif isinstance(line, End):
+            self._end(number, line)
+
+    def _place(self, number: int, seq: int) -> None:
+        if seq <= self._last:
+            raise DamagedExport(number, f"seq {seq} comes after {self._last}")
+        self._last = seq
+
+    def _end(self, number: int, end: End) -> None:
+        counts, self.ended = self._counts, True
+        found = (counts[FactLine], counts[RemovedLine], counts[ThreadLine], counts[SnapshotLine])
+        told = (end.facts, end.removed, end.threads, end.snapshots)
+        if not self._header or self._header.facts != end.facts or found != told:
+            reason = f"expected {end.facts} facts, got {counts[FactLine]}"
+            raise DamagedExport(number, reason)
+
+
+_STAGES: Final[dict[type[Line], int]] = {
+    Header: 0,
+    FactLine: 1,
+    RemovedLine: 1,
+    ThreadLine: 2,
+    SnapshotLine: 3,
+    End: 4,
+}
+"""The order of lines; none comes after one of a later stage."""
+
+
 def _known(header: Header) -> Header:
-    if header.factwire != FORMAT:
+    if header.factwire not in _FORMATS:
         raise DamagedExport(1, f"expected the format {FORMAT}, got {header.factwire[:40]!r}")
     return header
 

@@ -1,0 +1,77 @@
+"""`factwire config`: every setting with its value and where that came from; never a secret."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from factwire.cli.failures import ISSUES, CliError, report
+from factwire.cli.terminal_text import harmless
+
+if TYPE_CHECKING:
+    from factwire.runtime.configuration import Resolved, Row
+
+
+def config(
+    *,
+    folder: Annotated[
+        Path | None, typer.Option("--in", help="The folder to look from; the current one if not.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Set a value, as a flag would."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show every setting, its value and its source."""
+    from factwire.runtime.configuration import rows
+
+    found = rows(_loaded(folder, [_flag(text) for text in settings or []]))
+    if as_json:
+        sys.stdout.buffer.write(msgspec.json.encode({"settings": found}) + b"\n")
+    else:
+        _show(found)
+
+
+def _flag(text: str) -> tuple[str, str]:
+    key, sign, value = text.partition("=")
+    if not sign:
+        raise CliError(f"--set takes KEY=VALUE, got {harmless(key, 80)!r}")
+    return key.strip(), value
+
+
+def _loaded(folder: Path | None, flags: list[tuple[str, str]]) -> "Resolved":
+    from factwire.runtime.configuration import ConfigurationError, load_configuration
+
+    if folder is not None and not folder.is_dir():
+        raise CliError(f"there is no folder {harmless(str(folder))}")
+    try:
+        return load_configuration(folder, flags=flags)
+    except ConfigurationError as error:
+        for problem in error.problems:
+            report(str(problem))
+        raise typer.Exit(ISSUES) from error
+
+
+def _show(found: "list[Row]") -> None:
+    keys = max(len(row.key) for row in found)
+    values = min(48, max(len(_text(row.value)) for row in found))
+    console = Console(highlight=False, soft_wrap=True)
+    for row in found:
+        source = row.source if row.where is None else f"{row.source}: {row.where}"
+        line = Text.assemble(
+            (f"{harmless(row.key):<{keys}}  ", "bold"),
+            f"{_text(row.value):<{values}}  ",
+            (harmless(source), "dim"),
+        )
+        console.print(line)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    return harmless(value if isinstance(value, str) else msgspec.json.encode(value).decode())
