@@ -11,7 +11,7 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from factwire.facts import Fact, write_fact
+from factwire.facts import Fact, decode_fact, write_fact
 from factwire.journal import Cursor, Filter, Stretch, memory
 from factwire.journal.memory import MemoryJournal
 from factwire.projection import Projection
@@ -24,6 +24,7 @@ from tests.journal.postgres_server import postgres
 __all__ = ["nats_server", "postgres"]
 
 FAMILY = ("main", "child", "named")
+FIRST_TURN = Path(__file__).resolve().parents[2] / "examples" / "first_turn.ndjson"
 
 
 def snapshot(values: list[Wire], thread: str | None = None) -> str:
@@ -457,3 +458,15 @@ async def write_output(path: Path, megabytes: int) -> None:
                 record("tool.output.delta", toolCallId="call", payload=piece)
             await journal.append(facts([fact for fact in record.facts if fact]))
             record.facts = [{}] * len(record.facts)
+
+
+@pytest.mark.requirement("cli.project.compacted")
+def test_a_compacted_journal_shows_what_the_whole_one_did(factwire: Factwire):
+    path = factwire.folder / "journal.db"
+    make(path, [decode_fact(line) for line in FIRST_TURN.read_bytes().splitlines()])
+    whole = msgspec.json.decode(factwire("project", path, "--json").out)
+    assert factwire("journal", "compact", path).code == 0
+    left = msgspec.json.decode(factwire("project", path, "--json").out)
+
+    assert whole["hydration"].pop("eventCount") > left["hydration"].pop("eventCount")
+    assert left == whole

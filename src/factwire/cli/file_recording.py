@@ -36,6 +36,7 @@ class FileRecording:
     """The facts of one file."""
 
     unit = "sequence"
+    kept = False
 
     def __init__(self, source: Source) -> None:
         self.name = source.name

@@ -26,6 +26,7 @@ class JournalRecording:
 
     name = "the journal"
     unit = "seq"
+    kept = True
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal

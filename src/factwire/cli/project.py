@@ -76,9 +76,10 @@ async def _project(where: str, thread: str | None, at: int | None, *, as_json: b
     async with open_recording(where) as recording:
         family = await chosen(recording, thread)
         projection = Projection(family.thread_id)
+        take = projection.replay if recording.kept else projection.apply
         facts = 0
         async for _, fact in recording.facts(family, at):
-            projection.apply(fact)
+            take(fact)
             facts += 1
     if not facts:
         note(f"{recording.name} holds no facts{f' up to {at}' if at is not None else ''}")

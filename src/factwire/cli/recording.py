@@ -36,10 +36,13 @@ class Placed(NamedTuple):
 
 
 class Recording(Protocol):
-    """An open recording. `unit` is what a place is called."""
+    """An open recording. `unit` is what a place is called. In one that is `kept`, facts come in
+    order, and what is missing between them was removed on purpose.
+    """
 
     name: str
     unit: str
+    kept: bool
 
     async def kinship(self, thread: str | None) -> Kinship:
         """The threads there are: all, or as many as can be listed; with `thread`, those that can

@@ -39,6 +39,7 @@ _PROJECT: Final = requirements(
         "cli.project.children": "Child threads are part of their parent, others are left out.",
         "cli.project.at": "A state up to a place shows every fact up to it and none beyond.",
         "cli.project.journal": "Of a journal only the thread and its children are read.",
+        "cli.project.compacted": "A compacted journal shows what the whole one did.",
         "cli.project.constant-memory": "A longer journal takes no more memory than its state.",
         "cli.project.empty": "Input without facts is an empty state and a note.",
         "cli.project.invalid": "Facts that break rules are shown as far as that goes.",

@@ -79,6 +79,12 @@ class Lane:
             self.expected = cursor + 1
         self.held = {place: fact for place, fact in self.held.items() if place > cursor}
 
+    def pass_over(self, sequence: int) -> None:
+        """What is missing before `sequence` was removed on purpose, and is no hole."""
+        if self.expected is not None and sequence > self.expected:
+            self.covered = max(self.covered, sequence - 1)
+            self.expected = sequence
+
     def is_lost(self, sequence: int) -> bool:
         return any(first <= sequence <= last for first, last in self.lost)
 

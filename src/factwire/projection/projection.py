@@ -171,6 +171,19 @@ class Projection:
         for fact in facts:
             self.apply(fact)
 
+    def replay(self, fact: Fact) -> Changes:
+        """Take a fact as a journal hands it out: in order, with nothing missing before it but what
+        was removed on purpose.
+        """
+        lane = (
+            self._main
+            if fact.thread_id in (None, self.state.thread_id)
+            else self._lanes.get(fact.thread_id or "")
+        )
+        if lane is not None and fact.sequence is not None and not lane.held:
+            lane.pass_over(fact.sequence)
+        return self.apply(fact)
+
     def _other_lane(self, fact: Fact, thread: str) -> Lane | None:
         """The lane of a thread that is not the main one: this thread's own, a child's, or none."""
         state = self._canvas.state

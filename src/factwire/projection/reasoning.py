@@ -71,6 +71,8 @@ def completed(canvas: "Canvas", fact: Fact) -> None:
     part = cast("ReasoningPart", handle.part)
     if said.summary is not None:
         canvas.rewrite(part, handle.path, _SUMMARY, said.summary)
+    if said.text is not None:
+        canvas.put(part, handle.path, "characters", len(said.text))
     canvas.fill(part, handle.path, encrypted_ref=said.encrypted_ref)
     canvas.put(part, handle.path, "state", "final")
 

@@ -17,7 +17,7 @@ from factwire.projection.changes import Operation
 from factwire.projection.diagnostics import remark
 from factwire.projection.json_patch import Document, PatchFailed
 from factwire.projection.parts import Message, Part, TextPart
-from factwire.projection.reading import listed, number, table, word, words
+from factwire.projection.reading import detail_of, listed, number, table, word, words
 from factwire.projection.text import Text
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def state_delta(canvas: "Canvas", fact: Fact) -> None:
     try:
         document.patch(_told(document, _checked(_patch_of(fact)), sent))
     except PatchFailed as error:
-        remark(canvas, fact, "state_delta_failed", str(error))
+        remark(canvas, fact, "state_delta_failed", detail_of(str(error)) or "")
         hydration.doubt(canvas, "state_delta_failed")
         return
     canvas.state.shared = document.root[PATCHED_ROOT]

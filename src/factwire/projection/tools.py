@@ -90,6 +90,9 @@ def args(canvas: "Canvas", fact: Fact) -> None:
     tool, path = tool_for(canvas, fact)
     canvas.put(tool, path, "state", "input-available")
     describe(canvas, tool, path, fact)
+    # The whole input stands in for the pieces it came in.
+    canvas.rewrite(tool, path, "args_text", "")
+    canvas.put(tool, path, "args_truncated", None)
 
 
 def progress(canvas: "Canvas", fact: Fact) -> None:
@@ -115,6 +118,16 @@ def write_output(canvas: "Canvas", tool: Tool, path: str, piece: str) -> None:
 
 
 def result(canvas: "Canvas", fact: Fact) -> None:
+    """The end of a call that worked; output that it states whole stands in for its pieces."""
+    tool, path = tool_for(canvas, fact)
+    whole = fact.payload.get("output")
+    if not isinstance(whole, str):
+        whole = fact.payload.get("text")
+    if isinstance(whole, str):
+        canvas.rewrite(tool, path, "output_text", whole[:OUTPUT_CHARACTERS])
+        canvas.put(tool, path, "output_characters", len(whole))
+        cut = len(whole) > OUTPUT_CHARACTERS
+        canvas.put(tool, path, "output_truncated", cut or None)
     _ended(canvas, fact, "output-available")
 
 

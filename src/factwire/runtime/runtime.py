@@ -241,5 +241,5 @@ class Runtime:
                 after = None
         async for stretch in self.journal.read(after, filter=Filter(thread=thread_id)):
             for _, fact in stretch.facts():
-                projection.apply(fact)
+                projection.replay(fact)
         return projection

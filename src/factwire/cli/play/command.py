@@ -71,4 +71,4 @@ async def _loaded(where: str, thread: str | None) -> tuple[Player, str]:
         facts = [placed async for placed in recording.facts(family)]
     if not facts:
         note(f"{recording.name} holds no facts")
-    return Player(facts, family.thread_id), recording.unit
+    return Player(facts, family.thread_id, kept=recording.kept), recording.unit

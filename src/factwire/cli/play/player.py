@@ -26,11 +26,14 @@ CHECKPOINT_BYTES: Final = 256 * 1024 * 1024
 class Player:
     """Facts in order of their places, and how many of them the state now shows: `position`."""
 
-    def __init__(self, facts: Sequence[Placed], thread_id: str | None) -> None:
+    def __init__(
+        self, facts: Sequence[Placed], thread_id: str | None, *, kept: bool = False
+    ) -> None:
         self._facts = sorted(facts, key=_order)
         self._places = [_order(placed) for placed in self._facts]
         self._turns = _turn_starts(self._facts)
         self._projection = Projection(thread_id)
+        self._kept = kept
         self._checkpoints = {0: self._projection.checkpoint()}
         self._spacing = max(CHECKPOINT_FACTS, -(-len(facts) // CHECKPOINTS))
         self.position = 0
@@ -69,8 +72,9 @@ class Player:
         if wanted < self.position or nearest > self.position:
             self._projection = Projection.restore(self._checkpoints[nearest])
             self.position = nearest
+        take = self._projection.replay if self._kept else self._projection.apply
         while self.position < wanted:
-            self._projection.apply(self._facts[self.position].fact)
+            take(self._facts[self.position].fact)
             self.applied += 1
             self.position += 1
             if self.position % self._spacing == 0 and self.position not in self._checkpoints:

@@ -56,7 +56,8 @@ class Recorder:
             journal = await self._opened.enter_async_context(open_journal(journal))
         projection = Projection(self.thread_id)
         async for stretch in journal.read(filter=Filter(thread=self.thread_id)):
-            projection.apply_all(fact for _, fact in stretch.facts())
+            for _, fact in stretch.facts():
+                projection.replay(fact)
         self._log = ThreadLog(journal, self._blobs, projection, self.thread_id)
         self._approvals = Approvals(self._log, self.mint)
         self._session_id = projection.state.session_id or self._session_id or self.mint.ids("ses")
