@@ -208,15 +208,17 @@ def _children(value: object) -> list[Any]:
 
 
 def _messages(canvas: "Canvas", rows: list[Any], fact: Fact) -> list[Message]:
-    found: list[Message] = []
-    for row in rows:
+    """One message for each id that the rows name; a row that names none is known by its place."""
+    found: dict[str, Message] = {}
+    for index, row in enumerate(rows):
         fields = table(row)
         if fields is not None:
-            message_id = word(fields, "messageId", "message_id", "id") or fact.id
+            own = f"{fact.id}:{index}" if index else fact.id
+            message_id = word(fields, "messageId", "message_id", "id") or own
             place = canvas.memory.names.get(message_id)
             known = None if place is None else canvas.state.messages[place]
-            found.append(_message(canvas, fields, fact, message_id, known))
-    return found
+            found[message_id] = _message(canvas, fields, fact, message_id, known)
+    return list(found.values())
 
 
 _STATED: Final[dict[str, Literal["streaming", "final"]]] = {

@@ -1,0 +1,154 @@
+"""Actions: who asks, what for, and what was decided."""
+
+import pytest
+
+from tests.projection.telling import Telling, as_json, shown
+
+ACTION = {"turnId": "turn", "actionId": "a/1~2"}
+
+
+@pytest.mark.requirement("projection.action.request")
+def test_a_request_shows_what_it_is_about():
+    tell = Telling()
+    state = shown(
+        tell("turn.started", turnId="turn"),
+        tell("tool.started", turnId="turn", toolCallId="call"),
+        tell(
+            "action.required",
+            **ACTION,
+            toolCallId="call",
+            subagentId="s",
+            actionType="tool_approval",
+            severity="high",
+            prompt="Delete it?",
+            options=["yes", "no"],
+            argsHash="h",
+            expiresAt="later",
+            command=["rm", "x"],
+            title="Approve",
+        ),
+    )
+    assert as_json(state.actions["a/1~2"]) == {
+        "actionId": "a/1~2",
+        "status": "pending",
+        "actionType": "tool_approval",
+        "severity": "high",
+        "title": "Approve",
+        "prompt": "Delete it?",
+        "requestedBy": "s",
+        "subagentId": "s",
+        "turnId": "turn",
+        "toolCallId": "call",
+        "command": ["rm", "x"],
+        "argsHash": "h",
+        "expiresAt": "later",
+        "options": ["yes", "no"],
+        "requestedAt": "2026-06-10T00:00:03Z",
+        "sequence": 3,
+    }
+    assert state.tools["call"].action_id == "a/1~2"
+    assert state.runtime.status == "waiting"
+
+
+@pytest.mark.requirement("projection.action.decision")
+def test_a_decision_and_its_application_are_two_things():
+    tell = Telling()
+    facts = [
+        tell("action.required", **ACTION),
+        tell("action.resolved", **ACTION, decision="approve", decidedBy="user", reason="fine"),
+    ]
+    action = shown(*facts).actions["a/1~2"]
+    assert (action.status, action.decision, action.applied) == ("resolved", "approve", None)
+    action = shown(*facts, tell("action.updated", **ACTION, applied=True)).actions["a/1~2"]
+    assert (action.status, action.applied) == ("resolved", True)
+
+
+@pytest.mark.requirement("projection.action.decision")
+def test_an_action_that_was_closed_may_be_asked_anew_without_its_old_decision():
+    tell = Telling()
+    state = shown(
+        tell("turn.started", turnId="turn"),
+        tell("action.required", **ACTION),
+        tell("action.resolved", **ACTION, decision="deny"),
+        tell("action.required", **ACTION),
+    )
+    action = state.actions["a/1~2"]
+    assert (action.status, action.decision, action.resolved_at) == ("pending", None, None)
+    assert state.runtime.status == "waiting"
+
+
+@pytest.mark.requirement("projection.action.decision")
+def test_an_update_neither_opens_nor_closes():
+    tell = Telling()
+    state = shown(tell("action.updated", **ACTION, payload={"severity": "low", "decision": "deny"}))
+    assert state.actions["a/1~2"].status == "unknown"
+    assert state.runtime.status != "waiting"
+
+
+@pytest.mark.requirement("projection.action.waiting")
+def test_a_thread_waits_until_its_last_open_action_is_closed():
+    tell = Telling()
+    facts = [
+        tell("turn.started", turnId="turn"),
+        tell("action.required", turnId="turn", actionId="one"),
+        tell("action.required", turnId="turn", actionId="two"),
+        tell("action.expired", turnId="turn", actionId="one"),
+        tell("action.resolved", turnId="turn", actionId="two"),
+    ]
+    found = [shown(*facts[:count]).runtime.status for count in range(1, 6)]
+    assert found == ["running", "waiting", "waiting", "waiting", "running"]
+
+
+@pytest.mark.requirement("projection.runtime.status")
+def test_of_all_that_holds_at_once_the_strongest_shows():
+    tell = Telling()
+    ids = {"turnId": "turn"}
+    facts = [
+        tell("session.created"),
+        tell("turn.started", **ids),
+        tell("sandbox.blocked", **ids, reasonCode="network"),
+        tell("action.required", **ids, actionId="a"),
+        tell("turn.failed", **ids, failureCategory="provider", recoveryHint="retry"),
+        tell("turn.started", turnId="next"),
+        tell("action.resolved", **ids, actionId="a"),
+        tell("turn.canceled", turnId="next"),
+    ]
+    found = [shown(*facts[:count]).runtime.status for count in range(1, 9)]
+    assert found == [
+        "idle",
+        "running",
+        "blocked",
+        "waiting",
+        "failed",
+        "waiting",
+        "running",
+        "canceled",
+    ]
+
+
+@pytest.mark.requirement("projection.runtime.status")
+def test_the_next_sign_of_work_lifts_a_block():
+    tell = Telling()
+    ids = {"turnId": "turn"}
+    state = shown(
+        tell("turn.started", **ids),
+        tell("sandbox.blocked", **ids, reasonCode="network"),
+        tell("model.delta", **ids, delta="on"),
+    )
+    assert (state.runtime.status, state.runtime.blocked_reason) == ("running", None)
+
+
+@pytest.mark.requirement("projection.runtime.turns")
+def test_the_end_of_another_turn_leaves_the_active_one():
+    tell = Telling()
+    state = shown(
+        tell("turn.started", turnId="one"),
+        tell("turn.failed", turnId="other", failureCategory="x"),
+    )
+    assert (state.runtime.active_turn_id, state.runtime.status) == ("one", "running")
+
+
+@pytest.mark.requirement("projection.runtime.turns")
+def test_a_turn_that_was_only_submitted_is_not_active():
+    state = shown(Telling()("turn.submitted", turnId="one", prompt="x"))
+    assert (state.runtime.active_turn_id, state.runtime.latest_turn_status) == (None, "submitted")
