@@ -1,15 +1,19 @@
 """A process that appends with eight producers until it is killed, telling of every answer it got.
 
-It is started from a server that has everything imported, so that a round takes milliseconds.
+It is started from a server that has everything imported, so that a round takes milliseconds. An
+eager one runs a journal whose writer answers as soon as it has admitted, before it commits.
 """
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
-from factwire.journal import Journal, open_journal
+from factwire.journal import Appended, Journal, open_journal
+from factwire.journal.group import Group
+from factwire.journal.sqlite import writer
 from tests.journal.contract import make_fact
 
 PRODUCERS = 8
@@ -30,22 +34,29 @@ def start(url: str, round_number: int, *, eager: bool) -> tuple[BaseProcess, Con
 
 def _run(url: str, round_number: int, eager: bool, told: Connection, path: list[str]) -> None:
     sys.path[:] = path
-    asyncio.run(_produce(url, round_number, eager, told))
+    if eager:
+        writer._admitted = _answered_at_once
+    asyncio.run(_produce(url, round_number, told))
 
 
-async def _produce(url: str, round_number: int, eager: bool, told: Connection) -> None:
+_admitted = writer._admitted
+
+
+def _answered_at_once(group: Group, appends: Sequence[writer.Append]) -> list[Appended | Exception]:
+    answers = _admitted(group, appends)
+    writer._answer(appends, answers)
+    return answers
+
+
+async def _produce(url: str, round_number: int, told: Connection) -> None:
     async with open_journal(url) as journal:
         await asyncio.gather(
-            *(_lane(journal, f"{round_number}-{lane}", eager, told) for lane in range(PRODUCERS))
+            *(_lane(journal, f"{round_number}-{lane}", told) for lane in range(PRODUCERS))
         )
 
 
-async def _lane(journal: Journal, lane: str, eager: bool, told: Connection) -> None:
+async def _lane(journal: Journal, lane: str, told: Connection) -> None:
     for number in range(1_000_000):
         batch = [make_fact(f"{lane}-{number}-{part}", lane) for part in range(BATCH)]
-        name = f"{lane}-{number}".encode()
-        if eager:
-            told.send_bytes(name)
         await journal.append(batch)
-        if not eager:
-            told.send_bytes(name)
+        told.send_bytes(f"{lane}-{number}".encode())

@@ -174,7 +174,7 @@ async def test_without_its_checks_a_journal_would_serve_changed_bytes(
     changed = content.replace(b'"id":"fact-77"', b'"id":"fact-7X"')
     assert changed != content
     (tmp_path / "changed.db").write_bytes(changed)
-    monkeypatch.setattr(rows, "ensure_sound", lambda chunk: chunk)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr(rows, "ensure_extent", lambda extent: extent)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     async with open_journal(f"sqlite:{tmp_path / 'changed.db'}") as journal:
         assert (77, "fact-7X") in await collect(journal.read())
 

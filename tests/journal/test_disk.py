@@ -2,16 +2,16 @@
 
 import os
 import subprocess
-from collections.abc import Callable, Generator
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import apsw
 import pytest
 
 from factwire.journal import Journal, JournalError, JournalUnwritable, open_journal
+from factwire.journal.chunk import Chunk
 from factwire.journal.sqlite import SqliteJournal, writer
 from tests.journal.contract import collect, make_fact
 from tests.journal.disks import FaultyDisk
@@ -128,17 +128,17 @@ async def test_an_answer_in_spite_of_a_full_disk_would_lose_facts(
     faulty: FaultyDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """The check above bites: a writer that does not heed the disk fails it."""
-    heedful = writer.Writer.transact
+    heedful = writer.Writer._store
 
-    def heedless(self: writer.Writer, function: Callable[[], Any]) -> Any:
+    def heedless(self: writer.Writer, chunks: Sequence[Chunk]) -> None:
         with suppress(JournalUnwritable):
-            return heedful(self, function)
+            heedful(self, chunks)
 
     async with SqliteJournal(str(tmp_path / "journal.db"), vfs=faulty.name) as journal:
         ledger = Ledger(journal)
         await ledger.append()
         with monkeypatch.context() as patch:
-            patch.setattr(writer.Writer, "transact", heedless)
+            patch.setattr(writer.Writer, "_store", heedless)
             faulty.fault = apsw.FullError
             await ledger.append()
             faulty.fault = None

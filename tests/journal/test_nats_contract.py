@@ -9,10 +9,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,  # pyright: ignore[reportUnknownVariableType]
 )
 
-from factwire.journal.nats import checkpoint, log, pages, reading, writer
+from factwire.journal.nats import checkpoint, log, merging, pages, reading, writer
 from tests.journal.contract import JournalContract
 from tests.journal.model import JournalMachine, check_model
 from tests.journal.nats_server import NatsBackend, NatsServer, nats_server
+from tests.journal.restore_contract import RestoreContract
 
 __all__ = ["nats_server"]
 
@@ -25,7 +26,7 @@ def on_nats(server: NatsServer) -> AbstractContextManager[NatsBackend]:
     return place()
 
 
-class TestNats(JournalContract):
+class TestNats(JournalContract, RestoreContract):
     @pytest.fixture
     def backend(self, nats_server: NatsServer) -> NatsBackend:
         return NatsBackend(nats_server)
@@ -53,6 +54,8 @@ def test_nats_equals_the_model_with_tiny_messages_pages_and_checkpoints(
     monkeypatch.setattr(checkpoint, "PAGE", 4)
     monkeypatch.setattr(pages, "CACHE_BYTES", 1)
     monkeypatch.setattr(reading, "BATCH", 2)
+    monkeypatch.setattr(merging, "ENOUGH", 2)
+    monkeypatch.setattr(merging, "FACTS", 5)
     places = staticmethod(lambda: on_nats(nats_server))
     run_state_machine_as_test(
         type("Machine", (JournalMachine,), {"places": places}),

@@ -2,13 +2,21 @@
 
 import asyncio
 import random
+import shutil
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 
 import pytest
 
 from factwire.facts.fact import Fact
-from factwire.journal import Filter, Journal, JournalUnavailable, Stretch
+from factwire.journal import (
+    Filter,
+    Journal,
+    JournalCorrupt,
+    JournalError,
+    JournalUnavailable,
+    Stretch,
+)
 from factwire.journal.nats import NatsJournal
 from tests.journal.contract import WAIT, closing, collect, ids, make_fact, take
 from tests.journal.nats_server import NatsServer, running_cluster, running_server
@@ -26,6 +34,7 @@ class Load:
         self.acked: Acked = {}
         self.sizes: dict[str, int] = {}
         self.refused = 0
+        self.failed: JournalError | None = None
         self._journal = journal
         self._stopped = False
         self._progress = asyncio.Event()
@@ -38,7 +47,12 @@ class Load:
             self.sizes[name] = number % 4 + 1
             thread = f"lane-{lane}"
             batch = [make_fact(f"{name}-{at}", thread) for at in range(self.sizes[name])]
-            await self._append(name, batch)
+            try:
+                await self._append(name, batch)
+            except JournalError as error:
+                self.failed = error
+                self._progress.set()
+                return
 
     async def _append(self, name: str, batch: list[Fact]) -> None:
         while True:
@@ -60,6 +74,8 @@ class Load:
         goal = len(self.acked) + acks
         async with asyncio.timeout(4 * WAIT):
             while len(self.acked) < goal:
+                if self.failed is not None:
+                    raise self.failed
                 self._progress.clear()
                 await self._progress.wait()
 
@@ -76,9 +92,11 @@ async def gather(stretches: AsyncIterator[Stretch], into: list[tuple[int, str]])
         into += [(seq, fact.id) for seq, fact in stretch.facts()]
 
 
-async def kill_and_restart(server: NatsServer, load: Load, journal: NatsJournal) -> None:
+async def kill_and_restart(
+    server: NatsServer, load: Load, journal: NatsJournal, rounds: int
+) -> None:
     rng = random.Random(20)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         await load.go_on(rng.randint(1, 40))
         await asyncio.to_thread(server.kill)
         await until(lambda: journal.degraded is not None)
@@ -87,41 +105,81 @@ async def kill_and_restart(server: NatsServer, load: Load, journal: NatsJournal)
     assert journal.degraded is None
 
 
+async def survive(server: NatsServer, rounds: int) -> None:
+    """Kill a server under load again and again; nothing that was acknowledged may be missing."""
+    url = server.url(options="sync=always&patience=20")
+    followed: list[tuple[int, str]] = []
+    of_lane: list[tuple[int, str]] = []
+    async with NatsJournal(url) as journal, NatsJournal(url) as beside:
+        load = Load(journal)
+        producing = [asyncio.create_task(load.produce(lane)) for lane in range(PRODUCERS)]
+        async with (
+            closing(journal.follow()) as all_facts,
+            closing(beside.follow(filter=Filter(thread="lane-3"))) as lane_facts,
+        ):
+            following = [
+                asyncio.create_task(gather(all_facts, followed)),
+                asyncio.create_task(gather(lane_facts, of_lane)),
+            ]
+            try:
+                await kill_and_restart(server, load, journal, rounds)
+                load.stop()
+                await asyncio.gather(*producing)
+                assert load.failed is None
+                stored = await collect(journal.read())
+                check(stored, load)
+                lane = [(seq, name) for seq, name in stored if name.startswith("fact-3-")]
+                await until(lambda: len(followed) >= len(stored) and len(of_lane) >= len(lane))
+                assert followed == stored
+                assert of_lane == lane
+            finally:
+                load.stop()
+                for task in (*producing, *following):
+                    task.cancel()
+                await asyncio.gather(*producing, *following, return_exceptions=True)
+        assert (await beside.verify()).ok
+    async with NatsJournal(url) as journal:
+        assert await collect(journal.read()) == stored
+
+
 @pytest.mark.asyncio
 @pytest.mark.fault
 @pytest.mark.timeout(300)
 @pytest.mark.requirement("journal.nats.killed")
 async def test_a_server_killed_and_restarted_under_load_loses_and_doubles_nothing():
     with running_server() as server:
-        url = server.url(options="sync=always&patience=20")
-        followed: list[tuple[int, str]] = []
-        of_lane: list[tuple[int, str]] = []
-        async with NatsJournal(url) as journal, NatsJournal(url) as beside:
-            load = Load(journal)
-            producing = [asyncio.create_task(load.produce(lane)) for lane in range(PRODUCERS)]
-            async with (
-                closing(journal.follow()) as all_facts,
-                closing(beside.follow(filter=Filter(thread="lane-3"))) as lane_facts,
-            ):
-                following = [
-                    asyncio.create_task(gather(all_facts, followed)),
-                    asyncio.create_task(gather(lane_facts, of_lane)),
-                ]
-                await kill_and_restart(server, load, journal)
-                load.stop()
-                await asyncio.gather(*producing)
-                stored = await collect(journal.read())
-                lane = [(seq, name) for seq, name in stored if name.startswith("fact-3-")]
-                await until(lambda: len(followed) >= len(stored) and len(of_lane) >= len(lane))
-                assert followed == stored
-                assert of_lane == lane
-                for task in following:
-                    task.cancel()
-                await asyncio.gather(*following, return_exceptions=True)
-            check(stored, load)
-            assert (await beside.verify()).ok
-        async with NatsJournal(url) as journal:
-            assert await collect(journal.read()) == stored
+        await survive(server, ROUNDS)
+
+
+@pytest.mark.asyncio
+@pytest.mark.fault
+@pytest.mark.timeout(120)
+async def test_the_same_crashes_lose_facts_when_the_server_does_not_sync(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """What a server wrote in its last life is not on its disk when it starts again."""
+    kill, start = NatsServer.kill, NatsServer.start
+    lives: list[int] = []
+
+    def start_and_note(server: NatsServer) -> None:
+        kept = server.folder / f"kept-{len(lives)}"
+        if lives:
+            shutil.copytree(server.folder / "data", kept)
+        lives.append(len(lives))
+        start(server)
+
+    def kill_and_forget(server: NatsServer) -> None:
+        kill(server)
+        kept = server.folder / f"kept-{len(lives) - 1}"
+        if kept.exists():
+            shutil.rmtree(server.folder / "data")
+            shutil.copytree(kept, server.folder / "data")
+
+    monkeypatch.setattr(NatsServer, "start", start_and_note)
+    monkeypatch.setattr(NatsServer, "kill", kill_and_forget)
+    lost = pytest.raises(JournalCorrupt, match="had been acknowledged")
+    with running_server() as server, lost:
+        await survive(server, 3)
 
 
 @pytest.mark.asyncio

@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 import warnings
+from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from factwire.facts.fact import Fact
 from factwire.journal import (
     Cursor,
     CursorUnknownEpoch,
+    Damage,
     Filter,
     JournalCorrupt,
     JournalError,
@@ -24,11 +26,12 @@ from factwire.journal import (
     open_journal,
 )
 from factwire.journal.nats import NatsJournal, checkpoint, log, mirror
-from factwire.journal.nats.ids import Ids, fingerprint
+from factwire.journal.nats.ids import Ids, fingerprints
 from factwire.journal.nats.link import Lost
 from factwire.journal.nats.log import API
 from factwire.journal.nats.state import State
 from factwire.journal.nats.url import DurabilityWarning, parse_place
+from factwire.journal.nats.wire import Said, Saved
 from tests.journal.contract import WAIT, closing, collect, ids, make_fact, take
 from tests.journal.nats_server import NatsServer, nats_server, running_server
 
@@ -384,6 +387,40 @@ async def test_facts_that_the_stream_lost_are_named_and_never_passed_over(nats_s
 
 
 @pytest.mark.asyncio
+@pytest.mark.requirement("journal.verify.snapshots")
+async def test_a_snapshot_that_stands_on_another_chain_is_named(nats_server: NatsServer):
+    async with NatsJournal(nats_server.url()) as journal:
+        appended = await journal.append([make_fact(1), make_fact(2)])
+        saved = await journal.save_snapshot("t", appended.cursor, b"state")
+        assert (await journal.verify()).ok
+        opened = journal._now().mirror
+
+        async def forged() -> list[Said]:
+            place = saved.cursor.seq
+            return [
+                Saved(thread_id="t", kind=saved.kind, seq=place, data=b"", anchor=bytes(32)),
+            ]
+
+        async with opened.lock:
+            await opened.write(forged)
+        reason = "the projection snapshot of 't' at 2 is not of this chain"
+        assert (await journal.verify()).damage == Damage(first=2, last=2, reason=reason)
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("journal.verify.snapshots")
+async def test_a_snapshot_that_the_stream_lost_is_named(nats_server: NatsServer):
+    async with NatsJournal(nats_server.url()) as journal:
+        appended = await journal.append([make_fact(1), make_fact(2)])
+        await journal.save_snapshot("t", appended.cursor, b"state")
+        opened = journal._now().mirror
+        await opened.log.delete(*opened.state.snapshots["t", "projection"][2])
+        damage = (await journal.verify()).damage
+        assert damage is not None
+        assert (damage.first, damage.last) == (2, 2)
+
+
+@pytest.mark.asyncio
 @pytest.mark.requirement("journal.nats.damage")
 async def test_a_message_with_other_bytes_is_never_served(nats_server: NatsServer):
     url = nats_server.url()
@@ -482,16 +519,16 @@ async def test_replicas_that_the_server_cannot_give_are_refused(nats_server: Nat
 @pytest.mark.requirement("journal.nats.ids")
 def test_every_id_is_found_and_costs_few_bytes():
     known = Ids()
-    marks = [fingerprint(f"fact-{number}") for number in range(50_000)]
+    marks = fingerprints(f"fact-{number}" for number in range(50_000))
     known.extend(marks)
     assert all(known.find(mark) == [seq] for seq, mark in enumerate(marks, 1))
-    assert not any(known.find(fingerprint(f"other-{number}")) for number in range(1000))
+    assert not known.taken(fingerprints(f"other-{number}" for number in range(1000)))
     tables = sum(table.itemsize * len(table) for table in known._tables)
     assert (tables + 8 * len(known.prints)) / len(marks) < 40
 
 
-def always_seven(_: str) -> int:
-    return 7
+def always_seven(ids: Iterable[str]) -> list[int]:
+    return [7 for _ in ids]
 
 
 @pytest.mark.asyncio
@@ -500,7 +537,7 @@ async def test_ids_with_one_fingerprint_are_told_apart(
     nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ):
     for module in ("mirror", "state", "writer"):
-        monkeypatch.setattr(f"factwire.journal.nats.{module}.fingerprint", always_seven)
+        monkeypatch.setattr(f"factwire.journal.nats.{module}.fingerprints", always_seven)
     async with NatsJournal(nats_server.url()) as journal:
         await journal.append([make_fact(1), make_fact(2)])
         await journal.append([make_fact(3)])

@@ -17,9 +17,9 @@ from factwire.journal import (
     open_journal,
 )
 from factwire.journal.memory import MemoryJournal
-from factwire.journal.nats import NatsJournal
+from factwire.journal.nats import NatsJournal, merging
 from factwire.journal.nats.neighbours import Neighbours
-from tests.journal.contract import WAIT, closing, make_fact
+from tests.journal.contract import WAIT, closing, collect, make_fact, take
 from tests.journal.nats_server import NatsServer, nats_server
 
 __all__ = ["nats_server"]
@@ -187,3 +187,69 @@ async def stream_bytes(journal: NatsJournal) -> int:
     info = await journal._now().mirror.log.info()
     assert info is not None
     return int(info["state"]["bytes"])
+
+
+async def segments_of(journal: NatsJournal) -> int:
+    return len(journal._now().mirror.state.directory)
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("journal.nats.merged")
+async def test_compaction_merges_what_was_written_fact_by_fact(nats_server: NatsServer):
+    url = nats_server.url()
+    async with NatsJournal(url) as journal, NatsJournal(url) as beside:
+        for number in range(200):
+            await journal.append([make_fact(number, f"t{number % 3}")])
+        before = await collect(journal.read())
+        lines = [line async for part in journal.read() for line in part.lines()]
+        threads = (await journal.threads()).threads
+        one = Filter(thread="t1")
+        of_one = await collect(journal.read(filter=one))
+        async with closing(beside.follow(filter=one)) as stretches:
+            assert await take(stretches, 1) == of_one[:1]
+            await journal.compact()
+            assert await segments_of(journal) <= 2
+            await journal.append([make_fact("new", "t1")])
+            rest = await take(stretches, len(of_one))
+            assert rest == [*of_one[1:], (201, "fact-new")]
+        info = await journal._now().mirror.log.info()
+        assert info is not None
+        assert info["state"]["messages"] < 10
+        assert (await journal.verify()).ok
+        assert (await beside.verify()).ok
+    async with NatsJournal(url) as journal:
+        assert (await collect(journal.read()))[:200] == before
+        assert [line async for part in journal.read() for line in part.lines()][:200] == lines
+        assert await collect(journal.read(filter=one)) == [*of_one, (201, "fact-new")]
+        found = {row.thread_id: row for row in (await journal.threads()).threads}
+        assert [found[row.thread_id] for row in threads if row.thread_id != "t1"] == [
+            row for row in threads if row.thread_id != "t1"
+        ]
+        assert (await journal.append([make_fact(7, "t1")])).repeated == (True,)
+        assert (await journal.verify()).ok
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("journal.nats.merged")
+async def test_a_merge_that_was_cut_short_leaves_the_journal_whole(
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
+):
+    url = nats_server.url()
+
+    async def killed(*_: object) -> None:
+        raise ConnectionAbortedError
+
+    async with NatsJournal(url) as journal:
+        for number in range(40):
+            await journal.append([make_fact(number)])
+        before = await collect(journal.read())
+        with monkeypatch.context() as patch:
+            patch.setattr(merging, "_delete", killed)
+            with pytest.raises(ConnectionAbortedError):
+                await journal.compact()
+    async with NatsJournal(url) as journal:
+        assert await collect(journal.read()) == before
+        assert (await journal.verify()).ok
+        assert (await journal.append([make_fact(40)])).seqs == (41,)
+        threads = (await journal.threads()).threads
+        assert [(row.thread_id, row.fact_count) for row in threads] == [("t", 41)]

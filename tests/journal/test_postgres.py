@@ -13,6 +13,7 @@ from factwire.journal import (
     ConflictingFact,
     CursorExpired,
     CursorUnknownEpoch,
+    Damage,
     Filter,
     JournalClosed,
     JournalUnavailable,
@@ -283,6 +284,18 @@ async def test_processes_that_open_a_new_database_at_once_migrate_it_once():
             await PostgresJournal(server.url()).__aenter__()
         await connection.close(timeout=WAIT)
         await asyncio.gather(*(each.__aexit__(None, None, None) for each in opened))
+
+
+@pytest.mark.requirement("journal.verify.snapshots")
+async def test_a_snapshot_that_stands_on_another_chain_is_named(
+    journal: PostgresJournal, sql: Connection
+):
+    appended = await journal.append([fact(1), fact(2)])
+    await journal.save_snapshot("thread-1", appended.cursor, b"state")
+    assert (await journal.verify()).ok
+    await sql.execute("UPDATE factwire.snapshot SET anchor = $1", bytes(32))
+    damage = (await journal.verify()).damage
+    assert damage == Damage(first=2, last=2, reason="a snapshot at 2 is not of this chain")
 
 
 @pytest.mark.requirement("journal.postgres.damage")

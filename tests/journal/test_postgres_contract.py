@@ -12,6 +12,7 @@ from tests.journal import postgres_server
 from tests.journal.contract import JournalContract
 from tests.journal.model import check_model
 from tests.journal.postgres_server import PostgresServer
+from tests.journal.restore_contract import RestoreContract
 
 postgres = postgres_server.postgres
 
@@ -29,7 +30,7 @@ class PostgresBackend:
         return open_journal(self._url)
 
 
-class TestPostgres(JournalContract):
+class TestPostgres(JournalContract, RestoreContract):
     @pytest.fixture
     def backend(self, postgres: PostgresServer) -> PostgresBackend:
         return PostgresBackend(postgres)

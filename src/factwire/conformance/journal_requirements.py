@@ -14,7 +14,11 @@ _JOURNAL: Final = requirements(
         "assigned.",
         "journal.append.expected": "A batch whose writer expected another state is refused.",
         "journal.append.group": "A refusal hurts no other batch of the same commit.",
+        "journal.append.answered": "What is durable is answered, whatever becomes of the commit "
+        "after it.",
         "journal.read.bytes": "What is read is what was stored, byte for byte.",
+        "journal.read.ahead": "A long read is exact however far ahead it looks, which is bounded "
+        "for all readers together.",
         "journal.read.resume": "Reading goes on exactly after any cursor or fact.",
         "journal.read.filter": "Every id and every class prefix finds its facts by index.",
         "journal.cursor.malformed": "Text that is no cursor is refused by name.",
@@ -31,6 +35,13 @@ _JOURNAL: Final = requirements(
         "journal.compact.increments": "Increments that a final fact replaces may go.",
         "journal.stats": "A journal tells its size and how far its followers are behind.",
         "journal.verify": "A walk over the chain names the first bad place.",
+        "journal.verify.snapshots": "A snapshot that does not stand on the chain is named.",
+        "journal.restore.same": "A restored journal has the seqs, gaps, threads and removed ids of "
+        "the one it was made from, and a chain that verifies.",
+        "journal.restore.ids": "Ids that were removed before a restore stay taken.",
+        "journal.restore.goes_on": "A restored journal is appended to and removed from as any.",
+        "journal.restore.refused": "Only an empty journal is restored into, from what can have "
+        "been one.",
         "journal.epoch": "A restored copy gets an epoch of its own.",
     },
 )
@@ -107,6 +118,7 @@ _NATS: Final = requirements(
         "journal.nats.unavailable": "Without a server an append waits for a bounded time.",
         "journal.nats.ids": "Ids take a few bytes each, and collisions are told apart.",
         "journal.nats.removal": "Retention and compaction leave what they leave in memory.",
+        "journal.nats.merged": "Compaction merges small chunks, whose messages then go.",
         "journal.nats.holds": "Removals spare what readers in other processes need.",
         "journal.nats.replicas": "With three replicas, one may go.",
     },

@@ -1,6 +1,6 @@
 """The journal: facts appended once, durable, ordered, resumable and provably unchanged."""
 
-from factwire.journal.catalogue import Thread, ThreadPage, ThreadStatus
+from factwire.journal.catalogue import Thread, ThreadPage, ThreadRecord, ThreadStatus
 from factwire.journal.chunk import Stretch
 from factwire.journal.cursor import Cursor
 from factwire.journal.errors import (
@@ -19,6 +19,7 @@ from factwire.journal.errors import (
     JournalUnavailable,
     JournalUnwritable,
     JournalUrlError,
+    RestoreRefused,
     SequenceConflict,
     UnknownFact,
     UnstorableFact,
@@ -35,6 +36,8 @@ from factwire.journal.protocol import (
     Stats,
     VerifyReport,
 )
+from factwire.journal.removed import Removed
+from factwire.journal.restore import Present, Restoration
 
 __all__ = [
     "AppendRefused",
@@ -59,7 +62,11 @@ __all__ = [
     "JournalUnavailable",
     "JournalUnwritable",
     "JournalUrlError",
+    "Present",
     "Removal",
+    "Removed",
+    "Restoration",
+    "RestoreRefused",
     "Retention",
     "SequenceConflict",
     "Snapshot",
@@ -68,6 +75,7 @@ __all__ = [
     "Superseding",
     "Thread",
     "ThreadPage",
+    "ThreadRecord",
     "ThreadStatus",
     "UnknownFact",
     "UnstorableFact",

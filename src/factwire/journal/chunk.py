@@ -99,18 +99,23 @@ def decode_line(line: bytes) -> Fact:
     return decode_plain(line) or read_checked_fact(decode_object(line), "facts")
 
 
-def index_of(keys: Iterable[Keys]) -> bytes:
-    """The encoded index of facts with these keys."""
+def grouped(keys: Iterable[Keys]) -> Groups:
+    """The positions of facts with these keys."""
     found: defaultdict[Keys, list[int]] = defaultdict(list)
     for position, names in enumerate(keys):
         found[names].append(position)
-    return _encoder.encode(tuple(found.items()))
+    return found
 
 
-def new_chunk(prev: bytes, first: int, lines: Sequence[bytes], keys: Iterable[Keys]) -> Chunk:
-    """The chunk of freshly committed lines (without line ends)."""
-    data = b"\n".join(lines) + b"\n"
-    index = index_of(keys)
+def index_of(keys: Iterable[Keys]) -> bytes:
+    """The encoded index of facts with these keys."""
+    return _encoder.encode(tuple(grouped(keys).items()))
+
+
+def new_chunk(prev: bytes, first: int, lines: Sequence[bytes], groups: Groups) -> Chunk:
+    """The chunk of freshly committed lines (without line ends), with their keys."""
+    data = b"\n".join((*lines, b""))
+    index = _encoder.encode(tuple(groups.items()))
     digest = link_hash(prev, first, len(lines), data)
     chunk = Chunk(
         first=first,
@@ -120,7 +125,7 @@ def new_chunk(prev: bytes, first: int, lines: Sequence[bytes], keys: Iterable[Ke
         prev=prev,
         hash=digest,
         check=b"",
-        body=_crc(data),
+        body=data_sum(data),
     )
     return msgspec.structs.replace(chunk, check=_outline_check(chunk))
 
@@ -141,29 +146,41 @@ def merged(chunks: Sequence[Chunk]) -> Chunk:
         hash=last.hash,
         check=b"",
         links=links,
-        body=_crc(data),
+        body=data_sum(data),
     )
     return msgspec.structs.replace(whole, check=_outline_check(whole))
 
 
 def thinned(chunk: Chunk, keep: Callable[[int], bool]) -> tuple[Chunk, Compacted]:
     """The chunk with only those facts whose seq `keep` accepts, and what the chain must record."""
-    kept = [
-        (seq, line) for seq, line in zip(chunk.places(), chunk.lines(), strict=True) if keep(seq)
-    ]
+    lines = zip(chunk.places(), chunk.lines(), strict=True)
+    kept = [(seq, line) for seq, line in lines if keep(seq)]
+    return _left(chunk, kept, chunk.facts - len(kept))
+
+
+def gapped_chunk(
+    prev: bytes, first: int, last: int, kept: Sequence[tuple[int, bytes]]
+) -> tuple[Chunk, Compacted]:
+    """The chunk of `first`–`last`, of which only some facts ever were in this journal."""
+    digest = link_hash(prev, first, len(kept), b"".join(line + b"\n" for _, line in kept))
+    outline = Chunk(first=first, last=last, data=b"", index=b"", prev=prev, hash=digest, check=b"")
+    return _left(outline, kept, last - first + 1 - len(kept))
+
+
+def _left(chunk: Chunk, kept: Sequence[tuple[int, bytes]], dropped: int) -> tuple[Chunk, Compacted]:
+    """What is left of a chunk, and the record that says so."""
     seqs = tuple(seq for seq, _ in kept)
     data = b"".join(line + b"\n" for _, line in kept)
-    index = index_of(keys_of(decode_line(line)) for _, line in kept)
     rewritten = Chunk(
         first=chunk.first,
         last=chunk.last,
         data=data,
-        index=index,
+        index=index_of([keys_of(decode_line(line)) for _, line in kept]),
         prev=chunk.prev,
         hash=chunk.hash,
         check=b"",
         seqs=seqs,
-        body=_crc(data),
+        body=data_sum(data),
     )
     rewritten = msgspec.structs.replace(rewritten, check=_outline_check(rewritten))
     return rewritten, Compacted(
@@ -172,7 +189,7 @@ def thinned(chunk: Chunk, keep: Callable[[int], bool]) -> tuple[Chunk, Compacted
         prev=chunk.prev,
         hash=chunk.hash,
         digest=remains_digest(seqs, data),
-        dropped=chunk.facts - len(kept),
+        dropped=dropped,
     )
 
 
@@ -183,7 +200,7 @@ def links_of(chunk: Chunk) -> tuple[Link, ...]:
 
 def ensure_sound(chunk: Chunk) -> Chunk:
     """The chunk itself; raises `JournalCorrupt` when its bytes are not those that were written."""
-    if _crc(chunk.data) != chunk.body:
+    if data_sum(chunk.data) != chunk.body:
         raise JournalCorrupt("bytes and checksum differ", first=chunk.first, last=chunk.last)
     return ensure_outline(chunk)
 
@@ -276,10 +293,16 @@ def _merged_index(chunks: Sequence[Chunk]) -> bytes:
     return _encoder.encode(tuple(found.items()))
 
 
+def outline_sum(header: tuple[object, ...], index: bytes) -> bytes:
+    """The checksum of all but the data: first, last, prev, hash, links, seqs, body, and index."""
+    return sha256(_encoder.encode(header) + index).digest()
+
+
+def data_sum(data: bytes) -> bytes:
+    """The checksum of the data."""
+    return crc32(data).to_bytes(4)
+
+
 def _outline_check(chunk: Chunk) -> bytes:
     header = (chunk.first, chunk.last, chunk.prev, chunk.hash, chunk.links, chunk.seqs, chunk.body)
-    return sha256(_encoder.encode(header) + chunk.index).digest()
-
-
-def _crc(data: bytes) -> bytes:
-    return crc32(data).to_bytes(4)
+    return outline_sum(header, chunk.index)

@@ -17,7 +17,8 @@
     ├── JournalReadOnly        a write through a read-only handle
     ├── JournalUnavailable     the file or server behind the journal cannot be reached
     ├── JournalUnwritable      the disk took nothing; reads go on, the next append may work
-    └── JournalUrlError        the URL names no journal, or one whose extra is not installed
+    ├── JournalUrlError        the URL names no journal, or one whose extra is not installed
+    └── RestoreRefused         not an empty journal, or not what a journal can have been
 
 Codes are stable; messages may change.
 """
@@ -157,6 +158,10 @@ class JournalUnwritable(JournalError):
 
 class JournalUrlError(JournalError):
     code = "journal_url"
+
+
+class RestoreRefused(JournalError):
+    code = "restore_refused"
 
 
 def _sequence(value: int | None) -> str:

@@ -5,6 +5,7 @@ A fact is indexed under one key for each id a filter can name and one for its cl
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -30,8 +31,20 @@ KEY_MARKS: Final[Mapping[str, str]] = {
 
 CLASS_MARK: Final = "c:"
 
+_MARKS: Final = (*KEY_MARKS.values(), CLASS_MARK)
+_THREAD: Final = _MARKS.index(KEY_MARKS["thread"])
+key_ids: Final = attrgetter(*(f"{name}_id" for name in KEY_MARKS), "event_class")
+Named = tuple[Keys, str | None]
+"""The keys of a fact, and its thread."""
+
+_REMEMBERED: Final = 8_192
+_REMEMBERED_SIZE: Final = 1_024
+KEYS_OF_IDS: Final[dict[tuple[str | None, ...], Named]] = {}
+"""What `keys_of_ids` answered: the facts of a turn share their ids, so most have been asked for
+before. Bounded in number and, because ids may be of any length, in size."""
+
 _PAYLOAD_IDS: Final = tuple((mark, f"{name}Id") for name, mark in KEY_MARKS.items())
-_PAYLOAD_KEYS: Final = frozenset(key for _, name in _PAYLOAD_IDS for key in PAYLOAD_NAMES[name])
+PAYLOAD_KEYS: Final = frozenset(key for _, name in _PAYLOAD_IDS for key in PAYLOAD_NAMES[name])
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -79,24 +92,27 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 def keys_of(fact: Fact) -> Keys:
     """The keys of a fact; its ids count wherever the fact carries them."""
-    keys: list[str] = []
-    if fact.project_id:
-        keys.append("p:" + fact.project_id)
-    if fact.session_id:
-        keys.append("s:" + fact.session_id)
-    if fact.thread_id:
-        keys.append("t:" + fact.thread_id)
-    if fact.run_id:
-        keys.append("r:" + fact.run_id)
-    if fact.turn_id:
-        keys.append("u:" + fact.turn_id)
-    if fact.task_id:
-        keys.append("k:" + fact.task_id)
-    if fact.payload and not _PAYLOAD_KEYS.isdisjoint(fact.payload):
-        keys += _payload_keys(fact, keys)
-    if fact.event_class:
-        keys.append(CLASS_MARK + fact.event_class)
-    return tuple(keys)
+    return keys_and_thread(fact)[0]
+
+
+def keys_and_thread(fact: Fact) -> Named:
+    """The keys of a fact, and the thread whose sequence it belongs to."""
+    ids = key_ids(fact)
+    named = KEYS_OF_IDS.get(ids) or keys_of_ids(ids)
+    if fact.payload and not PAYLOAD_KEYS.isdisjoint(fact.payload):
+        return _with_payload_keys(fact, named[0]), thread_of(fact)
+    return named
+
+
+def keys_of_ids(ids: tuple[str | None, ...]) -> Named:
+    """The keys of a fact that has these ids and none in its payload."""
+    keys = tuple(mark + value for mark, value in zip(_MARKS, ids, strict=True) if value)
+    named = keys, ids[_THREAD] or None
+    if sum(map(len, keys)) <= _REMEMBERED_SIZE:
+        if len(KEYS_OF_IDS) >= _REMEMBERED:
+            KEYS_OF_IDS.clear()
+        KEYS_OF_IDS[ids] = named
+    return named
 
 
 def thread_of(fact: Fact) -> str | None:
@@ -104,11 +120,12 @@ def thread_of(fact: Fact) -> str | None:
     return fact.thread_id or (id_in_payload(fact.payload, "threadId") if fact.payload else None)
 
 
-def _payload_keys(fact: Fact, known: list[str]) -> list[str]:
-    marks = {key[:2] for key in known}
+def _with_payload_keys(fact: Fact, keys: Keys) -> Keys:
+    own = keys[:-1] if fact.event_class else keys
+    marks = {key[:2] for key in own}
     found = (
         (mark, id_in_payload(fact.payload, name))
         for mark, name in _PAYLOAD_IDS
         if mark not in marks
     )
-    return [mark + value for mark, value in found if value is not None]
+    return (*own, *(mark + value for mark, value in found if value), *keys[len(own) :])

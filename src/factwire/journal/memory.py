@@ -5,12 +5,13 @@ against. All of it runs on the caller's event loop, one append after the other.
 """
 
 from bisect import bisect_left
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from types import TracebackType
 from typing import Self
 
 from factwire.facts.fact import Fact
-from factwire.journal.admission import Known, admit, body_digest, prepare
+from factwire.journal.admission import Entry, Known, prepare
 from factwire.journal.catalogue import (
     Thread,
     ThreadPage,
@@ -25,6 +26,7 @@ from factwire.journal.chunk import (
     Stretch,
     anchor_in,
     decode_line,
+    grouped,
     joined,
     new_chunk,
     nothing,
@@ -35,12 +37,15 @@ from factwire.journal.chunk import (
 from factwire.journal.cursor import Cursor, new_epoch
 from factwire.journal.errors import JournalClosed, JournalUrlError
 from factwire.journal.filter import Filter
+from factwire.journal.group import Group
 from factwire.journal.live import Bell, Reader, Readers
 from factwire.journal.policy import Compaction, Removal, Retention
 from factwire.journal.protocol import Appended, Snapshot, Stats, VerifyReport
 from factwire.journal.removal import Holds, Plan, plan_compaction, plan_retention
+from factwire.journal.removed import Removed, removed_of
+from factwire.journal.restore import Piece, Restoration, ensure_empty, ensure_new, pieces_of
 from factwire.journal.resume import Bounds, check_cursor, fact_cursor, page_start, resume_after
-from factwire.journal.walk import Walk
+from factwire.journal.walk import Walk, snapshot_anchor
 
 
 class MemoryJournal:
@@ -57,7 +62,7 @@ class MemoryJournal:
         self._base_hash = GENESIS
         self._known: dict[str, Known] = {}
         self._threads: dict[str, ThreadRecord] = {}
-        self._snapshots: list[Snapshot] = []
+        self._snapshots: dict[tuple[str, str, int], Snapshot] = {}
         self._bell = Bell()
         self._readers = Readers()
         self._open = False
@@ -79,21 +84,14 @@ class MemoryJournal:
         self, batch: Sequence[Fact], *, expected: Mapping[str, int | None] | None = None
     ) -> Appended:
         self._ensure_open()
-        entries = [prepare(fact) for fact in batch]
-        answer = admit(entries, self, self._head + 1, expected)
-        if answer.new:
-            lines = [placed.line for placed in answer.new]
-            keys = (placed.entry.keys for placed in answer.new)
-            chunk = new_chunk(self._hash, self._head + 1, lines, keys)
-            self._chunks.append(chunk)
-            self._head, self._hash = chunk.last, chunk.hash
-            for placed in answer.new:
-                fact = placed.entry.fact
-                self._known[fact.id] = Known(placed.seq, placed.sequence, placed.line)
-                self._note(placed.entry.thread, fact, placed.seq, placed.sequence)
+        entries = prepare(batch)
+        known = [entry.fact.id for entry in entries if entry.fact.id in self._known]
+        group = Group(self, epoch=self._epoch, first=self._head + 1, doubtful=known)
+        answer = group.admit(entries, expected)
+        if group.lines:
+            self._commit(group)
             self._bell.ring()
-        places = (tuple(answer.seqs), tuple(answer.sequences), tuple(answer.repeated))
-        return Appended(self._epoch, *places)
+        return answer
 
     async def read(
         self,
@@ -176,18 +174,9 @@ class MemoryJournal:
         self._ensure_open()
         seq = check_cursor(cursor, self._bounds(None))
         chunk = self._chunks[self._chunk_after(seq - 1)] if seq else None
-        snapshot = Snapshot(
-            thread_id=thread_id,
-            kind=kind,
-            cursor=cursor,
-            data=data,
-            anchor=anchor_in(chunk, seq) if chunk else GENESIS,
-        )
-        same = (thread_id, kind, cursor)
-        self._snapshots = [
-            each for each in self._snapshots if (each.thread_id, each.kind, each.cursor) != same
-        ]
-        self._snapshots.append(snapshot)
+        anchor = anchor_in(chunk, seq) if chunk else GENESIS
+        snapshot = Snapshot(thread_id=thread_id, kind=kind, cursor=cursor, data=data, anchor=anchor)
+        self._snapshots[thread_id, kind, seq] = snapshot
         return snapshot
 
     async def snapshot(
@@ -197,7 +186,7 @@ class MemoryJournal:
         top = self._head if at is None else check_cursor(at, self._bounds(None))
         found = (
             each
-            for each in self._snapshots
+            for each in self._snapshots.values()
             if (each.thread_id, each.kind) == (thread_id, kind) and each.cursor.seq <= top
         )
         return max(found, key=lambda each: each.cursor.seq, default=None)
@@ -215,7 +204,8 @@ class MemoryJournal:
 
     async def verify(self) -> VerifyReport:
         self._ensure_open()
-        walk = Walk(self._base, self._base_hash, self._records)
+        anchors = map(snapshot_anchor, self._snapshots.values())
+        walk = Walk(self._base, self._base_hash, self._records, anchors)
         records = iter(self._records)
         record = next(records, None)
         for chunk in self._chunks:
@@ -225,6 +215,27 @@ class MemoryJournal:
                 record = next(records, None)
         walk.end(self._head, self._hash)
         return walk.report()
+
+    async def removed(self) -> AsyncIterator[Removed]:
+        self._ensure_open()
+        for fact_id, known in sorted(self._known.items(), key=lambda item: item[1].seq):
+            if known.digest is not None:
+                yield Removed(known.seq, fact_id, known.sequence, known.digest)
+
+    async def records(self) -> AsyncIterator[ThreadRecord]:
+        self._ensure_open()
+        for record in tuple(self._threads.values()):
+            yield deepcopy(record)
+
+    async def restore(self, given: Restoration) -> Cursor:
+        self._ensure_open()
+        ensure_empty(self._head)
+        for piece in pieces_of(given):
+            self._put(piece)
+        self._floor = self._base = given.floor
+        self._threads = {record.thread_id: record for record in given.threads}
+        self._bell.ring()
+        return Cursor(self._epoch, self._head)
 
     async def stats(self) -> Stats:
         self._ensure_open()
@@ -248,14 +259,35 @@ class MemoryJournal:
         if not self._open:
             raise JournalClosed("the journal is not open; use `async with`")
 
-    def _note(self, thread: str | None, fact: Fact, seq: int, sequence: int | None) -> None:
+    def _commit(self, group: Group) -> None:
+        keys = grouped(entry.keys for entry in group.entries)
+        chunk = new_chunk(self._hash, group.first, group.lines, keys)
+        self._chunks.append(chunk)
+        self._head, self._hash = chunk.last, chunk.hash
+        for seq, entry, line, sequence in group.placed():
+            self._known[entry.fact.id] = Known(seq, sequence, line)
+            self._note(entry, seq, sequence)
+
+    def _put(self, piece: Piece) -> None:
+        ensure_new(piece.ids().keys() & self._known.keys())
+        self._retire(piece.removed)
+        if piece.chunk is not None:
+            self._chunks.append(piece.chunk)
+            for seq, line in zip(piece.chunk.places(), piece.chunk.lines(), strict=True):
+                fact = decode_line(line)
+                self._known[fact.id] = Known(seq, fact.sequence, line)
+        self._records += piece.records
+        self._head, self._hash = piece.last, piece.end
+
+    def _note(self, entry: Entry, seq: int, sequence: int | None) -> None:
+        thread = entry.thread
         if thread is None or sequence is None:
             return
         record = self._threads.get(thread)
         if record is None:
-            self._threads[thread] = new_record(thread, fact, seq, sequence)
+            self._threads[thread] = new_record(thread, entry.fact, seq, sequence)
         else:
-            record.note(fact, seq, sequence)
+            record.note(entry.fact, seq, sequence)
 
     def _bounds(self, wanted: Filter | None) -> Bounds:
         thread = wanted.thread if wanted else None
@@ -265,7 +297,9 @@ class MemoryJournal:
             if thread is None or record.thread_id == thread
         ]
         cursors = [
-            each.cursor for each in self._snapshots if thread is None or each.thread_id == thread
+            each.cursor
+            for each in self._snapshots.values()
+            if thread is None or each.thread_id == thread
         ]
         return Bounds(
             epoch=self._epoch,
@@ -315,15 +349,14 @@ class MemoryJournal:
 
     def _remove(self, plan: Plan) -> Removal:
         before = sum(len(chunk.data) for chunk in self._chunks)
-        removed = 0
+        removed = gone = 0
         for thread, floor in plan.thread_floors.items():
             self._threads[thread].floor = floor
         kept: list[Chunk] = []
         contents: list[RecordBody] = []
-        gone = 0
         for chunk in self._chunks:
-            dropped = [seq for seq in chunk.places() if not plan.keeps(seq)]
-            self._retire(chunk, dropped)
+            dropped = removed_of(chunk, plan.keeps)
+            self._retire(dropped)
             removed += len(dropped)
             if chunk.last <= plan.floor:
                 gone += chunk.facts
@@ -352,13 +385,9 @@ class MemoryJournal:
         self._base, self._base_hash = gone.last, after[-1] if after else gone.hash
         self._records = self._records[len(behind) :]
 
-    def _retire(self, chunk: Chunk, dropped: list[int]) -> None:
-        gone = set(dropped)
-        for seq, line in zip(chunk.places(), chunk.lines(), strict=True):
-            if seq in gone:
-                fact = decode_line(line)
-                digest = body_digest(line)
-                self._known[fact.id] = Known(seq, fact.sequence, digest=digest)
+    def _retire(self, removed: Iterable[Removed]) -> None:
+        for each in removed:
+            self._known[each.id] = Known(each.seq, each.sequence, digest=each.digest)
 
 
 def open_memory(url: str) -> MemoryJournal:

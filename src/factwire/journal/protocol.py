@@ -11,11 +11,13 @@ from typing import Protocol, Self
 import msgspec
 
 from factwire.facts.fact import Fact
-from factwire.journal.catalogue import Thread, ThreadPage, ThreadStatus
+from factwire.journal.catalogue import Thread, ThreadPage, ThreadRecord, ThreadStatus
 from factwire.journal.chunk import Stretch
 from factwire.journal.cursor import Cursor
 from factwire.journal.filter import Filter
 from factwire.journal.policy import Compaction, Removal, Retention
+from factwire.journal.removed import Removed
+from factwire.journal.restore import Restoration
 
 
 class Appended(msgspec.Struct, frozen=True, gc=False):
@@ -158,5 +160,20 @@ class Journal(Protocol):
     async def compact(self, policy: Compaction | None = None) -> Removal: ...
 
     async def verify(self) -> VerifyReport: ...
+
+    def removed(self) -> AsyncIterator[Removed]:
+        """What is left of each fact that was removed, by seq."""
+        ...
+
+    def records(self) -> AsyncIterator[ThreadRecord]:
+        """Everything that is kept of each thread, in no order."""
+        ...
+
+    async def restore(self, given: Restoration) -> Cursor:
+        """Become the journal that is given, with its seqs; only an empty journal may.
+
+        The epoch stays this journal's own. One that was cut short is to be thrown away.
+        """
+        ...
 
     async def stats(self) -> Stats: ...

@@ -1,6 +1,12 @@
-"""Walking the chain: every byte accounted for, and the first one that is not, named."""
+"""Walking the chain: every byte accounted for, and the first one that is not, named.
 
+Snapshots are walked along: each must stand on the commit that it says it was made at.
+"""
+
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+
+import msgspec
 
 from factwire.facts.issues import FactError
 from factwire.journal.chain import (
@@ -11,21 +17,44 @@ from factwire.journal.chain import (
     record_holds,
     remains_digest,
 )
-from factwire.journal.chunk import Chunk, decode_line, ensure_sound, index_of, links_of
+from factwire.journal.chunk import (
+    Chunk,
+    anchor_in,
+    decode_line,
+    ensure_sound,
+    index_of,
+    links_of,
+)
 from factwire.journal.errors import JournalCorrupt
 from factwire.journal.filter import keys_of
-from factwire.journal.protocol import Damage, VerifyReport
+from factwire.journal.protocol import Damage, Snapshot, VerifyReport
+
+
+class Anchor(msgspec.Struct, frozen=True, gc=False):
+    """Where a snapshot says that it stands; `name` is for people."""
+
+    seq: int
+    hash: bytes
+    name: str
 
 
 class Walk:
     """Takes chunks and records in the order of the chain; the first damage ends it.
 
     `after` and `hash` are where the chain begins to be there: seq 0 and the genesis, or what a
-    truncation recorded.
+    truncation recorded. `anchors` are those of all snapshots.
     """
 
-    def __init__(self, after: int, start: bytes, records: Iterable[Record] = ()) -> None:
+    def __init__(
+        self,
+        after: int,
+        start: bytes,
+        records: Iterable[Record] = (),
+        anchors: Iterable[Anchor] = (),
+    ) -> None:
         self.damage: Damage | None = None
+        self._anchors = sorted(anchors, key=lambda anchor: anchor.seq)
+        self._stray: Damage | None = None
         self._seq = after
         self._hash = start
         self._facts = 0
@@ -43,6 +72,7 @@ class Walk:
                 self._seq, self._hash = chunk.last, chunk.hash
                 self._facts += chunk.facts
                 self._chunks += 1
+                self._stray = self._stray or self._stray_in(chunk)
             else:
                 self.fail(reason, chunk.last)
         return self.damage is None
@@ -74,8 +104,21 @@ class Walk:
             chunks=self._chunks,
             head=self._hash,
             intact=self._seq,
-            damage=self.damage,
+            damage=self.damage or self._stray,
         )
+
+    def _stray_in(self, chunk: Chunk) -> Damage | None:
+        """The first snapshot within a chunk that was not made at the commit it names."""
+        # Of a thinned chunk only the last link is left.
+        if chunk.seqs is not None:
+            return None
+        first = bisect_left(self._anchors, chunk.first, key=lambda anchor: anchor.seq)
+        last = bisect_right(self._anchors, chunk.last, key=lambda anchor: anchor.seq)
+        for anchor in self._anchors[first:last]:
+            if anchor_in(chunk, anchor.seq) != anchor.hash:
+                reason = f"{anchor.name} at {anchor.seq} is not of this chain"
+                return Damage(first=anchor.seq, last=anchor.seq, reason=reason)
+        return None
 
     def _chunk_fault(self, chunk: Chunk) -> str | None:
         if chunk.first != self._seq + 1:
@@ -109,6 +152,12 @@ class Walk:
         if not ends or vouched.digest != remains_digest(seqs, chunk.data):
             return "what remains is not what the compaction recorded"
         return None
+
+
+def snapshot_anchor(snapshot: Snapshot) -> Anchor:
+    """The anchor of a snapshot."""
+    name = f"the {snapshot.kind} snapshot of {snapshot.thread_id!r}"
+    return Anchor(snapshot.cursor.seq, snapshot.anchor, name)
 
 
 def _vouched(records: Iterable[Record]) -> dict[tuple[int, int], Compacted]:

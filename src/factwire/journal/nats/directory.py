@@ -138,6 +138,17 @@ class Keys:
             elif places[bisect_left(places, first)] != first:
                 insort(places, first)
 
+    def cover(self, first: int, last: int, keys: Iterable[str]) -> None:
+        """Note the keys of a segment that stands in the place of those from `first` to `last`."""
+        keys = tuple(keys)
+        for key in keys:
+            places = self._found.get(key)
+            if places is not None:
+                del places[bisect_right(places, first) : bisect_right(places, last)]
+                if not places:
+                    del self._found[key]
+        self.add(first, keys)
+
     def forget(self, upto: int) -> None:
         """Drop what is known of segments that begin at or before a seq."""
         for key, places in list(self._found.items()):

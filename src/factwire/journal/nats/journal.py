@@ -17,6 +17,7 @@ When the server is gone, calls wait for the patience of the URL and then raise `
 import asyncio
 import warnings
 from collections.abc import AsyncIterator, Mapping, Sequence
+from copy import deepcopy
 from types import TracebackType
 from typing import Self
 
@@ -24,12 +25,13 @@ import msgspec
 
 from factwire.facts.fact import Fact
 from factwire.journal.admission import prepare
-from factwire.journal.catalogue import Thread, ThreadPage, ThreadStatus, page_of
+from factwire.journal.catalogue import Thread, ThreadPage, ThreadRecord, ThreadStatus, page_of
 from factwire.journal.chunk import Stretch
 from factwire.journal.cursor import Cursor
 from factwire.journal.errors import JournalClosed
 from factwire.journal.filter import Filter
 from factwire.journal.live import Bell, Readers
+from factwire.journal.nats import restoring
 from factwire.journal.nats.checkpoint import Checkpoint
 from factwire.journal.nats.link import Link, log
 from factwire.journal.nats.log import Log
@@ -45,6 +47,8 @@ from factwire.journal.nats.writer import Writer
 from factwire.journal.policy import Compaction, Removal, Retention
 from factwire.journal.protocol import Appended, Snapshot, Stats, VerifyReport
 from factwire.journal.removal import Holds, Plan, plan_compaction, plan_retention
+from factwire.journal.removed import Removed
+from factwire.journal.restore import Restoration
 from factwire.journal.resume import fact_cursor, page_start
 
 
@@ -118,8 +122,7 @@ class NatsJournal:
         self, batch: Sequence[Fact], *, expected: Mapping[str, int | None] | None = None
     ) -> Appended:
         opened = self._now()
-        entries = [prepare(fact) for fact in batch]
-        return await opened.writer.append(entries, expected)
+        return await opened.writer.append(prepare(batch), expected)
 
     async def read(
         self,
@@ -210,13 +213,32 @@ class NatsJournal:
         return await self._now().remover.run(plan)
 
     async def compact(self, policy: Compaction | None = None) -> Removal:
+        """Drop increments that their final fact made redundant, and merge small chunks."""
+
         def plan(facts: Facts, holds: Holds, head: int, floor: int) -> Plan:
             return plan_compaction(policy or Compaction(), facts, holds, head=head, floor=floor)
 
-        return await self._now().remover.run(plan)
+        remover = self._now().remover
+        removal = await remover.run(plan)
+        await remover.merge()
+        return removal
 
     async def verify(self) -> VerifyReport:
         return await verify((await self._level()).mirror)
+
+    async def removed(self) -> AsyncIterator[Removed]:
+        mirror = (await self._level()).mirror
+        async for each in restoring.removed(mirror):
+            yield each
+
+    async def records(self) -> AsyncIterator[ThreadRecord]:
+        state = (await self._level()).mirror.state
+        for record in tuple(state.threads.values()):
+            yield deepcopy(record)
+
+    async def restore(self, given: Restoration) -> Cursor:
+        mirror = (await self._level()).mirror
+        return await restoring.restore(mirror, given)
 
     async def stats(self) -> Stats:
         state = (await self._level()).mirror.state

@@ -16,7 +16,7 @@ from factwire.journal.cursor import new_epoch
 from factwire.journal.errors import JournalCorrupt
 from factwire.journal.live import Bell
 from factwire.journal.nats.directory import Segment
-from factwire.journal.nats.ids import fingerprint
+from factwire.journal.nats.ids import fingerprints
 from factwire.journal.nats.link import RECONNECT, Link, Lost
 from factwire.journal.nats.log import Conflict, Item, Log
 from factwire.journal.nats.pages import Page, Pages, known_in
@@ -94,11 +94,11 @@ class Mirror:
         self,
         build: Build,
         contents: Callable[[], Contents] | None = None,
-        meanwhile: Callable[[], None] | None = None,
+        meanwhile: Callable[[], Awaitable[None]] | None = None,
     ) -> bool:
         """Write what `build` says, once; False where it says nothing. The lock is held.
 
-        `meanwhile` is called while the server is at work.
+        `meanwhile` is awaited while the server is at work.
         """
         name = f"{self._writer}-{next(self._numbers)}"
         self.state.await_item(name)
@@ -130,7 +130,10 @@ class Mirror:
         return False
 
     async def _publish(
-        self, bodies: list[tuple[str, bytes]], name: str, meanwhile: Callable[[], None] | None
+        self,
+        bodies: list[tuple[str, bytes]],
+        name: str,
+        meanwhile: Callable[[], Awaitable[None]] | None,
     ) -> list[Item]:
         publishing = self.log.publish(bodies, name=name, expected=self.state.at)
         if meanwhile is None:
@@ -139,7 +142,7 @@ class Mirror:
         try:
             for _ in range(SEND_TURNS):
                 await asyncio.sleep(0)
-            meanwhile()
+            await meanwhile()
             return await under_way
         finally:
             under_way.cancel()
@@ -162,7 +165,7 @@ class Mirror:
     ) -> dict[str, Known]:
         """Those of the ids that are taken, with what they are taken by."""
         if marks is None:
-            marks = [fingerprint(each) for each in ids]
+            marks = fingerprints(ids)
         hits = self.state.ids.taken(marks)
         if not hits:
             return {}

@@ -61,7 +61,7 @@ class Reading:
         for segments in self._batches(reader.position, head) if left != 0 else ():
             for page in await self._pages(reader, segments):
                 stretch = self._stretch(page, reader.position, left)
-                if stretch is None:
+                if stretch is None or stretch.last <= reader.position:
                     continue
                 reader.position = stretch.last
                 left = left and left - len(stretch.seqs)
@@ -83,10 +83,14 @@ class Reading:
             reader.position = max(reader.position, head)
             return None
         position = reader.position
-        pages = await self._pages(reader, segments)
-        found = [self._stretch(page, position, None) for page in pages]
-        stretches = [stretch for stretch in found if stretch is not None]
-        reader.position = segments[-1].last
+        stretches: list[Stretch] = []
+        for page in await self._pages(reader, segments):
+            # Segments that were merged meanwhile are all on the same page.
+            stretch = self._stretch(page, position, None)
+            if stretch is not None and stretch.last > position:
+                stretches.append(stretch)
+                position = stretch.last
+        reader.position = max(position, segments[-1].last)
         if not any(stretch.seqs for stretch in stretches):
             return None
         return spanning(joined(stretches), covered + 1)

@@ -12,17 +12,18 @@ from typing import Final
 import msgspec
 
 from factwire.facts.fact import Fact
-from factwire.journal.admission import body_digest
 from factwire.journal.catalogue import ThreadRecord
 from factwire.journal.chain import Record, RecordBody, Truncated, record_of
 from factwire.journal.chunk import Chunk, decode_line, thinned
 from factwire.journal.cursor import Cursor
 from factwire.journal.nats.directory import Segment
+from factwire.journal.nats.merging import merge_small
 from factwire.journal.nats.mirror import Mirror
 from factwire.journal.nats.pages import Page
 from factwire.journal.nats.wire import Floors, Kept, Retired, Said
 from factwire.journal.policy import Removal
 from factwire.journal.removal import Holds, Plan
+from factwire.journal.removed import removed_of
 
 STEP: Final = 64
 """Segments that are rewritten in one atomic batch."""
@@ -61,6 +62,12 @@ class Remover:
                 held_by=plan.held_by,
             )
 
+    async def merge(self) -> None:
+        """Merge small chunks, of which nothing goes."""
+        async with self._one:
+            await self._mirror.refresh()
+            await merge_small(self._mirror)
+
     async def _settle(self, make: MakePlan) -> Plan:
         """A plan whose floors are published; made again when a reader came in its way."""
         while True:
@@ -90,7 +97,9 @@ class Remover:
             return
 
         async def build() -> Sequence[Said]:
-            rows = (each for each in state.threads.values() if each.first_seq <= extent)
+            # What is rewritten goes on to the end of its segment, and so do the threads in it.
+            reach = state.directory.holding(extent).last if extent else 0
+            rows = (each for each in state.threads.values() if each.first_seq <= reach)
             threads = tuple(_with_floor(each, plan) for each in rows)
             return [Floors(floor=plan.floor, threads=threads)]
 
@@ -203,14 +212,11 @@ class _Step:
                 yield record, Kept(first=segment.first, last=segment.last, chunk=rest, retired=kept)
 
     def _retire(self, chunk: Chunk) -> list[Retired]:
-        gone: list[Retired] = []
-        for seq, line in zip(chunk.places(), chunk.lines(), strict=True):
-            if not self._plan.keeps(seq):
-                fact = decode_line(line)
-                gone.append(Retired(fact.id, seq, fact.sequence, body_digest(line)))
-                self.freed += len(line) + 1
+        gone = removed_of(chunk, self._plan.keeps)
+        lines = zip(chunk.places(), chunk.lines(), strict=True)
+        self.freed += sum(len(line) + 1 for seq, line in lines if not self._plan.keeps(seq))
         self.removed += len(gone)
-        return gone
+        return [Retired(each.id, each.seq, each.sequence, each.digest) for each in gone]
 
     def _chained(self, contents: list[tuple[RecordBody, Kept]]) -> list[Said]:
         state = self._mirror.state

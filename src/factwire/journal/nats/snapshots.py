@@ -10,6 +10,7 @@ from factwire.journal.nats.mirror import Mirror
 from factwire.journal.nats.wire import Said, Saved, decode
 from factwire.journal.protocol import Snapshot
 from factwire.journal.resume import check_cursor
+from factwire.journal.walk import Anchor, snapshot_anchor
 
 
 async def save_snapshot(
@@ -41,11 +42,30 @@ async def find_snapshot(
     seq = max((each for each in places if each <= top), default=None)
     if seq is None:
         return None
-    item = (await mirror.log.fetch([places[seq]])).get(places[seq][0])
+    return await _fetch(mirror, thread_id, seq, places[seq])
+
+
+async def saved_anchors(mirror: Mirror) -> list[Anchor]:
+    """Where each snapshot says that it stands, fetched anew from the server."""
+    kept = mirror.state.snapshots
+    found: list[Anchor] = []
+    for thread_id, kind in list(kept):
+        for seq, place in list(kept[thread_id, kind].items()):
+            try:
+                found.append(snapshot_anchor(await _fetch(mirror, thread_id, seq, place)))
+            except JournalCorrupt:
+                # One that was saved again meanwhile is elsewhere.
+                if kept[thread_id, kind].get(seq) == place:
+                    raise
+    return found
+
+
+async def _fetch(mirror: Mirror, thread_id: str, seq: int, place: tuple[int, int]) -> Snapshot:
+    item = (await mirror.log.fetch([place])).get(place[0])
     said = item and decode(item.kind, item.body)
     if not isinstance(said, Saved):
         raise JournalCorrupt(f"the stream lost a snapshot of {thread_id!r}", first=seq, last=seq)
-    return _snapshot(said, state.epoch)
+    return _snapshot(said, mirror.state.epoch)
 
 
 async def _anchor(mirror: Mirror, seq: int) -> bytes:

@@ -9,15 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from factwire.facts.fact import Fact
-from factwire.journal.admission import Placed
 from factwire.journal.catalogue import ThreadRecord, new_record
 from factwire.journal.chain import GENESIS, Record, Truncated
 from factwire.journal.chunk import Chunk, decode_line, ensure_sound
 from factwire.journal.cursor import Cursor
 from factwire.journal.errors import JournalCorrupt
-from factwire.journal.filter import Filter, thread_of
+from factwire.journal.filter import Filter, Groups, thread_of
 from factwire.journal.nats.directory import Directory, Keys, Segment
-from factwire.journal.nats.ids import Ids, fingerprint
+from factwire.journal.nats.ids import Ids, fingerprints
 from factwire.journal.nats.log import Item
 from factwire.journal.nats.wire import Epoch, Floors, Kept, Said, Saved, decode
 from factwire.journal.removal import Holds
@@ -28,10 +27,11 @@ Noted = tuple[str | None, Fact, int, int | None]
 
 
 class Contents(msgspec.Struct, frozen=True, gc=False):
-    """The facts of a chunk, with the fingerprints of their ids."""
+    """The facts of a chunk, with the fingerprints of their ids, and all keys they have."""
 
     facts: Iterable[Noted]
     marks: Sequence[int]
+    keys: Iterable[str]
 
 
 class Link(msgspec.Struct, frozen=True, gc=False):
@@ -90,7 +90,7 @@ class State:
         self.ids.skip(chunk.first)
         self.ids.extend(contents.marks)
         self.directory.add(_segment(chunk.first, chunk.last, item, chunk))
-        self.keys.add(chunk.first, chunk.positions())
+        self.keys.add(chunk.first, contents.keys)
         threads = self.threads
         for thread, fact, seq, sequence in contents.facts:
             if thread is None or sequence is None:
@@ -190,23 +190,30 @@ class State:
 
     def _keep(self, kept: Kept, item: Item) -> None:
         chunk = kept.chunk
+        recorded = self.links[-1].record.after if self.links else 0
+        if chunk is not None and kept.last >= max(self.head, recorded + 1):
+            # The chunks of which this was merged are gone, and with them who said where they end.
+            self.hash = chunk.hash
         self.directory.cover(_segment(kept.first, kept.last, item, chunk))
-        for retired in kept.retired:
-            self.ids.put(retired.seq, fingerprint(retired.id))
+        gone = fingerprints(retired.id for retired in kept.retired)
+        for retired, mark in zip(kept.retired, gone, strict=True):
+            self.ids.put(retired.seq, mark)
         if chunk is not None:
-            self.keys.add(chunk.first, chunk.positions())
-            for _, fact, seq, _ in _noted(chunk):
-                self.ids.put(seq, fingerprint(fact.id))
-
-
-def placed_facts(placed: Iterable[Placed]) -> Iterator[Noted]:
-    """What this process placed itself, without reading it back."""
-    return ((each.entry.thread, each.entry.fact, each.seq, each.sequence) for each in placed)
+            self.keys.cover(kept.first, kept.last, chunk.positions())
+            marks = fingerprints(fact.id for _, fact, _, _ in _noted(chunk))
+            for seq, mark in zip(chunk.places(), marks, strict=True):
+                self.ids.put(seq, mark)
 
 
 def _contents(chunk: Chunk) -> Contents:
     facts = list(_noted(chunk))
-    return Contents(facts, [fingerprint(fact.id) for _, fact, _, _ in facts])
+    marks = fingerprints([fact.id for _, fact, _, _ in facts])
+    return Contents(facts, marks, keys_in(chunk.groups()))
+
+
+def keys_in(groups: Groups) -> set[str]:
+    """Every key that facts have."""
+    return {key for keys in groups for key in keys}
 
 
 def _noted(chunk: Chunk) -> Iterator[Noted]:

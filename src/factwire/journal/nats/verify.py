@@ -3,12 +3,15 @@
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
+
 from factwire.journal.chain import Record
 from factwire.journal.errors import JournalCorrupt
 from factwire.journal.nats.directory import Segment
 from factwire.journal.nats.mirror import Mirror
-from factwire.journal.protocol import VerifyReport
-from factwire.journal.walk import Walk
+from factwire.journal.nats.snapshots import saved_anchors
+from factwire.journal.protocol import Damage, VerifyReport
+from factwire.journal.walk import Anchor, Walk
 
 _BATCH: Final = 64
 
@@ -17,7 +20,8 @@ async def verify(mirror: Mirror) -> VerifyReport:
     """What a walk over the chain as it is now finds."""
     state = mirror.state
     head, end, records = state.head, state.hash, state.records()
-    walk = Walk(state.base, state.base_hash, records)
+    anchors, lost = await _anchors(mirror)
+    walk = Walk(state.base, state.base_hash, records, anchors)
     ahead = _Records(records)
     ahead.walk(walk, state.base)
     after = state.base
@@ -26,7 +30,17 @@ async def verify(mirror: Mirror) -> VerifyReport:
         await _take(mirror, walk, ahead, segments)
         after = segments[-1].last
     walk.end(head, end)
-    return walk.report()
+    report = walk.report()
+    return report if report.damage else msgspec.structs.replace(report, damage=lost)
+
+
+async def _anchors(mirror: Mirror) -> tuple[list[Anchor], Damage | None]:
+    """The anchors of all snapshots, or what is wrong with one of them."""
+    try:
+        return await saved_anchors(mirror), None
+    except JournalCorrupt as error:
+        seq = error.first or mirror.state.head
+        return [], Damage(first=seq, last=seq, reason=error.reason)
 
 
 async def _take(mirror: Mirror, walk: Walk, ahead: "_Records", segments: list[Segment]) -> None:

@@ -3,37 +3,49 @@
 Each caller's batch is admitted on its own, so that a refusal touches nobody else; all that is new
 goes to the server as one chunk, which is there whole or not at all. One commit is on its way at a
 time; the next is made ready meanwhile, and made anew if the journal then is not what was foreseen.
+Callers are answered after their commit is durable, and after the next, if one is ready, was sent.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
-from factwire.journal.admission import Admitted, Entry, Known, Placed, admit
-from factwire.journal.chunk import Chunk, new_chunk
+from factwire.journal.admission import Entry, Known
+from factwire.journal.chunk import Chunk, grouped, new_chunk
 from factwire.journal.errors import AppendRefused, JournalClosed
-from factwire.journal.nats.ids import fingerprint
+from factwire.journal.filter import Groups
+from factwire.journal.group import Expected, Group
+from factwire.journal.nats.ids import fingerprints
 from factwire.journal.nats.mirror import Mirror
-from factwire.journal.nats.state import Contents, State, placed_facts
+from factwire.journal.nats.state import Contents, State, keys_in
 from factwire.journal.nats.wire import Said
 from factwire.journal.protocol import Appended
 
 GROUP_BYTES: Final = 256 * 1024
 """Lines after which a commit takes no further batch in; a single batch may be larger."""
 
+HALVED: Final = 128
+"""Batches past which a commit takes only half of those waiting, so that while they are on their way
+there are others to make ready."""
+
 _UNSET_LINE: Final = 512
 """A guess at the length of a line that is written once its sequence is known."""
 
+_RESUME_TURNS: Final = 2
+"""Turns of the event loop in which those who were answered bring what they have next."""
 
-class Request(msgspec.Struct):
+_LONGEST_HOLD: Final = 0.005
+"""Seconds for which an answer waits for the next commit to be sent, should the server be gone."""
+
+
+class Request(msgspec.Struct, gc=False):
     """A batch that waits for its commit."""
 
     entries: Sequence[Entry]
-    expected: Mapping[str, int | None] | None
+    expected: Expected | None
     done: asyncio.Future[Appended]
-    size: int
 
 
 class Writer:
@@ -46,19 +58,21 @@ class Writer:
         self._ready: _Commit | None = None
         self._wake = asyncio.Event()
         self._closed = False
+        self._held: _Commit | None = None
+        self._hold: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
         self._task = asyncio.create_task(self._run(), name="factwire-nats-writer")
 
-    async def append(
-        self, entries: Sequence[Entry], expected: Mapping[str, int | None] | None
-    ) -> Appended:
-        """Have a batch committed."""
+    def append(
+        self, entries: Sequence[Entry], expected: Expected | None
+    ) -> asyncio.Future[Appended]:
+        """A future that is done when the batch is durable or refused."""
         if self._closed:
             raise JournalClosed("the journal is being closed")
-        done = asyncio.get_running_loop().create_future()
-        size = sum(len(entry.line or b"") or _UNSET_LINE for entry in entries)
-        self._waiting.append(Request(entries, expected, done, size))
+        done: asyncio.Future[Appended] = self._loop.create_future()
+        self._waiting.append(Request(entries, expected, done))
         self._wake.set()
-        return await done
+        return done
 
     async def close(self) -> None:
         """Commit what waits, and end."""
@@ -77,11 +91,33 @@ class Writer:
                     async with self._mirror.lock:
                         await commit.run(self._make_ready)
                 except Exception as error:  # noqa: BLE001 - it is the callers', not this task's
+                    self._answer_held()
                     commit.fail(error)
+                else:
+                    self._answer_held()
+                    self._answer_soon(commit)
                 self._committed()
 
-    def _make_ready(self, current: "_Commit") -> None:
+    def _answer_soon(self, commit: "_Commit") -> None:
+        """Answer now, or once the next commit has been sent: the server then works meanwhile."""
+        self._held = commit
+        if self._ready is None:
+            self._answer_held()
+        else:
+            self._hold = self._loop.call_later(_LONGEST_HOLD, self._answer_held)
+
+    def _answer_held(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            held.answer()
+        if self._hold is not None:
+            self._hold.cancel()
+
+    async def _make_ready(self, current: "_Commit") -> None:
         """Admit the next group on what the current one will have changed, if that is simple."""
+        self._answer_held()
+        for _ in range(_RESUME_TURNS):
+            await asyncio.sleep(0)
         if self._waiting and self._ready is None:
             waiting = self._waiting
             commit = _Commit(self._mirror, self._take())
@@ -91,9 +127,13 @@ class Writer:
                 self._waiting = waiting
 
     def _take(self) -> list[Request]:
+        most = max(HALVED, len(self._waiting) // 2)
         number = size = 0
-        while number < len(self._waiting) and (not number or size < GROUP_BYTES):
-            size += self._waiting[number].size
+        for request in self._waiting[:most]:
+            if size >= GROUP_BYTES:
+                break
+            for entry in request.entries:
+                size += len(entry.line) or _UNSET_LINE
             number += 1
         group, self._waiting = self._waiting[:number], self._waiting[number:]
         return group
@@ -106,28 +146,37 @@ class _Commit:
         self._mirror = mirror
         self._group = group
         self._ids = [entry.fact.id for request in group for entry in request.entries]
-        self._marks = [fingerprint(each) for each in self._ids]
+        self._marks = fingerprints(self._ids)
         self._known: Mapping[str, Known] = {}
         self._before: _Commit | None = None
-        self._staged: dict[str, Placed] = {}
-        self._lasts: dict[str, int] = {}
-        self._placed: list[Placed] = []
-        self._answers: list[tuple[Request, Admitted]] = []
-        self._refused: list[tuple[Request, AppendRefused]] = []
+        self._placed = Group(self, epoch="", first=1)
+        self._answers: list[Appended | AppendRefused] = []
+        self._refuses = False
+        self._keys: Groups = {}
         self._chunk: Chunk | None = None
         self._level = False
 
-    async def run(self, make_ready: Callable[["_Commit"], None]) -> None:
+    async def run(self, make_ready: Callable[["_Commit"], Awaitable[None]]) -> None:
         """Commit, calling `make_ready` while the server is at work."""
         await self._mirror.write(self._build, self._contents, lambda: make_ready(self))
+
+    def answer(self) -> None:
+        """Tell the callers of a commit that is durable."""
         epoch = self._state.epoch
-        for request, answer in self._answers:
-            if not request.done.done():
-                places = (tuple(answer.seqs), tuple(answer.sequences), tuple(answer.repeated))
-                request.done.set_result(Appended(epoch, *places))
-        for request, error in self._refused:
-            if not request.done.done():
-                request.done.set_exception(error)
+        for request, answer in zip(self._group, self._answers, strict=True):
+            if request.done.done():
+                continue
+            if isinstance(answer, AppendRefused):
+                request.done.set_exception(answer)
+            elif answer.epoch == epoch:
+                request.done.set_result(answer)
+            else:
+                # Another process began a new life of the journal since this group was admitted.
+                request.done.set_result(msgspec.structs.replace(answer, epoch=epoch))
+
+    def ids(self) -> Sequence[str]:
+        """The ids of all facts of the group."""
+        return self._ids
 
     def fail(self, error: Exception) -> None:
         for request in self._group:
@@ -141,33 +190,34 @@ class _Commit:
             return False
         self._before = current
         self._admit(before.last + 1)
-        if not self._refused:
-            self._make_chunk(before.hash, before.last + 1)
+        if not self._refuses:
+            self._make_chunk(before.hash)
         self._before = None
         return self._chunk is not None
 
     def known(self, fact_id: str) -> Known | None:
-        placed = self._staged.get(fact_id)
-        if placed is None and self._before is not None:
-            placed = self._before._staged.get(fact_id)  # noqa: SLF001
-        if placed is not None:
-            return Known(placed.seq, placed.sequence, placed.line)
+        if self._before is not None:
+            return self._before._placed.known(fact_id)  # noqa: SLF001
         return self._known.get(fact_id)
 
     def last_sequence(self, thread_id: str) -> int | None:
-        last = self._lasts.get(thread_id)
-        if last is None and self._before is not None:
-            last = self._before._lasts.get(thread_id)  # noqa: SLF001
-        return self._state.last_sequence(thread_id) if last is None else last
+        if self._before is not None:
+            return self._before._placed.last_sequence(thread_id)  # noqa: SLF001
+        return self._state.last_sequence(thread_id)
 
     @property
     def _state(self) -> State:
         return self._mirror.state
 
     def _contents(self) -> Contents:
-        whole = len(self._placed) == len(self._marks)
-        marks = self._marks if whole else [fingerprint(each.entry.fact.id) for each in self._placed]
-        return Contents(placed_facts(self._placed), marks)
+        placed = self._placed
+        marks = self._marks
+        if len(placed.entries) < len(marks):
+            marks = fingerprints([entry.fact.id for entry in placed.entries])
+        facts = [
+            (entry.thread, entry.fact, seq, sequence) for seq, entry, _, sequence in placed.placed()
+        ]
+        return Contents(facts, marks, keys_in(self._keys))
 
     async def _build(self) -> Sequence[Said]:
         damage = self._state.damage()
@@ -175,34 +225,31 @@ class _Commit:
             raise damage
         if self._chunk is None or self._chunk.prev != self._state.hash:
             await self._admit_level()
-            self._make_chunk(self._state.hash, self._state.head + 1)
+            self._make_chunk(self._state.hash)
         return () if self._chunk is None else [self._chunk]
 
     async def _admit_level(self) -> None:
         self._known = await self._mirror.known(self._ids, self._marks, locked=True)
         self._admit(self._state.head + 1)
-        if self._refused and not self._level:
+        if self._refuses and not self._level:
             # A thread may have moved on in another process: refuse only what the stream refuses.
             self._level = True
             await self._mirror.catch_up()
             await self._admit_level()
 
     def _admit(self, first: int) -> None:
-        self._staged, self._lasts, self._placed = {}, {}, []
-        self._answers, self._refused = [], []
+        doubtful = self._before.ids() if self._before else self._known
+        self._placed = Group(self, epoch=self._state.epoch, first=first, doubtful=doubtful)
+        self._answers, self._refuses = [], False
         for request in self._group:
             try:
-                next_seq = first + len(self._placed)
-                answer = admit(request.entries, self, next_seq, request.expected)
+                self._answers.append(self._placed.admit(request.entries, request.expected))
             except AppendRefused as error:
-                self._refused.append((request, error))
-                continue
-            self._answers.append((request, answer))
-            self._placed += answer.new
-            self._lasts.update(answer.last_sequences)
-            self._staged.update([(each.entry.fact.id, each) for each in answer.new])
+                self._answers.append(error)
+                self._refuses = True
 
-    def _make_chunk(self, prev: bytes, first: int) -> None:
-        lines = [placed.line for placed in self._placed]
-        keys = (placed.entry.keys for placed in self._placed)
-        self._chunk = new_chunk(prev, first, lines, keys) if lines else None
+    def _make_chunk(self, prev: bytes) -> None:
+        placed, self._chunk = self._placed, None
+        if placed.lines:
+            self._keys = grouped([entry.keys for entry in placed.entries])
+            self._chunk = new_chunk(prev, placed.first, placed.lines, self._keys)

@@ -9,8 +9,9 @@ A commit whose connection broke may have been written. It has a hash of its own,
 under the lock before anything is written again.
 """
 
-from collections.abc import Callable
-from typing import Final
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
 
 import msgspec
 
@@ -19,18 +20,23 @@ from factwire.journal.catalogue import ThreadRecord
 from factwire.journal.chunk import Chunk
 from factwire.journal.errors import JournalUnavailable
 from factwire.journal.filter import CLASS_MARK
+from factwire.journal.group import Expected
 from factwire.journal.postgres.driver import TAKEN, Connection
 from factwire.journal.postgres.keys import Keys
 from factwire.journal.postgres.ledger import Ledger, touched_threads
 from factwire.journal.postgres.rows import Place
 from factwire.journal.postgres.settings import THREADS_KEPT
-from factwire.journal.postgres.stage import Expected, Stage, commit_arguments
+from factwire.journal.postgres.stage import Stage, commit_arguments
 
 _COMMIT: Final = f"SELECT factwire.commit({', '.join(f'${number}' for number in range(1, 20))})"
 _LOCK: Final = (
     "SELECT epoch, head, hash, floor FROM factwire.journal WHERE id = $1 FOR NO KEY UPDATE"
 )
 _LANDED: Final = "SELECT hash FROM factwire.chunk WHERE journal = $1 AND last = $2"
+
+SEND_TURNS: Final = 8
+"""Turns of the event loop in which a commit leaves for the server, however large it is. What the
+socket does not take at once it takes in later turns, and these must not be full of other work."""
 
 Batch = tuple[list[Entry], Expected | None]
 
@@ -150,11 +156,23 @@ class Committer:
         if len(self._threads) > THREADS_KEPT:
             self._threads = {}
         self._threads.update(stage.touched)
-        self._on_flight(stage)
-        written = bool(await connection.fetchval(_COMMIT, *arguments))
+        written = bool(await self._sent(connection.fetchval(_COMMIT, *arguments), stage))
         if not written:
             attempt.doubtful = None
         return written
+
+    async def _sent(self, query: Coroutine[Any, Any, Any], stage: Stage) -> Any:
+        """The answer to a query; those who wait for its being sent are called in between."""
+        sending = asyncio.ensure_future(query)
+        try:
+            for _ in range(SEND_TURNS):
+                await asyncio.sleep(0)
+            self._on_flight(stage)
+            return await sending
+        finally:
+            if not sending.done():
+                sending.cancel()
+                await asyncio.wait((sending,))
 
     async def _landed(self, connection: Connection, stage: Stage) -> bool:
         """Whether a commit whose answer was lost is there."""

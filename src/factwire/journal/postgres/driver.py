@@ -1,6 +1,6 @@
 """asyncpg as this package uses it: the driver brings no types, so its few calls are typed here."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final, Protocol, cast
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
@@ -35,7 +35,7 @@ class Connection(Protocol):
 
     async def fetchrow(self, query: str, *args: object) -> Row | None: ...
 
-    async def fetchval(self, query: str, *args: object) -> Any: ...
+    def fetchval(self, query: str, *args: object) -> Coroutine[Any, Any, Any]: ...
 
     async def copy_records_to_table(
         self, table_name: str, *, records: Sequence[Sequence[object]]

@@ -12,7 +12,7 @@ from typing import Self, TypeVar
 
 from factwire.facts.fact import Fact
 from factwire.journal.admission import prepare
-from factwire.journal.catalogue import Thread, ThreadPage, ThreadStatus
+from factwire.journal.catalogue import Thread, ThreadPage, ThreadRecord, ThreadStatus
 from factwire.journal.chunk import Stretch
 from factwire.journal.cursor import Cursor
 from factwire.journal.errors import JournalClosed
@@ -22,12 +22,15 @@ from factwire.journal.postgres.handle import Handle, open_handle
 from factwire.journal.postgres.pages import found
 from factwire.journal.postgres.reading import Opening
 from factwire.journal.postgres.removal import Planner
+from factwire.journal.postgres.restoring import Restoring
 from factwire.journal.postgres.seal import seal_chunks
 from factwire.journal.postgres.session import Work
 from factwire.journal.postgres.settings import read_settings
 from factwire.journal.postgres.verify import verify_journal
 from factwire.journal.protocol import Appended, Snapshot, Stats, VerifyReport
 from factwire.journal.removal import plan_compaction, plan_retention
+from factwire.journal.removed import Removed
+from factwire.journal.restore import Restoration
 from factwire.journal.resume import fact_cursor
 
 T = TypeVar("T")
@@ -68,7 +71,7 @@ class PostgresJournal:
         `JournalUnavailable` may have been written; appending it again as it is settles that.
         """
         handle = self._opened()
-        entries = [prepare(fact) for fact in batch]
+        entries = prepare(batch)
         if not entries:
             return Appended(handle.reading.epoch, (), (), ())
         return await handle.writer.append(entries, expected)
@@ -175,6 +178,15 @@ class PostgresJournal:
         journal = self._opened().journal
         return await self._run(lambda link: verify_journal(link, journal))
 
+    def removed(self) -> AsyncIterator[Removed]:
+        return self._restoring().removed()
+
+    def records(self) -> AsyncIterator[ThreadRecord]:
+        return self._restoring().records()
+
+    async def restore(self, given: Restoration) -> Cursor:
+        return await self._restoring().restore(given)
+
     async def stats(self) -> Stats:
         handle = self._opened()
         row = await self._run(
@@ -197,6 +209,10 @@ class PostgresJournal:
     async def _remove(self, planner: Planner) -> Removal:
         remover = self._opened().remover
         return await self._run(lambda link: remover.run(link, planner))
+
+    def _restoring(self) -> Restoring:
+        handle = self._opened()
+        return Restoring(handle.journal, handle.keys, handle.sessions)
 
     async def _run(self, work: Work[T]) -> T:
         return await self._opened().sessions.run(work)

@@ -9,12 +9,11 @@ removal start again.
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from factwire.facts.fact import Fact
-from factwire.journal.admission import body_digest
 from factwire.journal.chain import Record, RecordBody, Truncated, record_of
 from factwire.journal.chunk import Chunk, decode_line, thinned
 from factwire.journal.cursor import Cursor
@@ -26,6 +25,7 @@ from factwire.journal.postgres.pages import Pages, found
 from factwire.journal.postgres.presence import Presence, close_gate, remove_alone
 from factwire.journal.postgres.rows import chunk_size, chunk_values, thread_of_row
 from factwire.journal.removal import Holds, Plan
+from factwire.journal.removed import Removed, removed_of
 
 Facts = Iterable[tuple[int, Fact]]
 Planner = Callable[[Facts, Holds, int, int], Plan]
@@ -35,10 +35,9 @@ _PLACE: Final = "SELECT epoch, head, hash, floor, base FROM factwire.journal WHE
 _ACTIONS: Final = """
 SELECT opened, floor, record FROM factwire.thread WHERE journal = $1 AND opened IS NOT NULL
 """
-_NOTE: Final = """
-INSERT INTO factwire.removed (journal, seq, sequence, digest)
-SELECT $1, seq, sequence, digest
-FROM unnest($2::bigint[], $3::bigint[], $4::bytea[]) AS gone (seq, sequence, digest)
+NOTE: Final = """
+INSERT INTO factwire.removed (journal, seq, id, sequence, digest)
+SELECT $1, * FROM unnest($2::bigint[], $3::bytea[], $4::bigint[], $5::bytea[])
 """
 _REWRITE: Final = """
 UPDATE factwire.chunk SET first = $2, data = $4, index = $5, prev = $6, hash = $7, proof = $8,
@@ -66,9 +65,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     old: Chunk
     new: Chunk | None
     content: RecordBody | None
-    seqs: list[int]
-    sequences: list[int | None]
-    digests: list[bytes]
+    removed: list[Removed]
 
 
 class Tally(msgspec.Struct):
@@ -172,10 +169,9 @@ class Remover:
             await connection.execute(_REWRITE, self._journal, *values)
         stale = set(old.positions()).difference(new.positions() if new else ())
         await connection.execute(_UNLIST, old.last, [self._keys.posting(name) for name in stale])
-        noted = (outcome.seqs, outcome.sequences, outcome.digests)
-        await connection.execute(_NOTE, self._journal, *noted)
-        tally.removed += len(outcome.seqs)
-        tally.highest = old.last if new is None else outcome.seqs[-1]
+        await connection.execute(NOTE, self._journal, *removed_columns(outcome.removed))
+        tally.removed += len(outcome.removed)
+        tally.highest = old.last if new is None else outcome.removed[-1].seq
         tally.freed += len(old.data) - (len(new.data) if new else 0)
         tally.shrunk += chunk_size(old) - (chunk_size(new) if new else 0)
         if outcome.content is not None:
@@ -266,22 +262,22 @@ def _outcomes(chunks: Sequence[Chunk], plan: Plan) -> list[Outcome]:
 
 def _outcome(chunk: Chunk, plan: Plan) -> Outcome | None:
     """What a plan makes of a chunk; None where it leaves it alone."""
-    gone = [
-        (seq, line)
-        for seq, line in zip(chunk.places(), chunk.lines(), strict=True)
-        if not plan.keeps(seq)
-    ]
+    gone = removed_of(chunk, plan.keeps)
     whole = chunk.last <= plan.floor
     if not gone and not whole:
         return None
     new, content = (None, None) if whole else thinned(chunk, plan.keeps)
-    return Outcome(
-        old=chunk,
-        new=new,
-        content=content,
-        seqs=[seq for seq, _ in gone],
-        sequences=[decode_line(line).sequence for _, line in gone],
-        digests=[body_digest(line) for _, line in gone],
+    return Outcome(old=chunk, new=new, content=content, removed=gone)
+
+
+def removed_columns(removed: Iterable[Removed]) -> tuple[list[Any], ...]:
+    """What stays of removed facts, as the columns that `NOTE` takes."""
+    given = list(removed)
+    return (
+        [each.seq for each in given],
+        [each.id.encode("utf-8", "surrogatepass") for each in given],
+        [each.sequence for each in given],
+        [each.digest for each in given],
     )
 
 

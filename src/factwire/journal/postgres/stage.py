@@ -7,22 +7,23 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from factwire.journal.admission import Entry, Known, Placed, admit, admit_one
+from factwire.facts.fact import Fact
+from factwire.journal.admission import Entry, Known
 from factwire.journal.catalogue import ThreadRecord, new_record
-from factwire.journal.chunk import Chunk, new_chunk
+from factwire.journal.chunk import Chunk, grouped, new_chunk
 from factwire.journal.errors import AppendRefused
 from factwire.journal.filter import CLASS_MARK
+from factwire.journal.group import Expected, Group
 from factwire.journal.postgres.keys import Keys
 from factwire.journal.postgres.rows import Place, record_bytes
 from factwire.journal.postgres.settings import GROUP_BYTES, GROUP_FACTS
 from factwire.journal.protocol import Appended
 
-Expected = Mapping[str, int | None]
 Answer = Appended | AppendRefused
 
 
 class Stage:
-    """Implements `Lookup` over what the journal has and what this commit adds.
+    """Implements `Lookup` over what the journal has.
 
     `known` must have every id of the requests that the journal knows, `threads` every thread they
     touch, None for one that is new. Records are copied before they are changed.
@@ -40,54 +41,48 @@ class Stage:
         self.touched: dict[str, ThreadRecord] = {}
         self.chunk: Chunk | None = None
         self.fact_keys: list[bytes] = []
-        self.size = 0
         self.new_threads = 0
         self.names: set[str] = set()
         """Every filter key of the commit, once it is finished."""
-        self._name = keys.fact
+        self._keys = keys
         self._threads = threads
         self._known = known or {}
-        self._placed: dict[str, Placed] = {}
-        self._lines: list[bytes] = []
-        self._keys: list[tuple[str, ...]] = []
+        self._refuses = False
+        self._size = 0
+        first = place.head + 1
+        self.group = Group(self, epoch=place.epoch, first=first, doubtful=self._known)
 
     def take(self, entries: Sequence[Entry], expected: Expected | None) -> None:
         """Admit or refuse the next request."""
+        start = len(self.group.lines)
         try:
-            if len(entries) == 1 and not expected:
-                self.answers.append(self._take_one(entries[0]))
-                return
-            admitted = admit(entries, self, self.place.head + 1 + len(self._lines), expected)
+            self.answers.append(self.group.admit(entries, expected))
         except AppendRefused as refusal:
             self.answers.append(refusal)
-        else:
-            for placed in admitted.new:
-                self._add(placed)
-            places = (tuple(admitted.seqs), tuple(admitted.sequences), tuple(admitted.repeated))
-            self.answers.append(Appended(self.place.epoch, *places))
+            self._refuses = True
+        # There is time for this now, while the commit before is on its way.
+        self._add_from(start)
 
     def finish(self) -> Chunk | None:
         """The chunk to be written; None where nothing in the requests was new."""
-        if self._lines:
-            place = self.place
-            self.chunk = new_chunk(place.hash, place.head + 1, self._lines, self._keys)
-            self.names = {name for keys in self._keys for name in keys}
+        group = self.group
+        if group.lines:
+            keys = grouped([entry.keys for entry in group.entries])
+            self.chunk = new_chunk(self.place.hash, group.first, group.lines, keys)
+            self.names = {name for names in keys for name in names}
         return self.chunk
 
     def known(self, fact_id: str) -> Known | None:
-        placed = self._placed.get(fact_id)
-        if placed is None:
-            return self._known.get(fact_id)
-        return Known(placed.seq, placed.sequence, placed.line)
+        return self._known.get(fact_id)
 
     def last_sequence(self, thread_id: str) -> int | None:
-        record = self.touched.get(thread_id) or self._threads.get(thread_id)
+        record = self._threads.get(thread_id)
         return record and record.last_sequence
 
     @property
     def full(self) -> bool:
         """Whether a further batch is better left to the next commit."""
-        return self.size > GROUP_BYTES or len(self._lines) > GROUP_FACTS
+        return self._size > GROUP_BYTES or len(self.group.lines) > GROUP_FACTS
 
     def knows(self, entries: Sequence[Entry]) -> bool:
         """Whether every thread of a request has been looked up."""
@@ -99,7 +94,7 @@ class Stage:
 
     def refuses(self) -> bool:
         """Whether any request broke a rule."""
-        return any(isinstance(answer, AppendRefused) for answer in self.answers)
+        return self._refuses
 
     def end(self) -> Place:
         """Where the journal stands after the commit."""
@@ -107,35 +102,30 @@ class Stage:
             return self.place
         return msgspec.structs.replace(self.place, head=self.chunk.last, hash=self.chunk.hash)
 
-    def _take_one(self, entry: Entry) -> Appended:
-        placed = admit_one(entry, self, self.place.head + 1 + len(self._lines), {})
-        repeated = isinstance(placed, Known)
-        if not repeated:
-            self._add(placed)
-        return Appended(self.place.epoch, (placed.seq,), (placed.sequence,), (repeated,))
+    def _add_from(self, start: int) -> None:
+        group, touched = self.group, self.touched
+        entries = group.entries[start:]
+        self._size += sum(map(len, group.lines[start:]))
+        self.fact_keys += self._keys.facts([entry.fact.id for entry in entries])
+        for place, entry in enumerate(entries, start):
+            thread, sequence = entry.thread, group.sequences[place]
+            if thread is not None and sequence is not None:
+                record = touched.get(thread)
+                if record is None:
+                    self._touch(thread, entry.fact, group.first + place, sequence)
+                else:
+                    record.note(entry.fact, group.first + place, sequence)
 
-    def _add(self, placed: Placed) -> None:
-        entry = placed.entry
-        fact_id = entry.fact.id
-        self._lines.append(placed.line)
-        self._keys.append(entry.keys)
-        self.size += len(placed.line)
-        self.fact_keys.append(self._name(fact_id))
-        self._placed[fact_id] = placed
-        if entry.thread is not None and placed.sequence is not None:
-            self._note(entry.thread, entry, placed.seq, placed.sequence)
-
-    def _note(self, thread: str, entry: Entry, seq: int, sequence: int) -> None:
-        record = self.touched.get(thread)
-        if record is None:
-            before = self._threads.get(thread)
-            if before is None:
-                self.touched[thread] = new_record(thread, entry.fact, seq, sequence)
-                self.new_threads += 1
-                return
+    def _touch(self, thread: str, fact: Fact, seq: int, sequence: int) -> None:
+        """Note the first fact that this commit has of a thread."""
+        before = self._threads.get(thread)
+        if before is None:
+            self.touched[thread] = new_record(thread, fact, seq, sequence)
+            self.new_threads += 1
+        else:
             record = msgspec.structs.replace(before, open=dict(before.open))
+            record.note(fact, seq, sequence)
             self.touched[thread] = record
-        record.note(entry.fact, seq, sequence)
 
 
 def commit_arguments(
@@ -154,7 +144,7 @@ def commit_arguments(
         chunk.hash,
         chunk.check,
         chunk.body,
-        stage.fact_keys,
+        b"".join(stage.fact_keys),
         list({keys.posting(name) for name in stage.names}),
         [name.encode("utf-8", "surrogatepass") for name in sorted(marked.difference(classes))],
         [keys.name(record.thread_id) for record in touched],

@@ -10,7 +10,7 @@ from factwire.journal.postgres.driver import Connection, Row
 from factwire.journal.postgres.pages import found
 from factwire.journal.postgres.rows import CHUNK_COLUMNS, record_of_row, unchecked_chunk
 from factwire.journal.protocol import VerifyReport
-from factwire.journal.walk import Walk
+from factwire.journal.walk import Anchor, Walk
 
 _CHUNKS: Final = f"""
 SELECT {CHUNK_COLUMNS} FROM factwire.chunk WHERE journal = $1 AND last > $2 ORDER BY last LIMIT 16
@@ -18,6 +18,8 @@ SELECT {CHUNK_COLUMNS} FROM factwire.chunk WHERE journal = $1 AND last > $2 ORDE
 _RECORDS: Final = """
 SELECT after, prev, hash, body FROM factwire.record WHERE journal = $1 ORDER BY number
 """
+
+_ANCHORS: Final = "SELECT seq, anchor FROM factwire.snapshot WHERE journal = $1"
 
 
 async def verify_journal(connection: Connection, journal: int) -> VerifyReport:
@@ -29,7 +31,10 @@ async def verify_journal(connection: Connection, journal: int) -> VerifyReport:
             )
         )
         records = [record_of_row(row) for row in await connection.fetch(_RECORDS, journal)]
-        walk = Walk(place["base"], place["base_hash"], records)
+        # Threads and kinds are kept as keys of their names, which do not lead back to them.
+        rows = await connection.fetch(_ANCHORS, journal)
+        anchors = [Anchor(row["seq"], row["anchor"], "a snapshot") for row in rows]
+        walk = Walk(place["base"], place["base_hash"], records, anchors)
         position = int(place["base"])
         while rows := await connection.fetch(_CHUNKS, journal, position):
             position = int(rows[-1]["last"])

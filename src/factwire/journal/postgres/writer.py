@@ -1,7 +1,8 @@
 """Group commit: what callers bring while one commit is on its way makes up the next.
 
 The next commit is put together as they bring it, on the ground of the one before, so that when that
-one is durable the next has only to be sent. Callers are answered after their commit is durable.
+one is durable the next has only to be sent. Callers are answered after their commit is durable, and
+after the next, if there is one, has been sent.
 """
 
 import asyncio
@@ -14,15 +15,19 @@ import msgspec
 from factwire.journal.admission import Entry
 from factwire.journal.chunk import Chunk
 from factwire.journal.errors import JournalClosed
+from factwire.journal.group import Expected
 from factwire.journal.postgres.commit import Attempt, Committer
 from factwire.journal.postgres.rows import Place
 from factwire.journal.postgres.session import Session
-from factwire.journal.postgres.stage import Answer, Expected, Stage
+from factwire.journal.postgres.stage import Answer, Stage
 from factwire.journal.protocol import Appended
 
 _HALVED: Final = 256
 """Facts past which only half of those waiting are taken, so that while they are on their way there
 are others to put together."""
+
+_LONGEST_HOLD: Final = 0.005
+"""Seconds for which an answer waits for the next commit to be sent, should the server be gone."""
 
 
 class Request(msgspec.Struct, gc=False):
@@ -69,6 +74,10 @@ class Writer:
         self._ahead: Ahead | None = None
         self._brought = asyncio.Event()
         self._closing = False
+        self._held: tuple[list[Request], Sequence[Answer]] | None = None
+        """Callers whose commit is durable and who are answered as soon as the next has been sent:
+        what they do then takes the time that the server needs for it."""
+        self._hold: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.create_task(self._work())
 
@@ -116,15 +125,28 @@ class Writer:
             )
         except Exception as error:  # noqa: BLE001 - it is the callers' to handle
             self._committer.forget()
+            self._answer_held()
             _fail(group, error)
             return
+        self._answer_held()
         self._committer.remember(stage)
         if stage.chunk is not None:
             self._on_commit(stage.end(), stage.chunk)
         answered = len(stage.answers)
         if answered < len(group):
             self._put_back(group[answered:])
-        _answer(group[:answered], stage.answers)
+        self._held = (group[:answered], stage.answers)
+        if self._ahead is None or not self._ahead.group:
+            self._answer_held()
+        else:
+            self._hold = self._loop.call_later(_LONGEST_HOLD, self._answer_held)
+
+    def _answer_held(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            _answer(*held)
+        if self._hold is not None:
+            self._hold.cancel()
 
     def _put_back(self, rest: list[Request]) -> None:
         """Requests that no longer fitted in their commit; all others came after them."""
@@ -133,7 +155,8 @@ class Writer:
         self._waiting.extendleft(reversed([*rest, *later]))
 
     def _flies(self, stage: Stage) -> None:
-        """A commit is on its way: begin the next one."""
+        """A commit is on its way: answer those of the one before, and begin the next."""
+        self._answer_held()
         # What stood on an earlier attempt at this commit has lost its ground.
         self._put_back([])
         self._ahead = Ahead(self._committer.ahead_of(stage), [])

@@ -6,7 +6,6 @@ from itertools import takewhile
 
 import msgspec
 
-from factwire.journal.chunk import anchor_in
 from factwire.journal.errors import JournalCorrupt
 from factwire.journal.protocol import Damage, VerifyReport
 from factwire.journal.sqlite.database import Database
@@ -14,14 +13,13 @@ from factwire.journal.sqlite.identity import ensure_runs
 from factwire.journal.sqlite.roster import damaged_thread
 from factwire.journal.sqlite.rows import (
     all_records,
-    chunk_holding,
     outlines_after,
     raw_chunks,
     reading,
 )
 from factwire.journal.sqlite.segments import load_segment, segment_covers
 from factwire.journal.sqlite.state import Place, load_place, retired_sum
-from factwire.journal.walk import Walk
+from factwire.journal.walk import Anchor, Walk
 
 
 def verify(connection: Database, head: int) -> VerifyReport:
@@ -32,7 +30,7 @@ def verify(connection: Database, head: int) -> VerifyReport:
             records = all_records(connection)
     except JournalCorrupt as error:
         return _unreadable(error, head)
-    walk = Walk(place.base, place.base_hash, records)
+    walk = Walk(place.base, place.base_hash, records, _anchors(connection))
     try:
         with reading():
             waiting = list(records)
@@ -47,6 +45,19 @@ def verify(connection: Database, head: int) -> VerifyReport:
     walk.end(max(head, place.head, place.reached), place.hash)
     report = walk.report()
     return report if report.damage else _derived(connection, place, report)
+
+
+def _anchors(connection: Database) -> list[Anchor]:
+    """Where snapshots say that they stand; whether they can be read at all is asked later."""
+    try:
+        with reading():
+            rows = connection.execute("SELECT seq, anchor, kind, thread FROM snapshots")
+            return [
+                Anchor(seq, anchor, f"the {kind} snapshot of {thread!r}")
+                for seq, anchor, kind, thread in rows
+            ]
+    except JournalCorrupt:
+        return []
 
 
 def _derived(connection: Database, place: Place, report: VerifyReport) -> VerifyReport:
@@ -76,14 +87,6 @@ def _faults(connection: Database, place: Place) -> Iterator[str]:
     for thread, kind, seq, anchor, check, data in connection.execute("SELECT * FROM snapshots"):
         if snapshot_sum(thread, kind, seq, anchor, data) != check:
             yield f"the {kind} snapshot of {thread!r} at {seq} was changed"
-        if seq > place.base and not _is_anchored(connection, seq, anchor):
-            yield f"the {kind} snapshot of {thread!r} at {seq} is not of this chain"
-
-
-def _is_anchored(connection: Database, seq: int, anchor: bytes) -> bool:
-    """Whether a snapshot stands on the chain; of a thinned chunk only the last link is left."""
-    chunk = chunk_holding(connection, seq)
-    return chunk.seqs is not None or anchor_in(chunk, seq) == anchor
 
 
 def _segment_faults(connection: Database, place: Place) -> Iterator[str]:

@@ -17,6 +17,16 @@ class Rows(Protocol):
     def close(self) -> None: ...
 
 
+class Blob(Protocol):
+    """One stored value, and after `reopen` the same column of another row."""
+
+    def read(self, length: int = ..., /) -> bytes: ...
+
+    def reopen(self, rowid: int, /) -> None: ...
+
+    def close(self, force: bool = ..., /) -> None: ...  # noqa: FBT001
+
+
 class Database(Protocol):
     """A connection."""
 
@@ -26,6 +36,16 @@ class Database(Protocol):
     def execute(self, statements: str, bindings: Sequence[Value] = ..., /) -> Rows: ...
 
     def executemany(self, statements: str, bindings: Iterable[Sequence[Value]], /) -> Rows: ...
+
+    def blob_open(
+        self,
+        database: str,
+        table: str,
+        column: str,
+        rowid: int,
+        writeable: bool,  # noqa: FBT001
+        /,
+    ) -> Blob: ...
 
     def pragma(self, name: str, value: Any = ..., /) -> Any: ...
 

@@ -4,30 +4,34 @@ The position only moves over what has been handed out or filtered out, and the n
 the one past it. Whether it comes from the ring or from disk makes no difference to what is read.
 """
 
-from collections.abc import AsyncIterator
-from functools import partial
+from collections.abc import AsyncGenerator, AsyncIterator
 
 from factwire.journal.chunk import Stretch, joined, nothing, spanning
 from factwire.journal.errors import JournalClosed
 from factwire.journal.filter import Filter
 from factwire.journal.live import Reader
-from factwire.journal.sqlite.reader import Fetched, fetch
+from factwire.journal.sqlite.reader import Fetched
 from factwire.journal.sqlite.store import Store
+from factwire.journal.sqlite.trips import Trips, begin
 
 
 async def replay(
     store: Store, reader: Reader, upto: int, wanted: Filter | None, limit: int | None
-) -> AsyncIterator[Stretch]:
+) -> AsyncGenerator[Stretch]:
     """Everything from the reader's position up to `upto`, at most `limit` facts."""
     covered, left = reader.position, limit
-    while reader.position < upto and left != 0:
-        fetched = await _fetch(store, reader.position, upto, wanted, left)
-        for stretch in fetched.stretches:
-            reader.position = stretch.last
-            left = None if left is None else left - len(stretch.seqs)
-            yield spanning(stretch, covered + 1)
-            covered = stretch.last
-        reader.position = fetched.reached
+    trips = Trips(store, upto, wanted)
+    try:
+        while reader.position < upto and left != 0:
+            fetched = await trips.next(reader.position, left)
+            for stretch in fetched.stretches:
+                reader.position = stretch.last
+                left = None if left is None else left - len(stretch.seqs)
+                yield spanning(stretch, covered + 1)
+                covered = stretch.last
+            reader.position = fetched.reached
+    finally:
+        trips.abandon()
     if covered < reader.position:
         yield nothing(store.epoch, covered + 1, reader.position)
 
@@ -54,24 +58,8 @@ async def _next(store: Store, position: int, wanted: Filter | None) -> Fetched |
     held = store.ring.since(position)
     if held is None:
         head = (await store.place()).head
-        return await _fetch(store, position, head, wanted, None) if head > position else None
+        return await begin(store, position, head, wanted) if head > position else None
     if not held:
         return None
     stretches = [each.stretch(store.epoch, position, wanted) for each in held]
     return Fetched([each for each in stretches if each.seqs], held[-1].chunk.last)
-
-
-async def _fetch(
-    store: Store, after: int, upto: int, wanted: Filter | None, limit: int | None
-) -> Fetched:
-    return await store.pool.run(
-        partial(
-            fetch,
-            epoch=store.epoch,
-            after=after,
-            upto=upto,
-            wanted=wanted,
-            limit=limit,
-            segments=store.segments,
-        )
-    )

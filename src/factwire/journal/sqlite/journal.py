@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -11,7 +12,7 @@ import apsw
 
 from factwire.facts.fact import Fact
 from factwire.journal.admission import prepare
-from factwire.journal.catalogue import Thread, ThreadPage, ThreadStatus, page_of
+from factwire.journal.catalogue import Thread, ThreadPage, ThreadRecord, ThreadStatus, page_of
 from factwire.journal.chunk import Stretch
 from factwire.journal.cursor import MARK, Cursor
 from factwire.journal.errors import CursorError, JournalClosed, JournalUnavailable
@@ -20,13 +21,16 @@ from factwire.journal.live import Reader
 from factwire.journal.policy import Compaction, Removal, Retention
 from factwire.journal.protocol import Appended, Snapshot, Stats, VerifyReport
 from factwire.journal.removal import plan_compaction, plan_retention
+from factwire.journal.removed import Removed
+from factwire.journal.restore import Restoration
 from factwire.journal.resume import Bounds, check_cursor, fact_cursor, page_start, resume_after
-from factwire.journal.sqlite import checks, lookups, snapshots
+from factwire.journal.sqlite import checks, lookups, restoring, snapshots
 from factwire.journal.sqlite.database import Database
 from factwire.journal.sqlite.following import live, replay
 from factwire.journal.sqlite.removing import remove
 from factwire.journal.sqlite.roster import load_record
 from factwire.journal.sqlite.store import Store
+from factwire.journal.sqlite.writer import Writer
 
 
 class SqliteJournal:
@@ -37,9 +41,11 @@ class SqliteJournal:
         self._read_only = read_only
         self._vfs = vfs
         self._opened: Store | None = None
+        self._writer: Writer | None = None
 
     async def __aenter__(self) -> Self:
-        self._opened = await asyncio.get_running_loop().run_in_executor(None, self._open)
+        store = await asyncio.get_running_loop().run_in_executor(None, self._open)
+        self._opened, self._writer = store, store.writer
         return self
 
     def _open(self) -> Store:
@@ -56,15 +62,14 @@ class SqliteJournal:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        store, self._opened = self._store, None
+        store, self._opened, self._writer = self._store, None, None
         await store.close()
 
     async def append(
         self, batch: Sequence[Fact], *, expected: Mapping[str, int | None] | None = None
     ) -> Appended:
-        writer = self._store.writing()
-        entries = [prepare(fact) for fact in batch]
-        return await writer.append(entries, expected)
+        writer = self._writer or self._store.writing()
+        return await writer.append(prepare(batch), expected)
 
     async def read(
         self,
@@ -76,8 +81,9 @@ class SqliteJournal:
         store = self._store
         with store.readers.reading(follows=False) as reader:
             head = await self._resume(reader, after, filter)
-            async for stretch in replay(store, reader, head, filter, limit):
-                yield stretch
+            async with aclosing(replay(store, reader, head, filter, limit)) as stretches:
+                async for stretch in stretches:
+                    yield stretch
 
     async def follow(
         self,
@@ -88,8 +94,9 @@ class SqliteJournal:
         store = self._store
         with store.readers.reading(follows=True) as reader:
             head = await self._resume(reader, after, filter)
-            async for stretch in replay(store, reader, head, filter, None):
-                yield stretch
+            async with aclosing(replay(store, reader, head, filter, None)) as stretches:
+                async for stretch in stretches:
+                    yield stretch
             async for stretch in live(store, reader, filter):
                 yield stretch
 
@@ -147,6 +154,15 @@ class SqliteJournal:
         writer = self._store.writer
         head = writer.state.place.head if writer else 0
         return await self._store.pool.run(partial(checks.verify, head=head))
+
+    def removed(self) -> AsyncIterator[Removed]:
+        return restoring.removed(self._store)
+
+    def records(self) -> AsyncIterator[ThreadRecord]:
+        return lookups.records(self._store)
+
+    async def restore(self, given: Restoration) -> Cursor:
+        return await restoring.restore(self._store, given)
 
     async def stats(self) -> Stats:
         store = self._store

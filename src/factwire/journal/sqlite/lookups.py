@@ -5,10 +5,10 @@ what is not sealed yet; that is a bounded number of facts.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
-from factwire.journal.catalogue import Thread, ThreadStatus
+from factwire.journal.catalogue import Thread, ThreadRecord, ThreadStatus
 from factwire.journal.chunk import decode_line
 from factwire.journal.filter import thread_of
 from factwire.journal.sqlite.database import Database
@@ -18,6 +18,7 @@ from factwire.journal.sqlite.roster import (
     list_threads,
     load_record,
     note,
+    records_after,
     save_records,
 )
 from factwire.journal.sqlite.state import find_sealed, lines_after, load_place
@@ -51,6 +52,19 @@ async def row(store: Store, thread_id: str) -> Thread | None:
     if record is None:
         record = await store.pool.run(partial(load_record, thread_id=thread_id))
     return record and record.row()
+
+
+async def records(store: Store) -> AsyncIterator[ThreadRecord]:
+    """Everything that is kept of each thread."""
+    overlay = await _overlay(store)
+    for record in overlay.values():
+        yield record
+    after = ""
+    while page := await store.pool.run(partial(records_after, after=after)):
+        for record in page:
+            if record.thread_id not in overlay:
+                yield record
+        after = page[-1].thread_id
 
 
 async def count(store: Store) -> int:
@@ -87,6 +101,10 @@ def _stored_seq(connection: Database, fact_id: str) -> int | None:
     for seq, line in lines_after(connection, max(place.sealed, place.base), place.head):
         if decode_line(line).id == fact_id:
             return seq
+    sql = "SELECT seq FROM retired WHERE seq > ? AND id = ?"
+    restored: int | None = connection.execute(sql, (place.sealed, fact_id)).get
+    if restored is not None:
+        return restored
     known = find_sealed(connection, Runs(connection), fact_id, place.base)
     return known and known.seq
 

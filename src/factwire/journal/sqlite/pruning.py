@@ -5,15 +5,15 @@ from collections.abc import Iterator
 import msgspec
 
 from factwire.facts.fact import Fact
-from factwire.journal.admission import body_digest
 from factwire.journal.chain import RecordBody, Truncated, record_of
 from factwire.journal.chunk import Chunk, decode_line, thinned
 from factwire.journal.removal import Plan
+from factwire.journal.removed import removed_of
 from factwire.journal.sqlite.database import Database
 from factwire.journal.sqlite.roster import save_records
 from factwire.journal.sqlite.rows import chunks_after, insert_record, replace_chunk
 from factwire.journal.sqlite.schema import set_meta
-from factwire.journal.sqlite.state import Place, State, retired_sum
+from factwire.journal.sqlite.state import Place, State, insert_removed
 
 
 class Pruned(msgspec.Struct):
@@ -69,14 +69,9 @@ def prune(state: State, plan: Plan) -> Pruned:
 
 
 def _retire(connection: Database, chunk: Chunk, plan: Plan) -> int:
-    rows: list[tuple[int, str, int | None, bytes, bytes]] = []
-    for seq, line in zip(chunk.places(), chunk.lines(), strict=True):
-        if not plan.keeps(seq):
-            fact = decode_line(line)
-            kept = (seq, fact.id, fact.sequence, body_digest(line))
-            rows.append((*kept, retired_sum(*kept)))
-    connection.executemany("INSERT INTO retired VALUES(?, ?, ?, ?, ?)", rows)
-    return len(rows)
+    gone = removed_of(chunk, plan.keeps)
+    insert_removed(connection, gone)
+    return len(gone)
 
 
 def _rebase(connection: Database, place: Place, gone: Chunk) -> Place:

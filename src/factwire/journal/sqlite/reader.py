@@ -2,8 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from queue import LifoQueue
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, TypeVar
 
 import apsw
@@ -13,48 +12,56 @@ from factwire.journal.chunk import Chunk, Stretch, stretch_of
 from factwire.journal.errors import JournalCorrupt
 from factwire.journal.filter import Filter
 from factwire.journal.sqlite.database import Database
-from factwire.journal.sqlite.rows import chunk_at, chunks_after, outlines_after, reading
+from factwire.journal.sqlite.rows import (
+    chunk_at,
+    chunks_after,
+    extents_after,
+    outlines_after,
+    reading,
+)
 from factwire.journal.sqlite.schema import get_meta
 from factwire.journal.sqlite.segments import Segments
 
 READERS: Final = 4
 """Reading connections of a journal."""
 
+
 FETCH_BYTES: Final = 4 * 1024 * 1024
 """Bytes of lines that one trip to a reading thread brings back, more or less."""
+
+PLANNED_CHUNKS: Final = 1_024
+"""Chunks that a trip looks ahead at, to say where those after it end."""
 
 T = TypeVar("T")
 
 
 class Fetched(msgspec.Struct, frozen=True):
-    """Stretches, and the seq up to which they leave nothing out."""
+    """Stretches, the seq up to which they leave nothing out, and where later trips may end."""
 
     stretches: list[Stretch]
     reached: int
+    cuts: tuple[int, ...] = ()
 
 
-class ReaderPool:
-    """Runs functions on reading connections, off the event loop, in a read transaction each."""
+class Lane:
+    """A thread and the connection that only it uses; `load` is what waits for it or runs."""
 
-    def __init__(self, connect: Callable[[], Database]) -> None:
-        self._connections: LifoQueue[Database] = LifoQueue()
+    def __init__(self, number: int, connect: Callable[[], Database]) -> None:
+        self.load = 0
         self._connect = connect
-        _keep_freed_memory()
-        for _ in range(READERS):
-            self._connections.put(connect())
-        self._threads = ThreadPoolExecutor(READERS, thread_name_prefix="factwire-reader")
+        self._connection = connect()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"factwire-reader-{number}")
 
-    async def run(self, function: Callable[[Database], T]) -> T:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._run, function)
+    def submit(self, function: Callable[[Database], T]) -> "Future[T]":
+        self.load += 1
+        return self._thread.submit(self._run, function)
 
     def close(self) -> None:
-        self._threads.shutdown()
-        while not self._connections.empty():
-            self._connections.get().close()
+        self._thread.shutdown()
+        self._connection.close()
 
     def _run(self, function: Callable[[Database], T]) -> T:
-        connection = self._connections.get()
+        connection = self._connection
         try:
             with reading():
                 connection.execute("BEGIN")
@@ -65,12 +72,38 @@ class ReaderPool:
             # What failed may have left a statement open, which would pin this connection to the
             # past; a new one takes its place.
             connection.close(True)  # noqa: FBT003
-            connection = self._connect()
+            self._connection = self._connect()
             if isinstance(error, apsw.Error):
                 raise JournalCorrupt(f"reading failed: {error}") from error
             raise
         finally:
-            self._connections.put(connection)
+            self.load -= 1
+
+
+class ReaderPool:
+    """Runs functions on reading connections, off the event loop, in a read transaction each.
+
+    The first lane that is free is taken. A lone reader so stays on one thread, whose memory and
+    whose pages are warm; an allocator keeps what was freed for the thread that freed it.
+    """
+
+    def __init__(self, connect: Callable[[], Database]) -> None:
+        _keep_freed_memory()
+        self._lanes = [Lane(number, connect) for number in range(READERS)]
+        self.ahead = 0
+        """Trips that were begun before anybody asked for what they bring."""
+
+    def run(self, function: Callable[[Database], T]) -> "asyncio.Future[T]":
+        lane = min(self._lanes, key=lambda lane: lane.load)
+        return asyncio.wrap_future(lane.submit(function))
+
+    def may_look_ahead(self) -> bool:
+        """Whether one more trip may begin before it is asked for."""
+        return self.ahead < READERS
+
+    def close(self) -> None:
+        for lane in self._lanes:
+            lane.close()
 
 
 def _keep_freed_memory() -> None:
@@ -92,6 +125,8 @@ def fetch(
     segments: Segments,
 ) -> Fetched:
     """What lies past `after` and up to `upto`, as much as one trip brings."""
+    if wanted is None and limit is None:
+        return _fetch_whole(connection, epoch, after, upto)
     left, size = limit, 0
     found: list[Stretch] = []
     for chunk in _chunks(connection, wanted, after, upto, segments):
@@ -103,6 +138,35 @@ def fetch(
         if left == 0 or size >= FETCH_BYTES:
             return Fetched(found, stretch.last)
     return Fetched(found, max(upto, found[-1].last if found else upto))
+
+
+def _fetch_whole(connection: Database, epoch: str, after: int, upto: int) -> Fetched:
+    """Chunks as they are; only the first may have to be cut."""
+    found: list[Stretch] = []
+    size = 0
+    for extent in extents_after(connection, after, upto):
+        cut = extent.first <= after
+        found.append(
+            stretch_of(extent.chunk(), epoch, after=after) if cut else extent.stretch(epoch)
+        )
+        size += len(extent.data)
+        if size >= FETCH_BYTES:
+            return Fetched(found, extent.last, _cuts(connection, extent.last, upto))
+    return Fetched(found, found[-1].last if found else upto)
+
+
+def _cuts(connection: Database, after: int, upto: int) -> tuple[int, ...]:
+    """Where the trips after this one end, so that several can be under way."""
+    sql = "SELECT last, length(data) FROM chunks WHERE first > ? AND first <= ? ORDER BY first"
+    cuts: list[int] = []
+    size = 0
+    rows = connection.execute(f"{sql} LIMIT {PLANNED_CHUNKS}", (after, upto))
+    for last, length in rows:
+        size += length
+        if size >= FETCH_BYTES:
+            cuts.append(last)
+            size = 0
+    return tuple(cuts)
 
 
 def _chunks(

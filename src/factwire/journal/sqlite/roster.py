@@ -80,6 +80,12 @@ def list_threads(
     return rows[:limit]
 
 
+def records_after(connection: Database, after: str) -> list[ThreadRecord]:
+    """The next records in the order of their threads' names."""
+    sql = "SELECT sum, record FROM threads WHERE id > ? ORDER BY id LIMIT 1000"
+    return [_record(*row) for row in connection.execute(sql, (after,))]
+
+
 def open_actions(connection: Database) -> dict[str, int]:
     """Thread → the seq of its earliest open action, as of the last save."""
     return dict(connection.execute("SELECT id, opened FROM threads WHERE opened IS NOT NULL"))

@@ -7,10 +7,11 @@ from typing import Any, Final
 import apsw
 import msgspec
 
-from factwire.journal.chain import Link, Record
-from factwire.journal.chunk import Chunk, ensure_outline, ensure_sound
+from factwire.journal.chain import Record
+from factwire.journal.chunk import Chunk
 from factwire.journal.errors import JournalCorrupt
-from factwire.journal.sqlite.database import Database, Rows
+from factwire.journal.sqlite.database import Blob, Database, Rows
+from factwire.journal.sqlite.extents import Extent, ensure_extent, ensure_outline
 
 OUTLINE: Final = "first, last, prev, hash, sum, seqs, links, body, keys"
 _ONE: Final = f"SELECT {OUTLINE}, data FROM chunks WHERE first = ?"  # noqa: S608
@@ -18,9 +19,6 @@ _HOLDING: Final = f"SELECT {OUTLINE}, data FROM chunks WHERE first <= ? ORDER BY
 _FROM: Final = f"SELECT {OUTLINE}, data FROM chunks WHERE first >= ? ORDER BY first"  # noqa: S608
 _OUTLINES: Final = f"SELECT {OUTLINE} FROM chunks WHERE first >= ? ORDER BY first"  # noqa: S608
 
-_seqs: Final = msgspec.msgpack.Decoder[tuple[int, ...]](tuple[int, ...])
-_links: Final = msgspec.msgpack.Decoder[tuple[Link, ...]](tuple[Link, ...])
-_TYPES: Final = [int, int, bytes, bytes, bytes, bytes, bytes, bytes]
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 
@@ -71,7 +69,7 @@ def chunk_at(connection: Database, first: int) -> Chunk:
     row = connection.execute(_ONE, (first,)).get
     if row is None:
         raise JournalCorrupt("a chunk that the index names is missing", first=first)
-    return ensure_sound(_chunk(row))
+    return ensure_extent(Extent(*row)).chunk()
 
 
 def chunk_holding(connection: Database, seq: int) -> Chunk:
@@ -79,7 +77,7 @@ def chunk_holding(connection: Database, seq: int) -> Chunk:
     row = connection.execute(_HOLDING, (seq,)).get
     if row is None or not row[0] <= seq <= row[1]:
         raise JournalCorrupt("a chunk is missing", first=seq)
-    return ensure_sound(_chunk(row))
+    return ensure_extent(Extent(*row)).chunk()
 
 
 def first_holding(connection: Database, seq: int) -> int:
@@ -91,34 +89,60 @@ def first_holding(connection: Database, seq: int) -> int:
 
 def chunks_after(connection: Database, after: int, upto: int) -> Iterator[Chunk]:
     """The chunks from the one that holds the seq past `after` on, checked, without a hole."""
-    rows = connection.execute(_FROM, (first_holding(connection, after + 1),))
-    return map(ensure_sound, _unbroken(rows, after + 1, upto))
+    return (extent.chunk() for extent in extents_after(connection, after, upto))
+
+
+def extents_after(connection: Database, after: int, upto: int) -> Iterator[Extent]:
+    """The same, not decoded."""
+    rows = connection.execute(_OUTLINES, (first_holding(connection, after + 1),))
+    with closing(_Data(connection)) as data:
+        for row in _unbroken(rows, after + 1, upto):
+            yield ensure_extent(Extent(*row, data.of(row[0])))  # pyright: ignore[reportCallIssue]
 
 
 def outlines_after(connection: Database, after: int, upto: int) -> Iterator[Chunk]:
-    """The same without data, for those who look for keys."""
+    """The chunks without data, for those who look for keys."""
     rows = connection.execute(_OUTLINES, (first_holding(connection, after + 1),))
-    return map(ensure_outline, _unbroken(rows, after + 1, upto))
+    for row in _unbroken(rows, after + 1, upto):
+        yield ensure_outline(Extent(*row)).chunk()
 
 
-def _unbroken(rows: Rows, place: int, upto: int) -> Iterator[Chunk]:
+def _unbroken(rows: Rows, place: int, upto: int) -> Iterator[tuple[Any, ...]]:
     # An open statement holds on to its snapshot; no error may keep one open.
     with closing(rows):
         for row in rows:
-            chunk = _chunk(row)
             if place > upto:
                 return
-            if not chunk.first <= place <= chunk.last:
-                raise JournalCorrupt("a chunk is missing", first=place, last=chunk.first - 1)
-            yield chunk
-            place = chunk.last + 1
+            if not row[0] <= place <= row[1]:
+                raise JournalCorrupt("a chunk is missing", first=place, last=row[0] - 1)
+            yield row
+            place = row[1] + 1
     if place <= upto:
         raise JournalCorrupt("a chunk is missing", first=place, last=upto)
 
 
+class _Data:
+    """The data of one chunk after the other, copied once where a row would copy it twice."""
+
+    def __init__(self, connection: Database) -> None:
+        self._connection = connection
+        self._blob: Blob | None = None
+
+    def of(self, first: int) -> bytes:
+        if self._blob is None:
+            self._blob = self._connection.blob_open("main", "chunks", "data", first, False)  # noqa: FBT003
+        else:
+            self._blob.reopen(first)
+        return self._blob.read()
+
+    def close(self) -> None:
+        if self._blob is not None:
+            self._blob.close()
+
+
 def raw_chunks(connection: Database) -> Iterator[Chunk]:
     """Every chunk there is, unchecked."""
-    return map(_chunk, connection.execute(_FROM, (0,)))
+    return (Extent(*row).chunk() for row in connection.execute(_FROM, (0,)))
 
 
 def insert_record(connection: Database, record: Record) -> None:
@@ -131,23 +155,3 @@ def insert_record(connection: Database, record: Record) -> None:
 def all_records(connection: Database) -> list[Record]:
     rows = connection.execute("SELECT after, prev, hash, body FROM records ORDER BY number")
     return [Record(after=row[0], prev=row[1], hash=row[2], body=row[3]) for row in rows]
-
-
-def _chunk(row: tuple[Any, ...]) -> Chunk:
-    if len(row) == len(_TYPES) + 1:
-        row = (*row, b"")
-    first, last, prev, digest, check, seqs, links, body, index, data = row
-    if [*map(type, (first, last, prev, digest, check, body, index, data))] != _TYPES:
-        raise JournalCorrupt("a stored value is not of its type")
-    return Chunk(
-        first=first,
-        last=last,
-        data=data,
-        index=index,
-        prev=prev,
-        hash=digest,
-        check=check,
-        seqs=None if seqs is None else _seqs.decode(seqs),
-        links=() if links is None else _links.decode(links),
-        body=body,
-    )

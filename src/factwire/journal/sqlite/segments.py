@@ -49,15 +49,15 @@ _RANGE: Final = (
 _decoder: Final = msgspec.msgpack.Decoder[Segment](Segment)
 
 
-def new_segment(outlines: Iterable[Chunk], first: int, last: int) -> Row:
-    """The segment of adjacent chunks."""
+def new_segment(chunks: Iterable[tuple[int, Iterable[Keys]]], first: int, last: int) -> Row:
+    """The segment of adjacent chunks, each with its first seq and the keys of its facts."""
     firsts: list[int] = []
     found: defaultdict[Keys, list[int]] = defaultdict(list)
-    for place, chunk in enumerate(outlines):
-        firsts.append(chunk.first)
+    for place, (start, groups) in enumerate(chunks):
+        firsts.append(start)
         # Those who append and wait come first.
         sleep(0)
-        for keys in chunk.groups():
+        for keys in groups:
             found[keys].append(place)
     blob = msgspec.msgpack.encode(Segment(tuple(firsts), tuple(found.items())))
     return Row(first, last, _sum(first, last, blob), blob)

@@ -3,22 +3,26 @@
 Only the writer's thread changes it, and only after a commit. Others may look at single values.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Final
 
+import apsw
 import msgspec
 
-from factwire.journal.admission import Known, Placed
+from factwire.journal.admission import Known
 from factwire.journal.catalogue import ThreadRecord
 from factwire.journal.chain import GENESIS
 from factwire.journal.chunk import Chunk, decode_line
 from factwire.journal.errors import JournalCorrupt
 from factwire.journal.filter import thread_of
+from factwire.journal.group import Group
+from factwire.journal.removed import Removed
 from factwire.journal.sqlite.database import Database
-from factwire.journal.sqlite.identity import Runs, id_hash
+from factwire.journal.sqlite.identity import Runs, hashes_of, id_digests
+from factwire.journal.sqlite.recent import Recent
 from factwire.journal.sqlite.roster import Overlay, load_record, note
-from factwire.journal.sqlite.rows import all_records, chunk_holding, chunks_after
+from factwire.journal.sqlite.rows import DAMAGE, all_records, chunk_holding, chunks_after
 from factwire.journal.sqlite.schema import get_meta
 
 THREADS_CACHED: Final = 65_536
@@ -85,25 +89,35 @@ class State:
         self.epoch = epoch
         self.place = load_place(connection).ensure_whole()
         self.runs = Runs(connection)
-        self.recent: dict[str, int] = {}
-        self.sealing: dict[str, int] = {}
+        self.recent = Recent()
+        self.sealing = Recent()
         self.threads: Overlay = {}
         self.dirty: set[str] = set()
-        for seq, line in lines_after(connection, self.place.sealed, self.place.head):
-            fact = decode_line(line)
-            self.recent[fact.id] = seq
-            thread = thread_of(fact)
-            if thread is not None and note(connection, self.threads, thread, fact, seq):
-                self.dirty.add(thread)
+        self._replay()
 
     def known(self, fact_id: str) -> Known | None:
         """The fact with an id, confirmed by what is stored of it."""
-        seq = self.recent.get(fact_id) or self.sealing.get(fact_id)
+        seq = self.recent.seqs.get(fact_id) or self.sealing.seqs.get(fact_id)
         if seq is not None:
             return fact_at(self.connection, fact_id, seq, self.place.base)
         if not self.runs.runs:
             return None
         return find_sealed(self.connection, self.runs, fact_id, self.place.base)
+
+    def doubtful(self, ids: Sequence[str], digests: Sequence[bytes]) -> set[str]:
+        """Those among the ids that may be known; every other one is new for sure."""
+        found: set[str] = set()
+        for held in (self.recent.seqs.keys(), self.sealing.seqs.keys()):
+            if not held.isdisjoint(ids):
+                found.update(held & ids)
+        if self.runs.runs:
+            try:
+                passing = self.runs.passing(self.connection, hashes_of(digests))
+            except (JournalCorrupt, apsw.Error, *DAMAGE):
+                # Then each is looked up by itself, and fails by itself.
+                return set(ids)
+            found.update([ids[place] for place in passing])
+        return found
 
     def last_sequence(self, thread_id: str) -> int | None:
         """The last sequence of a thread; None where there is no such thread."""
@@ -115,27 +129,37 @@ class State:
             self.threads[thread_id] = record
         return record.last_sequence
 
-    def advance(self, chunks: Sequence[Chunk], new: Sequence[Placed]) -> None:
-        """Take in what has been committed."""
-        last = chunks[-1]
+    def advance(self, last: Chunk, group: Group) -> None:
+        """Take in a group that has been committed, `last` being the last of its chunks."""
         self.place = msgspec.structs.replace(self.place, head=last.last, hash=last.hash)
-        recent = self.recent
-        for placed in new:
-            fact = placed.entry.fact
-            recent[fact.id] = placed.seq
-            thread = placed.entry.thread
-            if thread is not None and placed.sequence is not None:
-                self._note(thread, placed, placed.sequence)
+        self.dirty.update(group.lasts)
+        threads = self.threads
+        for seq, entry, _, sequence in group.placed():
+            thread = entry.thread
+            if thread is None or sequence is None:
+                continue
+            record = threads.get(thread)
+            if record is None:
+                settled = msgspec.structs.replace(entry.fact, sequence=sequence)
+                note(self.connection, threads, thread, settled, seq)
+            else:
+                record.note(entry.fact, seq, sequence)
 
-    def _note(self, thread: str, placed: Placed, sequence: int) -> None:
-        fact, seq = placed.entry.fact, placed.seq
-        record = self.threads.get(thread)
-        if record is None:
-            settled = msgspec.structs.replace(fact, sequence=sequence)
-            note(self.connection, self.threads, thread, settled, seq)
-        else:
-            record.note(fact, seq, sequence)
-        self.dirty.add(thread)
+    def _replay(self) -> None:
+        # Nothing is removed before it is sealed, but what was restored may have been.
+        sql = "SELECT id, seq FROM retired WHERE seq > ?"
+        for fact_id, seq in self.connection.execute(sql, (self.place.sealed,)):
+            self.recent.add([fact_id], id_digests([fact_id]), [seq])
+        after = max(self.place.sealed, self.place.base)
+        for chunk in chunks_after(self.connection, after, self.place.head):
+            facts = [decode_line(line) for line in chunk.lines()]
+            ids = [fact.id for fact in facts]
+            self.recent.add(ids, id_digests(ids), chunk.places())
+            self.recent.keys.append((chunk.first, chunk.groups()))
+            for seq, fact in zip(chunk.places(), facts, strict=True):
+                thread = thread_of(fact)
+                if thread is not None and note(self.connection, self.threads, thread, fact, seq):
+                    self.dirty.add(thread)
 
     def dirty_records(self) -> list[ThreadRecord]:
         """The records that differ from what is on disk."""
@@ -160,7 +184,7 @@ def lines_after(connection: Database, after: int, upto: int) -> "list[tuple[int,
 
 def find_sealed(connection: Database, runs: Runs, fact_id: str, base: int) -> Known | None:
     """The fact with an id among those whose ids lie in runs."""
-    for seq in runs.find(connection, id_hash(fact_id)):
+    for seq in runs.find(connection, hashes_of(id_digests([fact_id]))[0]):
         known = fact_at(connection, fact_id, seq, base)
         if known is not None:
             return known
@@ -188,6 +212,13 @@ def retired_sum(seq: int, fact_id: str, sequence: int | None, digest: bytes) -> 
     return blake2b(
         msgspec.msgpack.encode((seq, fact_id, sequence, digest)), digest_size=16
     ).digest()
+
+
+def insert_removed(connection: Database, removed: Iterable[Removed]) -> None:
+    """Keep what stays of removed facts."""
+    kept = ((each.seq, each.id, each.sequence, each.digest) for each in removed)
+    rows = ((*each, retired_sum(*each)) for each in kept)
+    connection.executemany("INSERT INTO retired VALUES(?, ?, ?, ?, ?)", rows)
 
 
 def _int(connection: Database, name: str) -> int:

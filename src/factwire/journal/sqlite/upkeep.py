@@ -26,8 +26,9 @@ from factwire.journal.sqlite.identity import (
     next_run,
     piece_count,
 )
+from factwire.journal.sqlite.recent import Recent
 from factwire.journal.sqlite.roster import save_records
-from factwire.journal.sqlite.rows import outlines_after, reading
+from factwire.journal.sqlite.rows import reading
 from factwire.journal.sqlite.schema import set_meta
 from factwire.journal.sqlite.segments import Row, insert_segment, new_segment
 from factwire.journal.sqlite.state import State
@@ -44,9 +45,9 @@ PIECES_AT_ONCE: Final = 16
 
 
 class Seal(msgspec.Struct, frozen=True):
-    """Ids of the facts of `first`–`last`, to be moved out of memory."""
+    """The facts of `first`–`last`, whose ids and keys are to be moved out of memory."""
 
-    ids: dict[str, int]
+    facts: Recent
     first: int
     last: int
     done: "Future[None]"
@@ -83,7 +84,7 @@ class Upkeep:
     def committed(self) -> None:
         """Begin to seal when enough has gathered."""
         state = self._state
-        if len(state.recent) < RUN_IDS or state.sealing:
+        if len(state.recent.seqs) < RUN_IDS or state.sealing.seqs:
             return
         # What cannot be sealed now is sealed after a later commit.
         with suppress(JournalUnwritable):
@@ -95,12 +96,13 @@ class Upkeep:
         The future is that of the seal which is under way.
         """
         state = self._state
-        if state.recent and not state.sealing:
+        if state.recent.seqs and not state.sealing.seqs:
             self._writer.settle()
-            state.sealing, state.recent = state.recent, {}
+            state.sealing, state.recent = state.recent, Recent()
             self._sealing = Future()
             place = state.place
-            self._queue.put(Seal(state.sealing, place.sealed + 1, place.head, self._sealing))
+            first = max(place.sealed, place.base) + 1
+            self._queue.put(Seal(state.sealing, first, place.head, self._sealing))
         return self._sealing
 
     def _log_grew(self, _connection: Database, _name: str, pages: int) -> int:
@@ -139,9 +141,9 @@ class Upkeep:
 
     def _try_seal(self, seal: Seal) -> None:
         with reading():
-            outlines = outlines_after(self._reader, seal.first - 1, seal.last)
-            row = new_segment(outlines, seal.first, seal.last)
-        pieces = new_pieces(seal.ids)
+            firsts = _firsts(self._reader, seal.first, seal.last)
+        row = new_segment(seal.facts.keys_of_chunks(firsts), seal.first, seal.last)
+        pieces = new_pieces(seal.facts.digests, seal.facts.seqs.values())
         number = self._writer.look(lambda: next_run(self._state.connection)).result()
         self._writer.call(
             lambda: self._write_seal(seal, row, number, pieces),
@@ -165,12 +167,12 @@ class Upkeep:
         state = self._state
         state.runs.add(number, 0)
         state.place = msgspec.structs.replace(state.place, sealed=seal.last)
-        state.sealing = {}
+        state.sealing = Recent()
         state.cleaned()
 
     def _unseal(self) -> None:
         state = self._state
-        state.sealing, state.recent = {}, {**state.sealing, **state.recent}
+        state.sealing, state.recent = Recent(), state.sealing.and_then(state.recent)
 
     def _merge_runs(self, level: int, runs: list[int]) -> None:
         state, writer = self._state, self._writer
@@ -200,6 +202,21 @@ class Upkeep:
             "DELETE FROM id_pieces WHERE run = ? AND piece BETWEEN ? AND ?",
             (run, lowest, lowest + PIECES_AT_ONCE - 1),
         )
+
+
+def _firsts(connection: Database, first: int, last: int) -> list[int]:
+    """Where the chunks begin that have the seqs of a range, which begins and ends with one."""
+    sql = "SELECT first, last FROM chunks WHERE first BETWEEN ? AND ? ORDER BY first"
+    firsts: list[int] = []
+    place = first
+    for start, end in connection.execute(sql, (first, last)):
+        if start != place:
+            break
+        firsts.append(start)
+        place = end + 1
+    if place != last + 1:
+        raise JournalCorrupt("a chunk is missing", first=place)
+    return firsts
 
 
 def _fail(seal: Seal, error: Exception) -> None:

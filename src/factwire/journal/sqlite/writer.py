@@ -6,22 +6,25 @@ everything as it was, and the next one is free to succeed.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from copy import copy
-from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, Final, TypeVar
 
 import apsw
 import msgspec
 
-from factwire.journal.admission import Admitted, Entry, Known, Placed, admit, admit_one
-from factwire.journal.chunk import Chunk, merged, new_chunk
+from factwire.journal.admission import Entry
+from factwire.journal.chunk import Chunk, grouped, merged, new_chunk
 from factwire.journal.errors import JournalCorrupt, JournalError, JournalUnwritable
+from factwire.journal.filter import Groups
+from factwire.journal.group import Group
 from factwire.journal.live import Bell
 from factwire.journal.protocol import Appended
+from factwire.journal.sqlite.identity import id_digests
+from factwire.journal.sqlite.inbox import Inbox
 from factwire.journal.sqlite.lineage import Mark, MarkFile
 from factwire.journal.sqlite.ring import Ring
 from factwire.journal.sqlite.rows import DAMAGE, insert_chunk
@@ -52,7 +55,6 @@ T = TypeVar("T")
 class Append(msgspec.Struct, gc=False):
     """A batch and who waits for it to be durable."""
 
-    loop: asyncio.AbstractEventLoop
     future: "asyncio.Future[Appended]"
     entries: Sequence[Entry]
     expected: Mapping[str, int | None] | None
@@ -67,61 +69,15 @@ class Call(msgspec.Struct):
     writes: bool
 
 
-_NEW: Final = (False,)
-_REPEATED: Final = (True,)
+class Part(msgspec.Struct):
+    """The facts of a group that become one chunk."""
 
-_Outcome = tuple["asyncio.Future[Appended]", "Appended | None", "Exception | None"]
+    first: int
+    lines: Sequence[bytes]
+    keys: Groups
 
 
-class Stage:
-    """What the requests of a group have been promised so far."""
-
-    def __init__(self, state: State) -> None:
-        self.new: list[Placed] = []
-        self._state = state
-        self._epoch = state.epoch
-        self._next = state.place.head + 1
-        self._ids: dict[str, Placed] = {}
-        self._lasts: dict[str, int] = {}
-
-    def known(self, fact_id: str) -> Known | None:
-        placed = self._ids.get(fact_id)
-        if placed is not None:
-            return Known(placed.seq, placed.sequence, placed.line)
-        return self._state.known(fact_id)
-
-    def last_sequence(self, thread_id: str) -> int | None:
-        last = self._lasts.get(thread_id)
-        return self._state.last_sequence(thread_id) if last is None else last
-
-    def admit(self, request: Append) -> Appended:
-        """Promise a batch its places; raises `AppendRefused`, having promised nothing."""
-        if len(request.entries) == 1 and not request.expected:
-            return self._admit_one(request.entries[0])
-        next_seq = self._next + len(self.new)
-        answer = admit(request.entries, self, next_seq, request.expected)
-        self._take(answer)
-        return Appended(
-            self._epoch,
-            tuple(answer.seqs),
-            tuple(answer.sequences),
-            tuple(answer.repeated),
-        )
-
-    def _admit_one(self, entry: Entry) -> Appended:
-        next_seq = self._next + len(self.new)
-        found = admit_one(entry, self, next_seq, self._lasts)
-        if found.__class__ is Known:
-            return Appended(self._epoch, (found.seq,), (found.sequence,), _REPEATED)
-        self.new.append(found)  # pyright: ignore[reportArgumentType]
-        self._ids[entry.fact.id] = found  # pyright: ignore[reportArgumentType]
-        return Appended(self._epoch, (found.seq,), (found.sequence,), _NEW)
-
-    def _take(self, answer: Admitted) -> None:
-        self.new += answer.new
-        self._lasts.update(answer.last_sequences)
-        for placed in answer.new:
-            self._ids[placed.entry.fact.id] = placed
+_Answer = Appended | Exception
 
 
 class Writer:
@@ -145,7 +101,7 @@ class Writer:
         self._loose: list[Chunk] = []
         self._loose_bytes = 0
         self._ended: list[Chunk] = []
-        self._queue: SimpleQueue[Append | Call | None] = SimpleQueue()
+        self._inbox: Inbox[Append | Call | None] = Inbox()
         self._thread = Thread(target=self._run, name="factwire-writer", daemon=True)
 
     def start(self) -> None:
@@ -156,9 +112,8 @@ class Writer:
         self, entries: Sequence[Entry], expected: Mapping[str, int | None] | None
     ) -> "asyncio.Future[Appended]":
         """Queue a batch; the future is done when the batch is durable, or refused."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Appended] = loop.create_future()
-        self._queue.put(Append(loop, future, entries, expected))
+        future: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
+        self._inbox.put(Append(future, entries, expected))
         return future
 
     def call(
@@ -166,19 +121,19 @@ class Writer:
     ) -> "Future[T]":
         """Queue a function that writes, in a transaction of its own."""
         future: Future[T] = Future()
-        self._queue.put(Call(function, then, future, writes=True))
+        self._inbox.put(Call(function, then, future, writes=True))
         return future
 
     def look(self, function: Callable[[], T]) -> "Future[T]":
         """Queue a function that needs the writer's state to hold still, and writes nothing."""
         future: Future[T] = Future()
-        self._queue.put(Call(function, None, future, writes=False))
+        self._inbox.put(Call(function, None, future, writes=False))
         return future
 
     def stop(self, last: Callable[[], None]) -> None:
         """Finish what is queued and end the thread, `last` being the last that is written."""
         self.call(last)
-        self._queue.put(None)
+        self._inbox.put(None)
         self._thread.join()
 
     def settle(self) -> None:
@@ -198,7 +153,7 @@ class Writer:
     def _run(self) -> None:
         running = True
         while running:
-            jobs = self._gather()
+            jobs = self._inbox.take(GROUP_REQUESTS)
             appends = [job for job in jobs if isinstance(job, Append)]
             if appends:
                 self._answer_all(appends)
@@ -207,53 +162,61 @@ class Writer:
                     self._perform(job)
             running = jobs[-1] is not None
 
-    def _gather(self) -> list[Append | Call | None]:
-        jobs = [self._queue.get()]
-        try:
-            while jobs[-1] is not None and len(jobs) < GROUP_REQUESTS:
-                jobs.append(self._queue.get_nowait())
-        except Empty:
-            pass
-        return jobs
-
     def _answer_all(self, appends: Sequence[Append]) -> None:
         try:
-            self._commit(appends)
+            answers = self._commit(appends)
         except Exception as error:  # noqa: BLE001
             # Whatever it is, those who wait must hear of it, and the thread must live on.
-            _answer(appends, [(request.future, None, error) for request in appends])
+            answers = [error] * len(appends)
+        _answer(appends, answers)
+        # All have been answered; what goes wrong from here on, the next commit or a reader meets.
+        with suppress(Exception):
+            self._mark_head()
+            self._merge_when_due()
+            self._committed()
 
-    def _commit(self, appends: Sequence[Append]) -> None:
-        stage = Stage(self.state)
-        outcomes: list[_Outcome] = []
-        for request in appends:
+    def _commit(self, appends: Sequence[Append]) -> list[_Answer]:
+        state = self.state
+        ids = [entry.fact.id for request in appends for entry in request.entries]
+        digests = id_digests(ids)
+        doubtful = state.doubtful(ids, digests)
+        first = state.place.head + 1
+        group = Group(state, epoch=state.epoch, first=first, doubtful=doubtful)
+        answers = _admitted(group, appends)
+        if group.lines:
             try:
-                outcomes.append((request.future, stage.admit(request), None))
+                self._write(group, digests if len(group.lines) == len(ids) else None)
             except JournalError as error:
-                outcomes.append((request.future, None, error))
-            except DAMAGE as error:
-                outcomes.append((request.future, None, JournalCorrupt(str(error))))
-            except apsw.Error as error:
-                outcomes.append((request.future, None, JournalUnwritable(str(error))))
-        if stage.new:
-            chunks = _chunks(self.state.place.hash, self.state.place.head + 1, stage.new)
-            try:
-                self.transact(lambda: self._insert(chunks))
-            except JournalError as error:
-                outcomes = [(future, None, failed or copy(error)) for future, _, failed in outcomes]
-            else:
-                self._advance(chunks, stage.new)
-        _answer(appends, outcomes)
-        self._merge_when_due()
-        self._committed()
+                return [copy(error) if isinstance(each, Appended) else each for each in answers]
+        return answers
+
+    def _write(self, group: Group, digests: Sequence[bytes] | None) -> None:
+        """Make a group durable and take it in; `digests` are those of its ids, where known."""
+        parts = _parts(group)
+        chunks = _chunks(self.state.place.hash, parts)
+        self._store(chunks)
+        ids = [entry.fact.id for entry in group.entries]
+        recent = self.state.recent
+        recent.add(ids, digests or id_digests(ids), range(group.first, group.first + len(ids)))
+        recent.keys += [(part.first, part.keys) for part in parts]
+        self.state.advance(chunks[-1], group)
+        self._announce(chunks)
+
+    def _store(self, chunks: Sequence[Chunk]) -> None:
+        """Write chunks as one transaction."""
+        if len(chunks) > 1:
+            self.transact(lambda: self._insert(chunks))
+        else:
+            # One statement is a transaction by itself, and gives the interpreter away only once:
+            # from its first byte until it is synced, the event loop has it.
+            with self._undoing():
+                self._insert(chunks)
 
     def _insert(self, chunks: Sequence[Chunk]) -> None:
         for chunk in chunks:
             insert_chunk(self._connection, chunk)
 
-    def _advance(self, chunks: Sequence[Chunk], new: Sequence[Placed]) -> None:
-        self.state.advance(chunks, new)
-        self._mark_head()
+    def _announce(self, chunks: Sequence[Chunk]) -> None:
         for chunk in chunks:
             self._ring.add(chunk)
             self._note_loose(chunk)
@@ -295,11 +258,16 @@ class Writer:
 
     def transact(self, function: Callable[[], T]) -> T:
         """Run a function in a transaction; the disk's refusal becomes `JournalUnwritable`."""
-        try:
+        with self._undoing():
             self._connection.execute("BEGIN IMMEDIATE")
             result = function()
             self._connection.execute("COMMIT")
             return result
+
+    @contextmanager
+    def _undoing(self) -> Generator[None]:
+        try:
+            yield
         except apsw.CorruptError as error:
             roll_back(self._connection)
             raise JournalCorrupt(str(error)) from error
@@ -314,34 +282,71 @@ class Writer:
         self._mark.write(Mark(self.state.place.head, self.state.place.hash))
 
 
-def _chunks(prev: bytes, first: int, new: Sequence[Placed]) -> list[Chunk]:
+def _admitted(group: Group, appends: Sequence[Append]) -> list[_Answer]:
+    """What each request is answered, if the group can be committed."""
+    answers: list[_Answer] = []
+    for request in appends:
+        try:
+            answers.append(group.admit(request.entries, request.expected))
+        except JournalError as error:
+            answers.append(error)
+        except DAMAGE as error:
+            answers.append(JournalCorrupt(str(error)))
+        except apsw.Error as error:
+            answers.append(JournalUnwritable(str(error)))
+    return answers
+
+
+def _parts(group: Group) -> list[Part]:
+    keys = [entry.keys for entry in group.entries]
+    parts: list[Part] = []
+    start = 0
+    for end in _ends(group.lines):
+        parts.append(Part(group.first + start, group.lines[start:end], grouped(keys[start:end])))
+        start = end
+    return parts
+
+
+def _chunks(prev: bytes, parts: Sequence[Part]) -> list[Chunk]:
     chunks: list[Chunk] = []
-    start = size = 0
-    for end, placed in enumerate(new, start=1):
-        size += len(placed.line)
-        if end == len(new) or end - start == CHUNK_FACTS or size >= CHUNK_BYTES:
-            part = new[start:end]
-            lines = [each.line for each in part]
-            keys = (each.entry.keys for each in part)
-            chunks.append(new_chunk(prev, first + start, lines, keys))
-            prev, start, size = chunks[-1].hash, end, 0
+    for part in parts:
+        chunks.append(new_chunk(prev, part.first, part.lines, part.keys))
+        prev = chunks[-1].hash
     return chunks
 
 
-def _answer(appends: Sequence[Append], outcomes: Sequence[_Outcome]) -> None:
-    loops: dict[asyncio.AbstractEventLoop, list[_Outcome]] = {}
-    for request, outcome in zip(appends, outcomes, strict=True):
-        loops.setdefault(request.loop, []).append(outcome)
-    for loop, settled in loops.items():
+def _ends(lines: Sequence[bytes]) -> Iterator[int]:
+    """Where chunks end."""
+    start = size = 0
+    if len(lines) > CHUNK_FACTS or sum(map(len, lines)) > CHUNK_BYTES:
+        for end, line in enumerate(lines, start=1):
+            size += len(line)
+            if end - start == CHUNK_FACTS or size >= CHUNK_BYTES:
+                yield end
+                start, size = end, 0
+    if start < len(lines):
+        yield len(lines)
+
+
+def _answer(appends: Sequence[Append], answers: Sequence[_Answer]) -> None:
+    pairs = [*zip(appends, answers, strict=True)]
+    loops = {request.future.get_loop() for request in appends}
+    for loop in loops:
+        own = pairs if len(loops) == 1 else [each for each in pairs if _waits_on(loop, each)]
         if not loop.is_closed():
-            loop.call_soon_threadsafe(_settle, settled)
+            loop.call_soon_threadsafe(_settle, own)
 
 
-def _settle(outcomes: Sequence[_Outcome]) -> None:
-    for future, appended, error in outcomes:
+def _waits_on(loop: asyncio.AbstractEventLoop, pair: tuple[Append, _Answer]) -> bool:
+    return pair[0].future.get_loop() is loop
+
+
+def _settle(pairs: Sequence[tuple[Append, _Answer]]) -> None:
+    for request, answer in pairs:
+        future = request.future
         if future.done():
             continue
-        if error is not None:
-            future.set_exception(error)
-        elif appended is not None:
-            future.set_result(appended)
+        if isinstance(answer, Appended):
+            future.set_result(answer)
+        else:
+            future.set_exception(answer)

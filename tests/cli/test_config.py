@@ -1,0 +1,124 @@
+"""`factwire config`: every value and its source, never a secret."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from factwire.runtime.configuration import SETTINGS
+from tests.cli.commands import Factwire
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in [setting.variable for setting in SETTINGS.values()]:
+        monkeypatch.delenv(name, raising=False)
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    folder = tmp_path / "home"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    return folder
+
+
+@pytest.mark.requirement("cli.config")
+def test_every_setting_is_shown_with_its_source(
+    factwire: Factwire, monkeypatch: pytest.MonkeyPatch
+):
+    file = factwire.file('[policy]\ndeny = ["Bash(rm *)"]\n', "factwire.toml")
+    monkeypatch.setenv("FACTWIRE_RETRY_ATTEMPTS", "7")
+    done = factwire("config", "--in", factwire.folder, "--set", "policy.mode=plan")
+    assert (done.code, done.err) == (0, "")
+    shown = {line.split()[0]: " ".join(line.split()[1:]) for line in done.out.splitlines()}
+    assert list(shown) == list(SETTINGS)
+    assert shown["policy.deny"] == f'["Bash(rm *)"] project: {file}:2'
+    assert shown["policy.mode"] == "plan flag: --set policy.mode"
+    assert shown["retry.attempts"] == "7 environment: FACTWIRE_RETRY_ATTEMPTS"
+    assert shown["agent"] == "- default"
+
+
+@pytest.mark.requirement("cli.config")
+def test_the_same_as_json(factwire: Factwire):
+    factwire.file('agent = "x"\n', "factwire.toml")
+    done = factwire("config", "--json", "--in", factwire.folder)
+    assert (done.code, done.err) == (0, "")
+    settings = {row["key"]: row for row in json.loads(done.out)["settings"]}
+    assert settings["agent"] == {
+        "key": "agent",
+        "value": "x",
+        "source": "project",
+        "where": f"{factwire.folder}/factwire.toml:1",
+        "sentence": "The agent to use when none is named.",
+    }
+    assert settings["limits.concurrent_runs"]["value"] == 5
+
+
+@pytest.mark.requirement("cli.config")
+def test_secrets_are_not_shown_in_either_form(factwire: Factwire):
+    factwire.file('journal = "postgres://me:hunter2-secret@db/x"\n', "factwire.toml")
+    for arguments in ([], ["--json"]):
+        done = factwire("config", "--in", factwire.folder, *arguments)
+        assert done.code == 0
+        assert "hunter2" not in done.out + done.err
+
+
+@pytest.mark.requirement("cli.config")
+@pytest.mark.requirement("cli.errors.no-traceback")
+def test_every_problem_is_one_line(factwire: Factwire):
+    file = factwire.file("agnt = 1\nretry.attempts = 0\n", "factwire.toml")
+    done = factwire("config", "--in", factwire.folder)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.splitlines() == [
+        f"error: {file}:1: agnt expected a setting, got a key that there is not; did you mean agent?",
+        f"error: {file}:2: retry.attempts expected a whole number from 1 to 1000000000, "
+        "got a whole number 0",
+    ]
+
+
+@pytest.mark.requirement("cli.config")
+def test_problems_as_json(factwire: Factwire):
+    file = factwire.file("agnt = 1\n", "factwire.toml")
+    done = factwire("config", "--json", "--in", factwire.folder)
+    assert (done.code, done.err) == (1, "")
+    assert json.loads(done.out) == {
+        "error": {
+            "code": "configuration_invalid",
+            "problems": [
+                {
+                    "code": "unknown_key",
+                    "where": f"{file}:1",
+                    "key": "agnt",
+                    "expected": "a setting",
+                    "got": "a key that there is not",
+                    "hint": "did you mean agent?",
+                }
+            ],
+        }
+    }
+
+
+@pytest.mark.requirement("cli.config")
+@pytest.mark.requirement("cli.errors.no-traceback")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--set", "agent"], "--set takes KEY=VALUE, got 'agent'"),
+        (["--in", "no/such/folder"], "there is no folder no/such/folder"),
+    ],
+)
+def test_what_cannot_be_done_is_said(factwire: Factwire, arguments: list[str], words: str):
+    done = factwire("config", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert words in done.err
+
+
+@pytest.mark.requirement("cli.config")
+@pytest.mark.requirement("cli.errors.harmless-text")
+def test_a_value_cannot_steer_the_terminal(factwire: Factwire):
+    factwire.file(
+        '[agents."a\\u001b[2J"]\nkind = "x"\noptions = { a = "\\u001b[2J\\u202e" }\n',
+        "factwire.toml",
+    )
+    done = factwire("config", "--in", factwire.folder)
+    assert done.code == 0
+    assert all(line.isprintable() for line in done.out.splitlines())
