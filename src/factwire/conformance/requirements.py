@@ -13,6 +13,7 @@ from factwire.conformance.lifecycle_requirements import LIFECYCLE_REQUIREMENTS
 from factwire.conformance.projection_requirements import PROJECTION_REQUIREMENTS
 from factwire.conformance.projection_rule_requirements import PROJECTION_RULE_REQUIREMENTS
 from factwire.conformance.requirement import Requirement
+from factwire.conformance.runtime_requirements import RUNTIME_REQUIREMENTS
 
 _AREAS: Final = (
     FACTS_REQUIREMENTS,
@@ -20,6 +21,7 @@ _AREAS: Final = (
     JOURNAL_REQUIREMENTS,
     PROJECTION_REQUIREMENTS,
     PROJECTION_RULE_REQUIREMENTS,
+    RUNTIME_REQUIREMENTS,
     CLI_REQUIREMENTS,
 )
 

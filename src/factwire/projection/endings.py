@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from factwire.facts.fact import Fact
 from factwire.projection import graph, timeline
 from factwire.projection.pointers import escaped
-from factwire.projection.reading import turn_of
+from factwire.projection.reading import outcome_of, turn_of
 
 if TYPE_CHECKING:
     from factwire.projection.canvas import Canvas
@@ -24,7 +24,11 @@ def cut_off(canvas: "Canvas", fact: Fact) -> None:
         for key in canvas.memory.open_tools:
             if canvas.state.tools[key].turn_id == turn:
                 _end_entry(canvas, fact, f"tool:{key}")
-                _end_node(canvas, fact, f"tool:{key}")
+                _end_node(canvas, fact, f"tool:{key}", "cancelled")
+    run = fact.run_id or canvas.state.runtime.active_run_id
+    for key in {run, turn} - {None}:
+        _end_entry(canvas, fact, f"run:{key}")
+        _end_node(canvas, fact, f"run:{key}", outcome_of(fact))
     if canvas.memory.unreconciled:
         return
     for message in canvas.memory.open_messages.values():
@@ -43,9 +47,9 @@ def _end_entry(canvas: "Canvas", fact: Fact, key: str) -> None:
         canvas.put(entry, path, "completed_at", fact.completed_at or fact.created_at)
 
 
-def _end_node(canvas: "Canvas", fact: Fact, key: str) -> None:
+def _end_node(canvas: "Canvas", fact: Fact, key: str, status: str) -> None:
     node = canvas.state.graph.nodes.get(key)
     if node is not None:
         path = f"{graph.NODES}/{escaped(key)}"
-        canvas.put(node, path, "status", "cancelled")
+        canvas.put(node, path, "status", status)
         canvas.put(node, path, "completed_at", fact.completed_at or fact.created_at)

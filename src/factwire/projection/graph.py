@@ -104,6 +104,7 @@ _OWN: Final[dict[str, tuple[str, _Find]]] = {
     "task": ("task", task_of),
     "subagent": ("subagent", teammate_of),
     "worker": ("subagent", teammate_of),
+    "agent": ("subagent", teammate_of),
     "job": ("job", _job),
     "tool": ("tool", tool_of),
     "action": ("action", _action),
@@ -134,6 +135,17 @@ _PARENTS: Final[dict[str, tuple[tuple[str, _Find], ...]]] = {
 
 _KIND: Final = {"subagent": "spawned", "tool": "called", "action": "asked", "attempt": "tried"}
 _SILENT: Final = frozenset({"worker.notification", "tool.catalog.resolved"})
+_ASIDE: Final = frozenset(
+    [
+        "task.profile.resolved",
+        "task.dependency.updated",
+        "task.delegated",
+        "job.item.started",
+        "job.item.completed",
+        "job.item.failed",
+    ]
+)
+"""Classes that say something about a task or a job, but not how it is."""
 
 
 def draw(canvas: "Canvas", fact: Fact) -> None:
@@ -147,6 +159,8 @@ def draw(canvas: "Canvas", fact: Fact) -> None:
         return
     kind, find = own
     key = find(fact)
+    if name.startswith("agent.") and key not in canvas.state.subagents.threads:
+        key = None
     if key is not None:
         node = _node(canvas, fact, kind, key)
         _describe(canvas, fact, node)
@@ -167,15 +181,20 @@ def _describe(canvas: "Canvas", fact: Fact, node: GraphNode) -> None:
     if sources[-1] != fact.id:
         sources.append(fact.id)
         canvas.ops.append(Operation("add", f"{path}/sourceEventIds/-", fact.id))
-    canvas.put(node, path, "status", _status(canvas, node) or fact.status)
-    canvas.put(node, path, "title", _title(canvas, node) or fact.title)
+    aside = fact.event_class in _ASIDE
+    canvas.put(
+        node, path, "status", _status(canvas, node) or (node.status if aside else fact.status)
+    )
+    canvas.put(node, path, "title", _title(canvas, node) or (node.title if aside else fact.title))
     if node.started_at is None:
         canvas.put(node, path, "started_at", fact.created_at)
     refs = refs_of(fact)
     if refs:
         canvas.put(node, path, "refs", list(dict.fromkeys((*(node.refs or ()), *refs))))
-    if fact.status in ("completed", "failed", "canceled"):
-        canvas.put(node, path, "completed_at", fact.completed_at or fact.created_at)
+    if not aside:
+        ended = fact.status in ("completed", "failed", "canceled")
+        at = fact.completed_at or fact.created_at
+        canvas.put(node, path, "completed_at", at if ended else None)
 
 
 def _hang(canvas: "Canvas", fact: Fact, node: GraphNode) -> None:
@@ -187,6 +206,9 @@ def _hang(canvas: "Canvas", fact: Fact, node: GraphNode) -> None:
             parent = _node(canvas, fact, kind, key)
             canvas.put(node, f"{NODES}/{escaped(node.node_id)}", "parent_id", parent.node_id)
             _edge(canvas, parent.node_id, node.node_id, _KIND.get(node.node_type, "contains"))
+            if kind in ("step", "run"):
+                # Steps and runs are only ever named; whoever names one says where it belongs.
+                _hang(canvas, fact, parent)
             return
 
 
@@ -199,7 +221,7 @@ def _draw_links(canvas: "Canvas", fact: Fact, name: str) -> None:
         task = canvas.state.tasks.get(task_of(fact) or "")
         for other in (task.depends_on or ()) if task else ():
             _link(canvas, fact, ("task", task_of(fact) or ""), ("task", other), "depends_on")
-    elif name.startswith("handoff.") or name == "agent.handoff":
+    elif name in ("handoff.accepted", "handoff.completed", "agent.handoff"):
         said = read(fact, Handoff)
         if said.from_agent and said.to_agent:
             ends = (("subagent", said.from_agent), ("subagent", said.to_agent))

@@ -43,6 +43,7 @@ class Hydration(View):
     gaps: list[Gap]
     reasons: list[str]
     ignored: list[str]
+    doubted_at: int | None = None
 
 
 def idle() -> Hydration:
@@ -51,16 +52,24 @@ def idle() -> Hydration:
     )
 
 
-def doubt(canvas: "Canvas", reason: str) -> None:
-    """Something keeps the state from being whole until a snapshot or a repair comes."""
-    reasons = canvas.state.hydration.reasons
-    if reason not in reasons:
-        canvas.put(canvas.state.hydration, PATH, "reasons", [*reasons, reason])
+def doubt(canvas: "Canvas", reason: str, at: int | None = None) -> None:
+    """Something keeps the state from being whole until a snapshot or a repair comes that covers
+    the place `at` where it showed.
+    """
+    hydration = canvas.state.hydration
+    if reason not in hydration.reasons:
+        canvas.put(hydration, PATH, "reasons", [*hydration.reasons, reason])
+    if at is not None:
+        canvas.put(hydration, PATH, "doubted_at", max(at, hydration.doubted_at or at))
 
 
-def trust(canvas: "Canvas") -> None:
-    """A snapshot or a repair settled what was in doubt."""
-    canvas.put(canvas.state.hydration, PATH, "reasons", [])
+def trust(canvas: "Canvas", covered: int | None = None) -> None:
+    """A snapshot or a repair settled what was in doubt, if it covers the place where it showed."""
+    hydration = canvas.state.hydration
+    if covered is not None and covered < (hydration.doubted_at or 0):
+        return
+    canvas.put(hydration, PATH, "reasons", [])
+    canvas.put(hydration, PATH, "doubted_at", None)
 
 
 def trust_again(canvas: "Canvas", reason: str) -> None:

@@ -12,7 +12,7 @@ from factwire.facts.fact import Fact
 from factwire.facts.ids import id_in_payload
 from factwire.projection.changes import Operation
 from factwire.projection.parts import Message, Part, PartHandle, PartState, ReasoningPart, TextPart
-from factwire.projection.reading import other_id, subagent_of, turn_of, word, words
+from factwire.projection.reading import other_id, outcome_of, subagent_of, turn_of, word, words
 from factwire.projection.text import Text
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ def text_delta(canvas: "Canvas", fact: Fact) -> None:
         handle = None
     if handle is None:
         handle = _handle(canvas, fact)
+        if handle is None:
+            return
     part = cast("TextPart", handle.part)
     if part.state != "streaming":
         handle = _reopened(canvas, fact, handle)
@@ -50,6 +52,8 @@ def text_delta(canvas: "Canvas", fact: Fact) -> None:
 def text_final(canvas: "Canvas", fact: Fact) -> None:
     """The whole text: it replaces what was streamed into the same part, and closes it."""
     canvas.part = handle = _handle(canvas, fact)
+    if handle is None:
+        return
     whole = fact.payload.get("text")
     if type(whole) is str:
         canvas.rewrite(handle.part, handle.path, "text", whole)
@@ -89,14 +93,16 @@ def end_turn(canvas: "Canvas", fact: Fact) -> None:
     if canvas.memory.unreconciled:
         return
     turn = turn_of(fact)
-    state: PartState = "final" if fact.event_class == "turn.completed" else "interrupted"
+    state: PartState = "final" if outcome_of(fact) == "completed" else "interrupted"
     for path, message in list(canvas.memory.open_messages.items()):
         if message.turn_id == turn:
             close(canvas, message, path, fact.created_at, state)
 
 
-def _handle(canvas: "Canvas", fact: Fact) -> PartHandle:
-    """The text part that a fact is about, created by the first fact that names it."""
+def _handle(canvas: "Canvas", fact: Fact) -> PartHandle | None:
+    """The text part that a fact is about, created by the first fact that names it; none where the
+    message was taken back.
+    """
     payload = fact.payload
     message_id = fact.message_id or payload.get("messageId")
     if type(message_id) is not str:
@@ -106,9 +112,16 @@ def _handle(canvas: "Canvas", fact: Fact) -> PartHandle:
         part_id = None
     key = (fact.turn_id, message_id, part_id)
     handle = canvas.memory.parts.get(key)
-    if handle is None:
+    if handle is None and not is_retracted(canvas, fact, message_id):
         handle = canvas.memory.parts[key] = _opened(canvas, fact, message_id, part_id)
     return handle
+
+
+def is_retracted(canvas: "Canvas", fact: Fact, message_id: str) -> bool:
+    """Whether the message that a fact speaks in was taken back: nothing more is said in it."""
+    named = canvas.memory.renamed.get(message_id, message_id)
+    place = canvas.memory.message_place(turn_of(fact), named)
+    return place is not None and canvas.state.messages[place].status == "retracted"
 
 
 def _opened(canvas: "Canvas", fact: Fact, message_id: str, part_id: str | None) -> PartHandle:

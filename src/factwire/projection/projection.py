@@ -353,7 +353,7 @@ class Projection:
         covered = covered_by(fact) if row is not None and row.repairs else None
         if covered is not None:
             lane.cover(covered)
-            hydration.trust(self._canvas)
+            hydration.trust(self._canvas, covered)
         elif fact.event_class in REPAIRS:
             hydration.trust(self._canvas)
         self._settle_order()

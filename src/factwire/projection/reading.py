@@ -5,7 +5,7 @@ of any stream; validation is where such a field is reported.
 """
 
 from functools import lru_cache
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
@@ -16,6 +16,14 @@ from factwire.facts.refs import Ref
 from factwire.projection.limits import DETAIL_CHARACTERS
 
 Read = TypeVar("Read", bound=Payload)
+
+_OUTCOMES: Final = {
+    "turn.completed": "completed",
+    "turn.failed": "failed",
+    "turn.canceled": "canceled",
+    "run.finished": "completed",
+    "run.failed": "failed",
+}
 
 
 def read(fact: Fact, kind: type[Read]) -> Read:
@@ -104,6 +112,13 @@ def _in(payload: dict[str, Any], name: str, other: str) -> str | None:
         return value
     value = payload.get(other)
     return value if type(value) is str and value else None
+
+
+def outcome_of(fact: Fact) -> str:
+    """How a turn ended, by the fact that ends it; a UI event says no more than that it finished."""
+    status = _OUTCOMES[fact.event_class or ""]
+    stopped = fact.status in ("canceled", "cancelled") or fact.phase in ("cancelled", "interrupted")
+    return "canceled" if stopped and status == "completed" else status
 
 
 def refs_of(fact: Fact) -> list[str]:

@@ -102,7 +102,7 @@ def state_delta(canvas: "Canvas", fact: Fact) -> None:
         document.patch(_told(document, _checked(_patch_of(fact)), sent))
     except PatchFailed as error:
         remark(canvas, fact, "state_delta_failed", detail_of(str(error)) or "")
-        hydration.doubt(canvas, "state_delta_failed")
+        hydration.doubt(canvas, "state_delta_failed", fact.sequence)
         return
     canvas.state.shared = document.root[PATCHED_ROOT]
     canvas.ops.extend(sent)
@@ -130,7 +130,7 @@ def _is_outdated(canvas: "Canvas", fact: Fact) -> bool:
 
 def gap_reported(canvas: "Canvas", fact: Fact) -> None:
     remark(canvas, fact, "stream_gap_reported", word(fact.payload, "reason") or fact.title)
-    hydration.doubt(canvas, "gap_reported")
+    hydration.doubt(canvas, "gap_reported", None if fact.sequence is None else fact.sequence - 1)
 
 
 def repair_started(canvas: "Canvas", _: Fact) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from factwire.facts.fact import Fact
 from factwire.facts.payloads import Failure, ModelRequest, RunStatus, TurnEnd, TurnStart
 from factwire.facts.vocabulary import UNKNOWN
-from factwire.projection.reading import number, read, task_of, turn_of, word
+from factwire.projection.reading import number, outcome_of, read, task_of, turn_of, word
 from factwire.projection.views import View
 
 if TYPE_CHECKING:
@@ -17,13 +17,6 @@ if TYPE_CHECKING:
 
 PATH: Final = "/runtime"
 
-_TURN_STATUS: Final = {
-    "turn.completed": "completed",
-    "turn.failed": "failed",
-    "turn.canceled": "canceled",
-    "run.finished": "completed",
-    "run.failed": "failed",
-}
 _ENDED: Final = frozenset({"completed", "failed", "canceled"})
 _WORK: Final = frozenset(
     {"model.requested", "model.completed", "reasoning.started", "plan.final", "tool.started"}
@@ -92,7 +85,7 @@ def turn_started(canvas: "Canvas", fact: Fact) -> None:
 def turn_ended(canvas: "Canvas", fact: Fact) -> None:
     """The end of a turn; one that is not the active turn ends without touching that."""
     runtime, turn, end = canvas.state.runtime, turn_of(fact), read(fact, TurnEnd)
-    status = _end_status(fact)
+    status = outcome_of(fact)
     if not _is_own(canvas, fact):
         return
     if runtime.active_turn_id not in (None, turn) and turn is not None:
@@ -189,12 +182,6 @@ def _status(canvas: "Canvas") -> str:
     if runtime.latest_turn_status in _ENDED:
         return runtime.latest_turn_status or UNKNOWN
     return "running" if runtime.latest_turn_status or runtime.active_run_id else "idle"
-
-
-def _end_status(fact: Fact) -> str:
-    status = _TURN_STATUS[fact.event_class or ""]
-    stopped = fact.status in ("canceled", "cancelled") or fact.phase in ("cancelled", "interrupted")
-    return "canceled" if stopped and status == "completed" else status
 
 
 def _is_own(canvas: "Canvas", fact: Fact) -> bool:

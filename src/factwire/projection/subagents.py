@@ -128,6 +128,8 @@ def nothing() -> Subagents:
 def changed(canvas: "Canvas", fact: Fact) -> None:
     """subagent.*, worker.*, agent.* and channel.*: one teammate's state."""
     key = teammate_of(fact)
+    if key is not None and _is_main_agent(canvas, fact, key):
+        return
     if key is None:
         remark(canvas, fact, "teammate_unnamed", "the fact names no subagent, worker or agent")
         return
@@ -153,6 +155,12 @@ def _state(fact: Fact, thread: SubagentThread, said: Teammate) -> str | None:
         return None
     name = fact.event_class or ""
     return STATES.get(name) or (said.status if name in _STATED else None)
+
+
+def _is_main_agent(canvas: "Canvas", fact: Fact, key: str) -> bool:
+    """Whether an agent fact is about the agent that runs the thread, who is no teammate."""
+    is_agent = (fact.event_class or "").startswith("agent.")
+    return is_agent and subagent_of(fact) is None and key == canvas.state.runtime.agent_id
 
 
 def teammate_of(fact: Fact) -> str | None:

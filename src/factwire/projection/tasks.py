@@ -132,6 +132,7 @@ class Job(View):
     items_running: int
     items_completed: int
     items_failed: int
+    running_item_ids: list[str]
     title: str | None = None
     task_id: str | None = None
     total_items: int | None = None
@@ -288,6 +289,7 @@ def job_changed(canvas: "Canvas", fact: Fact) -> None:
             items_running=0,
             items_completed=0,
             items_failed=0,
+            running_item_ids=[],
             task_id=task_of(fact),
             created_at=fact.created_at,
         )
@@ -309,13 +311,19 @@ def job_changed(canvas: "Canvas", fact: Fact) -> None:
         completed_at=fact.created_at if state in ENDED else None,
     )
     if name in _ITEM_STATES:
-        _count_item(canvas, job, path, _ITEM_STATES[name])
+        item = fact.job_item_id or other_id(fact, "jobItemId", "job_item_id") or fact.id
+        _count_item(canvas, job, path, item, _ITEM_STATES[name])
 
 
-def _count_item(canvas: "Canvas", job: Job, path: str, state: str) -> None:
-    canvas.count(job, path, f"items_{state}")
-    if state != "running" and job.items_running:
-        canvas.count(job, path, "items_running", -1)
+def _count_item(canvas: "Canvas", job: Job, path: str, item: str, state: str) -> None:
+    """Count an item; only those that are known to run are taken off the running ones."""
+    running = [other for other in job.running_item_ids if other != item]
+    if state == "running":
+        running.append(item)
+    else:
+        canvas.count(job, path, f"items_{state}")
+    canvas.put(job, path, "running_item_ids", running)
+    canvas.put(job, path, "items_running", len(running))
 
 
 def _merged(known: list[str] | None, more: tuple[str, ...]) -> list[str] | None:

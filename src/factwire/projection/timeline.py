@@ -180,6 +180,11 @@ def _first(find: Callable[[Fact], list[str]]) -> _Find:
     return lambda fact: next(iter(find(fact)), None)
 
 
+def _of_thread(fact: Fact) -> str:
+    """What a thread has one of at a time: its entry begins again with the next."""
+    return fact.thread_id or ""
+
+
 def _no_subject(_: Fact) -> None:
     return None
 
@@ -203,6 +208,9 @@ _BY_FAMILY: Final[dict[str, _Find]] = {
     "handoff": _named("handoffId", "handoff_id"),
 }
 
+_ITEM: Final = _named("jobItemId", "job_item_id")
+_PERMISSION: Final = _named("actionId", "action_id")
+_TRIAL: Final = _named("evidenceId", "evidence_id", "trialId")
 _ATTEMPT: Final = _named("attemptId", "attempt_id", "attemptId", "runId")
 
 _BY_CLASS: Final[dict[str, _Find]] = {
@@ -216,6 +224,22 @@ _BY_CLASS: Final[dict[str, _Find]] = {
     "task.attempt.completed": _ATTEMPT,
     "task.attempt.failed": _ATTEMPT,
     "tool.catalog.resolved": _no_subject,
+    "task.profile.resolved": _no_subject,
+    "task.dependency.updated": _no_subject,
+    "task.delegated": _no_subject,
+    "job.item.started": _ITEM,
+    "job.item.completed": _ITEM,
+    "job.item.failed": _ITEM,
+    "permission.requested": _PERMISSION,
+    "permission.resolved": _PERMISSION,
+    "permission.denied": _PERMISSION,
+    "benchmark.trial.started": _TRIAL,
+    "benchmark.trial.completed": _TRIAL,
+    "benchmark.trial.failed": _TRIAL,
+    "stream.repair.started": _of_thread,
+    "stream.repair.completed": _of_thread,
+    "history.rollback.started": _of_thread,
+    "history.rollback.completed": _of_thread,
 }
 
 _PREFIX: Final = {
@@ -232,6 +256,16 @@ _PREFIX: Final = {
     "task.attempt.started": "attempt",
     "task.attempt.completed": "attempt",
     "task.attempt.failed": "attempt",
+    "job.item.started": "job-item",
+    "job.item.completed": "job-item",
+    "job.item.failed": "job-item",
+    "benchmark.trial.started": "trial",
+    "benchmark.trial.completed": "trial",
+    "benchmark.trial.failed": "trial",
+    "stream.repair.started": "repair",
+    "stream.repair.completed": "repair",
+    "history.rollback.started": "rollback",
+    "history.rollback.completed": "rollback",
     "run.started": "turn",
     "run.finished": "turn",
     "run.failed": "turn",

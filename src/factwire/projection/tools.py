@@ -70,7 +70,7 @@ def started(canvas: "Canvas", fact: Fact) -> None:
     tool, path = tool_for(canvas, fact)
     if tool.completed_at is not None:
         _begin_anew(canvas, tool, path)
-    canvas.put(tool, path, "state", "running")
+    _enter(canvas, tool, path, "running")
     canvas.fill(tool, path, started_at=fact.created_at)
     canvas.memory.open_tools[tool.tool_call_id] = None
     describe(canvas, tool, path, fact)
@@ -78,7 +78,7 @@ def started(canvas: "Canvas", fact: Fact) -> None:
 
 def args_delta(canvas: "Canvas", fact: Fact) -> None:
     tool, path = tool_for(canvas, fact)
-    canvas.put(tool, path, "state", "input-streaming")
+    _enter(canvas, tool, path, "input-streaming")
     piece = fact.payload.get("delta")
     if type(piece) is str and _bounded(
         canvas, tool.args_text, f"{path}/argsText", piece, ARGS_CHARACTERS
@@ -88,7 +88,7 @@ def args_delta(canvas: "Canvas", fact: Fact) -> None:
 
 def args(canvas: "Canvas", fact: Fact) -> None:
     tool, path = tool_for(canvas, fact)
-    canvas.put(tool, path, "state", "input-available")
+    _enter(canvas, tool, path, "input-available")
     describe(canvas, tool, path, fact)
     # The whole input stands in for the pieces it came in.
     canvas.rewrite(tool, path, "args_text", "")
@@ -97,14 +97,14 @@ def args(canvas: "Canvas", fact: Fact) -> None:
 
 def progress(canvas: "Canvas", fact: Fact) -> None:
     tool, path = tool_for(canvas, fact)
-    canvas.put(tool, path, "state", "progress")
+    _enter(canvas, tool, path, "progress")
     describe(canvas, tool, path, fact)
 
 
 def output_delta(canvas: "Canvas", fact: Fact) -> None:
     tool, path = tool_for(canvas, fact)
     if tool.completed_at is None:
-        canvas.put(tool, path, "state", "running")
+        _enter(canvas, tool, path, "running")
     piece = fact.payload.get("delta")
     if type(piece) is str:
         write_output(canvas, tool, path, piece)
@@ -211,10 +211,10 @@ def link_artifact(canvas: "Canvas", fact: Fact, artifact_id: str) -> None:
 def _preview(canvas: "Canvas", tool: Tool, fact: Fact) -> None:
     key = tool.tool_call_id
     message_id = tool.message_id or place_for(canvas, fact)
-    handle = known_part(canvas, fact, message_id, f"tool:{key}")
+    handle = known_part(canvas, fact, message_id, _part_id(tool))
     if handle is None:
         part = ToolPreviewPart(
-            part_id=f"tool:{key}",
+            part_id=_part_id(tool),
             message_id=message_id,
             tool_call_id=key,
             status=tool.state,
@@ -227,9 +227,33 @@ def _preview(canvas: "Canvas", tool: Tool, fact: Fact) -> None:
         canvas.fill(handle.part, handle.path, output_ref=tool.output_ref)
 
 
+def _enter(canvas: "Canvas", tool: Tool, path: str, state: str) -> None:
+    """Put a call into a state, and its preview with it."""
+    if tool.state == state:
+        return
+    canvas.put(tool, path, "state", state)
+    place = canvas.memory.message_place(tool.turn_id, tool.message_id or "")
+    handle = canvas.memory.parts_by_id.get((-1 if place is None else place, _part_id(tool)))
+    if handle is not None:
+        canvas.put(handle.part, handle.path, "status", state)
+        canvas.put(handle.part, handle.path, "output_ref", tool.output_ref)
+
+
+_OF_ONE_RUN: Final = (
+    *("completed_at", "exit_code", "failure_category", "recovery_hint", "duration_ms"),
+    *("output", "output_ref", "output_truncated", "summary", "message", "progress", "total"),
+)
+
+
 def _begin_anew(canvas: "Canvas", tool: Tool, path: str) -> None:
-    for field in ("completed_at", "exit_code", "failure_category", "recovery_hint", "duration_ms"):
+    for field in _OF_ONE_RUN:
         canvas.put(tool, path, field, None)
+    canvas.rewrite(tool, path, "output_text", "")
+    canvas.put(tool, path, "output_characters", 0)
+
+
+def _part_id(tool: Tool) -> str:
+    return f"tool:{tool.tool_call_id}"
 
 
 def _bounded(canvas: "Canvas", text: Text, path: str, piece: str, room: int) -> bool:
