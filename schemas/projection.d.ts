@@ -361,6 +361,7 @@ export interface Hydration {
   gaps: Gap[];
   reasons: string[];
   ignored: string[];
+  doubtedAt?: number | null;
 }
 
 /** Work in many items, counted rather than listed. */
@@ -370,6 +371,7 @@ export interface Job {
   itemsRunning: number;
   itemsCompleted: number;
   itemsFailed: number;
+  runningItemIds: string[];
   title?: string | null;
   taskId?: string | null;
   totalItems?: number | null;
@@ -425,6 +427,7 @@ export interface Message {
   inputRefs?: string[] | null;
   createdAt?: string | null;
   completedAt?: string | null;
+  settles?: PartState | null;
 }
 
 /** Figures of the thread. */
@@ -560,6 +563,7 @@ export interface ReasoningPart {
   summary: string;
   characters: number;
   state: PartState;
+  settles?: PartState | null;
   encryptedRef?: string | null;
 }
 
@@ -786,6 +790,7 @@ export interface TextPart {
   messageId: string;
   text: string;
   state: PartState;
+  settles?: PartState | null;
 }
 
 /** A thread as one line of a session. */
@@ -850,6 +855,7 @@ export interface Tool {
   actionId?: string | null;
   artifactIds?: string[] | null;
   refIds?: string[] | null;
+  unclosed?: boolean | null;
   startedAt?: string | null;
   completedAt?: string | null;
 }

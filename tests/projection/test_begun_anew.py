@@ -242,6 +242,6 @@ def test_what_a_turn_cuts_off_is_not_shown_as_under_way(
     told.tell(end, "The end")
     state = project(told.facts)
     entries = {entry.entry_id: entry.status for entry in state.timeline}
-    text = "text:msg_cut:msg_cut:text"
+    text = "text:trn_cut:msg_cut:msg_cut%3Atext"
     assert entries == {"turn:trn_cut": status, text: status, "tool:call": tool}
     assert state.graph.nodes["tool:call"].status == node

@@ -26,7 +26,7 @@ def text_turn(told: Recorder) -> None:
     {
         "status": "running",
         "hydration": "live",
-        "unfinished": ["text:msg_one_test:msg_one_test:text", "turn:trn_one_test"],
+        "unfinished": ["text:trn_one_test:msg_one_test:msg_one_test%3Atext", "turn:trn_one_test"],
         "counts": {"messages": 2, "parts": 2, "timeline": 2, "nodes": 1},
         "conversation": [
             "user: How do I run one test?",

@@ -17,7 +17,7 @@ def _half(told: Recorder, name: str) -> None:
     {
         "status": "running",
         "hydration": "stale",
-        "unfinished": ["text:msg_gap_open:msg_gap_open:text", "turn:trn_gap_open"],
+        "unfinished": ["text:trn_gap_open:msg_gap_open:msg_gap_open%3Atext", "turn:trn_gap_open"],
         "counts": {"messages": 2, "parts": 2, "timeline": 2, "nodes": 1},
         "gaps": ["4-5"],
         "held": 2,
@@ -40,7 +40,7 @@ def gap_open(told: Recorder) -> None:
     {
         "status": "running",
         "hydration": "repairing",
-        "unfinished": ["turn:trn_gap_repairing"],
+        "unfinished": ["repair:thr_gap_repairing", "turn:trn_gap_repairing"],
         "counts": {"messages": 2, "parts": 2, "timeline": 4, "nodes": 1},
         "conversation": [
             "user: Describe the release process.",
@@ -64,7 +64,7 @@ def gap_repairing(told: Recorder) -> None:
     {
         "status": "completed",
         "hydration": "live",
-        "counts": {"messages": 2, "parts": 2, "timeline": 6, "nodes": 1},
+        "counts": {"messages": 2, "parts": 2, "timeline": 5, "nodes": 1},
         "conversation": [
             "user: Describe the release process.",
             "assistant: Tag the commit, push the tag, then wait for the build.",
@@ -132,7 +132,10 @@ _ALPHABET = ("a, ", "b, ", "c, ", "d.")
     {
         "status": "running",
         "hydration": "live",
-        "unfinished": ["text:msg_port_number:msg_port_number:text", "turn:trn_port_number"],
+        "unfinished": [
+            "text:trn_port_number:msg_port_number:msg_port_number%3Atext",
+            "turn:trn_port_number",
+        ],
         "counts": {"messages": 2, "parts": 2, "timeline": 2, "nodes": 1},
         "conversation": ["user: Name the default port.", "assistant (streaming): 8080"],
         "diagnostics": ["warning conflicting_fact"],
@@ -222,7 +225,7 @@ def messages_restored(told: Recorder) -> None:
     {
         "status": "completed",
         "hydration": "live",
-        "counts": {"messages": 4, "parts": 2, "timeline": 6, "nodes": 2},
+        "counts": {"messages": 4, "parts": 2, "timeline": 5, "nodes": 2},
         "conversation": [
             "user: Draft the announcement.",
             "assistant: Version 2 is out.",
@@ -321,7 +324,7 @@ def result_late(told: Recorder) -> None:
         "status": "running",
         "hydration": "live",
         "counts": {"messages": 2, "parts": 2, "timeline": 2, "nodes": 1},
-        "unfinished": ["text:msg_disk:msg_disk:text", "turn:trn_disk"],
+        "unfinished": ["text:trn_disk:msg_disk:msg_disk%3Atext", "turn:trn_disk"],
         "conversation": ["user: How full is the disk?", "assistant (streaming): 71 %, "],
         "diagnostics": ["warning foreign_thread"],
     },
@@ -339,7 +342,7 @@ def foreign_thread(told: Recorder) -> None:
     {
         "status": "completed",
         "hydration": "degraded",
-        "unfinished": ["text:msg_count:msg_count:text"],
+        "unfinished": ["text:trn_count:msg_count:msg_count%3Atext"],
         "counts": {"messages": 2, "parts": 2, "timeline": 2, "nodes": 1},
         "gaps": ["3-3"],
         "conversation": [

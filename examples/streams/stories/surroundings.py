@@ -8,7 +8,7 @@ from .recorder import Recorder, story
     {
         "status": "running",
         "hydration": "live",
-        "unfinished": ["text:msg_port:msg_port:text", "turn:trn_port"],
+        "unfinished": ["text:trn_port:msg_port:msg_port%3Atext", "turn:trn_port"],
         "counts": {"messages": 2, "parts": 2, "timeline": 9, "nodes": 1},
         "conversation": [
             "user: Port the build to the new compiler.",

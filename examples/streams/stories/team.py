@@ -89,7 +89,7 @@ def _delegate(told: Recorder) -> None:
             "run:trn_update",
             "subagent:sub_updater",
             "task:tsk_updater",
-            "text:msg_update:msg_update:text",
+            "text:trn_update:msg_update:msg_update%3Atext",
             "tool:call_install",
             "turn:trn_update",
         ],
@@ -158,7 +158,6 @@ def lineage_missing(told: Recorder) -> None:
         "hydration": "live",
         "unfinished": [
             "subagent:sub_coder",
-            "subagent:sub_writer",
             "task:tsk_checks",
             "task:tsk_parser",
         ],
@@ -167,7 +166,7 @@ def lineage_missing(told: Recorder) -> None:
             "parts": 3,
             "timeline": 17,
             "nodes": 7,
-            "edges": 7,
+            "edges": 6,
             "evidence": 1,
         },
         "conversation": [
@@ -299,7 +298,11 @@ def teammates_away(told: Recorder) -> None:
         "status": "running",
         "hydration": "live",
         "counts": {"messages": 4, "parts": 4, "timeline": 6, "nodes": 4, "edges": 2},
-        "unfinished": ["subagent:sub_style", "text:msg_style:msg_style:text", "turn:trn_style"],
+        "unfinished": [
+            "subagent:sub_style",
+            "text:trn_style:msg_style:msg_style%3Atext",
+            "turn:trn_style",
+        ],
         "conversation": [
             "user: Review the style guide.",
             "assistant (streaming): I asked a specialist. ",

@@ -141,7 +141,7 @@ def evidence_reviewed(told: Recorder) -> None:
     {
         "status": "idle",
         "hydration": "live",
-        "counts": {"timeline": 8, "evidence": 1},
+        "counts": {"timeline": 6, "evidence": 1},
         "evidence": {"evd_bench": "benchmark available"},
         "trials": {"trial_1": "completed 0.75", "trial_2": "failed timeout"},
     },

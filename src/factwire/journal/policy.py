@@ -14,25 +14,32 @@ from factwire.journal.cursor import Cursor
 
 
 class Superseding(msgspec.Struct, frozen=True, kw_only=True):
-    """The fact that makes increments redundant: same thread, same turn and the same `same` ids."""
+    """The fact that makes increments redundant: same thread, same turn and the same `same` ids.
+
+    `fields` of the payload count like ids. An increment with a field of `unless` stays: it says
+    something that the other does not hold.
+    """
 
     classes: frozenset[str]
     same: tuple[str, ...]
     holds: tuple[str, ...]
+    fields: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
 
+
+_TEXT: Final = ("messageId", "partId", "subagentId")
 
 SUPERSEDED: Final[Mapping[str, Superseding]] = {
-    "model.delta": Superseding(
-        classes=frozenset({"model.completed"}), same=("messageId", "partId"), holds=("text",)
-    ),
+    "model.delta": Superseding(classes=frozenset({"model.completed"}), same=_TEXT, holds=("text",)),
     "reasoning.delta": Superseding(
-        classes=frozenset({"reasoning.completed"}), same=("messageId", "partId"), holds=("text",)
+        classes=frozenset({"reasoning.completed"}),
+        same=_TEXT,
+        holds=("text",),
+        unless=("summary", "kind"),
     ),
-    "text.delta": Superseding(
-        classes=frozenset({"text.final"}), same=("messageId", "partId"), holds=("text",)
-    ),
+    "text.delta": Superseding(classes=frozenset({"text.final"}), same=_TEXT, holds=("text",)),
     "plan.delta": Superseding(
-        classes=frozenset({"plan.final"}), same=("messageId", "partId"), holds=("text",)
+        classes=frozenset({"plan.final"}), same=_TEXT, holds=("text",), fields=("planId",)
     ),
     "tool.args.delta": Superseding(
         classes=frozenset({"tool.args"}), same=("toolCallId",), holds=("args", "text")

@@ -106,6 +106,8 @@ class _Increments:
             return
         thread = thread_of(fact)
         if name in self._superseded:
+            if any(field in fact.payload for field in self._superseded[name].unless):
+                return
             part = _part(name, self._superseded[name], fact, thread, turn)
             self._streamed.setdefault(part, []).append(seq)
         elif name in self._finals:
@@ -118,7 +120,9 @@ class _Increments:
 
 
 def _part(name: str, rule: Superseding, fact: Fact, thread: str | None, turn: str) -> Part:
-    return (name, thread, turn, *(id_of(fact, same) for same in rule.same))
+    stated = (fact.payload.get(field) for field in rule.fields)
+    fields = (text if isinstance(text, str) else None for text in stated)
+    return (name, thread, turn, *(id_of(fact, same) for same in rule.same), *fields)
 
 
 def _by_age(max_age: int | None, head: int) -> int:

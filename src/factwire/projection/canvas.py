@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from factwire.projection.changes import Operation
+from factwire.projection.json_patch import same
 from factwire.projection.memory import Memory
 from factwire.projection.parts import PartHandle
 from factwire.projection.pointers import WIRE_NAMES, escaped, wire_name
@@ -47,14 +48,15 @@ class Canvas:
     def put(self, node: msgspec.Struct, path: str, field: str, value: object) -> None:
         """Set one field, to None too."""
         before = getattr(node, field)
-        if before is value or (before == value and type(before) is type(value)):
+        kind = type(value)
+        if kind is type(before) and (before == value if kind in _SCALARS else same(before, value)):
             return
         setattr(node, field, value)
         place = f"{path}/{WIRE_NAMES.get(field) or wire_name(field)}"
         if value is None:
             self.ops.append(Operation("remove", place))
         else:
-            own = value if type(value) in _SCALARS else plain(value)
+            own = value if kind in _SCALARS else plain(value)
             self.ops.append(Operation("add" if before is None else "replace", place, own))
 
     def take(self, node: msgspec.Struct, path: str, payload: dict[str, Any], known: Taking) -> None:

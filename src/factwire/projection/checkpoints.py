@@ -47,7 +47,6 @@ class Checkpoint(msgspec.Struct, kw_only=True):
     current: str | None
     ids: list[list[str]]
     bodies: list[dict[str, bytes]]
-    unfinished: list[str]
 
 
 class _Bytes(msgspec.Struct, kw_only=True):
@@ -59,7 +58,6 @@ class _Bytes(msgspec.Struct, kw_only=True):
     current: str | None
     ids: tuple[list[str], list[str]]
     bodies: tuple[dict[str, bytes], dict[str, bytes]]
-    unfinished: list[str]
 
 
 _encoder: Final = msgspec.msgpack.Encoder()
@@ -89,7 +87,6 @@ def decode_checkpoint(data: bytes) -> Checkpoint:
         current=saved.current,
         ids=list(saved.ids),
         bodies=list(saved.bodies),
-        unfinished=saved.unfinished,
     )
 
 

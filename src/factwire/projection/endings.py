@@ -21,21 +21,22 @@ def cut_off(canvas: "Canvas", fact: Fact) -> None:
     """Runs before tools and messages of the turn are closed, since it closes what is open."""
     turn = turn_of(fact)
     if fact.event_class == "turn.canceled":
-        for key in canvas.memory.open_tools:
+        for key in canvas.memory.open_tools_in_order():
             if canvas.state.tools[key].turn_id == turn:
                 _end_entry(canvas, fact, f"tool:{key}")
                 _end_node(canvas, fact, f"tool:{key}", "cancelled")
     run = fact.run_id or canvas.state.runtime.active_run_id
-    for key in {run, turn} - {None}:
+    for key in dict.fromkeys((run, turn)):
         _end_entry(canvas, fact, f"run:{key}")
         _end_node(canvas, fact, f"run:{key}", outcome_of(fact))
     if canvas.memory.unreconciled:
         return
-    for message in canvas.memory.open_messages.values():
+    for _, message in canvas.memory.open_messages_in_order():
         if message.turn_id == turn:
             for part in message.parts:
+                key = timeline.part_key(message, part)
                 for kind in _KINDS:
-                    _end_entry(canvas, fact, f"{kind}:{part.message_id}:{part.part_id}")
+                    _end_entry(canvas, fact, f"{kind}:{key}")
 
 
 def _end_entry(canvas: "Canvas", fact: Fact, key: str) -> None:

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from factwire.facts.fact import Fact
-from factwire.facts.payloads import Handoff
 from factwire.facts.vocabulary import UNKNOWN
+from factwire.projection.asides import ASIDE, COUNTED
 from factwire.projection.changes import Operation
+from factwire.projection.limits import GRAPH_DEPTH
 from factwire.projection.pointers import escaped
 from factwire.projection.reading import (
     other_id,
-    read,
     refs_of,
     subagent_of,
     task_of,
@@ -135,17 +135,6 @@ _PARENTS: Final[dict[str, tuple[tuple[str, _Find], ...]]] = {
 
 _KIND: Final = {"subagent": "spawned", "tool": "called", "action": "asked", "attempt": "tried"}
 _SILENT: Final = frozenset({"worker.notification", "tool.catalog.resolved"})
-_ASIDE: Final = frozenset(
-    [
-        "task.profile.resolved",
-        "task.dependency.updated",
-        "task.delegated",
-        "job.item.started",
-        "job.item.completed",
-        "job.item.failed",
-    ]
-)
-"""Classes that say something about a task or a job, but not how it is."""
 
 
 def draw(canvas: "Canvas", fact: Fact) -> None:
@@ -178,10 +167,10 @@ _TURN_NAMES: Final = frozenset({"run.started", "run.finished", "run.failed"})
 def _describe(canvas: "Canvas", fact: Fact, node: GraphNode) -> None:
     path = f"{NODES}/{escaped(node.node_id)}"
     sources = node.source_event_ids
-    if sources[-1] != fact.id:
+    if sources[-1] != fact.id and fact.event_class not in COUNTED:
         sources.append(fact.id)
         canvas.ops.append(Operation("add", f"{path}/sourceEventIds/-", fact.id))
-    aside = fact.event_class in _ASIDE
+    aside = fact.event_class in ASIDE
     canvas.put(
         node, path, "status", _status(canvas, node) or (node.status if aside else fact.status)
     )
@@ -204,12 +193,24 @@ def _hang(canvas: "Canvas", fact: Fact, node: GraphNode) -> None:
         key = find(fact)
         if key is not None and f"{kind}:{key}" != node.node_id:
             parent = _node(canvas, fact, kind, key)
+            if _descends(canvas, parent, node):
+                continue
             canvas.put(node, f"{NODES}/{escaped(node.node_id)}", "parent_id", parent.node_id)
             _edge(canvas, parent.node_id, node.node_id, _KIND.get(node.node_type, "contains"))
             if kind in ("step", "run"):
                 # Steps and runs are only ever named; whoever names one says where it belongs.
                 _hang(canvas, fact, parent)
             return
+
+
+def _descends(canvas: "Canvas", node: GraphNode, ancestor: GraphNode) -> bool:
+    """Whether a node hangs on another, or so deep that nobody can tell."""
+    above: str | None = node.node_id
+    for _ in range(GRAPH_DEPTH):
+        if above is None or above == ancestor.node_id:
+            return above is not None
+        above = canvas.state.graph.nodes[above].parent_id
+    return True
 
 
 def _draw_links(canvas: "Canvas", fact: Fact, name: str) -> None:
@@ -222,9 +223,10 @@ def _draw_links(canvas: "Canvas", fact: Fact, name: str) -> None:
         for other in (task.depends_on or ()) if task else ():
             _link(canvas, fact, ("task", task_of(fact) or ""), ("task", other), "depends_on")
     elif name in ("handoff.accepted", "handoff.completed", "agent.handoff"):
-        said = read(fact, Handoff)
-        if said.from_agent and said.to_agent:
-            ends = (("subagent", said.from_agent), ("subagent", said.to_agent))
+        key = fact.handoff_id or other_id(fact, "handoffId", "handoff_id") or fact.id
+        event = canvas.state.team_workbench.handoff_events.get(key)
+        if event is not None and event.from_agent and event.to_agent:
+            ends = (("subagent", event.from_agent), ("subagent", event.to_agent))
             _link(canvas, fact, *ends, "handed_off")
 
 

@@ -59,7 +59,7 @@ class Document:
 
     def _write(self, name: str, path: str, value: object, undo: list[_Undo]) -> None:
         if name == "test":
-            if not _same(self.at(path), value):
+            if not same(self.at(path), value):
                 raise PatchFailed(f"what stands at {path} is not what the patch expects")
         elif name == "append":
             self._append(path, value, undo)
@@ -180,14 +180,14 @@ def _index(step: str, length: int) -> int:
     return int(step)
 
 
-def _same(left: object, right: object) -> bool:
+def same(left: object, right: object) -> bool:
     """Equality of JSON: true is not 1, at any depth."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, list) and isinstance(right, list):
         pairs = cast("tuple[list[object], list[object]]", (left, right))
-        return len(pairs[0]) == len(pairs[1]) and all(map(_same, *pairs))
+        return len(pairs[0]) == len(pairs[1]) and all(map(same, *pairs))
     if isinstance(left, dict) and isinstance(right, dict):
         mine, yours = cast("tuple[dict[str, object], dict[str, object]]", (left, right))
-        return mine.keys() == yours.keys() and all(_same(mine[key], yours[key]) for key in mine)
+        return mine.keys() == yours.keys() and all(same(mine[key], yours[key]) for key in mine)
     return left == right

@@ -31,3 +31,9 @@ GAPS_KEPT: Final = 64
 
 LANES: Final = 256
 """Threads of subagents that one projection orders beside its own."""
+
+IGNORED_THREADS: Final = 32
+"""Threads that are named as left out; a stream that mixes in more says it of these alone."""
+
+GRAPH_DEPTH: Final = 1_000
+"""Steps from a node up to its root; a longer line of descent is cut, so that no search grows."""

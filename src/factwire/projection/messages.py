@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from factwire.facts.fact import Fact
 from factwire.facts.ids import id_in_payload
 from factwire.projection.changes import Operation
-from factwire.projection.parts import Message, Part, PartHandle, PartState, ReasoningPart, TextPart
+from factwire.projection.parts import (
+    Message,
+    Part,
+    PartHandle,
+    PartState,
+    ReasoningPart,
+    TextPart,
+    kind_of_part,
+)
 from factwire.projection.reading import other_id, outcome_of, subagent_of, turn_of, word, words
 from factwire.projection.text import Text
 
@@ -25,16 +33,15 @@ def text_delta(canvas: "Canvas", fact: Fact) -> None:
     """An increment, or with `text` the whole text so far."""
     payload = fact.payload
     message_id = fact.message_id or payload.get("messageId")
+    handle = None
     if type(message_id) is str and "partId" not in payload and "part_id" not in payload:
-        handle = canvas.memory.parts.get((fact.turn_id, message_id, fact.part_id))
-    else:
-        handle = None
+        handle = canvas.memory.parts.get((fact.turn_id, message_id, fact.part_id))  # pyright: ignore[reportArgumentType]
     if handle is None:
         handle = _handle(canvas, fact)
         if handle is None:
             return
     part = cast("TextPart", handle.part)
-    if part.state != "streaming":
+    if part.state != "streaming" or part.settles is not None:
         handle = _reopened(canvas, fact, handle)
         part = cast("TextPart", handle.part)
     canvas.part = handle
@@ -58,7 +65,7 @@ def text_final(canvas: "Canvas", fact: Fact) -> None:
     if type(whole) is str:
         canvas.rewrite(handle.part, handle.path, "text", whole)
     if canvas.memory.unreconciled:
-        canvas.memory.unfinished[handle.path] = handle
+        canvas.put(handle.part, handle.path, "settles", "final")
     else:
         finish(canvas, handle, fact.completed_at or fact.created_at)
     for superseded in words(fact.payload.get("supersedes")):
@@ -68,11 +75,10 @@ def text_final(canvas: "Canvas", fact: Fact) -> None:
 def finish(
     canvas: "Canvas", handle: PartHandle, at: str | None, state: PartState = "final"
 ) -> None:
-    """Close a part, and with its last open part the message."""
-    if isinstance(handle.part, TextPart | ReasoningPart):
-        canvas.put(handle.part, handle.path, "state", state)
+    """Close a part, and with its last open text the message."""
+    _end_part(canvas, handle.part, handle.path, handle.place, state)
     message = handle.message
-    if message.status == "streaming" and not any(_is_open(part) for part in message.parts):
+    if message.status == "streaming" and not canvas.memory.open_texts.get(handle.place):
         close(canvas, message, handle.message_path, at, state)
 
 
@@ -80,90 +86,95 @@ def close(
     canvas: "Canvas", message: Message, path: str, at: str | None, state: PartState = "final"
 ) -> None:
     """Nothing more is said in a message."""
+    place = int(path.rpartition("/")[2])
     for index, part in enumerate(message.parts):
         if isinstance(part, TextPart | ReasoningPart) and part.state == "streaming":
-            canvas.put(part, f"{path}/parts/{index}", "state", state)
+            _end_part(canvas, part, f"{path}/parts/{index}", place, part.settles or state)
+    canvas.put(message, path, "settles", None)
     canvas.put(message, path, "status", state)
     canvas.fill(message, path, completed_at=at)
-    canvas.memory.open_messages.pop(path, None)
+    canvas.memory.open_messages.pop(place, None)
+
+
+def _end_part(canvas: "Canvas", part: Part, path: str, place: int, state: PartState) -> None:
+    if not isinstance(part, TextPart | ReasoningPart):
+        return
+    if isinstance(part, TextPart) and part.state == "streaming" and state != "streaming":
+        canvas.memory.open_texts[place] -= 1
+    canvas.put(part, path, "settles", None)
+    canvas.put(part, path, "state", state)
 
 
 def end_turn(canvas: "Canvas", fact: Fact) -> None:
     """A turn that completed has said all; one that did not was cut off where it was."""
-    if canvas.memory.unreconciled:
-        return
     turn = turn_of(fact)
     state: PartState = "final" if outcome_of(fact) == "completed" else "interrupted"
-    for path, message in list(canvas.memory.open_messages.items()):
-        if message.turn_id == turn:
+    for path, message in canvas.memory.open_messages_in_order():
+        if message.turn_id != turn:
+            continue
+        if canvas.memory.unreconciled:
+            canvas.put(message, path, "settles", state)
+        else:
             close(canvas, message, path, fact.created_at, state)
+
+
+def reconcile(canvas: "Canvas") -> None:
+    """The state is whole again: what waited for that ends as it is known to end."""
+    for path, message in canvas.memory.open_messages_in_order():
+        place = int(path.rpartition("/")[2])
+        for index, part in enumerate(message.parts):
+            if isinstance(part, TextPart | ReasoningPart) and part.settles is not None:
+                _end_part(canvas, part, f"{path}/parts/{index}", place, part.settles)
+        if message.settles is not None:
+            close(canvas, message, path, None, message.settles)
+        elif message.parts and not canvas.memory.open_texts.get(place):
+            close(canvas, message, path, None)
 
 
 def _handle(canvas: "Canvas", fact: Fact) -> PartHandle | None:
     """The text part that a fact is about, created by the first fact that names it; none where the
     message was taken back.
     """
-    payload = fact.payload
-    message_id = fact.message_id or payload.get("messageId")
-    if type(message_id) is not str:
-        message_id = message_of(canvas, fact)
-    part_id = fact.part_id or payload.get("partId") or payload.get("part_id")
-    if type(part_id) is not str:
-        part_id = None
-    key = (fact.turn_id, message_id, part_id)
-    handle = canvas.memory.parts.get(key)
-    if handle is None and not is_retracted(canvas, fact, message_id):
-        handle = canvas.memory.parts[key] = _opened(canvas, fact, message_id, part_id)
+    message_id, part_id = message_of(canvas, fact), other_id(fact, "partId", "part_id")
+    place = canvas.memory.message_place(turn_of(fact), message_id)
+    if place is not None and canvas.state.messages[place].status == "retracted":
+        return None
+    if part_id is not None:
+        handle = known_part(canvas, fact, message_id, part_id, "text")
+    else:
+        handle = latest_part(canvas, fact, message_id, "text")
+    if handle is None:
+        own = part_id or f"{message_id}:text"
+        part = TextPart(part_id=own, message_id=message_id, text=Text(), state="streaming")
+        handle = add_part(canvas, fact, part)
+    turn = fact.turn_id
+    if turn is not None and handle.message.turn_id == turn:
+        canvas.memory.parts[turn, message_id, part_id] = handle
     return handle
-
-
-def is_retracted(canvas: "Canvas", fact: Fact, message_id: str) -> bool:
-    """Whether the message that a fact speaks in was taken back: nothing more is said in it."""
-    named = canvas.memory.renamed.get(message_id, message_id)
-    place = canvas.memory.message_place(turn_of(fact), named)
-    return place is not None and canvas.state.messages[place].status == "retracted"
-
-
-def _opened(canvas: "Canvas", fact: Fact, message_id: str, part_id: str | None) -> PartHandle:
-    message_id = canvas.memory.renamed.get(message_id, message_id)
-    own = f"{message_id}:text"
-    known = (
-        known_part(canvas, fact, message_id, part_id)
-        if part_id
-        else latest_part(canvas, fact, message_id, own)
-    )
-    if known is not None and isinstance(known.part, TextPart):
-        return known
-    part = TextPart(part_id=part_id or own, message_id=message_id, text=Text(), state="streaming")
-    return add_part(canvas, fact, part)
 
 
 def _reopened(canvas: "Canvas", fact: Fact, closed: PartHandle) -> PartHandle:
     """Text behind a final text: without a part id it is the message's next text; with one, the
     same part goes on and its final text will settle it.
     """
-    if other_id(fact, "partId", "part_id") is not None:
-        canvas.put(closed.part, closed.path, "state", "streaming")
-        _reopen(canvas, closed)
-        return closed
-    message_id = closed.part.message_id
-    part = TextPart(
-        part_id=f"{message_id}:text:{len(closed.message.parts)}",
-        message_id=message_id,
-        text=Text(),
-        state="streaming",
-    )
-    _reopen(canvas, closed)
-    handle = add_part(canvas, fact, part)
-    named = fact.message_id or fact.payload.get("messageId")
-    message_key = named if type(named) is str else message_of(canvas, fact)
-    canvas.memory.parts[fact.turn_id, message_key, None] = handle
-    return handle
+    part = cast("TextPart", closed.part)
+    if other_id(fact, "partId", "part_id") is None:
+        message_id = part.message_id
+        own = f"{message_id}:text:{len(closed.message.parts)}"
+        part = TextPart(part_id=own, message_id=message_id, text=Text(), state="streaming")
+        return add_part(canvas, fact, part)
+    canvas.put(part, closed.path, "settles", None)
+    if part.state != "streaming":
+        canvas.memory.open_texts[closed.place] = canvas.memory.open_texts.get(closed.place, 0) + 1
+        canvas.put(part, closed.path, "state", "streaming")
+    _reopen(canvas, closed.message, closed.place)
+    return closed
 
 
-def _reopen(canvas: "Canvas", handle: PartHandle) -> None:
-    canvas.put(handle.message, handle.message_path, "status", "streaming")
-    canvas.memory.open_messages[handle.message_path] = handle.message
+def _reopen(canvas: "Canvas", message: Message, place: int) -> None:
+    if message.status in ("final", "interrupted"):
+        canvas.put(message, f"{PATH}/{place}", "status", "streaming")
+        canvas.memory.open_messages[place] = message
 
 
 def message_of(canvas: "Canvas", fact: Fact) -> str:
@@ -188,9 +199,16 @@ def place_for(canvas: "Canvas", fact: Fact) -> str:
 
 
 def add_part(canvas: "Canvas", fact: Fact, part: Part) -> PartHandle:
-    """Put a new part at the end of its message, which is created where it is new."""
-    message, path = message_for(canvas, fact, part.message_id)
-    handle = PartHandle(message, path, part, f"{path}/parts/{len(message.parts)}")
+    """Put a new part at the end of its message, which is created where it is new. An id that a
+    part of another kind has taken is made its own.
+    """
+    message, place = message_for(canvas, fact, part.message_id)
+    kind, path = kind_of_part(part), f"{PATH}/{place}"
+    while (place, part.part_id) in canvas.memory.part_ids:
+        part.part_id = f"{part.part_id}:{kind}"
+    handle = PartHandle(message, place, part, f"{path}/parts/{len(message.parts)}")
+    if isinstance(part, TextPart) and part.state == "streaming":
+        _reopen(canvas, message, place)
     canvas.push(message.parts, f"{path}/parts", part)
     canvas.memory.keep_part(handle)
     return handle
@@ -198,34 +216,37 @@ def add_part(canvas: "Canvas", fact: Fact, part: Part) -> PartHandle:
 
 def reference(canvas: "Canvas", fact: Fact, part: Part) -> PartHandle:
     """Put a part that points elsewhere into its message, once."""
-    known = known_part(canvas, fact, part.message_id, part.part_id)
+    known = known_part(canvas, fact, part.message_id, part.part_id, kind_of_part(part))
     return known or add_part(canvas, fact, part)
 
 
-def known_part(canvas: "Canvas", fact: Fact, message_id: str, part_id: str) -> PartHandle | None:
-    """The part with this id, in the message that the fact means."""
-    place = canvas.memory.message_place(turn_of(fact), message_id)
-    return None if place is None else canvas.memory.parts_by_id.get((place, part_id))
-
-
-def latest_part(canvas: "Canvas", fact: Fact, message_id: str, own: str) -> PartHandle | None:
-    """The newest of the parts that go by the name `own`, which facts without a part id mean."""
-    place = canvas.memory.message_place(turn_of(fact), message_id)
-    if place is None:
-        return None
-    for part in reversed(canvas.state.messages[place].parts):
-        if part.part_id.startswith(own):
-            return canvas.memory.parts_by_id[place, part.part_id]
+def known_part(
+    canvas: "Canvas", fact: Fact, message_id: str, part_id: str, kind: str
+) -> PartHandle | None:
+    """The part of a kind with this id, in the message that the fact means."""
+    memory = canvas.memory
+    place = memory.message_place(turn_of(fact), message_id)
+    while place is not None and (place, part_id) in memory.part_ids:
+        handle = memory.parts_by_id.get((place, kind, part_id))
+        if handle is not None:
+            return handle
+        part_id = f"{part_id}:{kind}"
     return None
+
+
+def latest_part(canvas: "Canvas", fact: Fact, message_id: str, kind: str) -> PartHandle | None:
+    """The newest part of a kind that goes by a name of ours, which facts without a part id mean."""
+    place = canvas.memory.message_place(turn_of(fact), message_id)
+    return None if place is None else canvas.memory.own_parts.get((place, kind))
 
 
 def message_for(
     canvas: "Canvas", fact: Fact, message_id: str, role: str | None = None
-) -> tuple[Message, str]:
-    """The message with this id in the fact's turn, created where it is new."""
+) -> tuple[Message, int]:
+    """The message with this id in the fact's turn, created where it is new, and its place."""
     place = canvas.memory.message_place(turn_of(fact), message_id)
     if place is not None:
-        return canvas.state.messages[place], f"{PATH}/{place}"
+        return canvas.state.messages[place], place
     message = Message(
         message_id=message_id,
         role=role or word(fact.payload, "role") or "assistant",
@@ -242,11 +263,7 @@ def message_for(
     place = len(canvas.state.messages)
     canvas.push(canvas.state.messages, PATH, message)
     canvas.memory.keep_message(message, place)
-    return message, f"{PATH}/{place}"
-
-
-def _is_open(part: Part) -> bool:
-    return isinstance(part, TextPart) and part.state == "streaming"
+    return message, place
 
 
 def user_turn(canvas: "Canvas", fact: Fact) -> None:
@@ -261,9 +278,12 @@ def user_turn(canvas: "Canvas", fact: Fact) -> None:
         rename(canvas, optimistic, message_id)
     if not texts and not refs and message_id not in canvas.memory.names:
         return
-    message, path = message_for(canvas, fact, message_id, "user")
+    message, place = message_for(canvas, fact, message_id, "user")
+    path, before = f"{PATH}/{place}", (message.turn_id, message.optimistic_id)
     canvas.fill(message, path, optimistic_id=optimistic, turn_id=turn_of(fact))
     canvas.fill(message, path, input_refs=refs or None)
+    if before != (message.turn_id, message.optimistic_id):
+        canvas.memory.index_messages(canvas.state.messages)
     for index, text in enumerate(texts):
         _user_text(canvas, fact, message_id, index, text)
     close(canvas, message, path, fact.created_at)
@@ -271,11 +291,11 @@ def user_turn(canvas: "Canvas", fact: Fact) -> None:
 
 def _user_text(canvas: "Canvas", fact: Fact, message_id: str, index: int, text: str) -> None:
     part_id = f"{message_id}:text" if index == 0 else f"{message_id}:text:{index}"
-    handle = known_part(canvas, fact, message_id, part_id)
+    handle = known_part(canvas, fact, message_id, part_id, "text")
     if handle is None:
         part = TextPart(part_id=part_id, message_id=message_id, text=Text(text), state="final")
         add_part(canvas, fact, part)
-    elif isinstance(handle.part, TextPart):
+    else:
         canvas.rewrite(handle.part, handle.path, "text", text)
         finish(canvas, handle, fact.created_at)
 
@@ -307,7 +327,6 @@ def rename(canvas: "Canvas", optimistic: str, message_id: str) -> None:
         own = message_id + part.part_id.removeprefix(optimistic)
         if part.part_id.startswith(f"{optimistic}:"):
             canvas.put(part, f"{path}/parts/{index}", "part_id", own)
-    canvas.memory.renamed[optimistic] = message_id
     canvas.memory.index_messages(canvas.state.messages)
 
 

@@ -1,4 +1,8 @@
-"""Messages and their parts: the shapes of what a person reads, and where each part stands."""
+"""Messages and their parts: the shapes of what a person reads, and where each part stands.
+
+`settles` is how something ends that cannot be called ended yet, because facts before it are
+missing; once they are there or a snapshot stands in for them, it ends so.
+"""
 
 from typing import Literal
 
@@ -16,6 +20,7 @@ class TextPart(View, tag_field="type", tag="text"):
     message_id: str
     text: Text
     state: PartState
+    settles: PartState | None = None
 
 
 class ReasoningPart(View, tag_field="type", tag="reasoning"):
@@ -26,6 +31,7 @@ class ReasoningPart(View, tag_field="type", tag="reasoning"):
     summary: Text
     characters: int
     state: PartState
+    settles: PartState | None = None
     encrypted_ref: str | None = None
 
 
@@ -92,16 +98,23 @@ class Message(View):
     input_refs: list[str] | None = None
     created_at: str | None = None
     completed_at: str | None = None
+    settles: PartState | None = None
+
+
+def kind_of_part(part: Part) -> str:
+    """The word by which parts of a type go: `text`, `tool-preview` …"""
+    return str(part.__struct_config__.tag)
 
 
 class PartHandle:
     """A part with the places where it stands, so that a delta finds them without a search."""
 
-    __slots__ = ("message", "message_path", "part", "path", "text_path")
+    __slots__ = ("message", "message_path", "part", "path", "place", "text_path")
 
-    def __init__(self, message: Message, message_path: str, part: Part, path: str) -> None:
+    def __init__(self, message: Message, place: int, part: Part, path: str) -> None:
         self.message = message
-        self.message_path = message_path
+        self.place = place
+        self.message_path = f"/messages/{place}"
         self.part = part
         self.path = path
         self.text_path = f"{path}/text"

@@ -29,7 +29,7 @@ from factwire.projection.checkpoints import (
 from factwire.projection.diagnostics import remark
 from factwire.projection.dispatch import NO_ROW, ROWS, Row
 from factwire.projection.lanes import Lane
-from factwire.projection.limits import LANES, REMEMBERED_IDS
+from factwire.projection.limits import IGNORED_THREADS, LANES, REMEMBERED_IDS
 from factwire.projection.memory import Memory
 from factwire.projection.read_models import ThreadReadModel
 from factwire.projection.recent import Recent
@@ -65,7 +65,7 @@ class Projection:
         projection._recent = restored_recent(saved)
         projection._lanes = {lane.thread_id or "": lane for lane in others}
         projection._current = projection._lanes.get(saved.current or "", main)
-        projection._await_reconciliation(saved.unfinished)
+        projection._mark_reconciliation()
         return projection
 
     @classmethod
@@ -113,7 +113,6 @@ class Projection:
                 current=current,
                 ids=recent["ids"],
                 bodies=recent["bodies"],
-                unfinished=list(self._canvas.memory.unfinished),
             )
         )
 
@@ -121,15 +120,11 @@ class Projection:
         """The state as JSON: what changes are applied to."""
         return encode_state(self._canvas.state)
 
-    def _await_reconciliation(self, unfinished: list[str]) -> None:
-        memory = self._canvas.memory
-        reported = "gap_reported" in self._canvas.state.hydration.reasons
+    def _mark_reconciliation(self) -> None:
+        """Whether texts can be called final, or facts before them are missing."""
         lost = any(lane.lost for lane in (self._main, *self._lanes.values()))
-        memory.unreconciled = lost or reported
-        waiting = set(unfinished)
-        memory.unfinished = {
-            handle.path: handle for handle in memory.parts_by_id.values() if handle.path in waiting
-        }
+        reported = "gap_reported" in self._canvas.state.hydration.reasons
+        self._canvas.memory.unreconciled = lost or reported
 
     @property
     def state(self) -> ProjectionState:
@@ -152,14 +147,14 @@ class Projection:
             if lane is None:
                 return Changes(ops)
         whole = state.hydration
-        count = whole.event_count
+        count, cursor = whole.event_count, whole.cursor
         recent, fact_id = self._recent, fact.id
         is_next = fact.sequence == lane.expected is not None and not lane.held
         if is_next and fact_id not in recent.ids and fact_id not in recent.old_ids:
             self._take(lane, fact)
         else:
             self._arrange(lane, fact)
-        if whole.event_count == count:
+        if whole.event_count == count and whole.cursor == cursor:
             return Changes(ops)
         latest = state.runtime
         return Changes(
@@ -175,11 +170,10 @@ class Projection:
         """Take a fact as a journal hands it out: in order, with nothing missing before it but what
         was removed on purpose.
         """
-        lane = (
-            self._main
-            if fact.thread_id in (None, self.state.thread_id)
-            else self._lanes.get(fact.thread_id or "")
-        )
+        lane: Lane | None = self._current
+        if fact.thread_id is not None:
+            own = fact.thread_id == self.state.thread_id
+            lane = self._main if own else self._lanes.get(fact.thread_id)
         if lane is not None and fact.sequence is not None and not lane.held:
             lane.pass_over(fact.sequence)
         return self.apply(fact)
@@ -209,7 +203,8 @@ class Projection:
 
     def _foreign(self, fact: Fact, thread: str) -> None:
         key = f"foreign_thread:{thread}"
-        if key not in self._canvas.state.hydration.ignored:
+        known = self._canvas.state.hydration.ignored
+        if key not in known and len(known) < IGNORED_THREADS:
             message = f"facts of thread {thread} are not part of this one and were left out"
             remark(self._canvas, fact, "foreign_thread", message, subject=thread)
             ignored = [*self._canvas.state.hydration.ignored, key]
@@ -229,6 +224,7 @@ class Projection:
             if latest.phase != row.phase or latest.blocked_reason is not None:
                 runtime.at_work(canvas, row.phase)
             if canvas.opened:
+                session.recognise(canvas, fact)
                 self._record(fact, row)
         whole.event_count += 1
         latest.latest_event_id = fact.id
@@ -303,7 +299,10 @@ class Projection:
         canvas.memory.unreconciled = True
         first = lane.expected
         for sequence, fact in lane.give_up():
-            self._take(lane, fact)
+            if fact.id in self._recent:
+                self._repeated(lane, fact)
+            else:
+                self._take(lane, fact)
             if first is not None:
                 message = f"gave up waiting for sequences {first} to {sequence - 1}"
                 remark(canvas, fact, "window_overflow", message, severity="error")
@@ -319,8 +318,7 @@ class Projection:
         if fact.sequence is not None and fact.sequence == lane.expected:
             lane.expected = fact.sequence + 1
             if lane is self._main:
-                whole = self._canvas.state.hydration
-                self._canvas.put(whole, hydration.PATH, "cursor", fact.sequence)
+                self._canvas.state.hydration.cursor = fact.sequence
             self._drain(lane)
 
     def _held_twice(self, lane: Lane, fact: Fact, sequence: int) -> None:
@@ -340,13 +338,20 @@ class Projection:
         if sequence <= lane.covered:
             return
         if sequence < start or lane.is_lost(sequence):
+            self._recent.add(fact)
             self._canvas.count(whole, hydration.PATH, "late")
             if sequence < start:
                 hydration.doubt(self._canvas, "starts_late")
-        elif lane.expected is not None and sequence >= lane.expected - REMEMBERED_IDS:
+        elif self._remembers(lane, sequence):
             message = f"sequence {sequence} belongs to another fact; the first one counts"
             if f"sequence_conflict:{fact.id}" not in self._canvas.state.diagnostics.items:
                 remark(self._canvas, fact, "sequence_conflict", message)
+
+    def _remembers(self, lane: Lane, sequence: int) -> bool:
+        """Whether the id that was taken at a place would still be known."""
+        if self._lanes:
+            return self._canvas.state.hydration.event_count <= REMEMBERED_IDS
+        return lane.expected is not None and sequence >= lane.expected - REMEMBERED_IDS
 
     def _settle(self, lane: Lane, fact: Fact, row: Row | None) -> None:
         """After a fact that may have closed a gap, or while not all is well."""
@@ -361,12 +366,10 @@ class Projection:
     def _settle_order(self) -> None:
         canvas = self._canvas
         lanes = [self._main, *self._lanes.values()]
-        lost = any(lane.lost for lane in lanes)
-        canvas.memory.unreconciled = lost or "gap_reported" in canvas.state.hydration.reasons
-        if not canvas.memory.unreconciled and canvas.memory.unfinished:
-            for handle in canvas.memory.unfinished.values():
-                messages.finish(canvas, handle, None)
-            canvas.memory.unfinished.clear()
+        waited = canvas.memory.unreconciled
+        self._mark_reconciliation()
+        if waited and not canvas.memory.unreconciled:
+            messages.reconcile(canvas)
         hydration.settle(canvas, lanes)
 
 

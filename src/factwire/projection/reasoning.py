@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from factwire.facts.fact import Fact
 from factwire.facts.payloads import TextPiece
-from factwire.projection.messages import known_part, latest_part, message_of, reference
+from factwire.projection.messages import add_part, known_part, latest_part, message_of
 from factwire.projection.parts import PartHandle, ReasoningPart
 from factwire.projection.pointers import escaped
 from factwire.projection.reading import listed, other_id, read, subagent_of, turn_of, word
@@ -80,34 +80,20 @@ def completed(canvas: "Canvas", fact: Fact) -> None:
 def _handle(canvas: "Canvas", fact: Fact) -> PartHandle:
     message_id = message_of(canvas, fact)
     named = other_id(fact, "partId", "part_id")
-    own = f"{named or message_id}:reasoning"
-    known = (
-        known_part(canvas, fact, message_id, named)
-        if named
-        else latest_part(canvas, fact, message_id, own)
-    )
-    if known is not None and isinstance(known.part, ReasoningPart):
-        again = known.part.state == "final" and fact.event_class in _OPENERS and named is None
-        if not again:
+    if named is not None:
+        known = known_part(canvas, fact, message_id, named, "reasoning")
+    else:
+        known = latest_part(canvas, fact, message_id, "reasoning")
+    own = named or f"{message_id}:reasoning"
+    if known is not None:
+        ended = cast("ReasoningPart", known.part).state != "streaming"
+        if named is not None or not ended or fact.event_class not in _OPENERS:
             return known
         own = f"{own}:{len(known.message.parts)}"
-    # A part id that a text has taken is not reused: reasoning must not get into an answer.
-    taken = named is None or known is not None
-    part_id = own if taken or named is None else named
-    while _is_text(known_part(canvas, fact, message_id, part_id)):
-        part_id = f"{part_id}:reasoning"
     part = ReasoningPart(
-        part_id=part_id,
-        message_id=message_id,
-        summary=Text(),
-        characters=0,
-        state="streaming",
+        part_id=own, message_id=message_id, summary=Text(), characters=0, state="streaming"
     )
-    return reference(canvas, fact, part)
-
-
-def _is_text(handle: PartHandle | None) -> bool:
-    return handle is not None and not isinstance(handle.part, ReasoningPart)
+    return add_part(canvas, fact, part)
 
 
 def plan_delta(canvas: "Canvas", fact: Fact) -> None:

@@ -217,7 +217,7 @@ def _messages(canvas: "Canvas", rows: list[Any], fact: Fact) -> list[Message]:
             message_id = word(fields, "messageId", "message_id", "id") or own
             place = canvas.memory.names.get(message_id)
             known = None if place is None else canvas.state.messages[place]
-            found[message_id] = _message(canvas, fields, fact, message_id, known)
+            found[message_id] = _message(fields, fact, message_id, known)
     return list(found.values())
 
 
@@ -229,9 +229,7 @@ _STATED: Final[dict[str, Literal["streaming", "final"]]] = {
 }
 
 
-def _message(
-    canvas: "Canvas", fields: dict[str, Any], fact: Fact, message_id: str, known: Message | None
-) -> Message:
+def _message(fields: dict[str, Any], fact: Fact, message_id: str, known: Message | None) -> Message:
     """Snapshots carry text; what else is known of a message stays as and where it is."""
     open_still = known is not None and known.status == "streaming"
     status = _STATED.get(word(fields, "status") or "", "streaming" if open_still else "final")
@@ -245,7 +243,7 @@ def _message(
         role=word(fields, "role") or (known.role if known else "assistant"),
         status=status,
         sequence=known.sequence if known else fact.sequence,
-        parts=_merged(canvas, texts, parts),
+        parts=_merged(texts, parts),
         turn_id=word(fields, "turnId", "turn_id"),
         thread_id=known.thread_id if known else fact.thread_id,
         agent_id=word(fields, "agentId", "agent_id"),
@@ -261,13 +259,12 @@ def _message(
 
 _KEPT: Final = (
     *("turn_id", "agent_id", "subagent_id", "task_id", "optimistic_id", "input_refs"),
-    *("created_at", "completed_at"),
+    *("created_at", "completed_at", "settles"),
 )
 
 
-def _merged(canvas: "Canvas", texts: dict[str, TextPart], known: list[Part]) -> list[Part]:
+def _merged(texts: dict[str, TextPart], known: list[Part]) -> list[Part]:
     """Texts in the places where they stand; one whose end is known but not yet shown goes on."""
-    unfinished = canvas.memory.unfinished.values()
     merged: list[Part] = []
     for part in known:
         if not isinstance(part, TextPart):
@@ -275,8 +272,7 @@ def _merged(canvas: "Canvas", texts: dict[str, TextPart], known: list[Part]) -> 
         elif part.part_id in texts:
             text = texts.pop(part.part_id)
             text.state = part.state if part.state != "streaming" else text.state
-            for handle in unfinished:
-                handle.part = text if handle.part is part else handle.part
+            text.settles = part.settles
             merged.append(text)
     return [*merged, *texts.values()]
 
@@ -306,9 +302,5 @@ def _is_newer(message: Message, covered: int | None) -> bool:
 
 
 def _replace(canvas: "Canvas", found: list[Message]) -> None:
-    memory = canvas.memory
-    waiting = {id(handle.part) for handle in memory.unfinished.values()}
     canvas.put(canvas.state, "", "messages", found)
-    memory.index_messages(canvas.state.messages)
-    handles = memory.parts_by_id.values()
-    memory.unfinished = {handle.path: handle for handle in handles if id(handle.part) in waiting}
+    canvas.memory.index_messages(canvas.state.messages)

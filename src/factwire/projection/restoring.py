@@ -5,6 +5,7 @@ It completes no tool that is open, reopens nothing that is closed, and takes awa
 that is older than the state changes nothing but a mark that it came.
 """
 
+from copy import deepcopy
 from typing import Final
 
 from factwire.projection import actions, queue, runtime, tools
@@ -29,6 +30,7 @@ def mark_stale(canvas: Canvas) -> None:
 
 def draw(canvas: Canvas, model: ThreadReadModel) -> None:
     """Bring a state in line with a read model that is at least as new."""
+    model = deepcopy(model)
     _note(canvas, model)
     _draw_actions(canvas, model)
     for call in model.tool_calls:
@@ -57,7 +59,8 @@ def _note(canvas: Canvas, model: ThreadReadModel) -> None:
 
 def _draw_actions(canvas: Canvas, model: ThreadReadModel) -> None:
     listed = {action.action_id for action in model.pending_actions}
-    for action_id in [key for key in canvas.memory.open_actions if key not in listed]:
+    known = canvas.memory.open_actions
+    for action_id in [key for key in canvas.state.actions if key in known and key not in listed]:
         actions.close_absent(canvas, action_id)
     for action in model.pending_actions:
         if action.action_id not in canvas.state.actions:
@@ -87,7 +90,7 @@ def _draw_tool(canvas: Canvas, call: ToolCallSummary) -> None:
     )
     canvas.create(canvas.state.tools, tools.PATH, call.tool_call_id, tool)
     if call.completed_at is None:
-        canvas.memory.open_tools[call.tool_call_id] = None
+        canvas.memory.open_tool(call.tool_call_id)
 
 
 def _draw_runtime(canvas: Canvas, model: ThreadReadModel) -> None:

@@ -58,7 +58,12 @@ def _text(value: object) -> object:
 
 
 def _number(value: object) -> float | None:
-    return float(value) if type(value) in (int, float) else None  # pyright: ignore[reportArgumentType]
+    if type(value) not in (int, float):
+        return None
+    try:
+        return float(value)  # pyright: ignore[reportArgumentType]
+    except OverflowError:
+        return None
 
 
 def _ref(value: object) -> str | None:

@@ -12,8 +12,10 @@ from factwire.facts.class_rows import ClassRow
 from factwire.facts.fact import Fact
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.artifacts import artifact_ids
+from factwire.projection.asides import ASIDE, COUNTED
 from factwire.projection.changes import Operation
 from factwire.projection.evidence import evidence_ids
+from factwire.projection.parts import Message, Part
 from factwire.projection.processes import process_of
 from factwire.projection.reading import (
     detail_of,
@@ -71,6 +73,8 @@ def note(canvas: "Canvas", fact: Fact, row: ClassRow, *, degraded: bool = False)
 
 def _begin(canvas: "Canvas", fact: Fact, row: ClassRow, key: str, *, degraded: bool) -> None:
     status = UNKNOWN if degraded else fact.status
+    if fact.event_class in ASIDE:
+        status = "running"
     entry = TimelineEntry(
         entry_id=key,
         sequence=fact.sequence,
@@ -96,8 +100,12 @@ def _begin(canvas: "Canvas", fact: Fact, row: ClassRow, key: str, *, degraded: b
 
 def _go_on(canvas: "Canvas", fact: Fact, row: ClassRow, place: int) -> None:
     entry, path = canvas.state.timeline[place], f"{PATH}/{place}"
+    if fact.event_class in COUNTED:
+        return
     entry.source_event_ids.append(fact.id)
     canvas.ops.append(Operation("add", f"{path}/sourceEventIds/-", fact.id))
+    if fact.event_class in ASIDE:
+        return
     canvas.put(entry, path, "status", fact.status)
     canvas.put(entry, path, "completed_at", _end(fact) if fact.status in _ENDED else None)
     canvas.put(entry, path, "event_class", fact.event_class)
@@ -141,7 +149,17 @@ _Find = Callable[[Fact], str | None]
 
 def _part(canvas: "Canvas") -> str | None:
     handle = canvas.part
-    return None if handle is None else f"{handle.part.message_id}:{handle.part.part_id}"
+    return None if handle is None else part_key(handle.message, handle.part)
+
+
+def part_key(message: Message, part: Part) -> str:
+    """What tells a part from any other of the thread."""
+    ids = (message.turn_id or "", message.message_id, part.part_id)
+    return ":".join(_quoted(name) for name in ids)
+
+
+def _quoted(name: str) -> str:
+    return name.replace("%", "%25").replace(":", "%3A") if ":" in name or "%" in name else name
 
 
 def _compaction(canvas: "Canvas") -> str:
@@ -208,7 +226,6 @@ _BY_FAMILY: Final[dict[str, _Find]] = {
     "handoff": _named("handoffId", "handoff_id"),
 }
 
-_ITEM: Final = _named("jobItemId", "job_item_id")
 _PERMISSION: Final = _named("actionId", "action_id")
 _TRIAL: Final = _named("evidenceId", "evidence_id", "trialId")
 _ATTEMPT: Final = _named("attemptId", "attempt_id", "attemptId", "runId")
@@ -224,12 +241,6 @@ _BY_CLASS: Final[dict[str, _Find]] = {
     "task.attempt.completed": _ATTEMPT,
     "task.attempt.failed": _ATTEMPT,
     "tool.catalog.resolved": _no_subject,
-    "task.profile.resolved": _no_subject,
-    "task.dependency.updated": _no_subject,
-    "task.delegated": _no_subject,
-    "job.item.started": _ITEM,
-    "job.item.completed": _ITEM,
-    "job.item.failed": _ITEM,
     "permission.requested": _PERMISSION,
     "permission.resolved": _PERMISSION,
     "permission.denied": _PERMISSION,
@@ -256,9 +267,6 @@ _PREFIX: Final = {
     "task.attempt.started": "attempt",
     "task.attempt.completed": "attempt",
     "task.attempt.failed": "attempt",
-    "job.item.started": "job-item",
-    "job.item.completed": "job-item",
-    "job.item.failed": "job-item",
     "benchmark.trial.started": "trial",
     "benchmark.trial.completed": "trial",
     "benchmark.trial.failed": "trial",

@@ -58,6 +58,7 @@ class Tool(View):
     action_id: str | None = None
     artifact_ids: list[str] | None = None
     ref_ids: list[str] | None = None
+    unclosed: bool | None = None
     started_at: str | None = None
     completed_at: str | None = None
 
@@ -72,7 +73,8 @@ def started(canvas: "Canvas", fact: Fact) -> None:
         _begin_anew(canvas, tool, path)
     _enter(canvas, tool, path, "running")
     canvas.fill(tool, path, started_at=fact.created_at)
-    canvas.memory.open_tools[tool.tool_call_id] = None
+    canvas.put(tool, path, "unclosed", None)
+    canvas.memory.open_tool(tool.tool_call_id)
     describe(canvas, tool, path, fact)
 
 
@@ -150,11 +152,14 @@ def end_turn(canvas: "Canvas", fact: Fact) -> None:
     """What was open in a cancelled turn is cancelled with it; else nobody knows how it ended."""
     turn = turn_of(fact)
     canceled = fact.event_class == "turn.canceled"
-    for key in [key for key in canvas.memory.open_tools if canvas.state.tools[key].turn_id == turn]:
+    for key in canvas.memory.open_tools_in_order():
+        if canvas.state.tools[key].turn_id != turn:
+            continue
         del canvas.memory.open_tools[key]
         if canceled:
             _cancel(canvas, fact, key)
         else:
+            canvas.put(canvas.state.tools[key], _path(key), "unclosed", value=True)
             message = f"tool {key} was open when its turn ended"
             remark(canvas, fact, "tool_unclosed_at_turn_end", message, subject=key)
 
@@ -186,7 +191,7 @@ def tool_for(canvas: "Canvas", fact: Fact) -> tuple[Tool, str]:
         started_at=fact.created_at,
     )
     canvas.create(canvas.state.tools, PATH, key, tool)
-    canvas.memory.open_tools[key] = None
+    canvas.memory.open_tool(key)
     _preview(canvas, tool, fact)
     return tool, _path(key)
 
@@ -211,7 +216,7 @@ def link_artifact(canvas: "Canvas", fact: Fact, artifact_id: str) -> None:
 def _preview(canvas: "Canvas", tool: Tool, fact: Fact) -> None:
     key = tool.tool_call_id
     message_id = tool.message_id or place_for(canvas, fact)
-    handle = known_part(canvas, fact, message_id, _part_id(tool))
+    handle = known_part(canvas, fact, message_id, _part_id(tool), "tool-preview")
     if handle is None:
         part = ToolPreviewPart(
             part_id=_part_id(tool),
@@ -228,12 +233,14 @@ def _preview(canvas: "Canvas", tool: Tool, fact: Fact) -> None:
 
 
 def _enter(canvas: "Canvas", tool: Tool, path: str, state: str) -> None:
-    """Put a call into a state, and its preview with it."""
-    if tool.state == state:
+    """Put a call into a state, and its preview with it; one that has ended stays as it ended."""
+    if tool.state == state or tool.completed_at is not None:
         return
     canvas.put(tool, path, "state", state)
     place = canvas.memory.message_place(tool.turn_id, tool.message_id or "")
-    handle = canvas.memory.parts_by_id.get((-1 if place is None else place, _part_id(tool)))
+    handle = None
+    if place is not None:
+        handle = canvas.memory.parts_by_id.get((place, "tool-preview", _part_id(tool)))
     if handle is not None:
         canvas.put(handle.part, handle.path, "status", state)
         canvas.put(handle.part, handle.path, "output_ref", tool.output_ref)
