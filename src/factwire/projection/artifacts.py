@@ -43,6 +43,10 @@ _EXPORT: Final = {
 _CHANGES: Final = frozenset({"artifact.changed", "artifact.versioned", "file.changed"})
 
 
+_MENTIONS: Final = frozenset({"artifactId", "artifact_id", "artifactRefs", "artifact_refs"})
+"""Payload keys that name an artifact."""
+
+
 class ArtifactVersion(View):
     """One version; what it holds is behind its refs."""
 
@@ -101,7 +105,7 @@ def mentioned(canvas: "Canvas", fact: Fact) -> None:
 
 def artifact_ids(fact: Fact) -> list[str]:
     """The artifacts that a fact is about: its id, or else its refs."""
-    if not (fact.artifact_id or fact.artifact_refs or fact.payload):
+    if not (fact.artifact_id or fact.artifact_refs or _MENTIONS & fact.payload.keys()):
         return []
     named = fact.artifact_id or other_id(fact, "artifactId", "artifact_id")
     stated = fact.payload.get("artifactRefs", fact.payload.get("artifact_refs"))

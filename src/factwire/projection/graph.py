@@ -5,6 +5,7 @@ that no fact states is not drawn.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from factwire.facts.fact import Fact
@@ -140,21 +141,27 @@ _SILENT: Final = frozenset({"worker.notification", "tool.catalog.resolved"})
 def draw(canvas: "Canvas", fact: Fact) -> None:
     """Draw what a fact is about, and where it hangs."""
     name = fact.event_class or ""
-    if name in _SILENT:
-        return
-    own = ("attempt", _attempt) if name.startswith("task.attempt.") else _OWN.get(_family(name))
-    if own is None:
-        _draw_links(canvas, fact, name)
-        return
-    kind, find = own
-    key = find(fact)
-    if name.startswith("agent.") and key not in canvas.state.subagents.threads:
-        key = None
+    kind, find, links = _rule(name)
+    key = find(fact) if find else None
+    if key is not None and name.startswith("agent."):
+        key = key if key in canvas.state.subagents.threads else None
     if key is not None:
         node = _node(canvas, fact, kind, key)
         _describe(canvas, fact, node)
-        _hang(canvas, fact, node)
+        if node.parent_id is None:
+            _hang(canvas, fact, node)
+    if links:
         _draw_links(canvas, fact, name)
+
+
+@lru_cache(maxsize=1_024)
+def _rule(name: str) -> tuple[str, "_Find | None", bool]:
+    """Which node a class is about, how its key is found, and whether it may draw other edges."""
+    if name in _SILENT:
+        return "", None, False
+    own = ("attempt", _attempt) if name.startswith("task.attempt.") else _OWN.get(_family(name))
+    kind, find = own or ("", None)
+    return kind, find, name.startswith(("task.", "handoff.", "subagent.", "agent."))
 
 
 def _family(name: str) -> str:
@@ -182,13 +189,12 @@ def _describe(canvas: "Canvas", fact: Fact, node: GraphNode) -> None:
         canvas.put(node, path, "refs", list(dict.fromkeys((*(node.refs or ()), *refs))))
     if not aside:
         ended = fact.status in ("completed", "failed", "canceled")
-        at = fact.completed_at or fact.created_at
-        canvas.put(node, path, "completed_at", at if ended else None)
+        if ended or node.completed_at is not None:
+            at = fact.completed_at or fact.created_at
+            canvas.put(node, path, "completed_at", at if ended else None)
 
 
 def _hang(canvas: "Canvas", fact: Fact, node: GraphNode) -> None:
-    if node.parent_id is not None:
-        return
     for kind, find in _PARENTS[node.node_type]:
         key = find(fact)
         if key is not None and f"{kind}:{key}" != node.node_id:
@@ -197,7 +203,7 @@ def _hang(canvas: "Canvas", fact: Fact, node: GraphNode) -> None:
                 continue
             canvas.put(node, f"{NODES}/{escaped(node.node_id)}", "parent_id", parent.node_id)
             _edge(canvas, parent.node_id, node.node_id, _KIND.get(node.node_type, "contains"))
-            if kind in ("step", "run"):
+            if kind in ("step", "run") and parent.parent_id is None:
                 # Steps and runs are only ever named; whoever names one says where it belongs.
                 _hang(canvas, fact, parent)
             return

@@ -238,7 +238,8 @@ class Projection:
 
     def _reduce(self, fact: Fact, row: Row | None) -> None:
         canvas = self._canvas
-        session.recognise(canvas, fact)
+        if canvas.state.session_id is None or canvas.state.runtime_id is None:
+            session.recognise(canvas, fact)
         if row is None:
             timeline.note(canvas, fact, NO_ROW)
             name = fact.event_class or "none"

@@ -156,7 +156,8 @@ def classified(canvas: "Canvas", fact: Fact, phase: str) -> None:
         return
     if runtime.blocked_reason is not None and fact.event_class in _WORK:
         canvas.put(runtime, PATH, "blocked_reason", None)
-    stated = fact.phase or word(fact.payload, "phase") or phase
+    stated = fact.phase or (word(fact.payload, "phase") if "phase" in fact.payload else None)
+    stated = stated or phase
     if stated not in (UNKNOWN, runtime.phase):
         canvas.put(runtime, PATH, "phase", stated)
     if fact.runtime_entity or fact.runtime_status or fact.team_phase or fact.topology:

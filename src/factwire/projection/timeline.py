@@ -6,6 +6,7 @@ is degraded, and never reads as completed.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from factwire.facts.class_rows import ClassRow
@@ -106,10 +107,15 @@ def _go_on(canvas: "Canvas", fact: Fact, row: ClassRow, place: int) -> None:
     canvas.ops.append(Operation("add", f"{path}/sourceEventIds/-", fact.id))
     if fact.event_class in ASIDE:
         return
-    canvas.put(entry, path, "status", fact.status)
-    canvas.put(entry, path, "completed_at", _end(fact) if fact.status in _ENDED else None)
+    if entry.status != fact.status:
+        canvas.put(entry, path, "status", fact.status)
+    if fact.status in _ENDED:
+        canvas.put(entry, path, "completed_at", _end(fact))
+    elif entry.completed_at is not None:
+        canvas.put(entry, path, "completed_at", None)
     canvas.put(entry, path, "event_class", fact.event_class)
-    canvas.put(entry, path, "title", fact.title)
+    if entry.title != fact.title:
+        canvas.put(entry, path, "title", fact.title)
     phase = fact.phase or row.phase
     if phase not in (UNKNOWN, entry.phase):
         canvas.put(entry, path, "phase", phase)
@@ -122,9 +128,12 @@ def _go_on(canvas: "Canvas", fact: Fact, row: ClassRow, place: int) -> None:
 
 
 def _detail(fact: Fact) -> str | None:
-    if fact.detail is None and not fact.payload:
-        return None
-    return detail_of(fact.detail or word(fact.payload, "message", "summary", "reason"))
+    if fact.detail:
+        return detail_of(fact.detail)
+    payload = fact.payload
+    if "message" in payload or "summary" in payload or "reason" in payload:
+        return detail_of(word(payload, "message", "summary", "reason"))
+    return None
 
 
 def _end(fact: Fact) -> str:
@@ -132,16 +141,9 @@ def _end(fact: Fact) -> str:
 
 
 def _subject(canvas: "Canvas", fact: Fact) -> str | None:
-    name = fact.event_class or ""
-    if name in _BY_PLACE:
-        found = _BY_PLACE[name](canvas)
-    else:
-        find = _BY_CLASS.get(name) or _BY_FAMILY.get(name.partition(".")[0])
-        found = find(fact) if find else None
-    if found is None:
-        return None
-    prefix = _PREFIX.get(name) or name.partition(".")[0]
-    return f"{prefix}:{found}"
+    place, find, prefix = _rule(fact.event_class or "")
+    found = place(canvas) if place else find(fact) if find else None
+    return None if found is None else f"{prefix}:{found}"
 
 
 _Find = Callable[[Fact], str | None]
@@ -278,3 +280,11 @@ _PREFIX: Final = {
     "run.finished": "turn",
     "run.failed": "turn",
 }
+
+
+@lru_cache(maxsize=1_024)
+def _rule(name: str) -> tuple[Callable[["Canvas"], str | None] | None, _Find | None, str]:
+    """How the subject of a class is found, and what its entries are called."""
+    family = name.partition(".")[0]
+    find = _BY_CLASS.get(name) or _BY_FAMILY.get(family)
+    return _BY_PLACE.get(name), find, _PREFIX.get(name) or family
