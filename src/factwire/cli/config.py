@@ -30,7 +30,8 @@ def config(
     """Show every setting, its value and its source."""
     from factwire.runtime.configuration import rows
 
-    found = rows(_loaded(folder, [_flag(text) for text in settings or []]))
+    flags = [_flag(text) for text in settings or []]
+    found = rows(_loaded(folder, flags, as_json=as_json))
     if as_json:
         sys.stdout.buffer.write(msgspec.json.encode({"settings": found}) + b"\n")
     else:
@@ -44,7 +45,7 @@ def _flag(text: str) -> tuple[str, str]:
     return key.strip(), value
 
 
-def _loaded(folder: Path | None, flags: list[tuple[str, str]]) -> "Resolved":
+def _loaded(folder: Path | None, flags: list[tuple[str, str]], *, as_json: bool) -> "Resolved":
     from factwire.runtime.configuration import ConfigurationError, load_configuration
 
     if folder is not None and not folder.is_dir():
@@ -52,8 +53,12 @@ def _loaded(folder: Path | None, flags: list[tuple[str, str]]) -> "Resolved":
     try:
         return load_configuration(folder, flags=flags)
     except ConfigurationError as error:
-        for problem in error.problems:
-            report(str(problem))
+        if as_json:
+            found = {"code": error.code, "problems": error.problems}
+            sys.stdout.buffer.write(msgspec.json.encode({"error": found}) + b"\n")
+        else:
+            for problem in error.problems:
+                report(str(problem))
         raise typer.Exit(ISSUES) from error
 
 

@@ -10,6 +10,7 @@ from factwire.conformance.cli_requirements import CLI_REQUIREMENTS
 from factwire.conformance.facts_requirements import FACTS_REQUIREMENTS
 from factwire.conformance.journal_requirements import JOURNAL_REQUIREMENTS
 from factwire.conformance.lifecycle_requirements import LIFECYCLE_REQUIREMENTS
+from factwire.conformance.process_requirements import PROCESS_REQUIREMENTS
 from factwire.conformance.projection_requirements import PROJECTION_REQUIREMENTS
 from factwire.conformance.projection_rule_requirements import PROJECTION_RULE_REQUIREMENTS
 from factwire.conformance.requirement import Requirement
@@ -22,6 +23,7 @@ _AREAS: Final = (
     PROJECTION_REQUIREMENTS,
     PROJECTION_RULE_REQUIREMENTS,
     RUNTIME_REQUIREMENTS,
+    PROCESS_REQUIREMENTS,
     CLI_REQUIREMENTS,
 )
 

@@ -1,0 +1,110 @@
+"""Every setting by its key: how it is read, and what it is for. One row a setting.
+
+A key's variable is its name in capitals, with `_` for dots, behind `FACTWIRE_`. Agents have names,
+so their settings are given in files and by flags alone.
+"""
+
+from difflib import get_close_matches
+from typing import Final
+
+import msgspec
+
+from factwire.runtime.configuration import values
+from factwire.runtime.configuration.values import Reader
+
+PREFIX: Final = "FACTWIRE_"
+
+OTHER_VARIABLES: Final = frozenset({"FACTWIRE_TOKEN"})
+"""Variables that belong to Factwire and are no settings: secrets, which are in no file."""
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """One setting. `gathers` is whether lists of all sources add up: nobody can take back what
+    somebody else forbids.
+    """
+
+    key: str
+    read: Reader
+    sentence: str
+    gathers: bool = False
+
+    @property
+    def variable(self) -> str:
+        return PREFIX + self.key.upper().replace(".", "_")
+
+
+_ROWS: Final = (
+    Setting("journal", values.journal, "URL of the journal."),
+    Setting("data", values.path, "Folder for what is kept."),
+    Setting("workspaces", values.paths, "Folders that agents may work in; none is the default."),
+    Setting("agent", values.text, "The agent to use when none is named."),
+    Setting("policy.mode", values.mode, "What is decided where no rule does."),
+    Setting("policy.allow", values.rules, "Rules that allow."),
+    Setting("policy.ask", values.rules, "Rules that ask; all sources add up.", gathers=True),
+    Setting("policy.deny", values.rules, "Rules that deny; all sources add up.", gathers=True),
+    Setting("sandbox.mode", values.sandbox_mode, "Whether commands run in a sandbox."),
+    Setting("sandbox.network", values.boolean, "Whether the sandbox has a network."),
+    Setting("limits.turn_seconds", values.seconds, "How long a turn may take."),
+    Setting("limits.output_bytes", values.whole, "Output of a run that stays in facts."),
+    Setting("limits.approval_seconds", values.seconds, "When an open approval is denied."),
+    Setting("limits.concurrent_runs", values.whole, "Runs at the same time."),
+    Setting("retry.attempts", values.whole, "How often something is tried."),
+    Setting("retry.first_delay_seconds", values.seconds, "The wait before the second try."),
+    Setting("retry.longest_delay_seconds", values.seconds, "The longest wait between tries."),
+)
+
+SETTINGS: Final[dict[str, Setting]] = {row.key: row for row in _ROWS}
+
+AGENT_SETTINGS: Final[dict[str, Setting]] = {
+    row.key: row
+    for row in (
+        Setting("kind", values.kind, "A known kind, or an entry point `module:name`."),
+        Setting("model", values.text, "The model."),
+        Setting("base_url", values.http_url, "Where the model is served."),
+        Setting("api_key_env", values.variable, "The variable that holds the key."),
+        Setting("options", values.options, "Whatever else the agent takes."),
+    )
+}
+
+VARIABLES: Final[dict[str, str]] = {row.variable: row.key for row in _ROWS}
+"""Variable → key."""
+
+_HINTS: Final = {
+    "api_key": "put the key into an environment variable and its name into api_key_env",
+    "entry_point": "write it as kind = 'module:name'",
+}
+
+
+def setting_of(key: str) -> Setting | None:
+    """The setting that a key names; `agents.NAME.model` and its like included."""
+    if key in SETTINGS:
+        return SETTINGS[key]
+    parts = key.split(".")
+    is_agent = len(parts) == 3 and parts[0] == "agents" and parts[1]  # noqa: PLR2004
+    return AGENT_SETTINGS.get(parts[2]) if is_agent else None
+
+
+def is_group(key: str) -> bool:
+    """Whether a key names a table of settings."""
+    parts = key.split(".")
+    if parts[0] == "agents":
+        return len(parts) <= 2  # noqa: PLR2004
+    return any(known.startswith(f"{key}.") for known in SETTINGS)
+
+
+def hint_for(key: str) -> str:
+    """What may have been meant by a key that there is not."""
+    before, _, last = key.rpartition(".")
+    if last in _HINTS and before.startswith("agents."):
+        return _HINTS[last]
+    agent = before.startswith("agents.") and before.count(".") == 1
+    known = [f"{before}.{name}" for name in AGENT_SETTINGS] if agent else [*SETTINGS, "agents"]
+    close = get_close_matches(key, known, 1) or [
+        name for name in known if name.rpartition(".")[2] == last
+    ]
+    return f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
+
+
+def variable_hint(name: str) -> str:
+    close = get_close_matches(name, VARIABLES, 1)
+    return f"did you mean {close[0]}?" if close else "`factwire config` lists all settings"

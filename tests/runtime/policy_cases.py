@@ -1,0 +1,32 @@
+"""Requests and policies, as short as tables need them."""
+
+from typing import Any
+
+from factwire.runtime.policy import Evaluation, Mode, Policy, Request, evaluate
+
+WORKSPACE = "/srv/project"
+
+
+def run(command: str | tuple[str, ...], **fields: Any) -> Request:
+    return Request(tool="Bash", workspace=WORKSPACE, command=command, **fields)
+
+
+def use(tool: str, *paths: str, **fields: Any) -> Request:
+    return Request(tool=tool, workspace=WORKSPACE, paths=paths, **fields)
+
+
+def fetch(url: str, tool: str = "WebFetch") -> Request:
+    return Request(tool=tool, workspace=WORKSPACE, url=url)
+
+
+def policy(rules: str = "", mode: Mode = "default") -> Policy:
+    """Rules as `+ Read(x) ? Bash ! Bash(rm *)`, parted by two spaces."""
+    lists: dict[str, list[str]] = {"+": [], "?": [], "!": []}
+    for part in filter(None, rules.split("  ")):
+        lists[part[0]].append(part[1:])
+    return Policy.of(mode, allow=lists["+"], ask=lists["?"], deny=lists["!"])
+
+
+def said(rules: str, request: Request, mode: Mode = "default") -> tuple[str, str]:
+    evaluation: Evaluation = evaluate(policy(rules, mode), request)
+    return evaluation.decision, evaluation.reason_code

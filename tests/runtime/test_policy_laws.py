@@ -1,0 +1,179 @@
+"""Laws of a policy, over generated rules and requests."""
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from factwire.runtime.policy import (
+    MODES,
+    Policy,
+    Request,
+    Rule,
+    RuleError,
+    evaluate,
+    parse_rule,
+    pattern_for,
+    risk_of,
+    shown,
+)
+from factwire.runtime.policy.wrappers import read_command
+from tests.runtime.policy_cases import WORKSPACE, run
+
+STRENGTH = ("allow", "ask", "deny")
+
+SIMPLE = ["ls", "git status", "git log -1", "rm x", "make all", "env A=1 ls", "sudo ls", "cat .env"]
+
+simple = st.sampled_from(SIMPLE)
+joined = st.lists(simple, min_size=1, max_size=4).flatmap(
+    lambda parts: st.sampled_from(["; ", " && ", " || ", " | ", "\n"]).map(
+        lambda operator: operator.join(parts)
+    )
+)
+garbage = st.text(st.sampled_from("ab rm;|&$()`'\"\\\n\t#<>{}*?~=!-/.0é\u202e"), max_size=30)
+paths = st.sampled_from(
+    ["a", "src/a.py", "src/../x", "../x", "/etc/passwd", ".git/config", ".env", "docs"]
+)
+requests = st.one_of(
+    (joined | garbage).map(run),
+    st.lists(st.text("abrm ;", max_size=4), max_size=3).map(lambda argv: run(tuple(argv))),
+    st.builds(
+        Request,
+        tool=st.sampled_from(["Read", "Edit", "Write", "Grep", "deploy", "delete"]),
+        workspace=st.just(WORKSPACE),
+        paths=st.lists(paths, max_size=2).map(tuple),
+    ),
+    st.sampled_from(["https://example.org/x", "https://a@b", "x"]).map(
+        lambda url: Request(tool="WebFetch", workspace=WORKSPACE, url=url)
+    ),
+)
+rules = st.sampled_from(
+    [
+        *(
+            "*",
+            "Bash",
+            "Read",
+            "Edit",
+            "deploy",
+            "WebFetch",
+            "Bash(git *)",
+            "Bash(ls)",
+            "Bash(* x)",
+        ),
+        *(
+            "Bash(rm *)",
+            "Bash(git status *)",
+            "Bash(*)",
+            "Read(src/**)",
+            "Read(**/.env)",
+            "Edit(**)",
+        ),
+        *(
+            "Edit(/etc/**)",
+            "Read(.env)",
+            "WebFetch(domain:example.org)",
+            "deploy(src/**)",
+            "Read(/**)",
+        ),
+    ]
+).map(parse_rule)
+lists = st.lists(rules, max_size=3).map(tuple)
+policies = st.builds(Policy, mode=st.sampled_from(MODES), allow=lists, ask=lists, deny=lists)
+
+
+def strength(policy: Policy, request: Request) -> int:
+    return STRENGTH.index(evaluate(policy, request).decision)
+
+
+def with_rule(policy: Policy, name: str, rule: Rule) -> Policy:
+    return msgspec.structs.replace(policy, **{name: (*getattr(policy, name), rule)})
+
+
+@pytest.mark.requirement("runtime.policy.laws")
+@given(policies, requests, rules)
+def test_a_rule_that_denies_by_itself_denies_whatever_else_there_is(
+    policy: Policy, request: Request, rule: Rule
+):
+    alone = Policy(deny=(rule,))
+    if evaluate(alone, request).reason_code == "rule_deny":
+        assert evaluate(with_rule(policy, "deny", rule), request).decision == "deny"
+
+
+@pytest.mark.requirement("runtime.policy.laws")
+@given(policies, requests, rules)
+def test_one_more_denial_never_widens(policy: Policy, request: Request, rule: Rule):
+    assert strength(with_rule(policy, "deny", rule), request) >= strength(policy, request)
+
+
+@pytest.mark.requirement("runtime.policy.laws")
+@given(policies, requests, rules)
+def test_one_more_question_never_widens(policy: Policy, request: Request, rule: Rule):
+    assert strength(with_rule(policy, "ask", rule), request) >= strength(policy, request)
+
+
+@pytest.mark.requirement("runtime.policy.laws")
+@given(policies, requests, rules)
+def test_one_more_permission_never_overrides_a_rule_that_asks_or_denies(
+    policy: Policy, request: Request, rule: Rule
+):
+    before = evaluate(policy, request)
+    if before.reason_code in ("rule_ask", "rule_deny", "may_reach_forbidden", "plan_mode"):
+        assert evaluate(with_rule(policy, "allow", rule), request).decision == before.decision
+
+
+@pytest.mark.requirement("runtime.policy.laws")
+@given(policies, st.lists(simple, min_size=1, max_size=4), st.sampled_from([";", "&&", "|", "\n"]))
+def test_a_compound_is_decided_as_its_strictest_part(
+    policy: Policy, parts: list[str], operator: str
+):
+    whole = strength(policy, run(operator.join(parts)))
+    assert whole == max(strength(policy, run(part)) for part in parts)
+
+
+@pytest.mark.requirement("runtime.policy.laws")
+@given(policies, requests)
+def test_the_order_of_modes(policy: Policy, request: Request):
+    def under(mode: str) -> int:
+        return strength(msgspec.structs.replace(policy, mode=mode), request)
+
+    assert under("acceptEdits") <= under("default") <= under("dontAsk")
+    assert under("default") <= under("plan")
+    assert evaluate(msgspec.structs.replace(policy, mode="dontAsk"), request).decision != "ask"
+
+
+@pytest.mark.requirement("runtime.policy.proposals")
+@given(requests)
+def test_what_is_proposed_would_have_allowed_the_request(request: Request):
+    rule = pattern_for(request)
+    if rule is not None:
+        assert parse_rule(str(rule)) == rule
+        assert evaluate(Policy(allow=(rule,)), request).decision == "allow"
+
+
+@pytest.mark.fuzz
+@pytest.mark.requirement("runtime.policy.laws")
+@settings(max_examples=2_000)
+@given(garbage | st.text(st.characters(), max_size=40))
+def test_garbage_is_never_allowed_and_nothing_is_ever_raised(text: str):
+    narrow = Policy.of(allow=["Bash(git status *)", "Bash(true)"], deny=["Bash(curl *)"])
+    evaluation = evaluate(narrow, run(text))
+    commands = read_command(text).commands
+    if evaluation.decision == "allow":
+        names = {command.words[:2] for command in commands if command.words}
+        assert names <= {("git", "status"), ("true",)}
+    assert risk_of(run(text))
+    assert shown(run(text))
+    pattern_for(run(text))
+
+
+@pytest.mark.fuzz
+@pytest.mark.requirement("runtime.policy.syntax")
+@settings(max_examples=1_000)
+@given(st.text(st.sampled_from("Bashed(*)/.~'\"\\ :x\u202e"), max_size=20))
+def test_a_text_is_a_rule_or_is_refused(text: str):
+    try:
+        rule = parse_rule(text)
+    except RuleError:
+        return
+    assert parse_rule(str(rule)) == rule
+    evaluate(Policy(allow=(rule,), deny=(rule,), ask=(rule,)), run("ls x"))
