@@ -15,6 +15,7 @@ from factwire.conformance.projection_requirements import PROJECTION_REQUIREMENTS
 from factwire.conformance.projection_rule_requirements import PROJECTION_RULE_REQUIREMENTS
 from factwire.conformance.requirement import Requirement
 from factwire.conformance.runtime_requirements import RUNTIME_REQUIREMENTS
+from factwire.conformance.turn_requirements import TURN_REQUIREMENTS
 
 _AREAS: Final = (
     FACTS_REQUIREMENTS,
@@ -23,6 +24,7 @@ _AREAS: Final = (
     PROJECTION_REQUIREMENTS,
     PROJECTION_RULE_REQUIREMENTS,
     RUNTIME_REQUIREMENTS,
+    TURN_REQUIREMENTS,
     PROCESS_REQUIREMENTS,
     CLI_REQUIREMENTS,
 )

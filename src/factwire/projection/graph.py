@@ -228,10 +228,12 @@ def _draw_links(canvas: "Canvas", fact: Fact, name: str) -> None:
         task = canvas.state.tasks.get(task_of(fact) or "")
         for other in (task.depends_on or ()) if task else ():
             _link(canvas, fact, ("task", task_of(fact) or ""), ("task", other), "depends_on")
-    elif name in ("handoff.accepted", "handoff.completed", "agent.handoff"):
+    elif name.startswith("handoff.") or name == "agent.handoff":
         key = fact.handoff_id or other_id(fact, "handoffId", "handoff_id") or fact.id
         event = canvas.state.team_workbench.handoff_events.get(key)
-        if event is not None and event.from_agent and event.to_agent:
+        if event is None or event.status not in ("accepted", "completed"):
+            return
+        if event.from_agent and event.to_agent:
             ends = (("subagent", event.from_agent), ("subagent", event.to_agent))
             _link(canvas, fact, *ends, "handed_off")
 

@@ -69,8 +69,9 @@ _TAKEN: Final = takes(Tool, ToolCall)
 def started(canvas: "Canvas", fact: Fact) -> None:
     """A call began; one that had ended begins anew."""
     tool, path = tool_for(canvas, fact)
-    if tool.completed_at is not None:
+    if tool.completed_at is not None or tool.unclosed:
         _begin_anew(canvas, tool, path)
+        _move(canvas, tool, path, fact)
     _enter(canvas, tool, path, "running")
     canvas.fill(tool, path, started_at=fact.created_at)
     canvas.put(tool, path, "unclosed", None)
@@ -257,6 +258,15 @@ def _begin_anew(canvas: "Canvas", tool: Tool, path: str) -> None:
         canvas.put(tool, path, field, None)
     canvas.rewrite(tool, path, "output_text", "")
     canvas.put(tool, path, "output_characters", 0)
+
+
+def _move(canvas: "Canvas", tool: Tool, path: str, fact: Fact) -> None:
+    """A call that begins anew in another turn belongs to that one, and is shown there."""
+    turn = turn_of(fact)
+    if turn is not None and turn != tool.turn_id:
+        canvas.put(tool, path, "turn_id", turn)
+        canvas.put(tool, path, "message_id", None)
+        _preview(canvas, tool, fact)
 
 
 def _part_id(tool: Tool) -> str:

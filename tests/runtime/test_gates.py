@@ -1,0 +1,186 @@
+"""The append gates, each in a table of what passes and what does not."""
+
+from typing import Any, cast
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from factwire.facts import Fact
+from factwire.projection import Projection
+from factwire.runtime import GateRefused, Gates, Mint, Scope, TurnAlreadyActive
+
+MINT = Mint("test")
+SCOPE = Scope(session_id="s", thread_id="t", turn_id="u")
+
+
+def told(event_class: str, **fields: object) -> Fact:
+    turn = fields.pop("turn", "u")
+    scope = SCOPE.within(turn_id=turn if isinstance(turn, str) else None)
+    payload = cast("dict[str, Any]", fields.pop("payload", {}))
+    return MINT.fact(scope, event_class, payload, **fields)
+
+
+def started(call: str = "c") -> Fact:
+    return told("tool.started", tool_call_id=call, payload={"toolName": "x"})
+
+
+def result(call: str = "c") -> Fact:
+    return told("tool.result", tool_call_id=call)
+
+
+def asked(call: str | None = "c") -> Fact:
+    return told("action.required", action_id="a", tool_call_id=call)
+
+
+def decided(decision: str) -> Fact:
+    return told("action.resolved", action_id="a", payload={"decision": decision})
+
+
+def code_of(*facts: Fact) -> str | None:
+    gates = Gates()
+    for fact in facts[:-1]:
+        gates.feed(fact)
+    try:
+        gates.feed(facts[-1])
+    except GateRefused as error:
+        return error.code
+    return None
+
+
+@pytest.mark.requirement("runtime.gate.schema")
+@pytest.mark.parametrize(
+    ("fact", "code"),
+    [
+        (told("tool.started"), "missing_scope_id"),
+        (told("command.exited", tool_call_id="c"), "missing_scope_id"),
+        (told("tool.started", tool_call_id="c", payload={"toolName": 5}), "schema_mismatch"),
+        (told("run.status"), None),
+        (told("acme.unheard"), None),
+    ],
+)
+def test_a_fact_must_have_what_its_class_needs(fact: Fact, code: str | None):
+    assert code_of(fact) == code
+
+
+@pytest.mark.requirement("runtime.gate.sequence")
+@pytest.mark.parametrize(
+    ("sequences", "code"),
+    [((5, 6), None), ((5, 7), "sequence_gap"), ((5, 5), "sequence_gap"), ((None, 9), None)],
+)
+def test_stated_sequences_rise_by_one(sequences: tuple[int | None, int], code: str | None):
+    facts = [told("run.status", sequence=sequence) for sequence in sequences]
+    assert code_of(*facts) == code
+
+
+@pytest.mark.requirement("runtime.gate.tool")
+@pytest.mark.parametrize(
+    ("facts", "code"),
+    [
+        ([started(), result()], None),
+        ([result()], "tool_not_open"),
+        ([started(), result(), result()], "tool_not_open"),
+        ([started(), started()], "tool_already_open"),
+        ([started(), result(), started()], None),
+        ([told("tool.args.delta", tool_call_id="c", payload={"delta": "x"})], "tool_not_open"),
+        ([started("other"), told("tool.progress", tool_call_id="c")], "tool_not_open"),
+        ([started(), told("tool.failed", tool_call_id="c")], None),
+    ],
+)
+def test_only_a_started_tool_goes_on_and_ends(facts: list[Fact], code: str | None):
+    assert code_of(*facts) == code
+
+
+@pytest.mark.requirement("runtime.gate.approval")
+@pytest.mark.parametrize(
+    ("facts", "code"),
+    [
+        ([asked(), result()], "approval_pending"),
+        ([asked(), decided("approved"), result()], None),
+        ([asked(), decided("denied"), result()], "approval_denied"),
+        ([asked(), told("action.expired", action_id="a"), result()], "approval_denied"),
+        ([asked(), told("action.cancelled", action_id="a"), result()], "approval_denied"),
+        ([asked(), decided("denied"), told("tool.failed", tool_call_id="c")], None),
+        ([asked(), asked()], "action_already_open"),
+        ([decided("approved")], "action_not_open"),
+        ([asked(), decided("approved"), decided("denied")], "action_not_open"),
+        ([asked(None), result()], None),
+    ],
+)
+def test_no_output_without_a_yes(facts: list[Fact], code: str | None):
+    assert code_of(started(), *facts) == code
+
+
+@pytest.mark.requirement("runtime.gate.turn")
+@pytest.mark.parametrize(
+    ("facts", "code"),
+    [
+        ([told("turn.started", turn="v")], "turn_already_active"),
+        ([told("turn.completed"), told("turn.started", turn="v")], None),
+        ([told("turn.completed"), told("turn.started")], "turn_ended"),
+        ([told("turn.completed"), told("turn.failed")], "turn_ended"),
+        ([told("turn.completed"), told("model.delta", payload={"delta": "x"})], "turn_ended"),
+        ([told("turn.completed"), started()], "turn_ended"),
+        ([told("turn.completed"), told("snapshot.updated")], None),
+    ],
+)
+def test_one_turn_at_a_time_and_nothing_after_its_end(facts: list[Fact], code: str | None):
+    assert code_of(told("turn.started"), *facts) == code
+
+
+@pytest.mark.requirement("runtime.gate.turn")
+def test_the_refusal_of_a_second_turn_names_the_first():
+    gates = Gates().passed([told("turn.started")])
+    with pytest.raises(TurnAlreadyActive, match="turn u is active"):
+        gates.feed(told("turn.started", turn="v"))
+
+
+@pytest.mark.requirement("runtime.gate.atomic")
+def test_a_refused_batch_changes_nothing():
+    gates = Gates().passed([told("turn.started"), started()])
+    before = {name: getattr(gates, name) for name in Gates.__slots__}
+    copies = {name: str(value) for name, value in before.items()}
+    with pytest.raises(GateRefused):
+        gates.passed([result(), asked(), told("turn.completed"), started("late")])
+    assert {name: str(getattr(gates, name)) for name in Gates.__slots__} == copies
+
+
+CLASSES = [
+    *("tool.started", "tool.result", "tool.failed", "tool.output.delta", "model.delta"),
+    *("action.required", "action.resolved", "action.expired", "turn.started", "turn.completed"),
+]
+
+
+@st.composite
+def accepted(draw: st.DrawFn) -> list[Fact]:
+    """Facts that passed the gates one after the other."""
+    gates, found = Gates(), list[Fact]()
+    for _ in range(draw(st.integers(1, 40))):
+        fact = told(
+            draw(st.sampled_from(CLASSES)),
+            turn=draw(st.sampled_from(["u", "v"])),
+            tool_call_id=draw(st.sampled_from(["c", "d"])),
+            action_id=draw(st.sampled_from(["a", "b"])),
+            payload={"delta": "x", "decision": draw(st.sampled_from(["approved", "denied"]))},
+        )
+        try:
+            gates.feed(fact)
+        except GateRefused:
+            continue
+        found.append(msgspec.structs.replace(fact, sequence=len(found) + 1))
+    return found
+
+
+@pytest.mark.requirement("runtime.gate.rebuilt")
+@given(facts=accepted())
+def test_gates_follow_from_the_state_alone(facts: list[Fact]):
+    gates, projection = Gates(), Projection()
+    for fact in facts:
+        gates.feed(msgspec.structs.replace(fact, sequence=None))
+        projection.apply(fact)
+    rebuilt = Gates.of(projection.state)
+    assert rebuilt.active_turn == gates.active_turn
+    assert set(rebuilt.open_actions) == set(gates.open_actions)
+    active = {call for call, turn in gates.open_tools.items() if turn == gates.active_turn}
+    assert set(rebuilt.open_tools) == active or gates.active_turn is None
