@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 
-from bench import facts, journal_nats, journal_postgres, journal_sqlite, projection
+from bench import facts, journal_nats, journal_postgres, journal_sqlite, projection, runtime
 from bench.measure import Row, show
 
 GROUPS: dict[str, tuple[str, Callable[[], list[Row]]]] = {
@@ -12,6 +12,7 @@ GROUPS: dict[str, tuple[str, Callable[[], list[Row]]]] = {
     "postgres": ("Journal on PostgreSQL", journal_postgres.rows),
     "nats": ("Journal on NATS JetStream", journal_nats.rows),
     "projection": ("Projection: one core, decoded facts", projection.rows),
+    "runtime": ("Runtime: one turn, journal on SQLite", runtime.rows),
 }
 
 

@@ -6,6 +6,7 @@ time they were made at; the time is only told, it orders nothing.
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -68,21 +69,31 @@ class Mint:
     ) -> Fact:
         """A fact of this class in this scope; `fields` are further fields of `Fact`."""
         given: dict[str, Any] = {
+            **_of_class(event_class),
+            **_of_scope(scope),
             "id": self.ids("evt"),
-            "kind": kind_of(event_class),
-            "status": status_of(event_class),
-            "title": event_class,
             "created_at": self.clock(),
-            "schema_version": SCHEMA_VERSION,
             "runtime_id": self.runtime_id,
-            "event_class": event_class,
             "payload": payload or {},
-            **_ids_of(scope),
             **fields,
         }
         return Fact(**given)
 
 
-def _ids_of(scope: Scope) -> dict[str, str]:
+@lru_cache(maxsize=1_024)
+def _of_class(event_class: str) -> dict[str, str]:
+    """What all facts of a class have in common."""
+    return {
+        "kind": kind_of(event_class),
+        "status": status_of(event_class),
+        "title": event_class,
+        "schema_version": SCHEMA_VERSION,
+        "event_class": event_class,
+    }
+
+
+@lru_cache(maxsize=1_024)
+def _of_scope(scope: Scope) -> dict[str, str]:
+    """What all facts of a scope have in common."""
     ids = msgspec.structs.asdict(scope)
     return {name: value for name, value in ids.items() if value is not None}
