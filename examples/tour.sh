@@ -1,5 +1,5 @@
 #!/bin/sh
-# What Factwire does with a recorded turn: validate it, see what is wrong with a broken one, convert.
+# What Factwire does with a recorded turn: validates, shows, records, keeps and proves it.
 set -e
 cd "$(dirname "$0")"
 journal=$(mktemp -d)/facts.db
@@ -17,8 +17,15 @@ show factwire validate broken_turn.ndjson || true
 say 'What a UI hears of the first three facts.'
 head -n 3 first_turn.ndjson | factwire convert - --to ui
 
+say 'What those facts come to on a screen.'
+show factwire project first_turn.ndjson
+
 say 'Facts in your own code:'
 show python recorded_turn.py
+
+say 'A loop of your own, recorded: a tool, an approval, a subagent, an artifact.'
+show python own_loop.py "$(dirname "$journal")/loop.db"
+show factwire project "$(dirname "$journal")/loop.db"
 
 say 'Kept in a journal: durable, ordered, and read on from any fact (here: the tools after evt_011).'
 show python kept_turn.py "$journal"

@@ -32,10 +32,17 @@ def _message(state: ProjectionState, message: Message) -> Iterator[Text]:
         lines.append(Text(f"({message.status})", style="yellow"))
     elif message.status == "streaming":
         lines[-1].append(" ▌", style="green")
-    speaker = message.subagent_id or message.role
+    speaker = _speaker(state, message)
     style = _SPEAKERS.get(speaker, "bold magenta")
     yield Text.assemble((harmless(speaker, NAME), style), "  ", lines[0])
     yield from lines[1:]
+
+
+def _speaker(state: ProjectionState, message: Message) -> str:
+    if message.subagent_id is None:
+        return message.role
+    thread = state.subagents.threads.get(message.subagent_id)
+    return (thread and (thread.name or thread.title)) or message.subagent_id
 
 
 def _parts(state: ProjectionState, message: Message) -> Iterator[Text]:
