@@ -164,7 +164,7 @@ def conflicting_fact(told: Recorder) -> None:
         },
         "conversation": [
             "user: Publish the docs.",
-            "assistant: Built; may I publish? | tool call_publish",
+            "assistant: Built; may I publish? | tool call_publish running",
         ],
         "tools": {"call_publish": "running"},
         "actions": {"act_publish": "pending"},

@@ -120,7 +120,7 @@ def _part(part: Part) -> str:
         case ReasoningPart():
             return _words("thought", str(part.summary), f"({part.characters} unseen)")
         case ToolPreviewPart():
-            return _words("tool", part.tool_call_id, part.status if part.status in _ENDED else None)
+            return _words("tool", part.tool_call_id, part.status)
         case ArtifactCardPart():
             return _words("artifact", part.artifact_id, part.version_id)
         case EvidenceCitationPart():

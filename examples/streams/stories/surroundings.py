@@ -150,7 +150,7 @@ def quota_blocked(told: Recorder) -> None:
         "blocked": "path_outside_workspace",
         "conversation": [
             "user: Fetch the fixtures.",
-            "assistant (streaming): tool call_fetch output-error | tool call_write",
+            "assistant (streaming): tool call_fetch output-error | tool call_write running",
         ],
         "tools": {"call_fetch": "output-error sandbox_blocked", "call_write": "running"},
         "permissions": [

@@ -103,7 +103,7 @@ def _delegate(told: Recorder) -> None:
         },
         "conversation": [
             "user: Update the dependencies.",
-            "assistant sub_updater (streaming): tool call_install",
+            "assistant sub_updater (streaming): tool call_install running",
             "assistant (streaming): While the updater waits, here is the list: ",
         ],
         "tools": {"call_install": "running"},

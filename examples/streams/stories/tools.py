@@ -73,8 +73,8 @@ def tool_failure(told: Recorder) -> None:
         "conversation": [
             "user: Check style, types and tests.",
             (
-                "assistant (streaming): tool call_style output-available | tool call_types | "
-                "tool call_tests"
+                "assistant (streaming): tool call_style output-available | "
+                "tool call_types running | tool call_tests input-streaming"
             ),
         ],
         "tools": {
@@ -146,7 +146,7 @@ _ASKED = ["permission.evaluated ask"]
         },
         "conversation": [
             "user: Delete the merged branches.",
-            "assistant (streaming): tool call_approval_pending",
+            "assistant (streaming): tool call_approval_pending running",
         ],
         "tools": {"call_approval_pending": "running"},
         "actions": {"act_approval_pending": "pending"},
