@@ -27,9 +27,11 @@ run: $(STAMP) ## Take the tour: the examples, one after the other
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/tour.sh
 
 test: $(STAMP) ## Run the whole suite with branch coverage
+	@$(BIN)/python tools/system_packages.py
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term
 
 test-fast: $(STAMP) ## Run the suite without fault and fuzz tests, without coverage
+	@$(BIN)/python tools/system_packages.py
 	$(BIN)/pytest -n $(WORKERS) -m "not fault and not fuzz"
 
 lint: $(STAMP) ## Check style, format, package order and stray hosts
