@@ -24,4 +24,33 @@ _CONTRACTS: Final = requirements(
     },
 )
 
-PROJECTION_REQUIREMENTS: Final[tuple[Requirement, ...]] = (*_CONTRACTS,)
+_SELECTORS: Final = requirements(
+    "facts.md Projection; seed 002",
+    {
+        "projection.select.conversation": "The conversation is user and assistant alone.",
+        "projection.select.pending": "Open actions come by severity, then age, with who asks.",
+        "projection.select.attention": "Input first, then plans, then failures, then what runs.",
+        "projection.select.process": "The active process is what is open in the active turn.",
+        "projection.select.timeline": "The timeline comes in pages that leave nothing out.",
+        "projection.select.graph": "The graph comes parents first, whole or from one node.",
+        "projection.select.team": "A team has members, a board by columns, and its requests.",
+        "projection.select.optimistic": "A client's own ids are told from confirmed ones.",
+    },
+)
+
+_READ_MODELS: Final = requirements(
+    "facts.md Projection (read models)",
+    {
+        "projection.read-model.thread": "A thread read model says what waits, runs and failed.",
+        "projection.read-model.task": "A task snapshot has attempts, dependencies and steps.",
+        "projection.read-model.session": "A session snapshot joins its threads.",
+        "projection.read-model.restore": "A first screen comes from a read model alone.",
+        "projection.read-model.invalid": "What is no read model is refused with its reason.",
+    },
+)
+
+PROJECTION_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
+    *_CONTRACTS,
+    *_SELECTORS,
+    *_READ_MODELS,
+)

@@ -1,0 +1,116 @@
+"""Read models say what the state says, and a first screen comes from one alone."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from factwire.facts import Fact
+from factwire.projection import (
+    InvalidReadModel,
+    Projection,
+    project,
+    read_thread_model,
+    session_snapshot,
+    task_snapshot,
+    thread_read_model,
+)
+from tests.projection.telling import THREAD, Telling, shown
+
+TURN = {"turnId": "turn"}
+CALL = {**TURN, "toolCallId": "call"}
+
+
+def story() -> list[Fact]:
+    tell = Telling()
+    queued = {"queuedTurns": [{"queuedTurnId": "next", "prompt": "Then?"}]}
+    steps = {"objective": "All", "progress": {"completedSteps": 1, "totalSteps": 3}}
+    return [
+        tell("turn.submitted", **TURN, payload={"prompt": "Hi"}),
+        tell("turn.started", **TURN),
+        tell("task.created", **TURN, taskId="task", payload=steps),
+        tell("task.dependency.updated", **TURN, taskId="task", payload={"dependencyId": "first"}),
+        tell("task.attempt.failed", **TURN, taskId="task", attemptId="try"),
+        tell("artifact.created", **TURN, artifactId="art", payload={"kind": "code"}),
+        tell("evidence.changed", **TURN, evidenceId="evd", traceId="trace"),
+        tell("runtime.error", **TURN, payload={"code": "odd", "message": "Odd."}),
+        tell("queue.changed", payload=queued),
+        tell("tool.started", **CALL, payload={"toolName": "deploy"}),
+        tell("action.required", **CALL, actionId="act", payload={"severity": "high"}),
+    ]
+
+
+@pytest.mark.requirement("projection.read-model.thread")
+def test_a_thread_read_model_says_what_waits_runs_and_went_wrong():
+    model = thread_read_model(shown(*story()))
+    assert (model.thread_id, model.session_id, model.runtime_id) == (THREAD, "session", "runtime")
+    assert (model.status, model.active_turn_id, model.event_cursor) == ("waiting", "turn", 11)
+    assert [action.action_id for action in model.pending_actions] == ["act"]
+    assert [(call.tool_call_id, call.state) for call in model.tool_calls] == [("call", "running")]
+    assert [turn.queued_turn_id for turn in model.queued_turns] == ["next"]
+    assert [incident.code for incident in model.incidents] == ["odd"]
+    assert model.last_outcome is None
+
+
+@pytest.mark.requirement("projection.read-model.thread")
+@pytest.mark.parametrize("end", ["completed", "failed", "canceled"])
+def test_a_read_model_says_how_the_last_turn_ended(end: str):
+    tell = Telling()
+    model = thread_read_model(shown(tell("turn.started", **TURN), tell(f"turn.{end}", **TURN)))
+    assert model.last_outcome is not None
+    assert (model.last_outcome.status, model.last_outcome.turn_id) == (end, "turn")
+
+
+@pytest.mark.requirement("projection.read-model.task")
+def test_a_task_snapshot_has_attempts_dependencies_and_steps():
+    snapshot = task_snapshot(shown(*story()), "task")
+    assert (snapshot.objective, snapshot.dependencies) == ("All", {"first": "unknown"})
+    assert [attempt.status for attempt in snapshot.attempts] == ["failed"]
+    assert snapshot.progress is not None
+    assert (snapshot.progress.completed_steps, snapshot.progress.total_steps) == (1, 3)
+    with pytest.raises(KeyError):
+        task_snapshot(shown(*story()), "another")
+
+
+@pytest.mark.requirement("projection.read-model.session")
+def test_a_session_snapshot_joins_its_threads():
+    tell = Telling(thread="second")
+    other = project([tell("turn.started", **TURN), tell("turn.failed", **TURN)])
+    session = session_snapshot("session", [shown(*story()), other])
+    assert (session.status, session.pending_action_count) == ("failed", 1)
+    assert [(thread.thread_id, thread.status) for thread in session.threads] == [
+        (THREAD, "waiting"),
+        ("second", "failed"),
+    ]
+    assert [task.task_id for task in session.tasks] == ["task"]
+    assert [(made.artifact_id, made.kind) for made in session.artifacts] == [("art", "code")]
+    assert session.evidence[0].runtime_correlation == {"turnId": "turn", "traceId": "trace"}
+    assert session_snapshot("empty", []).status == "idle"
+
+
+@pytest.mark.requirement("projection.read-model.restore")
+def test_a_first_screen_comes_from_a_read_model_alone_and_the_stream_goes_on():
+    facts = story()
+    state = shown(*facts)
+    sent = msgspec.json.encode(thread_read_model(state), enc_hook=str)
+    screen = Projection.from_read_model(read_thread_model(sent))
+
+    assert screen.state.hydration.status == "hydrating"
+    assert screen.state.runtime.status == state.runtime.status
+    assert screen.state.actions.keys() == state.actions.keys()
+    assert [turn.prompt for turn in screen.state.queue.turns] == ["Then?"]
+    assert {key: tool.state for key, tool in screen.state.tools.items()} == {"call": "running"}
+
+    tell = Telling(first=len(facts) + 1)
+    screen.apply(tell("action.resolved", **CALL, actionId="act"))
+    assert screen.state.hydration.status == "live"
+    assert screen.state.runtime.status == "running"
+    for fact in facts:
+        assert not screen.apply(fact)
+
+
+@pytest.mark.requirement("projection.read-model.invalid")
+@pytest.mark.parametrize("value", [b"", b"[]", b"{}", {"threadId": 5}, {}])
+def test_what_is_no_read_model_is_refused_with_its_reason(value: Any):
+    with pytest.raises(InvalidReadModel, match="expected a ThreadReadModel"):
+        read_thread_model(value)
