@@ -19,6 +19,10 @@ from factwire.facts import limits as facts_limits
 from factwire.facts.rules import PAYLOAD_TYPES
 from factwire.projection import DIAGNOSTIC_CODES
 from factwire.projection import limits as projection_limits
+from factwire.runtime import FAILURE_CATEGORIES
+from factwire.runtime import limits as runtime_limits
+from factwire.runtime.processes import limits as process_limits
+from factwire.runtime.sandbox import limits as sandbox_limits
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
@@ -89,6 +93,7 @@ def codes() -> str:
     resume = [(f"`{code}`", meaning) for code, meaning in RESUME_CODES.items()]
     violations = [(f"`{code}`",) for code in VIOLATION_CODES]
     remarks = [(f"`{code}`", meaning) for code, meaning in DIAGNOSTIC_CODES.items()]
+    failures = [(f"`{name}`", meaning) for name, meaning in FAILURE_CATEGORIES.items()]
     fields = [
         (f"`{shape}`", ", ".join(f"`{name}`" for name in names))
         for shape, names in REQUIRED_FIELDS.items()
@@ -103,12 +108,21 @@ def codes() -> str:
         + "\n## Resume\n\n"
         + table(("code", "meaning"), resume)
         + "\n## Diagnostics of a projection\n\nWhat a projection remarks itself; facts that are "
-        "diagnostics bring codes of their own.\n\n" + table(("code", "meaning"), remarks)
+        "diagnostics bring codes of their own.\n\n"
+        + table(("code", "meaning"), remarks)
+        + "\n## Failure categories\n\nWhat the runtime itself gives a failed turn; agents may "
+        "give others.\n\n" + table(("category", "meaning"), failures)
     )
 
 
 def limits() -> str:
-    sections = {"Facts": facts_limits, "Projection": projection_limits}
+    sections = {
+        "Facts": facts_limits,
+        "Projection": projection_limits,
+        "Runtime": runtime_limits,
+        "Processes": process_limits,
+        "Sandbox": sandbox_limits,
+    }
     header = ("limit", "value", "why")
     pages = (f"## {title}\n\n{table(header, _rows(of))}" for title, of in sections.items())
     return "# Limits\n\n" + "\n".join(pages)
