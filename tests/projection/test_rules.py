@@ -758,3 +758,16 @@ def test_an_open_tool_stays_open_when_its_turn_completes_because_nobody_knows_ho
     state = shown(tell("tool.started", **CALL), tell("turn.completed", **TURN))
     assert state.tools["call"].state == "running"
     assert codes(state) == ["tool_unclosed_at_turn_end"]
+
+
+@pytest.mark.requirement("projection.runtime.phase")
+def test_what_ends_inside_a_turn_does_not_end_the_run():
+    tell = Telling()
+    state = shown(
+        tell("turn.started", turnId="turn"),
+        tell("model.delta", turnId="turn", messageId="m", delta="x"),
+        tell("model.completed", turnId="turn", messageId="m", text="x"),
+        tell("tool.started", turnId="turn", toolCallId="c"),
+        tell("tool.result", turnId="turn", toolCallId="c"),
+    )
+    assert (state.runtime.status, state.runtime.phase) == ("running", "acting")

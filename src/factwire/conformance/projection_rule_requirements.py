@@ -106,6 +106,7 @@ _SURFACES: Final = requirements(
     {
         "projection.runtime.status": "Of all that holds at once the strongest status shows.",
         "projection.runtime.turns": "Only a started turn is active, until its own end.",
+        "projection.runtime.phase": "What ends inside a turn does not end the run.",
         "projection.tool.states": "The state of a call is told by its own facts.",
         "projection.tool.preview": "A call stands once in its message, with its state.",
         "projection.tool.parallel": "Parallel calls are kept apart.",

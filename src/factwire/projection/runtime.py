@@ -23,6 +23,7 @@ _WORK: Final = frozenset(
 )
 """Signs that a run goes on, besides everything that streams."""
 
+_ENDING_PHASES: Final = frozenset({"completed", "failed", "cancelled"})
 _BLOCKED_PHASE: Final = "waiting"
 
 
@@ -158,6 +159,9 @@ def classified(canvas: "Canvas", fact: Fact, phase: str) -> None:
         canvas.put(runtime, PATH, "blocked_reason", None)
     stated = fact.phase or (word(fact.payload, "phase") if "phase" in fact.payload else None)
     stated = stated or phase
+    if stated in _ENDING_PHASES and not (fact.event_class or "").startswith(("turn.", "run.")):
+        # A part or a tool that has ended does not end the run.
+        stated = UNKNOWN
     if stated not in (UNKNOWN, runtime.phase):
         canvas.put(runtime, PATH, "phase", stated)
     if fact.runtime_entity or fact.runtime_status or fact.team_phase or fact.topology:

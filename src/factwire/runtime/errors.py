@@ -88,7 +88,6 @@ FAILURE_CATEGORIES: Final = {
     "invalid_fact": "the agent emitted a fact that a gate refused",
     "timeout": "the turn took longer than it may",
     "runtime_restarted": "the runtime stopped while the turn ran",
-    "journal_unavailable": "the journal could not be written",
     "sandbox_unavailable": "a sandbox is required and cannot be had here",
 }
 """Categories that the runtime itself gives a failed turn; agents may give others."""
