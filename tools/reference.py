@@ -23,6 +23,8 @@ from factwire.runtime import FAILURE_CATEGORIES
 from factwire.runtime import limits as runtime_limits
 from factwire.runtime.processes import limits as process_limits
 from factwire.runtime.sandbox import limits as sandbox_limits
+from factwire.runtime.toolbox import TOOL_FAILURES
+from factwire.runtime.toolbox import limits as toolbox_limits
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
@@ -94,6 +96,7 @@ def codes() -> str:
     violations = [(f"`{code}`",) for code in VIOLATION_CODES]
     remarks = [(f"`{code}`", meaning) for code, meaning in DIAGNOSTIC_CODES.items()]
     failures = [(f"`{name}`", meaning) for name, meaning in FAILURE_CATEGORIES.items()]
+    tools = [(f"`{name}`", meaning) for name, meaning in TOOL_FAILURES.items()]
     fields = [
         (f"`{shape}`", ", ".join(f"`{name}`" for name in names))
         for shape, names in REQUIRED_FIELDS.items()
@@ -111,7 +114,10 @@ def codes() -> str:
         "diagnostics bring codes of their own.\n\n"
         + table(("code", "meaning"), remarks)
         + "\n## Failure categories\n\nWhat the runtime itself gives a failed turn; agents may "
-        "give others.\n\n" + table(("category", "meaning"), failures)
+        "give others.\n\n"
+        + table(("category", "meaning"), failures)
+        + "\n## Failures of tools\n\nWhat the toolbox gives a call that failed.\n\n"
+        + table(("category", "meaning"), tools)
     )
 
 
@@ -122,6 +128,7 @@ def limits() -> str:
         "Runtime": runtime_limits,
         "Processes": process_limits,
         "Sandbox": sandbox_limits,
+        "Toolbox": toolbox_limits,
     }
     header = ("limit", "value", "why")
     pages = (f"## {title}\n\n{table(header, _rows(of))}" for title, of in sections.items())

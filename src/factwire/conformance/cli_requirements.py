@@ -62,4 +62,57 @@ _PLAY: Final = requirements(
     },
 )
 
-CLI_REQUIREMENTS: Final[tuple[Requirement, ...]] = (*_FACTS, *_PROJECT, *_PLAY)
+_RUN: Final = requirements(
+    "design.md; edge.md Runs",
+    {
+        "cli.run.view": "The answer and the tools of a turn are told as they come, once each.",
+        "cli.run.terminal": "On a terminal all stays as text that scrolls; no screen is taken.",
+        "cli.run.harmless": "Nothing that an agent says or asks for steers the terminal.",
+        "cli.run.asked": "An approval shows all that it is bound to, and only a key pressed after "
+        "the question answers it.",
+        "cli.run.always": "Always makes the narrowest rule, and is offered only where that helps.",
+        "cli.run.interrupt": "One interrupt cancels the turn, a second one quits at once.",
+        "cli.run.json": "With --json the facts are printed once they are durable, nothing else.",
+        "cli.run.exit-codes": "Completed is 0, failed 1, what cannot start 2, cancelled 130.",
+        "cli.run.thread": "A named thread goes on with what was said on it before.",
+        "cli.run.first-use": "The demo runs on a fresh machine without any setup.",
+        "cli.run.busy": "A journal that another run holds is named with a code.",
+        "cli.run.killed": "A run that was killed is closed, answered, resumed or cancelled later.",
+        "cli.resume": "A thread is shown and goes on: what waits, what is queued, what is asked.",
+    },
+)
+
+_CONTROL: Final = requirements(
+    "design.md; edge.md Runs; guarantees.md S8",
+    {
+        "cli.answers.live": "Another process decides and cancels in the one that runs.",
+        "cli.answers.refused": "What cannot be answered is refused with a stable code.",
+        "runtime.control.requests": "Deciding, cancelling and asking work over the channel.",
+        "runtime.control.codes": "Every refusal of the channel has a stable code.",
+        "runtime.control.elsewhere": "What is not live is found in the journal.",
+        "runtime.control.private": "Only processes of the same user are listened to.",
+        "runtime.control.hostile": "Garbage, long lines and slow clients harm nobody.",
+        "runtime.control.left-over": "A socket that a killed process left is taken away.",
+        "runtime.control.long-path": "The channel works where the path is too long for one.",
+    },
+)
+
+_LOOKING: Final = requirements(
+    "design.md",
+    {
+        "cli.threads": "Threads are listed with status, first prompt, time and open approvals.",
+        "cli.threads.pages": "A list of threads goes on where the page before it ended.",
+        "cli.threads.stale": "A thread that reads as running and that nobody runs is stale.",
+        "cli.doctor": "What is installed and set up is told, with how to mend what is not.",
+        "cli.doctor.fails": "What fails is said with a fix, and makes the exit code 1.",
+    },
+)
+
+CLI_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
+    *_FACTS,
+    *_PROJECT,
+    *_PLAY,
+    *_RUN,
+    *_CONTROL,
+    *_LOOKING,
+)

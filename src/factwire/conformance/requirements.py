@@ -6,6 +6,7 @@ checks both directions. One module an area; a new area is one import and one lin
 
 from typing import Final
 
+from factwire.conformance.agent_requirements import AGENT_REQUIREMENTS
 from factwire.conformance.cli_requirements import CLI_REQUIREMENTS
 from factwire.conformance.facts_requirements import FACTS_REQUIREMENTS
 from factwire.conformance.journal_requirements import JOURNAL_REQUIREMENTS
@@ -26,6 +27,7 @@ _AREAS: Final = (
     RUNTIME_REQUIREMENTS,
     TURN_REQUIREMENTS,
     PROCESS_REQUIREMENTS,
+    AGENT_REQUIREMENTS,
     CLI_REQUIREMENTS,
 )
 

@@ -20,6 +20,8 @@ _TURNS: Final = requirements(
         "runtime.turn.secrets": "A secret in a fact never reaches the journal.",
         "runtime.queue": "Queued turns run in order, and can be promoted and removed.",
         "runtime.agents.unknown": "An unknown agent is refused with those that there are.",
+        "runtime.kill": "A killed runtime leaves facts whole, turns closed and no program behind.",
+        "runtime.no-leaks": "Turn after turn leaves no task and no file open.",
         "runtime.recovery": "After a restart a turn is closed, waits on, or starts.",
     },
 )

@@ -16,6 +16,7 @@ from factwire.runtime.errors import (
 )
 from factwire.runtime.gates import Gates
 from factwire.runtime.live_threads import LiveThread
+from factwire.runtime.means import Means, means_of
 from factwire.runtime.minting import Mint, Scope, new_id, utc_now
 from factwire.runtime.provider import (
     ActionAsked,
@@ -41,6 +42,7 @@ __all__ = [
     "Gates",
     "Host",
     "LiveThread",
+    "Means",
     "Mint",
     "Provider",
     "ReadThread",
@@ -57,6 +59,7 @@ __all__ = [
     "UnknownAgent",
     "UnknownDecision",
     "UnknownTurn",
+    "means_of",
     "new_id",
     "utc_now",
 ]

@@ -41,6 +41,7 @@ class LiveThread:
         self._room = room
         self._ended = asyncio.Condition()
         self._task: asyncio.Task[None] | None = None
+        self._failure: Exception | None = None
 
     @property
     def thread_id(self) -> str:
@@ -59,6 +60,12 @@ class LiveThread:
         state = self.projection.state
         queued = any(turn.queued_turn_id == turn_id for turn in state.queue.turns)
         return queued or f"turn:{turn_id}" in state.graph.nodes
+
+    def outcome(self, turn_id: str) -> str | None:
+        """How a turn ended, if it has."""
+        node = self.projection.state.graph.nodes.get(f"turn:{turn_id}")
+        ended = node is not None and node.status in ("completed", "failed", "canceled")
+        return node.status if node is not None and ended else None
 
     def scope(self, submission: Submission, run_id: str | None = None) -> Scope:
         return Scope(
@@ -99,27 +106,42 @@ class LiveThread:
         await self._write_queue([*map(_row, others)])
 
     async def wait_idle(self) -> None:
-        """Wait until nothing runs and nothing is queued."""
+        """Wait until nothing runs and nothing is queued; raises what kept a turn from its end."""
         async with self._ended:
-            await self._ended.wait_for(lambda: not self.is_busy)
+            await self._ended.wait_for(lambda: not self.is_busy or self._failure is not None)
+        if self._failure is not None:
+            raise self._failure
 
     async def wait_for(self, turn_id: str) -> str:
-        """Wait until a turn has ended; how it did."""
+        """Wait until a turn has ended; how it did, or what kept it from its end."""
         async with self._ended:
-            await self._ended.wait_for(lambda: self._outcome(turn_id) is not None)
-        return self._outcome(turn_id) or "unknown"
+            await self._ended.wait_for(
+                lambda: self.outcome(turn_id) is not None or self._failure is not None
+            )
+        outcome = self.outcome(turn_id)
+        if outcome is None and self._failure is not None:
+            raise self._failure
+        return outcome or "unknown"
 
     async def stop(self) -> None:
-        """Leave the turn where it is: the process ends, and the next one finds it so."""
+        """Leave the turn where it is: the process ends, and the next one finds it so.
+
+        What was accepted on the way is written before anybody else reads the journal.
+        """
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        await self.log.settle()
 
     async def _work(self, turn: Turn) -> None:
         try:
             async with self._room_for(turn):
                 await turn.run()
             await self.log.save_checkpoint()
+        except Exception as error:
+            # The journal took no more; whoever waits for the turn must hear of it.
+            self._failure = error
+            raise
         finally:
             self.turn = None
             async with self._ended:
@@ -154,11 +176,6 @@ class LiveThread:
         """Start what waits, if nothing runs."""
         if not self.is_busy:
             await self._start_next()
-
-    def _outcome(self, turn_id: str) -> str | None:
-        node = self.projection.state.graph.nodes.get(f"turn:{turn_id}")
-        ended = node is not None and node.status in ("completed", "failed", "canceled")
-        return node.status if node is not None and ended else None
 
     def _queued(self, turn_id: str) -> QueuedTurn:
         for turn in self.projection.state.queue.turns:

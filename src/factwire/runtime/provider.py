@@ -13,6 +13,7 @@ import msgspec
 
 from factwire.facts import CapabilityManifest, Fact, InputPart
 from factwire.projection import ProjectionState, ThreadReadModel
+from factwire.runtime.means import Means
 from factwire.runtime.minting import Mint, Scope
 
 
@@ -61,6 +62,11 @@ class Host(Protocol):
     @property
     def workspace(self) -> Path:
         """The folder that the turn may work in."""
+        ...
+
+    @property
+    def means(self) -> Means:
+        """What the turn may act with."""
         ...
 
     def emit(self, *batch: Fact) -> None:

@@ -24,9 +24,10 @@ from factwire.runtime.errors import (
 )
 from factwire.runtime.limits import ACTIVE_TURNS, INTERRUPT_SECONDS, TURN_SECONDS
 from factwire.runtime.live_threads import LiveThread
+from factwire.runtime.means import Means
 from factwire.runtime.minting import Mint
 from factwire.runtime.provider import Decision, Provider, StartTurn
-from factwire.runtime.recovery import recover
+from factwire.runtime.recovery import close, left_behind, recover
 from factwire.runtime.submission import Submission, submitted
 from factwire.runtime.thread_log import ThreadLog
 from factwire.runtime.turns import Turn, TurnHost
@@ -60,6 +61,7 @@ class Runtime:
         agents: Mapping[str, Provider],
         *,
         workspace: Path,
+        means: Means | None = None,
         mint: Mint | None = None,
         settings: Settings | None = None,
     ) -> None:
@@ -67,6 +69,7 @@ class Runtime:
         self.blobs = blobs
         self.agents = dict(agents)
         self.workspace = workspace
+        self.means = means or Means(blobs=blobs)
         self.mint = mint or Mint("factwire")
         self.settings = settings or Settings()
         self._threads: dict[str, LiveThread] = {}
@@ -74,6 +77,8 @@ class Runtime:
         self._room = asyncio.Semaphore(self.settings.active_turns)
 
     async def __aenter__(self) -> Self:
+        if self.means.processes is not None:
+            await self.means.processes.reap()
         await recover(self)
         return self
 
@@ -85,6 +90,11 @@ class Runtime:
     ) -> None:
         for thread in list(self._threads.values()):
             await thread.stop()
+
+    @property
+    def live(self) -> tuple[LiveThread, ...]:
+        """The threads that have been asked for."""
+        return tuple(self._threads.values())
 
     def agent(self, name: str) -> Provider:
         """A registered agent."""
@@ -143,11 +153,15 @@ class Runtime:
         return await self._take_in(thread, again, "queue")
 
     async def cancel(self, thread_id: str, turn_id: str, reason: str = "requested") -> None:
-        """Stop a turn that runs, or take one out of the queue."""
+        """Stop a turn that runs, close one that nobody runs any more, or take one out of the
+        queue.
+        """
         thread = await self.thread(thread_id)
         if thread.turn is not None and thread.turn.turn_id == turn_id:
             await thread.turn.cancel(reason)
             await thread.wait_for(turn_id)
+        elif left_behind(thread) == turn_id:
+            await close(self, thread, turn_id, "turn.canceled", {"reason": reason})
         else:
             await thread.remove(turn_id)
 
@@ -209,7 +223,14 @@ class Runtime:
     ) -> Turn:
         """A turn that is written down, ready to run."""
         scope = thread.scope(submission, run_id)
-        host = TurnHost(thread.log, thread.approvals, self.mint, scope, self.workspace)
+        host = TurnHost(
+            thread.log,
+            thread.approvals,
+            self.mint,
+            scope,
+            workspace=self.workspace,
+            means=self.means,
+        )
         start = StartTurn(
             turn_id=submission.turn_id,
             thread_id=thread.thread_id,

@@ -74,6 +74,11 @@ class ThreadLog:
         if self._failure is not None:
             raise self._failure
 
+    async def settle(self) -> None:
+        """Wait until nothing is being written, whatever came of it; its writers hear of that."""
+        while self._writer is not None:
+            await asyncio.wait({self._writer})
+
     async def save_checkpoint(self) -> None:
         """Keep the projection in the journal, once enough was written that reading it all again
         would cost more; a growing state is so saved ever more rarely.

@@ -16,6 +16,7 @@ from factwire.journal import JournalError
 from factwire.runtime.approvals import Approvals
 from factwire.runtime.errors import FAILURE_CATEGORIES, GateRefused, TurnFailed
 from factwire.runtime.limits import INTERRUPT_SECONDS
+from factwire.runtime.means import Means
 from factwire.runtime.minting import Mint, Scope
 from factwire.runtime.provider import ActionAsked, CancelTurn, Decision, Provider, StartTurn
 from factwire.runtime.thread_log import ThreadLog
@@ -34,11 +35,19 @@ class TurnHost:
     """The runtime as the agent of one turn sees it."""
 
     def __init__(
-        self, log: ThreadLog, approvals: Approvals, mint: Mint, scope: Scope, workspace: Path
+        self,
+        log: ThreadLog,
+        approvals: Approvals,
+        mint: Mint,
+        scope: Scope,
+        *,
+        workspace: Path,
+        means: Means,
     ) -> None:
         self.mint = mint
         self.scope = scope
         self.workspace = workspace
+        self.means = means
         self._log = log
         self._approvals = approvals
 

@@ -1,0 +1,33 @@
+"""Agents: those that come with Factwire, and how others are found."""
+
+from factwire.runtime.agents.demo import DemoAgent, DemoOptions
+from factwire.runtime.agents.errors import (
+    AgentError,
+    BrokenEntryPoint,
+    InvalidAgent,
+    MissingExtra,
+    NameTaken,
+    UnknownKind,
+)
+from factwire.runtime.agents.pending import Pending, pending_call
+from factwire.runtime.agents.registry import BUILT_INS, GROUP, Make, Registered, register
+from factwire.runtime.agents.shell import ShellAgent
+
+__all__ = [
+    "BUILT_INS",
+    "GROUP",
+    "AgentError",
+    "BrokenEntryPoint",
+    "DemoAgent",
+    "DemoOptions",
+    "InvalidAgent",
+    "Make",
+    "MissingExtra",
+    "NameTaken",
+    "Pending",
+    "Registered",
+    "ShellAgent",
+    "UnknownKind",
+    "pending_call",
+    "register",
+]

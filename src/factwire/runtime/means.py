@@ -1,0 +1,39 @@
+"""Means: what a runtime lends to the agents that act through it.
+
+An agent owns none of this. The policy that judges it, the programs it may run and the sandbox that
+holds them are given to it with every turn, so that it can neither choose nor keep them.
+"""
+
+import msgspec
+
+from factwire.journal.blobs import BlobStore
+from factwire.runtime.configuration.settings import OUTPUT_BYTES, Configuration
+from factwire.runtime.limits import APPROVAL_SECONDS
+from factwire.runtime.policy import Policy
+from factwire.runtime.processes import Processes
+from factwire.runtime.sandbox import SandboxPolicy
+
+
+class Means(msgspec.Struct, frozen=True, kw_only=True):
+    """Without `processes` no program can be run; `output_bytes` of each stay in facts."""
+
+    blobs: BlobStore
+    policy: Policy = Policy()
+    processes: Processes | None = None
+    sandbox: SandboxPolicy = SandboxPolicy(mode="prefer")
+    output_bytes: int = OUTPUT_BYTES
+    approval_seconds: float = APPROVAL_SECONDS
+
+
+def means_of(configuration: Configuration, blobs: BlobStore) -> Means:
+    """The means that a configuration grants."""
+    processes = Processes(configuration.data, workspaces=configuration.workspaces, blobs=blobs)
+    wanted = configuration.sandbox
+    return Means(
+        blobs=blobs,
+        policy=configuration.policy.policy(),
+        processes=processes,
+        sandbox=SandboxPolicy(mode=wanted.mode, network=wanted.network),
+        output_bytes=configuration.limits.output_bytes,
+        approval_seconds=configuration.limits.approval_seconds,
+    )

@@ -1,0 +1,190 @@
+"""`Toolbox`: the tools that agents act through, each call under the policy.
+
+First it is known what would be done, then the policy judges that, then a person is asked if need
+be, about exactly that; only then is it done. After a restart an open request is taken up again: the
+work is made ready anew, and if it is no longer what was shown, nothing is done.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Final
+
+import msgspec
+
+from factwire.projection.actions import Action
+from factwire.runtime.means import Means
+from factwire.runtime.minting import Scope
+from factwire.runtime.policy import (
+    Evaluation,
+    Request,
+    args_hash,
+    denial_fact,
+    evaluate,
+    evaluation_fact,
+    risk_of,
+    shown,
+)
+from factwire.runtime.provider import ActionAsked, Decision, Host
+from factwire.runtime.toolbox.calls import Call
+from factwire.runtime.toolbox.changing import patch, write
+from factwire.runtime.toolbox.files import WorkspaceFiles
+from factwire.runtime.toolbox.outcomes import Done, Outcome, ToolRefused
+from factwire.runtime.toolbox.reading import read
+from factwire.runtime.toolbox.running import run
+from factwire.runtime.toolbox.searching import search
+from factwire.runtime.toolbox.works import Bench, Prepare, Work
+
+TOOLS: Final[dict[str, Prepare]] = {
+    "patch": patch,
+    "read": read,
+    "run": run,
+    "search": search,
+    "write": write,
+}
+"""Name → how the work is made ready."""
+
+
+class Toolbox:
+    """The tools of one turn."""
+
+    def __init__(self, host: Host, means: Means | None = None) -> None:
+        self._host = host
+        self._bench = Bench(WorkspaceFiles(host.workspace), means or host.means)
+
+    async def call(
+        self,
+        name: str,
+        args: dict[str, Any],
+        *,
+        scope: Scope | None = None,
+        always_ask: bool = False,
+    ) -> Outcome:
+        """Use a tool. `scope` is that of a subagent, or of a step; `always_ask` asks a person even
+        where the policy would not.
+        """
+        call = Call(self._host, scope or self._host.scope, self._host.mint.ids("call"), name)
+        if not _can_be_told(args):
+            call.start({})
+            refusal = "expected arguments that are JSON, without halves of characters"
+            return await call.end(Done(summary=refusal, category="invalid_arguments"))
+        call.start(args)
+        return await self._ended(call, self._worked(call, args, always_ask=always_ask))
+
+    async def resume(
+        self, action: Action, args: dict[str, Any], *, scope: Scope | None = None
+    ) -> Outcome:
+        """Go on with a call that an earlier run of the turn asked a person about."""
+        call_id, name = action.tool_call_id or "", action.tool_name or ""
+        call = Call(self._host, scope or self._host.scope, call_id, name)
+        return await self._ended(call, self._resumed(call, action, args))
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._bench.stopping.is_set()
+
+    async def stop(self) -> None:
+        """End what runs and what waits; the calls fail as cancelled."""
+        await self._bench.stop()
+
+    async def decided(self, asking: Coroutine[Any, Any, Decision]) -> Decision | None:
+        """The answer to a request of the host's; None where the turn is told to stop first."""
+        answer = asyncio.ensure_future(asking)
+        stopping = asyncio.ensure_future(self._bench.stopping.wait())
+        try:
+            await asyncio.wait({answer, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            return answer.result() if answer.done() else None
+        finally:
+            answer.cancel()
+            stopping.cancel()
+            await asyncio.gather(answer, stopping, return_exceptions=True)
+
+    async def _ended(self, call: Call, work: Coroutine[Any, Any, Done]) -> Outcome:
+        try:
+            done = await work
+        except ToolRefused as refusal:
+            done = Done(summary=str(refusal), category=refusal.category)
+        return await call.end(done)
+
+    async def _worked(self, call: Call, args: dict[str, Any], *, always_ask: bool) -> Done:
+        work = await self._ready(call.name, args)
+        evaluation = self._judged(call, work)
+        if evaluation.decision == "ask" or always_ask:
+            asked = self._question(call, work.request, work.prompt, evaluation)
+            await self._obey(call, self._host.ask(asked))
+        return await self._performed(call, work)
+
+    async def _resumed(self, call: Call, action: Action, args: dict[str, Any]) -> Done:
+        try:
+            work = await self._ready(call.name, args)
+        except ToolRefused as refusal:
+            message = f"what was asked about cannot be done any more: {refusal}"
+            raise ToolRefused("approval_changed", message) from refusal
+        await self._obey(call, self._host.await_open(action.action_id))
+        if args_hash(work.request) != action.args_hash:
+            raise ToolRefused("approval_changed", "what was approved is not what would be done now")
+        self._judged(call, work)
+        return await self._performed(call, work)
+
+    async def _performed(self, call: Call, work: Work) -> Done:
+        if self.is_stopping:
+            raise ToolRefused("cancelled", "the call was told to stop")
+        return await work.perform(call)
+
+    async def _ready(self, name: str, args: dict[str, Any]) -> Work:
+        prepare = TOOLS.get(name)
+        if prepare is None:
+            raise ToolRefused("unknown_tool", f"there are {', '.join(TOOLS)}, not {name!r}")
+        return await prepare(self._bench, args)
+
+    def _judged(self, call: Call, work: Work) -> Evaluation:
+        """What the policy says; a denial ends the call."""
+        policy, mint, scope = self._bench.means.policy, self._host.mint, call.scope
+        request, evaluation = work.request, evaluate(policy, work.request)
+        if evaluation.decision != "deny" and work.reads:
+            looking = Request(tool="read", workspace=request.workspace, paths=work.reads)
+            seen = evaluate(policy, looking)
+            evaluation = seen if seen.decision == "deny" else evaluation
+        ids = {"tool_call_id": call.call_id}
+        self._host.emit(evaluation_fact(mint, scope, request, evaluation, **ids))
+        if evaluation.decision == "deny":
+            self._host.emit(denial_fact(mint, scope, request, evaluation, **ids))
+            raise ToolRefused("permission_denied", evaluation.message)
+        return evaluation
+
+    def _question(
+        self, call: Call, request: Request, prompt: str, evaluation: Evaluation
+    ) -> ActionAsked:
+        subagent = call.scope.subagent_id
+        command = request.command
+        return ActionAsked(
+            action_type="delegated_permission" if subagent else "tool_approval",
+            prompt=prompt,
+            shown=shown(request),
+            args_hash=args_hash(request),
+            severity=risk_of(request),
+            tool_call_id=call.call_id,
+            tool_name=call.name,
+            subagent_id=subagent,
+            rule=evaluation.rule,
+            cwd=request.cwd,
+            command=list(command) if isinstance(command, tuple) else command,
+            expires_in=self._bench.means.approval_seconds,
+        )
+
+    async def _obey(self, call: Call, asking: Coroutine[Any, Any, Decision]) -> None:
+        call.decision = decision = await self.decided(asking)
+        if decision is None:
+            raise ToolRefused("cancelled", "the call was told to stop while it waited")
+        if not decision.allowed:
+            if decision.decided_by is not None:
+                await call.acted()
+            why = f": {decision.reason}" if decision.reason else ""
+            raise ToolRefused("permission_denied", f"{decision.decision}{why}")
+
+
+def _can_be_told(args: dict[str, Any]) -> bool:
+    try:
+        msgspec.json.encode(args)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,70 @@
+"""Work: what a tool is about to do, known in full before anybody is asked about it.
+
+A tool only looks while it makes its work ready. The request is what the policy judges, what a
+person is shown, and what the answer is bound to; `perform` does that and nothing else.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from factwire.runtime.means import Means
+from factwire.runtime.policy import Request
+from factwire.runtime.processes import Process
+from factwire.runtime.toolbox.calls import Call
+from factwire.runtime.toolbox.files import WorkspaceFiles
+from factwire.runtime.toolbox.outcomes import Done, ToolRefused
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """`reads` are paths whose content the request shows, so that a rule about reading counts."""
+
+    request: Request
+    prompt: str
+    perform: Callable[[Call], Awaitable[Done]]
+    reads: tuple[str, ...] = ()
+
+
+class Bench:
+    """What the tools of one turn share: its files and means, and how to stop what runs."""
+
+    def __init__(self, files: WorkspaceFiles, means: Means) -> None:
+        self.files = files
+        self.means = means
+        self.stopping = asyncio.Event()
+        self.running: set[Process] = set()
+
+    @property
+    def workspace(self) -> str:
+        return str(self.files.root)
+
+    async def stop(self) -> None:
+        self.stopping.set()
+        await asyncio.gather(*(process.stop("cancelled") for process in list(self.running)))
+
+
+Prepare = Callable[[Bench, dict[str, Any]], Awaitable[Work]]
+
+
+def text_argument(args: dict[str, Any], name: str, default: str | None = None) -> str:
+    value = args.get(name, default)
+    if not isinstance(value, str):
+        raise ToolRefused("invalid_arguments", f"expected a text as {name!r}, got {value!r}")
+    return value
+
+
+def count_argument(args: dict[str, Any], name: str, default: int) -> int:
+    value = args.get(name, default)
+    if type(value) is not int or value < 1:
+        raise ToolRefused("invalid_arguments", f"expected a count as {name!r}, got {value!r}")
+    return value
+
+
+def check_names(args: dict[str, Any], *known: str) -> None:
+    """Refuse arguments that would be ignored: whoever gave them expects that they count."""
+    unknown = sorted(set(args) - set(known))
+    if unknown:
+        message = f"expected {', '.join(known)} as arguments, got {', '.join(unknown)}"
+        raise ToolRefused("invalid_arguments", message)

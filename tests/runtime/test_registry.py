@@ -1,0 +1,249 @@
+"""The registry: agents by configuration and by entry point, and clear words about the rest."""
+
+import importlib
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from factwire.facts import CapabilityManifest
+from factwire.journal import open_journal
+from factwire.journal.blobs import MemoryBlobs
+from factwire.runtime import Runtime, UnknownAgent, means_of
+from factwire.runtime.agents import (
+    BUILT_INS,
+    GROUP,
+    AgentError,
+    DemoAgent,
+    Registered,
+    ShellAgent,
+    register,
+)
+from factwire.runtime.configuration import (
+    Agent,
+    Configuration,
+    Limits,
+    PolicySettings,
+    SandboxSettings,
+    load_configuration,
+)
+from tests.runtime.agents import ended
+
+MODULE = """
+from factwire.facts import CapabilityManifest
+from factwire.runtime.agents import ShellAgent
+
+manifest = CapabilityManifest(agent_id="mine", title="Mine")
+contradicting = CapabilityManifest(agent_id="mine", title="Mine", cancel="no", controls=("stop",))
+
+
+def make(settings):
+    agent = ShellAgent(manifest)
+    agent.settings = settings
+    return agent
+
+
+def unsound(settings):
+    return ShellAgent(contradicting)
+
+
+def nothing(settings):
+    return None
+
+
+def raising(settings):
+    raise RuntimeError("no luck")
+
+
+def lacking(settings):
+    import claude_agent_sdk_that_nobody_has
+
+
+def lacking_known(settings):
+    raise ModuleNotFoundError("No module named 'langgraph'", name="langgraph.graph")
+
+
+def unimportable(settings):
+    raise ImportError("cannot import name")
+
+
+number = 3
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    name = "registry_plugin"
+    (tmp_path / f"{name}.py").write_text(MODULE)
+    (tmp_path / "registry_broken.py").write_text("raise ValueError('broken')\n")
+    (tmp_path / "registry_lacking.py").write_text("import pydantic_ai_that_nobody_has\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    importlib.invalidate_caches()
+    for module in (name, "registry_broken", "registry_lacking"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    return name
+
+
+def configured(**agents: Agent) -> Configuration:
+    return Configuration(journal="memory:", data="data", agents=agents)
+
+
+def point(name: str, value: str) -> EntryPoint:
+    return EntryPoint(name=name, group=GROUP, value=value)
+
+
+def problem(found: Registered, name: str) -> AgentError:
+    with pytest.raises(AgentError) as raised:
+        found.agent(name)
+    return raised.value
+
+
+@pytest.mark.requirement("runtime.agents.registry")
+def test_the_built_in_agents_are_always_there():
+    found = register(configured(), [])
+
+    assert isinstance(found.agent("demo"), DemoAgent)
+    assert isinstance(found.agent("shell"), ShellAgent)
+    assert sorted(found.manifests) == sorted(BUILT_INS) == ["demo", "shell"]
+    assert found.problems == {}
+
+
+@pytest.mark.requirement("runtime.agents.registry")
+def test_an_agent_is_configured_under_a_name_of_its_own(plugin: str):
+    fast = Agent(kind="demo", options={"pace": 0})
+    mine = Agent(kind=f"{plugin}:make", model="some-model", options={"a": 1})
+    found = register(configured(fast=fast, mine=mine), [])
+
+    assert sorted(found.agents) == ["demo", "fast", "mine", "shell"]
+    agent: Any = found.agent("mine")
+    assert (agent.settings, agent.manifest.agent_id) == (mine, "mine")
+
+
+@pytest.mark.requirement("runtime.agents.registry")
+def test_an_installed_entry_point_is_an_agent_and_a_kind(plugin: str):
+    other = Agent(kind="mine", model="other")
+    found = register(configured(other=other), [point("mine", f"{plugin}:make")])
+
+    agents: list[Any] = [found.agent("mine"), found.agent("other")]
+    assert [agent.settings for agent in agents] == [Agent(kind="mine"), other]
+    assert isinstance(found.manifests["mine"], CapabilityManifest)
+
+
+@pytest.mark.requirement("runtime.agents.registry.errors")
+@pytest.mark.parametrize(
+    ("kind", "code", "words"),
+    [
+        ("telepath", "unknown_agent_kind", "there are demo, shell, or use 'module:name'"),
+        ("no_such_module_here:make", "broken_entry_point", "is not there"),
+        ("registry_plugin:missing", "broken_entry_point", "missing"),
+        ("registry_plugin:number", "broken_entry_point", "to be callable, got 3"),
+        ("registry_broken:make", "broken_entry_point", "ValueError: broken"),
+        ("registry_plugin:raising", "broken_entry_point", "RuntimeError: no luck"),
+        ("registry_plugin:unimportable", "broken_entry_point", "cannot import name"),
+        ("registry_lacking:make", "missing_extra", "pydantic_ai_that_nobody_has"),
+        ("registry_plugin:lacking", "missing_extra", "claude_agent_sdk_that_nobody_has"),
+        ("registry_plugin:lacking_known", "missing_extra", "install 'factwire[langgraph]'"),
+        ("registry_plugin:nothing", "invalid_agent", "an agent with a manifest, got None"),
+        ("registry_plugin:unsound", "invalid_agent", "$.cancel"),
+    ],
+)
+@pytest.mark.usefixtures("plugin")
+def test_an_agent_that_cannot_be_had_says_why_and_leaves_the_others(
+    kind: str, code: str, words: str
+):
+    found = register(configured(wanted=Agent(kind=kind)), [])
+
+    error = problem(found, "wanted")
+    assert error.code == code
+    assert words in str(error)
+    assert sorted(found.agents) == ["demo", "shell"]
+
+
+@pytest.mark.requirement("runtime.agents.registry.errors")
+@pytest.mark.parametrize(
+    "agent",
+    [
+        Agent(kind="demo", options={"pace": "fast"}),
+        Agent(kind="demo", options={"speed": 1}),
+        Agent(kind="shell", options={"login": True}),
+    ],
+)
+def test_options_that_an_agent_does_not_know_are_refused(agent: Agent):
+    assert problem(register(configured(odd=agent), []), "odd").code == "invalid_agent"
+
+
+@pytest.mark.requirement("runtime.agents.registry.errors")
+def test_an_entry_point_cannot_take_the_place_of_another(plugin: str):
+    points = [
+        point("demo", f"{plugin}:make"),
+        point("mine", f"{plugin}:make"),
+        point("mine", f"{plugin}:raising"),
+    ]
+    found = register(configured(), points)
+
+    assert isinstance(found.agent("demo"), DemoAgent)
+    assert {name: error.code for name, error in found.problems.items()} == {
+        f"demo ({plugin}:make)": "agent_name_taken",
+        f"mine ({plugin}:raising)": "agent_name_taken",
+    }
+
+
+@pytest.mark.requirement("runtime.agents.registry.errors")
+def test_a_name_that_nobody_registered_is_unknown():
+    with pytest.raises(UnknownAgent, match="there are demo, shell"):
+        register(configured(), []).agent("nobody")
+
+
+@pytest.mark.requirement("runtime.agents.registry")
+def test_entry_points_that_are_installed_are_looked_up():
+    assert {"demo", "shell"} <= set(register(configured()).agents)
+
+
+@pytest.mark.requirement("runtime.agents.registry.means")
+@pytest.mark.asyncio
+async def test_a_configuration_becomes_agents_and_the_means_they_act_with(tmp_path: Path):
+    (tmp_path / "factwire.toml").write_text(
+        'data = "data"\nworkspaces = ["work"]\n'
+        '[policy]\nallow = ["Bash(touch *)"]\n[agents.sh]\nkind = "shell"\n'
+    )
+    (tmp_path / "work").mkdir()
+    configuration = load_configuration(tmp_path, environment={"HOME": str(tmp_path)}).configuration
+    blobs = MemoryBlobs()
+    async with (
+        open_journal("memory:") as journal,
+        Runtime(
+            journal,
+            blobs,
+            register(configuration, []).agents,
+            workspace=Path(configuration.workspaces[0]),
+            means=means_of(configuration, blobs),
+        ) as runtime,
+    ):
+        await runtime.submit("thread", "sh", "touch made", turn_id="turn")
+        assert await ended(runtime, "turn") == "completed"
+
+    assert (tmp_path / "work" / "made").exists()
+
+
+@pytest.mark.requirement("runtime.agents.registry.means")
+def test_limits_and_sandbox_of_the_configuration_hold(tmp_path: Path):
+    configuration = Configuration(
+        journal="memory:",
+        data=str(tmp_path),
+        workspaces=(str(tmp_path / "work"),),
+        policy=PolicySettings(mode="plan", deny=("Bash(rm *)",)),
+        sandbox=SandboxSettings(mode="require", network=True),
+        limits=Limits(output_bytes=5, approval_seconds=7.0),
+    )
+    means = means_of(configuration, MemoryBlobs())
+
+    assert (means.policy.mode, [str(rule) for rule in means.policy.deny]) == (
+        "plan",
+        ["Bash(rm *)"],
+    )
+    assert (means.sandbox.mode, means.sandbox.network) == ("require", True)
+    assert (means.output_bytes, means.approval_seconds) == (5, 7.0)
+    assert means.processes is not None
+    assert means.processes.workspaces == (tmp_path / "work",)
