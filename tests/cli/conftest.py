@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.commands import Factwire
+from tests.cli.homes import Home
 
 
 @pytest.fixture
@@ -16,3 +17,14 @@ def factwire(
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     return Factwire(capsys, monkeypatch, tmp_path)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """A home that this process is at, too."""
+    made = Home(tmp_path)
+    for name, value in made.environment.items():
+        if name not in ("NO_COLOR", "COLUMNS"):
+            monkeypatch.setenv(name, value)
+    monkeypatch.chdir(made.folder)
+    return made

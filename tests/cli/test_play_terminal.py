@@ -1,109 +1,25 @@
 """`factwire play` on a real, if pretended, terminal: keys, sizes, and what it leaves behind."""
 
-import fcntl
-import os
-import pty
-import re
-import select
 import signal
-import struct
-import subprocess
 import sys
-import termios
-from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import pytest
 
-from tests.cli.commands import COMMAND, lines
+from tests.cli.commands import lines
 from tests.cli.runs import HOSTILE, turn
+from tests.cli.terminals import Terminal
+from tests.cli.terminals import terminal as on_terminal
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 
-PATIENCE = 60.0
-STYLE = re.compile(r"\x1b\[[0-9;]*m")
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
 
 
-class Terminal:
-    """A process and the terminal that it runs on."""
-
-    def __init__(self, process: "subprocess.Popen[bytes]", ours: int, theirs: int) -> None:
-        self.process = process
-        self._ours = ours
-        self._theirs = theirs
-        self._before = termios.tcgetattr(theirs)
-        self.seen = ""
-
-    def press(self, keys: bytes, expected: str) -> str:
-        """Press keys, and wait until the terminal shows something anew."""
-        self.seen = ""
-        os.write(self._ours, keys)
-        return self.until(expected)
-
-    def until(self, expected: str) -> str:
-        end = monotonic() + PATIENCE
-        while expected not in STYLE.sub("", self.seen):
-            came = self._read(end - monotonic())
-            assert came, f"{expected!r} did not come: {self.seen[-2000:]!r}"
-        return STYLE.sub("", self.seen)
-
-    def resize(self, columns: int, rows: int) -> None:
-        fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-    def end(self) -> int:
-        """Wait until the process ends; what it wrote last is in `seen`."""
-        end = monotonic() + PATIENCE
-        while self.process.poll() is None:
-            assert monotonic() < end, "the process does not end"
-            self._read(0.05)
-        while self._read(0.0):
-            pass
-        return self.process.returncode
-
-    @property
-    def restored(self) -> bool:
-        return termios.tcgetattr(self._theirs) == self._before
-
-    def _read(self, seconds: float) -> bool:
-        ready, _, _ = select.select([self._ours], [], [], max(0.0, seconds))
-        if not ready:
-            return False
-        self.seen += os.read(self._ours, 65_536).decode("utf-8", "replace")
-        return True
-
-
-@contextmanager
-def terminal(
-    *arguments: str | Path, columns: int = 60, rows: int = 24, **options: Any
-) -> Generator[Terminal]:
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    quiet = ("COLUMNS", "LINES", "CI", "FORCE_COLOR", "TTY_COMPATIBLE")
-    environment = {name: value for name, value in os.environ.items() if name not in quiet}
-
-    def take_terminal() -> None:
-        fcntl.ioctl(1, termios.TIOCSCTTY, 0)
-
-    process = subprocess.Popen(
-        [*COMMAND, "play", *map(str, arguments)],
-        stdin=options.get("stdin", theirs),
-        stdout=theirs,
-        stderr=theirs,
-        env={**environment, "TERM": options.get("kind", "xterm"), "PYTHONUTF8": "1"},
-        start_new_session=True,
-        preexec_fn=take_terminal,  # noqa: PLW1509
-    )
-    try:
-        yield Terminal(process, ours, theirs)
-    finally:
-        process.kill()
-        process.wait(PATIENCE)
-        os.close(ours)
-        os.close(theirs)
+def terminal(*arguments: str | Path, **options: Any) -> AbstractContextManager[Terminal]:
+    return on_terminal("play", *arguments, **options)
 
 
 @pytest.fixture

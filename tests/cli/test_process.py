@@ -14,7 +14,10 @@ from tests.cli.commands import COMMAND, Factwire, lines, run
 from tests.facts.samples import complete, wire
 
 GOOD = lines(complete("turn.started", 1), complete("turn.completed", 2))
-VERBS = ("validate", "convert", "schema", "project", "play")
+VERBS = (
+    *("validate", "convert", "schema", "project", "play"),
+    *("run", "threads", "resume", "approve", "deny", "cancel", "doctor"),
+)
 
 
 @pytest.fixture

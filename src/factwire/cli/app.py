@@ -11,13 +11,17 @@ import typer
 import typer.main
 
 from factwire import __version__
+from factwire.cli.answers import approve, cancel, deny
 from factwire.cli.config import config
 from factwire.cli.convert import convert
+from factwire.cli.doctor import doctor
 from factwire.cli.failures import DONE, INTERRUPTED, UNUSABLE, CliError, report
 from factwire.cli.journal import journal
 from factwire.cli.play import play
 from factwire.cli.project import project
+from factwire.cli.run import resume, run
 from factwire.cli.schema import schema
+from factwire.cli.thread_list import threads
 from factwire.cli.validate import validate
 from factwire.facts import FactError
 
@@ -28,6 +32,13 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(run)
+app.command()(threads)
+app.command()(resume)
+app.command()(approve)
+app.command()(deny)
+app.command()(cancel)
+app.command()(doctor)
 app.command()(validate)
 app.command()(convert)
 app.command()(schema)

@@ -38,6 +38,14 @@ def harmless_lines(text: str, limit: int | None = None) -> list[str]:
     return lines
 
 
+def harmless_block(text: str) -> list[str]:
+    """Every line of a text, blank ones and indents included, each of visible characters."""
+    lines = _LINE.split(text)
+    if lines and not lines[-1]:
+        lines.pop()
+    return ["".join(_shown(line.expandtabs(4).rstrip())) for line in lines]
+
+
 def counted(number: int, noun: str) -> str:
     """`1 fact`, `2,000 facts`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -41,7 +41,7 @@ Url = Annotated[
 
 def reading(url: str) -> Journal:
     """The journal, to be opened for reading alone where its backend knows the difference."""
-    found = _url(url)
+    found = journal_url(url)
     _ensure_there(found)
     is_file = found.startswith("sqlite:") and "?" not in found
     return _open(f"{found}?mode=ro" if is_file else found)
@@ -49,7 +49,7 @@ def reading(url: str) -> Journal:
 
 def writing(url: str, *, create: bool) -> Journal:
     """The journal, to be opened for writing."""
-    found = _url(url)
+    found = journal_url(url)
     if not create:
         _ensure_there(found)
     return _open(found)
@@ -94,7 +94,7 @@ def _plain_warnings() -> Generator[None]:
         yield
 
 
-def _url(text: str) -> str:
+def journal_url(text: str) -> str:
     """The URL a text means. It is never repeated in an error, because it may hold a password."""
     scheme, colon, _ = text.partition(":")
     if colon and scheme in SCHEMES:

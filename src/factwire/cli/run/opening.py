@@ -1,0 +1,107 @@
+"""Opening a runtime on the journal of a place, with the channel by which others reach it."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import NoReturn
+
+from factwire.cli.failures import CliError
+from factwire.cli.journal.access import writing
+from factwire.cli.recording import note
+from factwire.cli.run.place import Place
+from factwire.cli.terminal_text import harmless
+from factwire.journal import Journal, JournalBusy
+from factwire.journal.blobs import BlobStore, FileBlobs
+from factwire.runtime import Provider, Runtime, RuntimeRefused, Settings, means_of
+from factwire.runtime.agents import register
+from factwire.runtime.control import ControlServer, ControlUnavailable
+
+_PRIVATE = 0o700
+
+
+@asynccontextmanager
+async def opened(place: Place, *, create: bool = True) -> AsyncGenerator[Runtime]:
+    """A runtime that others can reach. What was left behind in the journal is left to the caller,
+    who knows which threads it is about; programs that were left running are ended.
+    """
+    async with journal_of(place, create=create) as journal:
+        agents = register(place.configuration).agents
+        runtime = runtime_on(journal, place, agents)
+        if runtime.means.processes is not None:
+            await runtime.means.processes.reap()
+        async with AsyncExitStack() as stack:
+            stack.push_async_exit(runtime)
+            try:
+                await stack.enter_async_context(ControlServer(runtime, place.configuration.data))
+            except ControlUnavailable as error:
+                note(f"{error.code}: {error}; approvals can be answered only here")
+            yield runtime
+
+
+@asynccontextmanager
+async def resting(place: Place) -> AsyncGenerator[Runtime]:
+    """A runtime that runs nothing: decisions and cancellations are only written down."""
+    async with journal_of(place, create=False) as journal:
+        yield runtime_on(journal, place, {})
+
+
+def runtime_on(journal: Journal, place: Place, agents: Mapping[str, Provider]) -> Runtime:
+    configuration = place.configuration
+    blobs = blobs_of(place)
+    return Runtime(
+        journal,
+        blobs,
+        agents,
+        workspace=place.workspace,
+        means=means_of(configuration, blobs),
+        settings=Settings(
+            turn_seconds=configuration.limits.turn_seconds,
+            active_turns=configuration.limits.concurrent_runs,
+        ),
+    )
+
+
+@asynccontextmanager
+async def journal_of(place: Place, *, create: bool) -> AsyncGenerator[Journal]:
+    """The journal of a place, for writing."""
+    await asyncio.to_thread(_make_data_folder, place)
+    try:
+        async with writing(place.configuration.journal, create=create) as journal:
+            yield journal
+    except JournalBusy as error:
+        raise CliError(
+            f"{error.code}: {harmless(str(error))}; wait until it ends, or give another --journal"
+        ) from error
+    except RuntimeRefused as error:
+        refused(error)
+
+
+def refused(error: RuntimeRefused) -> NoReturn:
+    """What a runtime refuses, in one line with its code."""
+    raise CliError(f"{error.code}: {harmless(str(error))}") from error
+
+
+def ensure_agent(runtime: Runtime, place: Place, name: str) -> None:
+    """Raise what keeps an agent from being used."""
+    if name not in runtime.agents:
+        register(place.configuration).agent(name)
+
+
+def blobs_of(place: Place) -> BlobStore:
+    """Blobs lie beside a journal that is a file, else in the data folder."""
+    scheme, _, rest = place.configuration.journal.partition(":")
+    if scheme == "sqlite":
+        return FileBlobs(f"{rest.partition('?')[0]}.blobs")
+    return FileBlobs(Path(place.configuration.data, "blobs"))
+
+
+def _make_data_folder(place: Place) -> None:
+    folder = Path(place.configuration.data)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=_PRIVATE)
+    except OSError as error:
+        raise CliError(
+            f"data_folder_unusable: {harmless(str(folder))} cannot be made: {error.strerror}; "
+            "set FACTWIRE_DATA to a folder that can"
+        ) from error

@@ -1,0 +1,105 @@
+"""Where a command works: the configuration that holds there, and the folder that agents may use.
+
+A folder that is named on the command line is allowed by that; the current one is, too, unless the
+configuration lists others.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import typer
+
+from factwire.cli.failures import UNUSABLE, CliError, report
+from factwire.cli.journal.access import journal_url
+from factwire.cli.terminal_text import harmless
+from factwire.runtime.configuration import (
+    Configuration,
+    ConfigurationError,
+    Resolved,
+    load_configuration,
+)
+
+if TYPE_CHECKING:
+    from factwire.runtime.configuration import PolicySettings
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """`workspace` is a real, absolute path."""
+
+    configuration: Configuration
+    workspace: Path
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """Rules that a command line adds to the configured ones."""
+
+    allow: Sequence[str] = ()
+    ask: Sequence[str] = ()
+    deny: Sequence[str] = ()
+
+
+def place(
+    *,
+    journal: str | None = None,
+    workspace: Path | None = None,
+    mode: str | None = None,
+    sandbox: str | None = None,
+    rules: Rules | None = None,
+) -> Place:
+    """The place that options and configuration come to."""
+    folder = _folder(workspace)
+    flags = [("journal", journal_url(journal))] if journal else []
+    flags += [("policy.mode", mode)] if mode else []
+    flags += [("sandbox.mode", sandbox)] if sandbox else []
+    loaded = _loaded(folder, flags).configuration
+    if workspace is None and loaded.workspaces:
+        _ensure_allowed(folder, loaded.workspaces)
+    configuration = msgspec.structs.replace(
+        loaded,
+        workspaces=(str(folder),),
+        policy=_with(loaded.policy, rules or Rules()),
+    )
+    return Place(configuration=configuration, workspace=folder)
+
+
+def _folder(given: Path | None) -> Path:
+    folder = (given or Path.cwd()).resolve()
+    if not folder.is_dir():
+        raise CliError(f"workspace_missing: there is no folder {harmless(str(folder))}")
+    return folder
+
+
+def _loaded(folder: Path, flags: list[tuple[str, str]]) -> Resolved:
+    try:
+        return load_configuration(folder, flags=flags)
+    except ConfigurationError as error:
+        for problem in error.problems:
+            report(str(problem))
+        raise typer.Exit(UNUSABLE) from error
+
+
+def _ensure_allowed(folder: Path, allowed: Sequence[str]) -> None:
+    if not any(folder.is_relative_to(os.path.realpath(each)) for each in allowed):
+        raise CliError(
+            f"workspace_not_allowed: {harmless(str(folder))} is in none of the configured "
+            "workspaces; go to one, or name this one with --workspace"
+        )
+
+
+def _with(settings: "PolicySettings", rules: Rules) -> "PolicySettings":
+    from factwire.runtime.policy import RuleError
+
+    settings = msgspec.structs.replace(
+        settings,
+        allow=(*settings.allow, *rules.allow),
+        ask=(*settings.ask, *rules.ask),
+        deny=(*settings.deny, *rules.deny),
+    )
+    try:
+        settings.policy()
+    except RuleError as error:
+        raise CliError(f"rule_invalid: {harmless(str(error))}") from error
+    return settings

@@ -1,0 +1,168 @@
+"""Agents for the command line to run, named in a project's file as `tests.cli.turn_agents:NAME`."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+
+from factwire.facts import Fact
+from factwire.projection.actions import Action
+from factwire.runtime import Host, StartTurn, TurnFailed
+from factwire.runtime.configuration import Agent as AgentSettings
+from factwire.runtime.toolbox import Toolbox
+from tests.cli.runs import HOSTILE
+from tests.runtime.agents import Agent, approval, said
+from tests.runtime.agents import echo as echo_script
+from tests.runtime.agents import endless as endless_script
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+NAMES = (
+    "echo",
+    "asks",
+    "twice",
+    "endless",
+    "stubborn",
+    "fails",
+    "hostile",
+    "pressed",
+    "streams",
+    "talks",
+)
+
+CONFIGURATION = "".join(
+    f'[agents.{name}]\nkind = "tests.cli.turn_agents:{name}"\n' for name in NAMES
+)
+"""A project's file that names all of them."""
+
+
+def echo(_: AgentSettings) -> Agent:
+    return Agent(echo_script)
+
+
+def endless(_: AgentSettings) -> Agent:
+    """Says that it waits, opens a tool, and never comes back."""
+    return Agent(_endless)
+
+
+async def _endless(turn: StartTurn) -> AsyncIterator[Fact]:
+    yield _text(turn.host, "Waiting.")
+    async for fact in endless_script(turn):
+        yield fact
+
+
+def asks(_: AgentSettings) -> Agent:
+    """Asks, across restarts too, and says what it was told."""
+    return Agent(_asks, resume="yes")
+
+
+async def _asks(turn: StartTurn) -> AsyncIterator[Fact]:
+    asked = _asked_before(turn)
+    if asked is None:
+        yield said(turn.host, "tool.started", {"toolName": "deploy"}, tool_call_id="call")
+        decision = await turn.host.ask(approval("call"))
+    else:
+        decision = await turn.host.await_open(asked.action_id)
+    if decision.allowed:
+        await turn.host.applied(decision)
+        yield said(turn.host, "tool.result", {"summary": "deployed"}, tool_call_id="call")
+    else:
+        failure = {"failureCategory": "permission_denied"}
+        yield said(turn.host, "tool.failed", failure, tool_call_id="call")
+    yield _text(turn.host, f"It was {decision.decision}.")
+    yield said(turn.host, "turn.completed")
+
+
+def _asked_before(turn: StartTurn) -> Action | None:
+    if not turn.resumed or turn.history is None:
+        return None
+    return next(action for action in turn.history.actions.values() if not action.applied)
+
+
+def twice(_: AgentSettings) -> Agent:
+    """Runs the prompt as a command, twice."""
+    return Agent(_twice)
+
+
+async def _twice(turn: StartTurn) -> AsyncIterator[Fact]:
+    toolbox = Toolbox(turn.host)
+    for _ in range(2):
+        outcome = await toolbox.call("run", {"command": turn.prompt})
+        yield _text(turn.host, f"ok: {outcome.ok}")
+    yield said(turn.host, "turn.completed")
+
+
+def stubborn(_: AgentSettings) -> Agent:
+    """Hears that it shall stop, and does not."""
+    return Agent(_stubborn)
+
+
+async def _stubborn(turn: StartTurn) -> AsyncIterator[Fact]:
+    yield _text(turn.host, "Waiting.")
+    yield said(turn.host, "tool.started", {"toolName": "wait"}, tool_call_id="call")
+    while True:
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+
+
+def fails(_: AgentSettings) -> Agent:
+    return Agent(_fails)
+
+
+async def _fails(turn: StartTurn) -> AsyncIterator[Fact]:
+    yield _text(turn.host, "Trying.")
+    raise TurnFailed("out_of_luck", "it did not work", "try again")
+
+
+def hostile(_: AgentSettings) -> Agent:
+    """Says and asks what would steer a terminal."""
+    return Agent(_hostile)
+
+
+async def _hostile(turn: StartTurn) -> AsyncIterator[Fact]:
+    yield _text(turn.host, f"{HOSTILE}\nmore")
+    yield said(turn.host, "tool.started", {"toolName": HOSTILE}, tool_call_id="call")
+    asked = approval("call", prompt=HOSTILE, shown=f"rm -rf /\n{HOSTILE}")
+    await turn.host.ask(asked)
+    yield said(turn.host, "turn.completed")
+
+
+def pressed(_: AgentSettings) -> Agent:
+    """Waits until somebody writes to the pipe `go` before it asks."""
+    return Agent(_pressed)
+
+
+async def _pressed(turn: StartTurn) -> AsyncIterator[Fact]:
+    yield _text(turn.host, "Ready.")
+    await asyncio.to_thread((turn.host.workspace / "go").read_bytes)
+    async for fact in _asks(turn):
+        yield fact
+
+
+def streams(_: AgentSettings) -> Agent:
+    """Streams text in pieces, and ends it with another than it streamed."""
+    return Agent(_streams)
+
+
+async def _streams(turn: StartTurn) -> AsyncIterator[Fact]:
+    for piece in ("one\n\n    tw", "o\nthr", "ee"):
+        yield said(turn.host, "model.delta", {"delta": piece}, message_id="m")
+    final = turn.prompt if turn.prompt != "same" else "one\n\n    two\nthree"
+    yield said(turn.host, "model.completed", {"text": final}, message_id="m")
+    yield said(turn.host, "turn.completed")
+
+
+def talks(_: AgentSettings) -> Agent:
+    """Talks until it is told to stop."""
+    return Agent(_talks)
+
+
+async def _talks(turn: StartTurn) -> AsyncIterator[Fact]:
+    while True:
+        yield said(turn.host, "model.delta", {"delta": "and so on\n"}, message_id="m")
+        await asyncio.sleep(0)
+
+
+def _text(host: Host, text: str) -> Fact:
+    key = host.mint.ids("msg")
+    return said(host, "model.completed", {"text": text}, message_id=key)

@@ -1,0 +1,370 @@
+"""The control channel: what it does for its user, and what hostile clients get from it."""
+
+import asyncio
+import json
+import os
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from factwire.journal import open_journal
+from factwire.journal.blobs import MemoryBlobs
+from factwire.runtime import Runtime
+from factwire.runtime.control import (
+    REFUSALS,
+    Cancel,
+    Canceled,
+    ControlServer,
+    ControlUnavailable,
+    Decide,
+    Decided,
+    Malformed,
+    NoAnswer,
+    NobodyRunning,
+    Refused,
+    Running,
+    Status,
+    ThreadNow,
+    ask,
+    decode_answer,
+    decode_request,
+    encode,
+    folder,
+    running,
+)
+from factwire.runtime.control import limits as control_limits
+from tests.runtime import agents
+from tests.runtime.agents import Script, asking, echo, ended, endless, open_action
+
+pytestmark = pytest.mark.asyncio
+
+
+@asynccontextmanager
+async def controlled(
+    script: Script, data: Path, **server: Any
+) -> AsyncGenerator[tuple[Runtime, ControlServer]]:
+    async with (
+        agents.running(script, data) as runtime,
+        ControlServer(runtime, data, **server) as control,
+    ):
+        yield runtime, control
+
+
+async def raw(control: ControlServer, *pieces: bytes, end: bool = False) -> bytes:
+    """What a client that says exactly this hears."""
+    connecting = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connecting.settimeout(0)
+    assert control.path
+    with folder.short(control.path) as address:
+        await asyncio.get_running_loop().sock_connect(connecting, address)
+    reader, writer = await asyncio.open_connection(sock=connecting)
+    async with asyncio.timeout(agents.WAIT):
+        for piece in pieces:
+            writer.write(piece)
+        if end:
+            writer.write_eof()
+        try:
+            return await reader.read()
+        except ConnectionResetError:
+            return b""
+        finally:
+            writer.close()
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    for _ in range(100_000):
+        if holds():
+            return
+        await asyncio.sleep(0)
+    pytest.fail("it never held")
+
+
+def code(line: bytes) -> str:
+    said = decode_answer(line)
+    assert isinstance(said, Refused)
+    return said.code
+
+
+@pytest.mark.requirement("runtime.control.requests")
+async def test_an_open_action_is_decided_once_by_another_process_of_the_user(tmp_path: Path):
+    async with controlled(asking, tmp_path) as (runtime, _):
+        await runtime.submit("thread", "agent", "deploy", turn_id="turn")
+        action = await open_action(runtime)
+        (now,) = await running(tmp_path)
+        thread = ThreadNow(thread_id="thread", turn_id="turn", open_actions=(action,))
+        assert now == Running(pid=os.getpid(), threads=(thread,))
+
+        approve = Decide(action_id=action, decision="approve", reason="go")
+        first = await ask(tmp_path, approve)
+        again = await ask(tmp_path, approve)
+        other = await ask(tmp_path, Decide(action_id=action, decision="deny"))
+        assert await ended(runtime, "turn") == "completed"
+        decided = (await runtime.state("thread")).actions[action]
+
+    assert isinstance(first, Decided)
+    assert (first.thread_id, first.decision, again) == ("thread", "approved", first)
+    assert isinstance(other, Refused)
+    assert other.code == "action_already_decided"
+    assert (decided.reason, decided.decided_by) == ("go", first.decided_by)
+
+
+@pytest.mark.requirement("runtime.control.requests")
+@pytest.mark.parametrize("target", ["turn", "thread"])
+async def test_a_turn_is_cancelled_by_its_id_or_its_thread(tmp_path: Path, target: str):
+    async with controlled(endless, tmp_path) as (runtime, _):
+        await runtime.submit("thread", "agent", "wait", turn_id="turn")
+        said = await ask(tmp_path, Cancel(target=target))
+        assert said == Canceled(turn_id="turn", thread_id="thread")
+        assert await ended(runtime, "turn") == "canceled"
+        late = await ask(tmp_path, Cancel(target=target))
+        assert isinstance(late, Refused)
+        assert late.code == "turn_ended"
+
+
+@pytest.mark.requirement("runtime.control.requests")
+async def test_a_queued_turn_is_taken_out_of_the_queue(tmp_path: Path):
+    async with controlled(endless, tmp_path) as (runtime, _):
+        await runtime.submit("thread", "agent", "wait", turn_id="turn")
+        await runtime.submit("thread", "agent", "later", turn_id="later")
+        said = await ask(tmp_path, Cancel(target="later"))
+        assert said == Canceled(turn_id="later", thread_id="thread")
+        assert (await runtime.state("thread")).queue.turns == []
+
+
+@pytest.mark.requirement("runtime.control.codes")
+async def test_refusals_have_stable_codes(tmp_path: Path):
+    with pytest.raises(NobodyRunning) as nobody:
+        await ask(tmp_path, Status())
+    assert nobody.value.code == "nobody_running"
+    async with controlled(asking, tmp_path) as (runtime, _):
+        await runtime.submit("thread", "agent", "deploy", turn_id="turn")
+        action = await open_action(runtime)
+        said = [
+            await ask(tmp_path, request)
+            for request in (
+                Decide(action_id="act_none", decision="approve"),
+                Decide(action_id=action, decision="approve", args_hash="sha256:other"),
+                Cancel(target="trn_none"),
+            )
+        ]
+    codes = [answer.code for answer in said if isinstance(answer, Refused)]
+    assert codes == ["unknown_action", "action_changed", "unknown_turn"]
+    assert set(codes) <= set(REFUSALS)
+
+
+@pytest.mark.requirement("runtime.control.codes")
+async def test_an_answer_that_comes_too_late_says_so(tmp_path: Path):
+    async def hurried(turn: Any):
+        decision = await turn.host.ask(agents.approval(expires_in=0.0))
+        assert not decision.allowed
+        yield agents.said(turn.host, "turn.completed")
+
+    async with controlled(hurried, tmp_path) as (runtime, _):
+        await runtime.submit("thread", "agent", "deploy", turn_id="turn")
+        assert await ended(runtime, "turn") == "completed"
+        (action,) = (await runtime.state("thread")).actions
+        late = await ask(tmp_path, Decide(action_id=action, decision="approve"))
+    assert isinstance(late, Refused)
+    assert late.code == "action_expired"
+
+
+@pytest.mark.requirement("runtime.control.elsewhere")
+async def test_an_action_of_a_thread_that_nobody_asked_for_is_found_in_the_journal(tmp_path: Path):
+    async with open_journal("memory:") as journal:
+        agent = agents.Agent(asking, resume="yes")
+        async with Runtime(journal, MemoryBlobs(), {"agent": agent}, workspace=tmp_path) as first:
+            await first.submit("thread", "agent", "deploy", turn_id="turn")
+            action = await open_action(first)
+        second = Runtime(journal, MemoryBlobs(), {"agent": agent}, workspace=tmp_path)
+        async with ControlServer(second, tmp_path):
+            assert second.live == ()
+            said = await ask(tmp_path, Decide(action_id=action, decision="deny"))
+            assert isinstance(said, Decided)
+            again = await ask(tmp_path, Decide(action_id=action, decision="approve"))
+            assert isinstance(again, Refused)
+            assert again.code == "action_already_decided"
+            canceled = await ask(tmp_path, Cancel(target="turn"))
+            assert canceled == Canceled(turn_id="turn", thread_id="thread")
+            assert (await second.state("thread")).runtime.status == "canceled"
+
+
+@pytest.mark.requirement("runtime.control.private")
+async def test_the_folder_and_the_socket_are_for_the_user_alone(tmp_path: Path):
+    data = tmp_path / "data"
+    (data / "control").mkdir(parents=True)
+    (data / "control").chmod(0o777)
+    async with controlled(echo, data) as (_, control):
+        assert control.path
+        assert stat.S_IMODE((data / "control").stat().st_mode) == 0o700
+        assert stat.S_IMODE(control.path.stat().st_mode) == 0o600
+    assert list((data / "control").iterdir()) == []
+
+
+@pytest.mark.requirement("runtime.control.private")
+async def test_a_folder_that_is_a_link_is_not_used(tmp_path: Path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "control").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ControlUnavailable):
+        folder.listen(tmp_path)
+
+
+@pytest.mark.requirement("runtime.control.private")
+async def test_a_client_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    async with controlled(asking, tmp_path) as (runtime, control):
+        await runtime.submit("thread", "agent", "deploy", turn_id="turn")
+        action = await open_action(runtime)
+
+        def somebody_else(connected: socket.socket) -> int:
+            del connected
+            return os.geteuid() + 1
+
+        monkeypatch.setattr(folder, "peer_user", somebody_else)
+        assert code(await raw(control)) == "not_allowed"
+        decide = encode(Decide(action_id=action, decision="approve"))
+        # What it says is not read, so that the answer may be lost with the connection.
+        heard = await raw(control, decide)
+        assert heard == b"" or code(heard) == "not_allowed"
+        assert (await runtime.state("thread")).actions[action].status == "pending"
+
+
+@pytest.mark.requirement("runtime.control.private")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+async def test_another_user_cannot_even_connect(tmp_path: Path):
+    async with controlled(echo, tmp_path) as (_, control):
+        assert control.path
+        os.chmod(tmp_path, 0o755)  # noqa: PTH101
+        connect = (
+            "import os, socket, sys; os.setgid(65534); os.setuid(65534)\n"
+            "try: socket.socket(socket.AF_UNIX).connect(sys.argv[1])\n"
+            "except PermissionError: print('refused')"
+        )
+        done = await asyncio.to_thread(
+            subprocess.run,
+            [sys.executable, "-c", connect, f"control/{control.path.name}"],
+            cwd=tmp_path,
+            capture_output=True,
+            timeout=agents.WAIT,
+            check=False,
+        )
+    assert done.stdout == b"refused\n", done.stderr
+
+
+@pytest.mark.requirement("runtime.control.hostile")
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\n",
+        b"garbage\n",
+        b"\xff\xfe\x00\n",
+        b"[]\n",
+        b"{}\n",
+        b'{"request":"rm"}\n',
+        b'{"request":"status","more":1}\n',
+        b'{"request":"decide","actionId":"a","decision":"always"}\n',
+        b'{"request":"decide","actionId":["a"],"decision":"approve"}\n',
+        b"[" * 10_000 + b"\n",
+        json.dumps({"request": "cancel", "target": "t", "reason": "x" * 5_000}).encode() + b"\n",
+    ],
+)
+async def test_what_is_no_request_is_refused(tmp_path: Path, line: bytes):
+    async with controlled(echo, tmp_path) as (_, control):
+        assert code(await raw(control, line)) == "malformed"
+        assert len(await running(tmp_path)) == 1
+
+
+@pytest.mark.requirement("runtime.control.hostile")
+async def test_a_client_that_leaves_without_a_line_harms_nobody(tmp_path: Path):
+    async with controlled(echo, tmp_path) as (_, control):
+        assert code(await raw(control, b'{"request":"status"}', end=True)) == "malformed"
+        assert code(await raw(control, end=True)) == "malformed"
+        assert len(await running(tmp_path)) == 1
+
+
+@pytest.mark.requirement("runtime.control.hostile")
+async def test_a_line_without_end_is_refused(tmp_path: Path):
+    async with controlled(echo, tmp_path) as (_, control):
+        long = b"x" * (control_limits.LINE_BYTES + 2)
+        heard = await raw(control, long, b"\n")
+        assert heard == b"" or code(heard) == "too_large"
+        assert len(await running(tmp_path)) == 1
+
+
+@pytest.mark.requirement("runtime.control.hostile")
+async def test_a_client_that_says_nothing_is_let_go(tmp_path: Path):
+    async with controlled(echo, tmp_path, read_seconds=0.05) as (_, control):
+        assert code(await raw(control)) == "too_slow"
+        assert code(await raw(control, b'{"request":')) == "too_slow"
+
+
+@pytest.mark.requirement("runtime.control.hostile")
+async def test_clients_beyond_the_limit_are_refused_and_the_others_go_on(tmp_path: Path):
+    async with controlled(echo, tmp_path) as (_, control):
+        quiet = [asyncio.create_task(raw(control)) for _ in range(control_limits.CONNECTIONS)]
+        await until(lambda: control.clients == control_limits.CONNECTIONS)
+        assert code(await raw(control)) == "too_many"
+        for task in quiet:
+            task.cancel()
+        await asyncio.gather(*quiet, return_exceptions=True)
+        await until(lambda: control.clients == 0)
+        assert isinstance(decode_answer(await raw(control, encode(Status()))), Running)
+
+
+@pytest.mark.requirement("runtime.control.hostile")
+async def test_a_server_that_talks_nonsense_is_no_answer(tmp_path: Path):
+    listening, _ = folder.listen(tmp_path)
+
+    async def nonsense(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.write(b"nonsense\n")
+        writer.close()
+
+    server = await asyncio.start_server(nonsense, sock=listening)
+    async with server:
+        with pytest.raises(NoAnswer):
+            await ask(tmp_path, Status(), seconds=agents.WAIT)
+        assert await running(tmp_path) == []
+
+
+@pytest.mark.requirement("runtime.control.left-over")
+async def test_a_socket_that_a_killed_process_left_is_taken_away(tmp_path: Path):
+    listening, path = folder.listen(tmp_path)
+    listening.close()
+    assert path.exists()
+    with pytest.raises(NobodyRunning):
+        await ask(tmp_path, Status())
+    assert not path.exists()
+    listening, path = folder.listen(tmp_path)
+    listening.close()
+    async with controlled(echo, tmp_path) as (_, control):
+        assert not path.exists()
+        assert control.path
+
+
+@pytest.mark.requirement("runtime.control.long-path")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+async def test_a_data_folder_with_a_long_path_works(tmp_path: Path):
+    data = tmp_path / ("long" * 20) / ("longer" * 20)
+    async with controlled(echo, data):
+        assert len(await running(data)) == 1
+
+
+@pytest.mark.requirement("runtime.control.requests")
+@pytest.mark.parametrize(
+    "message",
+    [
+        Status(),
+        Cancel(target="t", reason="because"),
+        Decide(action_id="a", decision="deny", reason="no", args_hash="sha256:1"),
+    ],
+)
+async def test_requests_are_read_as_they_were_written(message: Any):
+    assert decode_request(encode(message)) == message
+    with pytest.raises(Malformed):
+        decode_answer(encode(message))
