@@ -39,3 +39,9 @@ path = pathlib.Path(sys.argv[1])
 path.write_bytes(path.read_bytes().replace(b"2 lines changed", b"9 lines changed"))
 CHANGE
 show factwire journal verify "$journal" || true
+
+say 'A command through the runtime: judged by the policy, held in the sandbox, told by facts.'
+show factwire run shell 'echo facts, not prose' --allow 'Bash(echo *)' \
+    --workspace "$(dirname "$journal")" --journal "$(dirname "$journal")/run.db"
+
+say 'Next, in a terminal of your own: factwire run demo "hello"'
