@@ -60,12 +60,12 @@ def test_the_command_line_states_every_part():
         network=False,
         features=Features(),
         mounts=(
-            Mount("write", "/home/me/work"),
+            Mount("write", "/home/me/code"),
             Mount("empty", "/home/me"),
             Mount("no-file", "/etc/shadow"),
         ),
         scratch_bytes=100,
-        folder="/home/me/work/sub",
+        folder="/home/me/code/sub",
         status_file=5,
         seccomp_file=6,
         process_limit=("/usr/bin/prlimit", 7),
@@ -76,7 +76,7 @@ def test_the_command_line_states_every_part():
         " --ro-bind / / --dev /dev --proc /proc --remount-ro /proc"
         " --size 100 --tmpfs /dev/shm --remount-ro /dev"
         " --ro-bind /dev/null /etc/shadow --size 100 --tmpfs /home/me"
-        " --bind /home/me/work /home/me/work --chdir /home/me/work/sub"
+        " --bind /home/me/code /home/me/code --chdir /home/me/code/sub"
         " --json-status-fd 5 --seccomp 6 -- /usr/bin/prlimit --nproc=7:7 --"
     )
     fewer = msgspec.structs.replace(

@@ -11,6 +11,7 @@ from factwire.projection.parts import EvidenceCitationPart
 from factwire.projection.pointers import escaped
 from factwire.projection.reading import (
     detail_of,
+    joined,
     other_id,
     read,
     ref_text,
@@ -146,14 +147,13 @@ def reviewed(canvas: "Canvas", fact: Fact) -> None:
         verdict=said.verdict,
         reviewer=said.reviewer,
         summary=detail_of(said.summary),
-        evidence_ids=list(dict.fromkeys((*(review.evidence_ids or ()), *known))) or None,
+        evidence_ids=joined(review.evidence_ids, known),
         completed_at=fact.created_at if status == "completed" else None,
     )
     for evidence_id in known:
         item, place = _item(canvas, fact, evidence_id)
         canvas.fill(item, place, verdict=said.verdict, kind=said.kind)
-        merged = list(dict.fromkeys((*(item.review_ids or ()), key)))
-        canvas.put(item, place, "review_ids", merged)
+        canvas.put(item, place, "review_ids", joined(item.review_ids, [key]))
         _cite(canvas, fact, item)
 
 
@@ -224,7 +224,7 @@ def _describe(
         summary_ref=ref_text(said.summary_ref),
         export_ref=ref_text(said.export_ref),
         url=said.url,
-        refs=list(dict.fromkeys((*(item.refs or ()), *refs_of(fact)))) or None,
+        refs=joined(item.refs, refs_of(fact)),
         updated_at=fact.created_at,
     )
 

@@ -15,6 +15,7 @@ from factwire.projection.changes import Operation
 from factwire.projection.limits import GRAPH_DEPTH
 from factwire.projection.pointers import escaped
 from factwire.projection.reading import (
+    joined,
     other_id,
     refs_of,
     subagent_of,
@@ -186,7 +187,7 @@ def _describe(canvas: "Canvas", fact: Fact, node: GraphNode) -> None:
         canvas.put(node, path, "started_at", fact.created_at)
     refs = refs_of(fact)
     if refs:
-        canvas.put(node, path, "refs", list(dict.fromkeys((*(node.refs or ()), *refs))))
+        canvas.put(node, path, "refs", joined(node.refs, refs))
     if not aside:
         ended = fact.status in ("completed", "failed", "canceled")
         if ended or node.completed_at is not None:

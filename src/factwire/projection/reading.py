@@ -4,6 +4,7 @@ A payload field of the wrong type is treated as absent, because a projection mus
 of any stream; validation is where such a field is reported.
 """
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Final, TypeVar, cast
 
@@ -112,6 +113,11 @@ def _in(payload: dict[str, Any], name: str, other: str) -> str | None:
         return value
     value = payload.get(other)
     return value if type(value) is str and value else None
+
+
+def joined(known: list[str] | None, more: Iterable[str]) -> list[str] | None:
+    """What is known and what is new, each once, in the order in which it came."""
+    return list(dict.fromkeys((*(known or ()), *more))) or None
 
 
 def outcome_of(fact: Fact) -> str:

@@ -15,6 +15,7 @@ from factwire.projection.limits import LANE_EVENTS_KEPT
 from factwire.projection.pointers import escaped
 from factwire.projection.reading import (
     detail_of,
+    joined,
     other_id,
     read,
     ref_text,
@@ -216,8 +217,8 @@ def _describe(
         failure_category=said.failure_category,
         result_ref=ref_text(said.result_ref),
         transcript_ref=ref_text(said.transcript_ref),
-        artifact_refs=_merged(thread.artifact_refs, fact.artifact_refs),
-        evidence_refs=_merged(thread.evidence_refs, fact.evidence_refs),
+        artifact_refs=joined(thread.artifact_refs, fact.artifact_refs),
+        evidence_refs=joined(thread.evidence_refs, fact.evidence_refs),
         updated_at=fact.created_at,
     )
 
@@ -280,7 +281,3 @@ def _mark_active(canvas: "Canvas", key: str, *, active: bool) -> None:
     elif not active and key in ids:
         others = [other for other in ids if other != key]
         canvas.put(canvas.state.subagents, PATH, "active_thread_ids", others)
-
-
-def _merged(known: list[str] | None, more: tuple[str, ...]) -> list[str] | None:
-    return list(dict.fromkeys((*(known or ()), *more))) or None

@@ -8,6 +8,7 @@ from factwire.facts.payloads import Task as TaskPayload
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.pointers import escaped
 from factwire.projection.reading import (
+    joined,
     number,
     other_id,
     read,
@@ -15,7 +16,6 @@ from factwire.projection.reading import (
     task_of,
     turn_of,
     word,
-    words,
 )
 from factwire.projection.views import View
 
@@ -184,7 +184,7 @@ def dependency_updated(canvas: "Canvas", fact: Fact) -> None:
     if other is not None:
         status = word(fact.payload, "dependencyStatus", "status") or UNKNOWN
         canvas.put(task, path, "dependencies", {**(task.dependencies or {}), other: status})
-        merged = list(dict.fromkeys((*(task.depends_on or ()), other)))
+        merged = joined(task.depends_on, [other])
         canvas.put(task, path, "depends_on", merged)
 
 
@@ -208,7 +208,7 @@ def task_for(canvas: "Canvas", fact: Fact, task_id: str) -> tuple[Task, str]:
 def add_subagent(canvas: "Canvas", fact: Fact, task_id: str, subagent_id: str) -> None:
     """Note who works on a task."""
     task, path = task_for(canvas, fact, task_id)
-    merged = list(dict.fromkeys((*(task.subagent_ids or ()), subagent_id)))
+    merged = joined(task.subagent_ids, [subagent_id])
     canvas.put(task, path, "subagent_ids", merged)
 
 
@@ -242,8 +242,8 @@ def _describe(canvas: "Canvas", task: Task, path: str, fact: Fact, said: TaskPay
         reason=said.reason,
         message=said.message,
         failure_category=said.failure_category,
-        artifact_refs=_merged(task.artifact_refs, fact.artifact_refs),
-        evidence_refs=_merged(task.evidence_refs, fact.evidence_refs),
+        artifact_refs=joined(task.artifact_refs, fact.artifact_refs),
+        evidence_refs=joined(task.evidence_refs, fact.evidence_refs),
         runtime_entity=fact.runtime_entity,
         updated_at=fact.created_at,
     )
@@ -324,8 +324,3 @@ def _count_item(canvas: "Canvas", job: Job, path: str, item: str, state: str) ->
         canvas.count(job, path, f"items_{state}")
     canvas.put(job, path, "running_item_ids", running)
     canvas.put(job, path, "items_running", len(running))
-
-
-def _merged(known: list[str] | None, more: tuple[str, ...]) -> list[str] | None:
-    found = [*(known or ()), *words(list(more))]
-    return list(dict.fromkeys(found)) or None

@@ -20,6 +20,7 @@ from factwire.projection.parts import Message, Part
 from factwire.projection.processes import process_of
 from factwire.projection.reading import (
     detail_of,
+    joined,
     other_id,
     refs_of,
     subagent_of,
@@ -123,8 +124,7 @@ def _go_on(canvas: "Canvas", fact: Fact, row: ClassRow, place: int) -> None:
     if detail is not None:
         canvas.put(entry, path, "detail", detail)
     if refs:
-        merged = list(dict.fromkeys((*(entry.refs or ()), *refs)))
-        canvas.put(entry, path, "refs", merged)
+        canvas.put(entry, path, "refs", joined(entry.refs, refs))
 
 
 def _detail(fact: Fact) -> str | None:

@@ -13,7 +13,7 @@ from factwire.projection.limits import ARGS_CHARACTERS, OUTPUT_CHARACTERS
 from factwire.projection.messages import add_part, known_part, place_for
 from factwire.projection.parts import ToolPreviewPart
 from factwire.projection.pointers import escaped
-from factwire.projection.reading import read, subagent_of, task_of, tool_of, turn_of, word
+from factwire.projection.reading import joined, read, subagent_of, task_of, tool_of, turn_of, word
 from factwire.projection.taking import takes
 from factwire.projection.text import Text
 from factwire.projection.views import View
@@ -203,7 +203,7 @@ def describe(canvas: "Canvas", tool: Tool, path: str, fact: Fact) -> None:
     if tool.tool_name is None:
         canvas.fill(tool, path, tool_name=word(fact.payload, "name", "tool_name"))
     if fact.ref_ids:
-        canvas.fill(tool, path, ref_ids=_merged(tool.ref_ids, fact.ref_ids))
+        canvas.fill(tool, path, ref_ids=joined(tool.ref_ids, fact.ref_ids))
 
 
 def link_artifact(canvas: "Canvas", fact: Fact, artifact_id: str) -> None:
@@ -211,7 +211,7 @@ def link_artifact(canvas: "Canvas", fact: Fact, artifact_id: str) -> None:
     key = tool_of(fact)
     tool = canvas.state.tools.get(key) if key else None
     if tool is not None and key is not None:
-        canvas.fill(tool, _path(key), artifact_ids=_merged(tool.artifact_ids, (artifact_id,)))
+        canvas.fill(tool, _path(key), artifact_ids=joined(tool.artifact_ids, (artifact_id,)))
 
 
 def _preview(canvas: "Canvas", tool: Tool, fact: Fact) -> None:
@@ -279,10 +279,6 @@ def _bounded(canvas: "Canvas", text: Text, path: str, piece: str, room: int) -> 
     if left > 0 and piece:
         canvas.grow(text, path, piece[:left])
     return len(piece) > left
-
-
-def _merged(known: list[str] | None, more: tuple[str, ...]) -> list[str] | None:
-    return list(dict.fromkeys((*(known or ()), *more))) or None
 
 
 def _path(key: str) -> str:
