@@ -48,6 +48,8 @@ class Canvas:
     def put(self, node: msgspec.Struct, path: str, field: str, value: object) -> None:
         """Set one field, to None too."""
         before = getattr(node, field)
+        if before is value:
+            return
         kind = type(value)
         if kind is type(before) and (before == value if kind in _SCALARS else same(before, value)):
             return

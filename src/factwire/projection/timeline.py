@@ -156,8 +156,8 @@ def _part(canvas: "Canvas") -> str | None:
 
 def part_key(message: Message, part: Part) -> str:
     """What tells a part from any other of the thread."""
-    ids = (message.turn_id or "", message.message_id, part.part_id)
-    return ":".join(_quoted(name) for name in ids)
+    turn = _quoted(message.turn_id or "")
+    return f"{turn}:{_quoted(message.message_id)}:{_quoted(part.part_id)}"
 
 
 def _quoted(name: str) -> str:
