@@ -26,14 +26,14 @@ def test_every_setting_is_shown_with_its_source(
     factwire: Factwire, monkeypatch: pytest.MonkeyPatch
 ):
     file = factwire.file('[policy]\ndeny = ["Bash(rm *)"]\n', "factwire.toml")
-    monkeypatch.setenv("FACTWIRE_RETRY_ATTEMPTS", "7")
+    monkeypatch.setenv("FACTWIRE_LIMITS_CONCURRENT_RUNS", "7")
     done = factwire("config", "--in", factwire.folder, "--set", "policy.mode=plan")
     assert (done.code, done.err) == (0, "")
     shown = {line.split()[0]: " ".join(line.split()[1:]) for line in done.out.splitlines()}
     assert list(shown) == list(SETTINGS)
     assert shown["policy.deny"] == f'["Bash(rm *)"] project: {file}:2'
     assert shown["policy.mode"] == "plan flag: --set policy.mode"
-    assert shown["retry.attempts"] == "7 environment: FACTWIRE_RETRY_ATTEMPTS"
+    assert shown["limits.concurrent_runs"] == "7 environment: FACTWIRE_LIMITS_CONCURRENT_RUNS"
     assert shown["agent"] == "- default"
 
 
@@ -65,7 +65,7 @@ def test_secrets_are_not_shown_in_either_form(factwire: Factwire):
 @pytest.mark.requirement("cli.config")
 @pytest.mark.requirement("cli.errors.no-traceback")
 def test_every_problem_is_one_line(factwire: Factwire):
-    file = factwire.file("agnt = 1\nretry.attempts = 0\n", "factwire.toml")
+    file = factwire.file("agnt = 1\nlimits.concurrent_runs = 0\n", "factwire.toml")
     done = factwire("config", "--in", factwire.folder)
     assert (done.code, done.out) == (1, "")
     first, second = done.err.splitlines()
@@ -73,7 +73,9 @@ def test_every_problem_is_one_line(factwire: Factwire):
         f"error: {file}:1: agnt expected a setting, got a key that there is not"
     )
     assert first.endswith("did you mean agent?")
-    assert second.startswith(f"error: {file}:2: retry.attempts expected a whole number from 1 to")
+    assert second.startswith(
+        f"error: {file}:2: limits.concurrent_runs expected a whole number from 1 to"
+    )
     assert second.endswith("got a whole number 0")
 
 

@@ -33,6 +33,7 @@ class Agent:
         self._script = script
         self.started: list[StartTurn] = []
         self.canceled: list[CancelTurn] = []
+        self.cancel_error: Exception | None = None
         self.manifest = CapabilityManifest(
             agent_id="scripted",
             title="Scripted",
@@ -45,6 +46,8 @@ class Agent:
 
     async def cancel_turn(self, cancel: CancelTurn) -> Fact | None:
         self.canceled.append(cancel)
+        if self.cancel_error is not None:
+            raise self.cancel_error
         return None
 
     async def respond_action(self, respond: RespondAction) -> Fact | None:  # noqa: ARG002
@@ -137,6 +140,19 @@ async def open_action(runtime: Runtime, thread_id: str = "thread") -> str:
                         return action.action_id
                 arrived.clear()
                 await arrived.wait()
+    finally:
+        stop()
+
+
+async def open_tool(runtime: Runtime, thread_id: str = "thread") -> None:
+    """Wait until a tool of a thread is open."""
+    log = (await runtime.thread(thread_id)).log
+    opened = asyncio.Event()
+    stop = log.watch(lambda fact, _: opened.set() if fact.event_class == "tool.started" else None)
+    try:
+        async with asyncio.timeout(WAIT):
+            if not log.projection.state.tools:
+                await opened.wait()
     finally:
         stop()
 

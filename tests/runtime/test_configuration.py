@@ -18,7 +18,6 @@ from factwire.runtime.configuration import (
     Origin,
     PolicySettings,
     Resolved,
-    Retry,
     Row,
     SandboxSettings,
     SourceKind,
@@ -98,9 +97,6 @@ SAMPLES: dict[str, Sample] = {
     "limits.output_bytes": Sample(("1", "2"), ("3", "4"), (1, 2, 3, 4)),
     "limits.approval_seconds": Sample(("1", "2"), ("3", "4"), (1.0, 2.0, 3.0, 4.0)),
     "limits.concurrent_runs": Sample(("1", "2"), ("3", "4"), (1, 2, 3, 4)),
-    "retry.attempts": Sample(("1", "2"), ("3", "4"), (1, 2, 3, 4)),
-    "retry.first_delay_seconds": Sample(("1", "2"), ("3", "4"), (1.0, 2.0, 3.0, 4.0)),
-    "retry.longest_delay_seconds": Sample(("1", "2"), ("3", "4"), (1.0, 2.0, 3.0, 4.0)),
 }
 
 GATHERED = ("policy.ask", "policy.deny")
@@ -158,7 +154,6 @@ def test_without_any_source_there_are_defaults(machine: Machine):
         policy=PolicySettings(),
         sandbox=SandboxSettings(mode="prefer", network=False),
         limits=Limits(turn_seconds=1800.0, output_bytes=1024 * 1024, concurrent_runs=5),
-        retry=Retry(attempts=3),
     )
     assert set(resolved.origins.values()) == {Origin("default")}
     assert resolved.configuration.workspaces == ()
@@ -272,14 +267,14 @@ def test_all_problems_are_told_at_once_with_their_places(machine: Machine):
     machine.user_file.write_text(
         'agent = "x"\n\n[limits]\nconcurent_runs = 3\nturn_seconds = "x"\n'
     )
-    machine.project_file.write_text('sandbox = "off"\nretry.attempts = 0\n')
+    machine.project_file.write_text('sandbox = "off"\nlimits.concurrent_runs = 0\n')
     project, user = machine.project_file, machine.user_file
     expected = """
 --set policy.mode: policy.mode expected one of default, acceptEdits, plan, dontAsk, got text 'wild'
 FACTWIRE_POLCY_MODE: expected a variable of a setting, got one that there is not; \
 did you mean FACTWIRE_POLICY_MODE?
 PROJECT:1: sandbox expected a table, got text 'off'
-PROJECT:2: retry.attempts expected a whole number from 1 to 1000000000, got a whole number 0
+PROJECT:2: limits.concurrent_runs expected a whole number from 1 to 1000000000, got a whole number 0
 USER:4: limits.concurent_runs expected a setting, got a key that there is not; \
 did you mean limits.concurrent_runs?
 USER:5: limits.turn_seconds expected a number, got text 'x'

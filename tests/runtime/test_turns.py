@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -15,6 +16,7 @@ from factwire.runtime import (
     UnknownTurn,
 )
 from tests.runtime.agents import (
+    Agent,
     asking,
     classes,
     echo,
@@ -22,6 +24,7 @@ from tests.runtime.agents import (
     endless,
     facts_of,
     open_action,
+    open_tool,
     running,
     said,
 )
@@ -151,6 +154,21 @@ async def test_cancelling_a_turn_that_asks_denies_what_it_asked_for(tmp_path: Pa
     assert state.actions[action].status == "cancelled"
     assert state.tools["call"].state in ("cancelled", "output-error")
     assert state.runtime.status == "canceled"
+
+
+@pytest.mark.requirement("runtime.turn.cancel")
+async def test_an_agent_that_cannot_be_asked_to_stop_is_stopped_and_that_is_told(tmp_path: Path):
+    async with running(endless, tmp_path) as runtime:
+        await runtime.submit("thread", "agent", "hello", turn_id="turn")
+        agent = cast("Agent", runtime.agent("agent"))
+        agent.cancel_error = ConnectionError("gone")
+        await open_tool(runtime)
+        await runtime.cancel("thread", "turn")
+        state, facts = await runtime.state("thread"), await facts_of(runtime)
+
+    assert state.runtime.status == "canceled"
+    assert [remark.code for remark in state.diagnostics.items.values()] == ["cancel_request_failed"]
+    assert inspect_stream(facts) == []
 
 
 @pytest.mark.requirement("runtime.queue")

@@ -121,9 +121,10 @@ class Turn:
                 await asyncio.wait({self._task})
         except TimeoutError:
             pass
-        except Exception:  # noqa: BLE001
-            # An agent that cannot be asked is stopped; how it failed to answer changes nothing.
-            self._task.cancel()
+        except Exception as error:  # noqa: BLE001 - an agent that cannot be asked is stopped
+            message = f"the agent could not be asked to stop: {type(error).__name__}: {error}"
+            said = {"code": "cancel_request_failed", "message": message}
+            self._log.put(self._fact("runtime.warning", said))
         if not self._task.done():
             self._task.cancel()
 

@@ -10,7 +10,6 @@ from factwire.runtime.configuration.settings import (
     Configuration,
     Limits,
     PolicySettings,
-    Retry,
     SandboxSettings,
 )
 from factwire.runtime.configuration.showing import Row, rows
@@ -28,7 +27,6 @@ __all__ = [
     "PolicySettings",
     "Problem",
     "Resolved",
-    "Retry",
     "Row",
     "SandboxSettings",
     "Setting",

@@ -48,9 +48,6 @@ _ROWS: Final = (
     Setting("limits.output_bytes", values.whole, "Output of a run that stays in facts."),
     Setting("limits.approval_seconds", values.seconds, "When an open approval is denied."),
     Setting("limits.concurrent_runs", values.whole, "Runs at the same time."),
-    Setting("retry.attempts", values.whole, "How often something is tried."),
-    Setting("retry.first_delay_seconds", values.seconds, "The wait before the second try."),
-    Setting("retry.longest_delay_seconds", values.seconds, "The longest wait between tries."),
 )
 
 SETTINGS: Final[dict[str, Setting]] = {row.key: row for row in _ROWS}

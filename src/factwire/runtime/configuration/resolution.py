@@ -16,7 +16,6 @@ from factwire.runtime.configuration.settings import (
     Configuration,
     Limits,
     PolicySettings,
-    Retry,
     SandboxSettings,
 )
 
@@ -24,7 +23,6 @@ _GROUPS: Final[dict[str, type[msgspec.Struct]]] = {
     "policy": PolicySettings,
     "sandbox": SandboxSettings,
     "limits": Limits,
-    "retry": Retry,
 }
 
 

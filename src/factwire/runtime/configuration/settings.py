@@ -53,14 +53,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     concurrent_runs: int = ACTIVE_TURNS
 
 
-class Retry(msgspec.Struct, frozen=True, kw_only=True):
-    """How often something that may work later is tried, and the waits between."""
-
-    attempts: int = 3
-    first_delay_seconds: float = 1.0
-    longest_delay_seconds: float = 30.0
-
-
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that can be set. Paths are absolute; an empty list of workspaces allows none."""
 
@@ -72,4 +64,3 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     policy: PolicySettings = PolicySettings()
     sandbox: SandboxSettings = SandboxSettings()
     limits: Limits = Limits()
-    retry: Retry = Retry()
