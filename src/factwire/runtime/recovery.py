@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from factwire.facts import Fact
 from factwire.journal import Cursor, Filter
+from factwire.runtime.closing import close_open
 from factwire.runtime.live_threads import LiveThread
 from factwire.runtime.minting import Scope
 from factwire.runtime.provider import Provider
@@ -129,11 +130,14 @@ async def close(
         run_id=state.runtime.active_run_id,
         agent_id=state.runtime.agent_id,
     )
-    await thread.approvals.cancel(turn_id)
-    for call, turn in list(thread.log.gates.open_tools.items()):
-        if turn == turn_id:
-            payload = {"failureCategory": "interrupted", "message": "the runtime stopped"}
-            thread.log.put(runtime.mint.fact(scope, "tool.failed", payload, tool_call_id=call))
+    await close_open(
+        thread.log,
+        thread.approvals,
+        runtime.mint,
+        scope,
+        category="interrupted",
+        message="the runtime stopped",
+    )
     terminal = runtime.mint.fact(scope, event_class, end)
     thread.log.put(terminal)
     thread.log.put(runtime.mint.fact(scope, "snapshot.updated", {"status": terminal.status}))

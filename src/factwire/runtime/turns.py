@@ -14,6 +14,7 @@ from typing import Any, Final
 from factwire.facts import Fact
 from factwire.journal import JournalError
 from factwire.runtime.approvals import Approvals
+from factwire.runtime.closing import close_open
 from factwire.runtime.errors import FAILURE_CATEGORIES, GateRefused, TurnFailed
 from factwire.runtime.limits import INTERRUPT_SECONDS
 from factwire.runtime.means import Means
@@ -173,19 +174,18 @@ class Turn:
         return None
 
     async def _finish(self, terminal: Fact) -> None:
-        await self._log.flush()
-        await self._approvals.cancel(self.turn_id)
-        self._close_tools(terminal)
+        host = self._start.host
+        await close_open(
+            self._log,
+            self._approvals,
+            host.mint,
+            host.scope,
+            category="cancelled" if terminal.event_class == "turn.canceled" else "interrupted",
+            message="the turn ended first",
+        )
         self._log.put(terminal)
         self._log.put(self._fact("snapshot.updated", {"status": terminal.status}))
         await self._log.flush()
-
-    def _close_tools(self, terminal: Fact) -> None:
-        category = "cancelled" if terminal.event_class == "turn.canceled" else "interrupted"
-        for call, turn in list(self._log.gates.open_tools.items()):
-            if turn == self.turn_id:
-                payload = {"failureCategory": category, "message": "the turn ended first"}
-                self._log.put(self._fact("tool.failed", payload, tool_call_id=call))
 
     def _failed(self, category: str, message: str, hint: str | None = None) -> Fact:
         return self._end(

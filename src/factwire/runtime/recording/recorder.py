@@ -15,6 +15,7 @@ from factwire.journal.blobs import BlobStore, FileBlobs, MemoryBlobs
 from factwire.projection import Changes, Projection, ProjectionState
 from factwire.projection.actions import Action
 from factwire.runtime.approvals import Approvals
+from factwire.runtime.closing import close_open
 from factwire.runtime.errors import TurnAlreadyActive, TurnFailed
 from factwire.runtime.minting import Mint, Scope
 from factwire.runtime.provider import Decision
@@ -121,12 +122,14 @@ class Recorder:
     async def _close(self, turn: TurnRecorder, event_class: str, end: dict[str, str]) -> None:
         turn.end_text()
         log = self._open_log()
-        await log.flush()
-        await self._open_approvals().cancel(turn.turn_id)
-        for call, owner in list(log.gates.open_tools.items()):
-            if owner == turn.turn_id:
-                unclosed = {"failureCategory": "interrupted", "message": "the turn ended first"}
-                turn.fact("tool.failed", unclosed, tool_call_id=call)
+        await close_open(
+            log,
+            self._open_approvals(),
+            self.mint,
+            turn.scope,
+            category="interrupted",
+            message="the turn ended first",
+        )
         turn.fact(event_class, end)
         await log.flush()
         await log.save_checkpoint()
