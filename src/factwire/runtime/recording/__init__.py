@@ -3,6 +3,7 @@
 from factwire.runtime.recording.blocking import BlockingCall, BlockingRecorder, BlockingTurn
 from factwire.runtime.recording.calls import CallRecorder
 from factwire.runtime.recording.recorder import OnAsk, Recorder
+from factwire.runtime.recording.trials import TrialRecorder
 from factwire.runtime.recording.turns import TurnRecorder
 
 __all__ = [
@@ -12,5 +13,6 @@ __all__ = [
     "CallRecorder",
     "OnAsk",
     "Recorder",
+    "TrialRecorder",
     "TurnRecorder",
 ]

@@ -5,22 +5,28 @@ only what it says here is written.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 from factwire.facts import Fact
-from factwire.journal import Filter, Journal, open_journal
+from factwire.journal import Journal, open_journal
 from factwire.journal.blobs import BlobStore, FileBlobs, MemoryBlobs
-from factwire.projection import Changes, Projection, ProjectionState
+from factwire.projection import Changes, ProjectionState
 from factwire.projection.actions import Action
 from factwire.runtime.approvals import Approvals
 from factwire.runtime.closing import close_open
 from factwire.runtime.errors import TurnAlreadyActive, TurnFailed
 from factwire.runtime.minting import Mint, Scope
 from factwire.runtime.provider import Decision
+from factwire.runtime.recording.trials import (
+    TrialOptions,
+    TrialRecorder,
+    recorded_comparison,
+    recorded_trial,
+)
 from factwire.runtime.recording.turns import TurnRecorder
-from factwire.runtime.thread_log import ThreadLog
+from factwire.runtime.thread_log import ThreadLog, read_projection
 
 OnAsk = Callable[[Action], Awaitable[str]]
 """Answers a request where nobody else is there to: `approve`, `deny`, …"""
@@ -55,11 +61,8 @@ class Recorder:
         journal = self._journal
         if isinstance(journal, str):
             journal = await self._opened.enter_async_context(open_journal(journal))
-        projection = Projection(self.thread_id)
-        async for stretch in journal.read(filter=Filter(thread=self.thread_id)):
-            for _, fact in stretch.facts():
-                projection.replay(fact)
-        self._log = ThreadLog(journal, self._blobs, projection, self.thread_id)
+        projection = await read_projection(journal, self.thread_id)
+        self._log = ThreadLog(journal, self._blobs, projection, self.thread_id, self.mint)
         self._approvals = Approvals(self._log, self.mint)
         self._session_id = projection.state.session_id or self._session_id or self.mint.ids("ses")
         if self._on_ask is not None:
@@ -112,6 +115,21 @@ class Recorder:
             await self._close(turn, "turn.failed", _failure(error))
             raise
         await self._close(turn, "turn.completed", {})
+
+    def trial(
+        self, task: str, **given: Unpack[TrialOptions]
+    ) -> AbstractAsyncContextManager[TrialRecorder]:
+        """A trial of a benchmark, by its task, `dataset` and `configuration`."""
+        log, scope = self._open_log(), self._beside_turns()
+        return recorded_trial(log, self._blobs, self.mint, scope, task, **given)
+
+    def comparison(self, title: str, **said: object) -> str:
+        """That two benchmarks were compared and what came of it, as evidence; its id."""
+        scope = self._beside_turns()
+        return recorded_comparison(self._open_log(), self.mint, scope, title, said)
+
+    def _beside_turns(self) -> Scope:
+        return Scope(session_id=self._session_id, thread_id=self.thread_id, agent_id=self._agent_id)
 
     async def decide(
         self, action_id: str, decision: str, *, by: str, reason: str | None = None

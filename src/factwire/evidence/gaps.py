@@ -1,0 +1,250 @@
+"""Known gaps: what a run shows to have happened, and then does not show.
+
+A gap is only ever named where its signal applies. A run without artifacts has no gap for them; a
+tool that started and never ended has one. What was cancelled with its turn is explained by that.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+
+from factwire.evidence.summary import BlobNote, KnownGap
+from factwire.facts import Fact, id_of
+from factwire.facts.vocabulary import ACTION_CLOSERS
+from factwire.journal.filter import thread_of
+
+HOLES: Final = 1_000
+"""Holes in sequences that are listed one by one and can still be filled by a late fact."""
+
+_TERMINALS: Final = ("turn.completed", "turn.failed", "turn.canceled")
+
+
+class _Opening(NamedTuple):
+    """Facts that begin something, the ids it goes by (best first), and what ends it."""
+
+    openers: tuple[str, ...]
+    ids: tuple[str, ...]
+    closers: tuple[str, ...]
+    code: str
+    sentence: str
+
+
+_OPENINGS: Final = (
+    _Opening(
+        ("turn.submitted", "turn.started"),
+        ("turnId",),
+        _TERMINALS,
+        "turn_without_terminal",
+        "the turn began, and no fact says how it ended",
+    ),
+    _Opening(
+        ("tool.started",),
+        ("toolCallId",),
+        ("tool.result", "tool.failed"),
+        "tool_without_result",
+        "the tool ran, and neither a result nor a failure is there",
+    ),
+    _Opening(
+        ("action.required",),
+        ("actionId",),
+        tuple(ACTION_CLOSERS),
+        "approval_without_decision",
+        "a decision was asked for, and none is there",
+    ),
+    _Opening(
+        ("command.started",),
+        ("commandId", "toolCallId"),
+        ("command.exited",),
+        "command_without_exit",
+        "the command ran, and no fact says how it exited",
+    ),
+    _Opening(
+        ("test.started",),
+        ("testRunId", "toolCallId"),
+        ("test.completed",),
+        "test_without_outcome",
+        "tests ran, and their outcome is not there",
+    ),
+    _Opening(
+        ("patch.started",),
+        ("patchId", "toolCallId"),
+        ("patch.applied", "patch.failed"),
+        "patch_without_outcome",
+        "a patch was begun, and no fact says whether it was applied",
+    ),
+    _Opening(
+        ("process.started",),
+        ("processId",),
+        ("process.completed", "process.failed", "process.terminated"),
+        "process_without_end",
+        "the process ran, and no fact says how it ended",
+    ),
+    _Opening(
+        ("subagent.spawned", "subagent.started"),
+        ("subagentId",),
+        ("subagent.completed", "subagent.failed", "subagent.closed"),
+        "subagent_without_end",
+        "the subagent began, and no fact says how it ended",
+    ),
+    _Opening(
+        ("handoff.requested",),
+        ("handoffId",),
+        ("handoff.accepted", "handoff.rejected", "handoff.completed"),
+        "handoff_without_answer",
+        "a handoff was asked for, and no answer is there",
+    ),
+    _Opening(
+        ("review.requested",),
+        ("reviewId",),
+        ("review.verdict", "review.completed"),
+        "review_without_verdict",
+        "a review was asked for, and no verdict is there",
+    ),
+)
+_OPENERS: Final = {name: row for row in _OPENINGS for name in row.openers}
+_CLOSERS: Final = {name: row for row in _OPENINGS for name in row.closers}
+_LOOKED_AT: Final = frozenset(_OPENERS) | frozenset(_CLOSERS) | {"file.changed"}
+
+_DIFFS: Final = ("diffRef", "diff_ref", "diff", "patch", "patchId", "patch_id")
+
+_BLOBS: Final = {
+    "missing": ("blob_missing", "a fact refers to this content, and the store does not have it"),
+    "corrupt": ("blob_corrupt", "a fact refers to this content, and what is stored is damaged"),
+    "withheld": ("blob_withheld", "the content holds a secret and was left out"),
+    "too_big": ("blob_too_big", "the content is too long for a pack and was left out"),
+    "unchecked": ("blob_unchecked", "a fact refers to this content, and no store was at hand"),
+}
+
+GAP_CODES: Final = (
+    *(row.code for row in _OPENINGS),
+    "sequence_gap",
+    "facts_removed",
+    "file_change_without_diff",
+    *(code for code, _ in _BLOBS.values()),
+)
+
+
+class GapFinder:
+    """Takes every fact of a run; memory depends on what is open at once."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[str, str], KnownGap] = {}
+        self._last: dict[str | None, int] = {}
+        self._holes: dict[tuple[str | None, int], int] = {}
+
+    def take(self, fact: Fact) -> KnownGap | None:
+        """Note a fact; the gap that this one alone makes certain."""
+        if fact.sequence is not None:
+            self._place(thread_of(fact), fact.sequence)
+        name = fact.event_class
+        if name not in _LOOKED_AT:
+            return None
+        self._close(fact, name)
+        self._begin(fact, name)
+        lacks = name == "file.changed" and not any(fact.payload.get(key) for key in _DIFFS)
+        return _no_diff(fact) if lacks else None
+
+    def rest(self, removed: Mapping[str, int]) -> Iterator[KnownGap]:
+        """What is left open at the end; `removed` maps threads to facts that a journal removed."""
+        yield from self._open.values()
+        for thread, count in sorted(removed.items()):
+            message = f"{count} facts of the thread were removed from the journal on purpose"
+            yield KnownGap(code="facts_removed", message=message, subject=thread, thread_id=thread)
+        for (thread, first), last in self._holes.items():
+            if thread is None or thread not in removed:
+                yield _hole(thread, first, last)
+
+    def _begin(self, fact: Fact, name: str) -> None:
+        row = _OPENERS.get(name)
+        subject = row and _subject(fact, row)
+        if row and subject:
+            self._open.setdefault((row.code, subject), _gap(fact, row, subject))
+
+    def _close(self, fact: Fact, name: str) -> None:
+        row = _CLOSERS.get(name)
+        subject = row and _subject(fact, row)
+        if row and subject:
+            self._open.pop((row.code, subject), None)
+        if name == "turn.canceled" and subject:
+            gone = [key for key, gap in self._open.items() if gap.turn_id == subject]
+            for key in gone:
+                del self._open[key]
+
+    def _place(self, thread: str | None, sequence: int) -> None:
+        last = self._last.get(thread)
+        if last is None or sequence == last + 1:
+            self._last[thread] = sequence
+        elif sequence > last:
+            if len(self._holes) < HOLES:
+                self._holes[thread, last + 1] = sequence - 1
+            self._last[thread] = sequence
+        elif self._holes:
+            self._fill(thread, sequence)
+
+    def _fill(self, thread: str | None, sequence: int) -> None:
+        for (owner, first), last in self._holes.items():
+            if owner == thread and first <= sequence <= last:
+                del self._holes[owner, first]
+                if first < sequence:
+                    self._holes[owner, first] = sequence - 1
+                if sequence < last:
+                    self._holes[owner, sequence + 1] = last
+                return
+
+
+def blob_gap(note: BlobNote) -> KnownGap | None:
+    """The gap that a blob's state makes."""
+    row = _BLOBS.get(note.state)
+    return row and KnownGap(code=row[0], message=row[1], subject=note.ref)
+
+
+def encoded(gap: KnownGap) -> bytes:
+    return msgspec.json.encode(gap)
+
+
+def _subject(fact: Fact, row: _Opening) -> str | None:
+    for name in row.ids:
+        value = fact.payload.get(name) if name in _PAYLOAD_ONLY else id_of(fact, name)
+        if isinstance(value, str) and value:
+            return value
+    return None
+
+
+_PAYLOAD_ONLY: Final = frozenset({"commandId", "testRunId", "patchId"})
+
+
+def _gap(fact: Fact, row: _Opening, subject: str) -> KnownGap:
+    return KnownGap(
+        code=row.code,
+        message=row.sentence,
+        subject=subject,
+        fact_id=fact.id,
+        sequence=fact.sequence,
+        thread_id=thread_of(fact),
+        turn_id=id_of(fact, "turnId"),
+    )
+
+
+def _no_diff(fact: Fact) -> KnownGap:
+    path = fact.payload.get("path")
+    return KnownGap(
+        code="file_change_without_diff",
+        message="the file was changed, and no fact says what changed in it",
+        subject=path if isinstance(path, str) else None,
+        fact_id=fact.id,
+        sequence=fact.sequence,
+        thread_id=thread_of(fact),
+        turn_id=id_of(fact, "turnId"),
+    )
+
+
+def _hole(thread: str | None, first: int, last: int) -> KnownGap:
+    numbers = f"{first}" if first == last else f"{first}–{last}"
+    return KnownGap(
+        code="sequence_gap",
+        message=f"the thread's facts {numbers} are not there, and nothing says why",
+        subject=thread,
+        sequence=first,
+        thread_id=thread,
+    )

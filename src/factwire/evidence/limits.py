@@ -1,0 +1,70 @@
+"""Every number that bounds a pack, each with its reason."""
+
+from typing import Final
+
+BLOCK_BYTES: Final = 16 * 1024
+"""Bytes of an entry under one hash: how exactly a change is located. A hash costs 0.4 % of them."""
+
+MANIFEST_BYTES: Final = 64 * 1024 * 1024
+"""The longest manifest: at one hash a block it describes 15 GiB of contents."""
+
+DOCUMENT_BYTES: Final = 64 * 1024 * 1024
+"""The longest summary or case; their lists are bounded, so that no honest one comes near."""
+
+SIGNATURE_BYTES: Final = 4 * 1024
+"""The longest signature document; a real one has some 400 bytes."""
+
+ENTRIES: Final = 1_000_000
+"""Entries of an archive; each costs a reader some 500 bytes of memory before it can look inside."""
+
+ENTRY_BYTES: Final = 64 * 1024 * 1024 * 1024
+"""The longest entry; whoever has more exports by thread."""
+
+RATIO: Final = 1_000
+"""Contents against archive; repeated text deltas reach 100, and deflate can do no more than 1,032,
+so that what claims more is a bomb."""
+
+UNSUSPICIOUS_BYTES: Final = 64 * 1024 * 1024
+"""Contents up to here are no bomb, however small the archive is."""
+
+BLOB_BYTES: Final = 4 * 1024 * 1024 * 1024
+"""The longest blob that is put into a pack; a longer one is named as left out."""
+
+SCANNED_BYTES: Final = 1024 * 1024
+"""Bytes of a blob that are searched for secrets at once."""
+
+SCANNED_OVERLAP: Final = 64 * 1024
+"""Bytes that two searched pieces share, so that no secret hides on the border between them."""
+
+LISTED: Final = 200
+"""Rows of a section that the summary repeats; the section's own entry has them all."""
+
+LISTED_IDS: Final = 50
+"""Ids of one name that the summary repeats."""
+
+ANCHORS: Final = 256
+"""Points of the journal's chain in a pack. The last one vouches for all before it; the others say
+where two histories part."""
+
+RUN_FACTS: Final = 2_000
+"""Facts after which the projection behind the timeline begins anew, at the next turn that finds
+nothing open. Memory then depends on the longest turn, not on the thread."""
+
+LONGEST_RUN_FACTS: Final = 50_000
+"""Facts after which it begins anew at the next turn, whatever is open."""
+
+LIVE_THREADS: Final = 64
+"""Threads that are projected at the same time; of more, the one that was quiet longest is closed
+and begins anew when it goes on."""
+
+KNOWN_IDS: Final = 20_000
+"""Correlation ids that are known without asking the scratch file."""
+
+PROGRESS_FACTS: Final = 1_000
+"""Facts between two calls of a progress callback."""
+
+ASSERTIONS: Final = 10_000
+"""Assertions that one check evaluates; each looks at every fact."""
+
+POINTER_CHARACTERS: Final = 4_096
+"""The longest JSON Pointer of an assertion."""

@@ -1,0 +1,181 @@
+"""Opening a pack. Nothing is handed out that is not what the manifest says, and the manifest is
+what was signed, where a signature is there.
+"""
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from factwire.evidence.container import Container, ContainerState
+from factwire.evidence.errors import BlobNotInPack, MalformedPack
+from factwire.evidence.limits import DOCUMENT_BYTES, MANIFEST_BYTES, SIGNATURE_BYTES
+from factwire.evidence.lines import lines_of
+from factwire.evidence.manifest import (
+    BLOBS,
+    FACTS,
+    MANIFEST,
+    SEQS,
+    SIGNATURE,
+    SUMMARY,
+    Entry,
+    Manifest,
+    Signature,
+    decode_manifest,
+    decode_signature,
+)
+from factwire.evidence.signatures import ensure_signed
+from factwire.evidence.summary import BLOB_NOTES, BlobNote, EvidencePack, decode_summary
+from factwire.facts import Fact, FactError, InvalidFacts, InvalidRef, parse_ref, shape_issues
+from factwire.facts.shapes import decode_object, decode_plain, read_checked_fact
+
+
+class Pack:
+    """An open pack, read in pieces; everything it hands out has been verified."""
+
+    def __init__(self, container: Container, manifest_bytes: bytes) -> None:
+        self._container = container
+        self.manifest_bytes = manifest_bytes
+        self.manifest: Manifest = decode_manifest(manifest_bytes)
+        self.signature: Signature | None = _signature(container)
+        self._summary: EvidencePack | None = None
+
+    @property
+    def container(self) -> Container:
+        return self._container
+
+    @property
+    def container_state(self) -> ContainerState:
+        """Whether the archive around the contents is untouched."""
+        return self._container.state()
+
+    @property
+    def summary(self) -> EvidencePack:
+        """The summary document."""
+        if self._summary is None:
+            self._summary = decode_summary(self.content(SUMMARY))
+        return self._summary
+
+    def facts(self) -> Iterator[Fact]:
+        """Every fact, in the order in which it was exported."""
+        for number, line in enumerate(self.fact_lines(), 1):
+            yield decoded(line, number)
+
+    def fact_lines(self) -> Iterator[bytes]:
+        """The bytes of every fact as they were stored, without the line end."""
+        return self.rows(FACTS)
+
+    def seqs(self) -> Iterator[int]:
+        """The place of every fact in its journal, in the same order; of a file's facts, none."""
+        for line in self.rows(SEQS):
+            first, last = _run(line)
+            yield from range(first, last + 1)
+
+    def rows(self, name: str) -> Iterator[bytes]:
+        """The lines of an entry; none where the pack does not have it."""
+        entry = self.manifest.entry(name)
+        return iter(()) if entry is None else lines_of(self._container.blocks(entry), name)
+
+    def content(self, name: str) -> bytes:
+        """A whole entry, of at most 64 MiB."""
+        entry = self._entry(name)
+        if entry.bytes > DOCUMENT_BYTES:
+            message = f"{name}: expected at most {DOCUMENT_BYTES} bytes, got {entry.bytes}"
+            raise MalformedPack(message, code="entry_malformed")
+        return b"".join(self._container.blocks(entry))
+
+    def blobs(self) -> list[str]:
+        """The SHA-256 (hex) of every blob in the pack."""
+        names = (entry.name for entry in self.manifest.entries)
+        return [name.removeprefix(BLOBS) for name in names if name.startswith(BLOBS)]
+
+    def blob(self, ref: str) -> bytes:
+        """A blob's whole content, by its ref or its SHA-256 (hex)."""
+        return b"".join(self.blob_pieces(ref))
+
+    def blob_pieces(self, ref: str) -> Iterator[bytes]:
+        """The same in pieces; raises `BlobNotInPack` before the first one."""
+        digest = _digest(ref)
+        entry = self.manifest.entry(f"{BLOBS}{digest}")
+        if entry is None:
+            raise BlobNotInPack(f"the pack holds no blob sha256:{digest[:80]}")
+        return self._container.blocks(entry)
+
+    def _entry(self, name: str) -> Entry:
+        entry = self.manifest.entry(name)
+        if entry is None:
+            raise MalformedPack(f"the manifest lists no {name}", code="manifest_malformed")
+        return entry
+
+
+@contextmanager
+def open_pack(path: Path) -> Generator[Pack]:
+    """Open a pack; raises `PackError` for what is none or was changed.
+
+    A signature, where there is one, has to be right. Whose it is says `verify_pack`.
+    """
+    with path.open("rb") as stream, pack_in(stream) as pack:
+        ensure_signed(pack.manifest_bytes, pack.signature)
+        yield pack
+
+
+@contextmanager
+def pack_in(stream: BinaryIO) -> Generator[Pack]:
+    """The pack in an open file, its signature not yet looked at."""
+    container = Container(stream)
+    try:
+        data = container.document(MANIFEST, MANIFEST_BYTES)
+        if data is None:
+            message = f"the archive has no {MANIFEST}: it is no pack, or not a whole one"
+            raise MalformedPack(message, code="manifest_missing")
+        yield Pack(container, data)
+    finally:
+        container.close()
+
+
+def decoded(line: bytes, number: int) -> Fact:
+    """The fact of a line of a pack."""
+    try:
+        return decode_plain(line) or _checked_fact(decode_object(line))
+    except FactError as error:
+        message = f"{FACTS}: line {number} is no fact: {error}"
+        raise MalformedPack(message, code="facts_malformed") from error
+
+
+def _checked_fact(value: dict[str, Any]) -> Fact:
+    """A fact as a journal stores it, which may lack a sequence and nothing else."""
+    issues = shape_issues({"sequence": 0, **value}, "facts")
+    if issues:
+        raise InvalidFacts(issues)
+    return read_checked_fact(value, "facts")
+
+
+def _signature(container: Container) -> Signature | None:
+    data = container.document(SIGNATURE, SIGNATURE_BYTES)
+    return None if data is None else decode_signature(data)
+
+
+def _run(line: bytes) -> tuple[int, int]:
+    try:
+        return msgspec.json.decode(line, type=tuple[int, int])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        message = f"{SEQS}: expected [first, last] on each line: {error}"
+        raise MalformedPack(message, code="entry_malformed") from error
+
+
+def _digest(ref: str) -> str:
+    try:
+        return parse_ref(ref)[1]
+    except InvalidRef:
+        return ref
+
+
+def blob_notes(pack: Pack) -> Iterator[BlobNote]:
+    """What became of every blob that facts refer to."""
+    for line in pack.rows(BLOB_NOTES):
+        try:
+            yield msgspec.json.decode(line, type=BlobNote)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise MalformedPack(f"{BLOB_NOTES}: {error}", code="entry_malformed") from error

@@ -1,0 +1,96 @@
+"""A long thread is exported and verified in the memory of a short one."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from factwire.journal import open_journal
+from tests.projection.telling import Telling
+
+BOUND = 20_000
+"""Kilobytes between a short and a long thread."""
+
+MEASURED = """
+import asyncio, pathlib, re, sys
+from factwire.evidence import Options, export_journal, open_pack, runs, verify_pack
+from factwire.journal import open_journal
+
+if sys.argv[3] == "unbounded":
+    runs.RUN_FACTS = runs.LONGEST_RUN_FACTS = 10**9
+
+def peak():
+    text = pathlib.Path("/proc/self/status").read_text()
+    return int(re.search(r"VmHWM:\\s*(\\d+) kB", text)[1])
+
+async def main(journal, pack):
+    async with open_journal(f"sqlite:{journal}?mode=ro") as opened:
+        with open(pack, "wb") as target:
+            await export_journal(opened, target, threads=["thread"], options=Options())
+
+asyncio.run(main(sys.argv[1], sys.argv[2]))
+exported = peak()
+assert verify_pack(pathlib.Path(sys.argv[2])).ok
+with open_pack(pathlib.Path(sys.argv[2])) as pack:
+    print(exported, peak(), sum(1 for _ in pack.facts()))
+"""
+
+
+def write_journal(path: Path, facts: int) -> None:
+    """Turns of text with a tool call each."""
+
+    async def write() -> None:
+        tell, told, turn = Telling(), 0, 0
+        async with open_journal(f"sqlite:{path}") as journal:
+            while told < facts:
+                turn += 1
+                ids = {"turnId": f"u{turn}"}
+                call = {"toolCallId": f"c{turn}", **ids}
+                batch = [
+                    tell("turn.started", **ids),
+                    tell("tool.started", toolName="shell", **call),
+                    tell("tool.result", summary="done", **call),
+                    *(
+                        tell("model.delta", messageId=f"m{turn}", delta="some words ", **ids)
+                        for _ in range(96)
+                    ),
+                    tell("turn.completed", **ids),
+                ]
+                await journal.append(batch)
+                told += len(batch)
+
+    asyncio.run(write())
+
+
+def growth(folder: Path, mode: str) -> list[int]:
+    """Kilobytes that 50,000 facts take more than 5,000: to export, and to verify as well."""
+    peaks: list[list[int]] = []
+    for facts in (5_000, 50_000):
+        journal = folder / f"{facts}.db"
+        if not journal.exists():
+            write_journal(journal, facts)
+        done = subprocess.run(
+            [sys.executable, "-c", MEASURED, journal, folder / f"{facts}.zip", mode],
+            capture_output=True,
+            text=True,
+            timeout=110,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        *found, count = map(int, done.stdout.split())
+        assert count == facts
+        peaks.append(found)
+    return [large - small for small, large in zip(*peaks, strict=True)]
+
+
+@pytest.mark.fault
+@pytest.mark.timeout(240)
+@pytest.mark.requirement("evidence.constant-memory")
+def test_ten_times_the_facts_take_no_more_memory(tmp_path: Path):
+    # Caches fill up to their bounds between the two.
+    bounded = growth(tmp_path, "bounded")
+    assert max(bounded) < BOUND, bounded
+    # The bite: one projection of the whole thread goes past that.
+    assert max(growth(tmp_path, "unbounded")) > BOUND

@@ -1,0 +1,231 @@
+"""Archives that were built to do harm, and archives that are none: codes, never a traceback."""
+
+import io
+import stat
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from factwire.evidence import PackError, open_pack, verify_pack
+from factwire.evidence import container as container_module
+from factwire.evidence.manifest import FACTS, MANIFEST, SIGNATURE, SUMMARY
+from tests.evidence.packs import contents, manifest_of, packed, repack
+
+Build = Callable[[Path], bytes]
+
+
+def archive(*entries: tuple[str | zipfile.ZipInfo, bytes], method: int = 0) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", method) as made:
+        for name, content in entries:
+            made.writestr(name, content)
+    return data.getvalue()
+
+
+def with_entry(name: str) -> Build:
+    """The pack, and one more entry of this name."""
+
+    def build(path: Path) -> bytes:
+        held = [*contents(path).items()]
+        data = archive(*held, ("placeholder", b"x"))
+        return data.replace(b"placeholder", name.encode().ljust(11, b"x")[:11])
+
+    return build
+
+
+def symlink(path: Path) -> bytes:
+    info = zipfile.ZipInfo("link")
+    info.external_attr = (stat.S_IFLNK | 0o777) << 16
+    return archive(*contents(path).items(), (info, b"/etc/passwd"))
+
+
+def encrypted(path: Path) -> bytes:
+    data = bytearray(archive(*contents(path).items()))
+    place = data.index(b"PK\x01\x02")
+    data[place + 8] |= 1
+    return bytes(data)
+
+
+def duplicate(path: Path) -> bytes:
+    data = archive(*contents(path).items(), ("facts.ndjsoX", b"{}\n"))
+    return data.replace(b"facts.ndjsoX", b"facts.ndjson")
+
+
+def overlapping(path: Path) -> bytes:
+    """Two entries of the directory that point to the same bytes."""
+    data = bytearray(archive(("a", b"x" * 64), ("b", b"y" * 64)))
+    second = data.rindex(b"PK\x01\x02")
+    data[second + 42 : second + 46] = struct.pack("<I", 0)
+    return bytes(data)
+
+
+def bomb(path: Path) -> bytes:
+    """Claims to hold 3 GiB in a few bytes."""
+    data = bytearray(archive(("facts.ndjson", b"x" * 64)))
+    place = data.index(b"PK\x01\x02")
+    data[place + 24 : place + 28] = struct.pack("<I", 3 * 1024**3)
+    return bytes(data)
+
+
+def unknown_method(path: Path) -> bytes:
+    data = bytearray(archive(("facts.ndjson", b"x" * 64)))
+    place = data.index(b"PK\x01\x02")
+    data[place + 10 : place + 12] = struct.pack("<H", 97)
+    return bytes(data)
+
+
+def no_directory(path: Path) -> bytes:
+    return path.read_bytes()[:-200]
+
+
+def directory_elsewhere(path: Path) -> bytes:
+    data = bytearray(archive(("facts.ndjson", b"x" * 64)))
+    place = data.rindex(b"PK\x05\x06")
+    data[place + 16 : place + 20] = struct.pack("<I", 0xFFFFFF00)
+    return bytes(data)
+
+
+def changed(name: str, content: bytes) -> Build:
+    return lambda path: archive(*{**contents(path), name: content}.items())
+
+
+def without(name: str) -> Build:
+    return lambda path: archive(*((n, d) for n, d in contents(path).items() if n != name))
+
+
+def manifest_with(old: str, new: str) -> Build:
+    def build(path: Path) -> bytes:
+        entries = contents(path)
+        assert old.encode() in entries[MANIFEST]
+        made = entries[MANIFEST].replace(old.encode(), new.encode(), 1)
+        del entries[SIGNATURE]
+        return archive(*{**entries, MANIFEST: made}.items())
+
+    return build
+
+
+CASES: dict[str, tuple[Build, str]] = {
+    "a path upwards": (with_entry("../../../xx"), "pack_unsafe_name"),
+    "an absolute path": (with_entry("/etc/passwd"), "pack_unsafe_name"),
+    "a drive": (with_entry("C:/windowsx"), "pack_unsafe_name"),
+    "a backslash": (with_entry("..\\..\\evil"), "pack_unsafe_name"),
+    "a control character": (with_entry("a\x1b[2Jevilll"), "pack_unsafe_name"),
+    "a name with a NUL": (with_entry("facts\0.ndjs"), "pack_unsafe_name"),
+    "a symbolic link": (symlink, "pack_symlink"),
+    "an encrypted entry": (encrypted, "pack_encrypted"),
+    "an entry twice": (duplicate, "pack_duplicate_entry"),
+    "entries that overlap": (overlapping, "pack_overlapping"),
+    "a bomb": (bomb, "pack_bomb"),
+    "an unknown compression": (unknown_method, "pack_compression_unknown"),
+    "no directory": (no_directory, "pack_truncated"),
+    "a directory past the end": (directory_elsewhere, "pack_unreadable"),
+    "an empty file": (lambda _: b"", "pack_not_zip"),
+    "something else": (lambda _: b"not a zip at all\n" * 100, "pack_not_zip"),
+    "an empty archive": (lambda _: archive(), "manifest_missing"),
+    "no manifest": (without(MANIFEST), "manifest_missing"),
+    "a manifest that is no JSON": (changed(MANIFEST, b"{"), "manifest_malformed"),
+    "a manifest of another kind": (changed(MANIFEST, b"{}"), "manifest_malformed"),
+    "a manifest nested too deep": (changed(MANIFEST, b"[" * 200_000), "manifest_malformed"),
+    "a manifest that is no text": (changed(MANIFEST, b"\xff\xfe{}"), "manifest_malformed"),
+    "another format": (manifest_with("factwire-pack/v1", "factwire-pack/v9"), "manifest_version"),
+    "a negative size": (manifest_with('"bytes":', '"bytes":-'), "manifest_malformed"),
+    "an entry listed twice": (
+        manifest_with('"name":"seqs.ndjson"', '"name":"facts.ndjson"'),
+        "manifest_malformed",
+    ),
+    "a manifest that lists itself": (
+        manifest_with('"name":"seqs.ndjson"', '"name":"manifest.json"'),
+        "manifest_malformed",
+    ),
+    "a signature that is no JSON": (changed(SIGNATURE, b"x"), "signature_malformed"),
+    "a signature of another kind": (
+        changed(SIGNATURE, b'{"format":"x","algorithm":"none","publicKey":"","signature":""}'),
+        "signature_malformed",
+    ),
+    "a signature that is too long": (changed(SIGNATURE, b" " * 10_000), "pack_too_big"),
+}
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("packs") / "original.factpack.zip"
+    packed(path)
+    return path
+
+
+@pytest.mark.requirement("evidence.hostile")
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("name", CASES)
+def test_a_hostile_or_broken_archive_is_refused_by_code(name: str, original: Path, tmp_path: Path):
+    build, code = CASES[name]
+    path = tmp_path / "p.zip"
+    path.write_bytes(build(original))
+    with pytest.raises(PackError) as opened, open_pack(path):
+        pass
+    with pytest.raises(PackError) as verified:
+        verify_pack(path)
+    assert (opened.value.code, verified.value.code) == (code, code)
+
+
+@pytest.mark.requirement("evidence.hostile")
+def test_too_many_entries_are_refused(
+    original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(container_module, "ENTRIES", 3)
+    with pytest.raises(PackError) as refused, open_pack(original):
+        pass
+    assert refused.value.code == "pack_too_big"
+
+
+@pytest.mark.requirement("evidence.hostile")
+def test_an_entry_that_claims_too_much_is_refused(original: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(container_module, "ENTRY_BYTES", 100)
+    with pytest.raises(PackError) as refused, open_pack(original):
+        pass
+    assert refused.value.code == "pack_too_big"
+
+
+@pytest.mark.requirement("evidence.hostile")
+def test_a_folder_in_the_archive_does_no_harm(original: Path, tmp_path: Path):
+    entries = {"blobs/": b"", **contents(original)}
+    assert verify_pack(repack(tmp_path / "p.zip", entries)).ok
+
+
+@pytest.mark.fuzz
+@pytest.mark.requirement("evidence.hostile")
+def test_whatever_stands_in_a_pack_the_answer_is_a_documented_one(original: Path, tmp_path: Path):
+    """Random damage inside the documents themselves, packed properly and listed as it is."""
+    from tests.evidence.packs import relisted
+
+    entries = contents(original)
+    del entries[SIGNATURE]
+    names = [FACTS, SUMMARY, MANIFEST, "seqs.ndjson", "gaps.ndjson", "blobs.ndjson", "tools.ndjson"]
+    path = tmp_path / "p.zip"
+    for seed in range(300):
+        chosen = Random(seed)
+        name = chosen.choice([each for each in names if each in entries])
+        data = bytearray(entries[name])
+        for _ in range(chosen.randint(1, 20)):
+            data[chosen.randrange(len(data))] = chosen.randrange(256)
+        changed_entries = {**entries, name: bytes(data)}
+        if name != MANIFEST:
+            changed_entries = relisted(changed_entries)
+        repack(path, changed_entries, zipfile.ZIP_STORED)
+        try:
+            report = verify_pack(path)
+            assert not report.ok or name == MANIFEST, (seed, name)
+            with open_pack(path) as pack:
+                list(pack.facts())
+                assert pack.summary.runtime.facts >= 0
+        except PackError as refused:
+            assert refused.code not in ("", "pack_error")
+
+
+def test_the_manifest_lists_every_entry_but_itself_and_the_signature(original: Path):
+    entries = contents(original)
+    listed = [entry.name for entry in manifest_of(entries).entries]
+    assert [*listed, MANIFEST, SIGNATURE] == list(entries)

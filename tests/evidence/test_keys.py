@@ -1,0 +1,102 @@
+"""Keys are private, never written over, and only a reader's own list says whose they are."""
+
+import stat
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from factwire.evidence import (
+    KeyProblem,
+    create_key,
+    fingerprint,
+    known_trust,
+    load_key,
+    load_trust,
+    public_text,
+    trusting,
+)
+from factwire.evidence.keys import key_path, trust, trust_path
+from tests.evidence.packs import KEY, OTHER_KEY
+
+
+@pytest.mark.requirement("evidence.keys")
+def test_a_key_is_for_its_owner_alone_and_is_never_written_over(tmp_path: Path):
+    path = key_path(tmp_path)
+    made = create_key(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert public_text(load_key(path)) == public_text(made)
+    before = path.read_bytes()
+    with pytest.raises(KeyProblem) as refused:
+        create_key(path)
+    assert (refused.value.code, path.read_bytes()) == ("key_exists", before)
+
+
+@pytest.mark.requirement("evidence.keys")
+def test_a_key_that_others_may_read_or_that_is_none_is_not_used(tmp_path: Path):
+    path = tmp_path / "key.pem"
+    codes: list[str] = []
+
+    def refused() -> None:
+        with pytest.raises(KeyProblem) as problem:
+            load_key(path)
+        codes.append(problem.value.code)
+
+    refused()
+    create_key(path)
+    path.chmod(0o640)
+    refused()
+    path.chmod(0o600)
+    path.write_text("no key")
+    refused()
+    other = generate_private_key(SECP256R1())
+    path.write_bytes(other.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    refused()
+    assert codes == ["key_missing", "key_exposed", "key_malformed", "key_malformed"]
+
+
+@pytest.mark.requirement("evidence.trust")
+def test_a_trust_list_says_whose_key_it_is(tmp_path: Path):
+    path = trust_path(tmp_path)
+    trust(path, "ann", public_text(KEY))
+    listed = trust(path, "bob", public_text(OTHER_KEY))
+    assert load_trust(path) == listed
+    assert listed.name_of(public_text(OTHER_KEY)) == "bob"
+    assert trusting({"ann": public_text(KEY)}).name_of(public_text(OTHER_KEY)) is None
+    with pytest.raises(KeyProblem) as refused:
+        trust(path, "ann", public_text(OTHER_KEY))
+    assert refused.value.code == "key_exists"
+    assert len(fingerprint(public_text(KEY))) == len("SHA256:") + 64
+
+
+@pytest.mark.requirement("evidence.trust")
+def test_the_known_keys_are_the_listed_ones_and_ones_own(tmp_path: Path):
+    assert known_trust(tmp_path).keys == ()
+    trust(trust_path(tmp_path), "ann", public_text(KEY))
+    own = create_key(key_path(tmp_path))
+    known = known_trust(tmp_path)
+    assert known.name_of(public_text(KEY)) == "ann"
+    assert known.name_of(public_text(own)) == "this machine"
+
+
+@pytest.mark.requirement("evidence.trust")
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"{",
+        b"[]",
+        b"\xff",
+        b'{"format":"other","keys":[]}',
+        b'{"format":"factwire-trust/v1","keys":[{"name":"a","publicKey":"AAAA"}]}',
+        b'{"format":"factwire-trust/v1","keys":[{"name":"a","publicKey":"not base64!"}]}',
+    ],
+)
+def test_a_malformed_trust_list_is_refused(content: bytes, tmp_path: Path):
+    path = tmp_path / "trust.json"
+    with pytest.raises(KeyProblem):
+        load_trust(path)
+    path.write_bytes(content)
+    with pytest.raises(KeyProblem) as refused:
+        load_trust(path)
+    assert refused.value.code == "trust_malformed"
