@@ -5,13 +5,16 @@ from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
+from factwire.edge.events.schemas import payload_rows, type_rows
 from factwire.facts import (
+    EDGE_CLASSES,
     ISSUE_CODES,
     REQUIRED_FIELDS,
     RESUME_CODES,
     RUNTIME_CLASSES,
     UI_CLASSES,
     VIOLATION_CODES,
+    ClassRow,
     needs_of,
     vocabulary,
 )
@@ -21,6 +24,8 @@ from factwire.projection import DIAGNOSTIC_CODES
 from factwire.projection import limits as projection_limits
 from factwire.runtime import FAILURE_CATEGORIES
 from factwire.runtime import limits as runtime_limits
+from factwire.runtime.agents.openai import MODEL_FAILURES
+from factwire.runtime.agents.openai import limits as openai_limits
 from factwire.runtime.processes import limits as process_limits
 from factwire.runtime.sandbox import limits as sandbox_limits
 from factwire.runtime.toolbox import TOOL_FAILURES
@@ -36,8 +41,8 @@ def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
-def classes() -> str:
-    runtime = [
+def _class_rows(rows: dict[str, ClassRow]) -> list[tuple[str, ...]]:
+    return [
         (
             f"`{row.name}`",
             row.owner,
@@ -49,8 +54,12 @@ def classes() -> str:
             _payload(row.name),
             " ".join(f"`{name}`" for name in row.ui),
         )
-        for row in RUNTIME_CLASSES.values()
+        for row in rows.values()
     ]
+
+
+def classes() -> str:
+    runtime, edge = _class_rows(RUNTIME_CLASSES), _class_rows(EDGE_CLASSES)
     ui = [
         (f"`{row.name}`", row.owner, row.scope, row.phase, row.surface, row.persistence)
         for row in UI_CLASSES.values()
@@ -63,6 +72,8 @@ def classes() -> str:
         "`permission` and `sandbox` classes also need threadId and turnId.\n\n"
         f"## Runtime classes ({len(runtime)})\n\n"
         + table((*columns, "needs", "payload", "UI events"), runtime)
+        + f"\n## The Edge's classes ({len(edge)})\n\n"
+        + table((*columns, "needs", "payload", "UI events"), edge)
         + f"\n## Agent UI classes ({len(ui)})\n\n"
         + table(columns, ui)
     )
@@ -97,6 +108,7 @@ def codes() -> str:
     remarks = [(f"`{code}`", meaning) for code, meaning in DIAGNOSTIC_CODES.items()]
     failures = [(f"`{name}`", meaning) for name, meaning in FAILURE_CATEGORIES.items()]
     tools = [(f"`{name}`", meaning) for name, meaning in TOOL_FAILURES.items()]
+    models = [(f"`{name}`", meaning) for name, meaning in MODEL_FAILURES.items()]
     fields = [
         (f"`{shape}`", ", ".join(f"`{name}`" for name in names))
         for shape, names in REQUIRED_FIELDS.items()
@@ -118,6 +130,8 @@ def codes() -> str:
         + table(("category", "meaning"), failures)
         + "\n## Failures of tools\n\nWhat the toolbox gives a call that failed.\n\n"
         + table(("category", "meaning"), tools)
+        + "\n## Failures of models\n\nWhat the agent `openai` gives a turn that failed.\n\n"
+        + table(("category", "meaning"), models)
     )
 
 
@@ -129,6 +143,7 @@ def limits() -> str:
         "Processes": process_limits,
         "Sandbox": sandbox_limits,
         "Toolbox": toolbox_limits,
+        "The agent openai": openai_limits,
     }
     header = ("limit", "value", "why")
     pages = (f"## {title}\n\n{table(header, _rows(of))}" for title, of in sections.items())
@@ -146,9 +161,26 @@ def _rows(module: ModuleType) -> list[tuple[str, ...]]:
     return rows
 
 
+def edge_events() -> str:
+    header = ("type", "payload", "views", "facts", "meaning")
+    return (
+        "# Events of an Edge\n\nEvery type, what it carries and which facts it is made of; see "
+        "[events](../edge-events.md). `error` comes from a stream itself.\n\n"
+        + table(header, [*type_rows()])
+        + "\n## Payloads\n\nFields with a question mark may be absent.\n\n"
+        + table(("payload", "fields"), [*payload_rows()])
+    )
+
+
 def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
-    pages = {"classes": classes, "words": words, "codes": codes, "limits": limits}
+    pages = {
+        "classes": classes,
+        "words": words,
+        "codes": codes,
+        "limits": limits,
+        "edge-events": edge_events,
+    }
     for name, page in pages.items():
         (FOLDER / f"{name}.md").write_text(GENERATED + page(), encoding="utf-8")
 

@@ -8,14 +8,21 @@ from typing import Final
 
 from factwire.conformance.agent_requirements import AGENT_REQUIREMENTS
 from factwire.conformance.cli_requirements import CLI_REQUIREMENTS
+from factwire.conformance.comparison_requirements import COMPARISON_REQUIREMENTS
+from factwire.conformance.edge_event_requirements import EDGE_EVENT_REQUIREMENTS
+from factwire.conformance.edge_rest_requirements import EDGE_REST_REQUIREMENTS
+from factwire.conformance.engine_requirements import ENGINE_REQUIREMENTS
 from factwire.conformance.facts_requirements import FACTS_REQUIREMENTS
 from factwire.conformance.journal_requirements import JOURNAL_REQUIREMENTS
 from factwire.conformance.lifecycle_requirements import LIFECYCLE_REQUIREMENTS
+from factwire.conformance.openai_agent_requirements import OPENAI_AGENT_REQUIREMENTS
 from factwire.conformance.process_requirements import PROCESS_REQUIREMENTS
 from factwire.conformance.projection_requirements import PROJECTION_REQUIREMENTS
 from factwire.conformance.projection_rule_requirements import PROJECTION_RULE_REQUIREMENTS
 from factwire.conformance.requirement import Requirement
 from factwire.conformance.runtime_requirements import RUNTIME_REQUIREMENTS
+from factwire.conformance.seed_requirements import SEED_REQUIREMENTS
+from factwire.conformance.steering_requirements import STEERING_REQUIREMENTS
 from factwire.conformance.turn_requirements import TURN_REQUIREMENTS
 
 _AREAS: Final = (
@@ -26,9 +33,16 @@ _AREAS: Final = (
     PROJECTION_RULE_REQUIREMENTS,
     RUNTIME_REQUIREMENTS,
     TURN_REQUIREMENTS,
+    STEERING_REQUIREMENTS,
     PROCESS_REQUIREMENTS,
     AGENT_REQUIREMENTS,
+    OPENAI_AGENT_REQUIREMENTS,
     CLI_REQUIREMENTS,
+    EDGE_EVENT_REQUIREMENTS,
+    EDGE_REST_REQUIREMENTS,
+    COMPARISON_REQUIREMENTS,
+    SEED_REQUIREMENTS,
+    ENGINE_REQUIREMENTS,
 )
 
 REQUIREMENTS: Final[dict[str, Requirement]] = {

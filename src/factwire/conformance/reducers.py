@@ -1,0 +1,73 @@
+"""Reducers: whatever makes a state document of facts, in this process or in a program of its own.
+
+Expectations are written against the JSON of a state, so that an implementation in any language can
+be held to them. Facts go in as shape A, maybe on top of a read model; one JSON document comes out.
+"""
+
+import subprocess
+from collections.abc import Callable, Sequence
+from typing import Any, Final, cast
+
+import msgspec
+
+from factwire.conformance.case import Projector, factwire_projector
+from factwire.conformance.errors import ConformanceError
+from factwire.conformance.limits import CASE_SECONDS
+from factwire.facts import read_fact
+from factwire.projection import encode_state, read_thread_model
+
+Wire = dict[str, Any]
+Reducer = Callable[[Sequence[Wire], Wire | None], Wire]
+"""Facts in the order in which they arrive, maybe after a read model, to a state document."""
+
+_SHOWN: Final = 400
+
+
+class BrokenReducer(ConformanceError):
+    """A program that should reduce facts did not answer with a state document."""
+
+    code = "broken_reducer"
+
+
+def reducer_of(projector: Projector) -> Reducer:
+    """A projector of Python objects, as a reducer of documents."""
+
+    def reduce(events: Sequence[Wire], model: Wire | None) -> Wire:
+        facts = [read_fact(event, "facts") for event in events]
+        state = projector(facts, None if model is None else read_thread_model(model))
+        return msgspec.json.decode(encode_state(state))
+
+    return reduce
+
+
+factwire_reducer: Final = reducer_of(factwire_projector)
+"""Factwire's own projection."""
+
+
+def program_reducer(command: Sequence[str], seconds: float = CASE_SECONDS) -> Reducer:
+    """A program that reads `{"events": […], "readModel": …}` and writes the state document."""
+
+    def reduce(events: Sequence[Wire], model: Wire | None) -> Wire:
+        given = msgspec.json.encode({"events": events, "readModel": model})
+        try:
+            done = subprocess.run(  # noqa: S603 - the caller's own program
+                command, input=given, capture_output=True, timeout=seconds, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise BrokenReducer(f"expected {command[0]} to answer: {error}") from error
+        if done.returncode:
+            said = done.stderr[-_SHOWN:].decode("utf-8", "replace")
+            raise BrokenReducer(f"expected {command[0]} to succeed, got {done.returncode}: {said}")
+        return _document(done.stdout)
+
+    return reduce
+
+
+def _document(text: bytes) -> Wire:
+    try:
+        found = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise BrokenReducer(f"expected a state document on standard output: {error}") from error
+    if not isinstance(found, dict):
+        raise BrokenReducer(f"expected a state document, got {type(found).__name__}")
+    return cast("Wire", found)

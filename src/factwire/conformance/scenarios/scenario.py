@@ -1,0 +1,168 @@
+"""A scenario: facts that arrive, and what exactly a state document must show, by JSON pointer.
+
+Scenarios are data. Anything that can turn facts into a state document can be held to them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
+from typing import Any, Final, cast
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from factwire.conformance.case import Case, Finding, Projector
+from factwire.conformance.reducers import Reducer, Wire, reducer_of
+from factwire.facts import inspect_stream
+from factwire.projection import Document, PatchFailed
+
+SCENARIO_VERSION: Final = "factwire-scenario/v1"
+
+
+class Expectation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What stands at a pointer: exactly one of the other fields says it.
+
+    `after` is how many of the events have arrived; without it, all have. `lacks` is a text that is
+    nowhere beneath the pointer, neither as a name nor within a value.
+    """
+
+    at: str
+    equals: Any = UNSET
+    count: int | UnsetType = UNSET
+    keys: list[str] | UnsetType = UNSET
+    lacks: str | UnsetType = UNSET
+    absent: bool | UnsetType = UNSET
+    after: int | UnsetType = UNSET
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """`issues` are the validator's codes for defects that the stream has on purpose."""
+
+    id: str
+    schema_version: str
+    title: str
+    source: str
+    requirement: str
+    events: list[dict[str, Any]]
+    expectations: list[Expectation]
+    read_model: dict[str, Any] | None = None
+    issues: list[str] = []
+
+
+def case_of(scenario: Scenario) -> Case:
+    """The scenario as something that can be run against a projector."""
+    return Case(
+        id=f"scenario.{scenario.id}",
+        title=scenario.title,
+        source=scenario.source,
+        requirements=(scenario.requirement,),
+        level="projection",
+        run=partial(_run, scenario),
+    )
+
+
+def _run(scenario: Scenario, projector: Projector) -> Iterator[Finding]:
+    return scenario_findings(scenario, reducer_of(projector))
+
+
+def scenario_findings(scenario: Scenario, reduce: Reducer) -> Iterator[Finding]:
+    """Everything in which a reducer's states differ from what the scenario expects."""
+    state = _states(scenario, reduce)
+    for expectation in scenario.expectations:
+        after = len(scenario.events) if expectation.after is UNSET else expectation.after
+        problem = mismatch(expectation, state(after))
+        if problem is not None:
+            yield _finding(scenario, expectation, after, problem)
+
+
+def scenario_issues(scenario: Scenario) -> list[str]:
+    """The codes of what a validator finds in the events, each once, in order."""
+    return sorted({issue.code for issue in inspect_stream(scenario.events, "facts")})
+
+
+def mismatch(expectation: Expectation, document: Wire) -> str | None:
+    """How a document differs from an expectation, if it does."""
+    name, wanted = _wanted(expectation)
+    try:
+        found = Document(document).at(expectation.at)
+    except PatchFailed:
+        found = UNSET
+    if name == "absent":
+        return None if found in (UNSET, None) else f"expected nothing, got {_shown(found)}"
+    if found is UNSET:
+        return f"expected {_shown(wanted)}, got nothing"
+    if name == "lacks":
+        return f"expected no {wanted!r} in it" if _holds(found, str(wanted)) else None
+    got = _LOOKS[name](found)
+    return None if _same(got, wanted) else f"expected {_shown(wanted)}, got {_shown(got)}"
+
+
+def _wanted(expectation: Expectation) -> tuple[str, Any]:
+    for name in ("equals", "count", "keys", "lacks", "absent"):
+        value = getattr(expectation, name)
+        if value is not UNSET:
+            return name, value
+    raise ValueError(f"expected one of equals, count, keys, lacks, absent at {expectation.at!r}")
+
+
+def _length(value: object) -> int | None:
+    return len(cast("list[object]", value)) if isinstance(value, list | Mapping) else None
+
+
+def _keys(value: object) -> list[str] | None:
+    return sorted(cast("Mapping[str, object]", value)) if isinstance(value, Mapping) else None
+
+
+def _itself(value: object) -> object:
+    return value
+
+
+_LOOKS: Final[Mapping[str, Callable[[object], object]]] = {
+    "equals": _itself,
+    "count": _length,
+    "keys": _keys,
+}
+
+
+def _same(first: object, second: object) -> bool:
+    """Equal as JSON: true is not 1."""
+    return _text(first) == _text(second)
+
+
+def _text(value: object) -> bytes:
+    return msgspec.json.encode(value, order="sorted")
+
+
+def _holds(value: object, text: str) -> bool:
+    if isinstance(value, str):
+        return text in value
+    if isinstance(value, Mapping):
+        members = cast("Mapping[str, object]", value)
+        return any(text in key or _holds(member, text) for key, member in members.items())
+    return isinstance(value, list) and any(
+        _holds(item, text) for item in cast("list[object]", value)
+    )
+
+
+def _shown(value: object) -> str:
+    text = _text(value).decode()
+    return text if len(text) <= 200 else f"{text[:199]}…"  # noqa: PLR2004
+
+
+def _states(scenario: Scenario, reduce: Reducer) -> Callable[[int], Wire]:
+    @cache
+    def state(after: int) -> Wire:
+        return reduce(scenario.events[:after], scenario.read_model)
+
+    return state
+
+
+def _finding(scenario: Scenario, expectation: Expectation, after: int, problem: str) -> Finding:
+    last = scenario.events[after - 1] if after else None
+    return Finding(
+        requirement=scenario.requirement,
+        message=f"{scenario.id}, after {after} facts, at {expectation.at or '/'}: {problem}",
+        level="projection",
+        fact_id=None if last is None else str(last.get("id")),
+        fact=last,
+        path=expectation.at,
+    )

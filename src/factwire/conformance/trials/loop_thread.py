@@ -1,0 +1,76 @@
+"""An event loop in a thread of its own, so that an agent that blocks it cannot take the run along.
+
+Work that runs out of time is cancelled. If it does not go then, the loop is lost: the thread is
+left behind, as a daemon, and nothing more is given to it.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, Self, TypeVar
+
+from factwire.conformance.limits import GRACE_SECONDS
+
+T = TypeVar("T")
+
+
+class OutOfTime(Exception):
+    """`stuck` is whether the work could not even be cancelled."""
+
+    def __init__(self, seconds: float, *, stuck: bool) -> None:
+        self.stuck = stuck
+        did = "blocked its event loop and could not be stopped" if stuck else "did not end"
+        super().__init__(f"{did} within {seconds:g} s")
+
+
+class LoopThread:
+    """Runs coroutines one after the other on one loop; a context manager."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="conformance", daemon=True)
+        self.stuck = False
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        if not self.stuck:
+            self._thread.join(GRACE_SECONDS)
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]], seconds: float) -> T:
+        """The result of the work, or `OutOfTime`."""
+        ended = threading.Event()
+
+        async def watched() -> T:
+            try:
+                return await work()
+            finally:
+                ended.set()
+
+        if self.stuck:
+            raise OutOfTime(seconds, stuck=True)
+        future = asyncio.run_coroutine_threadsafe(watched(), self._loop)
+        try:
+            return future.result(seconds)
+        except TimeoutError:
+            if future.done():
+                raise  # The work's own, and not the end of its time.
+        future.cancel()
+        self.stuck = not ended.wait(GRACE_SECONDS)
+        raise OutOfTime(seconds, stuck=self.stuck)
+
+    def _run(self) -> None:
+        """Unlike `asyncio.Runner`, wait for no thread of the loop's executor in the end."""
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            left = asyncio.all_tasks(self._loop)
+            for task in left:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.close()

@@ -1,0 +1,295 @@
+"""Recorded streams, screens and projectors: what is wrong is found, under its own requirement."""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from factwire.conformance import (
+    EmptyStream,
+    Report,
+    case_results,
+    html_report,
+    try_facts,
+)
+from factwire.conformance.case import Case, Finding, Projector, factwire_projector
+from factwire.conformance.fixtures import fixture, fixture_cases
+from factwire.conformance.runner import try_fixture
+from factwire.conformance.screens import screened
+from factwire.facts import Fact, read_fact, write_fact
+from factwire.projection import (
+    Projection,
+    ProjectionState,
+    ThreadReadModel,
+    decode_state,
+    encode_state,
+    thread_read_model,
+)
+from tests.projection.streams import spoilt, stream, wild
+
+CLASSES = {
+    "turn.submitted": "pending",
+    "turn.started": "running",
+    "model.delta": "running",
+    "model.completed": "completed",
+    "tool.started": "running",
+    "tool.result": "completed",
+    "turn.completed": "completed",
+}
+
+
+def event(place: int, event_class: str, payload: dict[str, Any] | None = None, **more: Any) -> Any:
+    return {
+        "id": f"evt_{place}",
+        "kind": "state",
+        "status": CLASSES.get(event_class, "pending"),
+        "title": event_class,
+        "createdAt": "2026-06-10T09:00:00Z",
+        "schemaVersion": "factwire-fact/v1",
+        "runtimeId": "r",
+        "sequence": place,
+        "eventClass": event_class,
+        "sessionId": "ses",
+        "threadId": "thr",
+        "turnId": "trn",
+        "payload": payload or {},
+        **more,
+    }
+
+
+def turn() -> list[dict[str, Any]]:
+    """A whole turn with text, and a tool with a ref."""
+    call = {"toolCallId": "call"}
+    return [
+        event(1, "turn.started"),
+        event(2, "model.delta", {"delta": "Read"}, messageId="m"),
+        event(3, "model.delta", {"delta": "ing."}, messageId="m"),
+        event(4, "model.completed", {"text": "Reading."}, messageId="m"),
+        event(5, "tool.started", {"toolName": "read"}, **call),
+        event(6, "tool.result", {"summary": "84 lines", "outputRef": "output:readme"}, **call),
+        event(7, "turn.completed"),
+    ]
+
+
+def tried(events: Sequence[object]) -> Report:
+    return try_facts(events, name="recorded")
+
+
+@pytest.mark.requirement("conformance.recorded")
+def test_a_sound_stream_reaches_what_a_stream_can_reach():
+    report = tried(turn())
+    assert (report.failed, report.conformant, report.level) == (set(), True, "projection")
+    rows = {row.id: row for row in report.requirements}
+    assert rows["provider.text"].status == "not-tried"
+    assert rows["provider.text"].reason == "needs an agent: --provider module:factory"
+
+
+@pytest.mark.requirement("conformance.recorded")
+def test_lines_objects_and_facts_are_judged_alike():
+    events = turn()
+    lines = [msgspec.json.encode(each) for each in events]
+    facts = [read_fact(each) for each in events]
+    results = [
+        [(each.id, each.status) for each in tried(given).results] for given in (lines, facts)
+    ]
+    assert results[0] == results[1] == [(each.id, each.status) for each in tried(events).results]
+
+
+def second_turn() -> list[Any]:
+    return [
+        *turn()[:1],
+        event(2, "turn.started", turnId="other"),
+        event(3, "turn.completed"),
+        event(4, "turn.completed", turnId="other"),
+    ]
+
+
+SPOILT: dict[str, tuple[Callable[[], list[Any]], set[str]]] = {
+    "no JSON": (lambda: [*turn(), b"{"], {"stream.schema"}),
+    "not an object": (lambda: [*turn(), 5], {"stream.schema"}),
+    "two turns": (second_turn, {"stream.one-turn"}),
+    "a gap": (lambda: [*turn()[:4], event(9, "turn.completed")], {"stream.sequence"}),
+    "no end": (lambda: turn()[:-1], {"stream.terminal"}),
+    "an old end": (
+        lambda: [*turn()[:-1], event(7, "turn.done"), event(8, "turn.completed")],
+        {"stream.schema"},
+    ),
+}
+
+
+@pytest.mark.requirement("conformance.recorded")
+@pytest.mark.requirement("stream.one-turn")
+@pytest.mark.parametrize("name", SPOILT)
+def test_a_spoilt_stream_fails_what_it_breaks(name: str):
+    spoil, broken = SPOILT[name]
+    assert tried(spoil()).failed == broken
+
+
+@pytest.mark.requirement("stream.terminal")
+def test_a_turn_that_waits_for_a_person_need_not_have_ended():
+    asked = event(2, "action.required", {"actionType": "tool_approval"}, actionId="act")
+    asked["status"] = "blocked"
+    assert tried([event(1, "turn.started"), asked]).failed == set()
+
+
+@pytest.mark.requirement("screen.final-text")
+def test_text_that_lost_a_piece_on_the_way_is_not_called_doubled():
+    events = [each for each in turn() if each["id"] != "evt_3"]
+    assert tried(events).failed == {"stream.sequence"}
+
+
+@pytest.mark.requirement("screen.stable-ids")
+def test_a_message_that_a_snapshot_renames_is_found():
+    rows = [{"messageId": "other", "role": "assistant", "text": "Reading."}]
+    snapshot = event(8, "messages.snapshot", {"messages": rows})
+    report = tried([*turn(), snapshot])
+    assert report.failed == {"screen.stable-ids"}
+    named = [{**rows[0], "messageId": "m"}]
+    assert tried([*turn(), event(8, "messages.snapshot", {"messages": named})]).failed == set()
+
+
+@pytest.mark.requirement("conformance.recorded")
+def test_threads_of_one_recording_are_judged_one_by_one():
+    other = [{**each, "id": f"other_{each['id']}", "threadId": "thr2"} for each in turn()]
+    mixed = [each for pair in zip(turn(), other, strict=True) for each in pair]
+    report = tried([{**each, "turnId": each["threadId"]} for each in mixed])
+    assert report.failed == set()
+
+
+@pytest.mark.requirement("conformance.recorded")
+def test_an_empty_stream_is_an_error_and_no_pass():
+    with pytest.raises(EmptyStream, match="nothing to judge"):
+        tried([])
+
+
+@pytest.mark.requirement("screen.expected")
+def test_a_fixture_is_held_to_what_it_expects():
+    value = msgspec.to_builtins(fixture("text-basic"))
+    assert try_fixture(value, name="text-basic").failed == set()
+    value["expected"]["messagePartCount"] = 99
+    assert try_fixture(value, name="text-basic").failed == {"screen.expected"}
+
+
+@pytest.mark.requirement("screen.repair")
+@pytest.mark.requirement("provider.repair")
+@pytest.mark.requirement("screen.first-screen")
+def test_a_block_is_on_the_first_screen_and_comes_back_with_a_repair():
+    facts = [read_fact(each) for each in msgspec.to_builtins(fixture("sandbox-blocked"))["events"]]
+    whole, cut = Projection(), Projection()
+    whole.apply_all(facts)
+    cut.apply_all(facts[:3])
+    cut.repair(thread_read_model(whole.state))
+    assert (whole.state.runtime.status, cut.state.runtime.status) == ("blocked", "blocked")
+    restored = Projection.from_read_model(thread_read_model(whole.state))
+    assert restored.state.runtime.status == "blocked"
+
+
+def doubling(facts: Sequence[Fact], model: ThreadReadModel | None) -> ProjectionState:
+    """Takes a fact that came before for a new one."""
+    renamed = [
+        msgspec.structs.replace(fact, id=f"{fact.id}_{place}", sequence=None)
+        for place, fact in enumerate(facts)
+    ]
+    return factwire_projector(renamed, model)
+
+
+def losing(facts: Sequence[Fact], model: ThreadReadModel | None) -> ProjectionState:
+    """Loses refs."""
+    text = encode_state(factwire_projector(facts, model)).replace(b"output:readme", b"lost")
+    return decode_state(text)
+
+
+def guessing(facts: Sequence[Fact], model: ThreadReadModel | None) -> ProjectionState:
+    """Takes every call for completed."""
+    state = factwire_projector(facts, model)
+    for tool in state.tools.values():
+        tool.state = "output-available"
+    return state
+
+
+def hiding(facts: Sequence[Fact], model: ThreadReadModel | None) -> ProjectionState:
+    """Says that nothing is missing."""
+    state = factwire_projector(facts, model)
+    state.hydration.status = "live"
+    return state
+
+
+def running() -> list[Any]:
+    return turn()[:5]
+
+
+def holed() -> list[Any]:
+    return [*turn()[:2], *turn()[4:]]
+
+
+@pytest.mark.requirement("conformance.projectors")
+@pytest.mark.requirement("screen.replay")
+@pytest.mark.requirement("screen.refs")
+@pytest.mark.requirement("screen.nothing-guessed")
+@pytest.mark.parametrize(
+    ("projector", "events", "broken"),
+    [
+        (doubling, turn, "screen.replay"),
+        (losing, turn, "screen.refs"),
+        (guessing, running, "screen.nothing-guessed"),
+        (hiding, holed, "screen.nothing-guessed"),
+    ],
+)
+def test_a_projection_that_doubles_loses_guesses_or_hides_is_caught(
+    projector: Projector, events: Callable[[], list[Any]], broken: str
+):
+    facts = [read_fact(each) for each in events()]
+    found = {name for each in screened(facts, projector) for name in each.broken}
+    assert found == {broken}
+    assert {name for each in screened(facts) for name in each.broken} == set()
+
+
+@pytest.mark.requirement("conformance.projectors")
+def test_fixtures_catch_a_broken_projector_too():
+    cases = [case for case in fixture_cases() if case.id == "fixture.tool-success.screen"]
+    [result] = case_results(cases, doubling)
+    assert "screen.replay" in result.broken
+
+
+def case_that(run: Callable[[Projector], list[Finding]]) -> Case:
+    return Case(
+        id="case",
+        title="A case",
+        source="here",
+        requirements=("screen.replay",),
+        level="projection",
+        run=run,
+    )
+
+
+@pytest.mark.requirement("conformance.time")
+def test_a_case_that_takes_too_long_or_raises_is_a_finding():
+    def endless(_: Projector) -> list[Finding]:
+        while not stop:
+            pass
+        return []
+
+    def raising(_: Projector) -> list[Finding]:
+        raise ValueError("no state")
+
+    stop: list[bool] = []
+    [slow, raised] = case_results([case_that(endless), case_that(raising)], seconds=0.1)
+    stop.append(True)
+    assert [each.message for each in slow.findings] == ["took more than 0.1 s"]
+    assert [each.message for each in raised.findings] == ["ValueError: no state"]
+    assert slow.broken == raised.broken == {"screen.replay"}
+
+
+@pytest.mark.requirement("conformance.recorded")
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_a_recording_holds_it_is_judged(seed: int):
+    source = random.Random(seed)
+    facts = [*spoilt(source, stream(seed, hostile=True)), *wild(seed, 60)]
+    html_report(tried(facts))
+    lines = [msgspec.json.encode(write_fact(fact)) for fact in facts]
+    cut = [
+        line[: source.randrange(1, len(line))] if source.random() < 0.1 else line for line in lines
+    ]
+    assert "stream.schema" in tried(cut).failed

@@ -1,0 +1,215 @@
+"""The seven fixtures that every provider's conformance is tried with, by their names.
+
+Counting, here and in the other fixture modules: a turn that begins and ends as `Script` tells it is
+four timeline entries (turn, run, model asked, snapshot) and two graph nodes (turn, run); a tool
+call, an action, a task, an artifact and so on is one entry each however many facts tell of it.
+"""
+
+from typing import Final
+
+from .script import Script, call, fixture, remark
+
+LOG: Final = "output:sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+
+
+@fixture(
+    "A question, its streamed answer and the snapshot after it.",
+    "completed",
+    parts=2,  # question, answer
+    timeline=5,  # turn, run, model asked, text, snapshot
+    nodes=2,  # turn, run
+    diagnostics=[],
+)
+def text_basic(told: Script) -> None:
+    told.begin("Which versions are supported?")
+    told.say("Version 3.11 ", "and ", "later.")
+    told.end()
+    told.ended()
+
+
+@fixture(
+    "A tool with input, progress and a result whose whole output is behind a ref.",
+    "completed",
+    parts=3,  # question, tool, answer
+    timeline=6,  # the turn's four, tool, text
+    nodes=3,  # turn, run, tool
+    diagnostics=[],
+)
+def tool_success(told: Script) -> None:
+    told.begin("How many TODOs are left?")
+    about = {"tool_call_id": "call_1"}
+    started = told.tell("tool.started", "Search", {"toolName": "search"}, **about)
+    told.tell("tool.args", "Search", {"args": {"pattern": "TODO"}}, **about)
+    told.tell("tool.progress", "Search", {"progress": 0.5, "message": "half of it"}, **about)
+    found = {"summary": "42 matches", "outputRef": LOG}
+    ended = told.tell("tool.result", "Search", found, ref_ids=(LOG,), **about)
+    told.say("42, ", "most of them old.")
+    told.end()
+    told.ended(toolCalls=[call(started, "output-available", ended, outputRef=LOG)])
+
+
+@fixture(
+    "A tool that fails with a category and a hint; the turn goes on and completes.",
+    "completed",
+    parts=3,
+    timeline=6,
+    nodes=3,
+)
+def tool_failure(told: Script) -> None:
+    told.begin("What does the staging config say?")
+    about = {"tool_call_id": "call_1"}
+    started = told.tell("tool.started", "Read", {"toolName": "read_file"}, **about)
+    why = {"failureCategory": "file_not_found", "recoveryHint": "List the folder first."}
+    ended = told.tell("tool.failed", "Read", why, **about)
+    told.say("There is no such file.")
+    told.end()
+    failed = call(started, "output-error", ended, failureCategory="file_not_found")
+    told.ended(toolCalls=[failed])
+
+
+@fixture(
+    "A tool that waits for a person, is approved, and only then runs.",
+    "completed",
+    parts=3,  # question, tool, answer
+    timeline=7,  # the turn's four, tool, action, text
+    nodes=4,  # turn, run, tool, action
+    diagnostics=[],
+)
+def hitl_action(told: Script) -> None:
+    told.begin("Delete the merged branches.")
+    about = {"tool_call_id": "call_1"}
+    started = told.tell("tool.started", "Delete", {"toolName": "shell"}, **about)
+    asked = {
+        "actionType": "tool_approval",
+        "severity": "high",
+        "prompt": "Delete 3 remote branches?",
+        "options": ["approve", "deny"],
+    }
+    told.tell("action.required", "Approval required", asked, action_id="act_1", **about)
+    told.wait(30)
+    said = {"decision": "approved", "decidedBy": "user"}
+    told.tell("action.resolved", "Approved", said, action_id="act_1")
+    ended = told.tell("tool.result", "Delete", {"summary": "3 deleted"}, **about)
+    told.say("All three are gone.")
+    told.end()
+    told.ended(toolCalls=[call(started, "output-available", ended)])
+
+
+@fixture(
+    "A tool that makes a report, the report's card, and the evidence that it was checked.",
+    "completed",
+    parts=5,  # question, tool, card, citation, answer
+    timeline=8,  # the turn's four, tool, artifact, evidence, text
+    nodes=3,
+    artifacts=1,
+    evidence=1,
+    diagnostics=[],
+)
+def artifact_evidence(told: Script) -> None:
+    told.begin("Write up the load test.")
+    about = {"tool_call_id": "call_1"}
+    started = told.tell("tool.started", "Write", {"toolName": "write_report"}, **about)
+    ended = told.tell("tool.result", "Write", {"summary": "4 pages"}, artifact_id="art_1", **about)
+    made = {
+        "kind": "document",
+        "title": "Load test",
+        "versionId": "v1",
+        "contentRef": "artifact:load-test-v1",
+        "previewRef": "artifact:load-test-v1-preview",
+    }
+    named = {"artifact_id": "art_1", "artifact_refs": ("art_1",)}
+    told.tell("artifact.changed", "Report", made, **named, **about)
+    checked = {"kind": "verification", "verdict": "passed", "summaryRef": "evidence:load-test"}
+    told.tell("evidence.changed", "Checked", checked, evidence_id="evd_1")
+    told.say("The report is ready.")
+    told.end()
+    told.ended(toolCalls=[call(started, "output-available", ended)])
+
+
+@fixture(
+    "A stream that loses two facts, says so, and is mended by a snapshot.",
+    "completed",
+    parts=2,
+    timeline=8,  # the turn's four, text, gap, repair (begun and ended), the snapshot that mends
+    nodes=2,
+    diagnostics=["stream_gap_reported"],
+)
+def stream_repair(told: Script) -> None:
+    told.begin("Describe the release process.")
+    told.stream("msg_1", "Tag the commit, ")
+    told.lose(2)
+    gap = {"expected": 6, "got": 8, "reason": "two facts are missing"}
+    noticed = told.tell("stream.gap.detected", "Gap", gap)
+    told.tell("stream.repair.started", "Repairing")
+    whole = "Tag the commit, push the tag, then wait."
+    rows = [
+        {"messageId": "ask_1", "role": "user", "text": "Describe the release process."},
+        {"messageId": "msg_1", "role": "assistant", "text": whole},
+    ]
+    rows = [{**row, "turnId": "trn_1"} for row in rows]
+    snapshot = {"fromSequence": 1, "toSequence": 9, "messages": rows}
+    told.tell("snapshot.repaired", "Snapshot", snapshot)
+    told.tell("stream.repair.completed", "Repaired")
+    told.tell("model.completed", "Answer", {"text": whole})
+    told.end()
+    code = "stream_gap_reported"
+    remarked = remark(noticed, code, "warning", diagnosticId=f"{code}:{noticed.id}")
+    told.ended(diagnostics=[remarked])
+
+
+@fixture(
+    "Work that one subagent hands to another; neither becomes part of the assistant.",
+    "completed",
+    parts=5,  # question, delegating tool, answer; the writer's card and citation in its own message
+    timeline=12,  # the turn's four, task, tool, two subagents, handoff, artifact, evidence, text
+    nodes=6,  # turn, run, task, tool, two subagents
+    artifacts=1,
+    evidence=1,
+    subagents={
+        "threads": {"sub_research": "completed", "sub_writer": "completed"},
+        "active": [],
+        "handoffs": {"hnd_1": "completed"},
+        "reviews": {},
+    },
+    diagnostics=[],
+)
+def subagent_handoff(told: Script) -> None:
+    told.begin("Research the market and write it up.")
+    task, delegated = {"task_id": "tsk_1"}, {"tool_call_id": "call_1"}
+    research = {"subagent_id": "sub_research", **task}
+    writer = {"subagent_id": "sub_writer", **task}
+    told.tell("task.started", "Market study", {"title": "Market study"}, **task)
+    started = told.tell("tool.started", "Delegate", {"toolName": "delegate"}, **delegated)
+    role = {"name": "researcher", "role": "research"}
+    told.tell("subagent.spawned", "Researcher", role, **research, **delegated)
+    told.tell("subagent.started", "Researcher at work", **research)
+    ends = {"fromAgent": "sub_research", "toAgent": "sub_writer", "reason": "sources are found"}
+    told.tell("handoff.requested", "To the writer", ends, handoff_id="hnd_1", **task)
+    told.tell("subagent.started", "Writer at work", {"name": "writer", "role": "write"}, **writer)
+    told.tell("handoff.accepted", "To the writer", ends, handoff_id="hnd_1", **task)
+    left = {"summary": "12 sources", "resultRef": "output:sources"}
+    told.tell("subagent.completed", "Researcher is done", left, **research)
+    told.tell("handoff.completed", "To the writer", ends, handoff_id="hnd_1", **task)
+    made = {"kind": "document", "title": "Market study", "contentRef": "artifact:study"}
+    told.tell("artifact.changed", "Study", made, artifact_id="art_1", **writer)
+    cited = {"kind": "trace", "summaryRef": "evidence:sources"}
+    told.tell("evidence.changed", "Sources", cited, evidence_id="evd_1", **writer)
+    left = {"summary": "6 pages", "transcriptRef": "trace:writer"}
+    refs = {"artifact_refs": ("art_1",), "evidence_refs": ("evd_1",)}
+    told.tell("subagent.completed", "Writer is done", left, **writer, **refs)
+    told.tell("task.completed", "Market study", **task)
+    ended = told.tell("tool.result", "Delegate", {"summary": "done"}, **delegated)
+    told.say("The study is ready.")
+    told.end()
+    told.ended(toolCalls=[call(started, "output-available", ended)])
+
+
+FIXTURES: Final = (
+    text_basic,
+    tool_success,
+    tool_failure,
+    hitl_action,
+    artifact_evidence,
+    stream_repair,
+    subagent_handoff,
+)
