@@ -193,6 +193,24 @@ export type RuntimeClass =
   | "runtime.error"
   | "metrics.changed";
 
+export type EdgeClass =
+  | "project.created"
+  | "project.updated"
+  | "project.deleted"
+  | "conversation.created"
+  | "conversation.member.added"
+  | "thread.created"
+  | "thread.deleted"
+  | "thread.forked"
+  | "message.created"
+  | "item.created"
+  | "item.updated"
+  | "runner.online"
+  | "runner.offline"
+  | "run.persistence_error"
+  | "preview.ready"
+  | "preview.stopped";
+
 export type UiClass =
   | "session.opened"
   | "session.hydrated"
@@ -248,7 +266,7 @@ export type UiClass =
   | "review.requested"
   | "review.completed";
 
-export type KnownClass = RuntimeClass | UiClass;
+export type KnownClass = RuntimeClass | EdgeClass | UiClass;
 
 export type EventClass = OpenWord<KnownClass>;
 
@@ -556,6 +574,14 @@ export interface Context extends Payload {
   failureCategory?: string | null;
 }
 
+/** conversation.created: a place where people and agents talk. */
+export interface ConversationRecord extends Payload {
+  conversationId?: string | null;
+  projectId?: string | null;
+  title?: string | null;
+  createdAt?: string | null;
+}
+
 /** cost.*, limit.changed, rate_limit.hit, quota.*, metrics.changed: what was used of what. */
 export interface Cost extends Payload {
   model?: string | null;
@@ -634,6 +660,27 @@ export interface Hook extends Payload {
   message?: string | null;
 }
 
+/** message.created, item.*: one thing in a thread; `content` is an object. */
+export interface ItemRecord extends Payload {
+  itemId?: string | null;
+  projectId?: string | null;
+  threadId?: string | null;
+  runId?: string | null;
+  type?: string | null;
+  role?: string | null;
+  status?: string | null;
+  content?: JsonObject | null;
+  createdAt?: string | null;
+  updatedAt?: string | null;
+}
+
+/** conversation.member.added: who joined. */
+export interface MemberRecord extends Payload {
+  conversationId?: string | null;
+  memberId?: string | null;
+  memberType?: string | null;
+}
+
 /** model.requested: which model was asked. */
 export interface ModelRequest extends Payload {
   model?: string | null;
@@ -672,6 +719,21 @@ export interface Permission extends Payload {
   command?: string | null;
 }
 
+/** run.persistence_error: the journal refused facts of a run. */
+export interface PersistenceFailure extends Payload {
+  runId?: string | null;
+  error?: string | null;
+}
+
+/** preview.*: a server of what a run made, on an origin of its own. */
+export interface PreviewRecord extends Payload {
+  previewId?: string | null;
+  runId?: string | null;
+  artifactId?: string | null;
+  url?: string | null;
+  status?: string | null;
+}
+
 /** process.*, command.*: a program that runs; offsets count bytes of one stream. */
 export interface Process extends Payload {
   commandId?: string | null;
@@ -688,6 +750,15 @@ export interface Process extends Payload {
   bytesWritten?: number | null;
   outputRef?: string | Ref | null;
   failureCategory?: string | null;
+}
+
+/** project.*: a folder of work; `workDir` is where its runs happen. */
+export interface ProjectRecord extends Payload {
+  projectId?: string | null;
+  name?: string | null;
+  workDir?: string | null;
+  createdAt?: string | null;
+  updatedAt?: string | null;
 }
 
 /** queue.changed: the turns that wait, in order. */
@@ -711,6 +782,11 @@ export interface RunStatus extends Payload {
   status?: string | null;
   phase?: string | null;
   message?: string | null;
+}
+
+/** runner.online, runner.offline: a place where runs happen. */
+export interface RunnerRecord extends Payload {
+  runnerId?: string | null;
 }
 
 /** snapshot.*, stream.*: how much of a thread a snapshot covers, or what is missing. */
@@ -780,6 +856,27 @@ export interface TextPiece extends Payload {
   encryptedRef?: string | null;
   model?: string | null;
   finishReason?: string | null;
+}
+
+/** thread.forked: a thread that begins where another one stood. */
+export interface ThreadForkRecord extends Payload {
+  threadId?: string | null;
+  parentThreadId?: string | null;
+  fromItemId?: string | null;
+  projectId?: string | null;
+  title?: string | null;
+}
+
+/** thread.created, thread.updated, thread.deleted: a thread; `status` is active or archived. */
+export interface ThreadRecord extends Payload {
+  threadId?: string | null;
+  projectId?: string | null;
+  conversationId?: string | null;
+  title?: string | null;
+  status?: string | null;
+  agentId?: string | null;
+  createdAt?: string | null;
+  updatedAt?: string | null;
 }
 
 /** tool.*: `args` is the whole input, `delta` a piece of input or output text. */
@@ -864,6 +961,8 @@ export interface PayloadByClass {
   "context.compaction.started": Context;
   "context.failed": Context;
   "context.resolved": Context;
+  "conversation.created": ConversationRecord;
+  "conversation.member.added": MemberRecord;
   "cost.estimated": Cost;
   "cost.recorded": Cost;
   "diagnostic.changed": JsonObject;
@@ -884,6 +983,8 @@ export interface PayloadByClass {
   "hook.failed": Hook;
   "hook.progress": Hook;
   "hook.started": Hook;
+  "item.created": ItemRecord;
+  "item.updated": ItemRecord;
   "job.cancelled": Task;
   "job.completed": Task;
   "job.created": Task;
@@ -895,6 +996,7 @@ export interface PayloadByClass {
   "job.queued": Task;
   "job.started": Task;
   "limit.changed": Cost;
+  "message.created": ItemRecord;
   "messages.snapshot": JsonObject;
   "metric.changed": JsonObject;
   "metrics.changed": Cost;
@@ -917,12 +1019,17 @@ export interface PayloadByClass {
   "plan.delta": TextPiece;
   "plan.final": TextPiece;
   "policy.changed": Permission;
+  "preview.ready": PreviewRecord;
+  "preview.stopped": PreviewRecord;
   "process.completed": Process;
   "process.failed": Process;
   "process.input": Process;
   "process.output": Process;
   "process.started": Process;
   "process.terminated": Process;
+  "project.created": ProjectRecord;
+  "project.deleted": ProjectRecord;
+  "project.updated": ProjectRecord;
   "queue.changed": Queue;
   "quota.blocked": Cost;
   "quota.low": Cost;
@@ -941,8 +1048,11 @@ export interface PayloadByClass {
   "routing.single_candidate": Routing;
   "run.failed": JsonObject;
   "run.finished": JsonObject;
+  "run.persistence_error": PersistenceFailure;
   "run.started": JsonObject;
   "run.status": RunStatus;
+  "runner.offline": RunnerRecord;
+  "runner.online": RunnerRecord;
   "runtime.error": Diagnostic;
   "runtime.warning": Diagnostic;
   "sandbox.applied": Permission;
@@ -998,8 +1108,11 @@ export interface PayloadByClass {
   "test.started": TestRun;
   "text.delta": TextPiece;
   "text.final": TextPiece;
+  "thread.created": ThreadRecord;
+  "thread.deleted": ThreadRecord;
+  "thread.forked": ThreadForkRecord;
   "thread.started": JsonObject;
-  "thread.updated": JsonObject;
+  "thread.updated": ThreadRecord;
   "tool.args": ToolCall;
   "tool.args.delta": ToolCall;
   "tool.catalog.resolved": ToolCall;

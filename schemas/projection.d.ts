@@ -553,6 +553,11 @@ export interface QueuedTurn {
   status?: string | null;
   mode?: string | null;
   queuedAt?: string | null;
+  workspace?: string | null;
+  projectId?: string | null;
+  retryOf?: string | null;
+  attempt?: number | null;
+  notBefore?: string | null;
 }
 
 /** That the model reasoned, and the summary it gave; the raw chain of thought is not kept. */
@@ -656,10 +661,12 @@ export interface Sandbox {
   latestReasonCode?: string | null;
 }
 
-/** Text given to a turn that was already running. */
+/** Text given to a turn that was already running. One that was delivered is a message, too. */
 export interface Steer {
   eventId: string;
+  steerId?: string | null;
   text?: string | null;
+  input?: unknown[] | null;
   status?: string | null;
   turnId?: string | null;
   createdAt?: string | null;

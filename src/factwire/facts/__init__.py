@@ -11,6 +11,7 @@ from factwire.facts.capabilities import (
 )
 from factwire.facts.class_rows import ClassRow
 from factwire.facts.classification import KNOWN_CLASSES, classify
+from factwire.facts.edge_classes import EDGE_CLASSES
 from factwire.facts.fact import Fact
 from factwire.facts.fixtures import (
     FIXTURE_VERSION,
@@ -106,6 +107,7 @@ from factwire.facts.vocabulary import kind_of, status_of
 
 __all__ = [
     "CORRELATION_IDS",
+    "EDGE_CLASSES",
     "FIXTURE_VERSION",
     "INFORMATION",
     "ISSUE_CODES",

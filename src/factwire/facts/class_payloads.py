@@ -2,6 +2,17 @@
 
 from typing import Final
 
+from factwire.facts.edge_payloads import (
+    ConversationRecord,
+    ItemRecord,
+    MemberRecord,
+    PersistenceFailure,
+    PreviewRecord,
+    ProjectRecord,
+    RunnerRecord,
+    ThreadForkRecord,
+    ThreadRecord,
+)
 from factwire.facts.payloads import (
     ActionDecision,
     ActionRequest,
@@ -75,6 +86,12 @@ _BY_FAMILY: Final[dict[str, type[Payload]]] = {
     "stream": Snapshot,
     "benchmark": Benchmark,
     "runtime": Diagnostic,
+    "project": ProjectRecord,
+    "conversation": ConversationRecord,
+    "message": ItemRecord,
+    "item": ItemRecord,
+    "runner": RunnerRecord,
+    "preview": PreviewRecord,
 }
 
 _BY_CLASS: Final[dict[str, type[Payload]]] = {
@@ -89,6 +106,12 @@ _BY_CLASS: Final[dict[str, type[Payload]]] = {
     "action.required": ActionRequest,
     "action.updated": ActionRequest,
     "state.delta": StateDelta,
+    "conversation.member.added": MemberRecord,
+    "thread.created": ThreadRecord,
+    "thread.updated": ThreadRecord,
+    "thread.deleted": ThreadRecord,
+    "thread.forked": ThreadForkRecord,
+    "run.persistence_error": PersistenceFailure,
 }
 
 

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from factwire.facts.class_rows import ClassRow
+from factwire.facts.edge_classes import EDGE_CLASSES
 from factwire.facts.fact import Fact
 from factwire.facts.runtime_classes import RUNTIME_CLASSES
 from factwire.facts.ui_classes import UI_CLASSES
@@ -17,8 +18,8 @@ from factwire.facts.vocabulary import UNKNOWN
 _COLUMNS: Final = ("owner", "scope", "phase", "surface", "persistence")
 _NOTHING: Final = ClassRow("", UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
 
-KNOWN_CLASSES: Final[dict[str, ClassRow]] = {**UI_CLASSES, **RUNTIME_CLASSES}
-"""Every class with a row; a name that both tables have is the runtime's."""
+KNOWN_CLASSES: Final[dict[str, ClassRow]] = {**UI_CLASSES, **EDGE_CLASSES, **RUNTIME_CLASSES}
+"""Every class with a row; a name that two tables have is the runtime's."""
 
 
 def classify(fact: Fact) -> Fact:

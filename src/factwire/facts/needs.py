@@ -76,6 +76,14 @@ _REVIEW = Need("reviewId", "reviewId", (_id("reviewId"),))
 _SUBAGENT = Need("subagentId", "subagentId", (_id("subagentId"),))
 _HANDOFF = Need("handoffId", "handoffId", (_id("handoffId"),))
 _ATTEMPT = Need("attemptId", "runId or attemptId", (_id("runId"), _id("attemptId")))
+_PROJECT = Need("projectId", "projectId", (_id("projectId"),))
+_CONVERSATION = Need("conversationId", "conversationId", (_id("conversationId"),))
+_PARENT_THREAD = Need("parentThreadId", "parentThreadId", (_id("parentThreadId"),))
+_ITEM = Need("itemId", "itemId", (_id("itemId"),))
+_RUN = Need("runId", "runId", (_id("runId"),))
+_MEMBER = Need("payload.memberId", "payload.memberId", (_text("memberId"),))
+_RUNNER = Need("payload.runnerId", "payload.runnerId", (_text("runnerId"),))
+_PREVIEW = Need("payload.previewId", "payload.previewId", (_text("previewId"),))
 _PATH = Need("payload.path", "payload.path", (_text("path"),))
 _REASON = Need("payload.reasonCode", "payload.reasonCode", (_text("reasonCode", "reason_code"),))
 _CATEGORY = Need(
@@ -120,6 +128,7 @@ NEEDED_KEYS: Final = frozenset(
         *("reasonCode", "reason_code", "failureCategory", "failure_category"),
         *("patchId", "patch_id", "commandId", "command_id", "testRunId", "test_run_id"),
         *("artifactRefs", "artifact_refs", "evidenceRefs", "evidence_refs"),
+        *("memberId", "runnerId", "previewId"),
     ]
 )
 """Payload keys, besides the ids, by which a need is met."""
@@ -136,6 +145,12 @@ _BY_FAMILY: Final[dict[str, tuple[Need, ...]]] = {
     "task": (_TASK,),
     "subagent": (_SUBAGENT, _TASK),
     "handoff": (_HANDOFF,),
+    "project": (_PROJECT,),
+    "conversation": (_CONVERSATION,),
+    "message": (_ITEM,),
+    "item": (_ITEM,),
+    "runner": (_RUNNER,),
+    "preview": (_PREVIEW,),
 }
 
 _BY_CLASS: Final[dict[str, tuple[Need, ...]]] = {
@@ -151,6 +166,11 @@ _BY_CLASS: Final[dict[str, tuple[Need, ...]]] = {
     "task.attempt.started": (_ATTEMPT,),
     "task.attempt.completed": (_ATTEMPT,),
     "task.attempt.failed": (_ATTEMPT,),
+    "conversation.member.added": (_MEMBER,),
+    "thread.created": (_THREAD,),
+    "thread.deleted": (_THREAD,),
+    "thread.forked": (_THREAD, _PARENT_THREAD),
+    "run.persistence_error": (_RUN,),
 }
 
 _EXEMPT: Final = frozenset({"tool.catalog.resolved", "task.changed"})

@@ -13,6 +13,7 @@ import msgspec
 
 from factwire.facts.class_rows import ClassRow
 from factwire.facts.classification import filled_from
+from factwire.facts.edge_classes import EDGE_CLASSES
 from factwire.facts.fact import Fact
 from factwire.facts.ids import id_of
 from factwire.facts.needs import missing_needs
@@ -27,7 +28,7 @@ _PROCESS_FAMILIES: Final = frozenset({"process", "command", "patch", "test", "fi
 def ui_events(fact: Fact) -> tuple[Fact, ...]:
     """The UI events of a fact, first the main one; an event that already is one stays itself."""
     event_class = fact.event_class or ""
-    row = RUNTIME_CLASSES.get(event_class)
+    row = RUNTIME_CLASSES.get(event_class) or EDGE_CLASSES.get(event_class)
     if row is None:
         return (_event(fact, event_class if event_class in UI_CLASSES else _DIAGNOSTIC),)
     main, *others = (*row.ui, *_artifact_event(fact))

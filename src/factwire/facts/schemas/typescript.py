@@ -46,7 +46,7 @@ export type Open<T> = T & { [field: string]: unknown };
 export type OpenWord<Known extends string> = Known | (string & {});
 """
 
-_CLOSED: Final = ("RuntimeClass", "UiClass")
+_CLOSED: Final = ("RuntimeClass", "EdgeClass", "UiClass")
 _GLOSSARY: Final = Glossary(SPOKEN, CLOSED_WORDS, {})
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from factwire.facts.capabilities import INPUT_KINDS
 from factwire.facts.classification import KNOWN_CLASSES
+from factwire.facts.edge_classes import EDGE_CLASSES
 from factwire.facts.runtime_classes import RUNTIME_CLASSES
 from factwire.facts.ui_classes import UI_CLASSES
 from factwire.facts.vocabulary import (
@@ -30,6 +31,7 @@ from factwire.facts.vocabulary import (
 
 CLASSES: Final[dict[str, tuple[str, ...]]] = {
     "RuntimeClass": tuple(RUNTIME_CLASSES),
+    "EdgeClass": tuple(EDGE_CLASSES),
     "UiClass": tuple(UI_CLASSES),
     "EventClass": tuple(sorted(KNOWN_CLASSES)),
 }

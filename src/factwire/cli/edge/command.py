@@ -1,0 +1,129 @@
+"""`factwire edge`: serve the agents, threads and facts of this machine."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.console import Console
+
+from factwire.cli.failures import UNUSABLE, CliError, report
+from factwire.cli.terminal_text import harmless
+
+if TYPE_CHECKING:
+    from factwire.edge.opening import EdgeSettings, OpenEdge
+    from factwire.runtime.configuration import Configuration
+
+TOKEN_VARIABLE: Final = "FACTWIRE_TOKEN"  # noqa: S105 - the name of a variable
+DEFAULT_PORT: Final = 8787
+
+
+def edge(
+    *,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="The port; 0 takes any that is free.")
+    ] = DEFAULT_PORT,
+    data: Annotated[
+        Path | None, typer.Option(help="The data folder; the configured one if not given.")
+    ] = None,
+    journal: Annotated[
+        str | None, typer.Option(metavar="URL", help="The journal; the configured one if not.")
+    ] = None,
+    workspace: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="A folder that runs may work in; may be repeated. The current one if "
+            "neither this nor the configuration names any."
+        ),
+    ] = None,
+    agent: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Who answers where nobody is named.")
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(envvar=TOKEN_VARIABLE, help="The token to ask for; made if not given."),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Answer to this host name, too; may be repeated."),
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ORIGIN", help="Let pages of this origin in; may be repeated."),
+    ] = None,
+) -> None:
+    """Serve this machine: REST, WebSocket and event streams, all behind one token.
+
+    The token is made at the first start, printed once, and kept in the data folder. Ctrl-C stops:
+    readers are told to come again, running turns are closed or wait for the next start. Exit code
+    2: it could not start, with the reason.
+    """
+    try:
+        from factwire.edge.opening import EdgeSettings
+    except ModuleNotFoundError as error:
+        raise CliError(
+            f"missing_extra: the Edge needs {error.name}, which is not here; install "
+            "'factwire[edge]'"
+        ) from error
+    folders = [_folder(each) for each in workspace or ()]
+    configuration = _configuration(journal, data, agent, folders)
+    settings = EdgeSettings(
+        host=host,
+        port=port,
+        token=token,
+        hosts=tuple(allow_host or ()),
+        origins=tuple(allow_origin or ()),
+    )
+    _serve(configuration, Path(configuration.workspaces[0]), settings)
+
+
+def _serve(configuration: "Configuration", workspace: Path, settings: "EdgeSettings") -> None:
+    from factwire.edge.logs import set_up_logs
+    from factwire.edge.loops import run
+    from factwire.edge.security import InsecureStart
+    from factwire.edge.server import AddressUnusable, serve
+    from factwire.journal import JournalError
+
+    set_up_logs()
+    try:
+        run(serve(configuration, workspace, settings, _greet))
+    except (InsecureStart, AddressUnusable, JournalError) as error:
+        raise CliError(f"{error.code}: {harmless(str(error))}") from error
+
+
+def _greet(edge: "OpenEdge", address: str) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"[bold]Factwire Edge[/bold] listens on {address}")
+    if edge.fresh_token:
+        console.print(f"Token, shown this once and kept in the data folder: {edge.token.value}")
+    agents = ", ".join(edge.machine.registered.agents) or "none"
+    console.print(f"Agents: {harmless(agents)}. Ctrl-C stops.", style="dim")
+
+
+def _folder(path: Path) -> Path:
+    real = path.resolve()
+    if not real.is_dir():
+        raise CliError(f"workspace_missing: there is no folder {harmless(str(real))}")
+    return real
+
+
+def _configuration(
+    journal: str | None, data: Path | None, agent: str | None, workspaces: list[Path]
+) -> "Configuration":
+    import msgspec
+
+    from factwire.cli.journal.access import journal_url
+    from factwire.runtime.configuration import ConfigurationError, load_configuration
+
+    flags = [("journal", journal_url(journal))] if journal else []
+    flags += [("data", os.path.abspath(data))] if data else []  # noqa: PTH100 - links stay links
+    flags += [("agent", agent)] if agent else []
+    try:
+        loaded = load_configuration(Path.cwd(), flags=flags).configuration
+    except ConfigurationError as error:
+        for problem in error.problems:
+            report(str(problem))
+        raise typer.Exit(UNUSABLE) from error
+    folders = tuple(map(str, workspaces)) or loaded.workspaces or (str(Path.cwd().resolve()),)
+    return msgspec.structs.replace(loaded, workspaces=folders)

@@ -1,0 +1,202 @@
+"""The application: streams and REST behind one guard.
+
+A verb stands behind a colon in an address (`/v1/runs/R:cancel`); inside it is a path of its own.
+"""
+
+import re
+from collections.abc import MutableMapping
+from typing import Any, Final, cast
+
+import msgspec
+import structlog
+from litestar import Litestar, Response
+from litestar.datastructures import State
+from litestar.exceptions import HTTPException, ValidationException
+from litestar.openapi import OpenAPIConfig
+
+from factwire import __version__
+from factwire.edge.idempotency import Idempotency
+from factwire.edge.machine import Machine
+from factwire.edge.openapi import DocumentPlugin, finished
+from factwire.edge.problems import MEDIA_TYPE, Problem, document_of
+from factwire.edge.routes import projects, reads, runs, service, things, threads
+from factwire.edge.routes.context import EdgeRequest, trace_of
+from factwire.edge.security import Access, Guard
+from factwire.edge.security.guard import Application, Receive, Scope, Send, refuse
+from factwire.edge.states import States
+from factwire.edge.streams import Streams
+from factwire.edge.work.runs import STATUSES
+from factwire.journal import (
+    CursorError,
+    CursorExpired,
+    JournalCorrupt,
+    JournalError,
+)
+from factwire.journal.blobs import BlobError
+from factwire.runtime import RuntimeRefused
+
+VERBS: Final = ("archive", "cancel", "fork", "promote", "retry", "steer", "stop")
+"""What may stand behind a colon."""
+
+ROUTES: Final[list[Any]] = [
+    *service.ROUTES,
+    *projects.ROUTES,
+    *threads.ROUTES,
+    *runs.ROUTES,
+    *reads.ROUTES,
+    *things.ROUTES,
+]
+"""Every handler of the REST interface."""
+
+_VERB: Final = re.compile(rf"(/.*[^/]):({'|'.join(VERBS)})")
+_log: Final = structlog.get_logger("factwire.edge")
+
+
+def application(
+    machine: Machine,
+    streams: Streams,
+    access: Access,
+    *,
+    default_agent: str | None,
+    more_routes: tuple[Any, ...] = (),
+) -> Application:
+    """Everything that this Edge answers, behind its guard."""
+    rest = rest_app(machine, access, default_agent=default_agent, more_routes=more_routes)
+    return Guard(_Faces(streams, access, Idempotency(cast("Application", rest))), access)
+
+
+def rest_app(
+    machine: Machine,
+    access: Access,
+    *,
+    default_agent: str | None,
+    more_routes: tuple[Any, ...] = (),
+) -> Litestar:
+    """The REST interface alone."""
+    state = State(
+        {
+            "machine": machine,
+            "states": States(machine.journal),
+            "tickets": access.tickets,
+            "default_agent": default_agent,
+        }
+    )
+    return _litestar(state, more_routes)
+
+
+def openapi() -> dict[str, Any]:
+    """The OpenAPI document of every Edge."""
+    document: dict[str, Any] = msgspec.json.decode(
+        msgspec.json.encode(
+            _litestar(State()).openapi_schema.to_schema(),
+        )
+    )
+    return finished(document)
+
+
+def _litestar(state: State, more_routes: tuple[Any, ...] = ()) -> Litestar:
+    return Litestar(
+        route_handlers=[*ROUTES, *more_routes],
+        request_class=EdgeRequest,
+        state=state,
+        exception_handlers=cast("Any", _HANDLERS),
+        openapi_config=OpenAPIConfig(
+            title="Factwire Edge",
+            version=__version__,
+            path="/",
+            render_plugins=[DocumentPlugin(path="/openapi.json")],
+        ),
+        logging_config=None,
+    )
+
+
+class _Faces:
+    """Hands a request to the streams or to REST."""
+
+    def __init__(self, streams: Streams, access: Access, rest: Application) -> None:
+        self._streams = streams
+        self._floods = access.floods
+        self._rest = rest
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan" or not self._streams.owns(scope):
+            if scope["type"] == "http":
+                scope = _with_verb(scope)
+            await self._rest(scope, receive, send)
+            return
+        try:
+            self._floods.enter_stream()
+        except Problem as problem:
+            await refuse(scope, receive, send, problem, scope["state"]["trace_id"])
+            return
+        try:
+            await self._streams(scope, receive, send)
+        finally:
+            self._floods.leave_stream()
+
+
+def _with_verb(scope: Scope) -> Scope:
+    found = _VERB.fullmatch(scope["path"])
+    if found is None:
+        return scope
+    path = f"{found[1]}/:{found[2]}"
+    changed: MutableMapping[str, Any] = {**scope, "path": path, "raw_path": path.encode()}
+    return changed
+
+
+def _answer(request: EdgeRequest, problem: Problem) -> Response[dict[str, Any]]:
+    return Response(
+        document_of(problem, trace_of(request)),
+        status_code=problem.status,
+        media_type=MEDIA_TYPE,
+        headers=problem.headers,
+    )
+
+
+def _problem(request: EdgeRequest, problem: Problem) -> Response[dict[str, Any]]:
+    return _answer(request, problem)
+
+
+def _http_problem(request: EdgeRequest, error: HTTPException) -> Response[dict[str, Any]]:
+    codes = {404: "not_found", 405: "method_not_allowed", 413: "body_too_large"}
+    detail, members = error.detail, dict[str, Any]()
+    if isinstance(error, ValidationException):
+        detail = "the request is not of the form that this address takes"
+        members = {"issues": error.extra or []}
+    code = codes.get(error.status_code, "invalid_request")
+    problem = Problem(error.status_code, code, detail, headers=error.headers, **members)
+    return _answer(request, problem)
+
+
+def _journal_problem(request: EdgeRequest, error: JournalError) -> Response[dict[str, Any]]:
+    if isinstance(error, CursorError):
+        gone = isinstance(error, CursorExpired)
+        code = "cursor_expired" if gone else "cursor_invalid"
+        return _answer(request, Problem(410 if gone else 400, code, str(error)))
+    if isinstance(error, JournalCorrupt | BlobError):
+        _log.error("journal_damaged", code=error.code, detail=str(error))
+        return _answer(request, Problem(500, error.code, "stored bytes are not what was written"))
+    _log.warning("journal_refused", code=error.code, detail=str(error))
+    headers = {"retry-after": "1"}
+    return _answer(request, Problem(503, error.code, str(error), headers=headers))
+
+
+def _refused(request: EdgeRequest, error: RuntimeRefused) -> Response[dict[str, Any]]:
+    status, code = STATUSES.get(error.code, (409, error.code))
+    return _answer(request, Problem(status, code, str(error)))
+
+
+def _unexpected(request: EdgeRequest, error: Exception) -> Response[dict[str, Any]]:
+    _log.error("request_failed", trace_id=trace_of(request), path=request.url.path, exc_info=error)
+    problem = Problem(500, "internal_error", "something is wrong here; the trace id leads to it")
+    return _answer(request, problem)
+
+
+_HANDLERS: Final = {
+    Problem: _problem,
+    HTTPException: _http_problem,
+    JournalError: _journal_problem,
+    RuntimeRefused: _refused,
+    Exception: _unexpected,
+}
+"""Exception → how it is told."""

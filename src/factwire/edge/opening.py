@@ -1,0 +1,185 @@
+"""Opening an Edge: journal, blobs, runtime, lists and streams, in the order in which they need each
+other; closed the other way round.
+
+Nothing is served before what a former run left behind has been brought to an end. A stop first
+tells every reader what is durable, then leaves running turns where the next start finds them.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import structlog
+
+from factwire.edge.app import application
+from factwire.edge.machine import Machine
+from factwire.edge.records import KeptRecords, read_records
+from factwire.edge.security import (
+    Access,
+    Floods,
+    InsecureStart,
+    Places,
+    Tickets,
+    Token,
+    given_token,
+    is_loopback,
+    kept_token,
+)
+from factwire.edge.security.guard import Application
+from factwire.edge.streams import Feed, Streams
+from factwire.journal import Journal, open_journal
+from factwire.journal.blobs import BlobStore, FileBlobs
+from factwire.journal.blobs.disk import on_disk
+from factwire.runtime import Identity, Runtime, Settings, identity_of, means_of
+from factwire.runtime.agents import Registered, register
+from factwire.runtime.configuration import Configuration
+from factwire.runtime.control import ControlServer, ControlUnavailable
+
+_log = structlog.get_logger("factwire.edge")
+_STOP_SECONDS = 3.0
+
+
+class EdgeSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an Edge listens and whom it answers; without a token, one is made and kept."""
+
+    host: str = "127.0.0.1"
+    port: int = 8787
+    token: str | None = None
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+
+
+class OpenEdge(msgspec.Struct, frozen=True, kw_only=True):
+    """An Edge that is ready to serve; `fresh_token` must be shown once."""
+
+    machine: Machine
+    streams: Streams
+    application: Application
+    token: Token
+    fresh_token: bool
+
+
+@asynccontextmanager
+async def opened_edge(
+    configuration: Configuration, workspace: Path, settings: EdgeSettings
+) -> AsyncGenerator[OpenEdge]:
+    """An Edge on the journal of a configuration."""
+    data = Path(configuration.data)
+    await on_disk(_made, data)
+    token, fresh = _token(settings, data)
+    async with AsyncExitStack() as stack:
+        identity = identity_of(data)
+        stack.callback(identity.release)
+        journal = await stack.enter_async_context(open_journal(configuration.journal))
+        registered = register(configuration)
+        runtime = _runtime(configuration, workspace, journal, registered, identity)
+        records, cursor = await read_records(journal, data)
+        feed = Feed(journal, after=cursor)
+        kept = KeptRecords(records, feed)
+        stack.push_async_callback(kept.save, data)
+        await stack.enter_async_context(feed)
+        await stack.enter_async_context(runtime)
+        stack.push_async_callback(runtime.close, _STOP_SECONDS)
+        await _reachable(stack, runtime, configuration.data)
+        machine = Machine(
+            edge_id=_edge_id(identity),
+            journal=journal,
+            blobs=runtime.blobs,
+            runtime=runtime,
+            registered=registered,
+            feed=feed,
+            kept=kept,
+            data=data,
+        )
+        streams = Streams(feed, edge_id=machine.edge_id)
+        access = Access(
+            token=token,
+            places=Places.of(settings.host, settings.hosts, settings.origins),
+            tickets=Tickets(),
+            floods=Floods(),
+        )
+        await _say(machine, "runner.online")
+        stack.push_async_callback(_say, machine, "runner.offline")
+        yield OpenEdge(
+            machine=machine,
+            streams=streams,
+            application=application(machine, streams, access, default_agent=configuration.agent),
+            token=token,
+            fresh_token=fresh,
+        )
+
+
+def blobs_of(configuration: Configuration) -> BlobStore:
+    """Blobs lie beside a journal that is a file, else in the data folder."""
+    scheme, _, rest = configuration.journal.partition(":")
+    if scheme == "sqlite":
+        return FileBlobs(f"{rest.partition('?')[0]}.blobs")
+    return FileBlobs(Path(configuration.data, "blobs"))
+
+
+def ensure_secure(settings: EdgeSettings) -> None:
+    """Raise `InsecureStart` for settings with which nobody should serve."""
+    if settings.token is not None:
+        given_token(settings.token)
+    elif not is_loopback(settings.host):
+        raise InsecureStart(
+            "token_required",
+            f"{settings.host} can be reached by other machines; give a token with --token or "
+            "FACTWIRE_TOKEN, or listen on 127.0.0.1",
+        )
+
+
+def _token(settings: EdgeSettings, data: Path) -> tuple[Token, bool]:
+    """The token to ask for; raises `InsecureStart`."""
+    ensure_secure(settings)
+    if settings.token is not None:
+        return given_token(settings.token), False
+    found = kept_token(data)
+    return found.token, found.made
+
+
+def _made(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+def _runtime(
+    configuration: Configuration,
+    workspace: Path,
+    journal: Journal,
+    registered: Registered,
+    identity: Identity,
+) -> Runtime:
+    blobs = blobs_of(configuration)
+    return Runtime(
+        journal,
+        blobs,
+        registered.agents,
+        workspace=workspace,
+        workspaces=configuration.workspaces,
+        means=means_of(configuration, blobs),
+        settings=Settings(
+            turn_seconds=configuration.limits.turn_seconds,
+            active_turns=configuration.limits.concurrent_runs,
+        ),
+        identity=identity,
+    )
+
+
+async def _reachable(stack: AsyncExitStack, runtime: Runtime, data: str) -> None:
+    """Let commands in other terminals reach the runtime, where this machine can."""
+    try:
+        await stack.enter_async_context(ControlServer(runtime, data))
+    except ControlUnavailable as error:
+        _log.warning("control_unavailable", code=error.code, detail=str(error))
+
+
+def _edge_id(identity: Identity) -> str:
+    name, _, _ = (identity.instance or "").partition(":")
+    return f"edge_{name.removeprefix('rt_')}"
+
+
+async def _say(machine: Machine, event_class: str) -> None:
+    payload: dict[str, Any] = {"runnerId": machine.edge_id}
+    await machine.journal.append([machine.fact(event_class, payload, "")])

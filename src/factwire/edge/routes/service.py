@@ -1,0 +1,87 @@
+"""The Edge itself: whether it is well, which agents it has, tickets for streams."""
+
+from typing import Any, Literal
+
+import msgspec
+from litestar import Response, get, post
+from litestar.status_codes import HTTP_200_OK, HTTP_201_CREATED, HTTP_503_SERVICE_UNAVAILABLE
+
+from factwire import __version__
+from factwire.edge.events.asyncapi import asyncapi
+from factwire.edge.limits import TICKET_SECONDS
+from factwire.edge.routes.context import EdgeRequest, machine_of
+from factwire.facts import CapabilityManifest
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """What anybody may know; `status` is degraded while the journal cannot be reached."""
+
+    status: Literal["ok", "degraded", "stopping"]
+    version: str
+
+
+class AgentRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """An agent that can be asked, or why it cannot."""
+
+    agent_id: str
+    available: bool
+    manifest: CapabilityManifest | None = None
+    code: str | None = None
+    message: str | None = None
+
+
+class Agents(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    items: list[AgentRow]
+    default: str | None = None
+
+
+class Ticket(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Opens one stream, as `?ticket=`, within `expires_in` seconds."""
+
+    ticket: str
+    expires_in: float
+
+
+@get("/v1/health", tags=["service"])
+async def health(request: EdgeRequest) -> Response[Health]:
+    """Whether this Edge is well."""
+    found = await machine_of(request).feed.health()
+    words: dict[str, Literal["ok", "degraded", "stopping"]] = {
+        "live": "ok",
+        "degraded": "degraded",
+        "stopped": "stopping",
+    }
+    status = words[found.state]
+    code = HTTP_200_OK if status == "ok" else HTTP_503_SERVICE_UNAVAILABLE
+    return Response(Health(status=status, version=__version__), status_code=code)
+
+
+@get("/v1/agents", tags=["service"])
+async def agents(request: EdgeRequest) -> Agents:
+    """Who can be asked to do something, with what each can do."""
+    registered = machine_of(request).registered
+    there = [
+        AgentRow(agent_id=name, available=True, manifest=agent.manifest)
+        for name, agent in registered.agents.items()
+    ]
+    missing = [
+        AgentRow(agent_id=name, available=False, code=error.code, message=str(error))
+        for name, error in registered.problems.items()
+    ]
+    return Agents(items=[*there, *missing], default=request.app.state["default_agent"])
+
+
+@post("/v1/tickets", status_code=HTTP_201_CREATED, tags=["service"])
+async def create_ticket(request: EdgeRequest) -> Ticket:
+    """A ticket for one stream, for clients that cannot send a header."""
+    ticket = request.app.state["tickets"].issue()
+    return Ticket(ticket=ticket, expires_in=TICKET_SECONDS)
+
+
+@get("/asyncapi.json", tags=["service"], include_in_schema=False)
+async def read_asyncapi() -> dict[str, Any]:
+    """The streams of this Edge, as an AsyncAPI document."""
+    return asyncapi()
+
+
+ROUTES: list[Any] = [health, agents, create_ticket, read_asyncapi]

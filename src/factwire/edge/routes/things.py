@@ -1,0 +1,189 @@
+"""Things that runs make: artifacts, blobs, tasks, evidence; always by id, never by a path."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from litestar import get, post
+from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
+from litestar.response import Stream
+from litestar.status_codes import HTTP_201_CREATED
+
+from factwire.edge.machine import Machine
+from factwire.edge.problems import Problem
+from factwire.edge.records import Page
+from factwire.edge.records.rows import Artifact, EvidenceRow, Task
+from factwire.edge.routes.bodies import EvidenceBody
+from factwire.edge.routes.context import EdgeRequest, machine_of, new_id, states_of, trace_of
+from factwire.edge.routes.paging import DEFAULT_LIMIT, After, Limit, page
+from factwire.edge.work import evidence
+from factwire.facts import InvalidRef, parse_ref
+from factwire.journal.blobs import BlobMissing
+from factwire.projection import task_snapshot
+
+InThread = Annotated[str | None, QueryParameter(name="threadId")]
+
+
+@get("/v1/artifacts", tags=["artifacts"])
+async def list_artifacts(
+    request: EdgeRequest,
+    thread_id: InThread = None,
+    run_id: Annotated[str | None, QueryParameter(name="runId")] = None,
+    after: After = None,
+    limit: Limit = DEFAULT_LIMIT,
+) -> Page[Artifact]:
+    """What runs made, newest first."""
+    machine = machine_of(request)
+
+    def wanted(row: Artifact) -> bool:
+        return (thread_id is None or row.thread_id == thread_id) and (
+            run_id is None or row.run_id == run_id
+        )
+
+    return page(machine, machine.records.artifacts, after, limit, wanted)
+
+
+@get("/v1/artifacts/{artifact_id:str}", tags=["artifacts"])
+async def read_artifact(request: EdgeRequest, artifact_id: FromPath[str]) -> dict[str, Any]:
+    """An artifact with its versions, as the projection of its thread has it."""
+    row = _artifact(machine_of(request), artifact_id)
+    seen = await states_of(request).now(row.thread_id or "")
+    whole = seen.projection.state.artifacts.get(artifact_id)
+    return {"artifact": row, "asOf": str(seen.cursor), "details": whole}
+
+
+@get("/v1/artifacts/{artifact_id:str}/content", tags=["artifacts"])
+async def read_artifact_content(
+    request: EdgeRequest,
+    artifact_id: FromPath[str],
+    version_id: Annotated[str | None, QueryParameter(name="versionId")] = None,
+) -> Stream:
+    """What an artifact holds, as an attachment; the newest version, where none is named."""
+    machine = machine_of(request)
+    row = _artifact(machine, artifact_id)
+    ref = row.content_ref
+    if version_id is not None:
+        seen = await states_of(request).now(row.thread_id or "")
+        whole = seen.projection.state.artifacts.get(artifact_id)
+        versions = whole.versions if whole is not None else []
+        ref = next((each.content_ref for each in versions if each.version_id == version_id), None)
+    if ref is None:
+        raise Problem(404, "content_unavailable", "no content is kept of this artifact")
+    return await _attachment(machine, ref, f"artifact-{artifact_id}")
+
+
+@get("/v1/blobs/{ref:str}", tags=["artifacts"])
+async def read_blob(request: EdgeRequest, ref: FromPath[str]) -> Stream:
+    """The bytes behind a ref, as an attachment."""
+    return await _attachment(machine_of(request), ref, ref.rpartition(":")[2][:16])
+
+
+@get("/v1/tasks", tags=["tasks"])
+async def list_tasks(
+    request: EdgeRequest,
+    thread_id: InThread = None,
+    status: FromQuery[str | None] = None,
+    after: After = None,
+    limit: Limit = DEFAULT_LIMIT,
+) -> Page[Task]:
+    """Tasks of all threads, newest first."""
+    machine = machine_of(request)
+
+    def wanted(row: Task) -> bool:
+        return (thread_id is None or row.thread_id == thread_id) and (
+            status is None or row.status == status
+        )
+
+    return page(machine, machine.records.tasks, after, limit, wanted)
+
+
+@get("/v1/tasks/{task_id:str}", tags=["tasks"])
+async def read_task(request: EdgeRequest, task_id: FromPath[str]) -> dict[str, Any]:
+    """A task with its attempts, dependencies and progress."""
+    row = machine_of(request).records.tasks.get(task_id)
+    if row is None:
+        raise Problem(404, "unknown_task", "no task has this id")
+    seen = await states_of(request).now(row.thread_id or "")
+    whole = task_snapshot(seen.projection.state, task_id)
+    return {"task": row, "asOf": str(seen.cursor), "snapshot": whole}
+
+
+@post("/v1/evidence", status_code=HTTP_201_CREATED, tags=["evidence"])
+async def export_evidence(request: EdgeRequest, data: JSONBody[EvidenceBody]) -> EvidenceRow:
+    """Make a signed pack of a thread."""
+    return await evidence.export(
+        machine_of(request),
+        new_id(request, "evd"),
+        data.thread_id,
+        with_blobs=data.with_blobs,
+        trace_id=trace_of(request),
+    )
+
+
+@get("/v1/evidence", tags=["evidence"])
+async def list_evidence(
+    request: EdgeRequest,
+    thread_id: InThread = None,
+    after: After = None,
+    limit: Limit = DEFAULT_LIMIT,
+) -> Page[EvidenceRow]:
+    """Packs that were made, newest first."""
+    machine = machine_of(request)
+
+    def wanted(row: EvidenceRow) -> bool:
+        return thread_id is None or row.thread_id == thread_id
+
+    return page(machine, machine.records.evidence, after, limit, wanted)
+
+
+@get("/v1/evidence/{evidence_id:str}", tags=["evidence"])
+async def read_evidence(request: EdgeRequest, evidence_id: FromPath[str]) -> EvidenceRow:
+    return evidence.find(machine_of(request), evidence_id)
+
+
+@get("/v1/evidence/{evidence_id:str}/content", tags=["evidence"])
+async def read_pack(request: EdgeRequest, evidence_id: FromPath[str]) -> Stream:
+    """The pack itself, to be checked with `factwire evidence verify`."""
+    machine = machine_of(request)
+    row = evidence.find(machine, evidence_id)
+    if row.export_ref is None:
+        raise Problem(404, "content_unavailable", "nothing is kept of this pack")
+    return await _attachment(machine, row.export_ref, f"{evidence_id}.factpack.zip")
+
+
+def _artifact(machine: Machine, artifact_id: FromPath[str]) -> Artifact:
+    row = machine.records.artifacts.get(artifact_id)
+    if row is None:
+        raise Problem(404, "unknown_artifact", "no artifact has this id")
+    return row
+
+
+async def _attachment(machine: Machine, ref: FromPath[str], name: str) -> Stream:
+    """Content to be saved, never to be shown: what an agent made runs in nobody's page."""
+    try:
+        parse_ref(ref)
+        known = await machine.blobs.stat(ref)
+    except InvalidRef as error:
+        raise Problem(404, "unknown_blob", str(error)) from error
+    except BlobMissing as error:
+        raise Problem(404, "unknown_blob", "nothing is kept under this ref") from error
+    safe = "".join(letter for letter in name if letter.isalnum() or letter in "-._")
+    pieces: AsyncIterator[bytes] = machine.blobs.get(ref)
+    headers = {
+        "content-disposition": f'attachment; filename="{safe or "content"}"',
+        "content-length": str(known.bytes),
+    }
+    return Stream(pieces, media_type="application/octet-stream", headers=headers)
+
+
+ROUTES: list[Any] = [
+    list_artifacts,
+    read_artifact,
+    read_artifact_content,
+    read_blob,
+    list_tasks,
+    read_task,
+    export_evidence,
+    list_evidence,
+    read_evidence,
+    read_pack,
+]

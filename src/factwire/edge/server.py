@@ -1,0 +1,118 @@
+"""Serving an Edge: uvicorn with our protocols, and a stop that loses nothing.
+
+A stop closes the streams first, each with what is durable and a code that says to come again; then
+requests that are under way are answered; then the connections go.
+"""
+
+import asyncio
+import signal
+import socket
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import uvicorn
+
+from factwire.edge.limits import BACKLOG, STOP_SECONDS
+from factwire.edge.opening import EdgeSettings, OpenEdge, ensure_secure, opened_edge
+from factwire.edge.streams import FactwireHttpProtocol, Streams, socket_settings
+from factwire.runtime.configuration import Configuration
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+Ready = Callable[[OpenEdge, str], None]
+"""Called with the address once requests are answered."""
+
+
+class EdgeServer(uvicorn.Server):
+    """uvicorn, with the streams closed before the connections."""
+
+    def __init__(self, config: uvicorn.Config, streams: Streams) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+        self._streams = streams
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Stop on a signal and go on from there: uvicorn's own way ends the process by the same
+        signal once more, before anything around the server could be closed.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        try:
+            yield
+        finally:
+            for number in _SIGNALS:
+                loop.remove_signal_handler(number)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        await self._streams.close(STOP_SECONDS / 2)
+        await super().shutdown(sockets)
+
+
+class AddressUnusable(Exception):
+    """Nothing can listen where the Edge was told to."""
+
+    code = "address_unusable"
+
+
+async def serve(
+    configuration: Configuration, workspace: Path, settings: EdgeSettings, ready: Ready
+) -> None:
+    """Serve until told to stop; raises `InsecureStart`, `AddressUnusable` or a journal's error."""
+    ensure_secure(settings)
+    with listening_socket(settings.host, settings.port) as listening:
+        async with opened_edge(configuration, workspace, settings) as edge:
+            server = EdgeServer(server_config(edge), edge.streams)
+            serving = asyncio.create_task(server.serve([listening]))
+            started = asyncio.create_task(server.listening.wait())
+            await asyncio.wait({serving, started}, return_when=asyncio.FIRST_COMPLETED)
+            started.cancel()
+            if server.started:
+                ready(edge, address_of(settings.host, listening.getsockname()[1]))
+            await serving
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """A socket that holds an address; raises `AddressUnusable`."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise AddressUnusable(
+            f"{host}:{port}: {reason}; choose another --host or --port"
+        ) from error
+
+
+def server_config(edge: OpenEdge) -> uvicorn.Config:
+    """How uvicorn serves an Edge."""
+    return uvicorn.Config(
+        edge.application,
+        http=FactwireHttpProtocol,
+        loop="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=int(STOP_SECONDS),
+        **socket_settings(),
+    )
+
+
+def address_of(host: str, port: int) -> str:
+    """Where a browser finds what listens there."""
+    shown = "127.0.0.1" if host in ("0.0.0.0", "::", "localhost") else host  # noqa: S104
+    return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"

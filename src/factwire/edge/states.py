@@ -1,0 +1,81 @@
+"""States: the projection of a thread as of a cursor, for plain reads.
+
+What was projected is kept for a while and brought along with the facts since; a moment of the past
+is projected anew from the nearest checkpoint before it.
+"""
+
+import asyncio
+from collections import OrderedDict, defaultdict
+
+import msgspec
+
+from factwire.edge.limits import LIVE_STATES
+from factwire.journal import Cursor, Filter, Journal
+from factwire.projection import Projection, UnreadableCheckpoint
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """A projection, and the cursor that it is true as of."""
+
+    projection: Projection
+    cursor: Cursor
+
+
+class States:
+    """Projections by thread, those asked for last kept."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._seen: OrderedDict[str, Seen] = OrderedDict()
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def now(self, thread_id: str) -> Seen:
+        """A thread as it is now; its projection may move on once somebody else asks."""
+        async with self._locks[thread_id]:
+            known = self._seen.pop(thread_id, None)
+            seen = await self._brought_along(thread_id, known or await self._start(thread_id))
+            self._seen[thread_id] = seen
+            if len(self._seen) > LIVE_STATES:
+                forgotten, _ = self._seen.popitem(last=False)
+                self._locks.pop(forgotten, None)
+            return seen
+
+    async def at(self, thread_id: str, cursor: str | Cursor | None) -> Seen:
+        """A thread as it was at a cursor; raises `CursorError`."""
+        if cursor is None:
+            return await self.now(thread_id)
+        until = Cursor.parse(cursor) if isinstance(cursor, str) else cursor
+        await self._ensure_known(until)
+        return await self._brought_along(thread_id, await self._start(thread_id, until), until)
+
+    async def _ensure_known(self, until: Cursor) -> None:
+        """Raise what is wrong with a cursor, before anything is made of it."""
+        async for _ in self._journal.read(until, limit=1):
+            return
+
+    async def _start(self, thread_id: str, at: Cursor | None = None) -> Seen:
+        saved = await self._journal.snapshot(thread_id, at=at)
+        if saved is not None:
+            try:
+                return Seen(Projection.restore(saved.data), saved.cursor)
+            except UnreadableCheckpoint:
+                # One of another version; the facts are what counts.
+                pass
+        head = await self._journal.head()
+        return Seen(Projection(thread_id), Cursor(head.epoch, 0))
+
+    async def _brought_along(self, thread_id: str, seen: Seen, until: Cursor | None = None) -> Seen:
+        projection, cursor = seen.projection, seen.cursor
+        after = cursor if cursor.seq else None
+        head = until or await self._journal.head()
+        if cursor.seq >= head.seq:
+            return seen
+        async for stretch in self._journal.read(after, filter=Filter(thread=thread_id)):
+            for seq, fact in stretch.facts():
+                if seq > head.seq:
+                    return Seen(projection, head)
+                projection.replay(fact)
+            cursor = stretch.cursor
+            if cursor.seq >= head.seq:
+                break
+        return Seen(projection, head if until else max(cursor, head, key=lambda each: each.seq))

@@ -1,0 +1,334 @@
+"""The REST interface: what each address does, and how it says no."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.edge.edges import configuration_in, running_edge
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest.mark.requirement("edge.rest.runs")
+async def test_a_run_is_accepted_watched_and_finished(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        run = await edge.start("help")
+        assert run["status"] in ("queued", "running")
+        ended = await edge.run_until(run["runId"])
+        assert ended["status"] == "finished"
+        thread = await edge.get(f"/v1/threads/{run['threadId']}")
+        assert thread["activity"] == "completed"
+        assert thread["title"] == "help"
+        items = (await edge.get(f"/v1/threads/{run['threadId']}/items"))["items"]
+        assert [item["type"] for item in items][:2] == ["user_message", "agent_message"]
+        assert items[0]["content"]["text"] == "help"
+
+
+@pytest.mark.requirement("edge.rest.approvals")
+async def test_an_approval_is_decided_once_and_by_what_was_shown(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        run = await edge.start("approve")
+        approval = await edge.pending(run["runId"])
+        wrong = await edge.decide(approval, "allow", argsHash="sha256:0")
+        assert (wrong.status_code, wrong.json()["code"]) == (409, "approval_changed")
+        other = await edge.decide({**approval, "runId": "run_other"}, "allow")
+        assert (other.status_code, other.json()["code"]) == (404, "unknown_approval")
+        first = await edge.decide(approval, "allow", argsHash=approval["argsHash"])
+        assert first.json()["status"] == "approved"
+        again = await edge.decide(approval, "allow")
+        assert again.status_code == 200
+        opposite = await edge.decide(approval, "deny")
+        assert (opposite.status_code, opposite.json()["code"]) == (409, "approval_decided")
+        assert (await edge.allow_all(run["runId"]))["status"] == "finished"
+
+
+@pytest.mark.requirement("edge.rest.approvals")
+async def test_a_denial_reaches_the_agent_with_its_reason(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        run = await edge.start("approve")
+        approval = await edge.pending(run["runId"])
+        denied = await edge.decide(approval, "deny", reason="not today")
+        assert (denied.json()["status"], denied.json()["reason"]) == ("denied", "not today")
+        await edge.allow_all(run["runId"])
+        page = await edge.get("/v1/approvals", runId=run["runId"])
+        assert [row["status"] for row in page["items"]] == ["approved", "denied"]
+        tools = await edge.get(f"/v1/threads/{run['threadId']}/items")
+        failed = [item["content"].get("failureCategory") for item in tools["items"]]
+        assert "permission_denied" in failed
+
+
+@pytest.mark.requirement("edge.rest.cancel")
+async def test_cancel_stops_a_run_and_again_is_no_news(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        run = await edge.start("approve")
+        await edge.run_until(run["runId"], "waiting")
+        await edge.post(f"/v1/runs/{run['runId']}:cancel", {"reason": "enough"}, status=202)
+        assert (await edge.run_until(run["runId"]))["status"] == "cancelled"
+        await edge.post(f"/v1/runs/{run['runId']}:cancel", status=202)
+        retried = await edge.post(f"/v1/runs/{run['runId']}:retry", status=202)
+        assert (retried["retryOf"], retried["attempt"]) == (run["runId"], 2)
+
+
+@pytest.mark.requirement("edge.rest.queue")
+async def test_a_second_run_on_a_thread_waits_or_is_refused(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        first = await edge.start("approve")
+        await edge.run_until(first["runId"], "waiting")
+        thread = first["threadId"]
+        body = {"agentId": "demo", "prompt": "help", "threadId": thread, "whenBusy": "refuse"}
+        refused = await edge.http.post("/v1/runs", json=body)
+        assert (refused.status_code, refused.json()["code"]) == (409, "active_run_exists")
+        waiting = [await edge.start("help", threadId=thread) for _ in range(2)]
+        assert [row["status"] for row in waiting] == ["queued", "queued"]
+        queue = await edge.post(f"/v1/threads/{thread}/queue/{waiting[1]['runId']}:promote")
+        assert [row["runId"] for row in queue] == [waiting[1]["runId"], waiting[0]["runId"]]
+        left = await edge.http.delete(f"/v1/threads/{thread}/queue/{waiting[0]['runId']}")
+        assert [row["runId"] for row in left.json()] == [waiting[1]["runId"]]
+        await edge.allow_all(first["runId"])
+        assert (await edge.run_until(waiting[1]["runId"]))["status"] == "finished"
+
+
+@pytest.mark.requirement("edge.rest.limits")
+async def test_too_many_runs_are_refused_and_leave_nothing(tmp_path: Path):
+    import msgspec
+
+    from factwire.runtime.configuration import Limits
+
+    few = msgspec.structs.replace(configuration_in(tmp_path), limits=Limits(concurrent_runs=1))
+    async with running_edge(tmp_path, configuration=few) as edge:
+        first = await edge.start("approve")
+        await edge.run_until(first["runId"], "waiting")
+        before = await edge.get("/v1/threads")
+        refused = await edge.http.post("/v1/runs", json={"agentId": "demo", "prompt": "help"})
+        assert (refused.status_code, refused.json()["code"]) == (429, "too_many_runs")
+        assert await edge.get("/v1/threads") == before
+
+
+@pytest.mark.requirement("edge.rest.idempotency")
+async def test_a_post_under_one_key_is_done_once(tmp_path: Path):
+    body = {"agentId": "demo", "prompt": "help"}
+    async with running_edge(tmp_path) as edge:
+        headers = {"idempotency-key": "first"}
+        first = await edge.http.post("/v1/runs", json=body, headers=headers)
+        again = await edge.http.post("/v1/runs", json=body, headers=headers)
+        assert again.json()["runId"] == first.json()["runId"]
+        assert again.headers["idempotency-replayed"] == "true"
+        other = await edge.http.post("/v1/runs", json={**body, "prompt": "x"}, headers=headers)
+        assert (other.status_code, other.json()["code"]) == (422, "idempotency_key_reused")
+        await edge.run_until(first.json()["runId"])
+    async with running_edge(tmp_path) as edge:
+        later = await edge.http.post("/v1/runs", json=body, headers=headers)
+        assert later.json()["runId"] == first.json()["runId"]
+        assert len((await edge.get("/v1/runs"))["items"]) == 1
+
+
+@pytest.mark.requirement("edge.rest.threads")
+async def test_threads_are_made_named_archived_forked_and_deleted(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        made = await edge.post("/v1/threads", {"title": "One"}, status=201)
+        path = f"/v1/threads/{made['threadId']}"
+        renamed = await edge.http.patch(path, json={"title": "Two"})
+        assert renamed.json()["title"] == "Two"
+        run = await edge.start("help", threadId=made["threadId"])
+        await edge.run_until(run["runId"])
+        items = (await edge.get(f"{path}/items"))["items"]
+        fork = await edge.post(f"{path}:fork", {"fromItemId": items[0]["itemId"]}, status=201)
+        assert fork["parentThreadId"] == made["threadId"]
+        copied = (await edge.get(f"/v1/threads/{fork['threadId']}/items"))["items"]
+        assert [item["content"]["text"] for item in copied] == ["help"]
+        archived = await edge.post(f"{path}:archive")
+        assert archived["status"] == "archived"
+        body = {"agentId": "demo", "prompt": "help", "threadId": made["threadId"]}
+        refused = await edge.http.post("/v1/runs", json=body)
+        assert refused.json()["code"] == "thread_archived"
+        gone = await edge.http.delete(path)
+        assert gone.status_code == 204
+        assert (await edge.http.get(path)).json()["code"] == "unknown_thread"
+        left = [row["threadId"] for row in (await edge.get("/v1/threads"))["items"]]
+        assert left == [fork["threadId"]]
+        assert (await edge.http.get(f"/v1/runs/{run['runId']}")).status_code == 404
+
+
+@pytest.mark.requirement("edge.rest.projects")
+async def test_a_project_gives_its_runs_a_folder_and_cannot_leave_the_workspaces(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        folder = tmp_path / "workspace" / "site"
+        folder.mkdir()
+        outside = await edge.http.post("/v1/projects", json={"name": "x", "workDir": "/etc"})
+        assert (outside.status_code, outside.json()["code"]) == (403, "workspace_not_allowed")
+        made = await edge.post("/v1/projects", {"name": "Site", "workDir": str(folder)}, status=201)
+        thread = await edge.post("/v1/threads", {"projectId": made["projectId"]}, status=201)
+        run = await edge.start("pwd", agent="shell", threadId=thread["threadId"])
+        await edge.decide(await edge.pending(run["runId"]), "allow")
+        assert (await edge.run_until(run["runId"]))["status"] == "finished"
+        log = await edge.http.get(f"/v1/runs/{run['runId']}/logs")
+        assert log.text.strip() == str(folder)
+        used = await edge.http.delete(f"/v1/projects/{made['projectId']}")
+        assert used.json()["code"] == "project_in_use"
+
+
+@pytest.mark.requirement("edge.rest.snapshot-cursor")
+async def test_a_snapshot_and_the_events_after_it_have_no_hole_and_no_repeat(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        first = await edge.start("help")
+        await edge.run_until(first["runId"])
+        page = await edge.get("/v1/threads")
+        second = await edge.start("help")
+        await edge.run_until(second["runId"])
+        after = await edge.get("/v1/events", cursor=page["asOf"], limit=1000)
+        runs = {event["scope"].get("runId") for event in after["items"]} - {None}
+        assert runs == {second["runId"]}
+
+
+@pytest.mark.requirement("edge.rest.outside-facts")
+async def test_facts_of_an_outside_runtime_are_taken_whole_once_and_without_secrets(
+    tmp_path: Path,
+):
+    async with running_edge(tmp_path) as edge:
+        facts = [_fact(index) for index in range(1, 4)]
+        first = await edge.post("/v1/facts", {"facts": facts})
+        assert (first["accepted"], first["repeated"]) == (3, 0)
+        again = await edge.post("/v1/facts", {"facts": facts})
+        assert (again["accepted"], again["repeated"], again["seqs"]) == (0, 3, first["seqs"])
+        broken = await edge.http.post("/v1/facts", json={"facts": [_fact(4), {"id": "x"}]})
+        assert (broken.status_code, broken.json()["code"]) == (422, "invalid_facts")
+        assert broken.json()["issues"][0]["path"].startswith("$.facts[1]")
+        leaking = _fact(4) | {"payload": {"password": "hunter2hunter2"}}
+        await edge.post("/v1/facts", {"facts": [leaking]})
+        page = await edge.http.get("/v1/facts", params={"limit": 1000})
+        assert "hunter2" not in page.text
+        assert "output.redacted" in page.text
+        body = {"agentId": "demo", "prompt": "help", "threadId": "outside"}
+        refused = await edge.http.post("/v1/runs", json=body)
+        assert refused.json()["code"] == "thread_owned_elsewhere"
+
+
+@pytest.mark.requirement("edge.rest.outside-facts")
+async def test_facts_for_a_thread_of_this_edge_are_refused(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        made = await edge.post("/v1/threads", {}, status=201)
+        mine = _fact(9) | {"threadId": made["threadId"]}
+        refused = await edge.http.post("/v1/facts", json={"facts": [mine]})
+        assert refused.json()["code"] == "thread_owned_elsewhere"
+        posing = _fact(9) | {"runtimeId": edge.machine.mint.runtime_id}
+        taken = await edge.http.post("/v1/facts", json={"facts": [posing]})
+        assert taken.json()["code"] == "runtime_id_taken"
+
+
+@pytest.mark.requirement("edge.rest.evidence")
+async def test_a_pack_of_a_thread_can_be_fetched_and_verifies(tmp_path: Path):
+    from factwire.evidence import verify_pack
+
+    async with running_edge(tmp_path) as edge:
+        run = await edge.start("help")
+        await edge.run_until(run["runId"])
+        row = await edge.post("/v1/evidence", {"threadId": run["threadId"]}, status=201)
+        pack = await edge.http.get(f"/v1/evidence/{row['evidenceId']}/content")
+        path = tmp_path / "pack.zip"
+        path.write_bytes(pack.content)
+        report = verify_pack(path)
+        assert not report.findings, report
+
+
+@pytest.mark.requirement("edge.rest.artifacts")
+async def test_artifacts_and_blobs_are_attachments_found_by_id(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        run = await edge.start("files")
+        await edge.allow_all(run["runId"])
+        rows = (await edge.get("/v1/artifacts", runId=run["runId"]))["items"]
+        kept = [row for row in rows if "contentRef" in row]
+        assert kept
+        content = await edge.http.get(f"/v1/artifacts/{kept[0]['artifactId']}/content")
+        assert content.headers["content-disposition"].startswith("attachment")
+        blob = await edge.http.get(f"/v1/blobs/{kept[0]['contentRef']}")
+        assert blob.content == content.content
+        for hostile in ("../../etc/passwd", "output:sha256:zz", "a%2f..%2fb"):
+            assert (await edge.http.get(f"/v1/blobs/{hostile}")).status_code == 404
+
+
+@pytest.mark.requirement("edge.rest.time-travel")
+async def test_a_projection_can_be_read_as_of_any_cursor(tmp_path: Path):
+    from factwire.journal import Filter
+    from factwire.projection import Projection
+
+    async with running_edge(tmp_path) as edge:
+        run = await edge.start("help")
+        await edge.run_until(run["runId"])
+        thread = run["threadId"]
+        projection = Projection(thread)
+        epoch = edge.machine.cursor.epoch
+        async for stretch in edge.machine.journal.read(filter=Filter(thread=thread)):
+            for seq, fact in stretch.facts():
+                projection.apply(fact)
+                cursor = f"fw1.{epoch}.{seq:016d}"
+                answer = await edge.http.get(
+                    f"/v1/threads/{thread}/projection", params={"at": cursor}
+                )
+                assert answer.content.endswith(b'"state":' + projection.snapshot() + b"}")
+        future = await edge.http.get(
+            f"/v1/threads/{thread}/projection", params={"at": f"fw1.{epoch}.{9**9:016d}"}
+        )
+        assert (future.status_code, future.json()["code"]) == (400, "cursor_invalid")
+
+
+@pytest.mark.requirement("edge.recovery")
+async def test_after_a_restart_an_approval_still_waits_and_can_be_answered(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        run = await edge.start("approve")
+        approval = await edge.pending(run["runId"])
+    async with running_edge(tmp_path) as edge:
+        still = await edge.pending(run["runId"])
+        assert still["approvalId"] == approval["approvalId"]
+        await edge.decide(still, "allow", argsHash=approval["argsHash"])
+        assert (await edge.allow_all(run["runId"]))["status"] == "finished"
+
+
+@pytest.mark.requirement("edge.rest.problems")
+@pytest.mark.parametrize(
+    ("request_line", "body", "status", "code"),
+    [
+        ("GET /v1/nothing", None, 404, "not_found"),
+        ("PUT /v1/threads", None, 405, "method_not_allowed"),
+        ("GET /v1/threads?limit=0", None, 400, "invalid_request"),
+        ("GET /v1/threads?limit=x", None, 400, "invalid_request"),
+        ("GET /v1/threads?cursor=x", None, 400, "cursor_invalid"),
+        ("GET /v1/threads?status=odd", None, 400, "invalid_request"),
+        ("POST /v1/threads", {"title": ""}, 400, "invalid_request"),
+        ("POST /v1/threads", {"title": 1}, 400, "invalid_request"),
+        ("POST /v1/threads", {"projectId": "none"}, 404, "unknown_project"),
+        ("POST /v1/runs", {"agentId": "none"}, 400, "unknown_agent"),
+        ("POST /v1/runs", {"agentId": "demo", "threadId": "x"}, 404, "unknown_thread"),
+        ("POST /v1/runs/x:cancel", {}, 404, "unknown_run"),
+        ("POST /v1/facts", {"facts": []}, 400, "batch_size"),
+        ("GET /v1/events?cursor=evt_unknown", None, 400, "cursor_invalid"),
+        ("GET /v1/events?types=,", None, 400, "invalid_parameter"),
+        ("GET /v1/tasks/none", None, 404, "unknown_task"),
+        ("GET /v1/evidence/none", None, 404, "unknown_evidence"),
+    ],
+)
+async def test_a_bad_request_gets_a_problem_with_a_stable_code(
+    tmp_path: Path, request_line: str, body: Any, status: int, code: str
+):
+    async with running_edge(tmp_path) as edge:
+        method, _, path = request_line.partition(" ")
+        answer = await edge.http.request(method, path, json=body)
+        assert (answer.status_code, answer.json()["code"]) == (status, code)
+        assert answer.headers["content-type"].startswith("application/problem+json")
+        assert answer.json()["traceId"] == answer.headers["x-trace-id"]
+
+
+def _fact(index: int) -> dict[str, Any]:
+    return {
+        "id": f"out-{index}",
+        "kind": "state",
+        "status": "running",
+        "title": "run.status",
+        "createdAt": "2026-01-01T00:00:00Z",
+        "schemaVersion": "factwire-fact/v1",
+        "runtimeId": "elsewhere",
+        "sequence": index,
+        "eventClass": "run.status",
+        "threadId": "outside",
+        "payload": {"status": "running"},
+    }
