@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from factwire.edge.events.schemas import edge_files
+from factwire.evidence.comparison.schemas import comparison_files
 from factwire.facts.schemas import schema_files
 from factwire.projection.schemas import projection_files
 from tests.cli.commands import Factwire
 
-FILES = schema_files() | projection_files()
+FILES = schema_files() | projection_files() | comparison_files() | edge_files()
 COMMITTED = Path(__file__).resolve().parents[2] / "schemas"
 NAMES = [name.removesuffix(".schema.json") for name in FILES if name.endswith(".schema.json")]
 

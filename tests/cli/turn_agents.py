@@ -14,6 +14,7 @@ from tests.cli.runs import HOSTILE
 from tests.runtime.agents import Agent, approval, said
 from tests.runtime.agents import echo as echo_script
 from tests.runtime.agents import endless as endless_script
+from tests.runtime.steered import Steerable
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -28,6 +29,7 @@ NAMES = (
     "pressed",
     "streams",
     "talks",
+    "listens",
 )
 
 CONFIGURATION = "".join(
@@ -166,3 +168,17 @@ async def _talks(turn: StartTurn) -> AsyncIterator[Fact]:
 def _text(host: Host, text: str) -> Fact:
     key = host.mint.ids("msg")
     return said(host, "model.completed", {"text": text}, message_id=key)
+
+
+def listens(_: AgentSettings) -> Agent:
+    """Waits until it is told something, and says that."""
+    return Steerable(_listens)
+
+
+async def _listens(turn: StartTurn) -> AsyncIterator[Fact]:
+    yield _text(turn.host, "Listening.\n")
+    await turn.host.steered()
+    for steer in await turn.host.take_steers():
+        answer = {"text": f"Heard: {steer.text}."}
+        yield said(turn.host, "model.completed", answer, message_id="heard")
+    yield said(turn.host, "turn.completed")

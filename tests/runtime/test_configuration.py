@@ -97,6 +97,13 @@ SAMPLES: dict[str, Sample] = {
     "limits.output_bytes": Sample(("1", "2"), ("3", "4"), (1, 2, 3, 4)),
     "limits.approval_seconds": Sample(("1", "2"), ("3", "4"), (1.0, 2.0, 3.0, 4.0)),
     "limits.concurrent_runs": Sample(("1", "2"), ("3", "4"), (1, 2, 3, 4)),
+    "retry.attempts": Sample(("1", "2"), ("3", "4"), (1, 2, 3, 4)),
+    "retry.delay_seconds": Sample(("1", "2.5"), ("3", "4.5"), (1.0, 2.5, 3.0, 4.5)),
+    "retry.factor": Sample(("1", "2.5"), ("3", "4.5"), (1.0, 2.5, 3.0, 4.5)),
+    "retry.categories": Sample(
+        ('["a"]', '["b", "c"]'), ("d,e", "f"), (("a",), ("b", "c"), ("d", "e"), ("f",))
+    ),
+    "retry.repeat_effects": Sample(("true", "false"), ("yes", "0"), (True, False, True, False)),
 }
 
 GATHERED = ("policy.ask", "policy.deny")

@@ -106,8 +106,9 @@ def test_the_built_in_agents_are_always_there():
 
     assert isinstance(found.agent("demo"), DemoAgent)
     assert isinstance(found.agent("shell"), ShellAgent)
-    assert sorted(found.manifests) == sorted(BUILT_INS) == ["demo", "shell"]
-    assert found.problems == {}
+    assert sorted(found.manifests) == ["demo", "shell"]
+    assert sorted(BUILT_INS) == ["demo", "openai", "shell"]
+    assert problem(found, "openai").code == "invalid_agent"
 
 
 @pytest.mark.requirement("runtime.agents.registry")
@@ -135,7 +136,7 @@ def test_an_installed_entry_point_is_an_agent_and_a_kind(plugin: str):
 @pytest.mark.parametrize(
     ("kind", "code", "words"),
     [
-        ("telepath", "unknown_agent_kind", "there are demo, shell, or use 'module:name'"),
+        ("telepath", "unknown_agent_kind", "there are demo, openai, shell, or use 'module:name'"),
         ("no_such_module_here:make", "broken_entry_point", "is not there"),
         ("registry_plugin:missing", "broken_entry_point", "missing"),
         ("registry_plugin:number", "broken_entry_point", "to be callable, got 3"),
@@ -185,6 +186,7 @@ def test_an_entry_point_cannot_take_the_place_of_another(plugin: str):
 
     assert isinstance(found.agent("demo"), DemoAgent)
     assert {name: error.code for name, error in found.problems.items()} == {
+        "openai": "invalid_agent",
         f"demo ({plugin}:make)": "agent_name_taken",
         f"mine ({plugin}:raising)": "agent_name_taken",
     }

@@ -1,4 +1,4 @@
-"""`factwire approve`, `deny` and `cancel`: said to the runtime that runs, or to the journal.
+"""`factwire approve`, `deny`, `cancel`, `steer`, `queue`: said to a runtime, or to the journal.
 
 A runtime that runs is told by its control channel. Where none does, the answer is written into the
 journal, and the turn goes on from it when somebody resumes it.
@@ -20,7 +20,7 @@ from factwire.cli.terminal_text import harmless
 if TYPE_CHECKING:
     from factwire.cli.run.place import Place
     from factwire.runtime import Runtime
-    from factwire.runtime.control import Answer, Request
+    from factwire.runtime.control import Answer, Queued, Request
 
 Action = Annotated[str, typer.Argument(metavar="ACTION", help="The id of the open action.")]
 Reason = Annotated[str | None, typer.Option(metavar="TEXT", help="Why; kept with the decision.")]
@@ -31,6 +31,13 @@ def approve(
     action: Action,
     *,
     reason: Reason = None,
+    always: Annotated[
+        str | None,
+        typer.Option(
+            metavar="thread|workspace",
+            help="Allow this pattern from now on: on this thread, or in this workspace.",
+        ),
+    ] = None,
     journal: JournalOption = None,
     workspace: WorkspaceOption = None,
     as_json: AsJson = False,
@@ -42,7 +49,9 @@ def approve(
     """
     from factwire.runtime.control import Decide
 
-    request = Decide(action_id=action, decision="approve", reason=reason)
+    if always not in (None, "thread", "workspace"):
+        raise CliError(f"--always takes thread or workspace, not {harmless(always)}")
+    request = Decide(action_id=action, decision="approve", reason=reason, always=always)
     run_work(_say(request, journal, workspace, as_json=as_json))
 
 
@@ -67,6 +76,10 @@ def cancel(
     ],
     *,
     reason: Reason = None,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Also one that another runtime claims; be sure it is gone."),
+    ] = False,
     journal: JournalOption = None,
     workspace: WorkspaceOption = None,
     as_json: AsJson = False,
@@ -74,7 +87,55 @@ def cancel(
     """Stop a turn that runs, close one that was left behind, or take one out of its queue."""
     from factwire.runtime.control import Cancel
 
-    request = Cancel(target=target, reason=reason)
+    request = Cancel(target=target, reason=reason, take_over=force)
+    run_work(_say(request, journal, workspace, as_json=as_json))
+
+
+def steer(
+    thread: Annotated[str, typer.Argument(metavar="THREAD", help="The thread with the turn.")],
+    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="What to say to it.")] = None,
+    *,
+    turn: Annotated[
+        str | None,
+        typer.Option(metavar="TURN", help="Say what this queued turn was to be asked, instead."),
+    ] = None,
+    queue_it: Annotated[
+        bool, typer.Option("--queue", help="Where it cannot be steered, make it the next turn.")
+    ] = False,
+    journal: JournalOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say something to the turn that runs on a thread; its agent takes it between two steps.
+
+    What the turn never takes is the next turn. Exit code 1: refused, with a code: turn_not_active,
+    steer_unsupported, steer_too_long, queue_full.
+    """
+    from factwire.runtime.control import Steer
+
+    if (text is None) == (turn is None):
+        raise CliError("give a text, or with --turn a queued turn")
+    request = Steer(thread_id=thread, text=text or "", queued_turn_id=turn, queue=queue_it)
+    run_work(_say(request, journal, workspace, as_json=as_json))
+
+
+def queue(
+    thread: Annotated[str, typer.Argument(metavar="THREAD", help="The thread.")],
+    *,
+    promote: Annotated[
+        str | None, typer.Option(metavar="TURN", help="Let this turn go first.")
+    ] = None,
+    remove: Annotated[
+        str | None, typer.Option(metavar="TURN", help="Take this turn out; it never runs.")
+    ] = None,
+    journal: JournalOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the turns that wait on a thread, the next one first, and change their order."""
+    from factwire.runtime.control import Queue
+
+    request = Queue(thread_id=thread, promote=promote, remove=remove)
     run_work(_say(request, journal, workspace, as_json=as_json))
 
 
@@ -104,7 +165,7 @@ async def _answered(where: "Place", request: "Request") -> "tuple[Answer, bool]"
     from factwire.cli.run.answering import this_user
     from factwire.cli.run.opening import resting
     from factwire.journal import JournalBusy
-    from factwire.runtime.control import ControlError, NobodyRunning, Refused, answer, ask
+    from factwire.runtime.control import ControlError, NobodyRunning, Refused, Steer, answer, ask
 
     refused: Refused | None = None
     try:
@@ -116,6 +177,10 @@ async def _answered(where: "Place", request: "Request") -> "tuple[Answer, bool]"
         pass
     except ControlError as error:
         raise CliError(f"{error.code}: {harmless(str(error))}") from error
+    if isinstance(request, Steer):
+        # Nobody is there who could hear it.
+        message = f"no turn runs on thread {request.thread_id}; factwire resume starts the next one"
+        return refused or Refused(code="turn_not_active", message=message), False
     try:
         async with resting(where) as runtime:
             said = await answer(runtime, request, by=this_user())
@@ -137,7 +202,7 @@ async def _is_left(runtime: "Runtime", said: "Answer") -> bool:
 
 
 def _show(said: "Answer", *, at_rest: bool) -> None:
-    from factwire.runtime.control import Canceled, Decided
+    from factwire.runtime.control import Canceled, Decided, Queued, SteerSaid
 
     console = Console(highlight=False, soft_wrap=True)
     if isinstance(said, Decided):
@@ -145,6 +210,20 @@ def _show(said: "Answer", *, at_rest: bool) -> None:
         console.print(f"{harmless(said.decision)}{by}: {harmless(said.action_id)}", markup=False)
     elif isinstance(said, Canceled):
         console.print(f"canceled: {harmless(said.turn_id)}", markup=False)
+    elif isinstance(said, SteerSaid):
+        console.print(f"{harmless(said.status)}: {harmless(said.steer_id)}", markup=False)
+    elif isinstance(said, Queued):
+        _show_queue(console, said)
     if at_rest and isinstance(said, Decided):
         thread = harmless(said.thread_id)
         console.print(f"nobody runs it now; go on with: factwire resume {thread}", markup=False)
+
+
+def _show_queue(console: Console, said: "Queued") -> None:
+    for turn in said.turns:
+        words = [turn.status or "queued", turn.turn_id, turn.agent_id or "", turn.prompt]
+        line = "  ".join(harmless(word) for word in words if word)
+        when = f"  not before {harmless(turn.not_before)}" if turn.not_before else ""
+        console.print(f"{line}{when}", markup=False)
+    if not said.turns:
+        console.print("nothing waits", markup=False)

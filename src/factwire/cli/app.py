@@ -11,10 +11,15 @@ import typer
 import typer.main
 
 from factwire import __version__
-from factwire.cli.answers import approve, cancel, deny
+from factwire.cli.answers import approve, cancel, deny, queue, steer
+from factwire.cli.benchmark import benchmark
 from factwire.cli.config import config
+from factwire.cli.conformance import conformance
 from factwire.cli.convert import convert
+from factwire.cli.diff import diff
 from factwire.cli.doctor import doctor
+from factwire.cli.edge import edge
+from factwire.cli.evidence import evidence
 from factwire.cli.failures import DONE, INTERRUPTED, UNUSABLE, CliError, report
 from factwire.cli.journal import journal
 from factwire.cli.play import play
@@ -38,14 +43,21 @@ app.command()(resume)
 app.command()(approve)
 app.command()(deny)
 app.command()(cancel)
+app.command()(steer)
+app.command()(queue)
+app.command()(edge)
 app.command()(doctor)
 app.command()(validate)
 app.command()(convert)
 app.command()(schema)
 app.command()(project)
 app.command()(play)
+app.command()(diff)
+app.command()(conformance)
 app.command()(config)
 app.add_typer(journal)
+app.add_typer(evidence)
+app.add_typer(benchmark)
 
 
 def _show_version(wanted: bool) -> None:

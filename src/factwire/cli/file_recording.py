@@ -69,10 +69,10 @@ class FileRecording:
         document = read_document(self._source)
         items = watched(document.facts, self._source, doing)
         for number, (line, item) in enumerate(items, 1):
-            yield _fact(item, line, number)
+            yield fact_of(item, line, number)
 
 
-def _fact(item: Any, line: int | None, number: int) -> Fact:
+def fact_of(item: Any, line: int | None, number: int) -> Fact:
     """The fact of an item; what is none is named with its line, or its number in the document."""
     try:
         reading = read_item(item)

@@ -1,4 +1,4 @@
-"""A recorded run, wherever it is kept: a file of facts in any form, standard input, or a journal.
+"""A recorded run, wherever it is kept: a file of facts in any form, a pack, or a journal.
 
 Every fact comes with its place, by which a person names a point of the run. In a journal that is
 the journal's seq. In a file it is the fact's sequence in its thread; a fact that has none there,
@@ -25,6 +25,7 @@ LISTED: Final = 20
 """Threads that are listed for a person to choose from."""
 
 _SQLITE: Final = b"SQLite format 3\x00"
+_ARCHIVE: Final = b"PK\x03\x04"
 _SCHEMES: Final = tuple(f"{scheme}:" for scheme in SCHEMES)
 
 
@@ -59,12 +60,17 @@ class Recording(Protocol):
 
 @asynccontextmanager
 async def open_recording(where: str) -> AsyncGenerator[Recording]:
-    """Open what a command was given: a path, `-`, or a journal's URL."""
+    """Open what a command was given: a path, `-`, an evidence pack, or a journal's URL."""
     if is_journal(where):
         from factwire.cli.journal_recording import JournalRecording
 
         async with reading(where) as journal:
             yield JournalRecording(journal)
+    elif is_pack(where):
+        from factwire.cli.pack_recording import opened_pack
+
+        with opened_pack(where) as recording:
+            yield recording
     else:
         from factwire.cli.file_recording import opened_file
 
@@ -76,12 +82,21 @@ def is_journal(where: str) -> bool:
     """Whether a text names a journal: by its scheme, or because the file is a SQLite database."""
     if where.startswith(_SCHEMES) or "://" in where:
         return True
+    return _begins_with(where, _SQLITE)
+
+
+def is_pack(where: str) -> bool:
+    """Whether a text names a file that is meant as an evidence pack."""
+    return _begins_with(where, _ARCHIVE)
+
+
+def _begins_with(where: str, start: bytes) -> bool:
     path = Path(where)
     if where == "-" or not path.is_file():
         return False
     try:
         with path.open("rb") as stream:
-            return stream.read(len(_SQLITE)) == _SQLITE
+            return stream.read(len(start)) == start
     except OSError:
         return False
 

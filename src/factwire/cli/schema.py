@@ -57,10 +57,13 @@ def schema(
 
 
 def _files() -> dict[str, str]:
+    from factwire.conformance.report import report_files
+    from factwire.edge.events.schemas import edge_files
+    from factwire.evidence.comparison.schemas import comparison_files
     from factwire.facts.schemas import schema_files
     from factwire.projection.schemas import projection_files
 
-    return schema_files() | projection_files()
+    return schema_files() | projection_files() | comparison_files() | edge_files() | report_files()
 
 
 def _chosen(files: dict[str, str], form: FormatOption, name: str) -> str:

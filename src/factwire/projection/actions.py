@@ -110,6 +110,7 @@ def close_absent(canvas: "Canvas", action_id: str) -> None:
     canvas.put(action, path, "status", "closed")
     canvas.put(action, path, "decision", "unknown")
     canvas.memory.open_actions.pop(action_id, None)
+    _decide_plan(canvas, action)
 
 
 def _action(canvas: "Canvas", fact: Fact) -> tuple[Action, str]:

@@ -64,6 +64,7 @@ _SEVERITY: Final = {
     "context.compaction.failed": "warning",
     "sandbox.violation": "error",
     "sandbox.blocked": "warning",
+    "run.persistence_error": "error",
 }
 
 
@@ -119,7 +120,7 @@ def remark(
         subject=subject,
         created_at=fact.created_at,
     )
-    _keep(canvas, diagnostic)
+    keep(canvas, diagnostic)
     return diagnostic
 
 
@@ -141,7 +142,7 @@ def stated(canvas: "Canvas", fact: Fact) -> None:
         refs=refs_of(fact) or None,
         created_at=fact.created_at,
     )
-    _keep(canvas, diagnostic)
+    keep(canvas, diagnostic)
     if name in ("runtime.warning", "runtime.error") and turn_of(fact) is not None:
         _point_at(canvas, fact, diagnostic)
 
@@ -155,7 +156,8 @@ def _point_at(canvas: "Canvas", fact: Fact, diagnostic: Diagnostic) -> None:
     reference(canvas, fact, part)
 
 
-def _keep(canvas: "Canvas", diagnostic: Diagnostic) -> None:
+def keep(canvas: "Canvas", diagnostic: Diagnostic) -> None:
+    """Take in a remark; past the limit the oldest makes room."""
     kept = canvas.state.diagnostics
     canvas.create(kept.items, ITEMS, diagnostic.diagnostic_id, diagnostic)
     if len(kept.items) > DIAGNOSTICS_KEPT:

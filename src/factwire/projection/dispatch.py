@@ -67,6 +67,12 @@ _BY_FAMILY: Final[dict[str, tuple[Reducer, ...]]] = {
     "routing": (metrics.routed,),
     "output": (diagnostics.stated,),
     "runtime": (diagnostics.stated,),
+    "project": (),
+    "conversation": (),
+    "message": (),
+    "item": (),
+    "runner": (),
+    "preview": (),
 }
 
 _BY_CLASS: Final[dict[str, tuple[Reducer, ...]]] = {
@@ -79,6 +85,7 @@ _BY_CLASS: Final[dict[str, tuple[Reducer, ...]]] = {
     "run.finished": _TURN_END,
     "run.failed": _TURN_END,
     "run.status": (runtime.run_status,),
+    "run.persistence_error": (diagnostics.stated,),
     "model.requested": (runtime.model_requested,),
     "model.delta": (messages.text_delta,),
     "model.completed": (messages.text_final,),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from factwire.facts.fact import Fact
 from factwire.projection import graph, timeline
+from factwire.projection.parts import ReasoningPart, TextPart
 from factwire.projection.pointers import escaped
 from factwire.projection.reading import outcome_of, turn_of
 
@@ -34,6 +35,8 @@ def cut_off(canvas: "Canvas", fact: Fact) -> None:
     for _, message in canvas.memory.open_messages_in_order():
         if message.turn_id == turn:
             for part in message.parts:
+                if isinstance(part, TextPart | ReasoningPart) and part.state == "stale":
+                    continue  # How far it got is not known, whatever becomes of its turn.
                 key = timeline.part_key(message, part)
                 for kind in _KINDS:
                     _end_entry(canvas, fact, f"{kind}:{key}")

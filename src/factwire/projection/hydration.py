@@ -63,13 +63,16 @@ def doubt(canvas: "Canvas", reason: str, at: int | None = None) -> None:
         canvas.put(hydration, PATH, "doubted_at", max(at, hydration.doubted_at or at))
 
 
-def trust(canvas: "Canvas", covered: int | None = None) -> None:
-    """A snapshot or a repair settled what was in doubt, if it covers the place where it showed."""
+def trust(canvas: "Canvas", covered: int | None = None, *, but: str | None = None) -> None:
+    """A snapshot or a repair settled what was in doubt, if it covers the place where it showed;
+    all `but` one reason, where it says nothing of that.
+    """
     hydration = canvas.state.hydration
     if covered is not None and covered < (hydration.doubted_at or 0):
         return
-    canvas.put(hydration, PATH, "reasons", [])
-    canvas.put(hydration, PATH, "doubted_at", None)
+    reasons = [reason for reason in hydration.reasons if reason == but]
+    canvas.put(hydration, PATH, "reasons", reasons)
+    canvas.put(hydration, PATH, "doubted_at", hydration.doubted_at if reasons else None)
 
 
 def trust_again(canvas: "Canvas", reason: str) -> None:

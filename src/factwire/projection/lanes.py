@@ -79,6 +79,10 @@ class Lane:
             self.expected = cursor + 1
         self.held = {place: fact for place, fact in self.held.items() if place > cursor}
 
+    def misses(self, cursor: int) -> bool:
+        """Whether facts up to `cursor` have not been taken."""
+        return bool(self.lost) or (self.expected is not None and self.expected <= cursor)
+
     def pass_over(self, sequence: int) -> None:
         """What is missing before `sequence` was removed on purpose, and is no hole."""
         if self.expected is not None and sequence > self.expected:

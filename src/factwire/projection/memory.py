@@ -7,6 +7,7 @@ that a restored projection goes on exactly as one that never stopped.
 from typing import TYPE_CHECKING
 
 from factwire.projection.parts import Message, Part, PartHandle, TextPart, kind_of_part
+from factwire.projection.tools import is_open
 
 if TYPE_CHECKING:
     from factwire.projection.state import ProjectionState
@@ -43,7 +44,7 @@ class Memory:
         self.open_tools = {
             key: None
             for key, tool in state.tools.items()
-            if tool.completed_at is None and not tool.unclosed
+            if is_open(tool)
         }
         self.index_messages(state.messages)
 
@@ -87,7 +88,7 @@ class Memory:
             self.renamed[message.optimistic_id] = message.message_id
         if message.role != "user":
             self.newest[message.turn_id, message.subagent_id] = place
-        if message.status == "streaming":
+        if message.status in ("streaming", "stale"):
             self.open_messages[place] = message
 
     def keep_part(self, handle: PartHandle) -> None:

@@ -61,13 +61,14 @@ def text_final(canvas: "Canvas", fact: Fact) -> None:
     canvas.part = handle = _handle(canvas, fact)
     if handle is None:
         return
-    whole = fact.payload.get("text")
+    whole, part = fact.payload.get("text"), cast("TextPart", handle.part)
     if type(whole) is str:
-        canvas.rewrite(handle.part, handle.path, "text", whole)
-    if canvas.memory.unreconciled:
-        canvas.put(handle.part, handle.path, "settles", "final")
-    else:
-        finish(canvas, handle, fact.completed_at or fact.created_at)
+        canvas.rewrite(part, handle.path, "text", whole)
+    if type(whole) is str or part.state != "stale":  # An end without the text mends no hole.
+        if canvas.memory.unreconciled:
+            canvas.put(part, handle.path, "settles", "final")
+        else:
+            finish(canvas, handle, fact.completed_at or fact.created_at)
     for superseded in words(fact.payload.get("supersedes")):
         retract(canvas, superseded)
 
@@ -78,22 +79,36 @@ def finish(
     """Close a part, and with its last open text the message."""
     _end_part(canvas, handle.part, handle.path, handle.place, state)
     message = handle.message
-    if message.status == "streaming" and not canvas.memory.open_texts.get(handle.place):
+    is_open = message.status in ("streaming", "stale")
+    if is_open and not canvas.memory.open_texts.get(handle.place):
         close(canvas, message, handle.message_path, at, state)
 
 
 def close(
     canvas: "Canvas", message: Message, path: str, at: str | None, state: PartState = "final"
 ) -> None:
-    """Nothing more is said in a message."""
+    """Nothing more is said in a message; one with a stale text stays stale."""
+    place = int(path.rpartition("/")[2])
+    for index, part in enumerate(message.parts):
+        if isinstance(part, TextPart | ReasoningPart):
+            end = part.settles or (state if part.state == "streaming" else part.state)
+            _end_part(canvas, part, f"{path}/parts/{index}", place, end)
+    canvas.put(message, path, "settles", None)
+    canvas.fill(message, path, completed_at=at)
+    if any(isinstance(part, TextPart) and part.state == "stale" for part in message.parts):
+        state = "stale"
+    canvas.put(message, path, "status", state)
+    if state != "stale":
+        canvas.memory.open_messages.pop(place, None)
+
+
+def grow_stale(canvas: "Canvas", message: Message, path: str) -> None:
+    """Facts were passed over while a message was open: what it says may lack something."""
     place = int(path.rpartition("/")[2])
     for index, part in enumerate(message.parts):
         if isinstance(part, TextPart | ReasoningPart) and part.state == "streaming":
-            _end_part(canvas, part, f"{path}/parts/{index}", place, part.settles or state)
-    canvas.put(message, path, "settles", None)
-    canvas.put(message, path, "status", state)
-    canvas.fill(message, path, completed_at=at)
-    canvas.memory.open_messages.pop(place, None)
+            _end_part(canvas, part, f"{path}/parts/{index}", place, part.settles or "stale")
+    canvas.put(message, path, "status", "stale")
 
 
 def _end_part(canvas: "Canvas", part: Part, path: str, place: int, state: PartState) -> None:
@@ -127,7 +142,7 @@ def reconcile(canvas: "Canvas") -> None:
                 _end_part(canvas, part, f"{path}/parts/{index}", place, part.settles)
         if message.settles is not None:
             close(canvas, message, path, None, message.settles)
-        elif message.parts and not canvas.memory.open_texts.get(place):
+        elif message.status != "stale" and message.parts and not canvas.memory.open_texts.get(place):
             close(canvas, message, path, None)
 
 
@@ -155,10 +170,14 @@ def _handle(canvas: "Canvas", fact: Fact) -> PartHandle | None:
 
 def _reopened(canvas: "Canvas", fact: Fact, closed: PartHandle) -> PartHandle:
     """Text behind a final text: without a part id it is the message's next text; with one, the
-    same part goes on and its final text will settle it.
+    same part goes on and its final text will settle it. A stale text goes on where it is, and only
+    the whole of it makes it good.
     """
     part = cast("TextPart", closed.part)
-    if other_id(fact, "partId", "part_id") is None:
+    if part.state == "stale" and part.settles is None:
+        if "delta" in fact.payload or type(fact.payload.get("text")) is not str:
+            return closed
+    elif other_id(fact, "partId", "part_id") is None:
         message_id = part.message_id
         own = f"{message_id}:text:{len(closed.message.parts)}"
         part = TextPart(part_id=own, message_id=message_id, text=Text(), state="streaming")
@@ -172,7 +191,7 @@ def _reopened(canvas: "Canvas", fact: Fact, closed: PartHandle) -> PartHandle:
 
 
 def _reopen(canvas: "Canvas", message: Message, place: int) -> None:
-    if message.status in ("final", "interrupted"):
+    if message.status in ("final", "interrupted", "stale"):
         canvas.put(message, f"{PATH}/{place}", "status", "streaming")
         canvas.memory.open_messages[place] = message
 

@@ -83,15 +83,16 @@ class Projection:
         if restoring.is_older(canvas, model):
             restoring.mark_stale(canvas)
             return Changes(ops)
-        restoring.draw(canvas, model)
         cursor, whole = model.event_cursor, canvas.state.hydration
+        behind = cursor is not None and self._main.misses(cursor)
+        restoring.draw(canvas, model, missed=behind or "gap_reported" in whole.reasons)
         if cursor is not None:
             self._main.skip_to(cursor)
             if whole.cursor != cursor:
                 whole.cursor = cursor
                 ops.append(Operation("replace", f"{hydration.PATH}/cursor", cursor))
             self._drain(self._main)
-        hydration.trust(canvas)
+        hydration.trust(canvas, but="state_delta_failed")
         self._settle_order()
         if whole.event_count == 0:
             return Changes(ops)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from factwire.facts.fact import Fact
 from factwire.facts.payloads import Queue as QueuePayload
+from factwire.projection import messages
 from factwire.projection.limits import LANE_EVENTS_KEPT
 from factwire.projection.reading import listed, other_id, read, table, turn_of, word
 from factwire.projection.runtime import PATH as RUNTIME
@@ -29,13 +30,20 @@ class QueuedTurn(View):
     status: str | None = None
     mode: str | None = None
     queued_at: str | None = None
+    workspace: str | None = None
+    project_id: str | None = None
+    retry_of: str | None = None
+    attempt: int | None = None
+    not_before: str | None = None
 
 
 class Steer(View):
-    """Text given to a turn that was already running."""
+    """Text given to a turn that was already running. One that was delivered is a message, too."""
 
     event_id: str
+    steer_id: str | None = None
     text: str | None = None
+    input: list[Any] | None = None
     status: str | None = None
     turn_id: str | None = None
     created_at: str | None = None
@@ -113,15 +121,35 @@ def _turn(row: dict[str, Any], fact: Fact) -> QueuedTurn:
         status=word(row, "status"),
         mode=word(row, "mode"),
         queued_at=word(row, "queuedAt", "createdAt") or fact.created_at,
+        workspace=word(row, "workspace"),
+        project_id=word(row, "projectId"),
+        retry_of=word(row, "retryOf"),
+        attempt=_whole(row.get("attempt")),
+        not_before=word(row, "notBefore"),
     )
+
+
+def _whole(value: object) -> int | None:
+    return value if type(value) is int else None
 
 
 def _steer(canvas: "Canvas", fact: Fact) -> None:
-    steer = Steer(
-        event_id=fact.id,
-        text=word(fact.payload, "text", "prompt"),
-        status=word(fact.payload, "status"),
-        turn_id=turn_of(fact),
-        created_at=fact.created_at,
-    )
-    canvas.push(canvas.state.queue.steers, f"{PATH}/steers", steer, LANE_EVENTS_KEPT)
+    """A steer that came, or what became of one; the user's words stand where they were taken."""
+    steers, said = canvas.state.queue.steers, fact.payload
+    key, status = word(said, "steerId", "steer_id"), word(said, "status")
+    place = next((n for n, known in enumerate(steers) if key and known.steer_id == key), None)
+    if place is not None:
+        canvas.fill(steers[place], f"{PATH}/steers/{place}", status=status, turn_id=turn_of(fact))
+    else:
+        steer = Steer(
+            event_id=fact.id,
+            steer_id=key,
+            text=word(said, "text", "prompt"),
+            input=listed(said.get("input")),
+            status=status,
+            turn_id=turn_of(fact),
+            created_at=fact.created_at,
+        )
+        canvas.push(steers, f"{PATH}/steers", steer, LANE_EVENTS_KEPT)
+    if status == "delivered":
+        messages.user_turn(canvas, fact)

@@ -27,7 +27,7 @@ class Plan(View):
 
     plan_id: str
     text: Text
-    state: Literal["streaming", "final"]
+    state: Literal["streaming", "final", "stale"]
     turn_id: str | None = None
     subagent_id: str | None = None
     steps: list[Any] | None = None
@@ -74,7 +74,8 @@ def completed(canvas: "Canvas", fact: Fact) -> None:
     if said.text is not None:
         canvas.put(part, handle.path, "characters", len(said.text))
     canvas.fill(part, handle.path, encrypted_ref=said.encrypted_ref)
-    canvas.put(part, handle.path, "state", "final")
+    if part.state != "stale" or said.summary is not None:
+        canvas.put(part, handle.path, "state", "final")
 
 
 def _handle(canvas: "Canvas", fact: Fact) -> PartHandle:
@@ -86,7 +87,7 @@ def _handle(canvas: "Canvas", fact: Fact) -> PartHandle:
         known = latest_part(canvas, fact, message_id, "reasoning")
     own = named or f"{message_id}:reasoning"
     if known is not None:
-        ended = cast("ReasoningPart", known.part).state != "streaming"
+        ended = cast("ReasoningPart", known.part).state not in ("streaming", "stale")
         if named is not None or not ended or fact.event_class not in _OPENERS:
             return known
         own = f"{own}:{len(known.message.parts)}"
@@ -113,7 +114,8 @@ def plan_final(canvas: "Canvas", fact: Fact) -> None:
     if whole is not None:
         canvas.rewrite(plan, path, "text", whole)
     canvas.fill(plan, path, steps=listed(fact.payload.get("steps")))
-    canvas.put(plan, path, "state", "final")
+    if plan.state != "stale" or whole is not None:
+        canvas.put(plan, path, "state", "final")
 
 
 def _plan_anew(canvas: "Canvas", plan: Plan, path: str) -> None:

@@ -217,7 +217,7 @@ def _messages(canvas: "Canvas", rows: list[Any], fact: Fact) -> list[Message]:
             message_id = word(fields, "messageId", "message_id", "id") or own
             place = canvas.memory.names.get(message_id)
             known = None if place is None else canvas.state.messages[place]
-            found[message_id] = _message(fields, fact, message_id, known)
+            found[message_id] = _message(canvas, fields, fact, message_id, known)
     return list(found.values())
 
 
@@ -229,9 +229,15 @@ _STATED: Final[dict[str, Literal["streaming", "final"]]] = {
 }
 
 
-def _message(fields: dict[str, Any], fact: Fact, message_id: str, known: Message | None) -> Message:
+def _message(
+    canvas: "Canvas",
+    fields: dict[str, Any],
+    fact: Fact,
+    message_id: str,
+    known: Message | None,
+) -> Message:
     """Snapshots carry text; what else is known of a message stays as and where it is."""
-    open_still = known is not None and known.status == "streaming"
+    open_still = known is not None and _goes_on(canvas, known)
     status = _STATED.get(word(fields, "status") or "", "streaming" if open_still else "final")
     parts = known.parts if known else []
     texts = {
@@ -257,6 +263,14 @@ def _message(fields: dict[str, Any], fact: Fact, message_id: str, known: Message
     return message
 
 
+def _goes_on(canvas: "Canvas", message: Message) -> bool:
+    """Whether more may be said in a message; in a stale one as long as its turn is active."""
+    active = canvas.state.runtime.active_turn_id
+    if message.status == "stale":
+        return active is not None and message.turn_id == active
+    return message.status == "streaming"
+
+
 _KEPT: Final = (
     *("turn_id", "agent_id", "subagent_id", "task_id", "optimistic_id", "input_refs"),
     *("created_at", "completed_at", "settles"),
@@ -271,7 +285,7 @@ def _merged(texts: dict[str, TextPart], known: list[Part]) -> list[Part]:
             merged.append(part)
         elif part.part_id in texts:
             text = texts.pop(part.part_id)
-            text.state = part.state if part.state != "streaming" else text.state
+            text.state = text.state if part.state in ("streaming", "stale") else part.state
             text.settles = part.settles
             merged.append(text)
     return [*merged, *texts.values()]

@@ -186,6 +186,8 @@ def _status(canvas: "Canvas") -> str:
         return "blocked"
     if runtime.latest_turn_status in _ENDED:
         return runtime.latest_turn_status or UNKNOWN
+    if runtime.latest_turn_status == "stale":
+        return UNKNOWN
     return "running" if runtime.latest_turn_status or runtime.active_run_id else "idle"
 
 

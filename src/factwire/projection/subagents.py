@@ -53,7 +53,7 @@ _STATED: Final = ("subagent.status", "agent.changed")
 """Classes whose payload says how the teammate is; in others, `status` is about something else."""
 
 _ENDED: Final = frozenset({"completed", "failed", "closed"})
-_ACTIVE: Final = frozenset({"spawned", "running", "connected", "waiting"})
+ACTIVE: Final = frozenset({"spawned", "running", "connected", "waiting"})
 _REMOTE: Final = ("remote_teammate", "background_teammate")
 
 
@@ -143,7 +143,7 @@ def changed(canvas: "Canvas", fact: Fact) -> None:
     if state is not None:
         canvas.put(thread, path, "status", state)
         canvas.put(thread, path, "completed_at", fact.created_at if state in _ENDED else None)
-        _mark_active(canvas, key, active=state in _ACTIVE)
+        _mark_active(canvas, key, active=state in ACTIVE)
     _describe(canvas, thread, path, fact, said)
     _lineage(canvas, thread, path, fact)
     _delegation(canvas, fact, thread)

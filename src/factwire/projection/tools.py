@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 PATH: Final = "/tools"
 
+ENDED: Final = frozenset({"output-available", "output-error", "cancelled"})
+"""States that a call does not leave, unless it begins anew."""
+
 _CANCELLED: Final = frozenset({"cancelled", "canceled", "user_cancelled", "user_canceled"})
 
 
@@ -66,10 +69,20 @@ class Tool(View):
 _TAKEN: Final = takes(Tool, ToolCall)
 
 
+def has_ended(tool: Tool) -> bool:
+    """Whether a call is over; a read model may know that it is and not since when."""
+    return tool.completed_at is not None or tool.state in ENDED
+
+
+def is_open(tool: Tool) -> bool:
+    """Whether the end of a call is still to come."""
+    return not tool.unclosed and not has_ended(tool)
+
+
 def started(canvas: "Canvas", fact: Fact) -> None:
     """A call began; one that had ended begins anew."""
     tool, path = tool_for(canvas, fact)
-    if tool.completed_at is not None or tool.unclosed:
+    if not is_open(tool):
         _begin_anew(canvas, tool, path)
         _move(canvas, tool, path, fact)
     _enter(canvas, tool, path, "running")
@@ -106,7 +119,7 @@ def progress(canvas: "Canvas", fact: Fact) -> None:
 
 def output_delta(canvas: "Canvas", fact: Fact) -> None:
     tool, path = tool_for(canvas, fact)
-    if tool.completed_at is None:
+    if tool.state != "running":
         _enter(canvas, tool, path, "running")
     piece = fact.payload.get("delta")
     if type(piece) is str:
@@ -235,15 +248,20 @@ def _preview(canvas: "Canvas", tool: Tool, fact: Fact) -> None:
 
 def _enter(canvas: "Canvas", tool: Tool, path: str, state: str) -> None:
     """Put a call into a state, and its preview with it; one that has ended stays as it ended."""
-    if tool.state == state or tool.completed_at is not None:
+    if tool.state == state or has_ended(tool):
         return
     canvas.put(tool, path, "state", state)
+    show(canvas, tool)
+
+
+def show(canvas: "Canvas", tool: Tool) -> None:
+    """Bring the preview of a call in line with it."""
     place = canvas.memory.message_place(tool.turn_id, tool.message_id or "")
     handle = None
     if place is not None:
         handle = canvas.memory.parts_by_id.get((place, "tool-preview", _part_id(tool)))
     if handle is not None:
-        canvas.put(handle.part, handle.path, "status", state)
+        canvas.put(handle.part, handle.path, "status", tool.state)
         canvas.put(handle.part, handle.path, "output_ref", tool.output_ref)
 
 
@@ -254,6 +272,8 @@ _OF_ONE_RUN: Final = (
 
 
 def _begin_anew(canvas: "Canvas", tool: Tool, path: str) -> None:
+    canvas.put(tool, path, "state", "running")
+    show(canvas, tool)
     for field in _OF_ONE_RUN:
         canvas.put(tool, path, field, None)
     canvas.rewrite(tool, path, "output_text", "")

@@ -10,7 +10,9 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from factwire.facts import Fact
+import msgspec
+
+from factwire.facts import Fact, kind_of, status_of
 from factwire.projection.actions import Action
 from factwire.runtime.errors import (
     ActionChanged,
@@ -42,29 +44,48 @@ class Approvals:
         self._waiting: dict[str, asyncio.Future[Decision]] = {}
         self._answering: set[asyncio.Task[None]] = set()
 
-    async def ask(self, scope: Scope, asked: ActionAsked) -> Decision:
-        """Put a request to whoever watches, and wait for the answer."""
+    async def ask(self, scope: Scope, asked: ActionAsked, *, rule: str | None = None) -> Decision:
+        """Put a request to whoever watches, and wait for the answer; where a person has allowed
+        this kind of thing by a `rule`, that is the answer.
+        """
         action_id = self._mint.ids("act")
         seconds = APPROVAL_SECONDS if asked.expires_in is None else asked.expires_in
-        answer = asyncio.get_running_loop().create_future()
-        self._waiting[action_id] = answer
+        if rule is not None:
+            return await self._allowed(self._request(scope, action_id, asked, seconds), rule)
+        answer = self._awaited(action_id)
         try:
             await self._log.write(self._request(scope, action_id, asked, seconds))
-            return await self._answer(action_id, answer, seconds)
-        finally:
+        except BaseException:
             self._waiting.pop(action_id, None)
+            raise
+        return await self._answer(action_id, answer, seconds)
+
+    async def _allowed(self, request: Fact, rule: str) -> Decision:
+        """Write a request and its answer at once, so that nobody sees it open."""
+        said = {"decision": "approved", "decidedBy": "policy", "reason": f"always: {rule}"}
+        answer = msgspec.structs.replace(
+            request,
+            id=self._mint.ids("evt"),
+            event_class="action.resolved",
+            kind=kind_of("action.resolved"),
+            status=status_of("action.resolved"),
+            payload={**said, "applied": False},
+        )
+        await self._log.write(request, answer)
+        return _decision(self.known(request.action_id or ""))
 
     async def await_open(self, action_id: str) -> Decision:
         """Wait for the answer to a request of an earlier run of this turn."""
-        action = self._known(action_id)
+        action = self.known(action_id)
         if action.status != "pending":
             return _decision(action)
-        answer = asyncio.get_running_loop().create_future()
-        self._waiting[action_id] = answer
-        try:
-            return await self._answer(action_id, answer, self._seconds_left(action))
-        finally:
-            self._waiting.pop(action_id, None)
+        return await self._answer(action_id, self._awaited(action_id), self._seconds_left(action))
+
+    def _awaited(self, action_id: str) -> "asyncio.Future[Decision]":
+        """The answer to come, which several may wait for."""
+        if action_id not in self._waiting:
+            self._waiting[action_id] = asyncio.get_running_loop().create_future()
+        return self._waiting[action_id]
 
     async def decide(
         self,
@@ -80,7 +101,7 @@ class Approvals:
         wanted = _YES.get(decision) or _NO.get(decision)
         if wanted is None:
             raise UnknownDecision(decision, sorted({*_YES, *_NO}))
-        action = self._known(action_id)
+        action = self.known(action_id)
         if action.status != "pending":
             return _repeated(action, wanted)
         if args_hash is not None and args_hash != action.args_hash:
@@ -93,7 +114,7 @@ class Approvals:
         except GateRefused:
             # Somebody else's answer is on its way to the disk, and came first.
             await self._log.flush()
-            return _repeated(self._known(action_id), wanted)
+            return _repeated(self.known(action_id), wanted)
         await self._log.flush()
         return self._tell(action_id)
 
@@ -104,8 +125,8 @@ class Approvals:
         task.add_done_callback(self._answering.discard)
 
     async def _answered(self, action_id: str, answer: Answer) -> None:
-        decision = await answer(self._known(action_id))
-        if self._known(action_id).status == "pending":
+        decision = await answer(self.known(action_id))
+        if self.known(action_id).status == "pending":
             await self.decide(action_id, decision, by="recorder")
 
     async def cancel(self, turn_id: str | None) -> None:
@@ -115,11 +136,12 @@ class Approvals:
                 self._log.put(self._closing(action, "action.cancelled", {"reason": "turn_ended"}))
         await self._log.flush()
         for action_id in list(self._waiting):
-            self._tell(action_id)
+            if self.known(action_id).status != "pending":
+                self._tell(action_id)
 
     async def applied(self, decision: Decision) -> None:
         """Note that a decision has been acted upon."""
-        action = self._known(decision.action_id)
+        action = self.known(decision.action_id)
         await self._log.write(self._closing(action, "action.updated", {"applied": True}))
 
     async def _answer(
@@ -129,10 +151,10 @@ class Approvals:
             async with asyncio.timeout(max(seconds, 0)):
                 return await asyncio.shield(answer)
         except TimeoutError:
-            action = self._known(action_id)
+            action = self.known(action_id)
             if action.status == "pending":
                 await self._expire(action)
-            return _decision(self._known(action_id))
+            return _decision(self.known(action_id))
 
     async def _expire(self, action: Action) -> None:
         closing = {"decision": "denied", "reason": "expired"}
@@ -140,13 +162,14 @@ class Approvals:
         self._tell(action.action_id)
 
     def _tell(self, action_id: str) -> Decision:
-        decision = _decision(self._known(action_id))
-        waiting = self._waiting.get(action_id)
+        decision = _decision(self.known(action_id))
+        waiting = self._waiting.pop(action_id, None)
         if waiting is not None and not waiting.done():
             waiting.set_result(decision)
         return decision
 
-    def _known(self, action_id: str) -> Action:
+    def known(self, action_id: str) -> Action:
+        """A request of this thread; raises `UnknownAction`."""
         action = self._log.projection.state.actions.get(action_id)
         if action is None:
             raise UnknownAction(f"no action {action_id} on thread {self._log.thread_id}")
@@ -159,14 +182,13 @@ class Approvals:
         return left.total_seconds()
 
     def _request(self, scope: Scope, action_id: str, asked: ActionAsked, seconds: float) -> Fact:
-        expires = _time(self._mint.clock()) + timedelta(seconds=seconds)
         payload = {
             "actionType": asked.action_type,
             "severity": asked.severity,
             "prompt": asked.prompt,
             "shown": asked.shown,
             "argsHash": asked.args_hash,
-            "expiresAt": expires.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "expiresAt": expiry(self._mint.clock(), seconds),
             "requestedBy": asked.requested_by or asked.subagent_id or scope.agent_id,
             "toolName": asked.tool_name,
             "command": asked.command,
@@ -237,6 +259,12 @@ def _decision(action: Action) -> Decision:
         decided_by=action.decided_by,
         response=action.response,
     )
+
+
+def expiry(clock: str, seconds: float = APPROVAL_SECONDS) -> str:
+    """When a request that is made now is denied, if nobody answers."""
+    expires = _time(clock) + timedelta(seconds=seconds)
+    return expires.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _time(text: str) -> datetime:

@@ -5,6 +5,14 @@ RuntimeRefused
     TurnAlreadyActive   a second turn on a thread
   UnknownAgent          no agent of this name is registered
   UnknownTurn           no such turn on this thread
+  QueueFull             as many turns wait on the thread as may
+  SteerUnsupported      the agent of the turn cannot be steered
+  SteerTooLong          what was said is longer than a steer may be
+  NothingToSteer        the turn that was to be steered does not run
+  TooManyTurns          as many turns run as may, and the caller does not want to wait
+  ThreadElsewhere       another runtime works on the thread
+  WorkspaceNotAllowed   the folder lies in no allowed workspace
+  RuntimeClosing        the runtime is being closed and takes nothing new
   UnknownAction         no such action on this thread
   UnknownDecision       no such answer
   ActionDecided         the action was decided the other way
@@ -48,6 +56,59 @@ class UnknownAgent(RuntimeRefused):
 
 class UnknownTurn(RuntimeRefused):
     code = "unknown_turn"
+
+
+class QueueFull(RuntimeRefused):
+    code = "queue_full"
+
+
+class SteerUnsupported(RuntimeRefused):
+    code = "steer_unsupported"
+
+    def __init__(self, agent: str) -> None:
+        super().__init__(f"{agent} cannot be steered while it works; queue this as the next turn")
+
+
+class SteerTooLong(RuntimeRefused):
+    code = "steer_too_long"
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"{size} characters are too many for a steer; submit it as a turn")
+
+
+class NothingToSteer(RuntimeRefused):
+    code = "turn_not_active"
+
+
+class TooManyTurns(RuntimeRefused):
+    code = "too_many_turns"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"{limit} turns run already, which is the limit; try again later")
+
+
+class ThreadElsewhere(RuntimeRefused):
+    """`instance` is the runtime that the thread belongs to now."""
+
+    code = "thread_elsewhere"
+
+    def __init__(self, thread_id: str, instance: str) -> None:
+        self.instance = instance
+        super().__init__(
+            f"thread {thread_id} belongs to the runtime {instance}; take it over only if that "
+            "runtime is known to be gone"
+        )
+
+
+class WorkspaceNotAllowed(RuntimeRefused):
+    code = "workspace_not_allowed"
+
+
+class RuntimeClosing(RuntimeRefused):
+    code = "runtime_closing"
+
+    def __init__(self) -> None:
+        super().__init__("the runtime is being closed and takes nothing new")
 
 
 class UnknownAction(RuntimeRefused):

@@ -25,3 +25,18 @@ QUEUED_TURNS: Final = 100
 
 CHECKPOINT_FACTS: Final = 1_000
 """Facts of a thread after which its projection is worth a checkpoint."""
+
+PENDING_STEERS: Final = 100
+"""Steers that may wait for one turn to take them; whoever says more is not being heard."""
+
+STEER_CHARACTERS: Final = 24_000
+"""JSON characters of one steer, which stays whole in its fact; more is a turn of its own."""
+
+RETRY_SECONDS: Final = 5 * 60.0
+"""The longest wait between two attempts, however often it was doubled."""
+
+RETRY_ATTEMPTS: Final = 10
+"""Attempts at one turn that may be made without asking anybody."""
+
+CLOSE_SECONDS: Final = 5.0
+"""How long turns that run may take to end while a runtime is being closed."""

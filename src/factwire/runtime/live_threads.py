@@ -1,47 +1,71 @@
 """A live thread: its log, its open requests, its queue, and the turn that runs.
 
 One turn at a time. A turn that comes while another runs waits in the queue, which is itself kept as
-facts; when a turn ends, the next one starts by itself.
+facts; when a turn ends, the next one starts by itself, when its time has come. Whoever starts, ends
+or queues a turn holds `order`, so that none of them decides on what is no longer so.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import Any
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Literal
 
 import msgspec
 
-from factwire.facts import read_input, write_input
+from factwire.facts import Fact, InvalidFacts, TextInput
+from factwire.journal import Journal
+from factwire.journal.blobs import BlobError, BlobStore
 from factwire.projection import Projection
 from factwire.projection.queue import QueuedTurn
 from factwire.runtime.approvals import Approvals
-from factwire.runtime.errors import RuntimeRefused, UnknownTurn
+from factwire.runtime.errors import GateRefused, QueueFull, RuntimeRefused, TurnAlreadyActive
+from factwire.runtime.identity import Identity
 from factwire.runtime.limits import QUEUED_TURNS
 from factwire.runtime.minting import Mint, Scope
-from factwire.runtime.submission import Submission
+from factwire.runtime.retry_policy import RetryPolicy
+from factwire.runtime.retrying import effect_of_turn, later, seconds_until
+from factwire.runtime.steering import Steers
+from factwire.runtime.submission import Submission, SubmittedAs
 from factwire.runtime.thread_log import ThreadLog
+from factwire.runtime.turn_queue import TurnQueue
 from factwire.runtime.turns import Turn
 
 Begin = Callable[["LiveThread", Submission], Awaitable[Turn]]
+WhenBusy = Literal["queue", "refuse"]
 
 
-class QueueFull(RuntimeRefused):
-    code = "queue_full"
+class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the threads of a runtime share."""
+
+    journal: Journal
+    blobs: BlobStore
+    mint: Mint
+    identity: Identity
+    room: asyncio.Semaphore
+    begin: Begin
+    retry: Callable[[str], RetryPolicy]
 
 
 class LiveThread:
     """One thread that a runtime works on."""
 
-    def __init__(self, log: ThreadLog, mint: Mint, begin: Begin, room: asyncio.Semaphore) -> None:
+    def __init__(self, log: ThreadLog, around: Surroundings) -> None:
         self.log = log
-        self.mint = mint
-        self.approvals = Approvals(log, mint)
+        self.mint = around.mint
+        self.approvals = Approvals(log, around.mint)
+        self.queue = TurnQueue(log, around.mint, around.journal, around.blobs, around.identity)
+        self.steers = Steers(log, around.mint, self.queue)
         self.turn: Turn | None = None
-        self._begin = begin
-        self._room = room
+        self.order = asyncio.Lock()
+        self.is_closing = False
+        self._around = around
         self._ended = asyncio.Condition()
+        self._moved = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._failure: Exception | None = None
+        self.failure: Exception | None = None
+        """What kept a turn from its end: mostly a journal that takes no more."""
+        self._removed: set[str] = set()
+        self._attempts: dict[str, str] = {}
 
     @property
     def thread_id(self) -> str:
@@ -53,19 +77,36 @@ class LiveThread:
 
     @property
     def is_busy(self) -> bool:
+        """Whether a turn runs, or waits for its time or for room."""
         return self._task is not None and not self._task.done()
 
+    @property
+    def is_working(self) -> bool:
+        """Whether an agent is at work, and does not wait for a person or for room."""
+        return (
+            self.turn is not None
+            and self.projection.state.runtime.status == "running"
+            and (self.projection.state.runtime.active_turn_id == self.turn.turn_id)
+        )
+
     def knows(self, turn_id: str) -> bool:
-        """Whether a turn of this id was ever submitted or queued here."""
+        """Whether a turn of this id was ever submitted, queued or said to another turn here."""
         state = self.projection.state
         queued = any(turn.queued_turn_id == turn_id for turn in state.queue.turns)
-        return queued or f"turn:{turn_id}" in state.graph.nodes
+        known = queued or f"turn:{turn_id}" in state.graph.nodes
+        return known or self.steers.known(turn_id) is not None
 
     def outcome(self, turn_id: str) -> str | None:
         """How a turn ended, if it has."""
         node = self.projection.state.graph.nodes.get(f"turn:{turn_id}")
         ended = node is not None and node.status in ("completed", "failed", "canceled")
         return node.status if node is not None and ended else None
+
+    def latest_attempt(self, turn_id: str) -> str:
+        """The turn that tries now, or tried last, what a turn was to do."""
+        while turn_id in self._attempts:
+            turn_id = self._attempts[turn_id]
+        return turn_id
 
     def scope(self, submission: Submission, run_id: str | None = None) -> Scope:
         return Scope(
@@ -77,51 +118,148 @@ class LiveThread:
             project_id=submission.project_id,
         )
 
-    async def start(self, submission: Submission) -> None:
-        """Write down a turn that was asked for and start it; the thread must be free."""
-        self.take_up(await self._begin(self, submission))
+    async def take_in(self, submission: Submission, when_busy: WhenBusy = "queue") -> SubmittedAs:
+        """Start a turn, or let it wait until those before it have ended."""
+        async with self.order:
+            if self.knows(submission.turn_id):
+                return "known"
+            if not self.is_busy and not self.queue.turns:
+                await self._start(submission)
+                return "started"
+            if when_busy == "refuse":
+                active = self.turn.turn_id if self.turn else self.queue.turns[0].queued_turn_id
+                raise TurnAlreadyActive(self.thread_id, active)
+            if len(self.queue.turns) >= QUEUED_TURNS:
+                raise QueueFull(f"{QUEUED_TURNS} turns wait on thread {self.thread_id} already")
+            await self.log.write(self.queue.added(submission))
+        self.go_on()
+        return "queued"
 
     def take_up(self, turn: Turn) -> None:
         """Run a turn that is written down, as soon as there is room."""
         self.turn = turn
         self._task = asyncio.get_running_loop().create_task(self._work(turn))
 
-    async def enqueue(self, submission: Submission) -> None:
-        """Let a turn wait until those before it have ended."""
-        turns = self.projection.state.queue.turns
-        if len(turns) >= QUEUED_TURNS:
-            raise QueueFull(f"{QUEUED_TURNS} turns wait on thread {self.thread_id} already")
-        await self._write_queue([*map(_row, turns), queued_row(submission)], submission)
+    def go_on(self) -> None:
+        """Start what waits, if nothing runs."""
+        if self.queue.turns and not self.is_busy and not self.is_closing:
+            self._task = asyncio.get_running_loop().create_task(self._noting(self._next()))
 
     async def promote(self, turn_id: str) -> None:
         """Let a waiting turn go first."""
-        chosen = self._queued(turn_id)
-        others = [turn for turn in self.projection.state.queue.turns if turn is not chosen]
-        await self._write_queue([_row(chosen), *map(_row, others)])
+        async with self.order:
+            self.queue.turn(turn_id)
+            submission = await self.queue.submission(turn_id)
+            await self.log.write(self.queue.first(submission))
+            self._moved.set()
 
-    async def remove(self, turn_id: str) -> None:
+    async def remove(self, turn_id: str, reason: str | None = None) -> None:
         """Take a turn out of the queue; it never runs."""
-        chosen = self._queued(turn_id)
-        others = [turn for turn in self.projection.state.queue.turns if turn is not chosen]
-        await self._write_queue([*map(_row, others)])
+        async with self.order:
+            self.queue.turn(turn_id)
+            said = {} if reason is None else {"reason": reason}
+            await self.log.write(self.queue.removed(turn_id, **said))
+            self._removed.add(turn_id)
+            self._moved.set()
+        await self._tell()
+
+    async def finish(self, submission: Submission, *end: Fact) -> None:
+        """Write the end of a turn together with what follows: another attempt, and what was said
+        to it and never taken. One append, so that a kill leaves all of it or nothing.
+        """
+        async with self.order:
+            follow = [*self.steers.left_over(submission), *self._retry(submission, end[0])]
+            for fact in (*end, *follow):
+                self.log.put(fact)
+            await self.log.flush()
+
+    def _retry(self, submission: Submission, terminal: Fact) -> list[Fact]:
+        """The facts of another attempt, or of why there is none."""
+        policy = self._around.retry(submission.agent)
+        if not policy.wants(terminal, submission.attempt):
+            return []
+        effect = effect_of_turn(self.projection.state, submission.turn_id)
+        category = terminal.payload.get("failureCategory")
+        if effect is not None and not policy.repeat_effects:
+            message = f"not tried again after {category}: {effect} may have changed something"
+            said = {"code": "retry_withheld", "message": message}
+            return [self.mint.fact(self.scope(submission), "runtime.warning", said)]
+        seconds = policy.delay(submission.attempt)
+        again = self._again(submission, seconds)
+        self._attempts[submission.turn_id] = again.turn_id
+        retry = {
+            "status": "retrying",
+            "reason": f"retry after {category}",
+            "failureCategory": category,
+            "maxAttempts": policy.attempts,
+            "retryDelayMs": round(seconds * 1_000),
+        }
+        return [self.queue.first(again, control="retry", **retry)]
+
+    def _again(self, submission: Submission, seconds: float) -> Submission:
+        """The same once more, with what was said to it meanwhile."""
+        said = tuple(
+            part
+            for steer in self.steers.delivered(submission.turn_id)
+            for part in (TextInput(text=steer.text), *steer.input)
+        )
+        return msgspec.structs.replace(
+            submission,
+            turn_id=self.mint.ids("trn"),
+            input=(*submission.input, *said),
+            retry_of=submission.turn_id,
+            attempt=submission.attempt + 1,
+            not_before=later(self.mint.clock(), seconds),
+        )
 
     async def wait_idle(self) -> None:
         """Wait until nothing runs and nothing is queued; raises what kept a turn from its end."""
         async with self._ended:
-            await self._ended.wait_for(lambda: not self.is_busy or self._failure is not None)
-        if self._failure is not None:
-            raise self._failure
+            await self._ended.wait_for(lambda: not self.is_busy or self.failure is not None)
+        if self.failure is not None:
+            raise self.failure
 
     async def wait_for(self, turn_id: str) -> str:
-        """Wait until a turn has ended; how it did, or what kept it from its end."""
+        """Wait until a turn has ended; how it did, or what kept it from its end. One that was
+        taken out of the queue counts as canceled.
+        """
         async with self._ended:
             await self._ended.wait_for(
-                lambda: self.outcome(turn_id) is not None or self._failure is not None
+                lambda: self._is_settled(turn_id) or self.failure is not None
             )
         outcome = self.outcome(turn_id)
-        if outcome is None and self._failure is not None:
-            raise self._failure
+        if outcome is None and turn_id in self._removed:
+            return "canceled"
+        if outcome is None and self.failure is not None:
+            raise self.failure
         return outcome or "unknown"
+
+    async def wait_settled(self, turn_id: str) -> str:
+        """Wait until a turn has ended and is not tried again; how its last attempt ended."""
+        while True:
+            outcome = await self.wait_for(turn_id)
+            if turn_id not in self._attempts:
+                return outcome
+            turn_id = self._attempts[turn_id]
+
+    async def wait_at_rest(self) -> None:
+        """Wait until no agent is at work here: it ended, or waits for a person."""
+        moved = asyncio.Event()
+        stop = self.log.watch(lambda _, __: moved.set())
+        try:
+            while self.is_working:
+                moved.clear()
+                await moved.wait()
+        finally:
+            stop()
+
+    def _is_settled(self, turn_id: str) -> bool:
+        return self.outcome(turn_id) is not None or turn_id in self._removed
+
+    def begin_closing(self) -> None:
+        """Start nothing more; what waits stays in the queue."""
+        self.is_closing = True
+        self._moved.set()
 
     async def stop(self) -> None:
         """Leave the turn where it is: the process ends, and the next one finds it so.
@@ -133,25 +271,37 @@ class LiveThread:
             await asyncio.gather(self._task, return_exceptions=True)
         await self.log.settle()
 
+    async def _start(self, submission: Submission) -> None:
+        """Write down a turn that was asked for and start it; the thread must be free."""
+        self.take_up(await self._around.begin(self, submission))
+        self.queue.left(submission.turn_id)
+
     async def _work(self, turn: Turn) -> None:
+        await self._noting(self._ran(turn))
+        if self.failure is None:
+            await self._noting(self._next())
+
+    async def _noting(self, work: Awaitable[None]) -> None:
+        """Do something; whoever waits for a turn hears of what keeps it from its end."""
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001 - kept for all who wait, and for who asks later
+            self.failure = error
+        finally:
+            await self._tell()
+
+    async def _ran(self, turn: Turn) -> None:
         try:
             async with self._room_for(turn):
                 await turn.run()
             await self.log.save_checkpoint()
-        except Exception as error:
-            # The journal took no more; whoever waits for the turn must hear of it.
-            self._failure = error
-            raise
         finally:
             self.turn = None
-            async with self._ended:
-                self._ended.notify_all()
-        await self._start_next()
 
     @asynccontextmanager
     async def _room_for(self, turn: Turn) -> AsyncGenerator[None]:
         """Wait for room to run a turn; one that is told to stop meanwhile needs none."""
-        room = asyncio.ensure_future(self._room.acquire())
+        room = asyncio.ensure_future(self._around.room.acquire())
         stopping = asyncio.ensure_future(turn.stopping.wait())
         try:
             await asyncio.wait({room, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -159,64 +309,55 @@ class LiveThread:
         finally:
             stopping.cancel()
             if room.done() and not room.cancelled():
-                self._room.release()
+                self._around.room.release()
             else:
                 room.cancel()
 
-    async def _start_next(self) -> None:
-        turns = self.projection.state.queue.turns
-        if turns:
-            await self.start(submission_of(turns[0]))
-            return
-        self._task = None
+    async def _next(self) -> None:
+        """Start what waits first; until its time has come, wait for that, or for a change."""
+        while True:
+            async with self.order:
+                first = self.queue.turns[0] if self.queue.turns else None
+                if first is None or self.is_closing:
+                    self._task = None
+                    return
+                seconds = seconds_until(first.not_before, self.mint.clock())
+                if seconds <= 0 and await self._started(first):
+                    return
+                self._moved.clear()
+            if seconds > 0:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(seconds):
+                        await self._moved.wait()
+
+    async def _started(self, first: QueuedTurn) -> bool:
+        """Start a turn that waited; one that cannot start any more ends as failed."""
+        try:
+            submission = await self.queue.submission(first.queued_turn_id)
+        except (BlobError, InvalidFacts) as error:
+            await self.log.write(self.queue.removed(first.queued_turn_id, reason=error.code))
+            return False
+        try:
+            await self._start(submission)
+        except GateRefused as error:
+            await self.log.write(self.queue.removed(submission.turn_id, reason=error.code))
+        except RuntimeRefused as error:
+            await self.log.write(*self._refusal(submission, error))
+            await self._tell()
+        else:
+            return True
+        return False
+
+    def _refusal(self, submission: Submission, error: RuntimeRefused) -> tuple[Fact, Fact]:
+        scope = self.scope(submission)
+        end: dict[str, Any] = {
+            "failureCategory": error.code,
+            "message": str(error),
+            "recoveryHint": "Mend what the message names, and submit the turn again.",
+        }
+        asked = self.mint.fact(scope, "turn.submitted", submission.payload())
+        return asked, self.mint.fact(scope, "turn.failed", end)
+
+    async def _tell(self) -> None:
         async with self._ended:
             self._ended.notify_all()
-
-    async def go_on(self) -> None:
-        """Start what waits, if nothing runs."""
-        if not self.is_busy:
-            await self._start_next()
-
-    def _queued(self, turn_id: str) -> QueuedTurn:
-        for turn in self.projection.state.queue.turns:
-            if turn.queued_turn_id == turn_id:
-                return turn
-        raise UnknownTurn(f"turn {turn_id} does not wait on thread {self.thread_id}")
-
-    async def _write_queue(
-        self, rows: list[dict[str, Any]], submission: Submission | None = None
-    ) -> None:
-        scope = Scope(session_id=self.projection.state.session_id, thread_id=self.thread_id)
-        if submission is not None:
-            scope = scope.within(session_id=scope.session_id or submission.session_id)
-        payload = {"queuedTurns": rows, "queuedTurnCount": len(rows)}
-        await self.log.write(self.mint.fact(scope, "queue.changed", payload))
-
-
-def queued_row(submission: Submission) -> dict[str, Any]:
-    """A submission as one row of `queue.changed`."""
-    row = {
-        "queuedTurnId": submission.turn_id,
-        "prompt": submission.prompt,
-        "agentId": submission.agent,
-        "input": write_input(submission.input),
-        "options": submission.options,
-        "status": "queued",
-    }
-    return {name: value for name, value in row.items() if value}
-
-
-def submission_of(turn: QueuedTurn) -> Submission:
-    """The submission that a queued turn was made of."""
-    return Submission(
-        turn_id=turn.queued_turn_id,
-        agent=turn.agent_id or "",
-        prompt=turn.prompt or "",
-        input=read_input(turn.input or []),
-        options=turn.options or {},
-    )
-
-
-def _row(turn: QueuedTurn) -> dict[str, Any]:
-    row: dict[str, Any] = msgspec.to_builtins(turn)
-    return row

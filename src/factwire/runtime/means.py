@@ -4,6 +4,8 @@ An agent owns none of this. The policy that judges it, the programs it may run a
 holds them are given to it with every turn, so that it can neither choose nor keep them.
 """
 
+import os
+
 import msgspec
 
 from factwire.journal.blobs import BlobStore
@@ -23,12 +25,19 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
     sandbox: SandboxPolicy = SandboxPolicy(mode="prefer")
     output_bytes: int = OUTPUT_BYTES
     approval_seconds: float = APPROVAL_SECONDS
+    unwatched: tuple[str, ...] = ()
+    """Beginnings of real paths that are the runtime's own: no command's work, wherever they lie."""
 
 
 def means_of(configuration: Configuration, blobs: BlobStore) -> Means:
     """The means that a configuration grants."""
     processes = Processes(configuration.data, workspaces=configuration.workspaces, blobs=blobs)
     wanted = configuration.sandbox
+    scheme, _, rest = configuration.journal.partition(":")
+    own = [os.path.realpath(configuration.data) + os.sep]
+    if scheme == "sqlite":
+        # Its log and its blobs have names that begin with its own.
+        own.append(os.path.realpath(rest.partition("?")[0]))
     return Means(
         blobs=blobs,
         policy=configuration.policy.policy(),
@@ -36,4 +45,5 @@ def means_of(configuration: Configuration, blobs: BlobStore) -> Means:
         sandbox=SandboxPolicy(mode=wanted.mode, network=wanted.network),
         output_bytes=configuration.limits.output_bytes,
         approval_seconds=configuration.limits.approval_seconds,
+        unwatched=tuple(own),
     )

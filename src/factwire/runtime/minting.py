@@ -48,6 +48,11 @@ def new_id(prefix: str) -> str:
     return f"{prefix}_{ULID()}"
 
 
+def run_of(turn_id: str) -> str:
+    """The run that a turn is: `trn_X` is `run_X`, any other has `run_` before it."""
+    return f"run_{turn_id.removeprefix('trn_')}"
+
+
 class Mint:
     """Makes the facts of one runtime. Clock and ids can be replaced, so that a run can be repeated
     exactly.

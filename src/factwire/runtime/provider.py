@@ -48,6 +48,14 @@ class ActionAsked(msgspec.Struct, frozen=True, kw_only=True):
     expires_in: float | None = None
 
 
+class SteerTaken(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person said to the turn while it ran."""
+
+    steer_id: str
+    text: str
+    input: tuple[InputPart, ...] = ()
+
+
 class Host(Protocol):
     """What a runtime offers to the agent of one turn."""
 
@@ -83,6 +91,16 @@ class Host(Protocol):
 
     async def applied(self, decision: Decision) -> None:
         """Say that a decision has been acted upon."""
+        ...
+
+    async def take_steers(self) -> tuple[SteerTaken, ...]:
+        """What was said to the turn and not yet taken, in order, each once; to be asked for between
+        steps. It is told as delivered before it is handed out.
+        """
+        ...
+
+    async def steered(self) -> None:
+        """Wait until there is something to take; for an agent that can be interrupted."""
         ...
 
 
@@ -130,7 +148,10 @@ class Provider(Protocol):
         ...
 
     async def respond_action(self, respond: RespondAction) -> Fact | None:
-        """Hand over a decision to an agent that waits for it by other means than its host."""
+        """Take a decision about an `action.required` that the turn yielded itself, instead of
+        asking through its host; a fact if there is something to say about it. What is raised means
+        that the decision did not arrive.
+        """
         ...
 
     async def read_thread(self, read: ReadThread) -> ThreadReadModel | None:

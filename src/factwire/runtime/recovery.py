@@ -2,19 +2,21 @@
 
 A turn that ran is closed as `runtime_restarted`. One that waited for a person waits on, if its
 agent can resume; its request can be answered as before, and one that was answered meanwhile goes on
-from there. Queued turns start when their turn comes.
+from there. Queued turns start when their turn comes. What another runtime claims on a shared
+journal is left alone: it may well be alive. Only who knows better takes it over.
 """
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import AsyncGenerator, Collection
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from factwire.facts import Fact
 from factwire.journal import Cursor, Filter
 from factwire.runtime.closing import close_open
+from factwire.runtime.identity import CLAIM
 from factwire.runtime.live_threads import LiveThread
-from factwire.runtime.minting import Scope
+from factwire.runtime.minting import Scope, run_of
 from factwire.runtime.provider import Provider
-from factwire.runtime.submission import submitted
+from factwire.runtime.submission import Submission, submitted
 
 if TYPE_CHECKING:
     from factwire.runtime.runtime import Runtime
@@ -24,9 +26,19 @@ _RESTARTED: Final = {
     "message": "the runtime stopped while the turn ran",
     "recoveryHint": "Retry the turn.",
 }
+_ASIDES: Final = frozenset({"queue.changed", "policy.changed", "runtime.warning"})
+"""What may be told of a thread while a turn waits, without its agent having done anything."""
+
+_FURTHER: Final = 64
+"""How many times further each look goes back than the one before."""
+
+_GONE: Final = ("removed", "started", "cancelled", "canceled")
+"""What is said of a queued turn that waits no longer."""
 
 
-async def recover(runtime: "Runtime", threads: Collection[str] | None = None) -> None:
+async def recover(
+    runtime: "Runtime", threads: Collection[str] | None = None, *, take_over: bool = False
+) -> None:
     """Bring these threads, or all of the journal, to a state from which they go on."""
     for thread_id in await _unsettled(runtime):
         if threads is not None and thread_id not in threads:
@@ -34,15 +46,49 @@ async def recover(runtime: "Runtime", threads: Collection[str] | None = None) ->
         thread = await runtime.thread(thread_id)
         if thread.is_busy:
             continue
-        if not await _taken_up(runtime, thread):
-            turn_id = left_behind(thread)
-            if turn_id is not None:
-                await close(runtime, thread, turn_id, "turn.failed", _RESTARTED)
-            await thread.go_on()
+        other = await claimed_elsewhere(runtime, thread)
+        if other is None or take_over:
+            await settle(runtime, thread, other)
+
+
+async def claimed_elsewhere(runtime: "Runtime", thread: LiveThread) -> str | None:
+    """The other runtime to which the turn or the queue of a thread belongs, if one does."""
+    if thread.is_busy or runtime.exclusive:
+        return None
+    turn_id = left_behind(thread)
+    wanted: list[Filter] = []
+    if turn_id is not None:
+        opening = ("turn.submitted", "turn.started")
+        wanted.append(Filter(thread=thread.thread_id, turn=turn_id, classes=opening))
+    if thread.queue.turns:
+        wanted.append(Filter(thread=thread.thread_id, classes=("queue.changed",)))
+    for each in wanted:
+        claimed = await _last_claim(runtime, each)
+        if runtime.identity.is_other(claimed):
+            return claimed
+    return None
+
+
+async def _last_claim(runtime: "Runtime", wanted: Filter) -> str | None:
+    last: str | None = None
+    async for stretch in runtime.journal.read(filter=wanted):
+        for _, fact in stretch.facts():
+            last = cast("str | None", fact.payload.get(CLAIM, last))
+    return last
+
+
+async def settle(runtime: "Runtime", thread: LiveThread, taken_from: str | None = None) -> None:
+    """Bring a thread that nobody runs to a state from which it goes on."""
+    if await _taken_up(runtime, thread, taken_from):
+        return
+    turn_id = left_behind(thread)
+    if turn_id is not None:
+        await close(runtime, thread, turn_id, "turn.failed", _RESTARTED)
+    thread.go_on()
 
 
 async def _unsettled(runtime: "Runtime") -> list[str]:
-    """Threads that ran, waited, or had turns in their queue."""
+    """Threads that ran, waited, or have turns in their queue."""
     found: dict[str, None] = {}
     for status in ("running", "waiting"):
         after = None
@@ -52,36 +98,59 @@ async def _unsettled(runtime: "Runtime") -> list[str]:
             if page.after is None:
                 break
             after = page.after
-    for thread_id, fact in (await _last_queues(runtime)).items():
-        if fact.payload.get("queuedTurns"):
-            found[thread_id] = None
-    return list(found)
+    return list(found | dict.fromkeys(await _with_queues(runtime)))
 
 
-async def _last_queues(runtime: "Runtime") -> dict[str, Fact]:
-    last: dict[str, Fact] = {}
-    async for stretch in runtime.journal.read(filter=Filter(classes=("queue.changed",))):
+async def _with_queues(runtime: "Runtime") -> list[str]:
+    """Threads on which a turn was queued that neither started nor was taken out."""
+    waiting: dict[tuple[str, str], None] = {}
+    async for fact in _facts(runtime, "queue.changed"):
+        _note_queue(waiting, fact)
+    if waiting:
+        async for fact in _facts(runtime, "turn.submitted"):
+            waiting.pop((fact.thread_id or "", fact.turn_id or ""), None)
+    return list(dict.fromkeys(thread_id for thread_id, _ in waiting))
+
+
+def _note_queue(waiting: dict[tuple[str, str], None], fact: Fact) -> None:
+    thread, turn = fact.thread_id or "", fact.queued_turn_id
+    rows = cast("list[dict[str, Any]] | None", fact.payload.get("queuedTurns"))
+    if rows is not None:
+        for key in [key for key in waiting if key[0] == thread]:
+            del waiting[key]
+        waiting |= {(thread, str(row.get("queuedTurnId"))): None for row in rows}
+    elif turn is not None and fact.payload.get("change") in _GONE:
+        waiting.pop((thread, turn), None)
+    elif turn is not None:
+        waiting[thread, turn] = None
+
+
+async def _facts(runtime: "Runtime", event_class: str) -> AsyncGenerator[Fact]:
+    async for stretch in runtime.journal.read(filter=Filter(classes=(event_class,))):
         for _, fact in stretch.facts():
-            if fact.thread_id is not None:
-                last[fact.thread_id] = fact
-    return last
+            yield fact
 
 
-async def _taken_up(runtime: "Runtime", thread: LiveThread) -> bool:
+async def _taken_up(runtime: "Runtime", thread: LiveThread, taken_from: str | None) -> bool:
     """Start a turn that had not begun; let one that waits for a person wait on, where it can."""
     now = thread.projection.state.runtime
     begun = now.active_turn_id is not None
     turn_id = now.active_turn_id or now.latest_turn_id
     if turn_id is None or (not begun and now.latest_turn_status != "submitted"):
         return False
-    asked = await submitted(runtime.journal, thread.thread_id, turn_id)
+    asked = await submitted(runtime.journal, runtime.blobs, thread.thread_id, turn_id)
     provider = runtime.agents.get(asked.agent) if asked else None
     if asked is None or provider is None:
         return False
     if begun and not await _can_wait(runtime, thread, provider, turn_id):
         return False
-    run_id = now.active_run_id or runtime.mint.ids("run")
-    thread.take_up(runtime.turn_of(thread, provider, asked, run_id=run_id, resumed=begun))
+    run_id = now.active_run_id or run_of(turn_id)
+    turn = await runtime.turn_of(thread, provider, asked, run_id=run_id, resumed=begun)
+    await turn.find_open(runtime.journal)
+    if begun and taken_from is not None:
+        said = {"agentId": asked.agent, "takenOverFrom": taken_from, **runtime.identity.claim()}
+        await thread.log.write(runtime.mint.fact(turn.scope, "turn.started", said))
+    thread.take_up(turn)
     return True
 
 
@@ -97,16 +166,26 @@ async def _can_wait(
 
 async def _was_answered(runtime: "Runtime", thread: LiveThread, turn_id: str) -> bool:
     """Whether an answer is the last that was heard of a turn: nobody has acted upon it."""
-    known = await runtime.journal.thread(thread.thread_id)
-    if known is None:
-        return False
-    before = Cursor((await runtime.journal.head()).epoch, known.last_seq - 1)
-    last: Fact | None = None
-    wanted = Filter(thread=thread.thread_id)
-    async for stretch in runtime.journal.read(before, filter=wanted):
-        for _, fact in stretch.facts():
-            last = fact
+    last = await _last_word(runtime, thread.thread_id)
     return last is not None and (last.event_class, last.turn_id) == ("action.resolved", turn_id)
+
+
+async def _last_word(runtime: "Runtime", thread_id: str) -> Fact | None:
+    """The last fact of a thread that is no aside: found by looking back ever further."""
+    known = await runtime.journal.thread(thread_id)
+    epoch, back = (await runtime.journal.head()).epoch, 1
+    while known is not None:
+        start = max(known.last_seq - back, known.first_seq - 1)
+        last: Fact | None = None
+        async for stretch in runtime.journal.read(
+            Cursor(epoch, start), filter=Filter(thread=thread_id)
+        ):
+            for _, fact in stretch.facts():
+                last = last if fact.event_class in _ASIDES else fact
+        if last is not None or start < known.first_seq:
+            return last
+        back *= _FURTHER
+    return None
 
 
 def left_behind(thread: LiveThread) -> str | None:
@@ -123,6 +202,7 @@ async def close(
 ) -> None:
     """Close a turn that nobody runs any more, and what was open in it."""
     state = thread.projection.state
+    asked = await submitted(runtime.journal, runtime.blobs, thread.thread_id, turn_id)
     scope = Scope(
         session_id=state.session_id,
         thread_id=thread.thread_id,
@@ -139,6 +219,6 @@ async def close(
         message="the runtime stopped",
     )
     terminal = runtime.mint.fact(scope, event_class, end)
-    thread.log.put(terminal)
-    thread.log.put(runtime.mint.fact(scope, "snapshot.updated", {"status": terminal.status}))
-    await thread.log.flush()
+    snapshot = runtime.mint.fact(scope, "snapshot.updated", {"status": terminal.status})
+    asked = asked or Submission(turn_id=turn_id, agent=state.runtime.agent_id or "", prompt="")
+    await thread.finish(asked, terminal, snapshot)

@@ -6,53 +6,57 @@ up again before anything new starts.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
 import msgspec
 
-from factwire.facts import InputPart, write_input
-from factwire.journal import Filter, Journal
+from factwire.facts import InputPart
+from factwire.journal import Journal
 from factwire.journal.blobs import BlobStore
-from factwire.projection import Projection, ProjectionState, UnreadableCheckpoint
+from factwire.projection import ProjectionState
 from factwire.runtime.errors import (
-    TurnAlreadyActive,
+    NothingToSteer,
+    RuntimeClosing,
+    SteerUnsupported,
+    ThreadElsewhere,
+    TooManyTurns,
     UnknownAgent,
     UnknownTurn,
 )
-from factwire.runtime.limits import ACTIVE_TURNS, INTERRUPT_SECONDS, TURN_SECONDS
-from factwire.runtime.live_threads import LiveThread
+from factwire.runtime.grants import grant_for, tell_grant
+from factwire.runtime.identity import Identity
+from factwire.runtime.limits import CLOSE_SECONDS
+from factwire.runtime.live_threads import LiveThread, Surroundings, WhenBusy
 from factwire.runtime.means import Means
-from factwire.runtime.minting import Mint
-from factwire.runtime.provider import Decision, Provider, StartTurn
-from factwire.runtime.recovery import close, left_behind, recover
-from factwire.runtime.submission import Submission, submitted
-from factwire.runtime.thread_log import ThreadLog
+from factwire.runtime.minting import Mint, run_of
+from factwire.runtime.policy import parse_rule
+from factwire.runtime.provider import Decision, Provider, StartTurn, SteerTaken
+from factwire.runtime.recovery import claimed_elsewhere, close, left_behind, recover, settle
+from factwire.runtime.settings import Settings
+from factwire.runtime.standing_rules import Lasting, StandingRules
+from factwire.runtime.steer_requests import (
+    next_turn,
+    steer_running,
+    steer_with_queued,
+    steered,
+)
+from factwire.runtime.submission import Steered, Submission, Submitted, submitted
+from factwire.runtime.thread_log import ThreadLog, read_projection
 from factwire.runtime.turns import Turn, TurnHost
-
-SubmittedAs = Literal["started", "queued", "known"]
-
-
-class Submitted(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a submission; `known` is one that came before and runs only once."""
-
-    turn_id: str
-    thread_id: str
-    status: SubmittedAs
-
-
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a runtime runs turns."""
-
-    turn_seconds: float = TURN_SECONDS
-    interrupt_seconds: float = INTERRUPT_SECONDS
-    active_turns: int = ACTIVE_TURNS
+from factwire.runtime.workspaces import Workspaces
 
 
 class Runtime:
-    """Runs turns; an async context manager that recovers on the way in."""
+    """Runs turns; an async context manager that recovers on the way in.
+
+    `workspace` is where a turn works that names no folder; one that does may name any below
+    `workspaces`. On a journal that is shared, each runtime needs an `identity` of its own; where
+    nobody else can write, `exclusive` says that what others claimed is free.
+    """
 
     def __init__(
         self,
@@ -61,20 +65,37 @@ class Runtime:
         agents: Mapping[str, Provider],
         *,
         workspace: Path,
+        workspaces: Iterable[str | Path] = (),
         means: Means | None = None,
         mint: Mint | None = None,
         settings: Settings | None = None,
+        identity: Identity | None = None,
+        exclusive: bool = False,
     ) -> None:
         self.journal = journal
         self.blobs = blobs
         self.agents = dict(agents)
         self.workspace = workspace
+        self.workspaces = Workspaces(workspaces)
         self.means = means or Means(blobs=blobs)
         self.mint = mint or Mint("factwire")
         self.settings = settings or Settings()
+        self.identity = identity or Identity()
+        self.exclusive = exclusive
+        self.standing = StandingRules(journal, self.identity)
         self._threads: dict[str, LiveThread] = {}
         self._opening = asyncio.Lock()
-        self._room = asyncio.Semaphore(self.settings.active_turns)
+        self._starting: set[str] = set()
+        self._is_closing = False
+        self._around = Surroundings(
+            journal=journal,
+            blobs=blobs,
+            mint=self.mint,
+            identity=self.identity,
+            room=asyncio.Semaphore(self.settings.active_turns),
+            begin=self._begin,
+            retry=self.settings.retry_of,
+        )
 
     async def __aenter__(self) -> Self:
         if self.means.processes is not None:
@@ -88,13 +109,38 @@ class Runtime:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for thread in list(self._threads.values()):
+        await self.close(0)
+
+    async def close(self, seconds: float = CLOSE_SECONDS) -> None:
+        """Take nothing more, and let what runs come to its end for so long; then leave it where it
+        is. What waits for a person, for its turn or for its time waits on for the next runtime,
+        and whatever was accepted is durable.
+        """
+        self._is_closing = True
+        threads = list(self._threads.values())
+        for thread in threads:
+            thread.begin_closing()
+        working = [thread for thread in threads if thread.is_working]
+        for thread in threads:
+            if thread not in working:
+                await thread.stop()
+        if working and seconds > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await asyncio.gather(*(thread.wait_at_rest() for thread in working))
+        for thread in working:
             await thread.stop()
 
     @property
     def live(self) -> tuple[LiveThread, ...]:
         """The threads that have been asked for."""
         return tuple(self._threads.values())
+
+    @property
+    def active_turns(self) -> int:
+        """Turns that run or wait for room, and those that are about to."""
+        working = {thread.thread_id for thread in self.live if thread.turn is not None}
+        return len(working | self._starting)
 
     def agent(self, name: str) -> Provider:
         """A registered agent."""
@@ -106,9 +152,9 @@ class Runtime:
         """A thread, read from the journal the first time it is asked for."""
         async with self._opening:
             if thread_id not in self._threads:
-                projection = await self._projection(thread_id)
-                log = ThreadLog(self.journal, self.blobs, projection, thread_id)
-                self._threads[thread_id] = LiveThread(log, self.mint, self._begin, self._room)
+                projection = await read_projection(self.journal, thread_id)
+                log = ThreadLog(self.journal, self.blobs, projection, thread_id, self.mint)
+                self._threads[thread_id] = LiveThread(log, self._around)
             return self._threads[thread_id]
 
     async def state(self, thread_id: str) -> ProjectionState:
@@ -126,9 +172,13 @@ class Runtime:
         options: dict[str, Any] | None = None,
         session_id: str | None = None,
         project_id: str | None = None,
-        when_busy: Literal["queue", "refuse"] = "queue",
+        workspace: str | Path | None = None,
+        when_busy: WhenBusy = "queue",
+        when_full: Literal["wait", "refuse"] = "wait",
     ) -> Submitted:
-        """Start a turn, or queue it behind the one that runs."""
+        """Start a turn, or queue it behind the one that runs. `when_busy` is for a thread on which
+        a turn runs, `when_full` for a runtime in which as many run as may.
+        """
         self.agent(agent)
         submission = Submission(
             turn_id=turn_id or self.mint.ids("trn"),
@@ -138,32 +188,79 @@ class Runtime:
             options=options or {},
             session_id=session_id or self.mint.ids("ses"),
             project_id=project_id,
+            workspace=None if workspace is None else str(self.workspaces.real(workspace)),
         )
-        return await self._take_in(await self.thread(thread_id), submission, when_busy)
+        thread = await self._writable(thread_id)
+        return await self._take_in(thread, submission, when_busy, refuse=when_full == "refuse")
 
     async def retry(self, thread_id: str, turn_id: str) -> Submitted:
         """Run a turn that ended once more, as a new one that names it; the old one is kept."""
-        thread = await self.thread(thread_id)
-        asked = await submitted(self.journal, thread_id, turn_id)
+        thread = await self._writable(thread_id)
+        asked = await submitted(self.journal, self.blobs, thread_id, turn_id)
         if asked is None:
             raise UnknownTurn(f"turn {turn_id} is not on thread {thread_id}")
         again = msgspec.structs.replace(
             asked, turn_id=self.mint.ids("trn"), retry_of=turn_id, attempt=asked.attempt + 1
         )
-        return await self._take_in(thread, again, "queue")
+        return await self._take_in(thread, again, "queue", refuse=False)
 
-    async def cancel(self, thread_id: str, turn_id: str, reason: str = "requested") -> None:
-        """Stop a turn that runs, close one that nobody runs any more, or take one out of the
-        queue.
+    async def steer(
+        self,
+        thread_id: str,
+        prompt: str,
+        *,
+        turn_id: str | None = None,
+        input: tuple[InputPart, ...] = (),  # noqa: A002
+        steer_id: str | None = None,
+        when_unsupported: Literal["refuse", "queue"] = "refuse",
+    ) -> Steered:
+        """Say something to the turn that runs. Given twice under one id, it is said once. Where
+        the turn cannot be steered, or none runs, `queue` makes it a turn of its own.
         """
-        thread = await self.thread(thread_id)
+        thread = await self._writable(thread_id)
+        said = SteerTaken(steer_id=steer_id or self.mint.ids("steer"), text=prompt, input=input)
+        try:
+            return await steer_running(thread, said, turn_id)
+        except (SteerUnsupported, NothingToSteer):
+            if when_unsupported == "refuse":
+                raise
+        submission = await next_turn(self, thread, said)
+        became = await self._take_in(thread, submission, "queue", refuse=False)
+        status = "started" if became.status == "started" else "queued"
+        return steered(thread, said.steer_id, said.steer_id, status)
+
+    async def steer_queued(self, thread_id: str, queued_turn_id: str) -> Steered:
+        """Say to the turn that runs what a queued turn was to be asked, instead."""
+        return await steer_with_queued(await self._writable(thread_id), queued_turn_id)
+
+    async def promote(self, thread_id: str, turn_id: str) -> None:
+        """Let a waiting turn go first."""
+        await (await self._writable(thread_id)).promote(turn_id)
+
+    async def remove(self, thread_id: str, turn_id: str, reason: str | None = None) -> None:
+        """Take a turn out of the queue; it never runs."""
+        await (await self._writable(thread_id)).remove(turn_id, reason)
+
+    async def cancel(
+        self,
+        thread_id: str,
+        turn_id: str,
+        reason: str = "requested",
+        *,
+        take_over: bool = False,
+    ) -> None:
+        """Stop a turn that runs, close one that nobody runs any more, or take one out of the
+        queue; of one that is tried again, the attempt that is under way or waits for its time.
+        """
+        thread = await self._current(thread_id, take_over=take_over)
+        turn_id = thread.latest_attempt(turn_id)
         if thread.turn is not None and thread.turn.turn_id == turn_id:
             await thread.turn.cancel(reason)
             await thread.wait_for(turn_id)
         elif left_behind(thread) == turn_id:
             await close(self, thread, turn_id, "turn.canceled", {"reason": reason})
         else:
-            await thread.remove(turn_id)
+            await thread.remove(turn_id, reason)
 
     async def decide(
         self,
@@ -175,44 +272,75 @@ class Runtime:
         reason: str | None = None,
         args_hash: str | None = None,
         response: object = None,
+        always: Lasting | None = None,
     ) -> Decision:
-        """Answer an open request."""
-        thread = await self.thread(thread_id)
-        return await thread.approvals.decide(
+        """Answer an open request; with `always`, a yes holds for its pattern from now on."""
+        thread = await self._current(thread_id)
+        grant = None if always is None else await grant_for(self, thread, action_id, always)
+        made = await thread.approvals.decide(
             action_id, decision, by=by, reason=reason, args_hash=args_hash, response=response
         )
+        if grant is not None and made.allowed:
+            await tell_grant(self, thread, grant, by=by, action_id=action_id)
+        return made
+
+    async def revoke(self, thread_id: str, rule: str, lasting: Lasting, *, by: str) -> None:
+        """Take back what was allowed always, for a thread or for the runtime's workspace."""
+        thread = await self._current(thread_id)
+        place = thread_id if lasting == "thread" else str(self.workspace.resolve())
+        grant = self.standing.grant(parse_rule(rule), lasting, place, revoked=True)
+        await tell_grant(self, thread, grant, by=by)
 
     async def _take_in(
-        self, thread: LiveThread, submission: Submission, when_busy: str
+        self, thread: LiveThread, submission: Submission, when_busy: WhenBusy, *, refuse: bool
     ) -> Submitted:
-        status: SubmittedAs = "started"
-        if thread.knows(submission.turn_id):
-            status = "known"
-        elif not thread.is_busy:
-            await thread.start(submission)
-        elif when_busy == "refuse":
-            active = thread.turn.turn_id if thread.turn else ""
-            raise TurnAlreadyActive(thread.thread_id, active)
-        else:
-            await thread.enqueue(submission)
-            status = "queued"
-        return Submitted(turn_id=submission.turn_id, thread_id=thread.thread_id, status=status)
+        thread_id = thread.thread_id
+        idle = not thread.is_busy and not thread.knows(submission.turn_id)
+        if refuse and idle and self.active_turns >= self.settings.active_turns:
+            raise TooManyTurns(self.settings.active_turns)
+        self._starting.add(thread_id)
+        try:
+            status = await thread.take_in(submission, when_busy)
+        finally:
+            self._starting.discard(thread_id)
+        return Submitted(turn_id=submission.turn_id, thread_id=thread_id, status=status)
+
+    async def _writable(self, thread_id: str) -> LiveThread:
+        """A thread on which something new may begin."""
+        if self._is_closing:
+            raise RuntimeClosing
+        return await self._current(thread_id)
+
+    async def _current(self, thread_id: str, *, take_over: bool = False) -> LiveThread:
+        """A thread as the journal has it now, unless it belongs to another runtime."""
+        thread = await self.thread(thread_id)
+        if thread.is_busy:
+            return thread
+        failed = thread.log.has_failed
+        known = await self.journal.thread(thread_id)
+        # Somebody else has written on it since, or the journal took no more for a while.
+        if failed or (known is not None and known.last_sequence > thread.log.last_sequence):
+            async with self._opening:
+                if self._threads.get(thread_id) is thread:
+                    del self._threads[thread_id]
+            thread = await self.thread(thread_id)
+        other = None if take_over else await claimed_elsewhere(self, thread)
+        if other is not None:
+            raise ThreadElsewhere(thread_id, other)
+        if failed and not thread.is_busy:
+            await settle(self, thread)
+        return thread
 
     async def _begin(self, thread: LiveThread, submission: Submission) -> Turn:
         """Write down that a turn was asked for, and make it ready to run."""
         provider = self.agent(submission.agent)
-        scope = thread.scope(submission, run_id=self.mint.ids("run"))
-        asked: dict[str, Any] = {"prompt": submission.prompt, "agentId": submission.agent}
-        if submission.input:
-            asked["input"] = write_input(submission.input)
-        if submission.options:
-            asked["options"] = submission.options
-        if submission.retry_of is not None:
-            asked |= {"retryOf": submission.retry_of, "attempt": submission.attempt}
-        await thread.log.write(self.mint.fact(scope, "turn.submitted", asked))
-        return self.turn_of(thread, provider, submission, run_id=scope.run_id)
+        scope = thread.scope(submission, run_id=run_of(submission.turn_id))
+        turn = await self.turn_of(thread, provider, submission, run_id=scope.run_id)
+        said = {**submission.payload(), **self.identity.claim()}
+        await thread.log.write(self.mint.fact(scope, "turn.submitted", said))
+        return turn
 
-    def turn_of(
+    async def turn_of(
         self,
         thread: LiveThread,
         provider: Provider,
@@ -222,14 +350,17 @@ class Runtime:
         resumed: bool = False,
     ) -> Turn:
         """A turn that is written down, ready to run."""
-        scope = thread.scope(submission, run_id)
+        await self.standing.refresh()
+        named = submission.workspace
         host = TurnHost(
             thread.log,
             thread.approvals,
             self.mint,
-            scope,
-            workspace=self.workspace,
+            thread.scope(submission, run_id),
+            workspace=self.workspace if named is None else self.workspaces.real(named),
             means=self.means,
+            steers=thread.steers,
+            standing=self.standing,
         )
         start = StartTurn(
             turn_id=submission.turn_id,
@@ -246,21 +377,9 @@ class Runtime:
             thread.approvals,
             provider,
             start,
+            submission=submission,
+            finish=thread.finish,
+            claim=self.identity.claim(),
             seconds=self.settings.turn_seconds,
             interrupt_seconds=self.settings.interrupt_seconds,
         )
-
-    async def _projection(self, thread_id: str) -> Projection:
-        """The projection of a thread: its last checkpoint and the facts since."""
-        saved = await self.journal.snapshot(thread_id)
-        projection, after = Projection(thread_id), None
-        if saved is not None:
-            try:
-                projection, after = Projection.restore(saved.data), saved.cursor
-            except UnreadableCheckpoint:
-                # One of another version; the facts are what counts.
-                after = None
-        async for stretch in self.journal.read(after, filter=Filter(thread=thread_id)):
-            for _, fact in stretch.facts():
-                projection.replay(fact)
-        return projection

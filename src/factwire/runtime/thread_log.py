@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from factwire.facts import Blob, Fact, Intake, InvalidFacts
-from factwire.journal import Cursor, Journal
+from factwire.journal import Cursor, Filter, Journal
 from factwire.journal.blobs import BlobStore
-from factwire.projection import Changes, Projection
+from factwire.projection import Changes, Projection, UnreadableCheckpoint
 from factwire.runtime.errors import GateRefused
 from factwire.runtime.gates import Gates
 from factwire.runtime.limits import CHECKPOINT_FACTS, UNWRITTEN_FACTS
+from factwire.runtime.minting import Mint, Scope
 
 Watcher = Callable[[Fact, Changes], None]
 """Called for every fact once it is durable, with what it changed."""
@@ -27,7 +28,12 @@ class ThreadLog:
     """Writes one thread's facts; there is one for each thread that is live."""
 
     def __init__(
-        self, journal: Journal, blobs: BlobStore, projection: Projection, thread_id: str
+        self,
+        journal: Journal,
+        blobs: BlobStore,
+        projection: Projection,
+        thread_id: str,
+        mint: Mint | None = None,
     ) -> None:
         self.thread_id = thread_id
         self.projection = projection
@@ -35,6 +41,7 @@ class ThreadLog:
         self._sequence = (projection.state.hydration.cursor or 0) + 1
         self._journal = journal
         self._blobs = blobs
+        self._mint = mint or Mint("factwire")
         self._intake = Intake("collect", "facts")
         self._waiting: list[Fact] = []
         self._content: list[Blob] = []
@@ -44,10 +51,27 @@ class ThreadLog:
         self._cursor: Cursor | None = None
         self._saved = projection.state.hydration.event_count
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether the journal took no more; whoever wants to go on reads the thread again."""
+        return self._failure is not None
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence of the last fact that was accepted; 0 before the first."""
+        return self._sequence - 1
+
     def watch(self, watcher: Watcher) -> Callable[[], None]:
-        """Have every durable fact told; returns how to stop it."""
+        """Have every durable fact told; returns how to stop it. One that raises is told nothing
+        more, and that is told.
+        """
         self._watchers.append(watcher)
-        return lambda: self._watchers.remove(watcher)
+
+        def stop() -> None:
+            if watcher in self._watchers:
+                self._watchers.remove(watcher)
+
+        return stop
 
     def put(self, *batch: Fact) -> None:
         """Accept facts, all or none, to be written soon; `flush` waits until they are."""
@@ -129,4 +153,33 @@ class ThreadLog:
         for fact in batch:
             changes = apply(fact)
             for watcher in tuple(watchers):
-                watcher(fact, changes)
+                try:
+                    watcher(fact, changes)
+                except Exception as error:  # noqa: BLE001 - what is durable stays so, whoever fails
+                    self._dismiss(watcher, fact, error)
+
+    def _dismiss(self, watcher: Watcher, fact: Fact, error: Exception) -> None:
+        """Tell a watcher nothing more; the facts it missed are its own loss, and no journal's."""
+        if watcher not in self._watchers:
+            return
+        self._watchers.remove(watcher)
+        message = f"a watcher failed at {fact.id} and hears no more: {type(error).__name__}"
+        scope = Scope(session_id=fact.session_id, turn_id=fact.turn_id, run_id=fact.run_id)
+        said = {"code": "watcher_failed", "message": message}
+        self._accept(self._mint.fact(scope, "runtime.warning", said))
+
+
+async def read_projection(journal: Journal, thread_id: str) -> Projection:
+    """The projection of a thread: its last checkpoint and the facts since."""
+    saved = await journal.snapshot(thread_id)
+    projection, after = Projection(thread_id), None
+    if saved is not None:
+        try:
+            projection, after = Projection.restore(saved.data), saved.cursor
+        except UnreadableCheckpoint:
+            # One of another version; the facts are what counts.
+            after = None
+    async for stretch in journal.read(after, filter=Filter(thread=thread_id)):
+        for _, fact in stretch.facts():
+            projection.replay(fact)
+    return projection

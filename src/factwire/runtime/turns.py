@@ -9,17 +9,28 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from factwire.facts import Fact
-from factwire.journal import JournalError
+from factwire.journal import Journal, JournalError
 from factwire.runtime.approvals import Approvals
 from factwire.runtime.closing import close_open
 from factwire.runtime.errors import FAILURE_CATEGORIES, GateRefused, TurnFailed
+from factwire.runtime.handover import Handover
 from factwire.runtime.limits import INTERRUPT_SECONDS
 from factwire.runtime.means import Means
 from factwire.runtime.minting import Mint, Scope
-from factwire.runtime.provider import ActionAsked, CancelTurn, Decision, Provider, StartTurn
+from factwire.runtime.provider import (
+    ActionAsked,
+    CancelTurn,
+    Decision,
+    Provider,
+    StartTurn,
+    SteerTaken,
+)
+from factwire.runtime.standing_rules import StandingRules
+from factwire.runtime.steering import Steers
+from factwire.runtime.submission import Submission
 from factwire.runtime.thread_log import ThreadLog
 
 _TERMINALS: Final = ("turn.completed", "turn.failed", "turn.canceled")
@@ -44,6 +55,8 @@ class TurnHost:
         *,
         workspace: Path,
         means: Means,
+        steers: Steers,
+        standing: StandingRules,
     ) -> None:
         self.mint = mint
         self.scope = scope
@@ -51,12 +64,19 @@ class TurnHost:
         self.means = means
         self._log = log
         self._approvals = approvals
+        self._steers = steers
+        self._standing = standing
 
     def emit(self, *batch: Fact) -> None:
         self._log.put(*batch)
 
     async def ask(self, asked: ActionAsked) -> Decision:
-        return await self._approvals.ask(self.scope, asked)
+        rule = self._standing.allowing(
+            self.means.policy, asked, self._log.thread_id, self.workspace
+        )
+        return await self._approvals.ask(
+            self.scope, asked, rule=None if rule is None else str(rule)
+        )
 
     async def await_open(self, action_id: str) -> Decision:
         """Wait for the answer to a request that an earlier run of the turn made."""
@@ -64,6 +84,18 @@ class TurnHost:
 
     async def applied(self, decision: Decision) -> None:
         await self._approvals.applied(decision)
+
+    async def take_steers(self) -> tuple[SteerTaken, ...]:
+        return await self._steers.take(self.scope)
+
+    async def steered(self) -> None:
+        await self._steers.wait(self.scope.turn_id or "")
+
+
+class Finish(Protocol):
+    """Writes the end of a turn, and what follows from it, in one piece."""
+
+    async def __call__(self, submission: Submission, *end: Fact) -> None: ...
 
 
 class Turn:
@@ -76,19 +108,40 @@ class Turn:
         provider: Provider,
         start: StartTurn,
         *,
+        submission: Submission,
+        finish: Finish,
+        claim: dict[str, str],
         seconds: float,
         interrupt_seconds: float = INTERRUPT_SECONDS,
     ) -> None:
         self.turn_id = start.turn_id
+        self.submission = submission
+        self.is_over = False
         self._log = log
         self._approvals = approvals
         self._provider = provider
         self._start = start
+        self._write_end = finish
+        self._claim = claim
+        host = start.host
+        self._handover = Handover(log, approvals, provider, host.mint, host.scope)
         self._seconds = seconds
         self._interrupt_seconds = interrupt_seconds
         self.stopping = asyncio.Event()
         self._canceled: str | None = None
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def scope(self) -> Scope:
+        return self._start.host.scope
+
+    @property
+    def can_be_steered(self) -> bool:
+        return self._provider.manifest.steer == "yes"
+
+    async def find_open(self, journal: Journal) -> None:
+        """Look up what an earlier run of the turn left open; to be done before it is resumed."""
+        await self._handover.find(journal)
 
     async def run(self) -> None:
         """Run the turn to its terminal."""
@@ -98,11 +151,13 @@ class Turn:
             return
         if not self._start.resumed:
             await self._open()
+        else:
+            self._handover.resume()
         await self._finish(await self._terminal())
 
     async def _open(self) -> None:
         running = self._fact("run.status", {"status": "running"}, status="running")
-        agent = {"agentId": self._start.host.scope.agent_id}
+        agent = {"agentId": self._start.host.scope.agent_id, **self._claim}
         await self._log.write(self._fact("turn.started", agent), running)
 
     async def cancel(self, reason: str) -> None:
@@ -169,12 +224,22 @@ class Turn:
             if fact.event_class in _TERMINALS and fact.turn_id == self.turn_id:
                 return fact
             if fact.event_class not in _OPENINGS or fact.turn_id != self.turn_id:
-                log.put(fact)
+                self._write(fact)
             await log.make_room()
         return None
 
+    def _write(self, fact: Fact) -> None:
+        if not (fact.event_class or "").startswith("action."):
+            self._log.put(fact)
+            return
+        heard = self._handover.heard(fact)
+        if heard is not None:
+            self._log.put(heard)
+            self._handover.written(heard)
+
     async def _finish(self, terminal: Fact) -> None:
         host = self._start.host
+        await self._handover.stop(self._interrupt_seconds)
         await close_open(
             self._log,
             self._approvals,
@@ -183,9 +248,18 @@ class Turn:
             category="cancelled" if terminal.event_class == "turn.canceled" else "interrupted",
             message="the turn ended first",
         )
-        self._log.put(terminal)
-        self._log.put(self._fact("snapshot.updated", {"status": terminal.status}))
-        await self._log.flush()
+        terminal = self._sound(terminal)
+        snapshot = self._fact("snapshot.updated", {"status": terminal.status})
+        self.is_over = True
+        await self._write_end(self.submission, terminal, snapshot)
+
+    def _sound(self, terminal: Fact) -> Fact:
+        """The end as the agent told it, unless a gate refuses that: a turn ends in any case."""
+        try:
+            self._log.gates.copy().feed(terminal)
+        except GateRefused as error:
+            return self._failed("invalid_fact", f"{error.code}: {error}")
+        return terminal
 
     def _failed(self, category: str, message: str, hint: str | None = None) -> Fact:
         return self._end(

@@ -49,7 +49,7 @@ async def _doctor(journal: str | None, workspace: "Path | None", *, as_json: boo
 
 
 async def _findings(journal: str | None, workspace: "Path | None") -> "AsyncIterator[Finding]":
-    from factwire.cli.doctor import machine, state
+    from factwire.cli.doctor import machine, models, state
     from factwire.cli.doctor.findings import fail
     from factwire.runtime.configuration import (
         ConfigurationError,
@@ -74,7 +74,7 @@ async def _findings(journal: str | None, workspace: "Path | None") -> "AsyncIter
     yield state.data_folder(given)
     yield await state.journal(given)
     yield await state.runtimes(given)
-    for finding in state.agents(given):
+    for finding in (*state.agents(given), *models.openai(given)):
         yield finding
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from factwire.cli.doctor.findings import Finding, fail, ok, warn
 from factwire.cli.terminal_text import counted
 from factwire.journal import JournalError, open_journal
-from factwire.runtime.agents import register
+from factwire.runtime.agents import BUILT_INS, register
 from factwire.runtime.configuration import Configuration, Resolved
 from factwire.runtime.control import running
 
@@ -92,6 +92,9 @@ def agents(given: Configuration) -> Iterator[Finding]:
     registered = register(given)
     yield ok("agents", ", ".join(sorted(registered.agents)))
     for name, error in registered.problems.items():
+        if name in BUILT_INS and name not in given.agents:
+            # Nobody has asked for it.
+            continue
         yield warn(f"agent {name}", f"{error.code}: {error}", "mend it, or take it out of the file")
     if given.agent is not None and given.agent not in registered.agents:
         message = f"the configured agent {given.agent} is not there"

@@ -17,6 +17,12 @@ def run(
     ] = None,
     journal: JournalOption = None,
     workspace: WorkspaceOption = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The model, for agents that take one.")
+    ] = None,
+    base_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where the model is served.")
+    ] = None,
     policy: Annotated[
         str | None,
         typer.Option(metavar="MODE", help="default, acceptEdits, plan or dontAsk."),
@@ -43,7 +49,7 @@ def run(
     Ctrl-C cancels the turn, twice quits at once. Exit code 0: completed. 1: failed. 2: it could not
     start. 130: cancelled.
     """
-    from factwire.cli.run.place import Rules, place
+    from factwire.cli.run.place import AgentFlags, Rules, place
     from factwire.cli.run.turn import Asked, run_turn
 
     where = place(
@@ -52,5 +58,6 @@ def run(
         mode=policy,
         sandbox=sandbox,
         rules=Rules(allow=allow or (), ask=ask or (), deny=deny or ()),
+        agent=AgentFlags(name=agent, model=model, base_url=base_url),
     )
     run_work(run_turn(where, Asked(agent=agent, prompt=prompt, thread=thread), as_json=as_json))

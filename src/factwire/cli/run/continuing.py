@@ -21,6 +21,7 @@ class Next(msgspec.Struct, frozen=True, kw_only=True):
     prompt: str | None = None
     agent: str | None = None
     retry: bool = False
+    force: bool = False
 
 
 async def carry_on(place: Place, wanted: Next, *, as_json: bool) -> int:
@@ -34,7 +35,7 @@ async def carry_on(place: Place, wanted: Next, *, as_json: bool) -> int:
         turn_id = _asked(runtime, place, thread, wanted)
 
         async def begin() -> None:
-            await recover(runtime, (wanted.thread,))
+            await recover(runtime, (wanted.thread,), take_over=wanted.force)
             await _begin(runtime, place, thread, wanted, turn_id)
 
         transcript = Transcript(thread.projection.state, turn_id)

@@ -13,7 +13,15 @@ from factwire.cli.run.place import Place
 from factwire.cli.terminal_text import harmless
 from factwire.journal import Journal, JournalBusy
 from factwire.journal.blobs import BlobStore, FileBlobs
-from factwire.runtime import Provider, Runtime, RuntimeRefused, Settings, means_of
+from factwire.runtime import (
+    Identity,
+    Provider,
+    Runtime,
+    RuntimeRefused,
+    identity_of,
+    means_of,
+    settings_of,
+)
 from factwire.runtime.agents import register
 from factwire.runtime.control import ControlServer, ControlUnavailable
 
@@ -27,10 +35,11 @@ async def opened(place: Place, *, create: bool = True) -> AsyncGenerator[Runtime
     """
     async with journal_of(place, create=create) as journal:
         agents = register(place.configuration).agents
-        runtime = runtime_on(journal, place, agents)
+        runtime = runtime_on(journal, place, agents, identity=_identity(place))
         if runtime.means.processes is not None:
             await runtime.means.processes.reap()
         async with AsyncExitStack() as stack:
+            stack.callback(runtime.identity.release)
             stack.push_async_exit(runtime)
             try:
                 await stack.enter_async_context(ControlServer(runtime, place.configuration.data))
@@ -43,10 +52,26 @@ async def opened(place: Place, *, create: bool = True) -> AsyncGenerator[Runtime
 async def resting(place: Place) -> AsyncGenerator[Runtime]:
     """A runtime that runs nothing: decisions and cancellations are only written down."""
     async with journal_of(place, create=False) as journal:
-        yield runtime_on(journal, place, {})
+        identity = _identity(place)
+        try:
+            yield runtime_on(journal, place, {}, identity=identity)
+        finally:
+            identity.release()
 
 
-def runtime_on(journal: Journal, place: Place, agents: Mapping[str, Provider]) -> Runtime:
+def _identity(place: Place) -> Identity:
+    try:
+        return identity_of(place.configuration.data)
+    except OSError as error:
+        folder = harmless(place.configuration.data)
+        raise CliError(
+            f"data_folder_unusable: {folder} cannot be written to: {error.strerror}"
+        ) from error
+
+
+def runtime_on(
+    journal: Journal, place: Place, agents: Mapping[str, Provider], *, identity: Identity
+) -> Runtime:
     configuration = place.configuration
     blobs = blobs_of(place)
     return Runtime(
@@ -55,10 +80,10 @@ def runtime_on(journal: Journal, place: Place, agents: Mapping[str, Provider]) -
         agents,
         workspace=place.workspace,
         means=means_of(configuration, blobs),
-        settings=Settings(
-            turn_seconds=configuration.limits.turn_seconds,
-            active_turns=configuration.limits.concurrent_runs,
-        ),
+        settings=settings_of(configuration),
+        workspaces=configuration.workspaces,
+        identity=identity,
+        exclusive=configuration.journal.startswith("sqlite:"),
     )
 
 

@@ -41,6 +41,22 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     deny: Sequence[str] = ()
 
 
+class AgentFlags(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command line sets for the agent that it names, over what the configuration says."""
+
+    name: str
+    model: str | None = None
+    base_url: str | None = None
+
+    def over(self, configured: Configuration) -> list[tuple[str, str]]:
+        """The flags; an agent that is not configured is one of the kind that its name says."""
+        given = {"model": self.model, "base_url": self.base_url}
+        flags = [(f"agents.{self.name}.{key}", value) for key, value in given.items() if value]
+        if flags and self.name not in configured.agents:
+            flags.append((f"agents.{self.name}.kind", self.name))
+        return flags
+
+
 def place(
     *,
     journal: str | None = None,
@@ -48,6 +64,7 @@ def place(
     mode: str | None = None,
     sandbox: str | None = None,
     rules: Rules | None = None,
+    agent: AgentFlags | None = None,
 ) -> Place:
     """The place that options and configuration come to."""
     folder = _folder(workspace)
@@ -55,6 +72,8 @@ def place(
     flags += [("policy.mode", mode)] if mode else []
     flags += [("sandbox.mode", sandbox)] if sandbox else []
     loaded = _loaded(folder, flags).configuration
+    if agent is not None and (more := agent.over(loaded)):
+        loaded = _loaded(folder, [*flags, *more]).configuration
     if workspace is None and loaded.workspaces:
         _ensure_allowed(folder, loaded.workspaces)
     configuration = msgspec.structs.replace(

@@ -20,6 +20,10 @@ def resume(
     retry: Annotated[
         bool, typer.Option("--retry", help="Run the last turn once more, if it did not complete.")
     ] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Take over what another runtime claims; be sure it is gone."),
+    ] = False,
     journal: JournalOption = None,
     workspace: WorkspaceOption = None,
     as_json: Annotated[
@@ -34,5 +38,5 @@ def resume(
     from factwire.cli.run.continuing import Next, carry_on
     from factwire.cli.run.place import place
 
-    wanted = Next(thread=thread, prompt=prompt, agent=agent, retry=retry)
+    wanted = Next(thread=thread, prompt=prompt, agent=agent, retry=retry, force=force)
     run_work(carry_on(place(journal=journal, workspace=workspace), wanted, as_json=as_json))

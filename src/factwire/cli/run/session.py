@@ -111,7 +111,7 @@ class Session:
 
     async def _over(self) -> str:
         if self._turn_id is not None:
-            return await self._thread.wait_for(self._turn_id)
+            return await self._thread.wait_settled(self._turn_id)
         await self._thread.wait_idle()
         status = self._thread.projection.state.runtime.latest_turn_status
         return status or "completed"

@@ -9,6 +9,7 @@ from factwire.runtime.agents.errors import (
     NameTaken,
     UnknownKind,
 )
+from factwire.runtime.agents.openai import OpenAIAgent, OpenAIOptions
 from factwire.runtime.agents.pending import Pending, pending_call
 from factwire.runtime.agents.registry import BUILT_INS, GROUP, Make, Registered, register
 from factwire.runtime.agents.shell import ShellAgent
@@ -24,6 +25,8 @@ __all__ = [
     "Make",
     "MissingExtra",
     "NameTaken",
+    "OpenAIAgent",
+    "OpenAIOptions",
     "Pending",
     "Registered",
     "ShellAgent",

@@ -25,15 +25,20 @@ class Pending(msgspec.Struct, frozen=True):
     tool: Tool
 
     async def args(self, blobs: BlobStore) -> dict[str, Any]:
-        """The arguments as they were kept, in the fact or behind its ref; else none."""
-        args = self.tool.args
-        if isinstance(args, dict):
-            return cast("dict[str, Any]", args)
-        for ref in self.tool.ref_ids or ():
-            found = await _object(blobs, ref)
-            if found is not None:
-                return found
-        return {}
+        """The arguments as they were kept."""
+        return await kept_args(self.tool, blobs)
+
+
+async def kept_args(tool: Tool, blobs: BlobStore) -> dict[str, Any]:
+    """The arguments of a call, in the fact or behind its ref; else none."""
+    args = tool.args
+    if isinstance(args, dict):
+        return cast("dict[str, Any]", args)
+    for ref in tool.ref_ids or ():
+        found = await _object(blobs, ref)
+        if found is not None:
+            return found
+    return {}
 
 
 def pending_call(turn: StartTurn) -> Pending | None:
@@ -41,13 +46,19 @@ def pending_call(turn: StartTurn) -> Pending | None:
 
     It may have been answered since: a turn waits for room before it runs.
     """
+    return next(iter(reversed(pending_calls(turn))), None)
+
+
+def pending_calls(turn: StartTurn) -> list[Pending]:
+    """All that a resumed turn waits for, in the order in which it was asked."""
     if not turn.resumed or turn.history is None:
-        return None
-    for action in reversed(turn.history.actions.values()):
+        return []
+    found: list[Pending] = []
+    for action in turn.history.actions.values():
         tool = turn.history.tools.get(action.tool_call_id or "")
         if action.turn_id == turn.turn_id and tool is not None and _is_open(action, tool):
-            return Pending(action, tool)
-    return None
+            found.append(Pending(action, tool))
+    return found
 
 
 def _is_open(action: Action, tool: Tool) -> bool:

@@ -21,6 +21,7 @@ from factwire.runtime.agents.errors import (
     NameTaken,
     UnknownKind,
 )
+from factwire.runtime.agents.openai import openai_agent
 from factwire.runtime.agents.shell import ShellAgent
 from factwire.runtime.configuration import Agent, Configuration
 from factwire.runtime.errors import UnknownAgent
@@ -58,7 +59,7 @@ def _shell(settings: Agent) -> Provider:
     return ShellAgent()
 
 
-BUILT_INS: Final[dict[str, Make]] = {"demo": _demo, "shell": _shell}
+BUILT_INS: Final[dict[str, Make]] = {"demo": _demo, "openai": openai_agent, "shell": _shell}
 
 
 class Registered(msgspec.Struct, frozen=True, kw_only=True):

@@ -48,6 +48,11 @@ _ROWS: Final = (
     Setting("limits.output_bytes", values.whole, "Output of a run that stays in facts."),
     Setting("limits.approval_seconds", values.seconds, "When an open approval is denied."),
     Setting("limits.concurrent_runs", values.whole, "Runs at the same time."),
+    Setting("retry.attempts", values.attempts, "How often a turn is tried in all."),
+    Setting("retry.delay_seconds", values.seconds, "How long the first wait in between is."),
+    Setting("retry.factor", values.factor, "How much longer each wait is than the one before."),
+    Setting("retry.categories", values.categories, "Failures after which a turn is tried again."),
+    Setting("retry.repeat_effects", values.boolean, "Also after it may have changed something."),
 )
 
 SETTINGS: Final[dict[str, Setting]] = {row.key: row for row in _ROWS}
@@ -59,6 +64,7 @@ AGENT_SETTINGS: Final[dict[str, Setting]] = {
         Setting("model", values.text, "The model."),
         Setting("base_url", values.http_url, "Where the model is served."),
         Setting("api_key_env", values.variable, "The variable that holds the key."),
+        Setting("retry", values.retry, "How this agent is tried again, as a table."),
         Setting("options", values.options, "Whatever else the agent takes."),
     )
 }

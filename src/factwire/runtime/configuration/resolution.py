@@ -18,11 +18,13 @@ from factwire.runtime.configuration.settings import (
     PolicySettings,
     SandboxSettings,
 )
+from factwire.runtime.retry_policy import RetryPolicy
 
 _GROUPS: Final[dict[str, type[msgspec.Struct]]] = {
     "policy": PolicySettings,
     "sandbox": SandboxSettings,
     "limits": Limits,
+    "retry": RetryPolicy,
 }
 
 

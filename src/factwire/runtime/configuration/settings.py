@@ -6,6 +6,7 @@ import msgspec
 
 from factwire.runtime.limits import ACTIVE_TURNS, APPROVAL_SECONDS, TURN_SECONDS
 from factwire.runtime.policy import Mode, Policy
+from factwire.runtime.retry_policy import RetryPolicy
 
 SandboxMode = Literal["off", "prefer", "require"]
 
@@ -24,6 +25,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     base_url: str | None = None
     api_key_env: str | None = None
+    retry: RetryPolicy | None = None
     options: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
 
 
@@ -64,3 +66,4 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     policy: PolicySettings = PolicySettings()
     sandbox: SandboxSettings = SandboxSettings()
     limits: Limits = Limits()
+    retry: RetryPolicy = RetryPolicy()

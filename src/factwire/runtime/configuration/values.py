@@ -14,7 +14,9 @@ from typing import Any, Final, cast
 import msgspec
 
 from factwire.runtime.configuration.settings import SANDBOX_MODES
+from factwire.runtime.limits import RETRY_ATTEMPTS
 from factwire.runtime.policy import MODES, RuleError, parse_rule
+from factwire.runtime.retry_policy import RetryPolicy
 
 SCHEMES: Final = ("sqlite", "postgres", "postgresql", "nats", "memory")
 """What a journal's URL may begin with."""
@@ -23,6 +25,8 @@ _TRUE: Final = ("1", "true", "yes", "on")
 _FALSE: Final = ("0", "false", "no", "off")
 _KIND: Final = re.compile(r"[a-z][a-z0-9_-]*|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _VARIABLE: Final = re.compile(r"[A-Z_][A-Z0-9_]{0,99}")
+_CATEGORY: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_LARGEST_FACTOR: Final = 100
 _HTTP: Final = re.compile(r"https?://[^\s/@]+(/\S*)?")
 _MOST: Final = 10**9
 
@@ -119,6 +123,41 @@ def seconds(value: Any, base: Base) -> float:
     return float(number)
 
 
+def attempts(value: Any, base: Base) -> int:
+    number = _number(value, base)
+    if isinstance(number, float) or not 1 <= number <= RETRY_ATTEMPTS:
+        wanted = f"a whole number from 1 to {RETRY_ATTEMPTS}"
+        raise Wrong(wanted, is_type=isinstance(number, float))
+    return number
+
+
+def factor(value: Any, base: Base) -> float:
+    number = _number(value, base)
+    if not 1 <= number <= _LARGEST_FACTOR:
+        raise Wrong(f"a number from 1 to {_LARGEST_FACTOR}")
+    return float(number)
+
+
+def categories(value: Any, base: Base) -> tuple[str, ...]:
+    """Failure categories; a variable holds them with commas in between."""
+    given = value.split(",") if base.textual and isinstance(value, str) else value
+    found = _list(given, "a list of failure categories")
+    names = tuple(text(item, base).strip() for item in found)
+    if not all(map(_CATEGORY.fullmatch, names)):
+        raise Wrong("failure categories such as 'rate_limited'")
+    return names
+
+
+def retry(value: Any, base: Base) -> RetryPolicy:
+    """A table with the keys that `retry` has."""
+    table, read = options(value, base), _RETRY
+    unknown = sorted(set(table) - set(read))
+    if unknown:
+        raise Wrong(f"a table of {', '.join(read)}; not {', '.join(unknown)}")
+    typed = msgspec.structs.replace(base, textual=False)
+    return RetryPolicy(**{name: read[name](given, typed) for name, given in table.items()})
+
+
 def kind(value: Any, base: Base) -> str:
     if not _KIND.fullmatch(text(value, base)):
         raise Wrong("a kind such as 'claude-code', or an entry point 'module:name'")
@@ -155,6 +194,15 @@ def one_of(*choices: str) -> Reader:
 
     return read
 
+
+_RETRY: Final[dict[str, Reader]] = {
+    "attempts": attempts,
+    "delay_seconds": seconds,
+    "factor": factor,
+    "categories": categories,
+    "repeat_effects": boolean,
+}
+"""What a policy of retries is made of."""
 
 mode = one_of(*MODES)
 sandbox_mode = one_of(*SANDBOX_MODES)

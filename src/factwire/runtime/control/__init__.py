@@ -1,4 +1,4 @@
-"""The control channel: other processes of the same user decide, cancel and ask in a runtime."""
+"""The control channel: other processes of the same user decide, steer, cancel and ask."""
 
 from factwire.runtime.control.answering import answer
 from factwire.runtime.control.client import ask, running
@@ -16,12 +16,17 @@ from factwire.runtime.control.messages import (
     Decide,
     Decided,
     Malformed,
+    Queue,
+    Queued,
     RefusalCode,
     Refused,
     Request,
     Running,
     Status,
+    Steer,
+    SteerSaid,
     ThreadNow,
+    Waiting,
     decode_answer,
     decode_request,
     encode,
@@ -41,12 +46,17 @@ __all__ = [
     "Malformed",
     "NoAnswer",
     "NobodyRunning",
+    "Queue",
+    "Queued",
     "RefusalCode",
     "Refused",
     "Request",
     "Running",
     "Status",
+    "Steer",
+    "SteerSaid",
     "ThreadNow",
+    "Waiting",
     "answer",
     "ask",
     "decode_answer",

@@ -3,6 +3,7 @@
 import os
 
 from factwire.runtime.control.finding import thread_of_action, turn_of_target
+from factwire.runtime.control.limits import PROMPT_CHARACTERS
 from factwire.runtime.control.messages import (
     REFUSALS,
     Answer,
@@ -10,10 +11,15 @@ from factwire.runtime.control.messages import (
     Canceled,
     Decide,
     Decided,
+    Queue,
+    Queued,
     RefusalCode,
     Request,
     Running,
+    Steer,
+    SteerSaid,
     ThreadNow,
+    Waiting,
     refusal,
 )
 from factwire.runtime.errors import RuntimeRefused
@@ -28,6 +34,10 @@ async def answer(runtime: Runtime, request: Request, *, by: str) -> Answer:
             return await _decide(runtime, request, by)
         if isinstance(request, Cancel):
             return await _cancel(runtime, request, by)
+        if isinstance(request, Steer):
+            return await _steer(runtime, request)
+        if isinstance(request, Queue):
+            return await _queue(runtime, request)
         return Running(pid=os.getpid(), threads=tuple(map(_now, runtime.live)))
     except RuntimeRefused as error:
         return refusal(_code(error.code), str(error))
@@ -45,6 +55,7 @@ async def _decide(runtime: Runtime, request: Decide, by: str) -> Answer:
         by=by,
         reason=request.reason,
         args_hash=request.args_hash,
+        always=request.always,
     )
     return Decided(
         action_id=made.action_id,
@@ -62,10 +73,52 @@ async def _cancel(runtime: Runtime, request: Cancel, by: str) -> Answer:
     if turn_id is None:
         return refusal("turn_ended", f"no turn runs on thread {thread_id}")
     thread = await runtime.thread(thread_id)
+    turn_id = thread.latest_attempt(turn_id)
     if thread.outcome(turn_id) is not None:
         return refusal("turn_ended", f"turn {turn_id} is {thread.outcome(turn_id)} already")
-    await runtime.cancel(thread_id, turn_id, request.reason or f"requested by {by}")
+    reason = request.reason or f"requested by {by}"
+    await runtime.cancel(thread_id, turn_id, reason, take_over=request.take_over)
     return Canceled(turn_id=turn_id, thread_id=thread_id)
+
+
+async def _steer(runtime: Runtime, request: Steer) -> Answer:
+    thread_id = request.thread_id
+    if await runtime.journal.thread(thread_id) is None:
+        return refusal("unknown_turn", f"no thread {thread_id} is known here")
+    if request.queued_turn_id is not None:
+        made = await runtime.steer_queued(thread_id, request.queued_turn_id)
+    else:
+        made = await runtime.steer(
+            thread_id,
+            request.text,
+            steer_id=request.steer_id,
+            when_unsupported="queue" if request.queue else "refuse",
+        )
+    return SteerSaid(
+        steer_id=made.steer_id, thread_id=thread_id, turn_id=made.turn_id, status=made.status
+    )
+
+
+async def _queue(runtime: Runtime, request: Queue) -> Answer:
+    thread_id = request.thread_id
+    if await runtime.journal.thread(thread_id) is None:
+        return refusal("unknown_turn", f"no thread {thread_id} is known here")
+    if request.promote is not None:
+        await runtime.promote(thread_id, request.promote)
+    if request.remove is not None:
+        await runtime.remove(thread_id, request.remove)
+    turns = (await runtime.state(thread_id)).queue.turns
+    rows = (
+        Waiting(
+            turn_id=turn.queued_turn_id,
+            prompt=(turn.prompt or "")[:PROMPT_CHARACTERS],
+            agent_id=turn.agent_id,
+            status=turn.status,
+            not_before=turn.not_before,
+        )
+        for turn in turns
+    )
+    return Queued(thread_id=thread_id, turns=tuple(rows))
 
 
 def _live_thread(runtime: Runtime, action_id: str) -> str | None:

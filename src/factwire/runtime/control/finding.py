@@ -36,7 +36,12 @@ async def turn_of_target(runtime: Runtime, target: str) -> tuple[str, str | None
 
 
 def _current(thread: LiveThread) -> str | None:
-    return thread.turn.turn_id if thread.turn is not None else left_behind(thread)
+    """The turn that runs, that was left behind, or that waits to be tried again."""
+    if thread.turn is not None:
+        return thread.turn.turn_id
+    turns = thread.queue.turns
+    retrying = turns[0].queued_turn_id if turns and turns[0].retry_of is not None else None
+    return left_behind(thread) or retrying
 
 
 async def _thread_of_turn(journal: Journal, turn_id: str) -> str | None:
@@ -47,6 +52,7 @@ async def _thread_of_turn(journal: Journal, turn_id: str) -> str | None:
     async for stretch in journal.read(filter=Filter(classes=("queue.changed",))):
         for _, fact in stretch.facts():
             rows: list[dict[str, object]] = fact.payload.get("queuedTurns") or []
-            if any(row.get("queuedTurnId") == turn_id for row in rows):
+            named = any(row.get("queuedTurnId") == turn_id for row in rows)
+            if named or fact.queued_turn_id == turn_id:
                 return fact.thread_id
     return None

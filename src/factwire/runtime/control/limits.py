@@ -20,5 +20,8 @@ CONNECTIONS: Final = 32
 REASON_CHARACTERS: Final = 4_000
 """Characters of a reason that goes into the journal with a decision."""
 
+PROMPT_CHARACTERS: Final = 60
+"""Characters of a prompt in a list of what waits; the journal has the whole of it."""
+
 SOCKET_PATH_BYTES: Final = 100
 """Bytes of a socket's path that every system takes; Linux takes 107, others less."""

@@ -24,6 +24,13 @@ RefusalCode = Literal[
     "action_changed",
     "unknown_turn",
     "turn_ended",
+    "turn_not_active",
+    "steer_unsupported",
+    "steer_too_long",
+    "queue_full",
+    "thread_elsewhere",
+    "no_standing_rule",
+    "runtime_closing",
     "failed",
 ]
 
@@ -39,6 +46,13 @@ REFUSALS: Final[dict[RefusalCode, str]] = {
     "action_changed": "what was decided on is not what is asked for",
     "unknown_turn": "no turn or thread of this id is known here",
     "turn_ended": "the turn has ended, or the thread has none that runs",
+    "turn_not_active": "the turn that was to be steered does not run",
+    "steer_unsupported": "the agent of the turn cannot be steered",
+    "steer_too_long": "what was said is longer than a steer may be",
+    "queue_full": "as many turns or steers wait as may",
+    "thread_elsewhere": "another runtime works on the thread",
+    "no_standing_rule": "no exact rule can allow this for later",
+    "runtime_closing": "the runtime is being closed",
     "failed": "the runtime could not do it",
 }
 """Code of a refusal → what it means."""
@@ -53,12 +67,15 @@ class Decide(
     tag_field="request",
     tag="decide",
 ):
-    """Answer an open action; with `args_hash`, only if it asks for exactly that."""
+    """Answer an open action; with `args_hash`, only if it asks for exactly that. `always` makes a
+    yes hold for its pattern from now on.
+    """
 
     action_id: str
     decision: Literal["approve", "deny"]
     reason: str | None = None
     args_hash: str | None = None
+    always: Literal["thread", "workspace"] | None = None
 
 
 class Cancel(
@@ -70,10 +87,49 @@ class Cancel(
     tag_field="request",
     tag="cancel",
 ):
-    """Stop a turn; `target` is its id, or that of the thread it runs on."""
+    """Stop a turn; `target` is its id, or that of the thread it runs on. `take_over` closes one
+    that another runtime claims.
+    """
 
     target: str
     reason: str | None = None
+    take_over: bool = False
+
+
+class Steer(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    rename="camel",
+    tag_field="request",
+    tag="steer",
+):
+    """Say something to the turn that runs on a thread; with `queue`, as a turn of its own where
+    that cannot be. `queued_turn_id` says what a queued turn was to be asked, instead of a text.
+    """
+
+    thread_id: str
+    text: str = ""
+    steer_id: str | None = None
+    queued_turn_id: str | None = None
+    queue: bool = False
+
+
+class Queue(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    rename="camel",
+    tag_field="request",
+    tag="queue",
+):
+    """Ask what waits on a thread, after letting a turn go first or taking one out."""
+
+    thread_id: str
+    promote: str | None = None
+    remove: str | None = None
 
 
 class Status(
@@ -88,7 +144,7 @@ class Status(
     """Ask what runs."""
 
 
-Request = Decide | Cancel | Status
+Request = Decide | Cancel | Steer | Queue | Status
 
 
 class Decided(
@@ -107,6 +163,36 @@ class Canceled(
 ):
     turn_id: str
     thread_id: str
+
+
+class SteerSaid(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="answer", tag="steered"
+):
+    """What became of a steer: pending, delivered, or a turn that was started or is queued."""
+
+    steer_id: str
+    thread_id: str
+    turn_id: str
+    status: str
+
+
+class Waiting(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A turn that waits; `not_before` is when one that is tried again starts."""
+
+    turn_id: str
+    prompt: str
+    agent_id: str | None = None
+    status: str | None = None
+    not_before: str | None = None
+
+
+class Queued(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="answer", tag="queued"
+):
+    """What waits on a thread, in order."""
+
+    thread_id: str
+    turns: tuple[Waiting, ...]
 
 
 class ThreadNow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -131,7 +217,7 @@ class Refused(
     message: str
 
 
-Answer = Decided | Canceled | Running | Refused
+Answer = Decided | Canceled | SteerSaid | Queued | Running | Refused
 
 _requests: Final = msgspec.json.Decoder(Request)
 _answers: Final = msgspec.json.Decoder(Answer)

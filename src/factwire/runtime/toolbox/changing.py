@@ -150,11 +150,11 @@ async def _told(call: Call, changes: list[Change]) -> Done:
                 "mediaType": "text/plain",
                 "diffRef": difference.ref,
                 "contentRef": content.ref,
-                "versionId": _version(content),
+                "versionId": version_of(content),
                 "addedLines": diff.added,
                 "removedLines": diff.removed,
             },
-            artifact_id=_artifact_id(call, change.path),
+            artifact_id=artifact_id(call, change.path),
             ref_ids=(content.ref, difference.ref),
         )
     names = [change.path for change in changes]
@@ -163,11 +163,12 @@ async def _told(call: Call, changes: list[Change]) -> Done:
     return Done(summary=kinds or "nothing changed", data=data)
 
 
-def _version(content: Ref) -> str:
+def version_of(content: Ref) -> str:
+    """The name of a version: the beginning of its hash."""
     return content.ref.rpartition(":")[2][:_VERSION]
 
 
-def _artifact_id(call: Call, path: str) -> str:
+def artifact_id(call: Call, path: str) -> str:
     """A file is one artifact of its thread, whoever changes it."""
     name = f"{call.scope.thread_id}\n{path}".encode()
     return f"art_{hashlib.sha256(name).hexdigest()[:24]}"

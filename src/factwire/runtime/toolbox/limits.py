@@ -25,3 +25,16 @@ SEARCH_MATCHES: Final = 200
 
 MATCH_CHARACTERS: Final = 300
 """Characters of a line that a search tells."""
+
+WATCHED_FILES: Final = 5_000
+"""Files and folders of a workspace that are looked at around a command; in a bigger one, what a
+command changed is not told."""
+
+WATCHED_BYTES: Final = 2 * 1024 * 1024
+"""Bytes of files that are kept in memory while a command runs, for the diffs of what it changes."""
+
+WATCHED_FILE_BYTES: Final = 64 * 1024
+"""Bytes of a file that is kept so; a bigger one is told without its diff."""
+
+CHANGED_FILES: Final = 100
+"""Changed files of one command that are told one by one; of the others, only how many there are."""

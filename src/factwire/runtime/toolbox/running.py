@@ -12,7 +12,9 @@ from factwire.runtime.policy import Request
 from factwire.runtime.processes import InvalidSpec, Process, Processes, ProcessSpec, process_facts
 from factwire.runtime.toolbox.calls import Call
 from factwire.runtime.toolbox.command_lines import parse_command
+from factwire.runtime.toolbox.limits import CHANGED_FILES
 from factwire.runtime.toolbox.outcomes import TOOL_FAILURES, Done, ToolRefused
+from factwire.runtime.toolbox.run_changes import changes, look, tell_changes
 from factwire.runtime.toolbox.works import Bench, Work, check_names, count_argument, text_argument
 
 _SECONDS: Final = 30 * 60
@@ -66,6 +68,21 @@ class _Run:
         self._ref: Ref | None = None
 
     async def to_its_end(self) -> Done:
+        own = self._bench.means.unwatched
+        before = await on_disk(look, self._bench.files, own, keep=True)
+        done = await self._run()
+        after = None
+        if before is not None:
+            after = await on_disk(look, self._bench.files, own, keep=False)
+        if before is None or after is None:
+            return msgspec.structs.replace(done, data={**done.data, "filesWatched": False})
+        found = await on_disk(changes, self._bench.files, before, after)
+        await tell_changes(self._call, found, self._bench.means.policy, self._bench.workspace)
+        paths = [changed.path for changed in found[:CHANGED_FILES]]
+        told = {"changedFiles": len(found), "paths": paths} if found else {}
+        return msgspec.structs.replace(done, data={**done.data, **told})
+
+    async def _run(self) -> Done:
         # Before the program runs: if we are killed now, nobody takes the approval for unused.
         await self._call.acted()
         running: Any = process_facts(

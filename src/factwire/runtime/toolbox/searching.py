@@ -26,7 +26,8 @@ from factwire.runtime.toolbox.limits import (
 from factwire.runtime.toolbox.outcomes import Done, ToolRefused
 from factwire.runtime.toolbox.works import Bench, Work, check_names, text_argument
 
-_PASSED_OVER = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"})
+PASSED_OVER = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"})
+"""Folders full of what tools made, which nobody wrote."""
 
 
 class Found(msgspec.Struct, kw_only=True):
@@ -89,7 +90,7 @@ def _names(files: WorkspaceFiles, path: str) -> Iterator[str]:
         yield path
         return
     for folder, folders, names in os.walk(top, followlinks=False):
-        folders[:] = sorted(set(folders) - _PASSED_OVER)
+        folders[:] = sorted(set(folders) - PASSED_OVER)
         inside = PurePosixPath(os.path.relpath(folder, files.root))
         for name in sorted(names):
             path = (inside / name).as_posix()

@@ -58,16 +58,20 @@ class Toolbox:
         *,
         scope: Scope | None = None,
         always_ask: bool = False,
+        call_id: str | None = None,
     ) -> Outcome:
         """Use a tool. `scope` is that of a subagent, or of a step; `always_ask` asks a person even
-        where the policy would not.
+        where the policy would not. `call_id` is that of a call which the agent itself has started
+        and whose arguments it has told.
         """
-        call = Call(self._host, scope or self._host.scope, self._host.mint.ids("call"), name)
-        if not _can_be_told(args):
-            call.start({})
+        own_id = call_id or self._host.mint.ids("call")
+        call = Call(self._host, scope or self._host.scope, own_id, name)
+        sound = _can_be_told(args)
+        if call_id is None:
+            call.start(args if sound else {})
+        if not sound:
             refusal = "expected arguments that are JSON, without halves of characters"
             return await call.end(Done(summary=refusal, category="invalid_arguments"))
-        call.start(args)
         return await self._ended(call, self._worked(call, args, always_ask=always_ask))
 
     async def resume(

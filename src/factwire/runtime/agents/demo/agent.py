@@ -13,6 +13,7 @@ import msgspec
 from factwire.facts import CapabilityManifest, Fact, Streaming
 from factwire.projection import ThreadReadModel
 from factwire.runtime.agents.demo.stage import Sleep, Stage, Stopped
+from factwire.runtime.agents.demo.talk import heed
 from factwire.runtime.agents.demo.themes import THEMES, theme_of
 from factwire.runtime.provider import CancelTurn, ReadThread, RespondAction, StartTurn
 from factwire.runtime.toolbox import Toolbox
@@ -24,10 +25,10 @@ MANIFEST: Final = CapabilityManifest(
     streaming=Streaming(text="yes", reasoning="no", tool_args="no", tool_output="yes"),
     approvals="inline",
     action_types=("tool_approval", "delegated_permission", "plan_decision"),
-    controls=("send", "queue", "stop", "approve", "reject", "retry"),
+    controls=("send", "queue", "steer", "stop", "approve", "reject", "retry"),
     topologies=("solo_run", "coordinator_team", "specialist_handoff"),
     cancel="yes",
-    steer="no",
+    steer="yes",
     queue="yes",
     resume="yes",
     subagents="yes",
@@ -81,6 +82,10 @@ class DemoAgent:
 async def _play(stage: Stage) -> None:
     theme, first = theme_of(stage.turn.prompt), stage.first
     for number, beat in enumerate(theme.beats):
-        if number >= first and not stage.is_over:
-            stage.enter(theme.name, number)
+        if number < first:
+            continue
+        stage.enter(theme.name, number)
+        await heed(stage)
+        if not stage.is_over:
             await beat(stage)
+    await heed(stage)

@@ -1,5 +1,6 @@
 """Beats in which something is said: reasoning, a plan, a decision about it."""
 
+import re
 from typing import Any, Final
 
 from factwire.runtime.agents.demo.stage import Stage, Stopped
@@ -9,6 +10,8 @@ from factwire.runtime.recording.shown import shown_hash
 STEPS: Final = ("Write some notes", "Change one word of them", "Check the result")
 PLAN: Final = "\n".join(f"{number}. {step}" for number, step in enumerate(STEPS, 1))
 _TOOL: Final = "submit_plan"
+_ENOUGH: Final = frozenset({"enough", "finish", "stop"})
+_WORD: Final = re.compile(r"[a-z]+")
 
 
 async def greet(stage: Stage) -> None:
@@ -60,6 +63,16 @@ def _question(call_id: str) -> ActionAsked:
         tool_call_id=call_id,
         tool_name=_TOOL,
     )
+
+
+async def heed(stage: Stage) -> None:
+    """Say what was heard of a person meanwhile; a word that ends it ends the script."""
+    for steer in await stage.host.take_steers():
+        if _ENOUGH.intersection(_WORD.findall(steer.text.lower())):
+            stage.is_over = True
+            await stage.say(f"I heard you: “{steer.text}”. Then I stop here.")
+        else:
+            await stage.say(f"I heard you: “{steer.text}”. My script stays as it is.")
 
 
 async def close(stage: Stage) -> None:

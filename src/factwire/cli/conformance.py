@@ -1,0 +1,203 @@
+"""`factwire conformance`: what a stream or an agent keeps of the contract, and what it breaks."""
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from factwire.cli.documents import open_source, read_document
+from factwire.cli.failures import DONE, ISSUES, CliError
+from factwire.cli.terminal_text import counted, harmless
+from factwire.facts import UnreadableInput
+
+if TYPE_CHECKING:
+    from factwire.conformance import Finding, Report, Result
+
+_MARKS: Final = {
+    "passed": ("✓", "green"),
+    "failed": ("✗", "bold red"),
+    "not-applicable": ("–", "bright_black"),
+}
+_LEVELS: Final = {
+    "facts": "facts valid",
+    "projection": "projection compatible",
+    "runtime": "runtime compatible",
+}
+_FACT: Final = 600
+_SHOWN: Final = 3
+"""Findings of one case that a person is shown; the other reports have more."""
+
+
+class LevelOption(StrEnum):
+    """How far to go."""
+
+    facts = "facts"
+    projection = "projection"
+    runtime = "runtime"
+
+
+def conformance(
+    *,
+    provider: Annotated[
+        str | None,
+        typer.Option(metavar="MODULE:FACTORY", help="An agent, made by calling the factory."),
+    ] = None,
+    facts: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="A recorded stream or a fixture, - for standard input."),
+    ] = None,
+    prompt: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=TEXT",
+            help="What to say to the agent for text, tool, approval, failure or cancel; "
+            "before its own conformance_prompts.",
+        ),
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option(min=0.1, help="How long the agent may take for one trial.")
+    ] = 60.0,
+    level: Annotated[
+        LevelOption, typer.Option(help="How far to go; each level includes those before it.")
+    ] = LevelOption.runtime,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the report as one page.")
+    ] = None,
+) -> None:
+    """Try an agent or a recorded stream against the contract; without either, Factwire itself.
+
+    The agent runs on a journal in memory in a temporary folder, and whatever it asks is approved
+    (once, it is denied). Exit code 0: conformant. 1: not. 2: it could not be tried.
+    """
+    if provider is not None and facts is not None:
+        raise CliError("choose one: --provider or --facts")
+    if prompt and provider is None:
+        raise CliError("--prompt is for an agent: name one with --provider")
+    before = set(threading.enumerate())
+    report = _tried(provider, facts, _prompts(prompt or []), seconds, level.value)
+    if html is not None:
+        _write_page(report, html)
+    if as_json:
+        sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
+    else:
+        _show(report, html)
+    _leave(DONE if report.conformant else ISSUES, before)
+
+
+def _tried(
+    provider: str | None, facts: str | None, prompts: dict[str, str], seconds: float, level: Any
+) -> "Report":
+    from factwire.conformance import (
+        ConformanceError,
+        load_factory,
+        try_factwire,
+        try_provider,
+    )
+
+    try:
+        if provider is not None:
+            make = load_factory(provider)
+            return try_provider(make, name=provider, prompts=prompts, seconds=seconds, level=level)
+        return try_factwire(level) if facts is None else _recorded(facts, level)
+    except ConformanceError as error:
+        raise CliError(f"{error.code}: {error}") from error
+
+
+def _recorded(path: str, level: Any) -> "Report":
+    from factwire.conformance import try_facts, try_fixture
+
+    with open_source(path) as source:
+        try:
+            document = read_document(source)
+            if document.fixture is not None:
+                return try_fixture(document.fixture, name=source.name, level=level)
+            items = [item for _, item in document.facts]
+        except UnreadableInput as error:
+            raise CliError(f"{error.code}: {source.name}: {error}") from error
+        return try_facts(items, name=source.name, level=level)
+
+
+def _prompts(given: list[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in given]
+    for name, sign, text in pairs:
+        if not sign or not text:
+            raise CliError(f"expected NAME=TEXT after --prompt, got {harmless(name, 80)!r}")
+    return {name.strip(): text for name, _, text in pairs}
+
+
+def _write_page(report: "Report", path: Path) -> None:
+    from factwire.conformance import html_report
+
+    try:
+        path.write_text(html_report(report), encoding="utf-8")
+    except OSError as error:
+        raise CliError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def _show(report: "Report", page: Path | None) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    says = {row.id: row.sentence for row in report.requirements}
+    for level, title in _LEVELS.items():
+        results = [each for each in report.results if each.level == level]
+        if results:
+            console.print(Text(title, style="bold"))
+            for each in results:
+                _show_result(each, says, console.print)
+    _show_summary(report, console.print)
+    if page is not None:
+        console.print(Text(f"page: {harmless(str(page))}"))
+
+
+def _show_result(result: "Result", says: dict[str, str], write: Callable[[Text], None]) -> None:
+    mark, style = _MARKS[result.status]
+    line = Text.assemble("  ", (f"{mark} ", style), harmless(result.id))
+    if result.reason is not None:
+        line.append(f"  {harmless(result.reason, 120)}", style="bright_black")
+    if result.status == "failed":
+        line.append(f"  {' '.join(says[name] for name in sorted(result.broken))}")
+    write(line)
+    for finding in result.findings[:_SHOWN]:
+        _show_finding(finding, write)
+    left = len(result.findings) - _SHOWN + result.findings_omitted
+    if left > 0:
+        write(Text(f"      and {left:,} more; --json and --html have them", style="bright_black"))
+
+
+def _show_finding(finding: "Finding", write: Callable[[Text], None]) -> None:
+    line = Text("      ").append(finding.requirement, style="red")
+    write(line.append(f": {harmless(finding.message, 400)}"))
+    if finding.path is not None:
+        write(Text(f"        at {harmless(finding.path, 120)}", style="bright_black"))
+    if finding.fact is not None:
+        text = msgspec.json.encode(finding.fact).decode()
+        write(Text(f"        {harmless(text, _FACT)}", style="cyan"))
+
+
+def _show_summary(report: "Report", write: Callable[[Text], None]) -> None:
+    verdict = ("conformant", "bold green") if report.conformant else ("not conformant", "bold red")
+    level = "none" if report.level is None else _LEVELS[report.level]
+    counts = report.counts
+    line = Text.assemble("\n", verdict, f": {harmless(report.subject.name)}, level: {level}\n")
+    line.append(f"{counts.passed:,} passed, {counts.failed:,} failed, ")
+    line.append(f"{counts.not_applicable:,} do not apply; ")
+    tried = sum(row.status != "not-tried" for row in report.requirements)
+    write(line.append(f"{tried:,} of {counted(len(report.requirements), 'requirement')} tried"))
+
+
+def _leave(code: int, before: set[threading.Thread]) -> None:
+    """Leave, even if an agent left threads behind that would never let the process end."""
+    # An executor's threads are waited for at the end even if they are daemons.
+    if set(threading.enumerate()) - before:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    raise typer.Exit(code)

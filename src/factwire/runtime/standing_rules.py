@@ -1,0 +1,168 @@
+"""Standing rules: *always for this pattern*, said by a person and kept for a thread or a workspace.
+
+A grant is a `policy.changed` fact, so that it survives a restart and everybody sees it. The attack:
+an agent that grants itself something, by a fact that it emits. So a grant is sealed with the
+runtime's own key over everything it says, and one whose seal does not fit counts for nothing. A
+rule only answers what would be asked: what is denied stays denied.
+"""
+
+from pathlib import Path
+from typing import Any, Final, Literal, Protocol, cast
+
+import msgspec
+
+from factwire.facts import Fact
+from factwire.journal import Cursor, CursorError, Filter, Journal
+from factwire.runtime.errors import RuntimeRefused
+from factwire.runtime.identity import Identity
+from factwire.runtime.policy import (
+    Policy,
+    Request,
+    Rule,
+    RuleError,
+    args_hash,
+    evaluate,
+    parse_rule,
+    pattern_for,
+)
+
+Lasting = Literal["thread", "workspace"]
+
+_FIELD: Final = "standing"
+
+
+class NoRule(RuntimeRefused):
+    """What was approved cannot be said by one exact rule, or asking about it is demanded."""
+
+    code = "no_standing_rule"
+
+
+class Asked(Protocol):
+    """What was asked about, as an action or as the question itself."""
+
+    @property
+    def tool_name(self) -> str | None: ...
+
+    @property
+    def command(self) -> Any: ...
+
+    @property
+    def cwd(self) -> str | None: ...
+
+    @property
+    def args_hash(self) -> str | None: ...
+
+
+class Grant(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A rule, how long it lasts, and for which thread or folder."""
+
+    rule: str
+    lasts: Lasting
+    place: str
+    revoked: bool = False
+    seal: str = ""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return ("standing", self.rule, self.lasts, self.place, str(self.revoked))
+
+    def payload(self) -> dict[str, Any]:
+        what = "asked about again" if self.revoked else f"allowed for this {self.lasts}"
+        decision = "ask" if self.revoked else "allow"
+        said = {"rule": self.rule, "decision": decision, "message": f"{self.rule} is {what}"}
+        return {**said, _FIELD: msgspec.to_builtins(self)}
+
+
+class StandingRules:
+    """The grants of a journal that this runtime made."""
+
+    def __init__(self, journal: Journal, identity: Identity) -> None:
+        self._journal = journal
+        self._identity = identity
+        self._read_to: Cursor | None = None
+        self._grants: dict[tuple[str, str], dict[str, Rule]] = {}
+
+    async def refresh(self) -> None:
+        """Take in what was granted since."""
+        try:
+            await self._read()
+        except CursorError:
+            # What was read last has been taken out since; from the oldest on, nothing is missed.
+            self._read_to = None
+            await self._read()
+
+    async def _read(self) -> None:
+        wanted = Filter(classes=("policy.changed",))
+        async for stretch in self._journal.read(self._read_to, filter=wanted):
+            for _, fact in stretch.facts():
+                self._note(fact)
+            self._read_to = stretch.cursor
+
+    def grant(self, rule: Rule, lasts: Lasting, place: str, *, revoked: bool = False) -> Grant:
+        """A grant under seal."""
+        open_grant = Grant(rule=str(rule), lasts=lasts, place=place, revoked=revoked)
+        return msgspec.structs.replace(open_grant, seal=self._identity.seal(open_grant.words))
+
+    def rules(self, thread_id: str, workspace: str) -> tuple[Rule, ...]:
+        """What holds on a thread in a workspace."""
+        places = (("thread", thread_id), ("workspace", workspace))
+        return tuple(rule for place in places for rule in self._grants.get(place, {}).values())
+
+    def allowing(
+        self, policy: Policy, asked: Asked, thread_id: str, workspace: Path
+    ) -> Rule | None:
+        """The rule under which something needs no question."""
+        rules = self.rules(thread_id, str(workspace.resolve()))
+        request = request_of(asked, workspace) if rules else None
+        if request is None or not _allowed(policy, request, rules):
+            return None
+        return next((rule for rule in rules if _covers(rule, request)), None)
+
+    def _note(self, fact: Fact) -> None:
+        try:
+            grant = msgspec.convert(fact.payload.get(_FIELD), Grant)
+            rule = parse_rule(grant.rule)
+        except (msgspec.ValidationError, RuleError):
+            return
+        if not self._identity.is_sealed(grant.words, grant.seal):
+            return
+        held = self._grants.setdefault((grant.lasts, grant.place), {})
+        held.pop(grant.rule, None)
+        if not grant.revoked:
+            held[grant.rule] = rule
+
+
+def proposed(policy: Policy, asked: Asked, workspace: Path) -> Rule:
+    """The narrowest rule that allows what was asked about; raises `NoRule`."""
+    request = request_of(asked, workspace)
+    rule = None if request is None else pattern_for(request)
+    if request is None or rule is None or not _allowed(policy, request, (rule,)):
+        raise NoRule("no exact rule can allow this for later; approve it once")
+    return rule
+
+
+def request_of(asked: Asked, workspace: Path) -> Request | None:
+    """The request behind a question, if it can be had exactly: the hash says so."""
+    command = _command(asked.command)
+    if command is None or not asked.tool_name:
+        return None
+    root = str(workspace.resolve())
+    request = Request(tool=asked.tool_name, workspace=root, cwd=asked.cwd, command=command)
+    return request if args_hash(request) == asked.args_hash else None
+
+
+def _allowed(policy: Policy, request: Request, rules: tuple[Rule, ...]) -> bool:
+    widened = msgspec.structs.replace(policy, allow=(*policy.allow, *rules))
+    return evaluate(widened, request).decision == "allow"
+
+
+def _covers(rule: Rule, request: Request) -> bool:
+    """Whether it is this rule that allows a request, and not the mode, or another rule."""
+    alone = evaluate(Policy(allow=(rule,)), request)
+    return alone.decision == "allow" and alone.rule == str(rule)
+
+
+def _command(given: Any) -> str | tuple[str, ...] | None:
+    if isinstance(given, list):
+        return tuple(map(str, cast("list[Any]", given)))
+    return given if isinstance(given, str) and given else None

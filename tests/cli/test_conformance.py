@@ -1,0 +1,143 @@
+"""`factwire conformance`: what people and machines are told, and how it ends."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import Factwire, run
+from tests.conformance.reference_provider import PROMPTS
+
+ROOT = Path(__file__).resolve().parents[2]
+AGENTS = "tests.conformance.broken_providers"
+REFERENCE = "tests.conformance.reference_provider"
+BROKEN = ROOT / "examples" / "broken_turn.ndjson"
+SOUND = ROOT / "examples" / "first_turn.ndjson"
+
+
+@pytest.mark.requirement("cli.conformance")
+@pytest.mark.requirement("cli.conformance.exit")
+def test_an_agent_that_conforms_is_told_so(factwire: Factwire):
+    done = factwire("conformance", "--provider", f"{REFERENCE}:Keeps")
+    assert (done.code, done.err) == (0, "")
+    assert f"conformant: {REFERENCE}:Keeps, level: runtime compatible" in done.out
+    assert "0 failed" in done.out
+
+
+@pytest.mark.requirement("cli.conformance")
+@pytest.mark.requirement("cli.conformance.exit")
+def test_what_fails_is_named_with_the_fact_that_shows_it(factwire: Factwire):
+    done = factwire("conformance", "--provider", f"{AGENTS}:GuessesStatus")
+    assert done.code == 1
+    assert "✗ stream.status" in done.out
+    assert "stream.status: tool: tool.started cannot have the status completed" in done.out
+    assert '"eventClass":"tool.started"' in done.out
+    assert "not conformant" in done.out
+
+
+@pytest.mark.requirement("cli.conformance")
+def test_a_recorded_stream_is_tried(factwire: Factwire):
+    done = factwire("conformance", "--facts", BROKEN)
+    assert done.code == 1
+    assert "✗ stream.scope-ids" in done.out
+    assert "tool.started needs toolCallId" in done.out
+    assert factwire("conformance", "--facts", SOUND).code == 0
+    assert factwire("conformance", "--facts", "-", stdin=SOUND.read_bytes()).code == 0
+
+
+@pytest.mark.requirement("cli.conformance")
+def test_a_fixture_is_tried_with_what_it_expects(factwire: Factwire):
+    path = ROOT / "src/factwire/conformance/fixtures/text-basic.json"
+    done = factwire("conformance", "--facts", path)
+    assert (done.code, "✓ screen.expected" in done.out) == (0, True)
+
+
+@pytest.mark.requirement("cli.conformance")
+def test_reports_are_written_as_json_and_as_a_page(factwire: Factwire, tmp_path: Path):
+    page = tmp_path / "report.html"
+    done = factwire("conformance", "--facts", BROKEN, "--json", "--html", page)
+    report = json.loads(done.out)
+    assert (done.code, report["conformant"], report["subject"]["kind"]) == (1, False, "facts")
+    assert "<!doctype html>" in page.read_text()
+
+
+@pytest.mark.requirement("cli.conformance")
+def test_only_as_far_as_was_asked_for(factwire: Factwire):
+    done = factwire("conformance", "--facts", SOUND, "--level", "facts", "--json")
+    assert {each["level"] for each in json.loads(done.out)["results"]} == {"facts"}
+
+
+@pytest.mark.requirement("cli.conformance")
+def test_prompts_can_be_given(factwire: Factwire):
+    given = [f"--prompt={name}={text}" for name, text in PROMPTS.items()]
+    done = factwire("conformance", "--provider", f"{REFERENCE}:Promptless", "--json", *given)
+    assert (done.code, json.loads(done.out)["level"]) == (0, "runtime")
+
+
+@pytest.mark.requirement("cli.conformance")
+@pytest.mark.requirement("conformance.own")
+def test_without_a_word_factwire_itself_is_tried_and_conforms(factwire: Factwire):
+    done = factwire("conformance", "--json")
+    report = json.loads(done.out)
+    assert (done.code, report["level"], report["subject"]["kind"]) == (0, "runtime", "factwire")
+    left = {each["id"] for each in report["results"] if each["status"] != "passed"}
+    assert left == {"demo.stream.sequence", "demo.provider.read-model"}
+
+
+@pytest.mark.requirement("cli.conformance.errors")
+@pytest.mark.requirement("cli.conformance.exit")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--provider", "nowhere:make"], "unknown_module"),
+        (["--provider", f"{AGENTS}:nobody"], "unknown_factory"),
+        (["--provider", f"{REFERENCE}:PROMPTS"], "not_a_provider"),
+        (["--provider", f"{REFERENCE}:Keeps", "--prompt", "dance=now"], "unknown_minimum"),
+        (["--provider", f"{REFERENCE}:Keeps", "--prompt", "text"], "NAME=TEXT"),
+        (["--provider", f"{REFERENCE}:Keeps", "--facts", "x"], "choose one"),
+        (["--prompt", "text=hello"], "name one with --provider"),
+        (["--facts", "/nowhere/at/all"], "does not exist"),
+        (["--facts", "/"], "is a folder"),
+        (["--facts", str(SOUND), "--html", "/nowhere/at/all.html"], "cannot be written"),
+    ],
+)
+def test_what_cannot_be_tried_is_said_in_one_line(
+    factwire: Factwire, arguments: list[str], said: str
+):
+    done = factwire("conformance", *arguments)
+    assert done.code == 2
+    assert said in done.err
+    assert done.err.count("\n") == 1
+
+
+@pytest.mark.requirement("cli.conformance.errors")
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [("", "empty_stream"), ("not json", "unreadable_input"), ("5", "unreadable_input")],
+)
+def test_a_file_without_facts_is_an_error(factwire: Factwire, content: str, said: str):
+    done = factwire("conformance", "--facts", factwire.file(content))
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+
+
+LINGERS = """
+import asyncio, time
+from tests.conformance.reference_provider import Keeps
+
+class Lingers(Keeps):
+    async def _tool(self, turn):
+        asyncio.get_running_loop().run_in_executor(None, time.sleep, 600)
+        async for fact in super()._tool(turn):
+            yield fact
+"""
+
+
+@pytest.mark.requirement("conformance.time")
+def test_a_thread_that_an_agent_leaves_behind_does_not_keep_the_command(tmp_path: Path):
+    (tmp_path / "lingering.py").write_text(LINGERS)
+    done = run(
+        *("conformance", "--provider", "lingering:Lingers", "--json"),
+        environment={"PYTHONPATH": f"{tmp_path}:{ROOT}"},
+    )
+    assert (done.code, json.loads(done.out)["conformant"]) == (0, True)

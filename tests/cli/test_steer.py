@@ -1,0 +1,68 @@
+"""`factwire steer` and `queue`: said to a run from another terminal, and refused with a code."""
+
+import json
+
+import pytest
+
+from tests.cli.commands import Factwire
+from tests.cli.homes import Home, action_in
+
+pytestmark = [pytest.mark.usefixtures("home"), pytest.mark.requirement("cli.steer")]
+
+
+def test_a_turn_is_steered_from_another_process(home: Home):
+    with home.background("run", "listens", "go", "--thread", "mine") as running:
+        running.until("Listening.")
+        said = home.run("steer", "mine", "to the left")
+        assert running.end() == 0
+        assert "Heard: to the left." in running.seen
+    assert said.code == 0
+    assert said.out.startswith("pending: steer_")
+
+
+def test_what_cannot_be_steered_is_refused_or_queued_and_the_queue_can_be_changed(home: Home):
+    with home.background("run", "endless", "go", "--thread", "mine") as running:
+        running.until("Waiting.")
+        refused = home.run("steer", "mine", "left")
+        first, second = (
+            json.loads(home.run("steer", "mine", text, "--queue", "--json").out)
+            for text in ("left", "right")
+        )
+        listed = home.run("queue", "mine")
+        moved = home.run("queue", "mine", "--promote", second["steerId"], "--json")
+        left = home.run("queue", "mine", "--remove", first["steerId"])
+        missing = home.run("queue", "mine", "--remove", first["steerId"])
+    assert (refused.code, refused.err.split(": ")[1]) == (1, "steer_unsupported")
+    assert (first["status"], second["status"]) == ("queued", "queued")
+    rows = [line.split("  ")[1:] for line in listed.out.splitlines()]
+    assert rows == [[first["steerId"], "endless", "left"], [second["steerId"], "endless", "right"]]
+    order = [turn["turnId"] for turn in json.loads(moved.out)["turns"]]
+    assert order == [second["steerId"], first["steerId"]]
+    assert left.out.splitlines()[0].split("  ")[1] == second["steerId"]
+    assert (missing.code, "unknown_turn" in missing.err) == (1, True)
+
+
+def test_without_a_run_there_is_nothing_to_steer_and_the_queue_is_read_at_rest(
+    factwire: Factwire, home: Home
+):
+    factwire("run", "echo", "x", "--thread", "mine")
+    steered = factwire("steer", "mine", "left")
+    assert (steered.code, "turn_not_active" in steered.err) == (1, True)
+    assert factwire("queue", "mine").out == "nothing waits\n"
+    unknown = factwire("queue", "none")
+    assert (unknown.code, "unknown_turn" in unknown.err) == (1, True)
+    assert factwire("steer", "mine").code == 2
+    assert home.threads()
+
+
+@pytest.mark.requirement("runtime.standing.lasts")
+def test_always_is_given_from_another_process_and_lasts(home: Home):
+    asking = ("run", "shell", "true", "--thread", "mine", "--sandbox", "off")
+    with home.background(*asking) as waiting:
+        action = action_in(waiting.until("factwire deny act_"))
+        wrong = home.run("approve", action, "--always", "ever")
+        assert home.run("approve", action, "--always", "thread").code == 0
+        assert waiting.end() == 0
+    again = home.run(*asking)
+    assert (wrong.code, again.code) == (2, 0)
+    assert "factwire approve" not in again.out

@@ -1,0 +1,177 @@
+"""Decisions for agents that ask by their own stream: handed over once, told as two facts."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from factwire.facts import inspect_stream
+from factwire.journal import open_journal
+from factwire.runtime import ActionChanged, Runtime
+from tests.runtime.agents import classes, ended, facts_of, open_action
+from tests.runtime.steered import Remote, runtime_of, told
+
+pytestmark = pytest.mark.asyncio
+
+
+async def asked(runtime: Runtime) -> Any:
+    await runtime.submit("thread", "remote", "deploy", turn_id="turn")
+    await open_action(runtime)
+    return (await runtime.state("thread")).actions["act"]
+
+
+@pytest.mark.requirement("runtime.handover.decided")
+@pytest.mark.parametrize(("decision", "state"), [("approve", True), ("deny", False)])
+async def test_a_decision_is_written_handed_over_and_then_applied(
+    tmp_path: Path, decision: str, state: bool
+):
+    remote = Remote()
+    async with runtime_of({"remote": remote}, tmp_path) as runtime:
+        await asked(runtime)
+        await runtime.decide("thread", "act", decision, by="lena", reason="because")
+        assert await ended(runtime, "turn") == "completed"
+        facts, action = await facts_of(runtime), (await runtime.state("thread")).actions["act"]
+
+    [response] = remote.responses
+    assert (response.turn_id, response.thread_id) == ("turn", "thread")
+    made = response.decision
+    assert (made.allowed, made.decided_by, made.reason) == (state, "lena", "because")
+    names = [name for name in classes(facts) if name and name.startswith("action")]
+    assert names == ["action.required", "action.resolved", "action.updated"]
+    assert action.applied is True
+    assert inspect_stream(facts) == []
+
+
+@pytest.mark.requirement("runtime.handover.bound")
+async def test_a_request_of_the_stream_expires_and_is_bound_to_what_is_shown(tmp_path: Path):
+    remote = Remote()
+    async with runtime_of({"remote": remote}, tmp_path) as runtime:
+        action = await asked(runtime)
+        with pytest.raises(ActionChanged):
+            await runtime.decide("thread", "act", "approve", by="me", args_hash="sha256:other")
+        shown = action.args_hash
+        await runtime.decide("thread", "act", "approve", by="me", args_hash=shown)
+        await ended(runtime, "turn")
+    other = Remote(command="make destroy")
+    async with runtime_of({"remote": other}, tmp_path) as runtime:
+        changed = (await asked(runtime)).args_hash
+
+    assert action.expires_at is not None
+    assert "make deploy" in action.shown
+    assert shown.startswith("sha256:")
+    assert changed != shown
+
+
+@pytest.mark.requirement("runtime.handover.bound")
+async def test_what_the_agent_states_itself_is_kept_where_it_makes_sense(tmp_path: Path):
+    remote = Remote(argsHash="sha256:own", expiresAt="2100-01-01T00:00:00Z", shown="all of it")
+    async with runtime_of({"remote": remote}, tmp_path) as runtime:
+        own = await asked(runtime)
+    senseless = Remote(expiresAt="soon")
+    async with runtime_of({"remote": senseless}, tmp_path) as runtime:
+        mended = await asked(runtime)
+
+    assert (own.args_hash, own.expires_at) == ("sha256:own", "2100-01-01T00:00:00Z")
+    assert own.shown == "all of it"
+    assert mended.expires_at != "soon"
+
+
+@pytest.mark.requirement("runtime.handover.expired")
+async def test_a_request_that_expires_is_handed_over_as_a_no(tmp_path: Path):
+    remote = Remote(expiresAt="2001-01-01T00:00:00Z")
+    async with runtime_of({"remote": remote}, tmp_path) as runtime:
+        await runtime.submit("thread", "remote", "deploy", turn_id="turn")
+        assert await ended(runtime, "turn") == "completed"
+        state, facts = await runtime.state("thread"), await facts_of(runtime)
+
+    [response] = remote.responses
+    assert response.decision.allowed is False
+    assert state.actions["act"].status == "expired"
+    assert state.tools["call"].failure_category == "permission_denied"
+    assert inspect_stream(facts) == []
+
+
+@pytest.mark.requirement("runtime.handover.lost")
+async def test_a_decision_that_does_not_arrive_is_told_and_the_tool_fails(tmp_path: Path):
+    remote = Remote()
+    remote.error = ConnectionError("gone")
+    async with runtime_of({"remote": remote}, tmp_path) as runtime:
+        await asked(runtime)
+        decision = await runtime.decide("thread", "act", "approve", by="me")
+        await told(runtime, "tool.failed")
+        assert await ended(runtime, "turn") == "failed"
+        state, facts = await runtime.state("thread"), await facts_of(runtime)
+
+    assert decision.allowed
+    assert state.actions["act"].applied is False
+    assert state.tools["call"].failure_category == "decision_not_delivered"
+    assert "tool.result" not in classes(facts)
+    codes = [remark.code for remark in state.diagnostics.items.values()]
+    assert "decision_not_delivered" in codes
+    assert inspect_stream(facts) == []
+
+
+@pytest.mark.requirement("runtime.handover.once")
+async def test_a_decision_that_the_agent_repeats_is_written_once(tmp_path: Path):
+    remote = Remote()
+    remote.repeats = True
+    async with runtime_of({"remote": remote}, tmp_path) as runtime:
+        await asked(runtime)
+        await runtime.decide("thread", "act", "approve", by="lena")
+        assert await ended(runtime, "turn") == "completed"
+        facts = await facts_of(runtime)
+
+    [resolved] = [fact for fact in facts if fact.event_class == "action.resolved"]
+    assert resolved.payload["decidedBy"] == "lena"
+
+
+@pytest.mark.requirement("runtime.handover.once")
+async def test_a_decision_that_the_agent_has_by_itself_is_not_handed_over(tmp_path: Path):
+    remote = Remote()
+
+    async def own(turn: Any) -> Any:
+        def said(name: str, payload: dict[str, Any], **ids: str) -> Any:
+            return turn.host.mint.fact(turn.host.scope, name, payload, **ids)
+
+        ids = {"action_id": "act", "tool_call_id": "call"}
+        yield said("tool.started", {"toolName": "deploy"}, tool_call_id="call")
+        yield said("action.required", {"prompt": "Deploy?"}, **ids)
+        yield said("action.resolved", {"decision": "approved", "decidedBy": "console"}, **ids)
+        yield said("tool.result", {"summary": "deployed"}, tool_call_id="call")
+        yield said("turn.completed", {})
+
+    remote.start_turn = own  # type: ignore[method-assign]
+    async with runtime_of({"remote": remote}, tmp_path) as runtime:
+        await runtime.submit("thread", "remote", "deploy", turn_id="turn")
+        assert await ended(runtime, "turn") == "completed"
+        state = await runtime.state("thread")
+
+    assert remote.responses == []
+    assert state.actions["act"].decided_by == "console"
+
+
+@pytest.mark.requirement("runtime.handover.restart")
+@pytest.mark.parametrize("decided_before", [True, False])
+async def test_a_request_is_answered_and_handed_over_after_a_restart(
+    tmp_path: Path, decided_before: bool
+):
+    async with open_journal("memory:") as journal:
+        async with runtime_of({"remote": Remote()}, tmp_path, journal) as runtime:
+            await asked(runtime)
+        if decided_before:
+            # Nobody runs the turn; the answer is only written down.
+            at_rest = Runtime(journal, runtime.blobs, {}, workspace=tmp_path)
+            await at_rest.decide("thread", "act", "approve", by="lena")
+        remote = Remote()
+        async with runtime_of({"remote": remote}, tmp_path, journal) as runtime:
+            if not decided_before:
+                await runtime.decide("thread", "act", "approve", by="lena")
+            assert await ended(runtime, "turn") == "completed"
+            facts, state = await facts_of(runtime), await runtime.state("thread")
+
+    [response] = remote.responses
+    assert response.decision.decided_by == "lena"
+    assert classes(facts).count("action.required") == 1
+    assert state.actions["act"].applied is True
+    assert state.tools["call"].state == "output-available"
+    assert inspect_stream(facts) == []
