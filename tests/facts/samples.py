@@ -21,6 +21,9 @@ EXTRA_IDS = {
     "handoffId": "handoff_1",
     "reviewId": "review_1",
     "jobId": "job_1",
+    "projectId": "project_1",
+    "conversationId": "conversation_1",
+    "itemId": "item_1",
 }
 """Every id that some class needs."""
 
@@ -32,6 +35,12 @@ FULL_PAYLOADS: dict[str, dict[str, Any]] = {
     "test.completed": {"result": "passed"},
     "sandbox.blocked": {"reasonCode": "network_denied"},
     "permission.denied": {"reasonCode": "policy"},
+    "conversation.member.added": {"memberId": "member_1"},
+    "thread.forked": {"parentThreadId": "thread_0"},
+    "runner.online": {"runnerId": "runner_1"},
+    "runner.offline": {"runnerId": "runner_1"},
+    "preview.ready": {"previewId": "preview_1"},
+    "preview.stopped": {"previewId": "preview_1"},
 }
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from factwire.facts import (
     CORRELATION_IDS,
+    EDGE_CLASSES,
     KNOWN_CLASSES,
     RUNTIME_CLASSES,
     UI_CLASSES,
@@ -70,6 +71,7 @@ def test_no_class_stands_twice_in_the_copy_of_the_specification():
     "row",
     [
         *(pytest.param(row, id=f"runtime {name}") for name, row in RUNTIME_CLASSES.items()),
+        *(pytest.param(row, id=f"edge {name}") for name, row in EDGE_CLASSES.items()),
         *(pytest.param(row, id=f"ui {name}") for name, row in UI_CLASSES.items()),
     ],
 )
@@ -99,7 +101,7 @@ def test_a_class_of_both_tables_is_the_runtimes():
     shared = set(RUNTIME_CLASSES) & set(UI_CLASSES)
     assert shared
     assert all(KNOWN_CLASSES[name] is RUNTIME_CLASSES[name] for name in shared)
-    assert set(KNOWN_CLASSES) == set(RUNTIME_CLASSES) | set(UI_CLASSES)
+    assert set(KNOWN_CLASSES) == set(RUNTIME_CLASSES) | set(EDGE_CLASSES) | set(UI_CLASSES)
 
 
 def expected_status(event_class: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from factwire.facts import KNOWN_CLASSES
 from factwire.projection import project
-from tests.facts.samples import EXTRA_IDS
+from tests.facts.samples import EXTRA_IDS, FULL_PAYLOADS
 from tests.projection.streams import THREAD as STREAM_THREAD
 from tests.projection.streams import stream
 from tests.projection.telling import Telling, as_json, shown
@@ -61,6 +61,7 @@ def test_deltas_are_one_entry(name: str):
 def test_every_class_is_in_the_timeline(name: str):
     ids = {**EXTRA_IDS, "threadId": "thread", "turnId": "turn"}
     said = {"path": "x", "reasonCode": "x", "status": "x", "failureCategory": "x"}
+    said |= FULL_PAYLOADS.get(name, {})
     state = shown(Telling()(name, **ids, refIds=["blob:1"], payload=said))
     assert [entry.event_class for entry in state.timeline] == [name]
     assert state.timeline[0].degraded is None

@@ -1,6 +1,7 @@
 """The journal: facts appended once, durable, ordered, resumable and provably unchanged."""
 
 from factwire.journal.catalogue import Thread, ThreadPage, ThreadRecord, ThreadStatus
+from factwire.journal.chain_point import ChainPoint
 from factwire.journal.chunk import Stretch
 from factwire.journal.cursor import Cursor
 from factwire.journal.errors import (
@@ -42,6 +43,7 @@ from factwire.journal.restore import Present, Restoration
 __all__ = [
     "AppendRefused",
     "Appended",
+    "ChainPoint",
     "Compaction",
     "ConflictingFact",
     "Cursor",

@@ -21,10 +21,10 @@ from factwire.journal.catalogue import (
     page_of,
 )
 from factwire.journal.chain import GENESIS, Record, RecordBody, Truncated, record_of
+from factwire.journal.chain_point import ChainPoint, ensure_reached, point_in
 from factwire.journal.chunk import (
     Chunk,
     Stretch,
-    anchor_in,
     decode_line,
     grouped,
     joined,
@@ -173,8 +173,7 @@ class MemoryJournal:
     ) -> Snapshot:
         self._ensure_open()
         seq = check_cursor(cursor, self._bounds(None))
-        chunk = self._chunks[self._chunk_after(seq - 1)] if seq else None
-        anchor = anchor_in(chunk, seq) if chunk else GENESIS
+        anchor = (await self.chain_point(seq)).hash if seq else GENESIS
         snapshot = Snapshot(thread_id=thread_id, kind=kind, cursor=cursor, data=data, anchor=anchor)
         self._snapshots[thread_id, kind, seq] = snapshot
         return snapshot
@@ -215,6 +214,12 @@ class MemoryJournal:
                 record = next(records, None)
         walk.end(self._head, self._hash)
         return walk.report()
+
+    async def chain_point(self, seq: int) -> ChainPoint:
+        self._ensure_open()
+        if ensure_reached(seq, self._bounds(None)) <= self._base:
+            return ChainPoint(self._base, self._base_hash)
+        return point_in(self._chunks[self._chunk_after(seq - 1)], seq)
 
     async def removed(self) -> AsyncIterator[Removed]:
         self._ensure_open()
@@ -340,11 +345,8 @@ class MemoryJournal:
             yield from zip(chunk.places(), map(decode_line, chunk.lines()), strict=True)
 
     def _holds(self) -> Holds:
-        actions = {
-            record.thread_id: min(record.open.values())
-            for record in self._threads.values()
-            if record.open
-        }
+        waiting = [record for record in self._threads.values() if record.open]
+        actions = {record.thread_id: min(record.open.values()) for record in waiting}
         return Holds(readers=self._readers.positions(), actions=actions)
 
     def _remove(self, plan: Plan) -> Removal:

@@ -12,6 +12,7 @@ import msgspec
 
 from factwire.facts.fact import Fact
 from factwire.journal.catalogue import Thread, ThreadPage, ThreadRecord, ThreadStatus
+from factwire.journal.chain_point import ChainPoint
 from factwire.journal.chunk import Stretch
 from factwire.journal.cursor import Cursor
 from factwire.journal.filter import Filter
@@ -160,6 +161,12 @@ class Journal(Protocol):
     async def compact(self, policy: Compaction | None = None) -> Removal: ...
 
     async def verify(self) -> VerifyReport: ...
+
+    async def chain_point(self, seq: int) -> ChainPoint:
+        """The first place from `seq` on at which the chain's hash is known; raises
+        `CursorFromFuture` past the head. Where facts were removed, that may be a later place.
+        """
+        ...
 
     def removed(self) -> AsyncIterator[Removed]:
         """What is left of each fact that was removed, by seq."""

@@ -26,6 +26,7 @@ import msgspec
 from factwire.facts.fact import Fact
 from factwire.journal.admission import prepare
 from factwire.journal.catalogue import Thread, ThreadPage, ThreadRecord, ThreadStatus, page_of
+from factwire.journal.chain_point import ChainPoint
 from factwire.journal.chunk import Stretch
 from factwire.journal.cursor import Cursor
 from factwire.journal.errors import JournalClosed
@@ -40,7 +41,7 @@ from factwire.journal.nats.neighbours import Neighbours
 from factwire.journal.nats.reading import Reading
 from factwire.journal.nats.removal import Facts, Remover
 from factwire.journal.nats.setup import set_up
-from factwire.journal.nats.snapshots import find_snapshot, save_snapshot
+from factwire.journal.nats.snapshots import chain_point, find_snapshot, save_snapshot
 from factwire.journal.nats.url import AckPromise, DurabilityWarning, parse_place, promise_of
 from factwire.journal.nats.verify import verify
 from factwire.journal.nats.writer import Writer
@@ -225,6 +226,9 @@ class NatsJournal:
 
     async def verify(self) -> VerifyReport:
         return await verify((await self._level()).mirror)
+
+    async def chain_point(self, seq: int) -> ChainPoint:
+        return await chain_point((await self._level()).mirror, seq)
 
     async def removed(self) -> AsyncIterator[Removed]:
         mirror = (await self._level()).mirror

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from factwire.journal.chain import GENESIS
-from factwire.journal.chunk import anchor_in
+from factwire.journal.chain_point import ChainPoint, ensure_reached, point_in
 from factwire.journal.cursor import Cursor
 from factwire.journal.errors import JournalCorrupt
 from factwire.journal.nats.mirror import Mirror
@@ -19,7 +19,7 @@ async def save_snapshot(
     """Write a snapshot; one of the same thread, kind and place is replaced."""
     async with mirror.lock:
         seq = check_cursor(cursor, mirror.state.bounds())
-        anchor = await _anchor(mirror, seq)
+        anchor = (await _point(mirror, seq)).hash if seq else GENESIS
         old = mirror.state.snapshots.get((thread_id, kind), {}).get(seq)
         saved = Saved(thread_id=thread_id, kind=kind, seq=seq, data=data, anchor=anchor)
 
@@ -68,12 +68,19 @@ async def _fetch(mirror: Mirror, thread_id: str, seq: int, place: tuple[int, int
     return _snapshot(said, mirror.state.epoch)
 
 
-async def _anchor(mirror: Mirror, seq: int) -> bytes:
+async def chain_point(mirror: Mirror, seq: int) -> ChainPoint:
+    """Where the chain stands behind the commit of a seq."""
+    async with mirror.lock:
+        return await _point(mirror, ensure_reached(seq, mirror.state.bounds()))
+
+
+async def _point(mirror: Mirror, seq: int) -> ChainPoint:
     state = mirror.state
+    base = ChainPoint(state.base, state.base_hash)
     if seq <= state.base:
-        return state.base_hash if seq else GENESIS
+        return base
     page = (await mirror.pages_of([state.directory.holding(seq)], locked=True))[0]
-    return state.base_hash if page.chunk is None else anchor_in(page.chunk, seq)
+    return base if page.chunk is None else point_in(page.chunk, seq)
 
 
 def _snapshot(saved: Saved, epoch: str) -> Snapshot:

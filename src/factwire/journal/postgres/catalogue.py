@@ -3,7 +3,7 @@
 from typing import Final
 
 from factwire.journal.catalogue import Thread, ThreadPage, ThreadStatus, page_of
-from factwire.journal.chunk import anchor_in
+from factwire.journal.chain_point import ChainPoint, ensure_reached, point_in
 from factwire.journal.cursor import Cursor
 from factwire.journal.postgres.driver import Connection
 from factwire.journal.postgres.keys import Keys
@@ -66,7 +66,7 @@ class Catalogue:
         self, connection: Connection, thread_id: str, cursor: Cursor, data: bytes, kind: str
     ) -> Snapshot:
         seq = check_cursor(cursor, await self._pages.bounds(connection, None))
-        anchor = await self._anchor(connection, seq)
+        anchor = (await self._point(connection, seq)).hash
         key = (self._journal, self._keys.name(thread_id), self._keys.name(kind), seq)
         await connection.execute(_SAVE, *key, data, anchor)
         return Snapshot(thread_id=thread_id, kind=kind, cursor=cursor, data=data, anchor=anchor)
@@ -88,13 +88,18 @@ class Catalogue:
             anchor=row["anchor"],
         )
 
-    async def _anchor(self, connection: Connection, seq: int) -> bytes:
+    async def chain_point(self, connection: Connection, seq: int) -> ChainPoint:
+        """Where the chain stands behind the commit of a seq."""
+        ensure_reached(seq, await self._pages.bounds(connection, None))
+        return await self._point(connection, seq)
+
+    async def _point(self, connection: Connection, seq: int) -> ChainPoint:
         row = await connection.fetchrow(_HOLDER, self._journal, seq)
         if row is not None and row["first"] <= seq:
-            return anchor_in(chunk_of(row), seq)
+            return point_in(chunk_of(row), seq)
         base = found(
             await connection.fetchrow(
-                "SELECT base_hash FROM factwire.journal WHERE id = $1", self._journal
+                "SELECT base, base_hash FROM factwire.journal WHERE id = $1", self._journal
             )
         )
-        return bytes(base["base_hash"])
+        return ChainPoint(base["base"], bytes(base["base_hash"]))

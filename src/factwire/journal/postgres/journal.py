@@ -13,6 +13,7 @@ from typing import Self, TypeVar
 from factwire.facts.fact import Fact
 from factwire.journal.admission import prepare
 from factwire.journal.catalogue import Thread, ThreadPage, ThreadRecord, ThreadStatus
+from factwire.journal.chain_point import ChainPoint
 from factwire.journal.chunk import Stretch
 from factwire.journal.cursor import Cursor
 from factwire.journal.errors import JournalClosed
@@ -177,6 +178,10 @@ class PostgresJournal:
     async def verify(self) -> VerifyReport:
         journal = self._opened().journal
         return await self._run(lambda link: verify_journal(link, journal))
+
+    async def chain_point(self, seq: int) -> ChainPoint:
+        catalogue = self._opened().catalogue
+        return await self._run(lambda link: catalogue.chain_point(link, seq))
 
     def removed(self) -> AsyncIterator[Removed]:
         return self._restoring().removed()

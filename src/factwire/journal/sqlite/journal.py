@@ -13,6 +13,7 @@ import apsw
 from factwire.facts.fact import Fact
 from factwire.journal.admission import prepare
 from factwire.journal.catalogue import Thread, ThreadPage, ThreadRecord, ThreadStatus, page_of
+from factwire.journal.chain_point import ChainPoint, ensure_reached
 from factwire.journal.chunk import Stretch
 from factwire.journal.cursor import MARK, Cursor
 from factwire.journal.errors import CursorError, JournalClosed, JournalUnavailable
@@ -154,6 +155,10 @@ class SqliteJournal:
         writer = self._store.writer
         head = writer.state.place.head if writer else 0
         return await self._store.pool.run(partial(checks.verify, head=head))
+
+    async def chain_point(self, seq: int) -> ChainPoint:
+        ensure_reached(seq, await self._bounds(None))
+        return await self._store.pool.run(partial(snapshots.point, seq=seq))
 
     def removed(self) -> AsyncIterator[Removed]:
         return restoring.removed(self._store)

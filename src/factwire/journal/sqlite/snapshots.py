@@ -1,6 +1,7 @@
 """Snapshots beside the facts they were made from, each anchored in the chain."""
 
 from factwire.journal.chain import GENESIS
+from factwire.journal.chain_point import ChainPoint, point_in
 from factwire.journal.chunk import anchor_in
 from factwire.journal.cursor import Cursor
 from factwire.journal.errors import JournalCorrupt
@@ -8,7 +9,7 @@ from factwire.journal.protocol import Snapshot
 from factwire.journal.sqlite.checks import snapshot_sum
 from factwire.journal.sqlite.database import Database
 from factwire.journal.sqlite.rows import chunk_holding
-from factwire.journal.sqlite.state import State
+from factwire.journal.sqlite.state import State, load_place
 
 
 def save(state: State, thread_id: str, kind: str, cursor: Cursor, data: bytes) -> Snapshot:
@@ -42,6 +43,14 @@ def load(
         raise JournalCorrupt(f"the {kind} snapshot of {thread_id!r} was changed", first=seq)
     cursor = Cursor(epoch, seq)
     return Snapshot(thread_id=thread_id, kind=kind, cursor=cursor, data=data, anchor=anchor)
+
+
+def point(connection: Database, *, seq: int) -> ChainPoint:
+    """Where the chain stands behind the commit of a seq, or where what is left of it begins."""
+    place = load_place(connection)
+    if seq <= place.base:
+        return ChainPoint(place.base, place.base_hash)
+    return point_in(chunk_holding(connection, seq), seq)
 
 
 def newest(connection: Database, *, thread: str | None) -> int | None:
