@@ -76,12 +76,15 @@ async def serving(
     async with Feed(journal) as feed:
         streams = Streams(feed, edge_id=EDGE)
         listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
-        given: dict[str, Any] = {"http": FactwireHttpProtocol, **socket_settings()}
+        given: dict[str, Any] = {
+            "http": FactwireHttpProtocol,
+            "log_level": "critical",
+            **socket_settings(),
+        }
         config = uvicorn.Config(
             streams,  # pyright: ignore[reportArgumentType]
             **(given | dict(settings or {})),
             lifespan="off",
-            log_level="critical",
             access_log=False,
             timeout_graceful_shutdown=5,
         )

@@ -23,6 +23,7 @@ class Raw(asyncio.Protocol):
         self.code: int | None = None
         self.pings = 0
         self.answers_pings = False
+        self.is_silent = False
         self.stop_after: int | None = None
         self.ended = asyncio.Event()
         self._buffer = bytearray()
@@ -75,6 +76,11 @@ class Raw(asyncio.Protocol):
                 self._changed.clear()
                 await self._changed.wait()
 
+    def fall_silent(self) -> None:
+        """Send nothing more, and let the other side know."""
+        self.is_silent = True
+        self.transport.write_eof()
+
     async def reached(self, seq: int) -> None:
         """Wait for a seq, or for the end."""
         await self.until(lambda: bool(self.seqs and self.seqs[-1] >= seq) or self.ended.is_set())
@@ -95,7 +101,8 @@ class Raw(asyncio.Protocol):
     def _take(self, kind: int, content: bytes) -> None:
         if kind == 8:
             self.code = int.from_bytes(content[:2], "big")
-            self.transport.write(masked(8, content[:2]))
+            if not self.is_silent:
+                self.transport.write(masked(8, content[:2]))
         elif kind == 9:
             self.pings += 1
             if self.answers_pings:

@@ -17,6 +17,15 @@ _RUN: dict[str, Callable[[Coroutine[Any, Any, None]], None]] = {
 
 def on_both_loops(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     """An asynchronous test as two synchronous ones."""
+    return _on(test, "asyncio", "uvloop")
+
+
+def on_the_edges_loop(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """An asynchronous test, which costs enough to be run once only."""
+    return _on(test, "uvloop")
+
+
+def _on(test: Callable[..., Awaitable[None]], *names: str) -> Callable[..., None]:
 
     @wraps(test)
     def run(*, loop: str, **given: Any) -> None:
@@ -30,4 +39,4 @@ def on_both_loops(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     run.__signature__ = own.replace(  # pyright: ignore[reportAttributeAccessIssue]
         parameters=[*own.parameters.values(), extra], return_annotation=None
     )
-    return pytest.mark.parametrize("loop", _RUN)(run)
+    return pytest.mark.parametrize("loop", names)(run)

@@ -17,7 +17,7 @@ from factwire.edge.streams.sink import Sink
 from factwire.journal import Cursor, Journal, open_journal
 from tests.edge.streaming import WAIT, Served, serving, until
 from tests.edge.streaming_clients import Raw
-from tests.edge.streaming_loops import on_both_loops
+from tests.edge.streaming_loops import on_both_loops, on_the_edges_loop
 from tests.journal.contract import make_fact
 
 pytestmark = pytest.mark.fault
@@ -54,7 +54,7 @@ async def written(journal: Journal, count: int, first: int = 1) -> AsyncGenerato
 
 
 @pytest.mark.requirement("edge.stream.resume")
-@on_both_loops
+@on_the_edges_loop
 async def test_a_stream_cut_after_every_frame_resumes_after_it(tmp_path: Path):
     ways = [
         "/v1/facts?",

@@ -10,7 +10,7 @@ from factwire.edge.streams import socket_protocol
 from factwire.journal import Journal, open_journal
 from tests.edge.streaming import Served, refusal, serving, until
 from tests.edge.streaming_clients import Raw
-from tests.edge.streaming_loops import on_both_loops
+from tests.edge.streaming_loops import on_both_loops, on_the_edges_loop
 from tests.journal.contract import make_fact
 
 pytestmark = pytest.mark.fault
@@ -33,7 +33,7 @@ async def connected(journal: Journal, served: Served, places: list[str]) -> list
 
 
 @pytest.mark.requirement("edge.stream.storm")
-@on_both_loops
+@on_the_edges_loop
 async def test_a_thousand_readers_cut_at_once_all_come_back_whole():
     async with open_journal("memory:") as journal, serving(journal) as served:
         first = await connected(journal, served, [""] * CLIENTS)
@@ -54,7 +54,7 @@ async def test_a_thousand_readers_cut_at_once_all_come_back_whole():
 
 
 @pytest.mark.requirement("edge.stream.stop")
-@on_both_loops
+@on_the_edges_loop
 async def test_a_stop_tells_what_is_durable_and_closes_with_1012():
     for _ in range(10):
         async with open_journal("memory:") as journal, serving(journal) as served:

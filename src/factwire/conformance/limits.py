@@ -29,6 +29,12 @@ BIG_OUTPUT_CHARACTERS: Final = 32_000
 CUTS: Final = 24
 """Places at which a stream is cut, saved and gone on from; a short one is cut everywhere."""
 
+FEW_CUTS: Final = 3
+"""Places at which even the longest stream is cut."""
+
+CUT_FACTS: Final = 1_000_000
+"""Facts that are projected anew over all cuts of a stream; a longer one is cut at fewer places."""
+
 FINDINGS_KEPT: Final = 20
 """Findings of one requirement in one case that a report spells out; the others are counted."""
 

@@ -11,6 +11,7 @@ from factwire.conformance.cli_requirements import CLI_REQUIREMENTS
 from factwire.conformance.comparison_requirements import COMPARISON_REQUIREMENTS
 from factwire.conformance.edge_event_requirements import EDGE_EVENT_REQUIREMENTS
 from factwire.conformance.edge_rest_requirements import EDGE_REST_REQUIREMENTS
+from factwire.conformance.edge_security_requirements import EDGE_SECURITY_REQUIREMENTS
 from factwire.conformance.engine_requirements import ENGINE_REQUIREMENTS
 from factwire.conformance.facts_requirements import FACTS_REQUIREMENTS
 from factwire.conformance.journal_requirements import JOURNAL_REQUIREMENTS
@@ -40,6 +41,7 @@ _AREAS: Final = (
     CLI_REQUIREMENTS,
     EDGE_EVENT_REQUIREMENTS,
     EDGE_REST_REQUIREMENTS,
+    EDGE_SECURITY_REQUIREMENTS,
     COMPARISON_REQUIREMENTS,
     SEED_REQUIREMENTS,
     ENGINE_REQUIREMENTS,

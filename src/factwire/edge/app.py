@@ -103,8 +103,8 @@ def _litestar(state: State, more_routes: tuple[Any, ...] = ()) -> Litestar:
         openapi_config=OpenAPIConfig(
             title="Factwire Edge",
             version=__version__,
-            path="/",
-            render_plugins=[DocumentPlugin(path="/openapi.json")],
+            path="/openapi.json",
+            render_plugins=[DocumentPlugin(path="/")],
         ),
         logging_config=None,
     )

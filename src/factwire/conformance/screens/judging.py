@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from factwire.conformance.case import Finding, Projector, factwire_projector
+from factwire.conformance.case import Finding, Projector, broken, factwire_projector
 from factwire.conformance.results import Result, result
 from factwire.conformance.screens.families import Family, families
 from factwire.conformance.screens.first_screen import repairs, restores, sent
@@ -81,6 +81,15 @@ def _screened(check: ScreenCheck, found: list[Family], projector: Projector) -> 
         True for _, facts in found for fact in facts for _ in refs_of(fact)
     ):
         reason = NO_REFS
-    findings = [finding for family in found for finding in check.check(family, projector)]
+    findings = [finding for family in found for finding in _found(check, family, projector)]
     needs = (check.requirement,)
     return result(check.requirement, check.title, "projection", needs, findings, reason=reason)
+
+
+def _found(check: ScreenCheck, family: Family, projector: Projector) -> list[Finding]:
+    try:
+        return list(check.check(family, projector))
+    except Exception as error:  # noqa: BLE001 - a projection that raises shows nothing at all
+        message = f"the projection raised {type(error).__name__}: {error}"
+        last = family[1][-1]
+        return [broken(check.requirement, message, level="projection", fact=last)]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from factwire.conformance.case import Finding, Projector, broken
-from factwire.conformance.limits import CUTS
+from factwire.conformance.limits import CUT_FACTS, CUTS, FEW_CUTS
 from factwire.conformance.screens.differences import difference, plain
 from factwire.facts import Fact
 from factwire.projection import Document, Projection, advance
@@ -48,8 +48,8 @@ def _pieces(facts: Sequence[Fact], thread: str | None) -> Iterator[Finding]:
 
 def cuts(length: int) -> frozenset[int]:
     """Places in a stream at which to cut it: all of a short one, some of a long one."""
-    step = max(1, -(-length // CUTS))
-    return frozenset(range(1, length, step))
+    places = max(FEW_CUTS, min(CUTS, CUT_FACTS // max(length, 1)))
+    return frozenset(range(1, length, max(1, -(-length // places))))
 
 
 def _compared(

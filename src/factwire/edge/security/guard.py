@@ -13,7 +13,7 @@ import msgspec
 
 from factwire.edge.limits import BODY_BYTES, BODY_SECONDS
 from factwire.edge.problems import MEDIA_TYPE, Problem, encoded
-from factwire.edge.security.credentials import offered
+from factwire.edge.security.credentials import SUBPROTOCOL, offered
 from factwire.edge.security.floods import Floods
 from factwire.edge.security.places import Places
 from factwire.edge.security.tickets import Tickets
@@ -71,6 +71,8 @@ class Guard:
             return
         if scope["type"] == "http":
             receive, send = _whole_body(receive), _with_headers(send, trace_id)
+        elif SUBPROTOCOL in scope.get("subprotocols", ()):
+            send = _with_subprotocol(send)
         await self._application(scope, receive, send)
 
     def _judge(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
@@ -167,6 +169,17 @@ def _with_headers(send: Send, trace_id: str) -> Send:
                     (b"x-trace-id", trace_id.encode()),
                 ],
             }
+        await send(message)
+
+    return sent
+
+
+def _with_subprotocol(send: Send) -> Send:
+    """A browser closes a socket whose server chose none of the subprotocols that it offered."""
+
+    async def sent(message: Message) -> None:
+        if message["type"] == "websocket.accept":
+            message = {**message, "subprotocol": SUBPROTOCOL}
         await send(message)
 
     return sent

@@ -1,0 +1,353 @@
+"""Who may talk to an Edge: the attacks S1 to S3, S7, S8 and S15, each with what stops it."""
+
+import asyncio
+import os
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+
+from factwire.edge.app import openapi
+from factwire.edge.opening import EdgeSettings, ensure_secure
+from factwire.edge.security import (
+    OPEN,
+    SUBPROTOCOL,
+    TOKEN_SUBPROTOCOL,
+    InsecureStart,
+    Places,
+    Tickets,
+    given_token,
+    kept_token,
+)
+from tests.edge.edges import TOKEN, running_edge
+
+STREAMS = ("/v1/events", "/v1/facts", "/v1/threads/x/projection/stream")
+METHODS = ("get", "post", "patch", "delete")
+
+
+def _routes() -> list[tuple[str, str]]:
+    return [
+        (method.upper(), re.sub(r"\{\w+\}", "x", path))
+        for path, operations in openapi()["paths"].items()
+        for method in METHODS
+        if method in operations
+    ] + [("GET", "/openapi.json"), ("GET", "/asyncapi.json")]
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.security.default-deny")
+async def test_every_route_refuses_whoever_has_no_token(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        async with httpx.AsyncClient(base_url=edge.url, trust_env=False) as nobody:
+            for method, path in _routes():
+                answer = await nobody.request(method, path, json={} if method != "GET" else None)
+                expected = 200 if (method, path) in OPEN else 401
+                assert answer.status_code == expected, (method, path, answer.text)
+            for path in STREAMS:
+                headers = {"accept": "text/event-stream"}
+                assert (await nobody.get(path, headers=headers)).status_code == 401
+            assert (await nobody.get("/nowhere")).status_code == 401
+        for path in STREAMS:
+            with pytest.raises(InvalidStatus) as refused:
+                await connect(edge.socket_url + path)
+            assert refused.value.response.status_code == 401
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.security.default-deny")
+async def test_every_handler_of_the_application_is_walked_by_that_test(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        app: Any = edge.edge.application
+        rest = app._application._rest._application
+        known = {path for path, _ in ((p, m) for m, p in _routes())}
+        for route in rest.routes:
+            path = re.sub(r"\{\w+:str\}", "x", route.path_format.replace("/:", ":"))
+            path = re.sub(r"\{\w+\}", "x", path)
+            # The framework answers below its document with 404.
+            assert path in known or path == "/openapi.json/x", path
+
+
+HOSTILE_HOSTS = [
+    "evil.example",
+    "evil.example:80",
+    "127.0.0.1.evil.example",
+    "localhost.evil.example",
+    "127.0.0.1@evil.example",
+    "127.0.0.2",
+    "0.0.0.0",
+    "localhost:",
+    "localhost:99999999",
+    "[::1",
+    "",
+    "localhost, evil.example",
+    "2130706433",
+    "0x7f000001",
+]
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.security.hosts")
+@pytest.mark.parametrize("host", HOSTILE_HOSTS)
+async def test_a_host_that_the_edge_does_not_know_is_not_answered(tmp_path: Path, host: str):
+    async with running_edge(tmp_path) as edge:
+        answer = await edge.http.get("/v1/threads", headers={"host": host})
+        assert answer.status_code in (400, 421)
+
+
+HOSTILE_ORIGINS = [
+    "http://evil.example",
+    "https://127.0.0.1",
+    "http://127.0.0.1",
+    "http://127.0.0.1:1",
+    "http://localhost.evil.example",
+    "null",
+    "file://",
+    "chrome-extension://abc",
+    "http://user@127.0.0.1",
+    "http://127.0.0.1:{port}.evil.example",
+    "http://127.0.0.1:{port}/path",
+]
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.security.origins")
+async def test_a_page_of_another_origin_may_not_talk_even_with_the_token(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        for hostile in HOSTILE_ORIGINS:
+            origin = hostile.replace("{port}", str(edge.port))
+            answer = await edge.http.post("/v1/threads", json={}, headers={"origin": origin})
+            assert (answer.status_code, answer.json()["code"]) == (403, "origin_not_allowed")
+            with pytest.raises(InvalidStatus) as refused:
+                await connect(
+                    edge.socket_url + "/v1/events",
+                    origin=origin,  # pyright: ignore[reportArgumentType]
+                    additional_headers={"authorization": f"Bearer {TOKEN}"},
+                )
+            assert refused.value.response.status_code == 403
+        own = await edge.http.get("/v1/threads", headers={"origin": edge.url})
+        assert own.status_code == 200
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.security.origins")
+async def test_a_request_that_another_site_made_is_refused(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        for site in ("cross-site", "same-site"):
+            answer = await edge.http.post("/v1/threads", json={}, headers={"sec-fetch-site": site})
+            assert answer.json()["code"] == "cross_site_request"
+        for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
+            answer = await edge.http.post(
+                "/v1/threads", content=b'{"title":"x"}', headers={"content-type": kind}
+            )
+            assert (answer.status_code, answer.json()["code"]) == (415, "json_only")
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.security.origins")
+async def test_an_origin_that_was_allowed_by_name_may_talk(tmp_path: Path):
+    settings = EdgeSettings(token=TOKEN, origins=("https://app.example",), hosts=("edge.example",))
+    async with running_edge(tmp_path, settings=settings) as edge:
+        headers = {"origin": "https://app.example", "host": "edge.example"}
+        assert (await edge.http.get("/v1/threads", headers=headers)).status_code == 200
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.security.tickets")
+async def test_a_ticket_opens_one_stream_and_fifty_at_once_open_one(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        ticket = (await edge.post("/v1/tickets", status=201))["ticket"]
+
+        async def attempt() -> int:
+            try:
+                async with connect(f"{edge.socket_url}/v1/events?ticket={ticket}"):
+                    return 101
+            except InvalidStatus as refused:
+                return refused.response.status_code
+
+        results = await asyncio.gather(*(attempt() for _ in range(50)))
+        assert sorted(results) == [101, *[401] * 49]
+
+
+@pytest.mark.requirement("edge.security.tickets")
+def test_a_ticket_runs_out_and_only_so_many_are_out():
+    now = 0.0
+    tickets = Tickets(lambda: now)
+    old = tickets.issue()
+    now = 31.0
+    assert not tickets.redeem(old)
+    fresh = tickets.issue()
+    assert tickets.redeem(fresh)
+    assert not tickets.redeem(fresh)
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.security.tickets")
+async def test_a_ticket_changes_nothing_and_a_token_in_an_address_is_refused(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        ticket = (await edge.post("/v1/tickets", status=201))["ticket"]
+        async with httpx.AsyncClient(base_url=edge.url, trust_env=False) as nobody:
+            answer = await nobody.post(f"/v1/threads?ticket={ticket}", json={})
+            assert answer.status_code == 401
+            for name in ("token", "access_token", "api_key"):
+                answer = await nobody.get(f"/v1/threads?{name}={TOKEN}")
+                assert (answer.status_code, answer.json()["code"]) == (400, "token_in_url")
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.security.tickets")
+async def test_a_socket_may_carry_the_token_as_a_subprotocol(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        offered: Any = [SUBPROTOCOL, TOKEN_SUBPROTOCOL + TOKEN]
+        async with connect(edge.socket_url + "/v1/events", subprotocols=offered) as socket:
+            assert socket.subprotocol == SUBPROTOCOL
+        wrong: Any = [SUBPROTOCOL, TOKEN_SUBPROTOCOL + "x" * 30]
+        with pytest.raises(InvalidStatus):
+            await connect(edge.socket_url + "/v1/events", subprotocols=wrong)
+
+
+@pytest.mark.requirement("edge.security.no-secret-kept")
+def test_no_secret_is_found_in_database_data_or_log(tmp_path: Path):
+    command = [sys.executable, "-c", _SERVE, str(tmp_path)]
+    environment = {**os.environ, "FACTWIRE_TOKEN": TOKEN}
+    with (tmp_path / "log").open("wb") as log:
+        server = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=log, env=environment, text=True
+        )
+        with server:
+            try:
+                assert server.stdout is not None
+                secrets = asyncio.run(_use(server.stdout.readline().strip()))
+            finally:
+                server.terminate()
+                server.wait(20)
+    for path in tmp_path.rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            for secret in secrets:
+                assert secret.encode() not in content, path.name
+
+
+async def _use(url: str) -> list[str]:
+    """Use an Edge in all ways that carry secrets; the secrets."""
+    headers = {"authorization": f"Bearer {TOKEN}"}
+    wrong = "a-wrong-token-that-nobody-may-keep-42"
+    async with httpx.AsyncClient(base_url=url, headers=headers, trust_env=False) as http:
+        ticket = (await http.post("/v1/tickets")).json()["ticket"]
+        await http.get(f"/v1/threads?token={TOKEN}")
+        await http.get("/v1/threads", headers={"authorization": f"Bearer {wrong}"})
+        await http.get(f"/v1/nothing?ticket={ticket}")
+        run = (await http.post("/v1/runs", json={"agentId": "demo", "prompt": "help"})).json()
+        await http.get(f"/v1/runs/{run['runId']}")
+        socket = url.replace("http", "ws")
+        async with connect(f"{socket}/v1/events?ticket={ticket}"):
+            pass
+    return [TOKEN, ticket, wrong]
+
+
+_SERVE = """
+import asyncio, sys
+from pathlib import Path
+from factwire.edge.logs import set_up_logs
+from factwire.edge.server import serve
+from factwire.edge.opening import EdgeSettings
+from tests.edge.edges import configuration_in, TOKEN
+set_up_logs("debug")
+folder = Path(sys.argv[1])
+conf = configuration_in(folder)
+def ready(edge, url):
+    print(url, flush=True)
+asyncio.run(serve(conf, Path(conf.workspaces[0]), EdgeSettings(port=0, token=TOKEN), ready))
+"""
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.security.identity")
+async def test_what_a_client_says_of_itself_and_of_numbers_is_not_believed(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        for field in ("runtimeId", "seq", "decidedBy", "threadId", "createdAt"):
+            answer = await edge.http.post("/v1/threads", json={field: "mine"})
+            assert (answer.status_code, answer.json()["code"]) == (400, "invalid_request")
+        run = await edge.start("approve")
+        approval = await edge.pending(run["runId"])
+        answer = await edge.decide(approval, "allow", decidedBy="the owner")
+        assert answer.status_code == 400
+        decided = (await edge.decide(approval, "allow")).json()
+        assert decided["decidedBy"] == "edge"
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.security.approvals")
+async def test_an_approval_is_no_ones_but_its_runs_and_is_closed_with_it(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        one = await edge.start("approve")
+        two = await edge.start("approve")
+        first, second = await edge.pending(one["runId"]), await edge.pending(two["runId"])
+        crossed = await edge.decide({**first, "approvalId": second["approvalId"]}, "allow")
+        assert (crossed.status_code, crossed.json()["code"]) == (404, "unknown_approval")
+        await edge.post(f"/v1/runs/{one['runId']}:cancel", status=202)
+        await edge.run_until(one["runId"])
+        late = await edge.decide(first, "allow")
+        assert (late.status_code, late.json()["code"]) == (409, "approval_decided")
+        answers = await asyncio.gather(*(edge.decide(second, "allow") for _ in range(20)))
+        assert {answer.status_code for answer in answers} == {200}
+        page = await edge.get("/v1/facts", classes="action.resolved", limit=1000)
+        about = [row for row in page["items"] if row["fact"]["actionId"] == second["approvalId"]]
+        assert len(about) == 1
+
+
+@pytest.mark.requirement("edge.security.insecure-start")
+@pytest.mark.parametrize(
+    ("host", "token", "code"),
+    [
+        ("0.0.0.0", None, "token_required"),
+        ("192.0.2.1", None, "token_required"),
+        ("::", None, "token_required"),
+        ("127.0.0.1", "short", "token_too_short"),
+        ("127.0.0.1", "x" * 40, "token_guessable"),
+        ("127.0.0.1", "changemechangemechangeme", "token_guessable"),
+        ("127.0.0.1", "secretsecretsecretsecret-123", "token_guessable"),
+        ("127.0.0.1", "with a space and more than enough", "token_unusable"),
+    ],
+)
+def test_an_edge_that_would_not_be_safe_does_not_start(host: str, token: str | None, code: str):
+    with pytest.raises(InsecureStart) as refused:
+        ensure_secure(EdgeSettings(host=host, token=token))
+    assert refused.value.code == code
+
+
+@pytest.mark.requirement("edge.security.insecure-start")
+def test_a_made_token_is_kept_for_its_owner_alone_and_not_read_once_it_is_exposed(tmp_path: Path):
+    made = kept_token(tmp_path)
+    assert made.made
+    path = tmp_path / "edge-token"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert kept_token(tmp_path).token == made.token
+    assert made.token.value not in repr(made)
+    path.chmod(0o644)
+    with pytest.raises(InsecureStart) as refused:
+        kept_token(tmp_path)
+    assert refused.value.code == "token_exposed"
+
+
+@pytest.mark.requirement("edge.security.insecure-start")
+def test_a_good_token_is_one_that_fits_and_no_other():
+    token = given_token(TOKEN)
+    assert token.fits(TOKEN)
+    assert not token.fits(TOKEN + "x")
+    assert not token.fits("")
+    assert not token.fits("\udcff")
+
+
+@pytest.mark.requirement("edge.security.hosts")
+def test_hosts_are_loopback_what_is_bound_and_what_was_named():
+    places = Places.of("192.0.2.7", ("edge.example",), ())
+    known = ("localhost", "localhost:80", "127.0.0.1:1", "[::1]:9", "192.0.2.7", "EDGE.example:1")
+    assert all(places.knows_host(host) for host in known)
+    assert not any(places.knows_host(host) for host in HOSTILE_HOSTS)
