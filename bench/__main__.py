@@ -3,7 +3,15 @@
 import sys
 from collections.abc import Callable
 
-from bench import facts, journal_nats, journal_postgres, journal_sqlite, projection, runtime
+from bench import (
+    evidence,
+    facts,
+    journal_nats,
+    journal_postgres,
+    journal_sqlite,
+    projection,
+    runtime,
+)
 from bench.measure import Row, show
 
 GROUPS: dict[str, tuple[str, Callable[[], list[Row]]]] = {
@@ -13,6 +21,7 @@ GROUPS: dict[str, tuple[str, Callable[[], list[Row]]]] = {
     "nats": ("Journal on NATS JetStream", journal_nats.rows),
     "projection": ("Projection: one core, decoded facts", projection.rows),
     "runtime": ("Runtime: one turn, journal on SQLite", runtime.rows),
+    "evidence": ("Evidence: a pack of a million facts", evidence.rows),
 }
 
 

@@ -514,6 +514,25 @@ export interface Progress extends Payload {
   totalSteps?: number | null;
 }
 
+/** One bound that a sandbox holds a program to, and by what means. */
+export interface SandboxBound extends Payload {
+  value?: number | null;
+  by?: string | null;
+}
+
+/** Something that was asked of a sandbox and does not hold, and why. */
+export interface SandboxLack extends Payload {
+  what?: string | null;
+  reason?: string | null;
+}
+
+/** A rule that was granted for longer than once. */
+export interface StandingGrant extends Payload {
+  rule?: string | null;
+  lasts?: string | null;
+  revoked?: boolean | null;
+}
+
 /** action.resolved and the other closers: what was decided, by whom, and whether it took. */
 export interface ActionDecision extends Payload {
   decision?: string | null;
@@ -565,6 +584,7 @@ export interface Benchmark extends Payload {
 
 /** context.*, history.*: what the model was given, and what was folded away. */
 export interface Context extends Payload {
+  compactionId?: string | null;
   trigger?: string | null;
   summary?: string | null;
   message?: string | null;
@@ -725,6 +745,21 @@ export interface PersistenceFailure extends Payload {
   error?: string | null;
 }
 
+/** policy.changed: the rule or mode that holds from here on, and who decided it. */
+export interface PolicyTerms extends Payload {
+  mode?: string | null;
+  rule?: string | null;
+  decision?: string | null;
+  reasonCode?: string | null;
+  message?: string | null;
+  toolName?: string | null;
+  path?: string | null;
+  command?: string | null;
+  rules?: string[] | null;
+  decidedBy?: string | null;
+  standing?: StandingGrant | null;
+}
+
 /** preview.*: a server of what a run made, on an origin of its own. */
 export interface PreviewRecord extends Payload {
   previewId?: string | null;
@@ -789,6 +824,29 @@ export interface RunnerRecord extends Payload {
   runnerId?: string | null;
 }
 
+/** sandbox.applied: what a program may reach from here on, and what could not be had. */
+export interface SandboxTerms extends Payload {
+  mode?: string | null;
+  decision?: string | null;
+  reasonCode?: string | null;
+  message?: string | null;
+  tool?: string | null;
+  toolVersion?: string | null;
+  network?: boolean | string | null;
+  root?: string | null;
+  writable?: string[] | null;
+  readable?: string[] | null;
+  hidden?: string[] | null;
+  namespaces?: string[] | null;
+  capabilities?: string | null;
+  newSession?: boolean | null;
+  diesWithParent?: boolean | null;
+  nestedNamespaces?: boolean | null;
+  systemCallFilter?: boolean | null;
+  limits?: { [key: string]: SandboxBound } | null;
+  notApplied?: SandboxLack[] | null;
+}
+
 /** snapshot.*, stream.*: how much of a thread a snapshot covers, or what is missing. */
 export interface Snapshot extends Payload {
   status?: string | null;
@@ -818,6 +876,17 @@ export interface Task extends Payload {
   reason?: string | null;
   message?: string | null;
   failureCategory?: string | null;
+}
+
+/** task.profile.resolved: with what a task is worked on. */
+export interface TaskProfile extends Payload {
+  profile?: string | null;
+  model?: string | null;
+  provider?: string | null;
+  role?: string | null;
+  mode?: string | null;
+  effort?: string | null;
+  reason?: string | null;
 }
 
 /** subagent.*, worker.*, agent.*, channel.*: another agent at work. */
@@ -1018,7 +1087,7 @@ export interface PayloadByClass {
   "permission.resolved": Permission;
   "plan.delta": TextPiece;
   "plan.final": TextPiece;
-  "policy.changed": Permission;
+  "policy.changed": PolicyTerms;
   "preview.ready": PreviewRecord;
   "preview.stopped": PreviewRecord;
   "process.completed": Process;
@@ -1055,7 +1124,7 @@ export interface PayloadByClass {
   "runner.online": RunnerRecord;
   "runtime.error": Diagnostic;
   "runtime.warning": Diagnostic;
-  "sandbox.applied": Permission;
+  "sandbox.applied": SandboxTerms;
   "sandbox.blocked": Permission;
   "sandbox.violation": Permission;
   "session.closed": JsonObject;
@@ -1094,7 +1163,7 @@ export interface PayloadByClass {
   "task.failed": Task;
   "task.lost": Task;
   "task.paused": Task;
-  "task.profile.resolved": Task;
+  "task.profile.resolved": TaskProfile;
   "task.progress": Task;
   "task.queued": Task;
   "task.resumed": Task;

@@ -21,12 +21,14 @@ export type MessageStatus =
   | "streaming"
   | "final"
   | "interrupted"
+  | "stale"
   | "retracted";
 
 export type PartState =
   | "streaming"
   | "final"
-  | "interrupted";
+  | "interrupted"
+  | "stale";
 
 export type HydrationStatus =
   | "idle"
@@ -154,10 +156,12 @@ export interface Coding {
   tests: { [key: string]: TestRun };
 }
 
-/** One boundary: before it, history is a summary. */
+/** One boundary: before it, history is a summary. `endedBy` are the classes that told its end. */
 export interface Compaction {
   eventId: string;
   status: string;
+  compactionId?: string | null;
+  turnId?: string | null;
   sequence?: number | null;
   trigger?: string | null;
   summary?: string | null;
@@ -167,6 +171,7 @@ export interface Compaction {
   refs?: string[] | null;
   startedAt?: string | null;
   completedAt?: string | null;
+  endedBy?: string[] | null;
 }
 
 /** The context as its facts tell it. */
@@ -435,7 +440,7 @@ export interface Metrics {
   usage: Usage;
   limits: { [key: string]: Limit };
   routing: Routing[];
-  values: JsonObject;
+  values: { [key: string]: boolean | number | number | string };
 }
 
 /** What a worker reports, with ways to its result and transcript. */
@@ -493,26 +498,42 @@ export interface PermissionEvent {
   createdAt?: string | null;
 }
 
-/** The mode, what was decided lately, and the sandbox. */
+/** The mode, what was decided lately, what is asked for and not decided, and the sandbox. */
 export interface Permissions {
   events: PermissionEvent[];
+  pending: PermissionEvent[];
   sandbox: Sandbox;
   evaluated: number;
   denied: number;
   mode?: string | null;
-  policy?: JsonObject | null;
+  policy?: PolicyTerms | null;
 }
 
 /** The plan of one turn; `decision` is what a person said to it, by the action that asked. */
 export interface Plan {
   planId: string;
   text: string;
-  state: "final" | "streaming";
+  state: "final" | "stale" | "streaming";
   turnId?: string | null;
   subagentId?: string | null;
   steps?: unknown[] | null;
   actionId?: string | null;
   decision?: string | null;
+}
+
+/** policy.changed: the rule or mode that holds from here on, and who decided it. */
+export interface PolicyTerms {
+  mode?: string | null;
+  rule?: string | null;
+  decision?: string | null;
+  reasonCode?: string | null;
+  message?: string | null;
+  toolName?: string | null;
+  path?: string | null;
+  command?: string | null;
+  rules?: string[] | null;
+  decidedBy?: string | null;
+  standing?: StandingGrant | null;
 }
 
 /** One program: a process of the runtime, or a command that a tool ran. */
@@ -657,8 +678,50 @@ export interface Sandbox {
   status: string;
   blocked: number;
   violations: number;
-  applied?: JsonObject | null;
+  applied?: SandboxTerms | null;
   latestReasonCode?: string | null;
+}
+
+/** One bound that a sandbox holds a program to, and by what means. */
+export interface SandboxBound {
+  value?: number | null;
+  by?: string | null;
+}
+
+/** Something that was asked of a sandbox and does not hold, and why. */
+export interface SandboxLack {
+  what?: string | null;
+  reason?: string | null;
+}
+
+/** sandbox.applied: what a program may reach from here on, and what could not be had. */
+export interface SandboxTerms {
+  mode?: string | null;
+  decision?: string | null;
+  reasonCode?: string | null;
+  message?: string | null;
+  tool?: string | null;
+  toolVersion?: string | null;
+  network?: boolean | string | null;
+  root?: string | null;
+  writable?: string[] | null;
+  readable?: string[] | null;
+  hidden?: string[] | null;
+  namespaces?: string[] | null;
+  capabilities?: string | null;
+  newSession?: boolean | null;
+  diesWithParent?: boolean | null;
+  nestedNamespaces?: boolean | null;
+  systemCallFilter?: boolean | null;
+  limits?: { [key: string]: SandboxBound } | null;
+  notApplied?: SandboxLack[] | null;
+}
+
+/** A rule that was granted for longer than once. */
+export interface StandingGrant {
+  rule?: string | null;
+  lasts?: string | null;
+  revoked?: boolean | null;
 }
 
 /** Text given to a turn that was already running. One that was delivered is a message, too. */
@@ -735,7 +798,7 @@ export interface Task {
   dependsOn?: string[] | null;
   dependencies?: { [key: string]: string } | null;
   delegatedTo?: string | null;
-  profile?: JsonObject | null;
+  profile?: TaskProfile | null;
   reason?: string | null;
   message?: string | null;
   failureCategory?: string | null;
@@ -745,6 +808,17 @@ export interface Task {
   createdAt?: string | null;
   updatedAt?: string | null;
   completedAt?: string | null;
+}
+
+/** task.profile.resolved: with what a task is worked on. */
+export interface TaskProfile {
+  profile?: string | null;
+  model?: string | null;
+  provider?: string | null;
+  role?: string | null;
+  mode?: string | null;
+  effort?: string | null;
+  reason?: string | null;
 }
 
 /** How many steps of how many. */

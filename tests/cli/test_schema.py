@@ -5,13 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from factwire.conformance.report import report_files
 from factwire.edge.events.schemas import edge_files
 from factwire.evidence.comparison.schemas import comparison_files
+from factwire.evidence.schemas import evidence_files
 from factwire.facts.schemas import schema_files
 from factwire.projection.schemas import projection_files
 from tests.cli.commands import Factwire
 
-FILES = schema_files() | projection_files() | comparison_files() | edge_files()
+FILES = schema_files() | projection_files() | comparison_files() | edge_files() | evidence_files()
+FILES |= report_files()
 COMMITTED = Path(__file__).resolve().parents[2] / "schemas"
 NAMES = [name.removesuffix(".schema.json") for name in FILES if name.endswith(".schema.json")]
 

@@ -27,6 +27,7 @@ from factwire.projection import (
     encode_state,
     thread_read_model,
 )
+from tests.conformance.broken_providers import SECRET
 from tests.projection.streams import spoilt, stream, wild
 
 CLASSES = {
@@ -246,6 +247,18 @@ def test_a_projection_that_doubles_loses_guesses_or_hides_is_caught(
     assert {name for each in screened(facts) for name in each.broken} == set()
 
 
+def raising(facts: Sequence[Fact], model: ThreadReadModel | None) -> ProjectionState:
+    raise KeyError(len(facts), model)
+
+
+@pytest.mark.requirement("conformance.projectors")
+def test_a_projection_that_raises_is_a_finding():
+    found = screened([read_fact(each) for each in turn()], raising)
+    broken = {name for each in found for name in each.broken}
+    assert broken == {"screen.replay", "screen.refs", "screen.nothing-guessed"}
+    assert "KeyError" in found[0].findings[0].message
+
+
 @pytest.mark.requirement("conformance.projectors")
 def test_fixtures_catch_a_broken_projector_too():
     cases = [case for case in fixture_cases() if case.id == "fixture.tool-success.screen"]
@@ -293,3 +306,26 @@ def test_whatever_a_recording_holds_it_is_judged(seed: int):
         line[: source.randrange(1, len(line))] if source.random() < 0.1 else line for line in lines
     ]
     assert "stream.schema" in tried(cut).failed
+
+
+@pytest.mark.requirement("screen.refs")
+def test_a_ref_in_a_message_that_was_taken_back_is_not_lost():
+    asset = {"type": "asset", "kind": "image", "ref": "asset:1"}
+    asked = event(0, "turn.submitted", {"input": [asset]})
+    rows = [{"messageId": "m", "role": "assistant", "text": "Reading."}]
+    snapshot = event(8, "messages.snapshot", {"messages": rows})
+    assert tried([asked, *turn(), snapshot]).failed == set()
+
+
+@pytest.mark.requirement("conformance.discreet")
+def test_half_a_secret_is_not_shown_either():
+    said = f"{'word ' * 9}{SECRET}"
+    events = [
+        event(1, "turn.started"),
+        event(2, "model.delta", {"delta": said}, messageId="m"),
+        event(3, "model.completed", {"text": f"{said}!"}, messageId="m"),
+        event(4, "turn.completed"),
+    ]
+    report = tried(events)
+    assert report.failed == {"stream.secrets", "screen.final-text"}
+    assert SECRET[:10] not in msgspec.json.encode(report).decode()

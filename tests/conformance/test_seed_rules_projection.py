@@ -72,15 +72,8 @@ def test_the_refs_of_a_snapshot_are_kept_with_it():
     assert state.timeline[0].refs == ["raw:snapshot", "pack"]
 
 
-DESCRIBED = {
-    *("sandbox.applied", "policy.changed", "task.profile.resolved"),
-    *("metrics.changed", "metric.changed"),
-}
-"""Classes whose whole payload is the description of something, and is kept as one."""
-
-
 @pytest.mark.requirement("seed.raw.kept-out")
-@pytest.mark.parametrize("name", sorted(set(KNOWN_CLASSES) - DESCRIBED))
+@pytest.mark.parametrize("name", sorted(KNOWN_CLASSES))
 def test_payload_fields_that_nobody_knows_do_not_reach_the_state(name: str):
     fact = told(name, rawResponse="RAW-BODY", providerPayload={"choices": ["RAW-BODY"]})
     assert b"RAW-BODY" not in watched([fact]).projection.snapshot()

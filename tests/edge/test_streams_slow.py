@@ -33,6 +33,10 @@ async def memory_streams(**settings: Any) -> AsyncGenerator[tuple[Journal, Serve
         yield journal, served
 
 
+def nobody_is_slow(_: Channel) -> None:
+    """The rule, off."""
+
+
 class Watch:
     """The most that was ever held for one reader, and for all that are behind."""
 
@@ -101,7 +105,7 @@ async def test_stopped_readers_are_closed_at_their_limit_and_slow_no_other(
 
 @on_both_loops
 async def test_without_the_rule_what_is_held_grows_past_the_limit(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(Channel, "_drop_the_slow", lambda _: None)  # pyright: ignore[reportUnknownLambdaType]
+    monkeypatch.setattr(Channel, "_drop_the_slow", nobody_is_slow)
     async with memory_streams() as (journal, served):
         shrink(served)
         _, lazy, watch = await lazy_among_many(journal, served)
@@ -174,5 +178,4 @@ async def test_a_socket_is_dead_after_two_pings_without_an_answer():
 def shrink(served: Served) -> None:
     """Let the kernel hold little for those who connect from now on."""
     for listener in served.server.servers[0].sockets:
-        inner = cast("socket.socket", listener)
-        inner.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, ROOM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, ROOM)

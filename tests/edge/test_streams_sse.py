@@ -5,7 +5,6 @@ import json
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, cast
 
 import httpx
 import pytest
@@ -155,35 +154,41 @@ async def test_an_idle_event_stream_is_kept_alive_by_comments(monkeypatch: pytes
 async def test_a_stopped_reader_of_events_is_cut_at_its_limit(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(pumped_sink, "CLOSE_SECONDS", 0.05)
     async with memory_streams() as (journal, served):
-        reader = await stopped(served)
-        held = 0
-        for number in range(100):
-            await journal.append([make_fact(number, payload={"delta": "x" * 40_000})])
-            held = max(held, served.streams.stats().held_bytes)
-        await until(lambda: served.streams.stats().readers == 0)
-        await until(lambda: not served.server.server_state.connections)
+        with await stopped(served):
+            held = await held_for(journal, served)
+            await until(lambda: served.streams.stats().readers == 0)
+            await until(lambda: not served.server.server_state.connections)
         assert 0 < held < 1_100_000
-        reader.close()
 
 
 @pytest.mark.fault
 @on_both_loops
 async def test_without_the_rule_a_stopped_reader_of_events_stays(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(pumped_sink, "CLOSE_SECONDS", 0.05)
-    monkeypatch.setattr(Channel, "_drop_the_slow", lambda _: None)  # pyright: ignore[reportUnknownLambdaType]
+    monkeypatch.setattr(Channel, "_drop_the_slow", nobody_is_slow)
     async with memory_streams() as (journal, served):
-        reader = await stopped(served)
-        for number in range(100):
-            await journal.append([make_fact(number, payload={"delta": "x" * 40_000})])
-        assert served.streams.stats().held_bytes > 2_000_000
-        reader.close()
+        with await stopped(served):
+            assert await held_for(journal, served) > 2_000_000
+
+
+def nobody_is_slow(_: Channel) -> None:
+    """The rule, off."""
+
+
+async def held_for(journal: Journal, served: Served) -> int:
+    """The most that is held for a reader while four million bytes are written."""
+    held = 0
+    for number in range(100):
+        appended = await journal.append([make_fact(number, payload={"delta": "x" * 40_000})])
+        await served.feed.reached(appended.cursor.seq)
+        held = max(held, served.streams.stats().held_bytes)
+    return held
 
 
 async def stopped(served: Served) -> socket.socket:
     """A reader that asks for events and never looks at the answer."""
     for listener in served.server.servers[0].sockets:
-        inner = cast("Any", listener)
-        inner.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
     raw = socket.socket()
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
     raw.setblocking(False)

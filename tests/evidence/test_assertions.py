@@ -128,6 +128,10 @@ def test_a_later_fact_replaces_a_case(tmp_path: Path):
     assert (case.fact_id, len(case.assertions)) == ("thread-27", 1)
 
 
+def holding(assertions: bytes) -> bytes:
+    return b'{"name":"n","assertions":[' + assertions + b"]}"
+
+
 MALFORMED: dict[str, tuple[bytes, str]] = {
     "no JSON": (b"{", "case_malformed"),
     "no object": (b"[]", "case_malformed"),
@@ -135,30 +139,27 @@ MALFORMED: dict[str, tuple[bytes, str]] = {
     "an unknown field": (b'{"name":"n","assertions":[],"x":1}', "case_malformed"),
     "too deep": (b'{"name":"n","assertions":[' + b"[" * 100_000, "case_malformed"),
     "no text": (b"\xff", "case_malformed"),
-    "no assertion": (b'{"name":"n","assertions":[1]}', "assertion_malformed"),
-    "no kind": (b'{"name":"n","assertions":[{}]}', "assertion_malformed"),
-    "an unknown kind": (
-        b'{"name":"n","assertions":[{"assert":"answer.rhymes"}]}',
-        "assertion_malformed",
-    ),
+    "no assertion": (holding(b"1"), "assertion_malformed"),
+    "no kind": (holding(b"{}"), "assertion_malformed"),
+    "an unknown kind": (holding(b'{"assert":"answer.rhymes"}'), "assertion_malformed"),
     "a field too many": (
-        b'{"name":"n","assertions":[{"assert":"turn.outcome","outcome":"x","y":1}]}',
+        holding(b'{"assert":"turn.outcome","outcome":"x","y":1}'),
         "assertion_malformed",
     ),
-    "a field too few": (b'{"name":"n","assertions":[{"assert":"turn.outcome"}]}', "assertion_malformed"),
+    "a field too few": (holding(b'{"assert":"turn.outcome"}'), "assertion_malformed"),
     "a wrong type": (
-        b'{"name":"n","assertions":[{"assert":"count","eventClass":"a","equals":"1"}]}',
+        holding(b'{"assert":"count","eventClass":"a","equals":"1"}'),
         "assertion_malformed",
     ),
-    "no bound": (b'{"name":"n","assertions":[{"assert":"count","eventClass":"a"}]}', "assertion_malformed"),
-    "no tool": (b'{"name":"n","assertions":[{"assert":"tool.status","state":"a"}]}', "assertion_malformed"),
-    "no artifact": (b'{"name":"n","assertions":[{"assert":"artifact.exists"}]}', "assertion_malformed"),
+    "no bound": (holding(b'{"assert":"count","eventClass":"a"}'), "assertion_malformed"),
+    "no tool": (holding(b'{"assert":"tool.status","state":"a"}'), "assertion_malformed"),
+    "no artifact": (holding(b'{"assert":"artifact.exists"}'), "assertion_malformed"),
     "no pointer": (
-        b'{"name":"n","assertions":[{"assert":"projection","pointer":"x","equals":1}]}',
+        holding(b'{"assert":"projection","pointer":"x","equals":1}'),
         "assertion_malformed",
     ),
-    "too many": (b'{"name":"n","assertions":[' + b"1," * 10_000 + b"1]}", "case_malformed"),
-}  # fmt: skip
+    "too many": (holding(b"1," * 10_000 + b"1"), "case_malformed"),
+}
 
 
 @pytest.mark.requirement("evidence.cases.malformed")

@@ -76,7 +76,14 @@ def test_a_thread_is_exported_signed_verified_and_shown(factwire: Factwire, jour
     assert "journal  equal in facts and chain (26 facts, 7 anchors compared)" in done.out
     shown = factwire("evidence", "show", pack)
     assert shown.code == 0
-    for words in ("✗ read  c1  not_found", "Failed tools", "Verification", "Reviews", "approved", "included"):
+    for words in (
+        "✗ read  c1  not_found",
+        "Failed tools",
+        "Verification",
+        "Reviews",
+        "approved",
+        "included",
+    ):
         assert words in shown.out, shown.out
     assert "Known gaps" not in shown.out
     found = msgspec.json.decode(factwire("evidence", "show", pack, "--json").out)

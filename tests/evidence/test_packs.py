@@ -224,7 +224,7 @@ def test_a_gap_is_named_where_its_signal_applies(code: str, pack: Path):
 
 @pytest.mark.requirement("evidence.gaps")
 def test_every_gap_has_a_test():
-    elsewhere = {"facts_removed", "blob_missing", "blob_corrupt", "blob_withheld", "blob_too_big"}
+    elsewhere = {"facts_removed", "blob_missing", "blob_corrupt", "blob_withheld", "blob_oversized"}
     assert set(GAPS) | elsewhere == set(GAP_CODES)
 
 
@@ -309,7 +309,7 @@ def test_a_damaged_blob_and_one_that_is_too_long_are_gaps(
     monkeypatch.setattr(store, "get", damaged)
     monkeypatch.setattr(blobs_module, "BLOB_BYTES", len(OUTPUT) - 1)
     packed(pack, blobs=store)
-    assert gaps(pack) == [("blob_too_big", ref(OUTPUT)), ("blob_corrupt", ref(DIFF, "artifact"))]
+    assert gaps(pack) == [("blob_oversized", ref(OUTPUT)), ("blob_corrupt", ref(DIFF, "artifact"))]
 
 
 @pytest.mark.requirement("evidence.blobs.secrets")

@@ -11,6 +11,7 @@ import pytest
 
 from factwire.evidence import (
     FINDINGS,
+    Pack,
     PackError,
     PackReport,
     TrustList,
@@ -130,6 +131,10 @@ def signature_of(key: Any) -> Callable[[Contents], Contents]:
     return change
 
 
+def broken_key(data: bytes) -> bytes:
+    return data.replace(b'"publicKey":"', b'"publicKey":"A')
+
+
 def unsigned(entries: Contents) -> Contents:
     return without(SIGNATURE)(entries)
 
@@ -148,8 +153,17 @@ def resigned_by_other(change: Tampering) -> Tampering:
     return lambda entries: resigned(relisted(change(entries)), OTHER_KEY)
 
 
-def same(entries: Contents) -> Contents:
-    return entries
+def signed_anew(change: Tampering) -> Tampering:
+    """Changed, listed and signed anew, by the owner of the key."""
+    return lambda entries: resigned(relisted(change(entries)))
+
+
+def signed_by_other(entries: Contents) -> Contents:
+    return resigned(entries, OTHER_KEY)
+
+
+def timeline_for_decisions(entries: Contents) -> Contents:
+    return swapped(entries, TIMELINE, DECISIONS)
 
 
 class Case(NamedTuple):
@@ -191,7 +205,12 @@ CASES = [
         "count_differs",
         FACTS,
     ),
-    Case("drop the last fact", put(FACTS, lambda d: b"".join(lines(d)[:-1])), "entry_truncated", FACTS),
+    Case(
+        "drop the last fact",
+        put(FACTS, lambda d: b"".join(lines(d)[:-1])),
+        "entry_truncated",
+        FACTS,
+    ),
     Case("drop all facts", put(FACTS, lambda _: b""), "entry_truncated", FACTS),
     Case("append a fact", put(FACTS, lambda d: d + lines(d)[-1]), "entry_extended", FACTS),
     Case("append one byte", put(FACTS, lambda d: d + b"\n"), "entry_extended", FACTS),
@@ -216,7 +235,7 @@ CASES = [
         "count_differs",
         FACTS,
     ),
-    Case("swap two entries", lambda e: swapped(e, TIMELINE, DECISIONS), "entry_truncated", TIMELINE),
+    Case("swap two entries", timeline_for_decisions, "entry_truncated", TIMELINE),
     Case("change the summary", put(SUMMARY, edited_summary), "entry_changed", SUMMARY),
     Case(
         "change the summary, list it anew",
@@ -232,7 +251,7 @@ CASES = [
     ),
     Case(
         "change the summary, sign it with the right key",
-        lambda e: resigned(relisted(put(SUMMARY, edited_summary)(e))),
+        signed_anew(put(SUMMARY, edited_summary)),
         "derived_differs",
         SUMMARY,
     ),
@@ -261,12 +280,20 @@ CASES = [
         "notes.txt",
     ),
     Case("edit the manifest", put(MANIFEST, edited_manifest), "signature_invalid", SIGNATURE),
-    Case("add a space to the manifest", put(MANIFEST, lambda d: d + b" "), "signature_invalid", None),
+    Case(
+        "add a space to the manifest", put(MANIFEST, lambda d: d + b" "), "signature_invalid", None
+    ),
     Case("take the signature away", unsigned, "signature_missing", SIGNATURE, demand=True),
-    Case("sign with another key", lambda e: resigned(e, OTHER_KEY), "signer_untrusted", None, True),
+    Case(
+        "sign with another key",
+        signed_by_other,
+        "signer_untrusted",
+        None,
+        demand=True,
+    ),
     Case("swap the public key", signature_of(OTHER_KEY), "signature_invalid", SIGNATURE),
-    Case("break the public key", put(SIGNATURE, lambda d: d.replace(b'"publicKey":"', b'"publicKey":"A')), "signature_invalid", SIGNATURE),
-]  # fmt: skip
+    Case("break the public key", put(SIGNATURE, broken_key), "signature_invalid", SIGNATURE),
+]
 
 
 def tampered(original: Path, folder: Path, case: Case) -> Path:
@@ -302,13 +329,17 @@ def test_each_tampering_gets_its_verdict(case: Case, original: Path, tmp_path: P
         assert first.entry == case.entry
 
 
+def everything(pack: Pack) -> list[object]:
+    return [*pack.facts(), *pack.seqs(), pack.summary, pack.blob(ref(OUTPUT))]
+
+
 @pytest.mark.requirement("evidence.verify.tampering")
 @pytest.mark.parametrize("name", [FACTS, SEQS, SUMMARY, BLOB])
 def test_what_was_changed_is_never_handed_out(name: str, original: Path, tmp_path: Path):
     entries = contents(original)
     path = repack(tmp_path / "p.zip", {**entries, name: flipped(entries[name])})
     with open_pack(path) as pack, pytest.raises(PackError) as refused:
-        list(pack.facts()), list(pack.seqs()), pack.summary, pack.blob(ref(OUTPUT))
+        everything(pack)
     assert refused.value.code == "entry_changed"
 
 
@@ -325,7 +356,7 @@ def test_the_signature_of_another_pack_does_not_fit(
 
 
 @pytest.mark.requirement("evidence.verify.range")
-def test_the_first_range_that_was_changed_is_named(original: Path, tmp_path: Path):
+def test_the_first_range_that_was_changed_is_named(tmp_path: Path):
     from factwire.evidence.limits import BLOCK_BYTES
 
     big = tmp_path / "big.factpack.zip"
@@ -354,6 +385,14 @@ def test_the_first_range_that_was_changed_is_named(original: Path, tmp_path: Pat
     longer = repack(tmp_path / "p.zip", {**entries, FACTS: entries[FACTS] + b"x"})
     [finding] = verified(longer).findings
     assert (finding.code, finding.first) == ("entry_extended", len(entries[FACTS]))
+
+
+def blind(*_: object) -> bool:
+    return True
+
+
+def nothing(_: object) -> list[object]:
+    return []
 
 
 def served(path: Path) -> list[Fact] | None:
@@ -426,9 +465,9 @@ def test_without_hashes_and_signature_a_flip_would_pass(
     data[at] ^= 2
     path = repack(tmp_path / "p.zip", {**entries, FACTS: bytes(data)})
     assert verdict(path) == "entry_changed"
-    monkeypatch.setattr(container_module, "matches", lambda *_: True)
-    monkeypatch.setattr(verification_module, "matches_whole", lambda *_: True)
-    monkeypatch.setattr(verification_module, "_derived", lambda _: iter(()))
+    monkeypatch.setattr(container_module, "matches", blind)
+    monkeypatch.setattr(verification_module, "matches_whole", blind)
+    monkeypatch.setattr(verification_module, "_derived", nothing)
     assert verified(path, demand=True).findings == ()
     assert served(path) not in (None, served(original))
 

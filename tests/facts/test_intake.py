@@ -158,7 +158,7 @@ def test_a_piece_in_another_thread_is_looked_at_anew():
         "schemaVersion": "v",
         "runtimeId": "r",
         "sessionId": "s",
-        "timestamp": "t",
+        "timestamp": "2026-06-10T00:00:00Z",
         "type": "model.delta",
         "turnId": "trn_1",
         "payload": {"messageId": "msg_1", "delta": "x "},

@@ -626,6 +626,25 @@ class JournalContract:
                 assert stats.bytes > 0
                 assert [(each.position, each.lag) for each in stats.followers] == [(3, 2)]
 
+    @pytest.mark.requirement("evidence.chain-points")
+    async def test_a_chain_point_is_the_end_of_a_commit_and_stays(self, backend: Backend):
+        async with backend.open() as journal:
+            await journal.append([make_fact(1), make_fact(2), make_fact(3)])
+            await journal.append([make_fact(4), make_fact(5)])
+            first, same, last = [await journal.chain_point(seq) for seq in (1, 3, 4)]
+            assert (first.seq, last.seq, len(first.hash)) == (3, 5, 32)
+            assert (first, first.hash != last.hash) == (same, True)
+            assert last.hash == (await journal.verify()).head
+            with pytest.raises(CursorFromFuture):
+                await journal.chain_point(6)
+            await journal.append([make_fact(6)])
+        async with backend.reopen() as journal:
+            await journal.compact()
+            assert [await journal.chain_point(seq) for seq in (3, 5)] == [first, last]
+            await journal.retain(Retention(keep_facts=1))
+            assert (await journal.chain_point(1)).seq in (3, 5)
+            assert (await journal.chain_point(6)).seq == 6
+
     @pytest.mark.requirement("journal.clock")
     @pytest.mark.parametrize("jump", [-3600, -1, 0, 1, 60, 3600])
     async def test_clock_jumps_leave_the_order_alone(

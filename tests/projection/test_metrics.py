@@ -69,9 +69,16 @@ def test_a_decision_names_the_model_and_candidates_do_not():
 @pytest.mark.requirement("projection.metrics.values")
 def test_figures_are_kept_by_name_as_they_were_stated_last():
     tell = Telling()
-    stated: list[Any] = [1, True, 1.0, "1"]
+    stated: list[Any] = [1, True, 1.0]
     for value in stated:
         state = shown(tell("metrics.changed", sequence=1, a=1), tell("metrics.changed", a=value))
         assert repr(state.metrics.values["a"]) == repr(value)
     state = shown(tell("metrics.changed", sequence=1, payload={"a/b": 1, "list": [], "none": None}))
     assert state.metrics.values == {"a/b": 1}
+
+
+@pytest.mark.requirement("projection.metrics.values")
+def test_a_text_among_figures_is_kept_only_where_its_name_says_what_it_is():
+    said = {"model": "large", "unit": "ms", "rawResponse": "anything", "nested": {"steps": 1}}
+    state = shown(Telling()("metrics.changed", payload={**said, "steps": 3}))
+    assert state.metrics.values == {"model": "large", "unit": "ms", "steps": 3}

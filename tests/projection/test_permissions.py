@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.projection.telling import Telling, codes, shown
+from tests.projection.telling import Telling, as_json, codes, shown
 
 TURN = {"turnId": "turn"}
 
@@ -37,16 +37,117 @@ def test_what_the_sandbox_stopped_blocks_the_run_until_it_goes_on():
     )
     sandbox = state.permissions.sandbox
     assert (sandbox.status, sandbox.blocked, sandbox.violations) == ("applied", 1, 1)
-    assert sandbox.applied == {"network": False}
+    assert as_json(sandbox.applied) == {"network": False}
     assert (state.runtime.status, state.runtime.blocked_reason) == ("blocked", "write_outside")
     assert codes(state) == ["network_denied", "write_outside"]
 
 
 @pytest.mark.requirement("projection.permission.policy")
-def test_a_policy_is_kept_as_stated():
-    state = shown(Telling()("policy.changed", payload={"mode": "auto", "rules": ["a"]}))
-    assert state.permissions.policy == {"mode": "auto", "rules": ["a"]}
+def test_of_a_policy_the_known_fields_are_kept():
+    said = {"mode": "auto", "rules": ["a"], "standing": {"lasts": "thread", "place": "/home"}}
+    state = shown(Telling()("policy.changed", payload={**said, "raw": {"body": "x"}}))
+    assert as_json(state.permissions.policy) == {
+        "mode": "auto",
+        "rules": ["a"],
+        "standing": {"lasts": "thread"},
+    }
     assert state.permissions.mode == "auto"
+
+
+@pytest.mark.requirement("projection.permission.policy")
+def test_of_a_sandbox_and_of_a_profile_the_known_fields_are_kept():
+    tell = Telling()
+    terms = {
+        "mode": "require",
+        "network": "none",
+        "writable": ["src"],
+        "limits": {"processes": {"value": 64, "by": "cgroup", "raw": "x"}},
+        "notApplied": [{"what": "memoryBytes", "reason": "no cgroup", "raw": "x"}],
+    }
+    state = shown(
+        tell("sandbox.applied", **TURN, payload={**terms, "hidden": 5, "raw": "x"}),
+        tell("task.profile.resolved", taskId="k", profile="careful", model="large", raw="x"),
+    )
+    kept = as_json(state.permissions.sandbox.applied)
+    assert kept == {
+        **terms,
+        "limits": {"processes": {"value": 64.0, "by": "cgroup"}},
+        "notApplied": [{"what": "memoryBytes", "reason": "no cgroup"}],
+    }
+    assert as_json(state.tasks["k"].profile) == {"profile": "careful", "model": "large"}
+
+
+ASKED = {**TURN, "toolCallId": "c"}
+
+
+@pytest.mark.requirement("projection.permission.pending")
+@pytest.mark.parametrize(
+    ("name", "ids"),
+    [
+        ("permission.resolved", {"toolCallId": "c"}),
+        ("permission.resolved", {}),
+        ("action.resolved", {"actionId": "a"}),
+        ("turn.completed", {}),
+    ],
+)
+def test_a_permission_that_is_asked_for_blocks_until_it_is_settled(name: str, ids: dict[str, str]):
+    tell = Telling()
+    facts = [
+        tell("turn.started", **TURN),
+        tell("permission.requested", **ASKED, toolName="shell"),
+    ]
+    state = shown(*facts)
+    assert (state.runtime.status, state.runtime.blocked_reason) == (
+        "blocked",
+        "permission_requested",
+    )
+    assert [row.tool_name for row in state.permissions.pending] == ["shell"]
+    assert state.actions == {}
+    facts.append(tell("action.required", **ASKED, actionId="a"))
+    assert shown(*facts).runtime.status == "waiting"
+    state = shown(*facts, tell(name, **TURN, **ids))
+    assert state.permissions.pending == []
+    assert state.runtime.blocked_reason is None
+
+
+@pytest.mark.requirement("projection.permission.pending")
+def test_an_answer_to_another_request_leaves_this_one_pending():
+    tell = Telling()
+    state = shown(
+        tell("turn.started", **TURN),
+        tell("permission.requested", **ASKED),
+        tell("permission.resolved", **TURN, toolCallId="other", decision="allow"),
+    )
+    assert [row.tool_call_id for row in state.permissions.pending] == ["c"]
+    assert state.runtime.status == "blocked"
+
+
+@pytest.mark.requirement("projection.permission.denied")
+def test_a_denial_is_a_diagnostic_and_blocks_until_the_run_goes_on():
+    tell = Telling()
+    facts = [
+        tell("turn.started", **TURN),
+        tell("permission.requested", **ASKED),
+        tell("permission.denied", **ASKED, reasonCode="denied_by_user", message="Not today."),
+    ]
+    state = shown(*facts)
+    assert (state.runtime.status, state.runtime.blocked_reason) == ("blocked", "denied_by_user")
+    assert state.permissions.pending == []
+    (remark,) = state.diagnostics.items.values()
+    assert (remark.code, remark.severity, remark.subject) == ("denied_by_user", "warning", "c")
+    assert shown(*facts, tell("model.requested", **TURN)).runtime.status == "running"
+
+
+@pytest.mark.requirement("projection.permission.denied")
+def test_what_a_subagent_is_denied_does_not_block_the_thread():
+    tell = Telling()
+    state = shown(
+        tell("turn.started", **TURN),
+        tell("permission.requested", **ASKED, subagentId="s"),
+        tell("permission.denied", **ASKED, subagentId="s", reasonCode="policy"),
+    )
+    assert state.runtime.status == "running"
+    assert codes(state) == ["policy"]
 
 
 @pytest.mark.requirement("projection.permission.events")

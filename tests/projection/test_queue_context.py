@@ -93,9 +93,47 @@ def test_a_compaction_is_one_boundary_from_start_to_end():
         tell("history.compacted", **TURN, summary="Shorter."),
     )
     found = [(row.status, row.trigger, row.summary) for row in state.context.compactions]
-    assert found == [("completed", "auto", "Short."), ("completed", None, "Shorter.")]
+    assert found == [("completed", "auto", "Shorter.")]
     assert state.context.tokens == 1
-    assert len(state.timeline) == 2
+    assert len(state.timeline) == 1
+
+
+STARTED, ENDED = "context.compaction.started", "context.compaction.completed"
+FOLDED = "history.compacted"
+
+
+@pytest.mark.requirement("projection.context.compaction")
+@pytest.mark.parametrize(
+    ("classes", "boundaries"),
+    [
+        ([ENDED, FOLDED], 1),
+        ([FOLDED, ENDED], 1),
+        ([STARTED, FOLDED, ENDED], 1),
+        ([ENDED, FOLDED, ENDED, FOLDED], 2),
+        ([ENDED, ENDED], 2),
+        ([FOLDED, FOLDED], 2),
+        ([STARTED, ENDED, STARTED, FOLDED], 2),
+    ],
+)
+def test_two_classes_that_tell_the_same_end_are_one_boundary(classes: list[str], boundaries: int):
+    tell = Telling()
+    state = shown(*(tell(name, **TURN) for name in classes))
+    assert len(state.context.compactions) == len(state.timeline) == boundaries
+
+
+@pytest.mark.requirement("projection.context.compaction")
+def test_compactions_with_ids_are_told_apart_by_them():
+    tell = Telling()
+    first = [tell(name, **TURN, compactionId="one") for name in (ENDED, FOLDED, FOLDED)]
+    state = shown(*first, tell(FOLDED, **TURN, compactionId="two"))
+    assert [row.compaction_id for row in state.context.compactions] == ["one", "two"]
+
+
+@pytest.mark.requirement("projection.context.compaction")
+def test_a_history_that_was_folded_in_another_turn_is_another_boundary():
+    tell = Telling()
+    state = shown(tell(ENDED, **TURN), tell(FOLDED, turnId="next"))
+    assert len(state.context.compactions) == 2
 
 
 @pytest.mark.requirement("projection.context.compaction")

@@ -337,7 +337,7 @@ def test_a_snapshot_that_is_older_than_the_state_is_left_aside():
     row = {"messageId": "m", "parts": [{"partId": "p", "text": "old"}]}
     seen.apply(tell("messages.snapshot", messages=[row], toSequence=3))
     assert texts(seen.state)[1:] == [("assistant", ["new"])]
-    assert codes(seen.state) == ["snapshot_outdated"]
+    assert codes(seen.state) == ["timeout", "snapshot_outdated"]
 
 
 @pytest.mark.requirement("projection.snapshot.older")

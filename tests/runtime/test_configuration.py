@@ -78,6 +78,7 @@ SAMPLES: dict[str, Sample] = {
         (os.pathsep.join(("/c", "/c2")), "/d"),
         (("/a",), ("/b", "/b2"), ("/c", "/c2"), ("/d",)),
     ),
+    "worktree": Sample(("true", "false"), ("yes", "0"), (True, False, True, False)),
     "agent": Sample(('"a"', '"b"'), ("c", "d"), ("a", "b", "c", "d")),
     "policy.mode": Sample(
         ('"plan"', '"acceptEdits"'),

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from factwire.cli.doctor.models import openai as findings
+from factwire.cli.run.place import AgentFlags, place
 from factwire.facts import Fact, inspect_stream, read_fact, verify
 from factwire.runtime.agents import AgentError, MissingExtra, OpenAIAgent, register
 from factwire.runtime.configuration import Agent, Configuration, load_configuration, rows
@@ -155,18 +156,27 @@ async def test_the_command_runs_a_turn_and_prints_its_facts(tmp_path: Path):
 async def test_flags_name_the_model_where_no_file_does(tmp_path: Path):
     home = Home(tmp_path)
     (home.folder / "factwire.toml").unlink()
-    async with FakeModel(text("Hello."), text("Bye.")) as model:
+    async with FakeModel(text("Hello.")) as model:
         flags = ("--model", "tiny", "--base-url", model.url)
         done = await asyncio.to_thread(home.run, "run", "openai", "Hi", *flags)
-        (home.folder / "factwire.toml").write_text(
-            f'[agents.pal]\nkind = "openai"\nmodel = "other"\nbase_url = "{model.url}"\n'
-        )
-        named = await asyncio.to_thread(home.run, "run", "pal", "Hi", "--model", "tinier")
 
     assert (done.code, done.out.partition("\n")[0], done.err) == (0, "Hello.", "")
-    assert (named.code, named.out.partition("\n")[0]) == (0, "Bye.")
-    assert [asked.body["model"] for asked in model.asked] == ["tiny", "tinier"]
-    assert "authorization" not in model.asked[0].headers
+    [asked] = model.asked
+    assert asked.body["model"] == "tiny"
+    assert "authorization" not in asked.headers
+
+
+@pytest.mark.requirement("runtime.agents.openai.setup")
+def test_flags_change_what_a_file_says_and_nothing_else(tmp_path: Path):
+    (tmp_path / "factwire.toml").write_text(
+        f'[agents.pal]\nkind = "openai"\nmodel = "other"\nbase_url = "{LOCAL}"\n'
+    )
+    flags = AgentFlags(name="pal", model="tiny")
+    found = place(workspace=tmp_path, agent=flags).configuration.agents["pal"]
+
+    assert found == Agent(kind="openai", model="tiny", base_url=LOCAL)
+    untouched = place(workspace=tmp_path, agent=AgentFlags(name="demo")).configuration.agents
+    assert sorted(untouched) == ["pal"]
 
 
 @pytest.mark.requirement("runtime.agents.openai.setup")

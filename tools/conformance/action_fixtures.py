@@ -45,6 +45,7 @@ def action_pending(told: Script) -> None:
     parts=3,
     timeline=9,  # the turn's four, evaluation, tool, action, denial, text
     nodes=4,
+    diagnostics=["denied_by_user", "permission_denied"],
 )
 def approval_denied(told: Script) -> None:
     told.begin("Deploy it.")
@@ -53,12 +54,18 @@ def approval_denied(told: Script) -> None:
     said = {"decision": "denied", "decidedBy": "user", "reason": "not on a Friday"}
     told.tell("action.resolved", "Denied", said, **ACT)
     denied = {"decision": "deny", "reasonCode": "denied_by_user"}
-    told.tell("permission.denied", "Permission denied", denied, **ACT)
+    refused = told.tell("permission.denied", "Permission denied", denied, **ACT)
     why = {"failureCategory": "permission_denied"}
     ended = told.tell("tool.failed", "Deploy", why, **CALL)
     told.say("I did not deploy.")
     told.end()
-    told.ended(toolCalls=[call(started, "output-error", ended, **why)])
+    told.ended(
+        toolCalls=[call(started, "output-error", ended, **why)],
+        diagnostics=[
+            remark(refused, "denied_by_user", "warning"),
+            remark(ended, "permission_denied", "warning"),
+        ],
+    )
 
 
 @fixture(
@@ -67,6 +74,7 @@ def approval_denied(told: Script) -> None:
     parts=2,  # question, tool
     timeline=6,  # the turn's four, tool, action
     nodes=4,
+    diagnostics=["approval_expired"],
 )
 def approval_expired(told: Script) -> None:
     told.begin("Deploy it.")
@@ -77,7 +85,12 @@ def approval_expired(told: Script) -> None:
     ended = told.tell("tool.failed", "Deploy", why, **CALL)
     hint = {**why, "recoveryHint": "Ask again when somebody can answer."}
     told.end("failed", hint)
-    told.ended("failed", why=hint, toolCalls=[call(started, "output-error", ended, **why)])
+    told.ended(
+        "failed",
+        why=hint,
+        toolCalls=[call(started, "output-error", ended, **why)],
+        diagnostics=[remark(ended, "approval_expired", "warning")],
+    )
 
 
 @fixture(

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from .scene import absent, count, equals, keys, lacks, scenario, text
-from .script import Script
+from .script import Script, call
 
 CALL: Final = {"tool_call_id": "call_1"}
 
@@ -129,6 +129,7 @@ def lineage_missing(told: Script) -> Any:
     started = told.tell("worker.started", "Worker of the tester", turn_id=None, worker_id="wrk_1")
     return [
         equals("/subagents/threads/wrk_1/status", "running"),
+        equals("/subagents/threads/wrk_1/lineage", "unavailable"),
         absent("/subagents/threads/wrk_1/taskId"),
         absent("/subagents/threads/wrk_1/parentSubagentId"),
         absent("/graph/nodes/subagent:wrk_1/parentId"),
@@ -157,6 +158,54 @@ def snapshot_completes_nothing(told: Script) -> Any:
     ]
 
 
+@scenario(
+    "A cut in the middle of everything: what the read model states is taken, the rest is stale.",
+    "seed 001, minimal acceptance; facts.md §4, rules 5, 6 and 13",
+    "projection.repair.read-model",
+)
+def cut_repaired(told: Script) -> Any:
+    told.begin("Deploy it.")
+    told.stream("msg_1", "I am about ")
+    known = told.tell("tool.started", "Deploy", {"toolName": "shell"}, **CALL)
+    told.tell("tool.started", "Watch", {"toolName": "watch"}, tool_call_id="call_2")
+    told.tell("task.started", "Deployment", {"title": "Deployment"}, task_id="tsk_1")
+    told.tell("action.required", "Approval required", {"prompt": "Deploy?"}, action_id="act_1")
+    told.lose(8)
+    done = {"toolName": "shell", "completedAt": "2026-06-10T09:00:00Z", "outputRef": "output:log"}
+    told.repair = told.model(
+        "completed",
+        lastOutcome={"status": "completed", "turnId": "trn_1"},
+        toolCalls=[call(known, "output-available", **done)],
+    )
+    return [
+        equals("/runtime/status", "completed"),
+        equals("/runtime/phase", "completed"),
+        absent("/runtime/activeTurnId"),
+        equals("/hydration/status", "live"),
+        equals("/hydration/gaps", []),
+        equals("/messages/1/status", "stale"),
+        equals("/messages/1/parts/0/state", "stale"),
+        text(1, 0, "I am about "),
+        equals("/tools/call_1/state", "output-available"),
+        equals("/tools/call_1/outputRef", "output:log"),
+        equals("/messages/1/parts/1/status", "output-available"),
+        equals("/graph/nodes/tool:call_1/status", "output-available"),
+        equals("/tools/call_2/state", "stale"),
+        equals("/messages/1/parts/2/status", "stale"),
+        equals("/graph/nodes/tool:call_2/status", "stale"),
+        equals("/actions/act_1/status", "closed"),
+        equals("/actions/act_1/decision", "unknown"),
+        equals("/graph/nodes/action:act_1/status", "closed"),
+        equals("/tasks/tsk_1/status", "stale"),
+        equals("/graph/nodes/task:tsk_1/status", "stale"),
+        equals("/graph/nodes/turn:trn_1/status", "completed"),
+        equals("/graph/nodes/run:run_1/status", "completed"),
+        *(equals(f"/timeline/{place}/status", "completed") for place in (0, 1, 4)),
+        *(equals(f"/timeline/{place}/status", "stale") for place in (3, 5, 6)),
+        equals("/timeline/7/status", "closed"),
+    ]
+
+
 SCENARIOS: Final = (
     ids_missing,
     class_unknown,
@@ -165,4 +214,5 @@ SCENARIOS: Final = (
     input_attached,
     lineage_missing,
     snapshot_completes_nothing,
+    cut_repaired,
 )

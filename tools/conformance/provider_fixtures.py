@@ -54,6 +54,7 @@ def tool_success(told: Script) -> None:
     parts=3,
     timeline=6,
     nodes=3,
+    diagnostics=["file_not_found"],
 )
 def tool_failure(told: Script) -> None:
     told.begin("What does the staging config say?")
@@ -64,7 +65,7 @@ def tool_failure(told: Script) -> None:
     told.say("There is no such file.")
     told.end()
     failed = call(started, "output-error", ended, failureCategory="file_not_found")
-    told.ended(toolCalls=[failed])
+    told.ended(toolCalls=[failed], diagnostics=[remark(ended, "file_not_found", "warning")])
 
 
 @fixture(

@@ -111,7 +111,6 @@ def provider_failure(told: Script) -> Any:
     5,
     "A cut stream is repaired from the read model, and what is sent again is not repeated.",
     "repair",
-    "sequence_violation",
 )
 def provider_repair(told: Script) -> Any:
     told.begin("Deploy it.")

@@ -74,6 +74,7 @@ def scenario(
                 source=source,
                 requirement=requirement,
                 read_model=script.initial,
+                repair=script.repair,
                 events=[write_fact(fact, "facts") for fact in script.facts],
                 expectations=expectations,
                 issues=list(issues),

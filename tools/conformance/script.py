@@ -20,6 +20,7 @@ class Script(Recorder):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.initial: dict[str, Any] | None = None
+        self.repair: dict[str, Any] | None = None
         self.final: dict[str, Any] | None = None
 
     def begin(self, prompt: str, turn: str = "trn_1") -> None:

@@ -160,7 +160,11 @@ def quota_blocked(told: Recorder) -> None:
             "sandbox.violation path_outside_workspace",
         ],
         "sandbox": "applied",
-        "diagnostics": ["warning network_denied", "error path_outside_workspace"],
+        "diagnostics": [
+            "warning network_denied",
+            "warning sandbox_blocked",
+            "error path_outside_workspace",
+        ],
     },
 )
 def sandbox_blocked(told: Recorder) -> None:

@@ -40,6 +40,7 @@ def _thread(told: Recorder, name: str) -> dict[str, Any]:
             "sub_cache": "subagent closed lineage known",
             "sub_tests": "subagent failed lineage known",
         },
+        "diagnostics": ["warning timeout"],
     },
 )
 def subagents_parallel(told: Recorder) -> None:
@@ -138,7 +139,7 @@ def approval_delegated(told: Recorder) -> None:
         "unfinished": ["subagent:wrk_stray", "turn:trn_continue"],
         "counts": {"messages": 1, "parts": 1, "timeline": 3, "nodes": 2, "degraded": 1},
         "conversation": ["user: Continue."],
-        "roster": {"wrk_stray": "worker running lineage missing"},
+        "roster": {"wrk_stray": "worker running lineage unavailable"},
         "active": ["wrk_stray"],
         "diagnostics": ["warning lineage_missing", "warning missing_scope_id"],
     },

@@ -47,6 +47,7 @@ def tool_success(told: Recorder) -> None:
             "assistant: tool call_config output-error | There is no staging config here.",
         ],
         "tools": {"call_config": "output-error file_not_found"},
+        "diagnostics": ["warning file_not_found"],
     },
 )
 def tool_failure(told: Recorder) -> None:
@@ -206,6 +207,7 @@ def approval_granted(told: Recorder) -> None:
         "tools": {"call_approval_denied": "output-error permission_denied"},
         "actions": {"act_approval_denied": "resolved denied"},
         "permissions": [*_ASKED, "permission.denied deny denied_by_user"],
+        "diagnostics": ["warning denied_by_user", "warning permission_denied"],
     },
 )
 def approval_denied(told: Recorder) -> None:
@@ -243,6 +245,7 @@ def approval_denied(told: Recorder) -> None:
         "tools": {"call_approval_expired": "output-error approval_expired"},
         "actions": {"act_approval_expired": "expired"},
         "permissions": _ASKED,
+        "diagnostics": ["warning approval_expired"],
     },
 )
 def approval_expired(told: Recorder) -> None:

@@ -60,10 +60,12 @@ def _files() -> dict[str, str]:
     from factwire.conformance.report import report_files
     from factwire.edge.events.schemas import edge_files
     from factwire.evidence.comparison.schemas import comparison_files
+    from factwire.evidence.schemas import evidence_files
     from factwire.facts.schemas import schema_files
     from factwire.projection.schemas import projection_files
 
-    return schema_files() | projection_files() | comparison_files() | edge_files() | report_files()
+    about_runs = comparison_files() | evidence_files()
+    return schema_files() | projection_files() | about_runs | edge_files() | report_files()
 
 
 def _chosen(files: dict[str, str], form: FormatOption, name: str) -> str:

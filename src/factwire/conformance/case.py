@@ -19,7 +19,9 @@ LEVELS: Final[tuple[Level, ...]] = ("facts", "projection", "runtime")
 """In the order in which they are reached: each one presupposes those before it."""
 
 Projector = Callable[[Sequence[Fact], ThreadReadModel | None], ProjectionState]
-"""What is tried by a projection case: facts, maybe on top of a read model, make a state."""
+"""What is tried by a projection case: facts, maybe on top of a read model, make a state. One that
+has a third parameter is given a newer read model in it, which comes after the facts.
+"""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
@@ -65,8 +67,12 @@ def broken(
     )
 
 
-def factwire_projector(facts: Sequence[Fact], model: ThreadReadModel | None) -> ProjectionState:
+def factwire_projector(
+    facts: Sequence[Fact], model: ThreadReadModel | None, repair: ThreadReadModel | None = None
+) -> ProjectionState:
     """Factwire's own projection."""
     projection = Projection() if model is None else Projection.from_read_model(model)
     projection.apply_all(facts)
+    if repair is not None:
+        projection.repair(repair)
     return projection.state

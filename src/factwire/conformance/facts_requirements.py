@@ -89,6 +89,7 @@ _VALIDATION: Final = requirements(
         "validation.schema_mismatch": "A missing field, a wrong type and a legacy terminal are "
         "mismatches.",
         "validation.missing_scope_id": "A fact that lacks an id of its class is reported at it.",
+        "validation.timestamp": "A time that is none by RFC 3339 is a schema_mismatch.",
         "validation.sequence_gap": "A sequence that does not follow the one before is a gap.",
         "validation.sequence_violation": "What the lifecycle verifier finds is an issue of the "
         "fact that does it.",
@@ -102,6 +103,8 @@ _VALIDATION: Final = requirements(
         "validation.refs": "A ref that is a path, inline data or a secret is reported.",
         "fixtures.fields": "A fixture's own fields are held to its format.",
         "fixtures.events": "The events of a fixture are inspected as a stream, in place.",
+        "fixtures.read-model": "What an initial read model lists as open may be closed, and what it "
+        "covers may come again.",
         "fixtures.declared-gaps": "A fixture that expects a gap or a repair may have holes.",
         "sequences.start-anywhere": "The first fact of a thread may have any sequence.",
         "sequences.per-thread": "Every thread has its own order; subagents share their thread's.",

@@ -106,10 +106,12 @@ _SURFACES: Final = requirements(
     {
         "projection.runtime.status": "Of all that holds at once the strongest status shows.",
         "projection.runtime.turns": "Only a started turn is active, until its own end.",
+        "projection.runtime.submitted": "A thread with a submitted turn runs, in phase submitted.",
         "projection.runtime.phase": "What ends inside a turn does not end the run.",
         "projection.tool.states": "The state of a call is told by its own facts.",
         "projection.tool.preview": "A call stands once in its message, with its state.",
         "projection.tool.parallel": "Parallel calls are kept apart.",
+        "projection.tool.diagnostic": "A failed call is among the diagnostics; a stopped one is not.",
         "projection.tool.bounded": "Input and output are shown as far as there is room.",
         "projection.tool.turn-end": "A cancelled turn cancels its open calls; any other end leaves "
         "them open.",
@@ -141,11 +143,17 @@ _SURFACES: Final = requirements(
         "projection.context.compaction": "A compaction is one boundary with a summary.",
         "projection.permission.events": "Decisions are listed and counted.",
         "projection.permission.sandbox": "What the sandbox stopped blocks the run.",
-        "projection.permission.policy": "A policy is kept as stated.",
+        "projection.permission.policy": "Of a policy, a sandbox and a task's profile the known "
+        "fields are kept.",
+        "projection.permission.pending": "A permission that is asked for is pending and blocks the "
+        "run; it opens no action.",
+        "projection.permission.denied": "A denial is a diagnostic and blocks the run until it goes "
+        "on.",
         "projection.metrics.cost": "Recorded cost adds up; what no number can hold is left out.",
         "projection.metrics.limits": "Limits are known by name, and hits counted.",
         "projection.metrics.routing": "A routing decision names the model.",
-        "projection.metrics.values": "Figures are kept as they were stated last.",
+        "projection.metrics.values": "Figures are kept as they were stated last; a text only where "
+        "its name says what it is.",
         "projection.process.life": "A program runs and ends as its facts say.",
         "projection.process.output": "Output is shown with its place in the log.",
         "projection.hook": "A hook runs, and a failed one is remarked on.",
@@ -162,6 +170,13 @@ _SURFACES: Final = requirements(
         "projection.repair.window": "Loaded older messages go before the others.",
         "projection.repair.rollback": "A rollback takes back what was said after its place.",
         "projection.repair.changes": "What waits for a repair is found wherever it moved.",
+        "projection.repair.read-model": "A newer read model is taken at its word on every surface; "
+        "what was under way and it does not speak of is stale.",
+        "projection.repair.same": "A state's own read model changes nothing in it.",
+        "projection.repair.stale-text": "A stale text goes on in its place, and only the whole of "
+        "it makes it good.",
+        "projection.repair.goes-on": "A repaired projection goes on, restored or not, by the same "
+        "changes.",
     },
 )
 

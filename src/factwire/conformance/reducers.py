@@ -1,12 +1,14 @@
 """Reducers: whatever makes a state document of facts, in this process or in a program of its own.
 
 Expectations are written against the JSON of a state, so that an implementation in any language can
-be held to them. Facts go in as shape A, maybe on top of a read model; one JSON document comes out.
+be held to them. Facts go in as shape A, maybe on top of a read model, maybe followed by a newer one;
+one JSON document comes out.
 """
 
 import subprocess
 from collections.abc import Callable, Sequence
-from typing import Any, Final, cast
+from inspect import signature
+from typing import Any, Final, Protocol, cast
 
 import msgspec
 
@@ -18,9 +20,18 @@ from factwire.projection import encode_state, read_thread_model
 
 Wire = dict[str, Any]
 Reducer = Callable[[Sequence[Wire], Wire | None], Wire]
-"""Facts in the order in which they arrive, maybe after a read model, to a state document."""
+"""Facts in the order in which they arrive, maybe after a read model, to a state document. One that
+has a third parameter is given a newer read model in it, which comes after the facts.
+"""
 
 _SHOWN: Final = 400
+_WITHOUT_REPAIR: Final = 2
+
+
+class _Repairing(Protocol):
+    """A projector or a reducer that takes a newer read model behind the facts."""
+
+    def __call__(self, facts: Any, model: Any, repair: Any, /) -> Any: ...
 
 
 class BrokenReducer(ConformanceError):
@@ -29,15 +40,32 @@ class BrokenReducer(ConformanceError):
     code = "broken_reducer"
 
 
+class NoRepair(BrokenReducer):
+    """A reducer that has no place for a read model behind the facts."""
+
+    code = "no_repair"
+
+
 def reducer_of(projector: Projector) -> Reducer:
     """A projector of Python objects, as a reducer of documents."""
 
-    def reduce(events: Sequence[Wire], model: Wire | None) -> Wire:
+    def reduce(events: Sequence[Wire], model: Wire | None, repair: Wire | None = None) -> Wire:
         facts = [read_fact(event, "facts") for event in events]
-        state = projector(facts, None if model is None else read_thread_model(model))
+        known = None if model is None else read_thread_model(model)
+        if repair is None:
+            state = projector(facts, known)
+        else:
+            state = repaired(projector, facts, known, read_thread_model(repair))
         return msgspec.json.decode(encode_state(state))
 
     return reduce
+
+
+def repaired(reduce: Callable[..., Any], facts: Any, model: Any, repair: Any) -> Any:
+    """What comes of facts and a newer read model behind them; an error where it cannot be given."""
+    if len(signature(reduce).parameters) <= _WITHOUT_REPAIR:
+        raise NoRepair("expected a third parameter, for a read model that comes after facts")
+    return cast("_Repairing", reduce)(facts, model, repair)
 
 
 factwire_reducer: Final = reducer_of(factwire_projector)
@@ -45,10 +73,12 @@ factwire_reducer: Final = reducer_of(factwire_projector)
 
 
 def program_reducer(command: Sequence[str], seconds: float = CASE_SECONDS) -> Reducer:
-    """A program that reads `{"events": […], "readModel": …}` and writes the state document."""
+    """A program that reads `{"events": […], "readModel": …, "repair": …}` and writes the state
+    document.
+    """
 
-    def reduce(events: Sequence[Wire], model: Wire | None) -> Wire:
-        given = msgspec.json.encode({"events": events, "readModel": model})
+    def reduce(events: Sequence[Wire], model: Wire | None, repair: Wire | None = None) -> Wire:
+        given = msgspec.json.encode({"events": events, "readModel": model, "repair": repair})
         try:
             done = subprocess.run(  # noqa: S603 - the caller's own program
                 command, input=given, capture_output=True, timeout=seconds, check=False

@@ -13,6 +13,7 @@ from factwire.conformance.edge_event_requirements import EDGE_EVENT_REQUIREMENTS
 from factwire.conformance.edge_rest_requirements import EDGE_REST_REQUIREMENTS
 from factwire.conformance.edge_security_requirements import EDGE_SECURITY_REQUIREMENTS
 from factwire.conformance.engine_requirements import ENGINE_REQUIREMENTS
+from factwire.conformance.evidence_requirements import EVIDENCE_REQUIREMENTS
 from factwire.conformance.facts_requirements import FACTS_REQUIREMENTS
 from factwire.conformance.journal_requirements import JOURNAL_REQUIREMENTS
 from factwire.conformance.lifecycle_requirements import LIFECYCLE_REQUIREMENTS
@@ -43,6 +44,7 @@ _AREAS: Final = (
     EDGE_REST_REQUIREMENTS,
     EDGE_SECURITY_REQUIREMENTS,
     COMPARISON_REQUIREMENTS,
+    EVIDENCE_REQUIREMENTS,
     SEED_REQUIREMENTS,
     ENGINE_REQUIREMENTS,
 )

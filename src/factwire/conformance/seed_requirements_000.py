@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from factwire.conformance.seed_rule import Rule, aside, lacking, rules
+from factwire.conformance.seed_rule import Rule, aside, rules
 
 _FAMILIES: Final = rules(
     "S000-FAM",
@@ -26,10 +26,10 @@ _FAMILIES: Final = rules(
             "Tool facts make tool groups, timeline entries and graph nodes.",
             "projection.tool.states projection.timeline.entries projection.graph.nodes",
         ),
-        lacking(
+        (
             "Permission and sandbox facts make requests, diagnostics and a blocked run.",
-            "projection.permission.events projection.permission.sandbox",
-            "Requests come from action facts alone; permission.denied adds no diagnostic.",
+            "projection.permission.events projection.permission.sandbox "
+            "projection.permission.pending projection.permission.denied",
         ),
         (
             "Artifact and evidence facts make their lanes and the cards in messages.",
@@ -69,11 +69,7 @@ _ENVELOPE: Final = rules(
             "The sequence orders a stream and shows its gaps.",
             "projection.order.hole validation.sequence_gap",
         ),
-        lacking(
-            "The time of a fact is an ISO timestamp.",
-            "seed.timestamps",
-            "What Factwire writes is one; a validator takes any text from others.",
-        ),
+        ("The time of a fact is an ISO timestamp.", "seed.timestamps validation.timestamp"),
         (
             "A payload is small and structured; big output and raw replies go behind refs.",
             "validation.large_payload_inline spill.fits spill.nothing-lost",
@@ -130,10 +126,9 @@ _TOOLS: Final = rules(
             "validation.large_payload_inline projection.tool.preview seed.provider.tool",
         ),
         ("A failed tool shows as failed in its message.", "projection.tool.preview"),
-        lacking(
+        (
             "A failed tool is among the diagnostics.",
-            "projection.tool.states",
-            "It is shown by its call, its preview and the timeline; no diagnostic is added.",
+            "projection.tool.states projection.tool.diagnostic",
         ),
         ("A failed tool has a stable category.", "projection.tool.states runtime.toolbox.failures"),
         ("An action fact names its action.", "needs.action validation.missing_scope_id"),
@@ -177,10 +172,9 @@ _TEAM: Final = rules(
             "Subagent facts name subagent and task; they make roster and descent.",
             "needs.subagent projection.team.views projection.subagent.lineage",
         ),
-        lacking(
+        (
             "Workers are members; without a task that is a diagnostic and reads unavailable.",
             "projection.subagent.lineage",
-            "The lineage of such a worker reads `missing` instead of `unavailable`.",
         ),
         (
             "Handoffs have an id; they make handoff and lane events.",

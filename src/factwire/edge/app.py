@@ -19,7 +19,7 @@ from factwire.edge.idempotency import Idempotency
 from factwire.edge.machine import Machine
 from factwire.edge.openapi import DocumentPlugin, finished
 from factwire.edge.problems import MEDIA_TYPE, Problem, document_of
-from factwire.edge.routes import projects, reads, runs, service, things, threads
+from factwire.edge.routes import previews, projects, reads, runs, service, things, threads
 from factwire.edge.routes.context import EdgeRequest, trace_of
 from factwire.edge.security import Access, Guard
 from factwire.edge.security.guard import Application, Receive, Scope, Send, refuse
@@ -45,6 +45,7 @@ ROUTES: Final[list[Any]] = [
     *runs.ROUTES,
     *reads.ROUTES,
     *things.ROUTES,
+    *previews.ROUTES,
 ]
 """Every handler of the REST interface."""
 

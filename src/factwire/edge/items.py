@@ -15,6 +15,7 @@ _STATUS = {
     "streaming": "in_progress",
     "final": "completed",
     "interrupted": "interrupted",
+    "stale": "stale",
     "retracted": "retracted",
 }
 _ROLES = {"user": "user_message", "assistant": "agent_message"}

@@ -127,3 +127,21 @@ BACKLOG: Final = 2_048
 
 SETTLE_SECONDS: Final = 10.0
 """Seconds after which a request that wrote something no longer waits for the lists to show it."""
+
+PREVIEWS: Final = 10
+"""Previews that are served at the same time; each has a port of its own."""
+
+PREVIEW_IDLE_SECONDS: Final = 30 * 60.0
+"""Seconds without a request after which a preview stops by itself."""
+
+PREVIEW_CONNECTIONS: Final = 64
+"""Connections to one preview at the same time; a page with many files opens a handful."""
+
+PREVIEW_PIECE_BYTES: Final = 256 * 1024
+"""Bytes of a file that are read and sent at once; so much of it is in memory, however long it is."""
+
+PREVIEW_PATH_CHARACTERS: Final = 4_096
+"""Characters of a path in a preview; no file has a longer one."""
+
+PREVIEW_STOP_SECONDS: Final = 1
+"""Whole seconds in which transfers of a preview that was stopped may end; then they are cut."""

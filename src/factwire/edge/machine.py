@@ -12,9 +12,10 @@ from typing import Any
 import msgspec
 
 from factwire.edge.limits import SETTLE_SECONDS
+from factwire.edge.previews import Previews
 from factwire.edge.problems import Problem
 from factwire.edge.records import KeptRecords, Records
-from factwire.edge.records.rows import Thread
+from factwire.edge.records.rows import Run, Thread
 from factwire.edge.streams import Feed, FeedStopped
 from factwire.facts import Fact
 from factwire.journal import Cursor, Journal
@@ -24,7 +25,9 @@ from factwire.runtime.agents import Registered
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """One Edge at work."""
+    """One Edge at work; `worktrees` is where runs get theirs, `own_worktree` whether they do where
+    they do not say.
+    """
 
     edge_id: str
     journal: Journal
@@ -34,6 +37,9 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     feed: Feed
     kept: KeptRecords
     data: Path
+    previews: Previews
+    worktrees: Path
+    own_worktree: bool = False
 
     @property
     def records(self) -> Records:
@@ -97,6 +103,13 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
         row = self.records.threads.get(thread_id)
         if row is None:
             raise Problem(404, "unknown_thread", "no thread has this id")
+        return row
+
+    def run(self, run_id: str) -> Run:
+        """A run that is known; raises `Problem`."""
+        row = self.records.runs.get(run_id)
+        if row is None:
+            raise Problem(404, "unknown_run", "no run has this id")
         return row
 
     def own_thread(self, thread_id: str) -> Thread:

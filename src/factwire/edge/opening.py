@@ -15,6 +15,7 @@ import structlog
 
 from factwire.edge.app import application
 from factwire.edge.machine import Machine
+from factwire.edge.previews import Previews
 from factwire.edge.records import KeptRecords, read_records
 from factwire.edge.security import (
     Access,
@@ -29,10 +30,11 @@ from factwire.edge.security import (
 )
 from factwire.edge.security.guard import Application
 from factwire.edge.streams import Feed, Streams
+from factwire.edge.work import previews, worktrees
 from factwire.journal import Journal, open_journal
 from factwire.journal.blobs import BlobStore, FileBlobs
 from factwire.journal.blobs.disk import on_disk
-from factwire.runtime import Identity, Runtime, Settings, identity_of, means_of
+from factwire.runtime import Identity, Runtime, identity_of, means_of, settings_of
 from factwire.runtime.agents import Registered, register
 from factwire.runtime.configuration import Configuration
 from factwire.runtime.control import ControlServer, ControlUnavailable
@@ -68,6 +70,11 @@ async def opened_edge(
     """An Edge on the journal of a configuration."""
     data = Path(configuration.data)
     await on_disk(_made, data)
+    trees = worktrees.worktree_root(data)
+    if configuration.workspaces:
+        allowed = (*configuration.workspaces, str(trees))
+        configuration = msgspec.structs.replace(configuration, workspaces=allowed)
+    places = Places.of(settings.host, settings.hosts, settings.origins)
     token, fresh = _token(settings, data)
     async with AsyncExitStack() as stack:
         identity = identity_of(data)
@@ -92,11 +99,17 @@ async def opened_edge(
             feed=feed,
             kept=kept,
             data=data,
+            previews=Previews(settings.host, places),
+            worktrees=trees,
+            own_worktree=configuration.worktree,
         )
+        await previews.settle(machine)
+        await worktrees.settle(machine)
+        stack.push_async_callback(previews.stop_all, machine)
         streams = Streams(feed, edge_id=machine.edge_id)
         access = Access(
             token=token,
-            places=Places.of(settings.host, settings.hosts, settings.origins),
+            places=places,
             tickets=Tickets(),
             floods=Floods(),
         )
@@ -159,11 +172,9 @@ def _runtime(
         workspace=workspace,
         workspaces=configuration.workspaces,
         means=means_of(configuration, blobs),
-        settings=Settings(
-            turn_seconds=configuration.limits.turn_seconds,
-            active_turns=configuration.limits.concurrent_runs,
-        ),
+        settings=settings_of(configuration),
         identity=identity,
+        exclusive=configuration.journal.startswith("sqlite:"),
     )
 
 

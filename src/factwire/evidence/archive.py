@@ -15,6 +15,7 @@ from factwire.evidence.manifest import Entry, Sums
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 _UNIX: Final = 3
 _MODE: Final = 0o100644 << 16
+_PIECE: Final = 64 * 1024
 _NO_SEAL_YET: Final = b" " * SEAL_BYTES
 
 
@@ -67,14 +68,25 @@ class EntryWriter:
         self._stream = stream
         self._done = done
         self._sums = Sums()
+        self._held = bytearray()
 
     def write(self, data: bytes) -> None:
-        self._sums.update(data)
-        self._stream.write(data)
+        self._held += data
+        if len(self._held) >= _PIECE:
+            self._pass_on(len(self._held) // _PIECE * _PIECE)
 
     def close(self) -> None:
+        self._pass_on(len(self._held))
         self._stream.close()
         self._done.append(self._sums.entry(self._name))
+
+    def _pass_on(self, size: int) -> None:
+        """Hand on what is held, in pieces that do not depend on how it came."""
+        for at in range(0, size, _PIECE):
+            piece = bytes(self._held[at : min(at + _PIECE, size)])
+            self._sums.update(piece)
+            self._stream.write(piece)
+        del self._held[:size]
 
 
 class _Sealed:

@@ -42,7 +42,7 @@ async def _looked_at(store: BlobStore, ref: str, *, include: bool) -> BlobNote:
     if not include:
         return BlobNote(ref=ref, state="present", bytes=size)
     if size > BLOB_BYTES:
-        return BlobNote(ref=ref, state="too_big", bytes=size)
+        return BlobNote(ref=ref, state="oversized", bytes=size)
     rules = await _secrets(store.get(ref))
     if rules:
         return BlobNote(ref=ref, state="withheld", bytes=size, rules=rules)

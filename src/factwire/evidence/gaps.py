@@ -112,7 +112,7 @@ _BLOBS: Final = {
     "missing": ("blob_missing", "a fact refers to this content, and the store does not have it"),
     "corrupt": ("blob_corrupt", "a fact refers to this content, and what is stored is damaged"),
     "withheld": ("blob_withheld", "the content holds a secret and was left out"),
-    "too_big": ("blob_too_big", "the content is too long for a pack and was left out"),
+    "oversized": ("blob_oversized", "the content is too long for a pack and was left out"),
     "unchecked": ("blob_unchecked", "a fact refers to this content, and no store was at hand"),
 }
 

@@ -182,7 +182,7 @@ class JournalAnchors(View):
 
 class BlobNote(View):
     """A blob that facts refer to: `included`, `present` in the store, `missing` from it, `corrupt`
-    there, `withheld` because it holds a secret, or `too_big`.
+    there, `withheld` because it holds a secret, or `oversized`.
     """
 
     ref: str

@@ -45,6 +45,7 @@ from factwire.facts.payloads import (
     TurnEnd,
     TurnStart,
 )
+from factwire.facts.standing_payloads import PolicyTerms, SandboxTerms, TaskProfile
 
 _BY_FAMILY: Final[dict[str, type[Payload]]] = {
     "model": TextPiece,
@@ -105,6 +106,9 @@ _BY_CLASS: Final[dict[str, type[Payload]]] = {
     "model.failed": Failure,
     "action.required": ActionRequest,
     "action.updated": ActionRequest,
+    "sandbox.applied": SandboxTerms,
+    "policy.changed": PolicyTerms,
+    "task.profile.resolved": TaskProfile,
     "state.delta": StateDelta,
     "conversation.member.added": MemberRecord,
     "thread.created": ThreadRecord,

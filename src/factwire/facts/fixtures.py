@@ -59,7 +59,14 @@ def inspect_fixture(
     if not isinstance(value, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         return [Issue("schema_mismatch", "$", "expected a fixture, which is an object")]
     issues = _field_issues(value)
-    inspector = StreamInspector(shape, mode, path="$.events", gaps_declared=_declares_gaps(value))
+    before: object = value.get("initialReadModel")
+    inspector = StreamInspector(
+        shape,
+        mode,
+        path="$.events",
+        gaps_declared=_declares_gaps(value),
+        read_model=cast("Mapping[str, Any]", before) if isinstance(before, Mapping) else None,
+    )
     events: object = value.get("events")
     for event in cast("list[object]", events) if isinstance(events, list) else ():
         issues += inspector.feed(_as_item(event))

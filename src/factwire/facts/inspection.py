@@ -13,6 +13,7 @@ from factwire.facts.fact import Fact
 from factwire.facts.issues import InvalidFacts, Issue, UnreadableInput, is_valid
 from factwire.facts.json_text import decode_json, unwritable
 from factwire.facts.lifecycle import LifecycleError, LifecycleVerifier, VerifierMode
+from factwire.facts.known import Known
 from factwire.facts.rules import rebased, rule_issues
 from factwire.facts.sequences import SequenceTracker
 from factwire.facts.shapes import (
@@ -45,7 +46,9 @@ _NONE: Final[list[Issue]] = []
 class StreamInspector:
     """Inspects a stream fact by fact: each fact's rules, the lifecycle, and, at the end, gaps.
 
-    In mode `fail-closed` the lifecycle ends with its first violation: `stopped` becomes true, and
+    With a `read_model` the stream goes on behind it: what that lists as open may be closed, and
+    what it covers is sent again. In mode
+    `fail-closed` the lifecycle ends with its first violation: `stopped` becomes true, and
     the facts from there on are not taken.
     """
 
@@ -56,6 +59,7 @@ class StreamInspector:
         *,
         path: str = "$",
         gaps_declared: bool = False,
+        read_model: Mapping[str, Any] | None = None,
     ) -> None:
         self.facts = 0
         self.stopped = False
@@ -64,6 +68,9 @@ class StreamInspector:
         self._gaps_declared = gaps_declared
         self._sequences = SequenceTracker()
         self._verifier = LifecycleVerifier(mode)
+        self._known = Known(read_model or {})
+        for turn, family, subject in self._known.open():
+            self._verifier.know_open(turn, family, subject)
 
     def feed(self, item: Item) -> list[Issue]:
         """The issues of the next fact. JSON text that is not JSON raises `UnreadableInput`."""
@@ -78,6 +85,8 @@ class StreamInspector:
             return rebased(issues, path)
         self._sequences.feed(fact, path)
         issues = rebased(issues, path) if issues else issues
+        if self._known.covers(fact):
+            return issues
         try:
             violations = self._verifier.feed(fact)
         except LifecycleError as error:
@@ -132,10 +141,16 @@ def inspect_fact(item: Item, shape: AnyShape = "auto") -> list[Issue]:
 
 
 def inspect_stream(
-    items: Iterable[Item], shape: AnyShape = "auto", mode: VerifierMode = "collect"
+    items: Iterable[Item],
+    shape: AnyShape = "auto",
+    mode: VerifierMode = "collect",
+    *,
+    read_model: Mapping[str, Any] | None = None,
 ) -> list[Issue]:
-    """Every issue of a finished stream, facts first, gaps last."""
-    inspector = StreamInspector(shape, mode)
+    """Every issue of a finished stream, facts first, gaps last; `read_model` is what it goes on
+    from, if that is not the beginning.
+    """
+    inspector = StreamInspector(shape, mode, read_model=read_model)
     issues: list[Issue] = []
     for item in items:
         try:

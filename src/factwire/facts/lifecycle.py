@@ -167,6 +167,10 @@ class LifecycleVerifier:
             self._take(fact, event_class)
         return violations
 
+    def know_open(self, turn_id: str | None, family: str, subject: str) -> None:
+        """Something that was opened before the first fact, as a read model lists it."""
+        self._opened(turn_id or "", family, subject)
+
     def expects(self, fact: Fact) -> bool:
         """Whether this fact, of a class that moves nothing, will be taken without a violation."""
         return fact.turn_id == self._running and fact.id not in self._ids

@@ -151,6 +151,7 @@ class Queue(Payload):
 class Context(Payload):
     """context.*, history.*: what the model was given, and what was folded away."""
 
+    compaction_id: str | None = None
     trigger: str | None = None
     summary: str | None = None
     message: str | None = None

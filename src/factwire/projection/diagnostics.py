@@ -11,7 +11,15 @@ from factwire.facts.payloads import Diagnostic as DiagnosticPayload
 from factwire.projection.limits import DIAGNOSTICS_KEPT
 from factwire.projection.messages import place_for, reference
 from factwire.projection.parts import DiagnosticRefPart
-from factwire.projection.reading import detail_of, read, ref_text, refs_of, turn_of, word
+from factwire.projection.reading import (
+    detail_of,
+    read,
+    ref_text,
+    refs_of,
+    tool_of,
+    turn_of,
+    word,
+)
 from factwire.projection.views import View
 
 if TYPE_CHECKING:
@@ -54,7 +62,9 @@ DIAGNOSTIC_CODES: Final[dict[DiagnosticCode, str]] = {
 _SEVERITY: Final = {
     "runtime.error": "error",
     "model.failed": "error",
+    "tool.failed": "warning",
     "hook.failed": "warning",
+    "permission.denied": "warning",
     "runtime.warning": "warning",
     "rate_limit.hit": "warning",
     "quota.low": "warning",
@@ -136,6 +146,7 @@ def stated(canvas: "Canvas", fact: Fact) -> None:
         event_id=fact.id,
         sequence=fact.sequence,
         turn_id=turn_of(fact),
+        subject=tool_of(fact),
         failure_category=said.failure_category,
         recovery_hint=said.recovery_hint,
         raw_ref=ref_text(said.raw_ref),

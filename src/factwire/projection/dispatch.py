@@ -37,7 +37,14 @@ Reducer = Callable[[Canvas, Fact], None]
 
 NO_ROW: Final = ClassRow("", UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
 
-_TURN_END: Final = (endings.cut_off, tools.end_turn, messages.end_turn, runtime.turn_ended)
+_TURN_END: Final = (
+    endings.cut_off,
+    tools.end_turn,
+    messages.end_turn,
+    permissions.end_turn,
+    runtime.turn_ended,
+)
+_ACTION_END: Final = (actions.closed, permissions.settled)
 _TOOL_END: Final = (artifacts.mentioned,)
 _TEAMMATE: Final = (subagents.changed, team.member_changed)
 _TASK: Final = (tasks.changed, team.work_changed)
@@ -109,10 +116,13 @@ _BY_CLASS: Final[dict[str, tuple[Reducer, ...]]] = {
     "tool.failed": (tools.failed, *_TOOL_END),
     "action.required": (actions.required,),
     "action.updated": (actions.updated,),
-    "action.resolved": (actions.closed,),
-    "action.cancelled": (actions.closed,),
-    "action.canceled": (actions.closed,),
-    "action.expired": (actions.closed,),
+    "action.resolved": _ACTION_END,
+    "action.cancelled": _ACTION_END,
+    "action.canceled": _ACTION_END,
+    "action.expired": _ACTION_END,
+    "permission.requested": (permissions.requested,),
+    "permission.resolved": (permissions.resolved,),
+    "permission.denied": (permissions.denied, diagnostics.stated),
     "permission.changed": (permissions.decided,),
     "channel.permission_forwarded": (*_TEAMMATE, permissions.decided),
     "channel.permission_returned": (*_TEAMMATE, permissions.decided),

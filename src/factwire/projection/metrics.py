@@ -68,7 +68,7 @@ class Metrics(View):
     usage: Usage
     limits: dict[str, Limit]
     routing: list[Routing]
-    values: dict[str, Any]
+    values: dict[str, bool | int | float | str]
 
 
 _LIMIT_STATUS: Final = {
@@ -161,11 +161,19 @@ def routed(canvas: "Canvas", fact: Fact) -> None:
         runtime.block(canvas, said.reason_code or said.reason or "routing_not_possible")
 
 
+_WORDS: Final = frozenset({"model", "provider", "currency", "unit"})
+
+
 def measured(canvas: "Canvas", fact: Fact) -> None:
-    """metrics.changed: figures that a runtime states, by name."""
+    """metrics.changed: figures that a runtime states, by name. Of texts only those are kept whose
+    names say what they are, since a text may be anything.
+    """
     values = canvas.state.metrics.values
     for name, value in fact.payload.items():
-        if isinstance(value, (int, float, str, bool)) and not _is(values.get(name), value):
+        is_figure = isinstance(value, (int, float, bool)) or (
+            isinstance(value, str) and name in _WORDS
+        )
+        if is_figure and not _is(values.get(name), value):
             canvas.create(values, f"{PATH}/values", name, value)
 
 

@@ -198,7 +198,7 @@ def _draw_turns(
             status = STALE
         elif status is None and missed and not _is_elsewhere(canvas, entry.subagent_id):
             status = None if _is_waiting(canvas, model, turn) else STALE
-        if status is not None:
+        if status is not None and (status != "running" or kind == "turn"):
             align(canvas, entry.entry_id, status)
 
 

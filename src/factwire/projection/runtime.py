@@ -64,7 +64,7 @@ def idle() -> Runtime:
 def turn_submitted(canvas: "Canvas", fact: Fact) -> None:
     """A turn that was asked for; it is not active before the runtime starts it."""
     runtime = canvas.state.runtime
-    if not _is_own(canvas, fact):
+    if not is_own(canvas, fact):
         return
     if runtime.active_turn_id is None:
         canvas.fill(runtime, PATH, latest_turn_id=turn_of(fact), latest_turn_status="submitted")
@@ -74,7 +74,7 @@ def turn_submitted(canvas: "Canvas", fact: Fact) -> None:
 
 def turn_started(canvas: "Canvas", fact: Fact) -> None:
     runtime, turn = canvas.state.runtime, turn_of(fact)
-    if not _is_own(canvas, fact):
+    if not is_own(canvas, fact):
         return
     canvas.fill(runtime, PATH, active_turn_id=turn, latest_turn_id=turn)
     canvas.put(runtime, PATH, "latest_turn_status", "running")
@@ -87,7 +87,7 @@ def turn_ended(canvas: "Canvas", fact: Fact) -> None:
     """The end of a turn; one that is not the active turn ends without touching that."""
     runtime, turn, end = canvas.state.runtime, turn_of(fact), read(fact, TurnEnd)
     status = outcome_of(fact)
-    if not _is_own(canvas, fact):
+    if not is_own(canvas, fact):
         return
     if runtime.active_turn_id not in (None, turn) and turn is not None:
         return
@@ -102,7 +102,7 @@ def turn_ended(canvas: "Canvas", fact: Fact) -> None:
 
 def run_status(canvas: "Canvas", fact: Fact) -> None:
     runtime, said = canvas.state.runtime, read(fact, RunStatus)
-    if not _is_own(canvas, fact):
+    if not is_own(canvas, fact):
         return
     canvas.fill(runtime, PATH, message=said.message, runtime_status=said.status)
     if runtime.latest_turn_status not in _ENDED or runtime.active_turn_id is not None:
@@ -126,7 +126,7 @@ _COUNTS: Final = {
 
 def model_requested(canvas: "Canvas", fact: Fact) -> None:
     asked = read(fact, ModelRequest)
-    if _is_own(canvas, fact):
+    if is_own(canvas, fact):
         canvas.fill(canvas.state.runtime, PATH, model=asked.model, provider=asked.provider)
 
 
@@ -153,7 +153,7 @@ def at_work(canvas: "Canvas", phase: str) -> None:
 def classified(canvas: "Canvas", fact: Fact, phase: str) -> None:
     """What a fact says about the run whatever its class is."""
     runtime = canvas.state.runtime
-    if not _is_own(canvas, fact):
+    if not is_own(canvas, fact):
         return
     if runtime.blocked_reason is not None and fact.event_class in _WORK:
         canvas.put(runtime, PATH, "blocked_reason", None)
@@ -191,7 +191,7 @@ def _status(canvas: "Canvas") -> str:
     return "running" if runtime.latest_turn_status or runtime.active_run_id else "idle"
 
 
-def _is_own(canvas: "Canvas", fact: Fact) -> bool:
+def is_own(canvas: "Canvas", fact: Fact) -> bool:
     """Whether a fact is about this thread's own run, and not about that of a subagent."""
     if fact.thread_id is not None and fact.thread_id != canvas.state.thread_id:
         return False

@@ -1,7 +1,7 @@
 """Subagents: other agents at work for this thread, each with its own line of descent.
 
 A subagent is never folded into the assistant. Where a fact does not say whose child it is, that is
-shown as missing; no parent is made up.
+shown as unavailable; no parent is made up.
 """
 
 from typing import TYPE_CHECKING, Any, Final
@@ -183,7 +183,7 @@ def _thread(canvas: "Canvas", fact: Fact, key: str) -> tuple[SubagentThread, str
     thread = SubagentThread(
         subagent_id=key,
         status=UNKNOWN,
-        lineage="unavailable",
+        lineage=UNKNOWN,
         turn_id=turn_of(fact),
         started_at=fact.created_at,
     )
@@ -233,8 +233,8 @@ def _lineage(canvas: "Canvas", thread: SubagentThread, path: str, fact: Fact) ->
     if thread.task_id is not None:
         canvas.put(thread, path, "lineage", "known")
         tasks.add_subagent(canvas, fact, thread.task_id, thread.subagent_id)
-    elif thread.lineage != "missing" and not _has_channel(fact):
-        canvas.put(thread, path, "lineage", "missing")
+    elif thread.lineage != "unavailable" and not _has_channel(fact):
+        canvas.put(thread, path, "lineage", "unavailable")
         message = f"nothing says which task {thread.subagent_id} works on"
         remark(canvas, fact, "lineage_missing", message, subject=thread.subagent_id)
 

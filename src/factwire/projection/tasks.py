@@ -1,10 +1,11 @@
 """Tasks and jobs: pieces of work with their state, attempts, retries and dependencies."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from factwire.facts.fact import Fact
 from factwire.facts.payloads import Progress
 from factwire.facts.payloads import Task as TaskPayload
+from factwire.facts.standing_payloads import TaskProfile
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.pointers import escaped
 from factwire.projection.reading import (
@@ -112,7 +113,7 @@ class Task(View):
     depends_on: list[str] | None = None
     dependencies: dict[str, str] | None = None
     delegated_to: str | None = None
-    profile: dict[str, Any] | None = None
+    profile: TaskProfile | None = None
     reason: str | None = None
     message: str | None = None
     failure_category: str | None = None
@@ -167,7 +168,8 @@ def _enter(canvas: "Canvas", task: Task, path: str, state: str, at: str) -> None
 
 def profile_resolved(canvas: "Canvas", fact: Fact) -> None:
     task, path = task_for(canvas, fact, task_of(fact) or "")
-    canvas.fill(task, path, profile=fact.payload or None)
+    profile = read(fact, TaskProfile)
+    canvas.fill(task, path, profile=profile if profile != TaskProfile() else None)
 
 
 def delegated(canvas: "Canvas", fact: Fact) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from factwire.facts.fact import Fact
 from factwire.facts.payloads import ToolCall
-from factwire.projection.diagnostics import remark
+from factwire.projection.diagnostics import remark, stated
 from factwire.projection.limits import ARGS_CHARACTERS, OUTPUT_CHARACTERS
 from factwire.projection.messages import add_part, known_part, place_for
 from factwire.projection.parts import ToolPreviewPart
@@ -151,6 +151,8 @@ def failed(canvas: "Canvas", fact: Fact) -> None:
     category = read(fact, ToolCall).failure_category
     stopped = category in _CANCELLED or fact.status in ("canceled", "cancelled")
     _ended(canvas, fact, "cancelled" if stopped else "output-error")
+    if not stopped:
+        stated(canvas, fact)
 
 
 def _ended(canvas: "Canvas", fact: Fact, state: str) -> None:

@@ -173,6 +173,7 @@ class Runtime:
         session_id: str | None = None,
         project_id: str | None = None,
         workspace: str | Path | None = None,
+        worktree: dict[str, str] | None = None,
         when_busy: WhenBusy = "queue",
         when_full: Literal["wait", "refuse"] = "wait",
     ) -> Submitted:
@@ -189,6 +190,7 @@ class Runtime:
             session_id=session_id or self.mint.ids("ses"),
             project_id=project_id,
             workspace=None if workspace is None else str(self.workspaces.real(workspace)),
+            worktree=worktree,
         )
         thread = await self._writable(thread_id)
         return await self._take_in(thread, submission, when_busy, refuse=when_full == "refuse")

@@ -20,7 +20,9 @@ _WHOLE: Final = "payloadRef"
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
-    """One turn to be run. `workspace` is a real path; before `not_before` it does not start."""
+    """One turn to be run. `workspace` is a real path, and `worktree` says of which commit of which
+    repository it was made for the turn, if it was; before `not_before` it does not start.
+    """
 
     turn_id: str
     agent: str
@@ -30,6 +32,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     session_id: str | None = None
     project_id: str | None = None
     workspace: str | None = None
+    worktree: dict[str, str] | None = None
     retry_of: str | None = None
     attempt: int = 1
     not_before: str | None = None
@@ -42,6 +45,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
             "input": write_input(self.input) or None,
             "options": self.options or None,
             "workspace": self.workspace,
+            "worktree": self.worktree,
             "retryOf": self.retry_of,
             "attempt": self.attempt if self.retry_of is not None else None,
         }
@@ -131,6 +135,7 @@ def _submission(fact: Fact, turn_id: str, said: dict[str, Any]) -> Submission:
         session_id=fact.session_id,
         project_id=fact.project_id,
         workspace=cast("str | None", said.get("workspace")),
+        worktree=cast("dict[str, str] | None", said.get("worktree")),
         retry_of=cast("str | None", said.get("retryOf")),
         attempt=int(said.get("attempt", 1)),
         not_before=cast("str | None", said.get("notBefore")),

@@ -28,7 +28,7 @@ def _message(state: ProjectionState, message: Message) -> Iterator[Text]:
     lines = list(_parts(state, message))
     if not lines:
         return
-    if message.status in ("interrupted", "retracted"):
+    if message.status in ("interrupted", "retracted", "stale"):
         lines.append(Text(f"({message.status})", style="yellow"))
     elif message.status == "streaming":
         lines[-1].append(" ▌", style="green")

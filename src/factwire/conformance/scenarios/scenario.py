@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from factwire.conformance.case import Case, Finding, Projector
-from factwire.conformance.reducers import Reducer, Wire, reducer_of
+from factwire.conformance.reducers import NoRepair, Reducer, Wire, reducer_of, repaired
 from factwire.facts import inspect_stream
 from factwire.projection import Document, PatchFailed
 
@@ -35,7 +35,9 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """`issues` are the validator's codes for defects that the stream has on purpose."""
+    """`issues` are the validator's codes for defects that the stream has on purpose; `repair` is a
+    newer read model that arrives when all events have.
+    """
 
     id: str
     schema_version: str
@@ -45,6 +47,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, re
     events: list[dict[str, Any]]
     expectations: list[Expectation]
     read_model: dict[str, Any] | None = None
+    repair: dict[str, Any] | None = None
     issues: list[str] = []
 
 
@@ -69,14 +72,18 @@ def scenario_findings(scenario: Scenario, reduce: Reducer) -> Iterator[Finding]:
     state = _states(scenario, reduce)
     for expectation in scenario.expectations:
         after = len(scenario.events) if expectation.after is UNSET else expectation.after
-        problem = mismatch(expectation, state(after))
+        try:
+            problem = mismatch(expectation, state(after))
+        except NoRepair as error:
+            problem = str(error)
         if problem is not None:
             yield _finding(scenario, expectation, after, problem)
 
 
 def scenario_issues(scenario: Scenario) -> list[str]:
     """The codes of what a validator finds in the events, each once, in order."""
-    return sorted({issue.code for issue in inspect_stream(scenario.events, "facts")})
+    issues = inspect_stream(scenario.events, "facts", read_model=scenario.read_model)
+    return sorted({issue.code for issue in issues})
 
 
 def mismatch(expectation: Expectation, document: Wire) -> str | None:
@@ -151,7 +158,9 @@ def _shown(value: object) -> str:
 def _states(scenario: Scenario, reduce: Reducer) -> Callable[[int], Wire]:
     @cache
     def state(after: int) -> Wire:
-        return reduce(scenario.events[:after], scenario.read_model)
+        if scenario.repair is None or after < len(scenario.events):
+            return reduce(scenario.events[:after], scenario.read_model)
+        return repaired(reduce, scenario.events, scenario.read_model, scenario.repair)
 
     return state
 

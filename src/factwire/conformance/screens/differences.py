@@ -4,6 +4,7 @@ from typing import Any, cast
 
 import msgspec
 
+from factwire.facts import redact_text, redact_value
 from factwire.projection import ProjectionState, encode_state
 
 _EXCERPT = 120
@@ -34,5 +35,5 @@ def plain(state: ProjectionState) -> dict[str, Any]:
 
 
 def _excerpt(value: object) -> str:
-    text = msgspec.json.encode(value).decode()
+    text = redact_text(msgspec.json.encode(redact_value(value)[0]).decode())[0]
     return text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…"

@@ -14,6 +14,10 @@ from factwire.projection import ProjectionState
 
 _OWN: Final = re.compile(rf"(?:{'|'.join(REF_KINDS)}):sha256:[0-9a-f]{{64}}")
 
+_SAID: Final = ("turn.submitted", "model.")
+_REPLACING: Final = frozenset({"messages.snapshot", "history.rollback.completed"})
+_TAKING_BACK: Final = frozenset({"messages", "retractedMessageIds", "supersedes"})
+
 
 def refs_of(fact: Fact) -> Iterator[tuple[str, str]]:
     """Every ref that a fact states, with its path: in its lists, and in the payload under names
@@ -30,18 +34,26 @@ def refs_of(fact: Fact) -> Iterator[tuple[str, str]]:
 
 
 def lost_refs(facts: Sequence[Fact], state: ProjectionState) -> Iterator[Finding]:
-    """Refs that facts state and a state does not. Notes about output are about other facts, and
-    what a gap holds back is not lost.
+    """Refs that facts state and a state does not. Notes about output are about other facts; what a
+    gap holds back, and what was said in messages that were taken back since, is not lost.
     """
     shown = frozenset(_strings(plain(state)))
     told: set[str] = set()
-    for fact in facts:
-        is_note = (fact.event_class or "").startswith("output.")
-        for ref, path in () if is_note or _is_held(fact, state) else refs_of(fact):
+    replaced = max((place for place, fact in enumerate(facts) if _takes_back(fact)), default=-1)
+    for place, fact in enumerate(facts):
+        is_said = place < replaced and (fact.event_class or "").startswith(_SAID)
+        if is_said or _is_held(fact, state) or (fact.event_class or "").startswith("output."):
+            continue
+        for ref, path in refs_of(fact):
             if ref not in shown and ref not in told:
                 told.add(ref)
                 message = f"{ref[:120]} is nowhere on the screen"
                 yield broken("screen.refs", message, level="projection", fact=fact, path=path)
+
+
+def _takes_back(fact: Fact) -> bool:
+    """Whether a fact can replace messages, or take some back."""
+    return fact.event_class in _REPLACING or not _TAKING_BACK.isdisjoint(fact.payload)
 
 
 def _is_held(fact: Fact, state: ProjectionState) -> bool:

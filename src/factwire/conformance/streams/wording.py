@@ -12,8 +12,9 @@ import msgspec
 
 from factwire.conformance.case import Finding, broken
 from factwire.conformance.streams.stream import Read
-from factwire.facts import Fact, id_of
+from factwire.facts import Fact, id_of, redact_text
 
+_EXCERPT: Final = 60
 _SNAPSHOTS: Final = frozenset({"messages.snapshot", "snapshot.updated", "state.snapshot"})
 
 Key = tuple[str | None, str | None, str | None, str | None]
@@ -30,6 +31,10 @@ class _Part(msgspec.Struct):
     @property
     def text(self) -> str:
         return "".join(self.pieces)
+
+
+Speakers = dict[tuple[str | None, str | None], dict[Key, _Part]]
+"""Turn and subagent → the parts in which they speak."""
 
 
 def final_texts(read: Read) -> Iterator[Finding]:
@@ -52,12 +57,14 @@ def final_texts(read: Read) -> Iterator[Finding]:
 
 def stable_ids(read: Read) -> Iterator[Finding]:
     """Text that streamed under one id and became final under another."""
-    parts: dict[Key, _Part] = {}
+    speakers: Speakers = {}
     for fact in read.facts:
         if not _is_text(fact):
-            yield from _renamed_in_snapshot(fact, parts, read.stream.prefix)
+            yield from _renamed_in_snapshot(fact, speakers, read.stream.prefix)
             continue
-        part = parts.setdefault(_key(fact), _Part())
+        key = _key(fact)
+        parts = speakers.setdefault(key[:2], {})
+        part = parts.setdefault(key, _Part())
         if fact.event_class == "model.delta":
             _streamed(part, fact)
         else:
@@ -117,20 +124,19 @@ def _renamed(part: _Part, fact: Fact, parts: dict[Key, _Part], prefix: str) -> I
     text = fact.payload.get("text")
     if not isinstance(text, str) or not text or part.pieces:
         return
-    turn, subagent, _, _ = _key(fact)
     for key, other in parts.items():
-        same_speaker = key[:2] == (turn, subagent) and other is not part
-        if same_speaker and not other.closed and other.text == text:
+        if other is not part and not other.closed and other.text == text:
             message = (
                 f"{prefix}{_excerpt(text)} streamed as {key[2]} and is final as {_key(fact)[2]}"
             )
             yield broken("screen.stable-ids", message, level="projection", fact=fact)
 
 
-def _renamed_in_snapshot(fact: Fact, parts: dict[Key, _Part], prefix: str) -> Iterator[Finding]:
+def _renamed_in_snapshot(fact: Fact, speakers: Speakers, prefix: str) -> Iterator[Finding]:
     rows: object = fact.payload.get("messages") if fact.event_class in _SNAPSHOTS else None
     if not isinstance(rows, list):
         return
+    parts = {key: part for own in speakers.values() for key, part in own.items()}
     said = {_text_of(part): key[2] for key, part in parts.items() if key[2] and _text_of(part)}
     known = {key[2] for key in parts}
     for row in cast("list[object]", rows):
@@ -149,4 +155,6 @@ def _text_of(part: _Part) -> str:
 
 
 def _excerpt(text: str) -> str:
-    return repr(text if len(text) <= 60 else f"{text[:57]}…")  # noqa: PLR2004
+    """The beginning of a text. Half a secret is no longer known for one: they go first."""
+    shown = redact_text(text)[0]
+    return repr(shown if len(shown) <= _EXCERPT else f"{shown[:_EXCERPT]}…")

@@ -21,7 +21,14 @@ from factwire.facts.vocabulary import ACTION_CLOSERS
 from factwire.journal import Filter, Journal, open_journal
 from factwire.journal.blobs import BlobStore, MemoryBlobs
 from factwire.projection import Changes, ProjectionState, ThreadReadModel, decode_state
-from factwire.runtime import Means, ReadThread, Runtime, Settings
+from factwire.runtime import (
+    ActionDecided,
+    ActionExpired,
+    Means,
+    ReadThread,
+    Runtime,
+    Settings,
+)
 from factwire.runtime.processes import Processes
 
 AGENT: Final = "agent"
@@ -92,12 +99,17 @@ class Stage:
                 if action is not None and decision is None:
                     return "waiting"
                 if action is not None:
-                    await self.runtime.decide(THREAD, action, decision or "", by="conformance")
+                    await self._answer(action, decision or "")
                 elif not over.done():
                     await self._news.wait()
             return over.result()
         finally:
             over.cancel()
+
+    async def _answer(self, action_id: str, decision: str) -> None:
+        # Somebody else may have closed the request in this very moment.
+        with suppress(ActionDecided, ActionExpired):
+            await self.runtime.decide(THREAD, action_id, decision, by="conformance")
 
     async def under_way(self, turn_id: str) -> None:
         """Wait until the agent has given something, or has had a moment to begin."""
@@ -172,7 +184,8 @@ class Theatre(msgspec.Struct, frozen=True, kw_only=True):
         """A runtime on this journal; one that is opened later recovers what the first one left."""
         workspace = self.folder / "workspace"
         processes = Processes(self.folder / "data", workspaces=[workspace], blobs=self.blobs)
-        settings = Settings(turn_seconds=self.seconds, interrupt_seconds=INTERRUPT_SECONDS)
+        # The trial itself runs out of time first, and says so.
+        settings = Settings(turn_seconds=2 * self.seconds, interrupt_seconds=INTERRUPT_SECONDS)
         runtime = Runtime(
             self.journal,
             self.blobs,

@@ -112,8 +112,11 @@ def _preview(records: "Records", seq: int, fact: Fact) -> None:
             thread_id=thread_of(fact),
             project_id=fact.project_id,
             run_id=run_id_of(fact),
+            edge_id=fact.edge_id,
         ),
     )
+    if row.thread_id != thread_of(fact):
+        return
     row.updated_at = fact.created_at
     row.status = "ready" if fact.event_class == "preview.ready" else "stopped"
     row.url = word(fact.payload, "url") if row.status == "ready" else None

@@ -66,6 +66,14 @@ class RunError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, re
     recovery_hint: str | None = None
 
 
+class RunWorktree(msgspec.Struct, frozen=True, kw_only=True):
+    """The git worktree of a run: where it is, of which repository, and as which commit it began."""
+
+    path: str
+    repository: str
+    base: str
+
+
 class Run(Row):
     """One turn of an agent."""
 
@@ -79,6 +87,7 @@ class Run(Row):
     retry_of: str | None = None
     attempt: int | None = None
     work_dir: str | None = None
+    worktree: RunWorktree | None = None
     started_at: str | None = None
     finished_at: str | None = None
     error: RunError | None = None
@@ -139,13 +148,14 @@ class Task(Row):
 
 
 class Preview(Row):
-    """A folder of a run that is served on an origin of its own."""
+    """A folder of a run that is served on an origin of its own, by the Edge `edge_id`."""
 
     preview_id: str
     status: Literal["ready", "stopped"]
     thread_id: str | None = None
     project_id: str | None = None
     run_id: str | None = None
+    edge_id: str | None = None
     url: str | None = None
 
 

@@ -2,9 +2,18 @@
 
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from factwire.edge.events.ids import run_id_of, run_of
 from factwire.edge.events.run_words import run_error
-from factwire.edge.records.rows import Activity, Run, RunError, RunStatus, Thread
+from factwire.edge.records.rows import (
+    Activity,
+    Run,
+    RunError,
+    RunStatus,
+    RunWorktree,
+    Thread,
+)
 from factwire.edge.records.threads import thread_of
 from factwire.facts import Fact
 from factwire.projection.reading import listed, other_id, subagent_of, table, turn_of, word
@@ -125,8 +134,16 @@ def _add(records: "Records", seq: int, fact: Fact, turn_id: str, said: dict[str,
             retry_of=None if retried is None else run_of(retried),
             attempt=attempt if type(attempt) is int else None,
             work_dir=word(said, "workspace"),
+            worktree=_worktree(said),
         ),
     )
+
+
+def _worktree(said: dict[str, Any]) -> RunWorktree | None:
+    try:
+        return msgspec.convert(said.get("worktree"), RunWorktree | None)
+    except msgspec.ValidationError:
+        return None
 
 
 def _run(records: "Records", fact: Fact) -> Run | None:

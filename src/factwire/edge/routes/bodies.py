@@ -67,7 +67,9 @@ class MessageBody(Body, frozen=True):
 
 
 class RunBody(Body, frozen=True):
-    """A run on a thread, or without `threadId` on a fresh one."""
+    """A run on a thread, or without `threadId` on a fresh one. With `worktree` it works in a fresh
+    git worktree of its folder's repository; where it is absent, the configuration decides.
+    """
 
     agent_id: Id
     prompt: Prompt = ""
@@ -76,6 +78,7 @@ class RunBody(Body, frozen=True):
     project_id: Id | None = None
     title: Name | None = None
     work_dir: str | None = None
+    worktree: bool | None = None
     options: dict[str, Any] | None = None
     when_busy: Literal["queue", "refuse"] = "queue"
 

@@ -74,6 +74,7 @@ async def create_run(request: EdgeRequest, data: JSONBody[RunBody]) -> Run:
             input=parts,
             options=data.options or {},
             work_dir=data.work_dir,
+            worktree=data.worktree,
             when_busy=data.when_busy,
         ),
     )
@@ -142,7 +143,9 @@ async def read_logs(
 
 @get("/v1/runs/{run_id:str}/diff", tags=["runs"])
 async def read_diff(request: EdgeRequest, run_id: FromPath[str]) -> RunDiff:
-    """What is different in the folder of a run from its last commit, as git tells it."""
+    """What a run changed in its worktree, or without one what its folder has that its last commit
+    has not, whoever changed it; `scope` says which, and git tells it.
+    """
     return await output.diff(machine_of(request), run_id)
 
 

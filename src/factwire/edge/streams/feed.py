@@ -61,6 +61,7 @@ class Feed:
         self._waiting: dict[asyncio.Future[None], int] = {}
         self._task: asyncio.Task[None] | None = None
         self._trouble: str | None = None
+        self._pause = 0.0
         self._failure: FeedStopped | None = None
 
     async def __aenter__(self) -> Self:
@@ -134,14 +135,13 @@ class Feed:
         self._stop(FeedStopped("the feed was closed"))
 
     async def _follow(self) -> None:
-        pause = 0.0
         while True:
             try:
                 await self._follow_once()
             except JournalUnavailable as error:
                 self._trouble = str(error)
-                pause = min(RETRY_SECONDS, 2 * pause or RETRY_SECONDS / 32)
-                await asyncio.sleep(pause)
+                self._pause = min(RETRY_SECONDS, 2 * self._pause or RETRY_SECONDS / 32)
+                await asyncio.sleep(self._pause)
             except JournalError as error:
                 failure = FeedStopped(f"the journal can be followed no longer: {error}")
                 failure.__cause__ = error
@@ -149,10 +149,14 @@ class Feed:
                 return
 
     async def _follow_once(self) -> None:
+        if self._trouble is not None:
+            # An idle journal that is back must not look absent until somebody writes.
+            await self.journal.head()
+            self._trouble = None
         follower = cast("AsyncGenerator[Stretch]", self.journal.follow(self.cursor))
         async with aclosing(follower) as stretches:
             async for stretch in stretches:
-                self._trouble = None
+                self._pause = 0.0
                 for piece in pieces(stretch, PIECE_BYTES):
                     self._hand_out(piece)
                     # A journal that always has more would otherwise never let the loop turn.

@@ -1,6 +1,7 @@
 """Output of runs: what their programs printed, by bytes, and what they changed, by git."""
 
-from typing import Final
+from pathlib import Path
+from typing import Final, Literal
 
 import msgspec
 
@@ -13,7 +14,7 @@ from factwire.projection import ProjectionState
 from factwire.runtime.processes import LogUnavailable
 from factwire.runtime.processes.batches import Stream
 from factwire.runtime.processes.limits import LOG_READ_BYTES
-from factwire.runtime.sandbox import ChangedFile, workspace_diff
+from factwire.runtime.sandbox import ChangedFile, WorkspaceDiff, workspace_diff
 
 LOG_BYTES: Final = LOG_READ_BYTES
 """Bytes of one read of a log."""
@@ -27,9 +28,15 @@ class LogPiece(msgspec.Struct, frozen=True):
 
 
 class RunDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """`available` says whether git could tell; `reason` is a stable word where it could not."""
+    """`available` says whether git could tell; `reason` is a stable word where it could not.
+
+    Of scope `run` is what was changed in the worktree of the run, by it and by runs that tried it
+    again. Of scope `workspace` is whatever is in the folder and not in its last commit, which others
+    may have changed, before the run or after it.
+    """
 
     run_id: str
+    scope: Literal["run", "workspace"]
     available: bool
     files: tuple[ChangedFile, ...] = ()
     truncated: bool = False
@@ -65,12 +72,23 @@ async def log(
 
 
 async def diff(machine: Machine, run_id: str) -> RunDiff:
-    """What the folder of a run has that its last commit has not."""
+    """What a run changed, where it has a worktree; else what its folder has that its last commit
+    has not.
+    """
     run = find(machine, run_id)
     folder = run.work_dir or str(machine.runtime.workspace)
-    found = await workspace_diff(machine.runtime.workspaces.real(folder))
+    worktree = run.worktree
+    if worktree is None:
+        found = await workspace_diff(machine.runtime.workspaces.real(folder))
+    elif not Path(worktree.path).is_dir():
+        found = WorkspaceDiff(available=False, reason="worktree_removed")
+    else:
+        place = machine.runtime.workspaces.real(worktree.path)
+        source = machine.runtime.workspaces.real(worktree.repository)
+        found = await workspace_diff(place, repository=source, base=worktree.base)
     return RunDiff(
         run_id=run_id,
+        scope="workspace" if worktree is None else "run",
         available=found.available,
         reason=found.reason,
         base=found.base,

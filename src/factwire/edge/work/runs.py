@@ -4,8 +4,8 @@ The runtime decides; what it refuses becomes a problem with a status, by one tab
 """
 
 import asyncio
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final, Literal
 
 import msgspec
@@ -14,7 +14,7 @@ from factwire.edge.events import run_of
 from factwire.edge.machine import Machine
 from factwire.edge.problems import Problem
 from factwire.edge.records.rows import Approval, Run
-from factwire.edge.work import projects
+from factwire.edge.work import projects, worktrees
 from factwire.facts import InputPart
 from factwire.runtime import RuntimeRefused
 
@@ -51,6 +51,7 @@ class NewRun(msgspec.Struct, frozen=True, kw_only=True):
     input: tuple[InputPart, ...] = ()
     options: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
     work_dir: str | None = None
+    worktree: bool | None = None
     when_busy: Literal["queue", "refuse"] = "queue"
 
 
@@ -75,20 +76,37 @@ async def start(machine: Machine, new: NewRun) -> Run:
         folder = project.work_dir if project is not None else None
     with refusals():
         machine.registered.agent(new.agent_id)
-        await machine.runtime.submit(
-            new.thread_id,
-            new.agent_id,
-            new.prompt,
-            turn_id=new.turn_id,
-            input=new.input,
-            options=new.options,
-            project_id=thread.project_id,
-            workspace=folder,
-            when_busy=new.when_busy,
-            when_full="refuse",
-        )
+        async with _place(machine, new, folder) as (place, worktree):
+            await machine.runtime.submit(
+                new.thread_id,
+                new.agent_id,
+                new.prompt,
+                turn_id=new.turn_id,
+                input=new.input,
+                options=new.options,
+                project_id=thread.project_id,
+                workspace=place,
+                worktree=worktree,
+                when_busy=new.when_busy,
+                when_full="refuse",
+            )
     await machine.settled()
     return find(machine, run_of(new.turn_id))
+
+
+@asynccontextmanager
+async def _place(
+    machine: Machine, new: NewRun, folder: str | None
+) -> AsyncGenerator[tuple[str | None, dict[str, str] | None]]:
+    """Where a run works, and what is to be told of its worktree, if it has one."""
+    run_id = run_of(new.turn_id)
+    wanted = machine.own_worktree if new.worktree is None else new.worktree
+    if not wanted or machine.records.runs.get(run_id) is not None:
+        yield folder, None
+        return
+    source = folder or str(machine.runtime.workspace)
+    async with worktrees.fresh_worktree(machine, run_id, source) as made:
+        yield made.path, worktrees.told(made)
 
 
 async def steer(
@@ -178,10 +196,7 @@ async def decide(
 
 def find(machine: Machine, run_id: str) -> Run:
     """A run; raises `Problem`."""
-    row = machine.records.runs.get(run_id)
-    if row is None:
-        raise Problem(404, "unknown_run", "no run has this id")
-    return row
+    return machine.run(run_id)
 
 
 def agent_for(machine: Machine, thread_id: str, named: str | None, default: str | None) -> str:

@@ -13,7 +13,7 @@ from factwire.edge.machine import Machine
 from factwire.edge.problems import Problem
 from factwire.edge.records.rows import Thread
 from factwire.edge.states import States
-from factwire.edge.work import projects
+from factwire.edge.work import previews, projects, worktrees
 from factwire.projection import ProjectionState, conversation
 from factwire.projection.parts import TextPart
 
@@ -61,10 +61,14 @@ async def change(
 
 
 async def delete(machine: Machine, thread_id: str, trace_id: str) -> None:
-    """Take a thread off every list; refused while a turn runs on it."""
+    """Take a thread off every list, stop its previews and remove the worktrees of its runs;
+    refused while a turn runs on it.
+    """
     row = machine.own_thread(thread_id)
     if row.activity in ("running", "waiting"):
         raise Problem(409, "active_run_exists", "a run is active on this thread; cancel it first")
+    await previews.stop_of_thread(machine, thread_id, trace_id)
+    await worktrees.remove_of_thread(machine, thread_id)
     await machine.write(thread_id, ("thread.deleted", {"threadId": thread_id}), trace_id=trace_id)
 
 

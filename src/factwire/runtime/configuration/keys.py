@@ -37,6 +37,7 @@ _ROWS: Final = (
     Setting("journal", values.journal, "URL of the journal."),
     Setting("data", values.path, "Folder for what is kept."),
     Setting("workspaces", values.paths, "Folders that agents may work in; none is the default."),
+    Setting("worktree", values.boolean, "Whether each run of an Edge gets a git worktree."),
     Setting("agent", values.text, "The agent to use when none is named."),
     Setting("policy.mode", values.mode, "What is decided where no rule does."),
     Setting("policy.allow", values.rules, "Rules that allow."),

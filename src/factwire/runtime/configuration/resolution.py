@@ -94,7 +94,7 @@ def _built(chosen: dict[str, Given], state_folder: str) -> Configuration:
         "data": data,
         "journal": values.get("journal", f"sqlite:{data}/journal.db"),
         "agents": {name: Agent(**fields) for name, fields in _agents(values).items()},
-        **{key: values[key] for key in ("workspaces", "agent") if key in values},
+        **{key: values[key] for key in ("workspaces", "worktree", "agent") if key in values},
         **{name: group(**_below(name, values)) for name, group in _GROUPS.items()},
     }
     return Configuration(**top)

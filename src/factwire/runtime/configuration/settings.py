@@ -61,6 +61,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     journal: str
     data: str
     workspaces: tuple[str, ...] = ()
+    worktree: bool = False
     agent: str | None = None
     agents: dict[str, Agent] = msgspec.field(default_factory=dict[str, Agent])
     policy: PolicySettings = PolicySettings()

@@ -8,6 +8,12 @@ from factwire.runtime.sandbox.plan import SandboxPlan
 from factwire.runtime.sandbox.policy import SandboxLimits, SandboxMode, SandboxPolicy
 from factwire.runtime.sandbox.probe import Probe, probe
 from factwire.runtime.sandbox.sandbox import Sandbox
+from factwire.runtime.sandbox.worktree import (
+    Worktree,
+    WorktreeUnavailable,
+    add_worktree,
+    remove_worktree,
+)
 
 __all__ = [
     "BorrowedRepository",
@@ -24,7 +30,11 @@ __all__ = [
     "SandboxPolicy",
     "SandboxRefused",
     "WorkspaceDiff",
+    "Worktree",
+    "WorktreeUnavailable",
+    "add_worktree",
     "borrow",
     "probe",
+    "remove_worktree",
     "workspace_diff",
 ]

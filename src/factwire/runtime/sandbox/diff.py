@@ -51,19 +51,27 @@ class WorkspaceDiff(msgspec.Struct, frozen=True, kw_only=True):
     truncated: bool = False
 
 
-async def workspace_diff(workspace: str | Path, *, limit: int = limits.DIFF_BYTES) -> WorkspaceDiff:
-    """What is different from the last commit, with at most `limit` bytes of diff text."""
+async def workspace_diff(
+    workspace: str | Path,
+    *,
+    limit: int = limits.DIFF_BYTES,
+    repository: str | Path | None = None,
+    base: str | None = None,
+) -> WorkspaceDiff:
+    """What is different from the last commit, with at most `limit` bytes of diff text. A commit
+    `base` of another folder's `repository` takes the place of the last commit of this one's.
+    """
     try:
-        async with borrow(Path(workspace)) as git:
-            base = await _snapshot(git)
-            return await _compare(git, base, limit)
+        async with borrow(Path(repository or workspace), files=Path(workspace)) as git:
+            head = base or git.head
+            tree = await _snapshot(git, head)
+            return await _compare(git, tree, head, limit)
     except NoRepository as error:
         return WorkspaceDiff(available=False, reason=error.reason)
 
 
-async def _snapshot(git: BorrowedRepository) -> str:
+async def _snapshot(git: BorrowedRepository, base: str | None) -> str:
     """Take every file into our index; gives what to compare with."""
-    base = git.head
     if base is None:
         empty = await git.run("hash-object", "-t", "tree", "-w", "--stdin")
         base = empty.data.decode().strip()
@@ -97,7 +105,9 @@ def _is_file(workspace: Path, name: str) -> bool:
     return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
 
 
-async def _compare(git: BorrowedRepository, base: str, limit: int) -> WorkspaceDiff:
+async def _compare(
+    git: BorrowedRepository, base: str, head: str | None, limit: int
+) -> WorkspaceDiff:
     changes = await _table(git, "--name-status", base)
     lines = await _lines(git, base)
     text = await git.run(*_PLAIN_DIFF, "--patch", base, "--", limit=limit)
@@ -114,9 +124,7 @@ async def _compare(git: BorrowedRepository, base: str, limit: int) -> WorkspaceD
                 diff=patches[at] if at < len(patches) and added is not None else None,
             )
         )
-    return WorkspaceDiff(
-        available=True, base=git.head, files=tuple(files), truncated=not text.complete
-    )
+    return WorkspaceDiff(available=True, base=head, files=tuple(files), truncated=not text.complete)
 
 
 async def _table(git: BorrowedRepository, form: str, base: str) -> list[tuple[str, str]]:

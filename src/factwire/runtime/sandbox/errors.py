@@ -1,8 +1,9 @@
 """What a sandbox refuses, and how it says so.
 
     SandboxError
-    ├── SandboxRefused    it is required and cannot be had; nothing was started
-    └── InvalidPolicy     a folder is both to be worked in and to be hidden
+    ├── SandboxRefused        it is required and cannot be had; nothing was started
+    ├── InvalidPolicy         a folder is both to be worked in and to be hidden
+    └── WorktreeUnavailable   no git worktree can be made of a folder (in `worktree`)
 
 Codes are stable; messages may change. `reason_code` is what the `sandbox.blocked` fact says.
 """

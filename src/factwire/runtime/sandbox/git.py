@@ -78,7 +78,9 @@ class BorrowedRepository:
 
     def __init__(self, program: str, folder: Path, workspace: Path, layout: GitLayout) -> None:
         self.head = layout.head
+        self.layout = layout
         self.workspace = workspace
+        self.index = folder / "index"
         self._program = program
         self._environment = {
             **_ENVIRONMENT,
@@ -86,7 +88,7 @@ class BorrowedRepository:
             "PATH": _absolute_path(),
             "GIT_DIR": str(folder),
             "GIT_WORK_TREE": str(workspace),
-            "GIT_INDEX_FILE": str(folder / "index"),
+            "GIT_INDEX_FILE": str(self.index),
         }
 
     async def run(
@@ -116,8 +118,12 @@ class BorrowedRepository:
 
 
 @asynccontextmanager
-async def borrow(workspace: Path) -> AsyncGenerator[BorrowedRepository]:
-    """A look at the repository of a workspace; raises `NoRepository`."""
+async def borrow(
+    workspace: Path, *, files: Path | None = None
+) -> AsyncGenerator[BorrowedRepository]:
+    """A look at the repository of a workspace and at its files, or at those of another folder;
+    raises `NoRepository`.
+    """
     program = shutil.which("git", path=_absolute_path())
     if program is None:
         raise NoRepository("git_missing")
@@ -126,7 +132,8 @@ async def borrow(workspace: Path) -> AsyncGenerator[BorrowedRepository]:
     folder = Path(await on_disk(tempfile.mkdtemp, prefix="factwire-git-"))
     try:
         await on_disk(_furnish, folder, layout)
-        yield BorrowedRepository(program, folder, workspace, layout)
+        looked_at = workspace if files is None else await on_disk(files.resolve)
+        yield BorrowedRepository(program, folder, looked_at, layout)
     finally:
         await on_disk(shutil.rmtree, folder, ignore_errors=True)
 

@@ -1,8 +1,9 @@
 """Where a repository keeps what we need of it, read without git.
 
 A repository's own settings are never handed to git (see `git`), so its folder, its objects and its
-head are found here. A worktree's folder lies elsewhere; it is believed only if it points back, so
-that a workspace cannot borrow somebody else's repository.
+head are found here. A worktree's folder lies elsewhere; it is believed only if it points back and
+lies among the worktrees of the repository that it names, so that a workspace cannot borrow somebody
+else's.
 """
 
 import re
@@ -70,7 +71,12 @@ def _own_folder(workspace: Path) -> Path:
 
 def _common_folder(own: Path) -> Path:
     named = _read(own / "commondir").strip()
-    return (own / named).resolve() if named else own
+    if not named:
+        return own
+    common = (own / named).resolve()
+    if own.parent != common / "worktrees":
+        raise NoRepository("damaged_repository")
+    return common
 
 
 def _resolve(folders: tuple[Path, Path], name: str, depth: int) -> str | None:

@@ -1,0 +1,71 @@
+"""Things that runs make: artifacts, blobs, tasks and evidence, by id."""
+
+from factwire.client.address import path_of, query_of
+from factwire.client.call import Call, get, given, json, nothing, post
+from factwire.client.resources import (
+    Artifact,
+    ArtifactDetails,
+    EvidencePack,
+    Page,
+    Task,
+    TaskDetails,
+)
+
+
+def artifacts(
+    *, thread_id: str | None = None, run_id: str | None = None, limit: int | None = None
+) -> Call[Page[Artifact]]:
+    """What runs made, newest first."""
+    query = query_of(thread_id=thread_id, run_id=run_id, limit=limit)
+    return get(path_of("artifacts"), json(Page[Artifact]), query)
+
+
+def artifact(artifact_id: str) -> Call[ArtifactDetails]:
+    """An artifact with its versions."""
+    return get(path_of("artifacts", artifact_id), json(ArtifactDetails))
+
+
+def artifact_content(artifact_id: str, *, version_id: str | None = None) -> Call[None]:
+    """What an artifact holds; its newest version, where none is named."""
+    query = query_of(version_id=version_id)
+    return get(path_of("artifacts", artifact_id, "content"), nothing, query)
+
+
+def blob(ref: str) -> Call[None]:
+    """The bytes behind a ref."""
+    return get(path_of("blobs", ref), nothing)
+
+
+def tasks(
+    *, thread_id: str | None = None, status: str | None = None, limit: int | None = None
+) -> Call[Page[Task]]:
+    """Tasks of all threads, newest first."""
+    query = query_of(thread_id=thread_id, status=status, limit=limit)
+    return get(path_of("tasks"), json(Page[Task]), query)
+
+
+def task(task_id: str) -> Call[TaskDetails]:
+    """A task with its attempts, dependencies and progress."""
+    return get(path_of("tasks", task_id), json(TaskDetails))
+
+
+def evidence(*, thread_id: str | None = None, limit: int | None = None) -> Call[Page[EvidencePack]]:
+    """Packs that were made, newest first."""
+    query = query_of(thread_id=thread_id, limit=limit)
+    return get(path_of("evidence"), json(Page[EvidencePack]), query)
+
+
+def export_evidence(thread_id: str, *, with_blobs: bool = False) -> Call[EvidencePack]:
+    """Make a signed pack of a thread."""
+    body = given(threadId=thread_id, withBlobs=with_blobs)
+    return post(path_of("evidence"), json(EvidencePack), body)
+
+
+def evidence_pack(evidence_id: str) -> Call[EvidencePack]:
+    """One pack."""
+    return get(path_of("evidence", evidence_id), json(EvidencePack))
+
+
+def evidence_content(evidence_id: str) -> Call[None]:
+    """The pack itself, to be checked with `factwire evidence verify`."""
+    return get(path_of("evidence", evidence_id, "content"), nothing)

@@ -1,0 +1,321 @@
+"""Resources: what an Edge answers, typed; a field that is not known here is passed over.
+
+A test holds every one of them equal to what the Edge itself says it answers.
+"""
+
+from typing import Any, Generic, Literal, TypeVar
+
+import msgspec
+
+from factwire.facts import CapabilityManifest
+
+ThreadStatus = Literal["active", "archived"]
+Activity = Literal["idle", "running", "waiting", "completed", "failed", "canceled"]
+RunStatus = Literal["queued", "running", "waiting", "finished", "failed", "cancelled"]
+ApprovalStatus = Literal["pending", "approved", "denied", "expired", "cancelled"]
+
+T = TypeVar("T")
+
+
+class Resource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """A value as it was when the Edge answered."""
+
+
+class Page(Resource, Generic[T], frozen=True, kw_only=True, omit_defaults=True):
+    """Some of a list; events go on from `as_of`, the list from `next`, if there is one."""
+
+    items: list[T]
+    as_of: str
+    next: str | None = None
+
+
+class Row(Resource, frozen=True):
+    """What every listed thing has; `seq` is where its first fact stands."""
+
+    seq: int
+    created_at: str
+    updated_at: str
+
+
+class Project(Row, frozen=True):
+    """A folder of work on the Edge's machine."""
+
+    project_id: str
+    name: str
+    work_dir: str | None = None
+
+
+class Conversation(Row, frozen=True):
+    """A place where people and agents talk; `members` by id, with their type."""
+
+    conversation_id: str
+    title: str | None = None
+    project_id: str | None = None
+    members: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+
+
+class Thread(Row, frozen=True):
+    """`activity` is what its runs are at; `runtime_id` is who writes it."""
+
+    thread_id: str
+    status: ThreadStatus = "active"
+    activity: Activity = "idle"
+    project_id: str | None = None
+    conversation_id: str | None = None
+    title: str | None = None
+    agent_id: str | None = None
+    runtime_id: str | None = None
+    latest_run_id: str | None = None
+    parent_thread_id: str | None = None
+    from_item_id: str | None = None
+    queued_runs: int = 0
+    open_approvals: tuple[str, ...] = ()
+
+
+class RunError(Resource, frozen=True):
+    """Why a run failed; the code is the Edge's, the category the runtime's."""
+
+    code: str
+    message: str
+    failure_category: str | None = None
+    recovery_hint: str | None = None
+
+
+class Run(Row, frozen=True):
+    """One turn of an agent."""
+
+    run_id: str
+    turn_id: str
+    status: RunStatus
+    thread_id: str | None = None
+    project_id: str | None = None
+    agent_id: str | None = None
+    prompt: str | None = None
+    retry_of: str | None = None
+    attempt: int | None = None
+    work_dir: str | None = None
+    started_at: str | None = None
+    finished_at: str | None = None
+    error: RunError | None = None
+
+
+class QueuedRun(Resource, frozen=True):
+    """A run that has not started."""
+
+    run_id: str
+    prompt: str | None = None
+    agent_id: str | None = None
+
+
+class Steered(Resource, frozen=True, rename=None):
+    """What became of words said to a run: `pending`, `delivered`, or a turn that was `started` or
+    is `queued` under the id of the steer.
+    """
+
+    steer_id: str
+    thread_id: str
+    turn_id: str
+    status: str
+
+
+class Approval(Row, frozen=True):
+    """What a person must decide, or has; the answer is bound to `args_hash`."""
+
+    approval_id: str
+    status: ApprovalStatus
+    kind: str
+    risk_level: str
+    thread_id: str | None = None
+    project_id: str | None = None
+    run_id: str | None = None
+    summary: str | None = None
+    shown: str | None = None
+    cwd: str | None = None
+    rule: str | None = None
+    args_hash: str | None = None
+    expires_at: str | None = None
+    requested_by: str | None = None
+    subagent_id: str | None = None
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    decision: str | None = None
+    decided_by: str | None = None
+    reason: str | None = None
+    applied: bool | None = None
+
+
+class ItemContent(Resource, frozen=True):
+    """What an item holds, by its type; `refs` name what is elsewhere."""
+
+    text: str | None = None
+    tool_name: str | None = None
+    input: Any = None
+    input_delta: str | None = None
+    output: Any = None
+    output_ref: str | None = None
+    is_error: bool | None = None
+    exit_code: int | None = None
+    failure_category: str | None = None
+    progress: float | None = None
+    total: float | None = None
+    message: str | None = None
+    refs: list[str] | None = None
+
+
+class Item(Resource, frozen=True):
+    """One thing that was said or done on a thread."""
+
+    item_id: str
+    type: str
+    status: str
+    project_id: str | None = None
+    thread_id: str | None = None
+    run_id: str | None = None
+    role: str | None = None
+    content: ItemContent | None = None
+    subagent_id: str | None = None
+    created_at: str | None = None
+    updated_at: str | None = None
+
+
+class Artifact(Row, frozen=True):
+    """A thing that a run made; its content is behind a ref."""
+
+    artifact_id: str
+    status: str
+    thread_id: str | None = None
+    project_id: str | None = None
+    run_id: str | None = None
+    kind: str = "unknown"
+    title: str | None = None
+    version_id: str | None = None
+    media_type: str | None = None
+    content_ref: str | None = None
+
+
+class Task(Row, frozen=True):
+    """A piece of work."""
+
+    task_id: str
+    status: str
+    thread_id: str | None = None
+    project_id: str | None = None
+    run_id: str | None = None
+    title: str | None = None
+    parent_task_id: str | None = None
+    subagent_id: str | None = None
+
+
+class EvidencePack(Row, frozen=True):
+    """A pack that was made of a thread."""
+
+    evidence_id: str
+    status: str
+    thread_id: str | None = None
+    project_id: str | None = None
+    export_ref: str | None = None
+
+
+class ChangedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One file of a diff. `diff` is absent for binary files and past the Edge's bound."""
+
+    path: str
+    change: str
+    added_lines: int | None = None
+    removed_lines: int | None = None
+    diff: str | None = None
+
+
+class RunDiff(Resource, frozen=True):
+    """`available` says whether git could tell; `reason` is a stable word where it could not."""
+
+    run_id: str
+    available: bool
+    files: tuple[ChangedFile, ...] = ()
+    truncated: bool = False
+    reason: str | None = None
+    base: str | None = None
+
+
+class LogPiece(Resource, frozen=True):
+    """Bytes of what a program printed; more may follow at `next_offset`."""
+
+    process_id: str
+    offset: int
+    next_offset: int
+    data: bytes
+
+
+class ThreadState(Resource, frozen=True):
+    """The whole state of a thread; its changes go on from `as_of`."""
+
+    thread_id: str
+    as_of: str
+    state: dict[str, Any]
+
+
+class ReadModel(Resource, frozen=True):
+    """What a first screen of a thread needs."""
+
+    as_of: str
+    read_model: dict[str, Any]
+
+
+class ArtifactDetails(Resource, frozen=True):
+    """An artifact with its versions, as the state of its thread has them."""
+
+    artifact: Artifact
+    as_of: str
+    details: dict[str, Any] | None = None
+
+
+class TaskDetails(Resource, frozen=True):
+    """A task with its attempts, dependencies and progress."""
+
+    task: Task
+    as_of: str
+    snapshot: dict[str, Any] | None = None
+
+
+class Accepted(Resource, frozen=True, omit_defaults=False):
+    """Where the facts of a batch stand; `repeated` counts those that were there already."""
+
+    accepted: int
+    repeated: int
+    cursor: str
+    seqs: tuple[int, ...]
+    sequences: tuple[int | None, ...]
+
+
+class Health(Resource, frozen=True):
+    """Whether an Edge is well; degraded while its journal cannot be reached."""
+
+    status: Literal["ok", "degraded", "stopping"]
+    version: str
+
+
+class Agent(Resource, frozen=True):
+    """An agent that can be asked, or why it cannot."""
+
+    agent_id: str
+    available: bool
+    manifest: CapabilityManifest | None = None
+    code: str | None = None
+    message: str | None = None
+
+
+class Agents(Resource, frozen=True):
+    """Who can be asked; `default` answers where nobody is named."""
+
+    items: list[Agent]
+    default: str | None = None
+
+
+class Ticket(Resource, frozen=True, omit_defaults=False):
+    """Opens one stream, as `?ticket=`, within `expires_in` seconds; shown to nobody."""
+
+    ticket: str
+    expires_in: float
+
+    def __repr__(self) -> str:
+        return f"Ticket(…, expires_in={self.expires_in})"
