@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 
 from bench import (
+    edge_fanout,
     evidence,
     facts,
     journal_nats,
@@ -21,6 +22,7 @@ GROUPS: dict[str, tuple[str, Callable[[], list[Row]]]] = {
     "nats": ("Journal on NATS JetStream", journal_nats.rows),
     "projection": ("Projection: one core, decoded facts", projection.rows),
     "runtime": ("Runtime: one turn, journal on SQLite", runtime.rows),
+    "fanout": ("Edge: one core, facts to many sockets", edge_fanout.rows),
     "evidence": ("Evidence: a pack of a million facts", evidence.rows),
 }
 

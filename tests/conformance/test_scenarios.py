@@ -234,6 +234,26 @@ def test_a_program_that_reduces_facts_is_held_to_the_same_data():
     assert list(scenario_findings(scenario("tool-artifact"), reduce)) == []
 
 
+REPAIRED = OWN.replace('given["readModel"])', 'given["readModel"], given["repair"])')
+
+
+@pytest.mark.requirement("seed.reducers.program")
+def test_a_program_that_can_be_repaired_is_given_the_newer_read_model():
+    kept = scenario("cut-repaired")
+    assert kept.repair is not None
+    reduce = program_reducer([sys.executable, "-c", REPAIRED])
+    assert list(scenario_findings(kept, reduce)) == []
+    forgetful = program_reducer([sys.executable, "-c", OWN])
+    assert list(scenario_findings(kept, forgetful))
+
+
+@pytest.mark.requirement("seed.scenarios.exact")
+def test_a_reducer_that_cannot_be_repaired_falls_short_and_is_told_what_it_lacks():
+    findings = list(scenario_findings(scenario("cut-repaired"), lambda _events, _model: {}))
+    assert {finding.requirement for finding in findings} == {"projection.repair.read-model"}
+    assert all("third parameter" in finding.message for finding in findings)
+
+
 @pytest.mark.requirement("seed.reducers.program")
 @pytest.mark.parametrize(
     ("program", "said"),

@@ -70,11 +70,11 @@ class _Server(uvicorn.Server):
 
 @asynccontextmanager
 async def serving(
-    journal: Journal, *, settings: Mapping[str, Any] | None = None
+    journal: Journal, *, settings: Mapping[str, Any] | None = None, **words: Any
 ) -> AsyncGenerator[Served]:
     """The streams of an open journal on a free port."""
     async with Feed(journal) as feed:
-        streams = Streams(feed, edge_id=EDGE)
+        streams = Streams(feed, edge_id=EDGE, **words)
         listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
         given: dict[str, Any] = {
             "http": FactwireHttpProtocol,

@@ -1,9 +1,8 @@
 """Streams over real sockets: what is told, to whom, from where, and what is refused."""
 
 import json
-from collections.abc import AsyncGenerator
-from pathlib import Path
-from typing import Any
+from collections.abc import AsyncGenerator, Callable
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -11,7 +10,7 @@ import pytest_asyncio
 from websockets.asyncio.client import connect
 
 from factwire.edge.events import event_id_of
-from factwire.edge.streams import Selection, Teller, page
+from factwire.edge.streams import FactwireSocketProtocol, Selection, Teller, page
 from factwire.facts import Fact
 from factwire.journal import (
     Cursor,
@@ -30,8 +29,8 @@ STRANGE = "0123456789abcdef"
 
 
 @pytest_asyncio.fixture
-async def journal(tmp_path: Path) -> AsyncGenerator[Journal]:
-    async with open_journal(f"sqlite:{tmp_path / 'journal.db'}") as opened:
+async def journal() -> AsyncGenerator[Journal]:
+    async with open_journal("memory:") as opened:
         yield opened
 
 
@@ -197,6 +196,39 @@ async def test_only_facts_of_what_is_named_are_told(
         assert [told["seq"] for told in await messages(client, len(expected))] == expected
         if expected[-1] < 7:
             assert (await message(client))["type"] == "checkpoint"
+
+
+@pytest.mark.requirement("edge.stream.shared")
+async def test_readers_of_one_stream_are_written_one_and_the_same_buffer(
+    journal: Journal, served: Served
+):
+    async with (
+        served.socket(threadId="t", since="now") as one,
+        served.socket(threadId="t", since="now") as other,
+        served.socket(since="now") as third,
+    ):
+        for client in (one, other, third):
+            assert (await message(client))["type"] == "checkpoint"
+        await until(lambda: served.streams.stats().readers == 3)
+        assert served.streams.stats().broadcasts == 2
+        written: list[bytes] = []
+        for connection in served.server.server_state.connections:
+            writer = cast("FactwireSocketProtocol", connection)._writer
+            assert writer
+            writer.write = spying(writer.write, written)
+        await journal.append(some(1, 3))
+        for client in (one, other, third):
+            assert [told["seq"] for told in await messages(client, 3)] == [1, 2, 3]
+    assert len(written) == 3
+    assert len({id(buffer) for buffer in written}) == 2
+
+
+def spying(write: Callable[[bytes], None], written: list[bytes]) -> Callable[[bytes], None]:
+    def spied(frames: bytes) -> None:
+        written.append(frames)
+        write(frames)
+
+    return spied
 
 
 @pytest.mark.requirement("edge.stream.types")

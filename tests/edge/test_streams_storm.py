@@ -1,14 +1,18 @@
 """A thousand readers cut at once, and an Edge that stops: everybody ends up whole."""
 
 import asyncio
+import socket
 from typing import Any, cast
 
 import pytest
 
+from factwire.edge.events import Envelope, View, envelope_of
 from factwire.edge.limits import CLOSE_SECONDS
 from factwire.edge.streams import socket_protocol
-from factwire.journal import Journal, open_journal
-from tests.edge.streaming import Served, refusal, serving, until
+from factwire.edge.streams.catching_up import CatchingUp
+from factwire.facts import Fact
+from factwire.journal import Cursor, Journal, JournalUnavailable, open_journal
+from tests.edge.streaming import WAIT, Served, refusal, serving, until
 from tests.edge.streaming_clients import Raw
 from tests.edge.streaming_loops import on_both_loops, on_the_edges_loop
 from tests.journal.contract import make_fact
@@ -97,3 +101,101 @@ async def test_a_stop_does_not_wait_for_a_reader_that_takes_nothing(
             await served.streams.close()
         await until(lambda: not served.server.server_state.connections)
         stuck.transport.abort()
+
+
+@pytest.mark.requirement("edge.stream.stop")
+@on_both_loops
+async def test_a_reader_that_is_behind_gets_the_rest_before_the_close(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(socket_protocol, "CLOSE_SECONDS", 2 * WAIT)
+    async with open_journal("memory:") as journal, serving(journal) as served:
+        for listener in served.server.servers[0].sockets:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+        behind = await Raw.connect(served.port, "/v1/facts", room=4_096)
+        await until(lambda: served.streams.stats().readers == 1)
+        behind.transport.pause_reading()
+        for number in range(20):
+            appended = await journal.append([make_fact(number, payload={"delta": "x" * 40_000})])
+            await served.feed.reached(appended.cursor.seq)
+        assert served.streams.stats().held_bytes > 0
+        await served.streams.close()
+        behind.transport.resume_reading()
+        await behind.until(behind.ended.is_set)
+        assert (behind.code, behind.seqs) == (1012, list(range(1, 21)))
+
+
+@pytest.mark.requirement("edge.stream.stop")
+@on_both_loops
+async def test_viewers_of_threads_and_readers_that_catch_up_are_closed_too(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    async with open_journal("memory:") as journal, serving(journal) as served:
+        await journal.append([make_fact(number) for number in range(10)])
+        viewer = await Raw.connect(served.port, "/v1/threads/t/projection/stream")
+        await until(lambda: served.streams.stats().readers == 1)
+        stuck = asyncio.Event()
+
+        async def never(*_: object, **__: object) -> Cursor:
+            await stuck.wait()
+            return await journal.head()
+
+        monkeypatch.setattr(CatchingUp, "_replay", never)
+        late = await Raw.connect(served.port, "/v1/facts")
+        await until(lambda: served.streams.stats().catching_up == 1)
+        closing = asyncio.create_task(served.streams.close())
+        for reader in (viewer, late):
+            await reader.until(reader.ended.is_set)
+            assert reader.code == 1012
+        stuck.set()
+        await closing
+        assert served.streams.stats().watched_threads == 0
+
+
+@pytest.mark.requirement("edge.stream.slow")
+@on_both_loops
+async def test_a_fault_in_one_stream_ends_that_stream_alone():
+    def broken(
+        seq: int, fact: Fact, view: View = "runtime", *, epoch: str, edge_id: str
+    ) -> Envelope:
+        if fact.id == "fact-poison":
+            raise ZeroDivisionError
+        return envelope_of(seq, fact, view, epoch=epoch, edge_id=edge_id)
+
+    async with (
+        open_journal("memory:") as journal,
+        serving(journal, envelope_of=broken) as served,
+    ):
+        events = await Raw.connect(served.port, "/v1/events")
+        facts = await Raw.connect(served.port, "/v1/facts")
+        await until(lambda: served.streams.stats().readers == 2)
+        await journal.append([make_fact(1)])
+        await served.feed.reached(1)
+        await journal.append([make_fact("poison"), make_fact(3)])
+        await events.until(events.ended.is_set)
+        await facts.reached(3)
+        again = await Raw.connect(served.port, "/v1/events?cursor=fact-1")
+        await again.until(again.ended.is_set)
+        assert (events.code, events.seqs) == (1011, [1])
+        assert (again.code, again.seqs) == (1011, [])
+        assert facts.seqs == [1, 2, 3]
+        facts.transport.abort()
+
+
+@pytest.mark.requirement("edge.stream.slow")
+@on_both_loops
+async def test_a_journal_that_cannot_be_reached_asks_the_reader_to_come_again(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    async with open_journal("memory:") as journal, serving(journal) as served:
+
+        async def away(*_: object, **__: object) -> None:
+            raise JournalUnavailable("gone fishing")
+
+        monkeypatch.setattr(journal, "position", away)
+        monkeypatch.setattr(journal, "thread", away)
+        reader = await Raw.connect(served.port, "/v1/facts?cursor=fact-1")
+        await reader.until(reader.ended.is_set)
+        assert reader.code == 1013
+        status, problem = await refusal(served, "events", "/v1/threads/t/projection/stream")
+        assert (status, problem["code"]) == (503, "journal_unavailable")

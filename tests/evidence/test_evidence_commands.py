@@ -91,6 +91,24 @@ def test_a_thread_is_exported_signed_verified_and_shown(factwire: Factwire, jour
 
 
 @pytest.mark.requirement("evidence.cli.export")
+def test_a_thread_goes_with_those_of_its_subagents_and_no_other(factwire: Factwire, tmp_path: Path):
+    child, other = Telling(thread="child"), Telling(thread="other")
+    facts = [
+        *run_facts()[:3],
+        child("turn.started", turnId="c1", parentThreadId="thread"),
+        other("turn.started", turnId="o1"),
+        *run_facts()[3:],
+    ]
+    pack = exported(factwire, made_journal(tmp_path / "j.db", facts))
+    lines = contents(pack)[FACTS].splitlines()
+    assert [msgspec.json.decode(line)["threadId"] for line in lines[:5]] == [
+        *("thread", "thread", "thread", "child", "thread")
+    ]
+    assert len(lines) == len(facts) - 1
+    assert factwire("evidence", "verify", pack, "--journal", tmp_path / "j.db").code == 0
+
+
+@pytest.mark.requirement("evidence.cli.export")
 def test_an_export_again_is_the_same_file(factwire: Factwire, journal: Path):
     first = exported(factwire, journal).read_bytes()
     assert exported(factwire, journal, "--output", "thread.factpack.zip").read_bytes() == first

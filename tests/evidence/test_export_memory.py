@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from factwire.facts import Fact
 from factwire.journal import open_journal
 from tests.projection.telling import Telling
 
-BOUND = 20_000
+BOUND = 30_000
 """Kilobytes between a short and a long thread."""
 
 MEASURED = """
@@ -38,28 +39,27 @@ with open_pack(pathlib.Path(sys.argv[2])) as pack:
 """
 
 
-def write_journal(path: Path, facts: int) -> None:
-    """Turns of text with a tool call each."""
+def turn(tell: Telling, number: int) -> list[Fact]:
+    """A hundred facts: thirty tool calls, each with its arguments, and some text."""
+    ids = {"turnId": f"u{number}"}
+    calls = [{"toolCallId": f"c{number}-{call}", **ids} for call in range(30)]
+    args = {"path": "src/report.py", "pattern": "some words to look for"}
+    said = {"messageId": f"m{number}", "delta": "some words ", **ids}
+    return [
+        tell("turn.started", **ids),
+        *(tell("tool.started", toolName="search", args=args, **call) for call in calls),
+        *(tell("tool.result", summary="found in many places", **call) for call in calls),
+        *(tell("model.delta", **said) for _ in range(38)),
+        tell("turn.completed", **ids),
+    ]
 
+
+def write_journal(path: Path, facts: int) -> None:
     async def write() -> None:
-        tell, told, turn = Telling(), 0, 0
+        tell = Telling()
         async with open_journal(f"sqlite:{path}") as journal:
-            while told < facts:
-                turn += 1
-                ids = {"turnId": f"u{turn}"}
-                call = {"toolCallId": f"c{turn}", **ids}
-                batch = [
-                    tell("turn.started", **ids),
-                    tell("tool.started", toolName="shell", **call),
-                    tell("tool.result", summary="done", **call),
-                    *(
-                        tell("model.delta", messageId=f"m{turn}", delta="some words ", **ids)
-                        for _ in range(96)
-                    ),
-                    tell("turn.completed", **ids),
-                ]
-                await journal.append(batch)
-                told += len(batch)
+            for number in range(facts // 100):
+                await journal.append(turn(tell, number))
 
     asyncio.run(write())
 

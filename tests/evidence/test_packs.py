@@ -269,6 +269,28 @@ def test_facts_that_the_journal_removed_are_a_gap_of_their_own(pack: Path):
     assert verify_pack(pack).ok
 
 
+@pytest.mark.requirement("evidence.gaps")
+def test_what_was_removed_before_a_cursor_is_told_apart_from_what_came_after(pack: Path):
+    def message(number: int) -> list[tuple[str, dict[str, Any]]]:
+        ids = {"messageId": f"m{number}", **TURN}
+        deltas = [("model.delta", {"delta": "x", **ids})] * 10
+        return [*deltas, ("model.completed", {"text": "x" * 10, **ids})]
+
+    async def exported(seq: int) -> None:
+        async with new_journal() as journal:
+            await fill(journal, told(BEGUN, *message(1), *message(2), ENDED))
+            assert (await journal.compact()).removed == 18
+            await export_to(pack, journal, until=Cursor("0123456789abcdef", seq))
+
+    asyncio.run(exported(12))
+    found = summary_of(pack)
+    assert found.journal is not None
+    assert found.journal.removed == {"thread": 9}
+    codes = [gap.code for gap in found.known_gaps]
+    assert codes == ["turn_without_terminal", "facts_removed"]
+    assert verify_pack(pack).ok
+
+
 @pytest.mark.requirement("evidence.blobs")
 def test_blobs_go_in_on_request_and_come_out_whole(pack: Path):
     packed(pack, with_blobs=True)
@@ -313,10 +335,12 @@ def test_a_damaged_blob_and_one_that_is_too_long_are_gaps(
 
 
 @pytest.mark.requirement("evidence.blobs.secrets")
-@pytest.mark.parametrize("before", [0, 1024 * 1024 - 20], ids=["at once", "on a border"])
-def test_a_blob_with_a_secret_stays_out_and_the_pack_says_so(before: int, pack: Path):
-    content = b"x" * 79 + b"\n"
-    secret = content * (before // 80) + SECRET
+@pytest.mark.parametrize(("before", "behind"), [(0, 0), (1024 * 1024, 2 * 1024 * 1024)])
+def test_a_blob_with_a_secret_stays_out_and_the_pack_says_so(before: int, behind: int, pack: Path):
+    """Alone, and across the border between two pieces that are searched."""
+    filler = b"x" * 15 + b"\n"
+    start = (filler * (before // 16))[: -len(SECRET) // 2] + b"\n" if before else b""
+    secret = start + SECRET + filler * (behind // 16)
     facts = [*run_facts(), Telling(27)("artifact.changed", artifactId="art2", refIds=[ref(secret)])]
     packed(pack, facts, blobs=blobs(OUTPUT, DIFF, secret))
     assert gaps(pack) == [("blob_withheld", ref(secret))]

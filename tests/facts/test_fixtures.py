@@ -171,3 +171,51 @@ def test_a_fixture_is_an_object_with_a_list_of_events():
 def test_what_is_no_object_is_no_fixture(value: object):
     (issue,) = inspect_fixture(value)  # pyright: ignore[reportArgumentType]
     assert (issue.code, issue.path) == ("schema_mismatch", "$")
+
+
+def resumed(*events: dict[str, Any], **said: Any) -> list[tuple[str, str]]:
+    """The issues of a fixture that goes on from a read model."""
+    model = {"threadId": "t1", "eventCursor": 4, "activeTurnId": "u1", **said}
+    value = fixture(events=list(events), initialReadModel=model)
+    return [(issue.code, issue.path) for issue in inspect_fixture(value)]
+
+
+IN_TURN: dict[str, Any] = {"threadId": "t1", "turnId": "u1"}
+CALL_OPEN = {"toolCalls": [{"toolCallId": "c", "state": "running"}]}
+ACTION_OPEN = {"pendingActions": [{"actionId": "a", "turnId": "u1"}]}
+VIOLATION = [("sequence_violation", "$.events[0]")]
+
+
+@pytest.mark.requirement("fixtures.read-model")
+def test_what_an_initial_read_model_lists_as_open_may_be_closed():
+    result = wire("tool.result", 5, **IN_TURN, toolCallId="c")
+    answer = wire("action.resolved", 5, **IN_TURN, actionId="a")
+    assert resumed(result, **CALL_OPEN) == []
+    assert resumed(answer, **ACTION_OPEN) == []
+    assert resumed(result, **ACTION_OPEN) == resumed(answer, **CALL_OPEN) == VIOLATION
+
+
+@pytest.mark.requirement("fixtures.read-model")
+@pytest.mark.parametrize(
+    "row", [{"state": "output-error"}, {"completedAt": "2026-06-10T00:00:00Z"}]
+)
+def test_a_call_that_is_over_by_the_read_model_is_not_open(row: dict[str, str]):
+    result = wire("tool.result", 5, **IN_TURN, toolCallId="c")
+    assert resumed(result, toolCalls=[{"toolCallId": "c", **row}]) == VIOLATION
+
+
+@pytest.mark.requirement("fixtures.read-model")
+def test_what_the_read_model_covers_may_come_again():
+    asked = wire("action.required", 4, **IN_TURN, actionId="a")
+    answer = wire("action.resolved", 5, **IN_TURN, actionId="a")
+    assert resumed(asked, answer, **ACTION_OPEN) == []
+    again = wire("action.required", 5, **IN_TURN, actionId="a")
+    assert resumed(again, **ACTION_OPEN) == VIOLATION
+
+
+@pytest.mark.requirement("fixtures.read-model")
+@pytest.mark.parametrize("rows", [None, 5, "x", {}, [None, 5, {}, {"toolCallId": 7}]])
+def test_a_read_model_that_says_nothing_of_use_opens_nothing(rows: object):
+    result = wire("tool.result", 5, **IN_TURN, toolCallId="c")
+    said = {"toolCalls": rows, "pendingActions": rows, "eventCursor": "x", "threadId": 5}
+    assert resumed(result, **said) == VIOLATION

@@ -399,3 +399,71 @@ def test_text_of_a_damaged_fact_is_judged_like_the_object(value: dict[str, Any])
 @given(strategies.facts())
 def test_a_typed_fact_is_judged_like_its_object(source: Fact):
     assert inspect_fact(source) == inspect_fact(msgspec.json.decode(encode_fact(source)), "facts")
+
+
+TIMES = [
+    "2026-06-10T00:00:00Z",
+    "2026-06-10t23:59:60.123456789z",
+    "2024-02-29T12:00:00+05:30",
+    "0001-01-01T00:00:00-00:00",
+]
+NO_TIMES = [
+    "",
+    "now",
+    "unknown",
+    "2026-06-10",
+    "2026-06-10T00:00:00",
+    "2026-06-10 00:00:00Z",
+    "2026-13-10T00:00:00Z",
+    "2026-06-32T00:00:00Z",
+    "2026-06-10T24:00:00Z",
+    "2026-06-10T00:60:00Z",
+    "2026-06-10T00:00:00.Z",
+    "2026-06-10T00:00:00+0530",
+    "2026-06-10T00:00:00Z\n",
+    "٢٠٢٦-06-10T00:00:00Z",
+    "1781049600",
+]
+
+
+@pytest.mark.requirement("validation.timestamp")
+@pytest.mark.parametrize("at", TIMES)
+def test_a_time_is_one_by_rfc_3339(at: str):
+    assert found(wire("turn.started", turnId="t", createdAt=at)) == []
+    event = runtime_event("turn.started", threadId="t1", turnId="u1", timestamp=at)
+    assert found(event) == []
+
+
+@pytest.mark.requirement("validation.timestamp")
+@pytest.mark.parametrize("at", NO_TIMES)
+def test_a_time_that_is_none_is_a_mismatch_in_its_place(at: str):
+    value = wire("turn.started", turnId="t", createdAt=at)
+    assert found(value) == [("schema_mismatch", "$.createdAt")]
+    assert found(json.dumps(value).encode()) == [("schema_mismatch", "$.createdAt")]
+    event = runtime_event("turn.started", threadId="t1", turnId="u1", timestamp=at)
+    assert found(event) == [("schema_mismatch", "$.timestamp")]
+
+
+@pytest.mark.requirement("validation.timestamp")
+def test_an_event_of_a_user_interface_may_have_no_time_and_none_that_is_wrong():
+    assert found({"type": "queue.changed"}) == []
+    assert found({"type": "queue.changed", "createdAt": "soon"}) == [
+        ("schema_mismatch", "$.createdAt")
+    ]
+
+
+@pytest.mark.requirement("validation.timestamp")
+def test_a_long_text_instead_of_a_time_is_cut_in_the_message():
+    (issue,) = inspect_fact(wire("turn.started", turnId="t", createdAt="x" * 5_000))
+    assert len(issue.message) < 200
+
+
+@pytest.mark.fuzz
+@pytest.mark.requirement("validation.timestamp")
+@given(
+    st.datetimes(), st.sampled_from(["Z", "z", ".5Z", ".123456Z", "+05:30", "-23:59", "", "+05"])
+)
+def test_every_moment_is_a_time_if_it_has_an_offset(moment: Any, rest: str):
+    at = moment.isoformat(timespec="seconds") + rest
+    issues = found(wire("turn.started", turnId="t", createdAt=at))
+    assert (issues == []) is (rest not in ("", "+05"))

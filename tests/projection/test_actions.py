@@ -152,3 +152,16 @@ def test_the_end_of_another_turn_leaves_the_active_one():
 def test_a_turn_that_was_only_submitted_is_not_active():
     state = shown(Telling()("turn.submitted", turnId="one", prompt="x"))
     assert (state.runtime.active_turn_id, state.runtime.latest_turn_status) == (None, "submitted")
+
+
+@pytest.mark.requirement("projection.runtime.submitted")
+def test_a_thread_with_a_submitted_turn_is_neither_idle_nor_still_completed():
+    """Of the statuses that there are, only `running` says that an answer is to come; the phase
+    says that nobody has started on it.
+    """
+    tell = Telling()
+    first = [tell(name, turnId="one") for name in ("turn.started", "turn.completed")]
+    state = shown(*first, tell("turn.submitted", turnId="two", prompt="x"))
+    assert (state.runtime.status, state.runtime.phase) == ("running", "submitted")
+    started = shown(*first, tell("turn.started", sequence=3, turnId="two"))
+    assert (started.runtime.status, started.runtime.phase) == ("running", "accepted")

@@ -97,56 +97,66 @@ def contradictions(state: ProjectionState) -> Iterator[str]:
     """Every two surfaces of which one says something else than the other."""
     entries = {entry.entry_id: entry.status for entry in state.timeline}
     nodes = {key: node.status for key, node in state.graph.nodes.items()}
-    for key, tool in state.tools.items():
-        if nodes.get(f"tool:{key}", tool.state) != tool.state:
-            yield f"tool {key} is {tool.state}, its node {nodes[f'tool:{key}']}"
-        wanted = ENTRIES.get(tool.state)
-        if wanted and entries.get(f"tool:{key}", wanted) != wanted:
-            yield f"tool {key} is {tool.state}, its entry {entries[f'tool:{key}']}"
-    for key, action in state.actions.items():
-        if nodes.get(f"action:{key}", action.status) != action.status:
-            yield f"action {key} is {action.status}, its node {nodes[f'action:{key}']}"
-        if action.status != "pending" and entries.get(f"action:{key}") == "blocked":
-            yield f"action {key} is {action.status}, its entry blocked"
-    yield from _of_messages(state, entries)
-    yield from _of_the_run(state, entries, nodes)
-    for key, member in state.team_workbench.roster_nodes.items():
-        if state.subagents.threads[key].status != member.status:
-            yield f"member {key}"
-    for key, item in state.team_workbench.work_items.items():
-        if state.tasks[key].status != item.status:
-            yield f"card {key}"
+    for surface in (_of_tools, _of_actions, _of_turns):
+        yield from surface(state, entries, nodes)
+    yield from _of_messages(state)
+    yield from _of_the_team(state)
+    if state.runtime.active_turn_id is None and state.runtime.active_run_id is not None:
+        yield "a run without a turn"
     if state.runtime.queued_turn_count not in (None, len(state.queue.turns)):
         yield "the number of queued turns"
     if state.diagnostics.total < len(state.diagnostics.items):
         yield "the number of diagnostics"
 
 
-def _of_messages(state: ProjectionState, entries: dict[str, str]) -> Iterator[str]:
+Statuses = dict[str, str]
+
+
+def _of_tools(state: ProjectionState, entries: Statuses, nodes: Statuses) -> Iterator[str]:
+    for key, tool in state.tools.items():
+        own = ENTRIES.get(tool.state, "open")
+        if ENTRIES.get(nodes.get(f"tool:{key}", tool.state), "open") != own:
+            yield f"tool {key} is {tool.state}, its node {nodes[f'tool:{key}']}"
+        if own not in ("open", entries.get(f"tool:{key}", own)):
+            yield f"tool {key} is {tool.state}, its entry {entries[f'tool:{key}']}"
+
+
+def _of_actions(state: ProjectionState, entries: Statuses, nodes: Statuses) -> Iterator[str]:
+    for key, action in state.actions.items():
+        if nodes.get(f"action:{key}", action.status) != action.status:
+            yield f"action {key} is {action.status}, its node {nodes[f'action:{key}']}"
+        if action.status != "pending" and entries.get(f"action:{key}") == "blocked":
+            yield f"action {key} is {action.status}, its entry blocked"
+
+
+def _of_turns(state: ProjectionState, entries: Statuses, nodes: Statuses) -> Iterator[str]:
+    run = state.runtime
+    ended = run.latest_turn_id if run.latest_turn_status in ("completed", "failed") else None
+    for turn in {key.partition(":")[2] for key in entries if key.startswith("turn:")}:
+        told, drawn = entries[f"turn:{turn}"], nodes.get(f"turn:{turn}")
+        if drawn not in (None, told):
+            yield f"turn {turn} is {told}, its node {drawn}"
+        if turn == ended and told != run.latest_turn_status:
+            yield f"turn {turn} is {run.latest_turn_status}, its entry {told}"
+
+
+def _of_messages(state: ProjectionState) -> Iterator[str]:
     for message in state.messages:
         for part in message.parts:
             if isinstance(part, ToolPreviewPart):
                 if part.status != state.tools[part.tool_call_id].state:
                     yield f"preview of {part.tool_call_id} is {part.status}"
-            elif isinstance(part, TextPart) and part.state == "streaming":
-                if message.status != "streaming":
-                    yield f"{message.message_id} is {message.status}, its text streams"
-    del entries
+            elif isinstance(part, TextPart) and part.state == "streaming" != message.status:
+                yield f"{message.message_id} is {message.status}, its text streams"
 
 
-def _of_the_run(
-    state: ProjectionState, entries: dict[str, str], nodes: dict[str, str]
-) -> Iterator[str]:
-    run = state.runtime
-    if run.active_turn_id is None and run.active_run_id is not None:
-        yield "a run without a turn"
-    for turn in {key.partition(":")[2] for key in entries if key.startswith("turn:")}:
-        told, drawn = entries[f"turn:{turn}"], nodes.get(f"turn:{turn}")
-        if drawn not in (None, told):
-            yield f"turn {turn} is {told}, its node {drawn}"
-        if turn == run.latest_turn_id and run.latest_turn_status in ("completed", "failed"):
-            if told != run.latest_turn_status:
-                yield f"turn {turn} is {run.latest_turn_status}, its entry {told}"
+def _of_the_team(state: ProjectionState) -> Iterator[str]:
+    for key, member in state.team_workbench.roster_nodes.items():
+        if state.subagents.threads[key].status != member.status:
+            yield f"member {key}"
+    for key, item in state.team_workbench.work_items.items():
+        if state.tasks[key].status != item.status:
+            yield f"card {key}"
 
 
 @pytest.mark.requirement("projection.repair.read-model")

@@ -54,7 +54,11 @@ def test_descent_that_no_fact_states_is_missing_and_no_edge_is_drawn():
     tell = Telling()
     state = shown(tell("worker.started", workerId="w"), tell("worker.completed", workerId="w"))
     thread = state.subagents.threads["w"]
-    assert (thread.lineage, thread.task_id, thread.parent_subagent_id) == ("unavailable", None, None)
+    assert (thread.lineage, thread.task_id, thread.parent_subagent_id) == (
+        "unavailable",
+        None,
+        None,
+    )
     assert codes(state) == ["lineage_missing"]
     assert state.graph.edges == {}
 

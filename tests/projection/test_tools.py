@@ -205,3 +205,27 @@ def test_a_value_of_another_type_replaces_one_that_python_takes_for_equal():
     )
     assert as_json(state.tools["call"].args) == {"n": True}
     assert state.tools["call"].args["n"] is True
+
+
+@pytest.mark.requirement("projection.tool.diagnostic")
+def test_a_failed_call_is_among_the_diagnostics_and_not_in_the_conversation():
+    tell = Telling()
+    said = {"failureCategory": "timeout", "message": "Took too long.", "recoveryHint": "Retry."}
+    state = shown(tell("tool.started", **CALL), tell("tool.failed", **CALL, payload=said))
+    (remark,) = state.diagnostics.items.values()
+    assert (remark.code, remark.severity, remark.message) == (
+        "timeout",
+        "warning",
+        "Took too long.",
+    )
+    assert (remark.subject, remark.recovery_hint) == ("call", "Retry.")
+    (part,) = as_json(state.messages[0].parts)
+    assert (part["type"], part["status"]) == ("tool-preview", "output-error")
+
+
+@pytest.mark.requirement("projection.tool.diagnostic")
+@pytest.mark.parametrize("fields", [{"failureCategory": "cancelled"}, {"status": "canceled"}])
+def test_a_call_that_was_stopped_is_no_diagnostic(fields: dict[str, str]):
+    tell = Telling()
+    state = shown(tell("tool.started", **CALL), tell("tool.failed", **CALL, **fields))
+    assert (state.tools["call"].state, state.diagnostics.total) == ("cancelled", 0)

@@ -6,6 +6,7 @@ from .scene import absent, count, equals, keys, lacks, scenario, text
 from .script import Script, call
 
 CALL: Final = {"tool_call_id": "call_1"}
+LOG: Final = "output:sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 
 
 @scenario(
@@ -171,11 +172,10 @@ def cut_repaired(told: Script) -> Any:
     told.tell("task.started", "Deployment", {"title": "Deployment"}, task_id="tsk_1")
     told.tell("action.required", "Approval required", {"prompt": "Deploy?"}, action_id="act_1")
     told.lose(8)
-    done = {"toolName": "shell", "completedAt": "2026-06-10T09:00:00Z", "outputRef": "output:log"}
     told.repair = told.model(
         "completed",
         lastOutcome={"status": "completed", "turnId": "trn_1"},
-        toolCalls=[call(known, "output-available", **done)],
+        toolCalls=[call(known, "output-available", completedAt=known.created_at, outputRef=LOG)],
     )
     return [
         equals("/runtime/status", "completed"),
@@ -187,7 +187,7 @@ def cut_repaired(told: Script) -> Any:
         equals("/messages/1/parts/0/state", "stale"),
         text(1, 0, "I am about "),
         equals("/tools/call_1/state", "output-available"),
-        equals("/tools/call_1/outputRef", "output:log"),
+        equals("/tools/call_1/outputRef", LOG),
         equals("/messages/1/parts/1/status", "output-available"),
         equals("/graph/nodes/tool:call_1/status", "output-available"),
         equals("/tools/call_2/state", "stale"),

@@ -1,7 +1,7 @@
 """`factwire approve`, `deny`, `cancel`, `steer`, `queue`: said to a runtime, or to the journal.
 
-A runtime that runs is told by its control channel. Where none does, the answer is written into the
-journal, and the turn goes on from it when somebody resumes it.
+With `--edge`, an Edge is asked. Else a runtime that runs is told by its control channel. Where none
+does, the answer is written into the journal, and the turn goes on from it when somebody resumes it.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ import msgspec
 import typer
 from rich.console import Console
 
+from factwire.cli.edge.target import EdgeOption, edge_client, edge_url
 from factwire.cli.failures import DONE, ISSUES, CliError
 from factwire.cli.journal.access import run as run_work
 from factwire.cli.run.options import JournalOption, WorkspaceOption
@@ -38,6 +39,7 @@ def approve(
             help="Allow this pattern from now on: on this thread, or in this workspace.",
         ),
     ] = None,
+    edge: EdgeOption = None,
     journal: JournalOption = None,
     workspace: WorkspaceOption = None,
     as_json: AsJson = False,
@@ -52,13 +54,14 @@ def approve(
     if always not in (None, "thread", "workspace"):
         raise CliError(f"--always takes thread or workspace, not {harmless(always)}")
     request = Decide(action_id=action, decision="approve", reason=reason, always=always)
-    run_work(_say(request, journal, workspace, as_json=as_json))
+    run_work(_say(request, edge_url(edge, journal), journal, workspace, as_json=as_json))
 
 
 def deny(
     action: Action,
     *,
     reason: Reason = None,
+    edge: EdgeOption = None,
     journal: JournalOption = None,
     workspace: WorkspaceOption = None,
     as_json: AsJson = False,
@@ -67,7 +70,7 @@ def deny(
     from factwire.runtime.control import Decide
 
     request = Decide(action_id=action, decision="deny", reason=reason)
-    run_work(_say(request, journal, workspace, as_json=as_json))
+    run_work(_say(request, edge_url(edge, journal), journal, workspace, as_json=as_json))
 
 
 def cancel(
@@ -80,6 +83,7 @@ def cancel(
         bool,
         typer.Option("--force", help="Also one that another runtime claims; be sure it is gone."),
     ] = False,
+    edge: EdgeOption = None,
     journal: JournalOption = None,
     workspace: WorkspaceOption = None,
     as_json: AsJson = False,
@@ -88,7 +92,7 @@ def cancel(
     from factwire.runtime.control import Cancel
 
     request = Cancel(target=target, reason=reason, take_over=force)
-    run_work(_say(request, journal, workspace, as_json=as_json))
+    run_work(_say(request, edge_url(edge, journal), journal, workspace, as_json=as_json))
 
 
 def steer(
@@ -102,6 +106,7 @@ def steer(
     queue_it: Annotated[
         bool, typer.Option("--queue", help="Where it cannot be steered, make it the next turn.")
     ] = False,
+    edge: EdgeOption = None,
     journal: JournalOption = None,
     workspace: WorkspaceOption = None,
     as_json: AsJson = False,
@@ -116,7 +121,7 @@ def steer(
     if (text is None) == (turn is None):
         raise CliError("give a text, or with --turn a queued turn")
     request = Steer(thread_id=thread, text=text or "", queued_turn_id=turn, queue=queue_it)
-    run_work(_say(request, journal, workspace, as_json=as_json))
+    run_work(_say(request, edge_url(edge, journal), journal, workspace, as_json=as_json))
 
 
 def queue(
@@ -128,6 +133,7 @@ def queue(
     remove: Annotated[
         str | None, typer.Option(metavar="TURN", help="Take this turn out; it never runs.")
     ] = None,
+    edge: EdgeOption = None,
     journal: JournalOption = None,
     workspace: WorkspaceOption = None,
     as_json: AsJson = False,
@@ -136,11 +142,12 @@ def queue(
     from factwire.runtime.control import Queue
 
     request = Queue(thread_id=thread, promote=promote, remove=remove)
-    run_work(_say(request, journal, workspace, as_json=as_json))
+    run_work(_say(request, edge_url(edge, journal), journal, workspace, as_json=as_json))
 
 
 async def _say(
     request: "Request",
+    edge: str | None,
     journal: JournalOption,
     workspace: WorkspaceOption,
     *,
@@ -149,8 +156,11 @@ async def _say(
     from factwire.cli.run.place import place
     from factwire.runtime.control import Refused
 
-    where = await asyncio.to_thread(place, journal=journal, workspace=workspace)
-    said, at_rest = await _answered(where, request)
+    if edge is not None:
+        said, at_rest = await _answered_by(edge, request), False
+    else:
+        where = await asyncio.to_thread(place, journal=journal, workspace=workspace)
+        said, at_rest = await _answered(where, request)
     if as_json:
         sys.stdout.buffer.write(msgspec.json.encode(said) + b"\n")
     elif isinstance(said, Refused):
@@ -158,6 +168,13 @@ async def _say(
     else:
         _show(said, at_rest=at_rest)
     return ISSUES if isinstance(said, Refused) else DONE
+
+
+async def _answered_by(edge: str, request: "Request") -> "Answer":
+    async with edge_client(edge) as client:
+        from factwire.cli.edge.asking import ask_edge
+
+        return await ask_edge(client, request)
 
 
 async def _answered(where: "Place", request: "Request") -> "tuple[Answer, bool]":

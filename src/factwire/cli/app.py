@@ -26,6 +26,7 @@ from factwire.cli.play import play
 from factwire.cli.project import project
 from factwire.cli.run import resume, run
 from factwire.cli.schema import schema
+from factwire.cli.tail import tail
 from factwire.cli.thread_list import threads
 from factwire.cli.validate import validate
 from factwire.facts import FactError
@@ -46,6 +47,7 @@ app.command()(cancel)
 app.command()(steer)
 app.command()(queue)
 app.command()(edge)
+app.command()(tail)
 app.command()(doctor)
 app.command()(validate)
 app.command()(convert)

@@ -54,6 +54,13 @@ def conformance(
         str | None,
         typer.Option(metavar="FILE", help="A recorded stream or a fixture, - for standard input."),
     ] = None,
+    url: Annotated[
+        str | None,
+        typer.Option(metavar="EDGE", help="A running Edge, of which --thread names a thread."),
+    ] = None,
+    thread: Annotated[
+        str | None, typer.Option(metavar="ID", help="The thread of the Edge whose facts to try.")
+    ] = None,
     prompt: Annotated[
         list[str] | None,
         typer.Option(
@@ -73,17 +80,22 @@ def conformance(
         Path | None, typer.Option(metavar="FILE", help="Write the report as one page.")
     ] = None,
 ) -> None:
-    """Try an agent or a recorded stream against the contract; without either, Factwire itself.
+    """Try an agent, a recorded stream or an Edge's thread; without any of them, Factwire itself.
 
     The agent runs on a journal in memory in a temporary folder, and whatever it asks is approved
     (once, it is denied). Exit code 0: conformant. 1: not. 2: it could not be tried.
     """
-    if provider is not None and facts is not None:
-        raise CliError("choose one: --provider or --facts")
+    if sum(each is not None for each in (provider, facts, url)) > 1:
+        raise CliError("choose one: --provider, --facts or --url")
+    if (url is None) != (thread is None):
+        raise CliError("--url and --thread belong together: an Edge, and which of its threads")
     if prompt and provider is None:
         raise CliError("--prompt is for an agent: name one with --provider")
     before = set(threading.enumerate())
-    report = _tried(provider, facts, _prompts(prompt or []), seconds, level.value)
+    if url is not None and thread is not None:
+        report = _streamed(url, thread, level.value)
+    else:
+        report = _tried(provider, facts, _prompts(prompt or []), seconds, level.value)
     if html is not None:
         _write_page(report, html)
     if as_json:
@@ -124,6 +136,24 @@ def _recorded(path: str, level: Any) -> "Report":
         except UnreadableInput as error:
             raise CliError(f"{error.code}: {source.name}: {error}") from error
         return try_facts(items, name=source.name, level=level)
+
+
+def _streamed(url: str, thread: str, level: Any) -> "Report":
+    """What the facts of an Edge's thread keep; nobody can be asked anything by them."""
+    from factwire.cli.journal.access import done
+    from factwire.conformance import try_facts
+
+    return try_facts(done(_facts_of(url, thread)), name=thread, level=level)
+
+
+async def _facts_of(url: str, thread: str) -> list[object]:
+    from factwire.cli.edge.target import edge_client
+    from factwire.facts import write_fact
+
+    async with edge_client(url) as client:
+        await client.thread(thread)
+        placed = client.past_facts(thread_id=thread, limit=1_000)
+        return [write_fact(each.fact) async for each in placed]
 
 
 def _prompts(given: list[str]) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 import sys
 from enum import StrEnum
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Final
 
 import msgspec
 import typer
@@ -22,14 +23,8 @@ from factwire.facts import (
     write_fact,
 )
 
-
-class FromOption(StrEnum):
-    """What can be converted."""
-
-    auto = "auto"
-    facts = "facts"
-    runtime_event = "runtime-event"
-    ui = "ui"
+SHAPES: Final = ("auto", "facts", "runtime-event", "ui")
+"""Shapes of facts that can be read; any other name is that of a source."""
 
 
 class ToOption(StrEnum):
@@ -44,21 +39,46 @@ def convert(
     file: Annotated[str, typer.Argument(help="A file of facts, or - for standard input.")],
     *,
     source_form: Annotated[
-        FromOption, typer.Option("--from", help="What the input is; auto looks at each fact.")
-    ] = FromOption.auto,
+        str,
+        typer.Option(
+            "--from",
+            metavar="SHAPE|SOURCE",
+            help="What the input is: auto (looks at each fact), facts, runtime-event, ui; or the "
+            "stream of an agent, such as claude-code or codex-exec (--from list names all).",
+        ),
+    ] = "auto",
     target: Annotated[ToOption, typer.Option("--to", help="The shape to write.")] = ToOption.facts,
+    thread: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="For a stream: the thread of its facts; the file's name."),
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="For a stream that tells no times: when it was."),
+    ] = None,
+    blobs: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="For a stream: keep here what is too big for a fact."),
+    ] = None,
 ) -> None:
-    """Convert facts between shapes and write one JSON object to a line.
+    """Convert facts between shapes, or an agent's own stream to facts, one JSON object to a line.
 
-    What cannot be converted is named on standard error, and the exit code is 1.
+    What cannot be converted is named on standard error, and the exit code is 1. Items of a stream
+    that are not known become warnings in it, with a ref.
     """
+    if source_form not in SHAPES:
+        from factwire.cli.source_streams import convert_stream
+
+        raise typer.Exit(
+            convert_stream(file, source_form, target.value, thread=thread, at=at, blobs=blobs)
+        )
     failed = 0
     with open_source(file) as source:
         for index, (line, item) in enumerate(
             watched(read_document(source).facts, source, "converting")
         ):
             try:
-                reading = read_item(item, source_form.value)
+                reading = read_item(item, source_form)
             except UnreadableInput as error:
                 raise UnreadableInput(error.reason, line=line) from error
             problems = _write(reading, target.value)

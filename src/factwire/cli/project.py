@@ -21,7 +21,7 @@ Where = Annotated[
     str,
     typer.Argument(
         metavar="FILE|JOURNAL-URL",
-        help="A file of facts, - for standard input, a journal's file, "
+        help="A file of facts, an evidence pack, - for standard input, a journal's file, "
         "sqlite:PATH, postgres://… or nats://….",
         show_default=False,
     ),

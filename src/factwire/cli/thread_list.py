@@ -1,4 +1,4 @@
-"""`factwire threads`: the threads of a journal, by last activity, and what they wait for."""
+"""`factwire threads`: the threads of a journal, or of an Edge, and what they wait for."""
 
 import asyncio
 import re
@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from factwire.cli.edge.target import EdgeOption, edge_url
 from factwire.cli.failures import DONE, CliError
 from factwire.cli.journal.access import reading
 from factwire.cli.journal.access import run as run_work
@@ -50,6 +51,7 @@ def threads(
     after: Annotated[
         str | None, typer.Option(metavar="CURSOR", help="The next page, as the last one says.")
     ] = None,
+    edge: EdgeOption = None,
     journal: JournalOption = None,
     workspace: WorkspaceOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -61,6 +63,11 @@ def threads(
         raise CliError(f"expected a status of {', '.join(STATUSES)}, got {harmless(status, 40)!r}")
     wanted: dict[str, Any] = {"project": project, "status": status}
     wanted |= {"limit": limit, "after": after}
+    url = edge_url(edge, journal)
+    if url is not None:
+        from factwire.cli.edge.listing import list_threads
+
+        run_work(list_threads(url, **wanted, as_json=as_json))
     run_work(_threads(place(journal=journal, workspace=workspace), wanted, as_json=as_json))
 
 

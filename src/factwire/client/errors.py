@@ -29,7 +29,7 @@ class MissingExtra(ClientError, ImportError):
 
     code = "missing_extra"
 
-    def __init__(self, library: str | None) -> None:
+    def __init__(self, library: str) -> None:
         super().__init__(
             f"the client needs {library}, which is not here; install 'factwire[client]'"
         )

@@ -14,7 +14,7 @@ try:
     from websockets.sync.client import ClientConnection as Socket
     from websockets.sync.client import connect as _connect_sync
 except ModuleNotFoundError as error:
-    raise MissingExtra(error.name) from error
+    raise MissingExtra((error.name or "").partition(".")[0]) from error
 
 connect_sync: Final = cast("Callable[..., Socket]", _connect_sync)
 

@@ -103,8 +103,8 @@ _VALIDATION: Final = requirements(
         "validation.refs": "A ref that is a path, inline data or a secret is reported.",
         "fixtures.fields": "A fixture's own fields are held to its format.",
         "fixtures.events": "The events of a fixture are inspected as a stream, in place.",
-        "fixtures.read-model": "What an initial read model lists as open may be closed, and what it "
-        "covers may come again.",
+        "fixtures.read-model": "What an initial read model lists as open may be closed, and what "
+        "it covers may come again.",
         "fixtures.declared-gaps": "A fixture that expects a gap or a repair may have holes.",
         "sequences.start-anywhere": "The first fact of a thread may have any sequence.",
         "sequences.per-thread": "Every thread has its own order; subagents share their thread's.",

@@ -111,7 +111,8 @@ _SURFACES: Final = requirements(
         "projection.tool.states": "The state of a call is told by its own facts.",
         "projection.tool.preview": "A call stands once in its message, with its state.",
         "projection.tool.parallel": "Parallel calls are kept apart.",
-        "projection.tool.diagnostic": "A failed call is among the diagnostics; a stopped one is not.",
+        "projection.tool.diagnostic": "A failed call is among the diagnostics; a stopped one is "
+        "not.",
         "projection.tool.bounded": "Input and output are shown as far as there is room.",
         "projection.tool.turn-end": "A cancelled turn cancels its open calls; any other end leaves "
         "them open.",

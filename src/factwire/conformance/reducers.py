@@ -1,8 +1,8 @@
 """Reducers: whatever makes a state document of facts, in this process or in a program of its own.
 
 Expectations are written against the JSON of a state, so that an implementation in any language can
-be held to them. Facts go in as shape A, maybe on top of a read model, maybe followed by a newer one;
-one JSON document comes out.
+be held to them. Facts go in as shape A, maybe on top of a read model, maybe followed by a newer
+one; one JSON document comes out.
 """
 
 import subprocess

@@ -8,10 +8,13 @@ from typing import Final
 
 from factwire.conformance.agent_requirements import AGENT_REQUIREMENTS
 from factwire.conformance.cli_requirements import CLI_REQUIREMENTS
+from factwire.conformance.client_requirements import CLIENT_REQUIREMENTS
 from factwire.conformance.comparison_requirements import COMPARISON_REQUIREMENTS
 from factwire.conformance.edge_event_requirements import EDGE_EVENT_REQUIREMENTS
+from factwire.conformance.edge_preview_requirements import EDGE_PREVIEW_REQUIREMENTS
 from factwire.conformance.edge_rest_requirements import EDGE_REST_REQUIREMENTS
 from factwire.conformance.edge_security_requirements import EDGE_SECURITY_REQUIREMENTS
+from factwire.conformance.edge_stream_requirements import EDGE_STREAM_REQUIREMENTS
 from factwire.conformance.engine_requirements import ENGINE_REQUIREMENTS
 from factwire.conformance.evidence_requirements import EVIDENCE_REQUIREMENTS
 from factwire.conformance.facts_requirements import FACTS_REQUIREMENTS
@@ -24,6 +27,7 @@ from factwire.conformance.projection_rule_requirements import PROJECTION_RULE_RE
 from factwire.conformance.requirement import Requirement
 from factwire.conformance.runtime_requirements import RUNTIME_REQUIREMENTS
 from factwire.conformance.seed_requirements import SEED_REQUIREMENTS
+from factwire.conformance.source_requirements import SOURCE_REQUIREMENTS
 from factwire.conformance.steering_requirements import STEERING_REQUIREMENTS
 from factwire.conformance.turn_requirements import TURN_REQUIREMENTS
 
@@ -40,12 +44,16 @@ _AREAS: Final = (
     AGENT_REQUIREMENTS,
     OPENAI_AGENT_REQUIREMENTS,
     CLI_REQUIREMENTS,
+    CLIENT_REQUIREMENTS,
     EDGE_EVENT_REQUIREMENTS,
     EDGE_REST_REQUIREMENTS,
+    EDGE_PREVIEW_REQUIREMENTS,
     EDGE_SECURITY_REQUIREMENTS,
+    EDGE_STREAM_REQUIREMENTS,
     COMPARISON_REQUIREMENTS,
     EVIDENCE_REQUIREMENTS,
     SEED_REQUIREMENTS,
+    SOURCE_REQUIREMENTS,
     ENGINE_REQUIREMENTS,
 )
 

@@ -28,8 +28,10 @@ _FAMILIES: Final = rules(
         ),
         (
             "Permission and sandbox facts make requests, diagnostics and a blocked run.",
-            "projection.permission.events projection.permission.sandbox "
-            "projection.permission.pending projection.permission.denied",
+            (
+                "projection.permission.events projection.permission.sandbox "
+                "projection.permission.pending projection.permission.denied"
+            ),
         ),
         (
             "Artifact and evidence facts make their lanes and the cards in messages.",

@@ -7,20 +7,22 @@ import re
 from collections.abc import MutableMapping
 from typing import Any, Final, cast
 
-import msgspec
 import structlog
 from litestar import Litestar, Response
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException, ValidationException
-from litestar.openapi import OpenAPIConfig
 
-from factwire import __version__
 from factwire.edge.idempotency import Idempotency
 from factwire.edge.machine import Machine
-from factwire.edge.openapi import DocumentPlugin, finished
+from factwire.edge.openapi import document_of_routes
 from factwire.edge.problems import MEDIA_TYPE, Problem, document_of
 from factwire.edge.routes import previews, projects, reads, runs, service, things, threads
-from factwire.edge.routes.context import EdgeRequest, trace_of
+from factwire.edge.routes.context import (
+    EdgeRequest,
+    ensure_known_query,
+    invalid_request,
+    trace_of,
+)
 from factwire.edge.security import Access, Guard
 from factwire.edge.security.guard import Application, Receive, Scope, Send, refuse
 from factwire.edge.states import States
@@ -33,6 +35,7 @@ from factwire.journal import (
     JournalError,
 )
 from factwire.journal.blobs import BlobError
+from factwire.projection.text import Text
 from factwire.runtime import RuntimeRefused
 
 VERBS: Final = ("archive", "cancel", "fork", "promote", "retry", "steer", "stop")
@@ -82,17 +85,16 @@ def rest_app(
             "default_agent": default_agent,
         }
     )
-    return _litestar(state, more_routes)
+    app = _litestar(state, more_routes)
+    app.state["openapi"] = document_of_routes([*ROUTES, *more_routes])
+    return app
 
 
 def openapi() -> dict[str, Any]:
     """The OpenAPI document of every Edge."""
-    document: dict[str, Any] = msgspec.json.decode(
-        msgspec.json.encode(
-            _litestar(State()).openapi_schema.to_schema(),
-        )
-    )
-    return finished(document)
+    # A handler knows its types once an application has it.
+    _litestar(State())
+    return document_of_routes(ROUTES)
 
 
 def _litestar(state: State, more_routes: tuple[Any, ...] = ()) -> Litestar:
@@ -101,12 +103,9 @@ def _litestar(state: State, more_routes: tuple[Any, ...] = ()) -> Litestar:
         request_class=EdgeRequest,
         state=state,
         exception_handlers=cast("Any", _HANDLERS),
-        openapi_config=OpenAPIConfig(
-            title="Factwire Edge",
-            version=__version__,
-            path="/openapi.json",
-            render_plugins=[DocumentPlugin(path="/")],
-        ),
+        before_request=ensure_known_query,
+        type_encoders={Text: str},
+        openapi_config=None,
         logging_config=None,
     )
 
@@ -160,13 +159,11 @@ def _problem(request: EdgeRequest, problem: Problem) -> Response[dict[str, Any]]
 
 def _http_problem(request: EdgeRequest, error: HTTPException) -> Response[dict[str, Any]]:
     codes = {404: "not_found", 405: "method_not_allowed", 413: "body_too_large"}
-    detail, members = error.detail, dict[str, Any]()
     if isinstance(error, ValidationException):
-        detail = "the request is not of the form that this address takes"
-        members = {"issues": error.extra or []}
+        given: Any = error.extra
+        return _answer(request, invalid_request(list(given or [])))
     code = codes.get(error.status_code, "invalid_request")
-    problem = Problem(error.status_code, code, detail, headers=error.headers, **members)
-    return _answer(request, problem)
+    return _answer(request, Problem(error.status_code, code, error.detail, headers=error.headers))
 
 
 def _journal_problem(request: EdgeRequest, error: JournalError) -> Response[dict[str, Any]]:

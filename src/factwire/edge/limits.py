@@ -138,7 +138,7 @@ PREVIEW_CONNECTIONS: Final = 64
 """Connections to one preview at the same time; a page with many files opens a handful."""
 
 PREVIEW_PIECE_BYTES: Final = 256 * 1024
-"""Bytes of a file that are read and sent at once; so much of it is in memory, however long it is."""
+"""Bytes of a file that are read and sent at once; so much is in memory, however long it is."""
 
 PREVIEW_PATH_CHARACTERS: Final = 4_096
 """Characters of a path in a preview; no file has a longer one."""

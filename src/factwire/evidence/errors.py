@@ -92,7 +92,7 @@ class CaseProblem(EvidenceError):
 
 
 class ExportProblem(EvidenceError):
-    """`nothing_to_export`, `export_raced`, `facts_unreadable`, `cursor_not_of_journal`."""
+    """`nothing_to_export`, `export_raced`, `journal_corrupt` or `cursor_not_of_journal`."""
 
     def __init__(self, code: str, message: str) -> None:
         self.code = code

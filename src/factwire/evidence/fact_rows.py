@@ -75,7 +75,7 @@ def _verification(fact: Fact) -> View:
 
 def _evidence(fact: Fact) -> View | None:
     """Evidence is an outcome only where it is of a kind that verifies."""
-    return _verification(fact) if fact.payload.get("kind") in _VERIFYING_KINDS else None
+    return _verification(fact) if _text(fact.payload, ("kind",)) in _VERIFYING_KINDS else None
 
 
 def _review(fact: Fact) -> View:

@@ -105,12 +105,8 @@ class PackWriter:
             self._seqs.seek(0)
             self._copy(SEQS, iter(self._seqs))
 
-    def blob(self, ref: str, pieces: Iterable[bytes]) -> None:
-        """Put a blob into the pack."""
-        self._copy(f"{BLOBS}{parse_ref(ref)[1]}", pieces)
-
     def begin_blob(self, ref: str) -> EntryWriter:
-        """The same, for whoever gets the pieces one at a time."""
+        """Begin the entry of a blob, to be closed when all of it is written."""
         return self._archive.begin(f"{BLOBS}{parse_ref(ref)[1]}")
 
     def note_blob(self, note: BlobNote) -> None:

@@ -12,8 +12,8 @@ import msgspec
 from factwire.facts.fact import Fact
 from factwire.facts.issues import InvalidFacts, Issue, UnreadableInput, is_valid
 from factwire.facts.json_text import decode_json, unwritable
-from factwire.facts.lifecycle import LifecycleError, LifecycleVerifier, VerifierMode
 from factwire.facts.known import Known
+from factwire.facts.lifecycle import LifecycleError, LifecycleVerifier, VerifierMode
 from factwire.facts.rules import rebased, rule_issues
 from factwire.facts.sequences import SequenceTracker
 from factwire.facts.shapes import (

@@ -4,7 +4,6 @@ Most facts break none of them, and most of those are short text deltas: each rul
 cheap question whose answer is nearly always no.
 """
 
-import re
 from typing import Any, Final, cast
 
 import msgspec
@@ -22,6 +21,7 @@ from factwire.facts.refs import REF_LISTS, ref_issue
 from factwire.facts.secrets import find_secrets, may_hold_secret
 from factwire.facts.shapes import SHAPES, Shape, wire_name
 from factwire.facts.spill import json_characters
+from factwire.facts.timestamps import is_timestamp
 from factwire.facts.vocabulary import LEGACY_TERMINALS, UNKNOWN
 
 PAYLOAD_TYPES: Final = payload_types(tuple(KNOWN_CLASSES))
@@ -31,12 +31,6 @@ PAYLOAD_TYPES: Final = payload_types(tuple(KNOWN_CLASSES))
 _GROWTH: Final = 5
 """How many times longer JSON can get when it is written again: 1e15 is 1000000000000000.0."""
 
-
-_TIMESTAMP: Final = re.compile(
-    r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
-    r"[Tt](?:[01][0-9]|2[0-3]):[0-5][0-9]:(?:[0-5][0-9]|60)(?:\.[0-9]+)?"
-    r"(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
-).fullmatch
 
 _SHOWN: Final = 40
 
@@ -81,7 +75,7 @@ def rule_issues(
 def class_issues(fact: Fact, shape: Shape = "facts") -> list[Issue]:
     """The rules that redaction and spilling cannot mend: class, needs, payload types, refs."""
     issues: list[Issue] = []
-    if _TIMESTAMP(fact.created_at) is None and not (shape == "ui" and fact.created_at == UNKNOWN):
+    if not is_timestamp(fact.created_at) and (shape != "ui" or fact.created_at != UNKNOWN):
         issues.append(_no_timestamp(fact.created_at, shape))
     rules = _RULES[shape].get(fact.event_class or "") or _rules_of(fact.event_class, shape)
     if not rules.known:

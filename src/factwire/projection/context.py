@@ -32,7 +32,7 @@ class ContextItem(View):
 
 
 class Compaction(View):
-    """One boundary: before it, history is a summary. `ended_by` are the classes that told its end."""
+    """One boundary: before it, history is a summary. `ended_by` are classes that told its end."""
 
     event_id: str
     status: str

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from factwire.facts.fact import Fact
 from factwire.projection import graph, timeline
-from factwire.projection.parts import ReasoningPart, TextPart
+from factwire.projection.parts import Message, ReasoningPart, TextPart
 from factwire.projection.pointers import escaped
 from factwire.projection.reading import outcome_of, turn_of
 
@@ -34,12 +34,16 @@ def cut_off(canvas: "Canvas", fact: Fact) -> None:
         return
     for _, message in canvas.memory.open_messages_in_order():
         if message.turn_id == turn:
-            for part in message.parts:
-                if isinstance(part, TextPart | ReasoningPart) and part.state == "stale":
-                    continue  # How far it got is not known, whatever becomes of its turn.
-                key = timeline.part_key(message, part)
-                for kind in _KINDS:
-                    _end_entry(canvas, fact, f"{kind}:{key}")
+            _end_texts(canvas, fact, message)
+
+
+def _end_texts(canvas: "Canvas", fact: Fact, message: Message) -> None:
+    """How far a stale text got is not known, whatever becomes of its turn."""
+    for part in message.parts:
+        if not isinstance(part, TextPart | ReasoningPart) or part.state != "stale":
+            key = timeline.part_key(message, part)
+            for kind in _KINDS:
+                _end_entry(canvas, fact, f"{kind}:{key}")
 
 
 def _end_entry(canvas: "Canvas", fact: Fact, key: str) -> None:

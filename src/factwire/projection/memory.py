@@ -41,11 +41,7 @@ class Memory:
             key: None for key, action in state.actions.items() if action.status == "pending"
         }
         self._tool_places = {key: place for place, key in enumerate(state.tools)}
-        self.open_tools = {
-            key: None
-            for key, tool in state.tools.items()
-            if is_open(tool)
-        }
+        self.open_tools = {key: None for key, tool in state.tools.items() if is_open(tool)}
         self.index_messages(state.messages)
 
     def open_tool(self, key: str) -> None:

@@ -88,17 +88,17 @@ def close(
     canvas: "Canvas", message: Message, path: str, at: str | None, state: PartState = "final"
 ) -> None:
     """Nothing more is said in a message; one with a stale text stays stale."""
-    place = int(path.rpartition("/")[2])
+    place, end = int(path.rpartition("/")[2]), state
     for index, part in enumerate(message.parts):
-        if isinstance(part, TextPart | ReasoningPart):
-            end = part.settles or (state if part.state == "streaming" else part.state)
-            _end_part(canvas, part, f"{path}/parts/{index}", place, end)
+        if isinstance(part, TextPart | ReasoningPart) and part.state in ("streaming", "stale"):
+            if part.state == "streaming" or part.settles is not None:
+                _end_part(canvas, part, f"{path}/parts/{index}", place, part.settles or state)
+            elif isinstance(part, TextPart):
+                end = "stale"
     canvas.put(message, path, "settles", None)
+    canvas.put(message, path, "status", end)
     canvas.fill(message, path, completed_at=at)
-    if any(isinstance(part, TextPart) and part.state == "stale" for part in message.parts):
-        state = "stale"
-    canvas.put(message, path, "status", state)
-    if state != "stale":
+    if end != "stale":
         canvas.memory.open_messages.pop(place, None)
 
 
@@ -142,8 +142,12 @@ def reconcile(canvas: "Canvas") -> None:
                 _end_part(canvas, part, f"{path}/parts/{index}", place, part.settles)
         if message.settles is not None:
             close(canvas, message, path, None, message.settles)
-        elif message.status != "stale" and message.parts and not canvas.memory.open_texts.get(place):
+        elif message.status == "streaming" and _is_said(canvas, message, place):
             close(canvas, message, path, None)
+
+
+def _is_said(canvas: "Canvas", message: Message, place: int) -> bool:
+    return bool(message.parts) and not canvas.memory.open_texts.get(place)
 
 
 def _handle(canvas: "Canvas", fact: Fact) -> PartHandle | None:

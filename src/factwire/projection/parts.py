@@ -1,8 +1,8 @@
 """Messages and their parts: the shapes of what a person reads, and where each part stands.
 
 `settles` is how something ends that cannot be called ended yet, because facts before it are
-missing; once they are there or a snapshot stands in for them, it ends so. `stale` is a text of which
-pieces may be missing for good: a read model stood in for the facts that carried them.
+missing; once they are there or a snapshot stands in for them, it ends so. `stale` is a text of
+which pieces may be missing for good: a read model stood in for the facts that carried them.
 """
 
 from typing import Literal

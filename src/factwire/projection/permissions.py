@@ -124,7 +124,8 @@ def forget(canvas: "Canvas", turns: Collection[str | None], *, every: bool = Fal
 
 def _is_of(row: PermissionEvent, ids: tuple[str | None, str | None], turn: str | None) -> bool:
     """Whether an answer is to a request: by an id that both name, or by the turn where one
-    of them names none."""
+    of them names none.
+    """
     mine = (row.action_id, row.tool_call_id)
     if any(mine) and any(ids):
         return any(own and own == its for own, its in zip(mine, ids, strict=True))

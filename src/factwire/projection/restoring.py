@@ -32,7 +32,7 @@ _ENTRIES: Final = {
     "cancelled": "canceled",
     STALE: STALE,
 }
-"""State of a call → status of its entry; any other state leaves the entry as it is."""
+"""State of a call → status of its entry; in any other state it runs."""
 
 
 def is_older(canvas: Canvas, model: ThreadReadModel) -> bool:
@@ -149,6 +149,7 @@ def _add_tool(canvas: Canvas, call: ToolCallSummary) -> None:
 def _catch_up(canvas: Canvas, tool: Tool, call: ToolCallSummary) -> None:
     """The owner's own record of a call whose end is not known here."""
     path = f"{tools.PATH}/{escaped(tool.tool_call_id)}"
+    changed = tool.state != call.state
     canvas.put(tool, path, "state", call.state)
     canvas.fill(
         tool,
@@ -160,15 +161,15 @@ def _catch_up(canvas: Canvas, tool: Tool, call: ToolCallSummary) -> None:
     if tools.has_ended(tool):
         canvas.put(tool, path, "unclosed", None)
         canvas.memory.open_tools.pop(tool.tool_call_id, None)
-    _tell_tool(canvas, tool)
+    if changed:
+        _tell_tool(canvas, tool)
 
 
 def _tell_tool(canvas: Canvas, tool: Tool) -> None:
     tools.show(canvas, tool)
-    status = _ENTRIES.get(tool.state)
-    if status is not None:
-        key = f"tool:{tool.tool_call_id}"
-        align(canvas, key, status, node=tool.state, at=tool.completed_at)
+    status = _ENTRIES.get(tool.state, "running")
+    key = f"tool:{tool.tool_call_id}"
+    align(canvas, key, status, node=tool.state, at=tool.completed_at)
 
 
 def _is_elsewhere(canvas: Canvas, subagent_id: str | None) -> bool:
@@ -221,31 +222,37 @@ def _is_waiting(canvas: Canvas, model: ThreadReadModel, turn: str | None) -> boo
 
 
 def _draw_runtime(canvas: Canvas, model: ThreadReadModel, *, missed: bool) -> None:
-    now, outcome, was = canvas.state.runtime, model.last_outcome, canvas.state.runtime.active_turn_id
-    moved = missed or was != model.active_turn_id or now.phase == UNKNOWN
-    if was != model.active_turn_id:
+    now, active = canvas.state.runtime, model.active_turn_id
+    was, moved = now.active_turn_id, missed or now.phase == UNKNOWN
+    if was != active or (missed and active is None):
         for field in ("active_run_id", "active_task_id", "message"):
             canvas.put(now, runtime.PATH, field, None)
-    canvas.put(now, runtime.PATH, "active_turn_id", model.active_turn_id)
-    if model.active_turn_id is not None:
-        canvas.put(now, runtime.PATH, "latest_turn_id", model.active_turn_id)
-        canvas.put(now, runtime.PATH, "latest_turn_status", "running")
-    elif outcome is not None:
-        canvas.put(now, runtime.PATH, "latest_turn_id", outcome.turn_id)
-        canvas.put(now, runtime.PATH, "latest_turn_status", outcome.status)
-    else:
-        status = _unstated(now, model, was)
-        canvas.put(now, runtime.PATH, "latest_turn_status", status)
-    ended = outcome if model.active_turn_id is None else None
-    for field in ("failure_category", "recovery_hint"):
-        canvas.put(now, runtime.PATH, field, getattr(ended, field, None))
+    canvas.put(now, runtime.PATH, "active_turn_id", active)
+    _draw_latest_turn(canvas, model, was)
     if model.status not in ("failed", "waiting"):
         # These two stand before a block, and leave open whether there is one.
         reason = now.blocked_reason or "blocked" if model.status == "blocked" else None
         canvas.put(now, runtime.PATH, "blocked_reason", reason)
-    if moved:
+    if moved or was != active:
         canvas.put(now, runtime.PATH, "phase", _phase(canvas))
     runtime.settle(canvas)
+
+
+def _draw_latest_turn(canvas: Canvas, model: ThreadReadModel, was: str | None) -> None:
+    now, outcome = canvas.state.runtime, model.last_outcome
+    if model.active_turn_id is not None:
+        outcome, turn, status = None, model.active_turn_id, "running"
+    elif outcome is not None:
+        turn, status = outcome.turn_id, outcome.status
+    else:
+        status = _unstated(now, model, was)
+        same = status in (now.latest_turn_status, STALE)
+        turn = now.latest_turn_id if same else None  # Of which turn, nobody says.
+    canvas.put(now, runtime.PATH, "latest_turn_id", turn)
+    canvas.put(now, runtime.PATH, "latest_turn_status", status)
+    category, hint = (outcome.failure_category, outcome.recovery_hint) if outcome else (None, None)
+    canvas.put(now, runtime.PATH, "failure_category", category)
+    canvas.put(now, runtime.PATH, "recovery_hint", hint)
 
 
 def _unstated(now: "runtime.Runtime", model: ThreadReadModel, was: str | None) -> str | None:

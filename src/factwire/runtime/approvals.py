@@ -43,6 +43,11 @@ class Approvals:
         self._mint = mint
         self._waiting: dict[str, asyncio.Future[Decision]] = {}
         self._answering: set[asyncio.Task[None]] = set()
+        self._traced: tuple[str | None, str | None] = None, None
+
+    def trace(self, turn_id: str, trace_id: str | None) -> None:
+        """From now on, answers to what this turn asked are part of its trace."""
+        self._traced = turn_id, trace_id
 
     async def ask(self, scope: Scope, asked: ActionAsked, *, rule: str | None = None) -> Decision:
         """Put a request to whoever watches, and wait for the answer; where a person has allowed
@@ -222,6 +227,7 @@ class Approvals:
         return self._closing(action, "action.resolved", known)
 
     def _closing(self, action: Action, event_class: str, payload: dict[str, Any]) -> Fact:
+        turn_id, traced = self._traced
         scope = Scope(
             session_id=self._log.projection.state.session_id,
             thread_id=self._log.thread_id,
@@ -230,6 +236,7 @@ class Approvals:
             task_id=action.task_id,
             agent_id=action.agent_id,
             subagent_id=action.subagent_id,
+            trace_id=traced if action.turn_id == turn_id else None,
         )
         return self._mint.fact(
             scope,

@@ -116,6 +116,7 @@ class LiveThread:
             run_id=run_id,
             agent_id=submission.agent,
             project_id=submission.project_id,
+            trace_id=submission.trace_id,
         )
 
     async def take_in(self, submission: Submission, when_busy: WhenBusy = "queue") -> SubmittedAs:

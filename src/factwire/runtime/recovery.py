@@ -209,7 +209,9 @@ async def close(
         turn_id=turn_id,
         run_id=state.runtime.active_run_id,
         agent_id=state.runtime.agent_id,
+        trace_id=None if asked is None else asked.trace_id,
     )
+    thread.approvals.trace(turn_id, scope.trace_id)
     await close_open(
         thread.log,
         thread.approvals,

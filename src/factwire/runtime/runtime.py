@@ -174,6 +174,7 @@ class Runtime:
         project_id: str | None = None,
         workspace: str | Path | None = None,
         worktree: dict[str, str] | None = None,
+        trace_id: str | None = None,
         when_busy: WhenBusy = "queue",
         when_full: Literal["wait", "refuse"] = "wait",
     ) -> Submitted:
@@ -191,18 +192,25 @@ class Runtime:
             project_id=project_id,
             workspace=None if workspace is None else str(self.workspaces.real(workspace)),
             worktree=worktree,
+            trace_id=trace_id,
         )
         thread = await self._writable(thread_id)
         return await self._take_in(thread, submission, when_busy, refuse=when_full == "refuse")
 
-    async def retry(self, thread_id: str, turn_id: str) -> Submitted:
+    async def retry(
+        self, thread_id: str, turn_id: str, *, trace_id: str | None = None
+    ) -> Submitted:
         """Run a turn that ended once more, as a new one that names it; the old one is kept."""
         thread = await self._writable(thread_id)
         asked = await submitted(self.journal, self.blobs, thread_id, turn_id)
         if asked is None:
             raise UnknownTurn(f"turn {turn_id} is not on thread {thread_id}")
         again = msgspec.structs.replace(
-            asked, turn_id=self.mint.ids("trn"), retry_of=turn_id, attempt=asked.attempt + 1
+            asked,
+            turn_id=self.mint.ids("trn"),
+            retry_of=turn_id,
+            attempt=asked.attempt + 1,
+            trace_id=trace_id,
         )
         return await self._take_in(thread, again, "queue", refuse=False)
 
@@ -353,6 +361,7 @@ class Runtime:
     ) -> Turn:
         """A turn that is written down, ready to run."""
         await self.standing.refresh()
+        thread.approvals.trace(submission.turn_id, submission.trace_id)
         named = submission.workspace
         host = TurnHost(
             thread.log,

@@ -52,6 +52,7 @@ async def next_turn(runtime: "Runtime", thread: LiveThread, said: SteerTaken) ->
         retry_of=None,
         attempt=1,
         not_before=None,
+        trace_id=None,
     )
 
 

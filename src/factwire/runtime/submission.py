@@ -21,7 +21,8 @@ _WHOLE: Final = "payloadRef"
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
     """One turn to be run. `workspace` is a real path, and `worktree` says of which commit of which
-    repository it was made for the turn, if it was; before `not_before` it does not start.
+    repository it was made for the turn, if it was; before `not_before` it does not start. Its facts
+    carry `trace_id`, that of whoever asked for it.
     """
 
     turn_id: str
@@ -36,6 +37,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     retry_of: str | None = None
     attempt: int = 1
     not_before: str | None = None
+    trace_id: str | None = None
 
     def payload(self) -> dict[str, Any]:
         """What facts say about it."""
@@ -139,4 +141,5 @@ def _submission(fact: Fact, turn_id: str, said: dict[str, Any]) -> Submission:
         retry_of=cast("str | None", said.get("retryOf")),
         attempt=int(said.get("attempt", 1)),
         not_before=cast("str | None", said.get("notBefore")),
+        trace_id=fact.trace_id,
     )

@@ -88,9 +88,13 @@ class TurnQueue:
 
     def _scope(self, submission: Submission | None = None) -> Scope:
         session = self._log.projection.state.session_id
-        if session is None and submission is not None:
-            session = submission.session_id
-        return Scope(session_id=session, thread_id=self._log.thread_id)
+        if submission is None:
+            return Scope(session_id=session, thread_id=self._log.thread_id)
+        return Scope(
+            session_id=session or submission.session_id,
+            thread_id=self._log.thread_id,
+            trace_id=submission.trace_id,
+        )
 
 
 def _from_row(turn: QueuedTurn) -> Submission:

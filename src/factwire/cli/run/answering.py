@@ -56,7 +56,7 @@ class Asking:
     """Asks at the terminal."""
 
     def __init__(
-        self, display: Display, keyboard: Keyboard, always: Always, decide: Decide
+        self, display: Display, keyboard: Keyboard, always: Always | None, decide: Decide
     ) -> None:
         self._display = display
         self._keyboard = keyboard
@@ -65,7 +65,7 @@ class Asking:
         self.deciding = False
 
     async def answer(self, action: Action) -> None:
-        rule = self._always.allows(action)
+        rule = self._always.allows(action) if self._always else None
         if rule is not None:
             words = f"✓ allowed by {harmless(str(rule))}: {harmless(action.prompt or '', 80)}"
             self._display.say(Text(words, style="green"))
@@ -76,12 +76,12 @@ class Asking:
         await self._ask(action)
 
     async def _ask(self, action: Action) -> None:
-        proposed = self._always.proposed(action)
+        proposed = self._always.proposed(action) if self._always else None
         self._keyboard.forget()
         self._display.say(*question(action), choices(proposed))
         key = await self._chosen(action, proposed)
         reason = None
-        if key == "a" and proposed is not None:
+        if key == "a" and proposed is not None and self._always is not None:
             self._always.add(proposed)
             reason = f"always: {proposed}"
         decision = ANSWERS[key]

@@ -7,8 +7,10 @@ from factwire.cli.failures import CliError
 from factwire.cli.project import summary
 from factwire.cli.run.opening import ensure_agent, opened
 from factwire.cli.run.place import Place
+from factwire.cli.run.questions import Always
 from factwire.cli.run.showing import Watched, watch
 from factwire.cli.run.transcript import Transcript
+from factwire.cli.run.work import LocalWork
 from factwire.cli.terminal_text import harmless
 from factwire.runtime import LiveThread, Runtime, new_id
 from factwire.runtime.recovery import recover
@@ -40,10 +42,10 @@ async def carry_on(place: Place, wanted: Next, *, as_json: bool) -> int:
 
         transcript = Transcript(thread.projection.state, turn_id)
         watched = Watched(
-            runtime=runtime,
-            thread=thread,
+            work=LocalWork(runtime, thread),
             turn_id=turn_id if wanted.prompt is not None else None,
             begin=begin,
+            always=Always(runtime.means.policy, runtime.workspace),
         )
         return await watch(watched, transcript, as_json=as_json)
 

@@ -5,7 +5,7 @@ Drawing follows the facts and never holds them up. How a session ends is how its
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import Final
 
 from rich.text import Text
@@ -15,10 +15,10 @@ from factwire.cli.run.answering import Answerer
 from factwire.cli.run.displays import Display, Drawn
 from factwire.cli.run.interrupts import Interrupts, end_soon
 from factwire.cli.run.keyboard import Keyboard
+from factwire.cli.run.work import Work
 from factwire.facts import Fact
 from factwire.projection import Changes
 from factwire.projection.actions import Action
-from factwire.runtime import LiveThread, Runtime, RuntimeRefused
 
 EXIT_CODES: Final = {"completed": DONE, "failed": ISSUES, "canceled": INTERRUPTED}
 """How a turn ended → the exit code."""
@@ -39,9 +39,8 @@ class Quit(Exception):
 class Session:
     """Watches a thread; `turn_id` is the turn it is about, None for whatever runs."""
 
-    def __init__(self, runtime: Runtime, thread: LiveThread, turn_id: str | None) -> None:
-        self._runtime = runtime
-        self._thread = thread
+    def __init__(self, work: Work, turn_id: str | None) -> None:
+        self._work = work
         self._turn_id = turn_id
         self._changed = asyncio.Event()
         self._opened = asyncio.Event()
@@ -56,16 +55,6 @@ class Session:
         """Nobody reads any more what is shown: the turn is cancelled."""
         self._interrupts.ask()
 
-    async def decide(self, action: Action, decision: str, reason: str | None, by: str) -> None:
-        await self._runtime.decide(
-            self._thread.thread_id,
-            action.action_id,
-            decision,
-            by=by,
-            reason=reason,
-            args_hash=action.args_hash,
-        )
-
     async def watched(
         self,
         begin: Begin,
@@ -76,7 +65,7 @@ class Session:
         """How the turn ended; raises `Quit`, or what kept the turn from its end."""
         self._display = display
         with ExitStack() as stack:
-            stack.callback(self._thread.log.watch(self._noted))
+            stack.callback(self._work.watch(self._noted))
             stack.enter_context(self._interrupts.heard())
             if keyboard is not None:
                 stack.enter_context(keyboard.listening())
@@ -88,10 +77,10 @@ class Session:
                 return await self._ended(helping)
             finally:
                 await _stopped(*helping)
-                display.close(self._thread.projection.state)
+                display.close(self._work.state)
 
     async def _ended(self, helping: "list[asyncio.Task[None]]") -> str:
-        over = asyncio.create_task(self._over())
+        over = asyncio.create_task(self._work.over(self._turn_id))
         quitting = asyncio.create_task(self._quit.wait())
         canceled = asyncio.create_task(self._canceled.wait())
         try:
@@ -109,13 +98,6 @@ class Session:
         finally:
             await _stopped(over, quitting, canceled)
 
-    async def _over(self) -> str:
-        if self._turn_id is not None:
-            return await self._thread.wait_settled(self._turn_id)
-        await self._thread.wait_idle()
-        status = self._thread.projection.state.runtime.latest_turn_status
-        return status or "completed"
-
     def _noted(self, fact: Fact, changes: Changes) -> None:
         del changes
         if fact.event_class in ("turn.completed", "turn.failed", "turn.canceled"):
@@ -129,7 +111,7 @@ class Session:
         drawn = isinstance(display, Drawn)
         while True:
             if not self.asking:
-                display.show(self._thread.projection.state)
+                display.show(self._work.state)
             await asyncio.sleep(_FRAME)
             try:
                 async with asyncio.timeout(_TICK if drawn else None):
@@ -157,7 +139,7 @@ class Session:
         answering = asyncio.create_task(answerer.answer(action))
         closed = asyncio.create_task(self._closed(action.action_id))
         try:
-            self._display.show(self._thread.projection.state)
+            self._display.show(self._work.state)
             await asyncio.wait({answering, closed}, return_when=asyncio.FIRST_COMPLETED)
             if answering.done() or answerer.deciding:
                 await answering
@@ -169,15 +151,15 @@ class Session:
             await _stopped(answering, closed)
 
     async def _closed(self, action_id: str) -> None:
-        while self._thread.projection.state.actions[action_id].status == "pending":
+        while self._work.state.actions[action_id].status == "pending":
             self._opened.clear()
             await self._opened.wait()
 
     def _action(self, action: Action) -> Action:
-        return self._thread.projection.state.actions.get(action.action_id, action)
+        return self._work.state.actions.get(action.action_id, action)
 
     def _next(self, done: set[str]) -> Action | None:
-        for action in self._thread.projection.state.actions.values():
+        for action in self._work.state.actions.values():
             if action.status == "pending" and action.action_id not in done:
                 return action
         return None
@@ -189,14 +171,8 @@ class Session:
         self._canceling = asyncio.create_task(self._cancel())
 
     async def _cancel(self) -> None:
-        running = self._thread.turn
-        turn_id = self._turn_id or (running.turn_id if running is not None else None)
-        if turn_id is not None:
-            # What is refused has ended by itself meanwhile.
-            with suppress(RuntimeRefused):
-                await self._runtime.cancel(self._thread.thread_id, turn_id, "interrupted")
-            if turn_id == self._turn_id and self._thread.outcome(turn_id) is None:
-                self._canceled.set()
+        if await self._work.cancel(self._turn_id):
+            self._canceled.set()
         if isinstance(self._display, Drawn):
             self._display.foot = None
         self._interrupts.settled()

@@ -13,35 +13,39 @@ from factwire.cli.run.keyboard import Keyboard, keyboard
 from factwire.cli.run.questions import Always
 from factwire.cli.run.session import EXIT_CODES, Quit, Session
 from factwire.cli.run.transcript import Transcript
+from factwire.cli.run.work import Work
 from factwire.cli.sections.lines import LINE
 from factwire.cli.terminal_text import harmless
 from factwire.projection.actions import Action
-from factwire.runtime import LiveThread, Runtime
 
 _MARKS = {"completed": ("✓", "green"), "failed": ("✗", "red"), "canceled": ("-", "yellow")}
 
 
 class Watched(msgspec.Struct, frozen=True, kw_only=True):
-    """A turn, or without one whatever runs on the thread; `begin` starts it."""
+    """A turn, or without one whatever runs on the thread; `begin` starts it.
 
-    runtime: Runtime
-    thread: LiveThread
+    `always` is what a person allows for the rest of the run; `left` is said where they quit.
+    """
+
+    work: Work
     turn_id: str | None
     begin: Callable[[], Awaitable[None]]
+    always: Always | None = None
+    left: str = "left as it is; factwire resume goes on from there"
 
 
 async def watch(watched: Watched, transcript: Transcript, *, as_json: bool) -> int:
     """Watch until the turn has ended; the exit code that says how."""
-    session = Session(watched.runtime, watched.thread, watched.turn_id)
+    session = Session(watched.work, watched.turn_id)
     keys = None if as_json else keyboard()
     display = _display(session, transcript, as_json=as_json, at_terminal=keys is not None)
-    answerer = None if as_json else _answerer(watched.runtime, session, display, keys)
+    answerer = None if as_json else _answerer(watched, display, keys)
     try:
         outcome = await session.watched(watched.begin, display, answerer, keys)
     except Quit:
-        display.say(Text("left as it is; factwire resume goes on from there", style="yellow"))
+        display.say(Text(watched.left, style="yellow"))
         return INTERRUPTED
-    display.say(*_ending(watched.thread, session, outcome))
+    display.say(*_ending(watched.work, session, outcome))
     return EXIT_CODES.get(outcome, 1)
 
 
@@ -56,19 +60,17 @@ def _display(
     return Plain(console, transcript, session.lost)
 
 
-def _answerer(
-    runtime: Runtime, session: Session, display: Display, keys: Keyboard | None
-) -> Answerer:
+def _answerer(watched: Watched, display: Display, keys: Keyboard | None) -> Answerer:
     if keys is None:
         return Telling(display)
 
     async def decide(action: Action, decision: str, reason: str | None) -> None:
-        await session.decide(action, decision, reason, this_user())
+        await watched.work.decide(action, decision, reason, this_user())
 
-    return Asking(display, keys, Always(runtime.means.policy, runtime.workspace), decide)
+    return Asking(display, keys, watched.always, decide)
 
 
-def _ending(thread: LiveThread, session: Session, outcome: str) -> list[Text]:
+def _ending(work: Work, session: Session, outcome: str) -> list[Text]:
     mark, style = _MARKS.get(outcome, ("·", "default"))
     line = Text(f"{mark} {outcome}", style=style)
     said = session.last_end.payload if session.last_end is not None else {}
@@ -76,6 +78,6 @@ def _ending(thread: LiveThread, session: Session, outcome: str) -> list[Text]:
     for word in words:
         if said.get(word):
             line.append(f" · {harmless(str(said[word]), LINE)}")
-    line.append(f" · thread {harmless(thread.thread_id)}", style="bright_black")
+    line.append(f" · thread {harmless(work.thread_id)}", style="bright_black")
     sys.stdout.flush()
     return [line]

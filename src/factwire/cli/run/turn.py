@@ -4,8 +4,10 @@ import msgspec
 
 from factwire.cli.run.opening import ensure_agent, opened
 from factwire.cli.run.place import Place
+from factwire.cli.run.questions import Always
 from factwire.cli.run.showing import Watched, watch
 from factwire.cli.run.transcript import Transcript
+from factwire.cli.run.work import LocalWork
 from factwire.runtime import new_id
 from factwire.runtime.recovery import recover
 
@@ -31,5 +33,10 @@ async def run_turn(place: Place, asked: Asked, *, as_json: bool) -> int:
             await runtime.submit(thread_id, asked.agent, asked.prompt, turn_id=turn_id)
 
         transcript = Transcript(thread.projection.state, turn_id)
-        watched = Watched(runtime=runtime, thread=thread, turn_id=turn_id, begin=begin)
+        watched = Watched(
+            work=LocalWork(runtime, thread),
+            turn_id=turn_id,
+            begin=begin,
+            always=Always(runtime.means.policy, runtime.workspace),
+        )
         return await watch(watched, transcript, as_json=as_json)

@@ -3,6 +3,4 @@
 One module for each kind of thing. Both clients are made of these; nothing is written down twice.
 """
 
-from factwire.client.calls import past, projects, runs, service, things, threads
-
-__all__ = ["past", "projects", "runs", "service", "things", "threads"]
+__all__: list[str] = []

@@ -5,9 +5,9 @@ from factwire.client.call import Call, delete, get, given, json, nothing, patch,
 from factwire.client.resources import Conversation, Page, Project
 
 
-def projects(*, limit: int | None = None) -> Call[Page[Project]]:
+def projects(*, cursor: str | None = None, limit: int | None = None) -> Call[Page[Project]]:
     """Projects, newest first."""
-    return get(path_of("projects"), json(Page[Project]), query_of(limit=limit))
+    return get(path_of("projects"), json(Page[Project]), query_of(cursor=cursor, limit=limit))
 
 
 def create_project(name: str, *, work_dir: str | None = None) -> Call[Project]:
@@ -33,9 +33,13 @@ def delete_project(project_id: str) -> Call[None]:
     return delete(path_of("projects", project_id), nothing)
 
 
-def conversations(*, limit: int | None = None) -> Call[Page[Conversation]]:
+def conversations(
+    *, cursor: str | None = None, limit: int | None = None
+) -> Call[Page[Conversation]]:
     """Conversations, newest first."""
-    return get(path_of("conversations"), json(Page[Conversation]), query_of(limit=limit))
+    return get(
+        path_of("conversations"), json(Page[Conversation]), query_of(cursor=cursor, limit=limit)
+    )
 
 
 def create_conversation(

@@ -22,10 +22,13 @@ def runs(
     thread_id: str | None = None,
     project_id: str | None = None,
     status: RunStatus | None = None,
+    cursor: str | None = None,
     limit: int | None = None,
 ) -> Call[Page[Run]]:
     """Runs, newest first."""
-    query = query_of(thread_id=thread_id, project_id=project_id, status=status, limit=limit)
+    query = query_of(
+        thread_id=thread_id, project_id=project_id, status=status, cursor=cursor, limit=limit
+    )
     return get(path_of("runs"), json(Page[Run]), query)
 
 
@@ -94,10 +97,11 @@ def approvals(
     status: ApprovalStatus | None = None,
     thread_id: str | None = None,
     run_id: str | None = None,
+    cursor: str | None = None,
     limit: int | None = None,
 ) -> Call[Page[Approval]]:
     """What waits for a person, and what was decided; newest first."""
-    query = query_of(status=status, thread_id=thread_id, run_id=run_id, limit=limit)
+    query = query_of(status=status, thread_id=thread_id, run_id=run_id, cursor=cursor, limit=limit)
     return get(path_of("approvals"), json(Page[Approval]), query)
 
 

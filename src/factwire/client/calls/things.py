@@ -13,10 +13,14 @@ from factwire.client.resources import (
 
 
 def artifacts(
-    *, thread_id: str | None = None, run_id: str | None = None, limit: int | None = None
+    *,
+    thread_id: str | None = None,
+    run_id: str | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
 ) -> Call[Page[Artifact]]:
     """What runs made, newest first."""
-    query = query_of(thread_id=thread_id, run_id=run_id, limit=limit)
+    query = query_of(thread_id=thread_id, run_id=run_id, cursor=cursor, limit=limit)
     return get(path_of("artifacts"), json(Page[Artifact]), query)
 
 
@@ -37,10 +41,14 @@ def blob(ref: str) -> Call[None]:
 
 
 def tasks(
-    *, thread_id: str | None = None, status: str | None = None, limit: int | None = None
+    *,
+    thread_id: str | None = None,
+    status: str | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
 ) -> Call[Page[Task]]:
     """Tasks of all threads, newest first."""
-    query = query_of(thread_id=thread_id, status=status, limit=limit)
+    query = query_of(thread_id=thread_id, status=status, cursor=cursor, limit=limit)
     return get(path_of("tasks"), json(Page[Task]), query)
 
 
@@ -49,9 +57,11 @@ def task(task_id: str) -> Call[TaskDetails]:
     return get(path_of("tasks", task_id), json(TaskDetails))
 
 
-def evidence(*, thread_id: str | None = None, limit: int | None = None) -> Call[Page[EvidencePack]]:
+def evidence(
+    *, thread_id: str | None = None, cursor: str | None = None, limit: int | None = None
+) -> Call[Page[EvidencePack]]:
     """Packs that were made, newest first."""
-    query = query_of(thread_id=thread_id, limit=limit)
+    query = query_of(thread_id=thread_id, cursor=cursor, limit=limit)
     return get(path_of("evidence"), json(Page[EvidencePack]), query)
 
 

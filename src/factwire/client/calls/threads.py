@@ -37,10 +37,13 @@ def threads(
     project_id: str | None = None,
     status: ThreadStatus | None = None,
     activity: Activity | None = None,
+    cursor: str | None = None,
     limit: int | None = None,
 ) -> Call[Page[Thread]]:
     """Threads, newest first."""
-    query = query_of(project_id=project_id, status=status, activity=activity, limit=limit)
+    query = query_of(
+        project_id=project_id, status=status, activity=activity, cursor=cursor, limit=limit
+    )
     return get(path_of("threads"), json(Page[Thread]), query)
 
 
@@ -92,9 +95,15 @@ def fork_thread(
     return post(f"{path_of('threads', thread_id)}:fork", json(Thread), body)
 
 
-def items(thread_id: str, *, limit: int | None = None) -> Call[Page[Item]]:
+def items(
+    thread_id: str, *, cursor: str | None = None, limit: int | None = None
+) -> Call[Page[Item]]:
     """What was said and done on a thread, oldest first."""
-    return get(path_of("threads", thread_id, "items"), json(Page[Item]), query_of(limit=limit))
+    return get(
+        path_of("threads", thread_id, "items"),
+        json(Page[Item]),
+        query_of(cursor=cursor, limit=limit),
+    )
 
 
 def state(thread_id: str, *, at: str | None = None) -> Call[ThreadState]:

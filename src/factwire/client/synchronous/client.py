@@ -5,8 +5,13 @@ from collections.abc import Iterable
 from typing import Any, Literal, Self
 from weakref import WeakSet
 
-from factwire.client import calls
 from factwire.client.address import read_address
+from factwire.client.calls import past as past_calls
+from factwire.client.calls import projects as project_calls
+from factwire.client.calls import runs as run_calls
+from factwire.client.calls import service as service_calls
+from factwire.client.calls import things as thing_calls
+from factwire.client.calls import threads as thread_calls
 from factwire.client.calls.past import View
 from factwire.client.frames import Delta, Event, PlacedFact, Snapshot
 from factwire.client.limits import RECONNECT_SECONDS, RETRY_SECONDS
@@ -26,61 +31,61 @@ class Client:
     comes back for `reconnect_seconds` before its reader hears of it.
     """
 
-    health = Verb(calls.service.health)
-    agents = Verb(calls.service.agents)
-    create_ticket = Verb(calls.service.create_ticket)
+    health = Verb(service_calls.health)
+    agents = Verb(service_calls.agents)
+    create_ticket = Verb(service_calls.create_ticket)
 
-    projects = Listing(calls.projects.projects)
-    create_project = Verb(calls.projects.create_project)
-    project = Verb(calls.projects.project)
-    change_project = Verb(calls.projects.change_project)
-    delete_project = Verb(calls.projects.delete_project)
-    conversations = Listing(calls.projects.conversations)
-    create_conversation = Verb(calls.projects.create_conversation)
-    add_member = Verb(calls.projects.add_member)
+    projects = Listing(project_calls.projects)
+    create_project = Verb(project_calls.create_project)
+    project = Verb(project_calls.project)
+    change_project = Verb(project_calls.change_project)
+    delete_project = Verb(project_calls.delete_project)
+    conversations = Listing(project_calls.conversations)
+    create_conversation = Verb(project_calls.create_conversation)
+    add_member = Verb(project_calls.add_member)
 
-    threads = Listing(calls.threads.threads)
-    create_thread = Verb(calls.threads.create_thread)
-    thread = Verb(calls.threads.thread)
-    change_thread = Verb(calls.threads.change_thread)
-    delete_thread = Verb(calls.threads.delete_thread)
-    archive_thread = Verb(calls.threads.archive_thread)
-    fork_thread = Verb(calls.threads.fork_thread)
-    items = Listing(calls.threads.items)
-    state = Verb(calls.threads.state)
-    read_model = Verb(calls.threads.read_model)
-    send_message = Verb(calls.threads.send_message)
-    steer = Verb(calls.threads.steer)
-    queue = Verb(calls.threads.queue)
-    promote = Verb(calls.threads.promote)
-    steer_queued = Verb(calls.threads.steer_queued)
-    remove_queued = Verb(calls.threads.remove_queued)
+    threads = Listing(thread_calls.threads)
+    create_thread = Verb(thread_calls.create_thread)
+    thread = Verb(thread_calls.thread)
+    change_thread = Verb(thread_calls.change_thread)
+    delete_thread = Verb(thread_calls.delete_thread)
+    archive_thread = Verb(thread_calls.archive_thread)
+    fork_thread = Verb(thread_calls.fork_thread)
+    items = Listing(thread_calls.items)
+    state = Verb(thread_calls.state)
+    read_model = Verb(thread_calls.read_model)
+    send_message = Verb(thread_calls.send_message)
+    steer = Verb(thread_calls.steer)
+    queue = Verb(thread_calls.queue)
+    promote = Verb(thread_calls.promote)
+    steer_queued = Verb(thread_calls.steer_queued)
+    remove_queued = Verb(thread_calls.remove_queued)
 
-    runs = Listing(calls.runs.runs)
-    start_run = Verb(calls.runs.start_run)
-    run = Verb(calls.runs.run)
-    cancel_run = Verb(calls.runs.cancel_run)
-    retry_run = Verb(calls.runs.retry_run)
-    log = Verb(calls.runs.log)
-    diff = Verb(calls.runs.diff)
-    approvals = Listing(calls.runs.approvals)
-    decide = Verb(calls.runs.decide)
+    runs = Listing(run_calls.runs)
+    start_run = Verb(run_calls.start_run)
+    run = Verb(run_calls.run)
+    cancel_run = Verb(run_calls.cancel_run)
+    retry_run = Verb(run_calls.retry_run)
+    log = Verb(run_calls.log)
+    diff = Verb(run_calls.diff)
+    approvals = Listing(run_calls.approvals)
+    decide = Verb(run_calls.decide)
 
-    artifacts = Listing(calls.things.artifacts)
-    artifact = Verb(calls.things.artifact)
-    artifact_content = Fetching(calls.things.artifact_content)
-    blob = Fetching(calls.things.blob)
-    tasks = Listing(calls.things.tasks)
-    task = Verb(calls.things.task)
-    evidence = Listing(calls.things.evidence)
-    export_evidence = Verb(calls.things.export_evidence)
-    evidence_pack = Verb(calls.things.evidence_pack)
-    evidence_content = Fetching(calls.things.evidence_content)
+    artifacts = Listing(thing_calls.artifacts)
+    artifact = Verb(thing_calls.artifact)
+    artifact_content = Fetching(thing_calls.artifact_content)
+    blob = Fetching(thing_calls.blob)
+    tasks = Listing(thing_calls.tasks)
+    task = Verb(thing_calls.task)
+    evidence = Listing(thing_calls.evidence)
+    export_evidence = Verb(thing_calls.export_evidence)
+    evidence_pack = Verb(thing_calls.evidence_pack)
+    evidence_content = Fetching(thing_calls.evidence_content)
 
-    past_events = Listing(calls.past.past_events)
-    run_events = Listing(calls.past.run_events)
-    past_facts = Listing(calls.past.past_facts)
-    post_facts = Verb(calls.past.post_facts)
+    past_events = Listing(past_calls.past_events)
+    run_events = Listing(past_calls.run_events)
+    past_facts = Listing(past_calls.past_facts)
+    post_facts = Verb(past_calls.post_facts)
 
     def __init__(
         self,

@@ -37,11 +37,11 @@ class OpenFile(msgspec.Struct, frozen=True, kw_only=True):
 
     file: int
     name: str
-    bytes: int
+    size: int
     tag: str
 
-    def read(self, at: int, size: int) -> bytes:
-        return os.pread(self.file, size, at)
+    def read(self, at: int, count: int) -> bytes:
+        return os.pread(self.file, count, at)
 
     def close(self) -> None:
         os.close(self.file)
@@ -80,7 +80,7 @@ class ServedFolder:
         if stat.S_ISREG(found.st_mode):
             tag = f'"{found.st_ino:x}-{found.st_size:x}-{found.st_mtime_ns:x}"'
             name = path.rpartition("/")[2]
-            return OpenFile(file=file, name=name, bytes=found.st_size, tag=tag)
+            return OpenFile(file=file, name=name, size=found.st_size, tag=tag)
         os.close(file)
         if stat.S_ISDIR(found.st_mode):
             return None

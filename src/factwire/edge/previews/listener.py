@@ -8,8 +8,7 @@ nothing apart for scripts. A port each costs a socket, and there are few preview
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
-from typing import cast
+from contextlib import contextmanager, suppress
 
 import uvicorn
 
@@ -42,7 +41,7 @@ class Listener:
 
     def __init__(self, folder: ServedFolder, site: Site, listening: socket.socket) -> None:
         config = uvicorn.Config(
-            cast("uvicorn.config.ASGIApplication", site),
+            site,
             http=FactwireHttpProtocol,
             ws="none",
             loop="none",
@@ -59,6 +58,7 @@ class Listener:
         self._server = PreviewServer(config)
         self._serving: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
 
     @classmethod
     async def open(cls, folder: ServedFolder, host: str, places: Places) -> "Listener":
@@ -97,16 +97,17 @@ class Listener:
         self._watching = asyncio.create_task(self._watch(seconds, ended))
 
     async def _watch(self, seconds: float, ended: Callable[[], Awaitable[None]]) -> None:
-        now = asyncio.get_running_loop().time
-        while (left := self._site.used + seconds - now()) > 0 or self._site.busy:
-            await asyncio.sleep(max(left, seconds / 10))
-        self._watching = None
+        loop = asyncio.get_running_loop()
+        while (left := self._site.used + seconds - loop.time()) > 0 or self._site.busy:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(left, seconds / 10)):
+                    await self._closing.wait()
+                    return
         await ended()
 
     async def close(self) -> None:
         """Serve nothing more; what is under way gets a moment, then it is cut."""
-        if self._watching is not None:
-            self._watching.cancel()
+        self._closing.set()
         self._server.should_exit = True
         if self._serving is not None:
             await asyncio.gather(self._serving, return_exceptions=True)

@@ -3,14 +3,17 @@
 An agent made them, and a person opens them with a browser that reaches more than the agent's
 sandbox did: the network, and other servers of this machine under the person's cookies. So a page
 loads, sends and submits to its own folder alone, opens no windows and asks for no devices; it keeps
-its own origin, which nothing else shares, since modules and fonts need one. Nothing is cached and no
-service worker is installed: the port belongs to somebody else one day.
+its own origin, which nothing else shares, since modules and fonts need one. Nothing is cached and
+no service worker is installed: the port belongs to somebody else one day.
 """
 
 from collections.abc import Iterable
 from typing import Final
 
 _OWN: Final = "'self' data: blob:"
+_ALLOWED: Final = (
+    "allow-scripts allow-same-origin allow-forms allow-modals allow-downloads allow-pointer-lock"
+)
 _CONTENT: Final = (
     "default-src 'none'",
     f"script-src {_OWN} 'unsafe-inline' 'unsafe-eval' 'wasm-unsafe-eval'",
@@ -25,8 +28,7 @@ _CONTENT: Final = (
     "object-src 'none'",
     "base-uri 'self'",
     "form-action 'self'",
-    "sandbox allow-scripts allow-same-origin allow-forms allow-modals allow-downloads "
-    "allow-pointer-lock",
+    f"sandbox {_ALLOWED}",
 )
 _DEVICES: Final = (
     "camera",

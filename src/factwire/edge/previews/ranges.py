@@ -22,12 +22,11 @@ def wanted_range(header: str | None, size: int) -> tuple[int, int] | None:
     if not found[1]:
         return _last(int(found[2]), size)
     start = int(found[1])
-    end = int(found[2]) + 1 if found[2] else size
-    if end <= start:
+    if found[2] and int(found[2]) < start:
         return None
     if start >= size:
         raise Unsatisfiable
-    return start, min(end, size)
+    return start, min(int(found[2]) + 1, size) if found[2] else size
 
 
 def _last(count: int, size: int) -> tuple[int, int]:

@@ -2,10 +2,10 @@
 
 The address holds 256 random bits in its path and is the only thing that opens it; the token of the
 Edge never comes here. A page may name its files from the root on, as most builds do; for those a
-cookie with other random bits takes the place of the path. A browser sends that cookie to every port
-of the host, so it is worth no more than this one folder, and requests by it that another origin made
-are refused. The Host header must name a host that this Edge knows: a name that somebody else points
-here (DNS rebinding) does not.
+cookie with other random bits takes the place of the path. A browser sends that cookie to every
+port of the host, so it is worth no more than this one folder, and requests by it that another
+origin made are refused. The Host header must name a host that this Edge knows: a name that somebody
+else points here (DNS rebinding) is none.
 """
 
 import asyncio
@@ -137,7 +137,7 @@ class Site:
     ) -> None:
         kind = media_type(found.name)
         part = _part(headers, found)
-        start, end = part or (0, found.bytes)
+        start, end = part or (0, found.size)
         said = [
             (b"content-type", kind.encode()),
             (b"content-length", str(end - start).encode()),
@@ -146,7 +146,7 @@ class Site:
             *self._policy,
         ]
         if part is not None:
-            said.append((b"content-range", f"bytes {start}-{end - 1}/{found.bytes}".encode()))
+            said.append((b"content-range", f"bytes {start}-{end - 1}/{found.size}".encode()))
         if admit and is_page(kind):
             cookie = f"{self._cookie}={self._pass}; Path=/; HttpOnly; SameSite=Strict"
             said.append((b"set-cookie", cookie.encode()))
@@ -175,10 +175,10 @@ def _part(headers: dict[bytes, bytes], found: OpenFile) -> tuple[int, int] | Non
     if known != found.tag.encode():
         return None
     try:
-        return wanted_range(headers.get(b"range", b"").decode("latin-1"), found.bytes)
+        return wanted_range(headers.get(b"range", b"").decode("latin-1"), found.size)
     except Unsatisfiable as error:
-        about = {"content-range": f"bytes */{found.bytes}"}
-        detail = f"the file has {found.bytes} bytes"
+        about = {"content-range": f"bytes */{found.size}"}
+        detail = f"the file has {found.size} bytes"
         raise Problem(416, "range_not_satisfiable", detail, headers=about) from error
 
 

@@ -1,35 +1,83 @@
 """What handlers share: the machine behind them, the trace they belong to, ids from keys."""
 
-from typing import Any, TypeVar, cast
+from functools import cache
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 from litestar import Request
 from litestar.datastructures import State
+from litestar.handlers import BaseRouteHandler
+from litestar.params import QueryParameter
 
 from factwire.edge.machine import Machine
 from factwire.edge.problems import Problem
 from factwire.edge.states import States
 from factwire.edge.work.keys import checked_key, id_from
-from factwire.facts import (
-    InputPart,
-    UnreadableInput,
-    decode_json,
-    input_issues,
-    is_valid,
-    read_input,
-)
+from factwire.facts import InputPart, InvalidFacts, UnreadableInput, decode_json, read_input
 
 Body = TypeVar("Body", bound=msgspec.Struct)
 
+TICKET: Final = "ticket"
+"""May stand in the query of every address; the guard has looked at it."""
+
+_ISSUES: Final = 100
+_SHOWN: Final = 80
+
 
 class EdgeRequest(Request[Any, Any, State]):
-    """A request whose JSON is read by our own rules: no depth that a reader could fall over."""
+    """A request whose JSON is read by our own rules: no depth that a reader could fall over, and
+    no value taken for one of another type. Of a name that is given twice, the last counts.
+    """
 
     async def json(self) -> Any:
         try:
-            return decode_json(await self.body() or b"null")
+            value = decode_json(await self.body() or b"null")
         except UnreadableInput as error:
             raise Problem(400, "unreadable_json", str(error)) from None
+        expected = self.route_handler.parsed_data_field
+        return value if expected is None else _of_type(value, expected.annotation)
+
+
+def _of_type(value: object, expected: Any) -> Any:
+    try:
+        return msgspec.convert(value, expected)
+    except msgspec.ValidationError as error:
+        reason, _, path = str(error).partition(" - at `$")
+        issue = {"path": f"$.body{path.rstrip('`')}", "message": reason}
+        raise invalid_request([issue]) from None
+
+
+def invalid_request(issues: list[Any]) -> Problem:
+    """What a request is told whose form is wrong."""
+    detail = "the request is not of the form that this address takes"
+    return Problem(400, "invalid_request", detail, issues=issues)
+
+
+def ensure_known_query(request: EdgeRequest) -> None:
+    """Refuse names that an address does not know and names given twice: a filter with a slip of
+    the pen would otherwise show everything.
+    """
+    known = query_names(request.route_handler)
+    given = [name for name, _ in request.query_params.multi_items()]
+    unknown = sorted({name[:_SHOWN] for name in given if name not in known})
+    if unknown:
+        there = ", ".join(sorted(known - {TICKET})) or "none"
+        detail = f"no query parameter is called {unknown[0]!r}; there are {there}"
+        raise Problem(400, "unknown_parameter", detail)
+    if len(set(given)) < len(given):
+        raise Problem(400, "repeated_parameter", "a query parameter is given once")
+
+
+@cache
+def query_names(handler: BaseRouteHandler) -> frozenset[str]:
+    """What may stand in the query of a handler's address."""
+    fields = handler.parsed_fn_signature.parameters.items()
+    names = {
+        field.kwarg_definition.name or name
+        for name, field in fields
+        if isinstance(field.kwarg_definition, QueryParameter)
+    }
+    return frozenset({*names, TICKET})
 
 
 def machine_of(request: EdgeRequest) -> Machine:
@@ -54,9 +102,10 @@ def new_id(request: EdgeRequest, prefix: str) -> str:
 
 def read_parts(given: list[dict[str, Any]] | None) -> tuple[InputPart, ...]:
     """What was attached; raises `Problem`."""
-    parts: list[Any] = list(given or [])
-    issues = input_issues(parts, "$.input")
-    if not is_valid(issues):
-        first = issues[0]
-        raise Problem(400, "invalid_input", f"{first.path}: {first.message}")
-    return read_input(parts)
+    try:
+        return read_input(list(given or []))
+    except InvalidFacts as error:
+        first = error.issues[0]
+        issues = [msgspec.to_builtins(issue) for issue in error.issues[:_ISSUES]]
+        detail = f"{first.path}: {first.message}"
+        raise Problem(400, "invalid_input", detail, issues=issues) from None

@@ -51,6 +51,7 @@ async def create_preview(request: EdgeRequest, data: JSONBody[PreviewBody]) -> P
 
 @get("/v1/previews/{preview_id:str}", tags=["previews"])
 async def read_preview(request: EdgeRequest, preview_id: FromPath[str]) -> Preview:
+    """One preview, with its address while it is served."""
     return previews.find(machine_of(request), preview_id)
 
 

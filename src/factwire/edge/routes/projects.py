@@ -37,6 +37,7 @@ async def create_project(request: EdgeRequest, data: JSONBody[ProjectBody]) -> P
 
 @get("/v1/projects/{project_id:str}", tags=["projects"])
 async def read_project(request: EdgeRequest, project_id: FromPath[str]) -> Project:
+    """One project."""
     return projects.find(machine_of(request), project_id)
 
 

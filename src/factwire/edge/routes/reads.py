@@ -9,6 +9,7 @@ from litestar.status_codes import HTTP_200_OK
 from factwire.edge.limits import PAGE_ITEMS, PAGE_ITEMS_MOST
 from factwire.edge.machine import Machine
 from factwire.edge.problems import Problem
+from factwire.edge.routes.answers import EventPage, FactPage, declared
 from factwire.edge.routes.bodies import FactsBody
 from factwire.edge.routes.context import EdgeRequest, machine_of
 from factwire.edge.streams import Selection, Teller, read_cursor
@@ -24,7 +25,7 @@ Names = Annotated[
 Items = Annotated[int, QueryParameter(ge=1, le=PAGE_ITEMS_MOST)]
 
 
-@get("/v1/events", tags=["events"])
+@get("/v1/events", tags=["events"], opt=declared(EventPage))
 async def read_events(
     request: EdgeRequest,
     cursor: FromQuery[str | None] = None,
@@ -49,7 +50,7 @@ async def read_events(
     )
 
 
-@get("/v1/facts", tags=["events"])
+@get("/v1/facts", tags=["events"], opt=declared(FactPage))
 async def read_facts(
     request: EdgeRequest,
     cursor: FromQuery[str | None] = None,

@@ -9,6 +9,7 @@ from litestar.status_codes import HTTP_202_ACCEPTED
 from factwire.edge.limits import PAGE_ITEMS, PAGE_ITEMS_MOST
 from factwire.edge.records import Page
 from factwire.edge.records.rows import Approval, ApprovalStatus, Run, RunStatus
+from factwire.edge.routes.answers import EventPage, bytes_of, declared
 from factwire.edge.routes.bodies import CancelBody, DecisionBody, RunBody
 from factwire.edge.routes.context import (
     EdgeRequest,
@@ -76,12 +77,14 @@ async def create_run(request: EdgeRequest, data: JSONBody[RunBody]) -> Run:
             work_dir=data.work_dir,
             worktree=data.worktree,
             when_busy=data.when_busy,
+            trace_id=trace,
         ),
     )
 
 
 @get("/v1/runs/{run_id:str}", tags=["runs"])
 async def read_run(request: EdgeRequest, run_id: FromPath[str]) -> Run:
+    """One run, with how it stands."""
     return runs.find(machine_of(request), run_id)
 
 
@@ -97,10 +100,10 @@ async def cancel_run(
 @post("/v1/runs/{run_id:str}/:retry", status_code=HTTP_202_ACCEPTED, tags=["runs"])
 async def retry_run(request: EdgeRequest, run_id: FromPath[str]) -> Run:
     """Run what ended once more; the old run is kept as it was."""
-    return await runs.retry(machine_of(request), run_id)
+    return await runs.retry(machine_of(request), run_id, trace_of(request))
 
 
-@get("/v1/runs/{run_id:str}/events", tags=["runs"])
+@get("/v1/runs/{run_id:str}/events", tags=["runs"], opt=declared(EventPage))
 async def read_run_events(
     request: EdgeRequest,
     run_id: FromPath[str],
@@ -113,7 +116,7 @@ async def read_run_events(
     return await events_page(request, view=view, run_id=run_id, cursor=cursor, limit=limit)
 
 
-@get("/v1/runs/{run_id:str}/logs", tags=["runs"])
+@get("/v1/runs/{run_id:str}/logs", tags=["runs"], opt=bytes_of())
 async def read_logs(
     request: EdgeRequest,
     run_id: FromPath[str],
@@ -172,7 +175,7 @@ async def list_approvals(
 
 
 @post("/v1/permissions/decide", status_code=200, tags=["approvals"])
-async def decide(request: EdgeRequest, data: JSONBody[DecisionBody]) -> Approval:
+async def decide_permission(request: EdgeRequest, data: JSONBody[DecisionBody]) -> Approval:
     """Decide what a run waits for: once, on what was shown."""
     return await runs.decide(
         machine_of(request),
@@ -196,5 +199,5 @@ ROUTES: list[Any] = [
     read_logs,
     read_diff,
     list_approvals,
-    decide,
+    decide_permission,
 ]

@@ -1,6 +1,6 @@
 """The Edge itself: whether it is well, which agents it has, tickets for streams."""
 
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 from litestar import Response, get, post
@@ -9,6 +9,7 @@ from litestar.status_codes import HTTP_200_OK, HTTP_201_CREATED, HTTP_503_SERVIC
 from factwire import __version__
 from factwire.edge.events.asyncapi import asyncapi
 from factwire.edge.limits import TICKET_SECONDS
+from factwire.edge.routes.answers import ALSO
 from factwire.edge.routes.context import EdgeRequest, machine_of
 from factwire.facts import CapabilityManifest
 
@@ -42,8 +43,8 @@ class Ticket(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     expires_in: float
 
 
-@get("/v1/health", tags=["service"])
-async def health(request: EdgeRequest) -> Response[Health]:
+@get("/v1/health", tags=["service"], opt={ALSO: (HTTP_503_SERVICE_UNAVAILABLE,)})
+async def read_health(request: EdgeRequest) -> Response[Health]:
     """Whether this Edge is well."""
     found = await machine_of(request).feed.health()
     words: dict[str, Literal["ok", "degraded", "stopping"]] = {
@@ -57,7 +58,7 @@ async def health(request: EdgeRequest) -> Response[Health]:
 
 
 @get("/v1/agents", tags=["service"])
-async def agents(request: EdgeRequest) -> Agents:
+async def list_agents(request: EdgeRequest) -> Agents:
     """Who can be asked to do something, with what each can do."""
     registered = machine_of(request).registered
     there = [
@@ -78,10 +79,16 @@ async def create_ticket(request: EdgeRequest) -> Ticket:
     return Ticket(ticket=ticket, expires_in=TICKET_SECONDS)
 
 
-@get("/asyncapi.json", tags=["service"], include_in_schema=False)
+@get("/asyncapi.json", tags=["service"])
 async def read_asyncapi() -> dict[str, Any]:
     """The streams of this Edge, as an AsyncAPI document."""
     return asyncapi()
 
 
-ROUTES: list[Any] = [health, agents, create_ticket, read_asyncapi]
+@get("/openapi.json", tags=["service"])
+async def read_openapi(request: EdgeRequest) -> dict[str, Any]:
+    """This interface, as an OpenAPI document."""
+    return cast("dict[str, Any]", request.app.state["openapi"])
+
+
+ROUTES: list[Any] = [read_health, list_agents, create_ticket, read_asyncapi, read_openapi]

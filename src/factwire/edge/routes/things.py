@@ -12,6 +12,7 @@ from factwire.edge.machine import Machine
 from factwire.edge.problems import Problem
 from factwire.edge.records import Page
 from factwire.edge.records.rows import Artifact, EvidenceRow, Task
+from factwire.edge.routes.answers import ArtifactAnswer, TaskAnswer, bytes_of
 from factwire.edge.routes.bodies import EvidenceBody
 from factwire.edge.routes.context import EdgeRequest, machine_of, new_id, states_of, trace_of
 from factwire.edge.routes.paging import DEFAULT_LIMIT, After, Limit, page
@@ -43,15 +44,15 @@ async def list_artifacts(
 
 
 @get("/v1/artifacts/{artifact_id:str}", tags=["artifacts"])
-async def read_artifact(request: EdgeRequest, artifact_id: FromPath[str]) -> dict[str, Any]:
+async def read_artifact(request: EdgeRequest, artifact_id: FromPath[str]) -> ArtifactAnswer:
     """An artifact with its versions, as the projection of its thread has it."""
     row = _artifact(machine_of(request), artifact_id)
     seen = await states_of(request).now(row.thread_id or "")
     whole = seen.projection.state.artifacts.get(artifact_id)
-    return {"artifact": row, "asOf": str(seen.cursor), "details": whole}
+    return ArtifactAnswer(artifact=row, as_of=str(seen.cursor), details=whole)
 
 
-@get("/v1/artifacts/{artifact_id:str}/content", tags=["artifacts"])
+@get("/v1/artifacts/{artifact_id:str}/content", tags=["artifacts"], opt=bytes_of())
 async def read_artifact_content(
     request: EdgeRequest,
     artifact_id: FromPath[str],
@@ -71,7 +72,7 @@ async def read_artifact_content(
     return await _attachment(machine, ref, f"artifact-{artifact_id}")
 
 
-@get("/v1/blobs/{ref:str}", tags=["artifacts"])
+@get("/v1/blobs/{ref:str}", tags=["artifacts"], opt=bytes_of())
 async def read_blob(request: EdgeRequest, ref: FromPath[str]) -> Stream:
     """The bytes behind a ref, as an attachment."""
     return await _attachment(machine_of(request), ref, ref.rpartition(":")[2][:16])
@@ -97,14 +98,15 @@ async def list_tasks(
 
 
 @get("/v1/tasks/{task_id:str}", tags=["tasks"])
-async def read_task(request: EdgeRequest, task_id: FromPath[str]) -> dict[str, Any]:
+async def read_task(request: EdgeRequest, task_id: FromPath[str]) -> TaskAnswer:
     """A task with its attempts, dependencies and progress."""
     row = machine_of(request).records.tasks.get(task_id)
     if row is None:
         raise Problem(404, "unknown_task", "no task has this id")
     seen = await states_of(request).now(row.thread_id or "")
-    whole = task_snapshot(seen.projection.state, task_id)
-    return {"task": row, "asOf": str(seen.cursor), "snapshot": whole}
+    state = seen.projection.state
+    whole = task_snapshot(state, task_id) if task_id in state.tasks else None
+    return TaskAnswer(task=row, as_of=str(seen.cursor), snapshot=whole)
 
 
 @post("/v1/evidence", status_code=HTTP_201_CREATED, tags=["evidence"])
@@ -137,10 +139,11 @@ async def list_evidence(
 
 @get("/v1/evidence/{evidence_id:str}", tags=["evidence"])
 async def read_evidence(request: EdgeRequest, evidence_id: FromPath[str]) -> EvidenceRow:
+    """What is known of a pack."""
     return evidence.find(machine_of(request), evidence_id)
 
 
-@get("/v1/evidence/{evidence_id:str}/content", tags=["evidence"])
+@get("/v1/evidence/{evidence_id:str}/content", tags=["evidence"], opt=bytes_of())
 async def read_pack(request: EdgeRequest, evidence_id: FromPath[str]) -> Stream:
     """The pack itself, to be checked with `factwire evidence verify`."""
     machine = machine_of(request)

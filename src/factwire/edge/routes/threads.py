@@ -1,6 +1,6 @@
 """Threads: their list, their conversation, their state."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from litestar import Response, delete, get, patch, post
@@ -10,8 +10,16 @@ from litestar.status_codes import HTTP_201_CREATED, HTTP_202_ACCEPTED, HTTP_204_
 from factwire.edge.events.thing_payloads import Item
 from factwire.edge.items import items_of
 from factwire.edge.limits import LIST_ITEMS_MOST
+from factwire.edge.problems import Problem
 from factwire.edge.records import Page
-from factwire.edge.records.rows import Activity, Run, Thread, ThreadStatus
+from factwire.edge.records.rows import Activity, Thread, ThreadStatus
+from factwire.edge.routes.answers import (
+    ItemPage,
+    MessageAnswer,
+    ThreadOverview,
+    ThreadState,
+    declared,
+)
 from factwire.edge.routes.bodies import ForkBody, MessageBody, ThreadBody, ThreadChange
 from factwire.edge.routes.context import (
     EdgeRequest,
@@ -69,6 +77,7 @@ async def create_thread(request: EdgeRequest, data: JSONBody[ThreadBody]) -> Thr
 
 @get("/v1/threads/{thread_id:str}", tags=["threads"])
 async def read_thread(request: EdgeRequest, thread_id: FromPath[str]) -> Thread:
+    """One thread, with what it is at."""
     return machine_of(request).thread(thread_id)
 
 
@@ -119,20 +128,21 @@ async def list_items(
     after: Annotated[
         str | None, QueryParameter(name="cursor", description="The last item of the page before.")
     ] = None,
-    limit: Annotated[int, QueryParameter(ge=1, le=LIST_ITEMS_MOST)] = DEFAULT_LIMIT,
-) -> dict[str, Any]:
+    limit: Annotated[
+        int, QueryParameter(ge=1, le=LIST_ITEMS_MOST, description="Items of one page.")
+    ] = DEFAULT_LIMIT,
+) -> ItemPage:
     """What was said and done on a thread, oldest first; `asOf` is the cursor it is true as of."""
     row = machine_of(request).thread(thread_id)
     seen = await states_of(request).now(thread_id)
     found = items_of(seen.projection.state, row.project_id)
-    start = next((at + 1 for at, item in enumerate(found) if item.item_id == after), 0)
-    shown: list[Item] = found[start : start + limit]
+    start = _after(found, after)
+    shown = found[start : start + limit]
     more = start + limit < len(found)
-    answer: dict[str, Any] = {"items": shown, "asOf": str(seen.cursor)}
-    return {**answer, "next": shown[-1].item_id} if more else answer
+    return ItemPage(items=shown, as_of=str(seen.cursor), next=shown[-1].item_id if more else None)
 
 
-@get("/v1/threads/{thread_id:str}/projection", tags=["threads"])
+@get("/v1/threads/{thread_id:str}/projection", tags=["threads"], opt=declared(ThreadState))
 async def read_projection(
     request: EdgeRequest, thread_id: FromPath[str], at: At = None
 ) -> Response[bytes]:
@@ -148,26 +158,27 @@ async def read_projection(
 
 
 @get("/v1/threads/{thread_id:str}/read-model", tags=["threads"])
-async def read_model(
+async def read_thread_model(
     request: EdgeRequest, thread_id: FromPath[str], at: At = None
-) -> dict[str, Any]:
+) -> ThreadOverview:
     """What a first screen of a thread needs; `asOf` is the cursor it is true as of."""
     machine_of(request).thread(thread_id)
     seen = await states_of(request).at(thread_id, at)
     model = thread_read_model(seen.projection.state)
-    return {"asOf": str(seen.cursor), "readModel": model}
+    return ThreadOverview(as_of=str(seen.cursor), read_model=model)
 
 
 @post("/v1/threads/{thread_id:str}/messages", status_code=HTTP_202_ACCEPTED, tags=["threads"])
 async def post_message(
     request: EdgeRequest, thread_id: FromPath[str], data: JSONBody[MessageBody]
-) -> dict[str, Any]:
+) -> MessageAnswer:
     """Say something to an agent: a run starts, waits in the queue, or is steered."""
     machine, parts = machine_of(request), read_parts(data.input)
     machine.own_thread(thread_id)
     turn_id = new_id(request, "trn")
     if data.mode == "steer":
-        return {"steered": await runs.steer(machine, thread_id, data.text, parts, turn_id)}
+        steered = await runs.steer(machine, thread_id, data.text, parts, turn_id)
+        return MessageAnswer(steered=steered)
     new = runs.NewRun(
         turn_id=turn_id,
         thread_id=thread_id,
@@ -178,9 +189,9 @@ async def post_message(
         input=parts,
         options=data.options or {},
         when_busy="refuse" if data.mode == "refuse" else "queue",
+        trace_id=trace_of(request),
     )
-    run: Run = await runs.start(machine, new)
-    return {"run": run}
+    return MessageAnswer(run=await runs.start(machine, new))
 
 
 @get("/v1/threads/{thread_id:str}/queue", tags=["threads"])
@@ -190,7 +201,7 @@ async def read_queue(request: EdgeRequest, thread_id: FromPath[str]) -> list[Que
 
 
 @post("/v1/threads/{thread_id:str}/queue/{run_id:str}/:promote", status_code=200, tags=["threads"])
-async def promote(
+async def promote_queued(
     request: EdgeRequest, thread_id: FromPath[str], run_id: FromPath[str]
 ) -> list[QueuedRun]:
     """Let a waiting run go first."""
@@ -206,11 +217,21 @@ async def steer_queued(
 
 
 @delete("/v1/threads/{thread_id:str}/queue/{run_id:str}", status_code=200, tags=["threads"])
-async def remove(
+async def remove_queued(
     request: EdgeRequest, thread_id: FromPath[str], run_id: FromPath[str]
 ) -> list[QueuedRun]:
     """Take a run out of the queue; it never starts."""
     return await queue.remove(machine_of(request), thread_id, run_id)
+
+
+def _after(found: list[Item], item_id: str | None) -> int:
+    """Where the page after an item begins; raises `Problem`."""
+    if item_id is None:
+        return 0
+    for at, item in enumerate(found):
+        if item.item_id == item_id:
+            return at + 1
+    raise Problem(400, "cursor_invalid", "expected `next` of the page before; no item has this id")
 
 
 def _quoted(text: str) -> bytes:
@@ -227,10 +248,10 @@ ROUTES = [
     fork_thread,
     list_items,
     read_projection,
-    read_model,
+    read_thread_model,
     post_message,
     read_queue,
-    promote,
+    promote_queued,
     steer_queued,
-    remove,
+    remove_queued,
 ]

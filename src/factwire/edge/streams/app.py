@@ -46,6 +46,8 @@ class Streams:
 
     def owns(self, scope: Scope) -> bool:
         """Whether a request is for a stream; a plain read of a face is not."""
+        if scope["type"] not in ("http", "websocket"):
+            return False
         if PROJECTION.fullmatch(_path(scope)):
             return True
         if scope["path"] not in FACES:

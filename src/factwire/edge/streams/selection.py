@@ -23,11 +23,6 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     filter: Filter | None = None
     types: tuple[str, ...] = ()
 
-    @property
-    def is_partial(self) -> bool:
-        """Whether facts may be passed over, so that a reader needs checkpoints."""
-        return self.face == "events" or self.filter is not None
-
     def wants(self, name: str) -> bool:
         """Whether a type of envelope is among those named."""
         return not self.types or any(

@@ -6,6 +6,7 @@ a deadline, so that a reader that stopped cannot keep what was written for it. O
 as before. The writer is offered only where nothing, such as compression, changes frames on the way.
 """
 
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -37,7 +38,7 @@ class SocketWriter:
         self._watcher: Watcher = Unwatched()
         self.is_blocked = False
         self.is_gone = False
-        self.write = protocol.transport.write
+        self.write: Callable[[bytes], None] = protocol.transport.write
 
     @property
     def unsent(self) -> int:
@@ -69,7 +70,7 @@ class SocketWriter:
             self._watcher = Unwatched()
 
 
-def _nowhere(frames: Any) -> None:
+def _nowhere(_: bytes) -> None:
     """Where frames for a reader go that is gone."""
 
 

@@ -1,16 +1,17 @@
 """Output of runs: what their programs printed, by bytes, and what they changed, by git."""
 
-from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 
 from factwire.edge.machine import Machine
 from factwire.edge.problems import Problem
-from factwire.edge.records.rows import Run
+from factwire.edge.records.rows import Run, RunWorktree
 from factwire.edge.states import States
 from factwire.edge.work.runs import find
+from factwire.journal.blobs.disk import on_disk
 from factwire.projection import ProjectionState
+from factwire.runtime.errors import WorkspaceNotAllowed
 from factwire.runtime.processes import LogUnavailable
 from factwire.runtime.processes.batches import Stream
 from factwire.runtime.processes.limits import LOG_READ_BYTES
@@ -31,8 +32,8 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ren
     """`available` says whether git could tell; `reason` is a stable word where it could not.
 
     Of scope `run` is what was changed in the worktree of the run, by it and by runs that tried it
-    again. Of scope `workspace` is whatever is in the folder and not in its last commit, which others
-    may have changed, before the run or after it.
+    again. Of scope `workspace` is whatever is in the folder and not in its last commit, which
+    others may have changed, before the run or after it.
     """
 
     run_id: str
@@ -77,24 +78,35 @@ async def diff(machine: Machine, run_id: str) -> RunDiff:
     """
     run = find(machine, run_id)
     folder = run.work_dir or str(machine.runtime.workspace)
-    worktree = run.worktree
-    if worktree is None:
+    if run.worktree is None:
         found = await workspace_diff(machine.runtime.workspaces.real(folder))
-    elif not Path(worktree.path).is_dir():
-        found = WorkspaceDiff(available=False, reason="worktree_removed")
     else:
-        place = machine.runtime.workspaces.real(worktree.path)
-        source = machine.runtime.workspaces.real(worktree.repository)
-        found = await workspace_diff(place, repository=source, base=worktree.base)
+        found = await _worktree_diff(machine, run.worktree)
     return RunDiff(
         run_id=run_id,
-        scope="workspace" if worktree is None else "run",
+        scope="workspace" if run.worktree is None else "run",
         available=found.available,
         reason=found.reason,
         base=found.base,
         files=found.files,
         truncated=found.truncated,
     )
+
+
+async def _worktree_diff(machine: Machine, worktree: RunWorktree) -> WorkspaceDiff:
+    """What was changed since a worktree began, commits included: nothing that the run could have
+    made of the worktree's own settings is looked at.
+    """
+    allowed = machine.runtime.workspaces
+    try:
+        place = await on_disk(allowed.real, worktree.path)
+    except WorkspaceNotAllowed:
+        return WorkspaceDiff(available=False, reason="worktree_removed")
+    try:
+        source = await on_disk(allowed.real, worktree.repository)
+    except WorkspaceNotAllowed:
+        return WorkspaceDiff(available=False, reason="repository_not_allowed")
+    return await workspace_diff(place, repository=source, base=worktree.base)
 
 
 def _processes(state: ProjectionState, run: Run) -> list[str]:

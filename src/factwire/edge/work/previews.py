@@ -4,6 +4,7 @@ A preview lives no longer than the process that serves it. What a former one lef
 as stopped before this one answers anybody.
 """
 
+import asyncio
 from typing import Any
 
 import structlog
@@ -86,8 +87,8 @@ async def stop_of_runs(machine: Machine, run_ids: set[str], trace_id: str) -> No
 
 async def stop_all(machine: Machine) -> None:
     """Stop what is served, as an Edge does that stops itself."""
-    for preview_id in machine.previews.served:
-        await _end(machine, preview_id, reason="edge_stopped")
+    served = machine.previews.served
+    await asyncio.gather(*(_end(machine, each, reason="edge_stopped") for each in served))
 
 
 async def settle(machine: Machine) -> None:

@@ -53,6 +53,7 @@ class NewRun(msgspec.Struct, frozen=True, kw_only=True):
     work_dir: str | None = None
     worktree: bool | None = None
     when_busy: Literal["queue", "refuse"] = "queue"
+    trace_id: str | None = None
 
 
 @contextmanager
@@ -87,6 +88,7 @@ async def start(machine: Machine, new: NewRun) -> Run:
                 project_id=thread.project_id,
                 workspace=place,
                 worktree=worktree,
+                trace_id=new.trace_id,
                 when_busy=new.when_busy,
                 when_full="refuse",
             )
@@ -151,14 +153,16 @@ _CANCELLING: Final[set[asyncio.Future[None]]] = set()
 _HEARD_SECONDS: Final = 0.2
 
 
-async def retry(machine: Machine, run_id: str) -> Run:
+async def retry(machine: Machine, run_id: str, trace_id: str | None = None) -> Run:
     """Run what ended once more, as a run of its own that names the old one."""
     run = find(machine, run_id)
     if run.status not in _ENDED:
         raise Problem(409, "active_run_exists", "the run has not ended; cancel it first")
     thread = machine.own_thread(run.thread_id or "")
     with refusals():
-        submitted = await machine.runtime.retry(thread.thread_id, run.turn_id)
+        submitted = await machine.runtime.retry(
+            thread.thread_id, run.turn_id, trace_id=trace_id
+        )
     await machine.settled()
     return find(machine, run_of(submitted.turn_id))
 

@@ -14,8 +14,8 @@ from factwire.runtime.configuration.values import Reader
 
 PREFIX: Final = "FACTWIRE_"
 
-OTHER_VARIABLES: Final = frozenset({"FACTWIRE_TOKEN"})
-"""Variables that belong to Factwire and are no settings: secrets, which are in no file."""
+OTHER_VARIABLES: Final = frozenset({"FACTWIRE_EDGE", "FACTWIRE_TOKEN"})
+"""Variables that belong to Factwire and are no settings: which Edge to ask, and its token."""
 
 
 class Setting(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ import msgspec
 
 from factwire.journal.blobs.disk import on_disk
 from factwire.runtime.sandbox.errors import SandboxError
-from factwire.runtime.sandbox.git import borrow
+from factwire.runtime.sandbox.git import BorrowedRepository, borrow
 from factwire.runtime.sandbox.git_layout import GitLayout, NoRepository, find_layout
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -58,14 +58,12 @@ async def add_worktree(repository: Path, folder: Path) -> Worktree:
     await on_disk(_make, folder)
     try:
         async with borrow(repository, files=folder) as git:
-            if git.head is None:
-                raise WorktreeUnavailable("no_commit")
-            await git.run("read-tree", git.head)
+            base = _commit(git)
+            await git.run("read-tree", base)
             await git.run("checkout-index", "--all", "--index")
-            await on_disk(_register, git.layout, git.head, git.index, git.workspace)
-            return Worktree(
-                path=str(git.workspace), repository=str(repository.resolve()), base=git.head
-            )
+            await on_disk(_register, git.layout, base, git.index, git.workspace)
+            source = await on_disk(repository.resolve)
+            return Worktree(path=str(git.workspace), repository=str(source), base=base)
     except BaseException as error:
         await on_disk(_remove_all, repository, folder)
         if isinstance(error, NoRepository):
@@ -78,6 +76,12 @@ async def add_worktree(repository: Path, folder: Path) -> Worktree:
 async def remove_worktree(repository: Path, folder: Path) -> None:
     """Take a worktree away, and what the repository knows of it; one that is gone is no error."""
     await on_disk(_remove_all, repository, folder)
+
+
+def _commit(git: BorrowedRepository) -> str:
+    if git.head is None:
+        raise NoRepository("no_commit")
+    return git.head
 
 
 def _make(folder: Path) -> None:

@@ -1,0 +1,88 @@
+"""Streams of outside agents as facts, for `factwire convert`."""
+
+import asyncio
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from factwire.cli.convert import written
+from factwire.cli.documents import open_source
+from factwire.cli.failures import DONE, CliError
+from factwire.cli.recording import note
+from factwire.facts import Shape
+from factwire.journal.blobs import FileBlobs
+from factwire.sources import MODULES, START, Source, UnknownSource, converted, name_raw, source_of
+
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def convert_stream(
+    file: str,
+    name: str,
+    target: Shape,
+    *,
+    thread: str | None,
+    at: str | None,
+    blobs: Path | None,
+) -> int:
+    """Write the facts of a recorded stream; the exit code."""
+    if name == "list":
+        return _list()
+    if at is not None and not _TIME.fullmatch(at):
+        raise CliError(f"--at takes a time such as {START}, not {at!r}")
+    source = _source(name)
+    warnings = 0
+    with open_source(file) as opened:
+        facts = converted(
+            source,
+            _lines(opened.stream.readline),
+            thread_id=thread or _thread_of(file),
+            at=at or START,
+            keep=_keeper(blobs),
+        )
+        for fact in facts:
+            warnings += fact.event_class == "runtime.warning"
+            for value in written(fact, "facts", target):
+                sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
+    if warnings:
+        note(f"{warnings} warnings are among the facts")
+    return DONE
+
+
+def _source(name: str) -> Source:
+    try:
+        return source_of(name)
+    except UnknownSource as error:
+        raise CliError(f"{error.code}: {error}") from error
+
+
+def _list() -> int:
+    for name in sorted(MODULES):
+        source = source_of(name)
+        sys.stdout.write(f"{name:18} {source.title}, tested with {source.versions}\n")
+    return DONE
+
+
+def _lines(read: Callable[[], bytes]) -> Iterator[bytes]:
+    return iter(read, b"")
+
+
+def _thread_of(file: str) -> str:
+    return _NAME.sub("-", Path(file).stem) if file != "-" else "stdin"
+
+
+def _keeper(folder: Path | None) -> Callable[[bytes], str]:
+    """Keeps content in a folder, where one was named."""
+    if folder is None:
+        return name_raw
+    store = FileBlobs(folder)
+
+    def keep(content: bytes) -> str:
+        return asyncio.run(store.put(content, kind="raw")).ref
+
+    return keep

@@ -1,0 +1,69 @@
+"""Figures of requests: how many, how they ended, how long they took.
+
+Plain numbers, counted in the event loop without a lock and put into Prometheus' form when they are
+asked for. Every label has few values: known methods, templates of routes, statuses.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import Final
+
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric
+
+METHODS: Final = frozenset({"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"})
+"""Methods that are told by name."""
+
+OTHER: Final = "other"
+"""Any method that is not; a client may send every word as one."""
+
+SOCKET: Final = "websocket"
+"""Stands where a method would, for a request that is to become a socket."""
+
+_BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+
+
+class RequestFigures:
+    """What has been asked since the start; a stream counts when it opens and has no duration."""
+
+    def __init__(self) -> None:
+        self._answers: Counter[tuple[str, str, str]] = Counter()
+        self._buckets: dict[tuple[str, str], list[int]] = {}
+        self._sums: dict[tuple[str, str], float] = {}
+
+    def note(self, method: str, route: str, status: int, seconds: float | None) -> None:
+        """One answer; `seconds` is None for one that goes on."""
+        self._answers[method, route, str(status)] += 1
+        if seconds is None:
+            return
+        key = method, route
+        buckets = self._buckets.get(key)
+        if buckets is None:
+            buckets = self._buckets[key] = [0] * (len(_BOUNDS) + 1)
+        buckets[bisect_left(_BOUNDS, seconds)] += 1
+        self._sums[key] = self._sums.get(key, 0.0) + seconds
+
+    def families(self) -> Iterator[Metric]:
+        answers = CounterMetricFamily(
+            "factwire_edge_requests",
+            "Requests that were answered, and streams that were opened.",
+            labels=("method", "route", "status"),
+        )
+        for labels, count in self._answers.items():
+            answers.add_metric(labels, count)
+        yield answers
+        took = HistogramMetricFamily(
+            "factwire_edge_request_seconds",
+            "Seconds from a request to the end of its answer; streams are not in it.",
+            labels=("method", "route"),
+        )
+        for key, buckets in self._buckets.items():
+            took.add_metric(key, _cumulative(buckets), self._sums[key])
+        yield took
+
+
+def _cumulative(buckets: list[int]) -> list[tuple[str, float]]:
+    names = [*map(str, _BOUNDS), "+Inf"]
+    return list(zip(names, map(float, accumulate(buckets)), strict=True))

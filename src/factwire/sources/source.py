@@ -1,0 +1,105 @@
+"""`Source`: one outside agent system, as far as its recorded streams go.
+
+A converter is handed the items of a stream one by one and tells what they mean; it looks at
+structured fields and at nothing else.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from factwire.facts import Fact, Intake
+from factwire.sources.framing import Framing, Unreadable, read_items
+from factwire.sources.telling import START, Keep, Telling, name_raw
+
+
+class Converter(Protocol):
+    """Turns the items of one stream into facts, through a telling."""
+
+    def take(self, item: dict[str, Any]) -> None:
+        """Tell one item; whatever is not known goes to `Telling.unknown`."""
+        ...
+
+    def finish(self) -> None:
+        """The stream is over, as it ends or as it was cut."""
+        ...
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """What can be said of a source. `maps` has a row for each thing it emits, with what that
+    becomes; `lacks` names what the source does not offer.
+    """
+
+    name: str
+    title: str
+    framing: Framing
+    versions: str
+    converter: Callable[[Telling], Converter]
+    extra: str | None = None
+    maps: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    lacks: tuple[str, ...] = ()
+
+
+class UnknownSource(Exception):
+    """Nobody converts streams of this name."""
+
+    code = "unknown_source"
+
+    def __init__(self, name: str) -> None:
+        there = ", ".join(sorted(MODULES))
+        super().__init__(f"no source is called {name!r}; there are {there}")
+
+
+MODULES: Final[dict[str, str]] = {
+    "codex-exec": "factwire.sources.codex_exec",
+}
+"""Name → module that has it as `SOURCE`; a module is loaded when it is asked for."""
+
+
+def source_of(name: str) -> Source:
+    """A source by name; raises `UnknownSource`."""
+    module = MODULES.get(name)
+    if module is None:
+        raise UnknownSource(name)
+    source: Source = import_module(module).SOURCE
+    return source
+
+
+def converted(
+    source: Source,
+    lines: Iterable[bytes],
+    *,
+    thread_id: str,
+    at: str = START,
+    keep: Keep = name_raw,
+) -> Iterator[Fact]:
+    """The facts of a recorded stream, in constant memory; `keep` is handed whatever is too big for
+    a fact, and each item that is not known.
+    """
+    intake = Intake("collect", "facts")
+    sequence = 0
+    for fact in _told(source, lines, thread_id, at, keep):
+        taken = intake.feed(fact)
+        for blob in taken.blobs:
+            keep(blob.content)
+        for each in (taken.fact, *taken.notes):
+            sequence += 1
+            yield msgspec.structs.replace(each, sequence=sequence)
+
+
+def _told(
+    source: Source, lines: Iterable[bytes], thread_id: str, at: str, keep: Keep
+) -> Iterator[Fact]:
+    telling = Telling(source.name, thread_id=thread_id, at=at, keep=keep)
+    converter = source.converter(telling)
+    for item in read_items(lines, source.framing):
+        if isinstance(item, Unreadable):
+            telling.warn("unreadable_source_item", item.reason, item.data)
+        else:
+            converter.take(item)
+        yield from telling.drain()
+    converter.finish()
+    telling.cut()
+    yield from telling.drain()

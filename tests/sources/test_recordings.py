@@ -1,0 +1,71 @@
+"""Every recorded stream: valid, complete, the same each time, and whole wherever it is cut."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from factwire.facts import encode_fact, inspect_stream, is_valid, verify
+from tests.sources.recordings import RECORDINGS, facts_of, name_of, screen_of
+
+TERMINALS = ("turn.completed", "turn.failed", "turn.canceled")
+
+
+@pytest.mark.requirement("sources.recordings.valid")
+@pytest.mark.parametrize("path", RECORDINGS, ids=name_of)
+def test_a_recording_converts_to_valid_facts_without_a_violation(path: Path):
+    facts = facts_of(path)
+    assert is_valid(inspect_stream([encode_fact(fact) for fact in facts]))
+    assert verify(facts) == []
+    opened = [fact.turn_id for fact in facts if fact.event_class == "turn.started"]
+    ended = [fact.turn_id for fact in facts if fact.event_class in TERMINALS]
+    assert opened == ended
+
+
+@pytest.mark.requirement("sources.recordings.screen")
+@pytest.mark.parametrize("path", RECORDINGS, ids=name_of)
+def test_a_recording_shows_what_was_reviewed(path: Path):
+    reviewed = json.loads(path.with_suffix(".screen.json").read_text())
+    assert json.loads(json.dumps(screen_of(facts_of(path)))) == reviewed
+
+
+@pytest.mark.requirement("sources.recordings.same-ids")
+@pytest.mark.parametrize("path", RECORDINGS, ids=name_of)
+def test_a_recording_told_twice_gives_the_same_facts(path: Path):
+    assert facts_of(path) == facts_of(path)
+    ids = [fact.id for fact in facts_of(path)]
+    assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.requirement("sources.recordings.cut")
+@pytest.mark.parametrize("path", RECORDINGS, ids=name_of)
+def test_a_recording_that_is_cut_anywhere_is_still_valid_and_closed(path: Path):
+    lines = path.read_bytes().splitlines(keepends=True)
+    whole = facts_of(path)
+    for end in range(len(lines)):
+        facts = facts_of(path, lines[:end])
+        assert is_valid(inspect_stream([encode_fact(fact) for fact in facts])), end
+        assert verify(facts) == [], end
+        opened = [fact.turn_id for fact in facts if fact.event_class == "turn.started"]
+        ended = [fact.turn_id for fact in facts if fact.event_class in TERMINALS]
+        assert opened == ended, end
+        told = [fact.id for fact in facts]
+        common = sum(
+            1 for one, other in zip(told, (f.id for f in whole), strict=False) if one == other
+        )
+        assert common >= len(told) - 40, "ids depend on what comes later"
+
+
+@pytest.mark.requirement("sources.recordings.cut")
+@pytest.mark.parametrize("path", RECORDINGS, ids=name_of)
+def test_a_line_that_cannot_be_read_is_a_warning_and_no_more(path: Path):
+    lines = path.read_bytes().splitlines(keepends=True)
+    broken = [
+        *lines[:1],
+        b"data: {broken\n\n" if path.suffix == ".sse" else b"{broken\n",
+        *lines[1:],
+    ]
+    facts = facts_of(path, broken)
+    codes = [fact.payload.get("code") for fact in facts if fact.event_class == "runtime.warning"]
+    assert "unreadable_source_item" in codes
+    assert screen_of(facts)["conversation"] == screen_of(facts_of(path))["conversation"]
