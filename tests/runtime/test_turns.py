@@ -8,6 +8,7 @@ from typing import cast
 import pytest
 
 from factwire.facts import Fact, inspect_stream
+from factwire.projection.parts import TextPart
 from factwire.runtime import (
     StartTurn,
     TurnAlreadyActive,
@@ -281,3 +282,49 @@ async def test_a_secret_in_a_fact_never_reaches_the_journal(tmp_path: Path):
     assert key not in text
     assert "[redacted]" in text
     assert "output.redacted" in classes(facts)
+
+
+@pytest.mark.requirement("runtime.turn.id-taken")
+async def test_a_fact_that_an_agent_says_twice_is_left_out_and_told(tmp_path: Path):
+    async def says_twice(turn: StartTurn) -> AsyncIterator[Fact]:
+        first = said(turn.host, "model.delta", {"delta": "once"}, message_id="m")
+        yield first
+        yield first
+        yield said(turn.host, "turn.completed")
+
+    async with running(says_twice, tmp_path) as runtime:
+        await runtime.submit("thread", "agent", "say", turn_id="turn")
+        assert await ended(runtime, "turn") == "completed"
+        state = await runtime.state("thread")
+        facts = await facts_of(runtime)
+
+    texts = [part for part in state.messages[-1].parts if isinstance(part, TextPart)]
+    assert [str(part.text) for part in texts] == ["once"]
+    told = [fact.payload for fact in facts if fact.event_class == "runtime.warning"]
+    assert [payload["code"] for payload in told] == ["id_taken"]
+    assert [fact.sequence for fact in facts] == list(range(1, len(facts) + 1))
+
+
+@pytest.mark.requirement("runtime.turn.result")
+async def test_the_snapshot_after_a_turn_says_what_it_came_to(tmp_path: Path):
+    async def spends(turn: StartTurn) -> AsyncIterator[Fact]:
+        cost = {"inputTokens": 7, "outputTokens": 5, "totalCostUsd": 0.25}
+        yield said(turn.host, "cost.recorded", cost)
+        yield said(turn.host, "turn.completed", {"stopReason": "end_turn"})
+
+    async with running(spends, tmp_path) as runtime:
+        for turn in ("one", "two"):
+            await runtime.submit("thread", "agent", "spend", turn_id=turn)
+            await ended(runtime, turn)
+        facts = await facts_of(runtime)
+
+    results = [fact.payload for fact in facts if fact.event_class == "snapshot.updated"]
+    for result in results:
+        assert result.pop("durationMs") >= 0
+        assert result == {
+            "status": "completed",
+            "stopReason": "end_turn",
+            "usage": {"inputTokens": 7, "outputTokens": 5, "totalTokens": 12},
+            "totalCostUsd": 0.25,
+        }
+    assert len(results) == 2

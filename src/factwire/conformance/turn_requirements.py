@@ -7,6 +7,8 @@ from factwire.conformance.requirement import Requirement, requirements
 _TURNS: Final = requirements(
     "facts.md Provider; edge.md Runs",
     {
+        "runtime.turn.id-taken": "A fact whose id is taken is left out and told; the turn goes on.",
+        "runtime.turn.result": "The snapshot after a turn says how long it took and what it used.",
         "runtime.turn.order": "A turn is submitted, started and ended in order, in valid facts.",
         "runtime.turn.idempotent": "A turn id that is known is not run again.",
         "runtime.turn.interrupted": "A stream without a terminal ends as stream_interrupted.",

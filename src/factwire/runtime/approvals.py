@@ -147,7 +147,13 @@ class Approvals:
     async def applied(self, decision: Decision) -> None:
         """Note that a decision has been acted upon."""
         action = self.known(decision.action_id)
-        await self._log.write(self._closing(action, "action.updated", {"applied": True}))
+        said = {
+            "applied": True,
+            "decision": action.decision,
+            "decidedBy": action.decided_by,
+        }
+        known = {name: value for name, value in said.items() if value is not None}
+        await self._log.write(self._closing(action, "action.updated", known))
 
     async def _answer(
         self, action_id: str, answer: "asyncio.Future[Decision]", seconds: float

@@ -14,4 +14,6 @@ async def close_open(
     failure = {"failureCategory": category, "message": message}
     for call, turn in list(log.gates.open_tools.items()):
         if turn == scope.turn_id:
-            log.put(mint.fact(scope, "tool.failed", failure, tool_call_id=call))
+            tool = log.projection.state.tools.get(call)
+            name = {"toolName": tool.tool_name} if tool and tool.tool_name else {}
+            log.put(mint.fact(scope, "tool.failed", {**name, **failure}, tool_call_id=call))

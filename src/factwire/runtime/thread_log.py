@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from factwire.facts import Blob, Fact, Intake, InvalidFacts
-from factwire.journal import Cursor, Filter, Journal
+from factwire.journal import ConflictingFact, Cursor, Filter, Journal
 from factwire.journal.blobs import BlobStore
 from factwire.projection import Changes, Projection, UnreadableCheckpoint
 from factwire.runtime.errors import GateRefused
@@ -140,13 +140,36 @@ class ThreadLog:
                 content, self._content = self._content, []
                 for blob in content:
                     await self._blobs.put(blob.content, kind=blob.ref.kind)
-                self._cursor = (await self._journal.append(batch)).cursor
-                self._tell(batch)
+                await self._append(batch)
         except BaseException as error:
             self._failure = error
             raise
         finally:
             self._writer = None
+
+    async def _append(self, batch: list[Fact]) -> None:
+        """Write a batch. A fact whose id is taken is left out and told: an agent that says a thing
+        twice must not keep its turn from being written.
+        """
+        while batch:
+            try:
+                self._cursor = (await self._journal.append(batch)).cursor
+            except ConflictingFact as error:
+                batch = self._without(batch, error.fact_id)
+                continue
+            self._tell(batch)
+            return
+
+    def _without(self, batch: list[Fact], fact_id: str) -> list[Fact]:
+        """The batch with a remark in the place of a fact; none of it is durable yet."""
+        at = max(place for place, fact in enumerate(batch) if fact.id == fact_id)
+        taken = batch[at]
+        message = f"{fact_id!r} ({taken.event_class}) is the id of another fact; it is left out"
+        said = {"code": "id_taken", "message": message}
+        scope = Scope(session_id=taken.session_id, turn_id=taken.turn_id, run_id=taken.run_id)
+        remark = self._mint.fact(scope, "runtime.warning", said)
+        placed = msgspec.structs.replace(remark, sequence=taken.sequence, thread_id=self.thread_id)
+        return [*batch[:at], placed, *batch[at + 1 :]]
 
     def _tell(self, batch: Sequence[Fact]) -> None:
         apply, watchers = self.projection.apply, self._watchers

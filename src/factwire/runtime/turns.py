@@ -28,6 +28,7 @@ from factwire.runtime.provider import (
     StartTurn,
     SteerTaken,
 )
+from factwire.runtime.results import Began, result_of
 from factwire.runtime.standing_rules import StandingRules
 from factwire.runtime.steering import Steers
 from factwire.runtime.submission import Submission
@@ -129,6 +130,7 @@ class Turn:
         self._interrupt_seconds = interrupt_seconds
         self.stopping = asyncio.Event()
         self._canceled: str | None = None
+        self._began: Began | None = None
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -156,6 +158,7 @@ class Turn:
         await self._finish(await self._terminal())
 
     async def _open(self) -> None:
+        self._began = Began.now(self._start.host.mint.clock(), self._log.projection.state)
         running = self._fact("run.status", {"status": "running"}, status="running")
         agent = {"agentId": self._start.host.scope.agent_id, **self._claim}
         await self._log.write(self._fact("turn.started", agent), running)
@@ -249,7 +252,9 @@ class Turn:
             message="the turn ended first",
         )
         terminal = self._sound(terminal)
-        snapshot = self._fact("snapshot.updated", {"status": terminal.status})
+        now, state = host.mint.clock(), self._log.projection.state
+        result = result_of(terminal, self._began, now, state)
+        snapshot = self._fact("snapshot.updated", result)
         self.is_over = True
         await self._write_end(self.submission, terminal, snapshot)
 

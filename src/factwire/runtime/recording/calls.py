@@ -58,7 +58,7 @@ class CallRecorder:
 
     def _end(self, event_class: str, payload: dict[str, Any]) -> None:
         self._ended = True
-        self._put(event_class, {**payload, "durationMs": self._elapsed()})
+        self._put(event_class, {"toolName": self.name, **payload, "durationMs": self._elapsed()})
 
     def _elapsed(self) -> float:
         began, now = datetime.fromisoformat(self._began), datetime.fromisoformat(self._clock())

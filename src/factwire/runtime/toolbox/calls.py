@@ -61,6 +61,7 @@ class Call:
         """Tell what was done."""
         failure = done.category
         payload: dict[str, Any] = {
+            "toolName": self.name,
             "summary": done.summary,
             "exitCode": done.exit_code,
             "failureCategory": failure,
