@@ -7,7 +7,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast lint format types schemas docs bench build lock clean
+.PHONY: help install run tour test test-fast lint format types schemas docs bench build lock clean
 
 help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -23,7 +23,11 @@ $(STAMP): pyproject.toml requirements/dev.txt requirements/uv.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
-run: $(STAMP) ## Take the tour: the examples, one after the other
+run: $(STAMP) ## Start the Edge with the demo agent; everything it keeps is in .run
+	@mkdir -p .run/workspace
+	@$(BIN)/factwire edge --data .run/data --journal .run/journal.db --workspace .run/workspace --agent demo
+
+tour: $(STAMP) ## Walk through the examples, one after the other
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/tour.sh
 
 test: $(STAMP) ## Run the whole suite with branch coverage

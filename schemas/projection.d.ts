@@ -156,7 +156,7 @@ export interface Coding {
   tests: { [key: string]: TestRun };
 }
 
-/** One boundary: before it, history is a summary. `endedBy` are the classes that told its end. */
+/** One boundary: before it, history is a summary. `endedBy` are classes that told its end. */
 export interface Compaction {
   eventId: string;
   status: string;

@@ -5,7 +5,11 @@ from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
+from factwire.conformance import limits as conformance_limits
+from factwire.edge import limits as edge_limits
 from factwire.edge.events.schemas import payload_rows, type_rows
+from factwire.evidence import limits as evidence_limits
+from factwire.evidence.comparison import limits as comparison_limits
 from factwire.facts import (
     EDGE_CLASSES,
     ISSUE_CODES,
@@ -144,6 +148,10 @@ def limits() -> str:
         "Sandbox": sandbox_limits,
         "Toolbox": toolbox_limits,
         "The agent openai": openai_limits,
+        "Evidence": evidence_limits,
+        "Comparison": comparison_limits,
+        "Conformance": conformance_limits,
+        "Edge": edge_limits,
     }
     header = ("limit", "value", "why")
     pages = (f"## {title}\n\n{table(header, _rows(of))}" for title, of in sections.items())

@@ -176,11 +176,11 @@ async def test_a_proxy_of_the_machine_is_not_shown_the_token(monkeypatch: pytest
             monkeypatch.setenv(name, proxy.url)
         for name in ("no_proxy", "NO_PROXY"):
             monkeypatch.delenv(name, raising=False)
-        async with scripted_edge(Reply(200, THREAD), Reply(403)) as edge:
-            async with client(edge.url) as asking:
-                await asking.thread("thr_1")
-                with pytest.raises(EdgeProblem):
-                    await anext(asking.events())
+        replies = Reply(200, THREAD), Reply(403)
+        async with scripted_edge(*replies) as edge, client(edge.url) as asking:
+            await asking.thread("thr_1")
+            with pytest.raises(EdgeProblem):
+                await anext(asking.events())
         assert proxy.asked == []
 
 
@@ -221,7 +221,8 @@ async def test_a_token_is_given_or_kept_or_in_the_environment(
     (tmp_path / "edge-token").write_text("from-the-folder\n")
     sent: list[str] = []
     async with scripted_edge(*[Reply(200, THREAD)] * 3) as edge:
-        for given in ({"token": "given"}, {"data": tmp_path}, {}):
+        found: list[dict[str, Any]] = [{"token": "given"}, {"data": tmp_path}, {}]
+        for given in found:
             async with AsyncClient(edge.url, **given) as asking:
                 await asking.thread("thr_1")
         sent = [asked.headers["authorization"] for asked in edge.asked]

@@ -41,7 +41,7 @@ class EdgeProcess:
         context.set_forkserver_preload(["tests.edge.edge_process"])
         receiver, sender = context.Pipe(duplex=False)
         given = (folder, eager, changes, sender, list(sys.path))
-        process = context.Process(target=_serve, args=given)
+        process = context.Process(target=_serve, args=given, daemon=True)
         process.start()
         sender.close()
         with receiver:

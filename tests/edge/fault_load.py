@@ -6,7 +6,7 @@ its cursor. So whatever is missing, doubled or out of order in the end was the E
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlencode
@@ -22,11 +22,11 @@ PRODUCERS = 8
 BATCH = 3
 
 
-def batch_of(name: str, thread: str) -> list[dict[str, Any]]:
-    """Facts that belong together; their ids say so."""
+def batch_of(lane: int, number: int) -> list[dict[str, Any]]:
+    """Facts of a thread that belong together; their ids say so."""
     return [
         {
-            "id": f"{name}.{part}",
+            "id": f"{lane}-{number}.{part}",
             "kind": "state",
             "status": "running",
             "title": "run.status",
@@ -34,11 +34,25 @@ def batch_of(name: str, thread: str) -> list[dict[str, Any]]:
             "schemaVersion": "factwire-fact/v1",
             "runtimeId": "elsewhere",
             "eventClass": "run.status",
-            "threadId": thread,
+            "sequence": number * BATCH + part + 1,
+            "threadId": f"lane-{lane}",
             "payload": {"status": "running"},
         }
         for part in range(BATCH)
     ]
+
+
+@asynccontextmanager
+async def _to_their_end(*works: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
+    """Let work go on beside a block, and wait for its end, unless the block fails."""
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        yield
+        async with asyncio.timeout(WAIT_SECONDS):
+            await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 class Producers:
@@ -55,23 +69,20 @@ class Producers:
         """Wait for what producers were told, but not for ever."""
         async with asyncio.timeout(WAIT_SECONDS):
             while not condition():
+                assert not self.refused, self.refused[0].text
                 self._moved.clear()
                 await self._moved.wait()
 
     @asynccontextmanager
     async def at_work(self) -> AsyncGenerator[None]:
         """Every lane sends until its Edge answers no more, which must come to pass in the block."""
-        lanes = [asyncio.create_task(self._produce(lane)) for lane in range(PRODUCERS)]
-        try:
+        async with _to_their_end(*(self._produce(lane) for lane in range(PRODUCERS))):
             yield
-        finally:
-            async with asyncio.timeout(WAIT_SECONDS):
-                await asyncio.gather(*lanes)
 
     async def _produce(self, lane: int) -> None:
         while True:
-            name = f"{lane}-{self._next[lane]}"
-            body = {"facts": batch_of(name, f"lane-{lane}")}
+            number = self._next[lane]
+            body = {"facts": batch_of(lane, number)}
             try:
                 answer = await self._client.http.post(
                     f"{self._client.edge.url}/v1/facts", json=body
@@ -80,8 +91,9 @@ class Producers:
                 return
             if answer.status_code != 200:
                 self.refused.append(answer)
+                self._moved.set()
                 return
-            self.acknowledged[name] = answer.json()["seqs"]
+            self.acknowledged[f"{lane}-{number}"] = answer.json()["seqs"]
             self._next[lane] += 1
             self._moved.set()
 
@@ -103,14 +115,10 @@ class Subscriber:
     async def reading(self) -> AsyncGenerator[None]:
         """Read from where it was on, until the stream ends, which must come to pass."""
         opened = asyncio.Event()
-        task = asyncio.create_task(self._read(opened))
-        try:
+        async with _to_their_end(self._read(opened)):
             async with asyncio.timeout(WAIT_SECONDS):
                 await opened.wait()
             yield
-        finally:
-            async with asyncio.timeout(WAIT_SECONDS):
-                await task
 
     async def reached(self, seq: int) -> None:
         """Wait, but not for ever."""

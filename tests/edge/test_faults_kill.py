@@ -54,7 +54,7 @@ class UnderWay:
         self.process = int(self._pid.read_text())
 
     async def check_after_restart(self) -> None:
-        assert not psutil.pid_exists(self.process)
+        assert not _runs(self.process)
         works = await self._client.run_until(self.works["runId"])
         assert (works["status"], works["error"]["code"]) == ("failed", "EDGE_RESTARTED")
         assert (await self._client.run_until(self.queued["runId"]))["status"] == "finished"
@@ -71,6 +71,14 @@ class UnderWay:
     async def _allow(self) -> None:
         body = {"runId": self.waits["runId"], "requestId": self.approval, "decision": "allow"}
         await self._client.post("/v1/permissions/decide", body)
+
+
+def _runs(process: int) -> bool:
+    """Whether a program is at work; one that ended may wait for its parent to hear of it."""
+    try:
+        return psutil.Process(process).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 class Story:

@@ -1,14 +1,19 @@
 """Hostile ids and paths, on every address that takes one: refused by a code, and never a file."""
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 import pytest
+from litestar import get
+from litestar.params import FromPath
 
+from factwire.edge import app
 from factwire.edge.app import openapi
+from factwire.edge.problems import Problem
 from tests.edge.edges import TOKEN, RunningEdge, running_edge
 
 pytestmark = pytest.mark.asyncio
@@ -71,11 +76,11 @@ RAW = [
 """The same once more, as it may stand in an address without a client that cleans it up."""
 
 BODIES: dict[str, Any] = {
-    "/v1/conversations/{conversation_id}/members": {"memberId": "m", "memberType": "person"},
-    "/v1/projects/{project_id}": {"name": "x"},
-    "/v1/threads/{thread_id}": {"title": "x"},
-    "/v1/threads/{thread_id}:fork": {},
-    "/v1/threads/{thread_id}/messages": {"text": "x"},
+    "/v1/conversations/{}/members": {"memberId": "m", "memberType": "person"},
+    "/v1/projects/{}": {"name": "x"},
+    "/v1/threads/{}": {"title": "x"},
+    "/v1/threads/{}:fork": {},
+    "/v1/threads/{}/messages": {"text": "x"},
 }
 """Bodies with which nothing but the id is wrong."""
 
@@ -101,45 +106,75 @@ async def answer_to(
 
 def taking_ids() -> list[tuple[str, str]]:
     return [
-        (method.upper(), path)
+        (method.upper(), re.sub(r"\{[^}]*\}", "{}", path))
         for path, operations in openapi()["paths"].items()
         for method in operations
         if "{" in path
     ]
 
 
-def filled(path: str, value: str) -> bytes:
-    parts = path.split("{")
-    return (parts[0] + "".join(value + part.partition("}")[2] for part in parts[1:])).encode()
+async def taken_in(
+    edge: RunningEdge, addresses: list[tuple[str, str]]
+) -> list[tuple[str, str, str, bytes]]:
+    """Every answer to a hostile id that is not a refusal by a code, or shows what it must not."""
+    found: list[tuple[str, str, str, bytes]] = []
+    for method, path in addresses:
+        body = BODIES.get(path) if method != "GET" else None
+        for value in [*(quote(name, safe="") for name in NAMES), *RAW]:
+            target = path.replace("{}", value).encode()
+            status, data = await answer_to(edge, method, target, body)
+            is_problem = b"application/problem+json" in data and b'"code":' in data
+            refused = is_problem or b"Invalid HTTP request" in data
+            shown = any(word in data for word in (CANARY.encode(), b"root:", b"\r\nx-injected"))
+            if not 400 <= status < 500 or not refused or shown:
+                found.append((method, path, value[:80], data[:400]))
+    return found
+
+
+def with_canaries(folder: Path) -> None:
+    (folder / "workspace").mkdir()
+    for place in (folder, folder / "workspace"):
+        (place / "canary.txt").write_text(CANARY)
 
 
 async def test_the_walk_finds_the_addresses_that_take_an_id():
     found = taking_ids()
     assert len(found) >= 25
-    assert ("GET", "/v1/blobs/{ref}") in found
-    assert ("POST", "/v1/previews/{preview_id}:stop") in found
-    assert ("GET", "/v1/runs/{run_id}/diff") in found
+    assert ("GET", "/v1/blobs/{}") in found
+    assert ("POST", "/v1/previews/{}:stop") in found
+    assert ("GET", "/v1/runs/{}/diff") in found
 
 
 @pytest.mark.fuzz
 @pytest.mark.requirement("edge.paths.ids")
 async def test_no_address_takes_a_hostile_id_for_one_of_its_own(tmp_path: Path):
-    (tmp_path / "canary.txt").write_text(CANARY)
-    (tmp_path / "workspace").mkdir()
-    (tmp_path / "workspace" / "canary.txt").write_text(CANARY)
+    with_canaries(tmp_path)
     async with running_edge(tmp_path) as edge:
-        for method, path in taking_ids():
-            for value in [*(quote(name, safe="") for name in NAMES), *RAW]:
-                status, data = await answer_to(
-                    edge, method, filled(path, value), BODIES.get(path) if method != "GET" else None
-                )
-                said = (method, path, value[:80], data[:200])
-                assert 400 <= status < 500, said
-                assert CANARY.encode() not in data, said
-                assert b"root:" not in data, said
-                assert b"\r\nx-injected" not in data, said
-                is_problem = b"application/problem+json" in data and b'"code":' in data
-                assert is_problem or b"Invalid HTTP request" in data, said
+        assert await taken_in(edge, taking_ids()) == []
+
+
+@pytest.mark.fault
+@pytest.mark.requirement("edge.paths.ids")
+async def test_an_address_that_takes_an_id_for_a_path_would_be_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with_canaries(tmp_path)
+    place = tmp_path / "workspace" / "deep"
+    place.mkdir()
+
+    @get("/v1/careless/{name:str}")
+    async def careless(name: FromPath[str]) -> str:
+        """A file by its name."""
+        try:
+            return (place / name.replace("\\", "/")).read_text()
+        except (OSError, ValueError) as error:
+            raise Problem(404, "not_found", str(error)) from error
+
+    monkeypatch.setattr(app, "ROUTES", [*app.ROUTES, careless])
+    async with running_edge(tmp_path) as edge:
+        addresses = [each for each in taking_ids() if "careless" in each[1]]
+        found = await taken_in(edge, addresses)
+        assert any(CANARY.encode() in data for _, _, _, data in found), addresses
 
 
 IDS_IN_BODIES: list[tuple[str, dict[str, Any], str]] = [

@@ -30,6 +30,10 @@ async def changed(edge: RunningEdge, **more: Any) -> dict[str, Any]:
     return await edge.allow_all(run["runId"])
 
 
+def place_of(run: dict[str, Any]) -> Path:
+    return Path(run["workDir"])
+
+
 def files(diff: dict[str, Any]) -> dict[str, str]:
     return {file["path"]: file["change"] for file in diff["files"]}
 
@@ -41,7 +45,7 @@ async def test_a_run_with_a_worktree_changes_nothing_else_and_its_diff_is_its_ow
         (workspace / "b.txt").write_text("somebody is working here\n")
         run = await changed(edge, worktree=True)
         assert run["status"] == "finished", run
-        place = Path(run["workDir"])
+        place = place_of(run)
         assert run["worktree"] == {
             "path": str(place),
             "repository": str(workspace),
@@ -141,7 +145,7 @@ async def test_a_worktree_is_removed_when_asked_and_its_diff_says_so(tmp_path: P
         preview = await edge.post("/v1/previews", {"runId": run["runId"]}, status=201)
         gone = await edge.http.delete(f"/v1/runs/{run['runId']}/worktree")
         assert gone.status_code == 204
-        assert not Path(run["workDir"]).exists()
+        assert not place_of(run).exists()
         assert len(git(tmp_path / "workspace", "worktree", "list").splitlines()) == 1
         diff = await edge.get(f"/v1/runs/{run['runId']}/diff")
         assert (diff["available"], diff["reason"]) == (False, "worktree_removed")
@@ -159,7 +163,7 @@ async def test_a_worktree_in_which_a_run_works_is_not_removed(tmp_path: Path):
         await edge.run_until(run["runId"], "waiting")
         busy = await edge.http.delete(f"/v1/runs/{run['runId']}/worktree")
         assert (busy.status_code, busy.json()["code"]) == (409, "active_run_exists")
-        assert Path(run["workDir"]).is_dir()
+        assert place_of(run).is_dir()
 
 
 @pytest.mark.requirement("edge.worktree.removed")
@@ -169,8 +173,8 @@ async def test_a_deleted_thread_takes_its_worktrees_with_it(tmp_path: Path):
         kept = await changed(edge, worktree=True)
         deleted = await edge.http.delete(f"/v1/threads/{run['threadId']}")
         assert deleted.status_code == 204
-        assert not Path(run["workDir"]).exists()
-        assert Path(kept["workDir"]).is_dir()
+        assert not place_of(run).exists()
+        assert place_of(kept).is_dir()
 
 
 @pytest.mark.fault
@@ -216,11 +220,16 @@ async def test_a_hostile_repository_runs_nothing_by_a_worktree_or_a_diff(
         mark.unlink()
     careless = (workspace / ".git/config").read_text()
     ours = git_module._as_config
+
+    def theirs(_: dict[str, str]) -> str:
+        """The repository's own settings, as plain git would read them."""
+        return careless
+
     async with running_edge(tmp_path, configuration=configuration) as edge:
-        with patch.object(git_module, "_as_config", ours if protected else lambda _: careless):
+        with patch.object(git_module, "_as_config", ours if protected else theirs):
             run = await edge.start("help", worktree=True)
             await edge.run_until(run["runId"])
-            (Path(run["workDir"]) / "filtered.dat").write_text("more\n")
+            (place_of(run) / "filtered.dat").write_text("more\n")
             own = await edge.get(f"/v1/runs/{run['runId']}/diff")
             plain = await edge.start("help")
             await edge.run_until(plain["runId"])

@@ -381,13 +381,17 @@ async def test_a_file_that_shrinks_while_it_is_sent_is_never_taken_for_whole(tmp
         with big.open("wb") as file:
             file.truncate(64 * 1024 * 1024)
         with pytest.raises(httpx.RemoteProtocolError):
-            async with http.stream("GET", "big.bin") as answer:
-                pieces = answer.aiter_bytes(1024)
-                await anext(pieces)
-                big.write_bytes(b"short")
-                async for _ in pieces:
-                    pass
+            await cut_short(http, big)
         assert (await http.get("big.bin")).content == b"short"
+
+
+async def cut_short(http: httpx.AsyncClient, big: Path) -> None:
+    async with http.stream("GET", "big.bin") as answer:
+        pieces = answer.aiter_bytes(1024)
+        await anext(pieces)
+        big.write_bytes(b"short")
+        async for _ in pieces:
+            pass
 
 
 @pytest.mark.requirement("edge.preview.stops")

@@ -191,7 +191,7 @@ async def test_a_made_up_worktree_cannot_borrow_the_repository_of_somebody_else(
         found = await workspace_diff(workspace)
         assert (found.available, found.reason) == (False, "damaged_repository")
     else:
-        with patch.object(layout_module, "_common_folder", lambda _: private / ".git"):
+        with patch.object(layout_module, "_common_folder", return_value=private / ".git"):
             found = await workspace_diff(workspace)
         assert "-PRIVATE\n" in (found.files[-1].diff or "")
 
@@ -206,6 +206,6 @@ async def test_with_the_repository_s_own_settings_the_checkout_runs_programs(tmp
     for mark in traps.glob("*.sprung"):
         mark.unlink()
     careless = (source / ".git/config").read_text()
-    with patch.object(git_module, "_as_config", lambda _: careless):
+    with patch.object(git_module, "_as_config", return_value=careless):
         await add_worktree(source, tmp_path / "tree")
     assert "smudge" in sprung(traps)

@@ -12,6 +12,7 @@ from factwire.facts import CapabilityManifest
 ThreadStatus = Literal["active", "archived"]
 Activity = Literal["idle", "running", "waiting", "completed", "failed", "canceled"]
 RunStatus = Literal["queued", "running", "waiting", "finished", "failed", "cancelled"]
+PreviewStatus = Literal["ready", "stopped"]
 ApprovalStatus = Literal["pending", "approved", "denied", "expired", "cancelled"]
 
 T = TypeVar("T")
@@ -68,7 +69,7 @@ class Thread(Row, frozen=True):
     latest_run_id: str | None = None
     parent_thread_id: str | None = None
     from_item_id: str | None = None
-    queued_runs: int = 0
+    queued_runs: tuple[str, ...] = ()
     open_approvals: tuple[str, ...] = ()
 
 
@@ -79,6 +80,14 @@ class RunError(Resource, frozen=True):
     message: str
     failure_category: str | None = None
     recovery_hint: str | None = None
+
+
+class RunWorktree(Resource, frozen=True):
+    """The git worktree of a run: where it is, of which repository, and as which commit it began."""
+
+    path: str
+    repository: str
+    base: str
 
 
 class Run(Row, frozen=True):
@@ -94,6 +103,7 @@ class Run(Row, frozen=True):
     retry_of: str | None = None
     attempt: int | None = None
     work_dir: str | None = None
+    worktree: RunWorktree | None = None
     started_at: str | None = None
     finished_at: str | None = None
     error: RunError | None = None
@@ -107,7 +117,7 @@ class QueuedRun(Resource, frozen=True):
     agent_id: str | None = None
 
 
-class Steered(Resource, frozen=True, rename=None):
+class Steered(Resource, frozen=True):
     """What became of words said to a run: `pending`, `delivered`, or a turn that was `started` or
     is `queued` under the id of the steer.
     """
@@ -206,6 +216,18 @@ class Task(Row, frozen=True):
     subagent_id: str | None = None
 
 
+class Preview(Row, frozen=True):
+    """A folder of a run that its Edge serves on an origin of its own."""
+
+    preview_id: str
+    status: PreviewStatus
+    thread_id: str | None = None
+    project_id: str | None = None
+    run_id: str | None = None
+    edge_id: str | None = None
+    url: str | None = None
+
+
 class EvidencePack(Row, frozen=True):
     """A pack that was made of a thread."""
 
@@ -227,9 +249,13 @@ class ChangedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunDiff(Resource, frozen=True):
-    """`available` says whether git could tell; `reason` is a stable word where it could not."""
+    """`available` says whether git could tell; `reason` is a stable word where it could not. Of
+    scope `run` is what the run changed in its worktree, of scope `workspace` whatever is different
+    in its folder.
+    """
 
     run_id: str
+    scope: Literal["run", "workspace"]
     available: bool
     files: tuple[ChangedFile, ...] = ()
     truncated: bool = False

@@ -7,16 +7,17 @@ import re
 from collections.abc import MutableMapping
 from typing import Any, Final, cast
 
-import structlog
 from litestar import Litestar, Response
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException, ValidationException
 
 from factwire.edge.idempotency import Idempotency
+from factwire.edge.logs import logger
 from factwire.edge.machine import Machine
+from factwire.edge.observing import Observed, Observing, Templates
 from factwire.edge.openapi import document_of_routes
 from factwire.edge.problems import MEDIA_TYPE, Problem, document_of
-from factwire.edge.routes import previews, projects, reads, runs, service, things, threads
+from factwire.edge.routes import metrics, previews, projects, reads, runs, service, things, threads
 from factwire.edge.routes.context import (
     EdgeRequest,
     ensure_known_query,
@@ -43,6 +44,7 @@ VERBS: Final = ("archive", "cancel", "fork", "promote", "retry", "steer", "stop"
 
 ROUTES: Final[list[Any]] = [
     *service.ROUTES,
+    *metrics.ROUTES,
     *projects.ROUTES,
     *threads.ROUTES,
     *runs.ROUTES,
@@ -53,25 +55,32 @@ ROUTES: Final[list[Any]] = [
 """Every handler of the REST interface."""
 
 _VERB: Final = re.compile(rf"(/.*[^/]):({'|'.join(VERBS)})")
-_log: Final = structlog.get_logger("factwire.edge")
+_log: Final = logger("factwire.edge")
+_STREAM: Final = "/v1/threads/{thread_id}/projection/stream"
 
 
 def application(
     machine: Machine,
     streams: Streams,
     access: Access,
+    observing: Observing,
     *,
     default_agent: str | None,
     more_routes: tuple[Any, ...] = (),
 ) -> Application:
-    """Everything that this Edge answers, behind its guard."""
-    rest = rest_app(machine, access, default_agent=default_agent, more_routes=more_routes)
-    return Guard(_Faces(streams, access, Idempotency(cast("Application", rest))), access)
+    """Everything that this Edge answers, behind its guard, and seen from outside of it."""
+    rest = rest_app(
+        machine, access, observing, default_agent=default_agent, more_routes=more_routes
+    )
+    guard = Guard(_Faces(streams, access, Idempotency(cast("Application", rest))), access)
+    paths = (*(route.path_format for route in rest.routes), _STREAM)
+    return Observed(guard, observing, Templates(paths))
 
 
 def rest_app(
     machine: Machine,
     access: Access,
+    observing: Observing,
     *,
     default_agent: str | None,
     more_routes: tuple[Any, ...] = (),
@@ -82,6 +91,7 @@ def rest_app(
             "machine": machine,
             "states": States(machine.journal),
             "tickets": access.tickets,
+            "observing": observing,
             "default_agent": default_agent,
         }
     )
@@ -185,7 +195,8 @@ def _refused(request: EdgeRequest, error: RuntimeRefused) -> Response[dict[str, 
 
 
 def _unexpected(request: EdgeRequest, error: Exception) -> Response[dict[str, Any]]:
-    _log.error("request_failed", trace_id=trace_of(request), path=request.url.path, exc_info=error)
+    route = request.scope.get("path_template") or None
+    _log.error("request_failed", trace_id=trace_of(request), route=route, exc_info=error)
     problem = Problem(500, "internal_error", "something is wrong here; the trace id leads to it")
     return _answer(request, problem)
 

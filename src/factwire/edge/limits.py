@@ -14,6 +14,9 @@ CATCH_UP_FACTS: Final = 512
 CATCH_UP_ROUNDS: Final = 32
 """Times that a reader may reach the end as it was, and find a full buffer of newer facts."""
 
+PASSED_OVER_FACTS: Final = 8_192
+"""Facts passed over while a reader catches up, after which it is told how far it has come."""
+
 STALL_SECONDS: Final = 30.0
 """Seconds in which a reader that catches up must take at least something."""
 
@@ -145,3 +148,12 @@ PREVIEW_PATH_CHARACTERS: Final = 4_096
 
 PREVIEW_STOP_SECONDS: Final = 1
 """Whole seconds in which transfers of a preview that was stopped may end; then they are cut."""
+
+LAG_SECONDS: Final = 0.5
+"""Seconds between two looks at how late the event loop is."""
+
+KEPT_SPANS: Final = 2_000
+"""Runs, and requests that may lead to one, whose spans are kept; the oldest are let go first."""
+
+SPAN_CHARACTERS: Final = 200
+"""Characters of a name or an attribute in a span; ids and names of tools are shorter."""

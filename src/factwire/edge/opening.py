@@ -6,16 +6,19 @@ tells every reader what is durable, then leaves running turns where the next sta
 """
 
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import structlog
+from opentelemetry.trace import TracerProvider
 
 from factwire.edge.app import application
+from factwire.edge.logs import hide, logger
 from factwire.edge.machine import Machine
+from factwire.edge.observing import Observing, Tracing, follow_runs, recovered, unfinished
 from factwire.edge.previews import Previews
+from factwire.edge.problems import Problem
 from factwire.edge.records import KeptRecords, read_records
 from factwire.edge.security import (
     Access,
@@ -39,7 +42,7 @@ from factwire.runtime.agents import Registered, register
 from factwire.runtime.configuration import Configuration
 from factwire.runtime.control import ControlServer, ControlUnavailable
 
-_log = structlog.get_logger("factwire.edge")
+_log = logger("factwire.edge")
 _STOP_SECONDS = 3.0
 
 
@@ -65,9 +68,15 @@ class OpenEdge(msgspec.Struct, frozen=True, kw_only=True):
 
 @asynccontextmanager
 async def opened_edge(
-    configuration: Configuration, workspace: Path, settings: EdgeSettings
+    configuration: Configuration,
+    workspace: Path,
+    settings: EdgeSettings,
+    *,
+    tracer_provider: TracerProvider | None = None,
 ) -> AsyncGenerator[OpenEdge]:
-    """An Edge on the journal of a configuration."""
+    """An Edge on the journal of a configuration; spans go to `tracer_provider`, else to the one
+    of the process.
+    """
     data = Path(configuration.data)
     await on_disk(_made, data)
     trees = worktrees.worktree_root(data)
@@ -76,7 +85,9 @@ async def opened_edge(
         configuration = msgspec.structs.replace(configuration, workspaces=allowed)
     places = Places.of(settings.host, settings.hosts, settings.origins)
     token, fresh = _token(settings, data)
+    tracing = Tracing(tracer_provider)
     async with AsyncExitStack() as stack:
+        stack.callback(hide(token.value))
         identity = identity_of(data)
         stack.callback(identity.release)
         journal = await stack.enter_async_context(open_journal(configuration.journal))
@@ -86,6 +97,8 @@ async def opened_edge(
         feed = Feed(journal, after=cursor)
         kept = KeptRecords(records, feed)
         stack.push_async_callback(kept.save, data)
+        stack.callback(follow_runs(tracing, records, feed))
+        left = unfinished(records)
         await stack.enter_async_context(feed)
         await stack.enter_async_context(runtime)
         stack.push_async_callback(runtime.close, _STOP_SECONDS)
@@ -106,6 +119,7 @@ async def opened_edge(
         await previews.settle(machine)
         await worktrees.settle(machine)
         stack.push_async_callback(previews.stop_all, machine)
+        await _tell_recovery(machine, left)
         streams = Streams(feed, edge_id=machine.edge_id)
         access = Access(
             token=token,
@@ -113,12 +127,15 @@ async def opened_edge(
             tickets=Tickets(),
             floods=Floods(),
         )
+        observing = stack.enter_context(Observing(machine, streams, tracing))
         await _say(machine, "runner.online")
         stack.push_async_callback(_say, machine, "runner.offline")
         yield OpenEdge(
             machine=machine,
             streams=streams,
-            application=application(machine, streams, access, default_agent=configuration.agent),
+            application=application(
+                machine, streams, access, observing, default_agent=configuration.agent
+            ),
             token=token,
             fresh_token=fresh,
         )
@@ -184,6 +201,14 @@ async def _reachable(stack: AsyncExitStack, runtime: Runtime, data: str) -> None
         await stack.enter_async_context(ControlServer(runtime, data))
     except ControlUnavailable as error:
         _log.warning("control_unavailable", code=error.code, detail=str(error))
+
+
+async def _tell_recovery(machine: Machine, left: frozenset[str]) -> None:
+    """Say what became of what a former process left; a journal that is slow now is no reason not
+    to serve.
+    """
+    with suppress(Problem):
+        _log.info("edge_recovered", **recovered(await machine.settled(), left))
 
 
 def _edge_id(identity: Identity) -> str:

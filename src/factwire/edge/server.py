@@ -15,12 +15,15 @@ from typing import Final
 
 import uvicorn
 
+from factwire import __version__
 from factwire.edge.limits import BACKLOG, STOP_SECONDS
+from factwire.edge.logs import logger
 from factwire.edge.opening import EdgeSettings, OpenEdge, ensure_secure, opened_edge
 from factwire.edge.streams import FactwireHttpProtocol, Streams, socket_settings
 from factwire.runtime.configuration import Configuration
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_log: Final = logger("factwire.edge")
 
 Ready = Callable[[OpenEdge, str], None]
 """Called with the address once requests are answered."""
@@ -56,6 +59,7 @@ class EdgeServer(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        _log.info("edge_stopping", streams=self._streams.stats().readers)
         for server in self.servers:
             server.close()
         await self._streams.close(STOP_SECONDS / 2)
@@ -81,20 +85,36 @@ async def serve(
             await asyncio.wait({serving, started}, return_when=asyncio.FIRST_COMPLETED)
             started.cancel()
             if server.started:
-                ready(edge, address_of(settings.host, listening.getsockname()[1]))
+                address = address_of(settings.host, listening.getsockname()[1])
+                _tell_start(edge, address)
+                ready(edge, address)
             await serving
+    _log.info("edge_stopped")
+
+
+def _tell_start(edge: OpenEdge, address: str) -> None:
+    _log.info(
+        "edge_started",
+        address=address,
+        edge_id=edge.machine.edge_id,
+        version=__version__,
+        head=edge.machine.feed.cursor.seq,
+    )
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
     """A socket that holds an address; raises `AddressUnusable`."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+        listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
         reason = error.strerror or str(error)
         raise AddressUnusable(
             f"{host}:{port}: {reason}; choose another --host or --port"
         ) from error
+    # Connections inherit it; not every event loop sets it, and without it an answer waits 40 ms.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening
 
 
 def server_config(edge: OpenEdge) -> uvicorn.Config:

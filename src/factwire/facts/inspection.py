@@ -68,8 +68,8 @@ class StreamInspector:
         self._gaps_declared = gaps_declared
         self._sequences = SequenceTracker()
         self._verifier = LifecycleVerifier(mode)
-        self._known = Known(read_model or {})
-        for turn, family, subject in self._known.open():
+        self._known = None if read_model is None else Known(read_model)
+        for turn, family, subject in self._known.open() if self._known else ():
             self._verifier.know_open(turn, family, subject)
 
     def feed(self, item: Item) -> list[Issue]:
@@ -85,7 +85,7 @@ class StreamInspector:
             return rebased(issues, path)
         self._sequences.feed(fact, path)
         issues = rebased(issues, path) if issues else issues
-        if self._known.covers(fact):
+        if self._known is not None and self._known.covers(fact):
             return issues
         try:
             violations = self._verifier.feed(fact)

@@ -14,7 +14,7 @@ _ENDED: Final = frozenset({"output-available", "output-error", "cancelled"})
 
 
 class Known:
-    """A read model as a validator needs it; an empty one says nothing."""
+    """A read model as a validator needs it."""
 
     def __init__(self, read_model: Mapping[str, Any]) -> None:
         self._model = read_model

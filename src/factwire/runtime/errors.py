@@ -149,6 +149,7 @@ FAILURE_CATEGORIES: Final = {
     "invalid_fact": "the agent emitted a fact that a gate refused",
     "timeout": "the turn took longer than it may",
     "runtime_restarted": "the runtime stopped while the turn ran",
+    "unrecorded": "the journal took no facts while the turn ran",
     "sandbox_unavailable": "a sandbox is required and cannot be had here",
 }
 """Categories that the runtime itself gives a failed turn; agents may give others."""

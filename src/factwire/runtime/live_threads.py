@@ -44,6 +44,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     room: asyncio.Semaphore
     begin: Begin
     retry: Callable[[str], RetryPolicy]
+    failed: Callable[["LiveThread"], None]
 
 
 class LiveThread:
@@ -288,6 +289,7 @@ class LiveThread:
             await work
         except Exception as error:  # noqa: BLE001 - kept for all who wait, and for who asks later
             self.failure = error
+            self._around.failed(self)
         finally:
             await self._tell()
 

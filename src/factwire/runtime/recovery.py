@@ -26,6 +26,13 @@ _RESTARTED: Final = {
     "message": "the runtime stopped while the turn ran",
     "recoveryHint": "Retry the turn.",
 }
+_UNRECORDED: Final = {
+    "failureCategory": "unrecorded",
+    "message": "the journal took no facts while the turn ran",
+    "recoveryHint": "Look at what the turn did since, then retry it.",
+}
+"""How a turn ends whose facts were refused: what it did after the last one, nobody wrote down."""
+
 _ASIDES: Final = frozenset({"queue.changed", "policy.changed", "runtime.warning"})
 """What may be told of a thread while a turn waits, without its agent having done anything."""
 
@@ -77,13 +84,22 @@ async def _last_claim(runtime: "Runtime", wanted: Filter) -> str | None:
     return last
 
 
-async def settle(runtime: "Runtime", thread: LiveThread, taken_from: str | None = None) -> None:
-    """Bring a thread that nobody runs to a state from which it goes on."""
+async def settle(
+    runtime: "Runtime",
+    thread: LiveThread,
+    taken_from: str | None = None,
+    *,
+    unrecorded: bool = False,
+) -> None:
+    """Bring a thread that nobody runs to a state from which it goes on; `unrecorded` is one of
+    which the journal took no more.
+    """
     if await _taken_up(runtime, thread, taken_from):
         return
     turn_id = left_behind(thread)
     if turn_id is not None:
-        await close(runtime, thread, turn_id, "turn.failed", _RESTARTED)
+        end = _UNRECORDED if unrecorded else _RESTARTED
+        await close(runtime, thread, turn_id, "turn.failed", end)
     thread.go_on()
 
 

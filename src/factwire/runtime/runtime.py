@@ -6,7 +6,7 @@ up again before anything new starts.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -55,7 +55,8 @@ class Runtime:
 
     `workspace` is where a turn works that names no folder; one that does may name any below
     `workspaces`. On a journal that is shared, each runtime needs an `identity` of its own; where
-    nobody else can write, `exclusive` says that what others claimed is free.
+    nobody else can write, `exclusive` says that what others claimed is free. `on_failure` is told
+    of a thread whose `failure` keeps a turn from its end.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Runtime:
         settings: Settings | None = None,
         identity: Identity | None = None,
         exclusive: bool = False,
+        on_failure: Callable[[LiveThread], None] = lambda _: None,
     ) -> None:
         self.journal = journal
         self.blobs = blobs
@@ -95,6 +97,7 @@ class Runtime:
             room=asyncio.Semaphore(self.settings.active_turns),
             begin=self._begin,
             retry=self.settings.retry_of,
+            failed=on_failure,
         )
 
     async def __aenter__(self) -> Self:
@@ -262,7 +265,7 @@ class Runtime:
         """Stop a turn that runs, close one that nobody runs any more, or take one out of the
         queue; of one that is tried again, the attempt that is under way or waits for its time.
         """
-        thread = await self._current(thread_id, take_over=take_over)
+        thread = await self.current(thread_id, take_over=take_over)
         turn_id = thread.latest_attempt(turn_id)
         if thread.turn is not None and thread.turn.turn_id == turn_id:
             await thread.turn.cancel(reason)
@@ -285,7 +288,7 @@ class Runtime:
         always: Lasting | None = None,
     ) -> Decision:
         """Answer an open request; with `always`, a yes holds for its pattern from now on."""
-        thread = await self._current(thread_id)
+        thread = await self.current(thread_id)
         grant = None if always is None else await grant_for(self, thread, action_id, always)
         made = await thread.approvals.decide(
             action_id, decision, by=by, reason=reason, args_hash=args_hash, response=response
@@ -296,7 +299,7 @@ class Runtime:
 
     async def revoke(self, thread_id: str, rule: str, lasting: Lasting, *, by: str) -> None:
         """Take back what was allowed always, for a thread or for the runtime's workspace."""
-        thread = await self._current(thread_id)
+        thread = await self.current(thread_id)
         place = thread_id if lasting == "thread" else str(self.workspace.resolve())
         grant = self.standing.grant(parse_rule(rule), lasting, place, revoked=True)
         await tell_grant(self, thread, grant, by=by)
@@ -319,10 +322,12 @@ class Runtime:
         """A thread on which something new may begin."""
         if self._is_closing:
             raise RuntimeClosing
-        return await self._current(thread_id)
+        return await self.current(thread_id)
 
-    async def _current(self, thread_id: str, *, take_over: bool = False) -> LiveThread:
-        """A thread as the journal has it now, unless it belongs to another runtime."""
+    async def current(self, thread_id: str, *, take_over: bool = False) -> LiveThread:
+        """A thread as the journal has it now, unless it belongs to another runtime; one of which
+        the journal took no more is brought to where it goes on.
+        """
         thread = await self.thread(thread_id)
         if thread.is_busy:
             return thread
@@ -338,7 +343,7 @@ class Runtime:
         if other is not None:
             raise ThreadElsewhere(thread_id, other)
         if failed and not thread.is_busy:
-            await settle(self, thread)
+            await settle(self, thread, unrecorded=True)
         return thread
 
     async def _begin(self, thread: LiveThread, submission: Submission) -> Turn:

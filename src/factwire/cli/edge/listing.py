@@ -64,5 +64,5 @@ def _row(thread: "Thread") -> Text:
     line.append(f"{match[1]} {match[2]}  " if match else "", style=DIM)
     line.append(harmless(thread.title or "", 60))
     if thread.queued_runs:
-        line.append(f"  {counted(thread.queued_runs, 'run')} queued", style=DIM)
+        line.append(f"  {counted(len(thread.queued_runs), 'run')} queued", style=DIM)
     return line

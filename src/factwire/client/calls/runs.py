@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from factwire.client.address import path_of, query_of
-from factwire.client.call import Answer, Call, get, given, json, post
+from factwire.client.call import Answer, Call, delete, get, given, json, nothing, post
 from factwire.client.calls.threads import Input
 from factwire.client.resources import (
     Approval,
@@ -40,11 +40,14 @@ def start_run(
     project_id: str | None = None,
     title: str | None = None,
     work_dir: str | None = None,
+    worktree: bool | None = None,
     input: Input | None = None,  # noqa: A002 - the name of the contract
     options: Mapping[str, Any] | None = None,
     when_busy: Literal["queue", "refuse"] = "queue",
 ) -> Call[Run]:
-    """Start a run on a thread, or without one on a fresh thread."""
+    """Start a run on a thread, or without one on a fresh thread; in a git worktree of its own, if
+    `worktree` says so or the Edge's configuration does.
+    """
     body = given(
         agentId=agent_id,
         prompt=prompt,
@@ -52,6 +55,7 @@ def start_run(
         projectId=project_id,
         title=title,
         workDir=work_dir,
+        worktree=worktree,
         input=input,
         options=options,
         whenBusy=when_busy,
@@ -90,6 +94,11 @@ def log(
 def diff(run_id: str) -> Call[RunDiff]:
     """What is different in the folder of a run from its last commit."""
     return get(path_of("runs", run_id, "diff"), json(RunDiff))
+
+
+def delete_worktree(run_id: str) -> Call[None]:
+    """Remove the worktree of a run that has ended, with whatever it holds."""
+    return delete(path_of("runs", run_id, "worktree"), nothing)
 
 
 def approvals(

@@ -1,4 +1,4 @@
-"""Things that runs make: artifacts, blobs, tasks and evidence, by id."""
+"""Things that runs make: artifacts, blobs, previews, tasks and evidence, by id."""
 
 from factwire.client.address import path_of, query_of
 from factwire.client.call import Call, get, given, json, nothing, post
@@ -7,6 +7,8 @@ from factwire.client.resources import (
     ArtifactDetails,
     EvidencePack,
     Page,
+    Preview,
+    PreviewStatus,
     Task,
     TaskDetails,
 )
@@ -38,6 +40,34 @@ def artifact_content(artifact_id: str, *, version_id: str | None = None) -> Call
 def blob(ref: str) -> Call[None]:
     """The bytes behind a ref."""
     return get(path_of("blobs", ref), nothing)
+
+
+def previews(
+    *,
+    thread_id: str | None = None,
+    run_id: str | None = None,
+    status: PreviewStatus | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> Call[Page[Preview]]:
+    """Previews, newest first; one that has stopped has no address any more."""
+    query = query_of(thread_id=thread_id, run_id=run_id, status=status, cursor=cursor, limit=limit)
+    return get(path_of("previews"), json(Page[Preview]), query)
+
+
+def create_preview(run_id: str, *, path: str = ".") -> Call[Preview]:
+    """Serve a folder of a run on an origin of its own; its address opens it to whoever has it."""
+    return post(path_of("previews"), json(Preview), given(runId=run_id, path=path))
+
+
+def preview(preview_id: str) -> Call[Preview]:
+    """One preview, with its address while it is served."""
+    return get(path_of("previews", preview_id), json(Preview))
+
+
+def stop_preview(preview_id: str) -> Call[Preview]:
+    """Serve a preview no longer."""
+    return post(f"{path_of('previews', preview_id)}:stop", json(Preview))
 
 
 def tasks(

@@ -34,6 +34,8 @@ class Client:
     health = Verb(service_calls.health)
     agents = Verb(service_calls.agents)
     create_ticket = Verb(service_calls.create_ticket)
+    openapi = Verb(service_calls.openapi)
+    asyncapi = Verb(service_calls.asyncapi)
 
     projects = Listing(project_calls.projects)
     create_project = Verb(project_calls.create_project)
@@ -68,6 +70,7 @@ class Client:
     retry_run = Verb(run_calls.retry_run)
     log = Verb(run_calls.log)
     diff = Verb(run_calls.diff)
+    delete_worktree = Verb(run_calls.delete_worktree)
     approvals = Listing(run_calls.approvals)
     decide = Verb(run_calls.decide)
 
@@ -75,6 +78,10 @@ class Client:
     artifact = Verb(thing_calls.artifact)
     artifact_content = Fetching(thing_calls.artifact_content)
     blob = Fetching(thing_calls.blob)
+    previews = Listing(thing_calls.previews)
+    create_preview = Verb(thing_calls.create_preview)
+    preview = Verb(thing_calls.preview)
+    stop_preview = Verb(thing_calls.stop_preview)
     tasks = Listing(thing_calls.tasks)
     task = Verb(thing_calls.task)
     evidence = Listing(thing_calls.evidence)

@@ -4,14 +4,14 @@ Plain numbers, counted in the event loop without a lock and put into Prometheus'
 asked for. Every label has few values: known methods, templates of routes, statuses.
 """
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
-from itertools import accumulate
 from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
+
+from factwire.edge.observing.durations import Durations
 
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"})
 """Methods that are told by name."""
@@ -29,21 +29,18 @@ class RequestFigures:
     """What has been asked since the start; a stream counts when it opens and has no duration."""
 
     def __init__(self) -> None:
-        self._answers: Counter[tuple[str, str, str]] = Counter()
-        self._buckets: dict[tuple[str, str], list[int]] = {}
-        self._sums: dict[tuple[str, str], float] = {}
+        self._answers: Counter[tuple[str, str, int]] = Counter()
+        self._took: dict[tuple[str, str], Durations] = {}
 
     def note(self, method: str, route: str, status: int, seconds: float | None) -> None:
         """One answer; `seconds` is None for one that goes on."""
-        self._answers[method, route, str(status)] += 1
+        self._answers[method, route, status] += 1
         if seconds is None:
             return
-        key = method, route
-        buckets = self._buckets.get(key)
-        if buckets is None:
-            buckets = self._buckets[key] = [0] * (len(_BOUNDS) + 1)
-        buckets[bisect_left(_BOUNDS, seconds)] += 1
-        self._sums[key] = self._sums.get(key, 0.0) + seconds
+        took = self._took.get((method, route))
+        if took is None:
+            took = self._took[method, route] = Durations(_BOUNDS)
+        took.note(seconds)
 
     def families(self) -> Iterator[Metric]:
         answers = CounterMetricFamily(
@@ -51,19 +48,14 @@ class RequestFigures:
             "Requests that were answered, and streams that were opened.",
             labels=("method", "route", "status"),
         )
-        for labels, count in self._answers.items():
-            answers.add_metric(labels, count)
+        for (method, route, status), count in self._answers.items():
+            answers.add_metric((method, route, str(status)), count)
         yield answers
         took = HistogramMetricFamily(
             "factwire_edge_request_seconds",
             "Seconds from a request to the end of its answer; streams are not in it.",
             labels=("method", "route"),
         )
-        for key, buckets in self._buckets.items():
-            took.add_metric(key, _cumulative(buckets), self._sums[key])
+        for labels, durations in self._took.items():
+            took.add_metric(labels, durations.buckets(), durations.sum)
         yield took
-
-
-def _cumulative(buckets: list[int]) -> list[tuple[str, float]]:
-    names = [*map(str, _BOUNDS), "+Inf"]
-    return list(zip(names, map(float, accumulate(buckets)), strict=True))

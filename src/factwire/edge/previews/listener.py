@@ -69,6 +69,7 @@ class Listener:
         except OSError:
             folder.close()
             raise
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         policy = policy_headers(_frames(places))
         site = Site(folder, places, str(listening.getsockname()[1]), policy)
         listener = cls(folder, site, listening)

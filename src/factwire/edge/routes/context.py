@@ -1,7 +1,7 @@
 """What handlers share: the machine behind them, the trace they belong to, ids from keys."""
 
 from functools import cache
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast, get_args, get_args
 
 import msgspec
 from litestar import Request
@@ -53,31 +53,34 @@ def invalid_request(issues: list[Any]) -> Problem:
     return Problem(400, "invalid_request", detail, issues=issues)
 
 
-def ensure_known_query(request: EdgeRequest) -> None:
+async def ensure_known_query(request: EdgeRequest) -> None:
     """Refuse names that an address does not know and names given twice: a filter with a slip of
     the pen would otherwise show everything.
     """
     known = query_names(request.route_handler)
-    given = [name for name, _ in request.query_params.multi_items()]
-    unknown = sorted({name[:_SHOWN] for name in given if name not in known})
-    if unknown:
-        there = ", ".join(sorted(known - {TICKET})) or "none"
-        detail = f"no query parameter is called {unknown[0]!r}; there are {there}"
-        raise Problem(400, "unknown_parameter", detail)
-    if len(set(given)) < len(given):
+    given = request.query_params.multi_items()
+    for name, value in given:
+        if name not in known:
+            there = ", ".join(sorted(known.keys() - {TICKET})) or "none"
+            detail = f"no query parameter is called {name[:_SHOWN]!r}; there are {there}"
+            raise Problem(400, "unknown_parameter", detail)
+        if not known[name] and value.lower() == "null":
+            # The framework would take the word for an absent value.
+            raise invalid_request([{"path": f"$.query.{name}", "message": "null is no value"}])
+    if len({name for name, _ in given}) < len(given):
         raise Problem(400, "repeated_parameter", "a query parameter is given once")
 
 
 @cache
-def query_names(handler: BaseRouteHandler) -> frozenset[str]:
-    """What may stand in the query of a handler's address."""
+def query_names(handler: BaseRouteHandler) -> dict[str, bool]:
+    """What may stand in the query of a handler's address, and whether it may be any text."""
     fields = handler.parsed_fn_signature.parameters.items()
     names = {
-        field.kwarg_definition.name or name
+        field.kwarg_definition.name or name: str in (field.annotation, *get_args(field.annotation))
         for name, field in fields
         if isinstance(field.kwarg_definition, QueryParameter)
     }
-    return frozenset({*names, TICKET})
+    return {**names, TICKET: True}
 
 
 def machine_of(request: EdgeRequest) -> Machine:

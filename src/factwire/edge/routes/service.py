@@ -11,14 +11,36 @@ from factwire.edge.events.asyncapi import asyncapi
 from factwire.edge.limits import TICKET_SECONDS
 from factwire.edge.routes.answers import ALSO
 from factwire.edge.routes.context import EdgeRequest, machine_of
+from factwire.edge.routes.metrics import observing_of
 from factwire.facts import CapabilityManifest
 
 
+class HealthDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """What whoever shows the token may know; `reason` is what ails the journal, `journal_head` and
+    `feed_lag` are absent while it cannot be asked.
+    """
+
+    edge_id: str
+    uptime_seconds: float
+    feed: Literal["live", "degraded", "stopped"]
+    feed_cursor: str
+    journal_head: int | None = None
+    feed_lag: int | None = None
+    reason: str | None = None
+    runs_active: int
+    runs_queued: int
+    approvals_pending: int
+    streams: int
+
+
 class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """What anybody may know; `status` is degraded while the journal cannot be reached."""
+    """What anybody may know; `status` is degraded while the journal cannot be reached. `details`
+    are for whoever shows the token.
+    """
 
     status: Literal["ok", "degraded", "stopping"]
     version: str
+    details: HealthDetails | None = None
 
 
 class AgentRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
@@ -45,7 +67,8 @@ class Ticket(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 @get("/v1/health", tags=["service"], opt={ALSO: (HTTP_503_SERVICE_UNAVAILABLE,)})
 async def read_health(request: EdgeRequest) -> Response[Health]:
-    """Whether this Edge is well."""
+    """Whether this Edge is well; in detail for who shows the token."""
+    details = await _details(request) if request.scope["state"].get("is_known") else None  # pyright: ignore[reportTypedDictNotRequiredAccess]
     found = await machine_of(request).feed.health()
     words: dict[str, Literal["ok", "degraded", "stopping"]] = {
         "live": "ok",
@@ -54,7 +77,26 @@ async def read_health(request: EdgeRequest) -> Response[Health]:
     }
     status = words[found.state]
     code = HTTP_200_OK if status == "ok" else HTTP_503_SERVICE_UNAVAILABLE
-    return Response(Health(status=status, version=__version__), status_code=code)
+    health = Health(status=status, version=__version__, details=details)
+    return Response(health, status_code=code)
+
+
+async def _details(request: EdgeRequest) -> HealthDetails:
+    observing = observing_of(request)
+    vitals = await observing.vitals()
+    return HealthDetails(
+        edge_id=machine_of(request).edge_id,
+        uptime_seconds=round(observing.uptime, 3),
+        feed=vitals.feed.state,
+        feed_cursor=str(vitals.feed.cursor),
+        journal_head=vitals.head,
+        feed_lag=vitals.feed.lag,
+        reason=vitals.feed.reason,
+        runs_active=vitals.active,
+        runs_queued=vitals.runs["queued"],
+        approvals_pending=vitals.pending,
+        streams=vitals.streams.readers,
+    )
 
 
 @get("/v1/agents", tags=["service"])

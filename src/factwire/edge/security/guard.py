@@ -62,8 +62,9 @@ class Guard:
             await self._application(scope, receive, send)
             return
         headers: dict[bytes, bytes] = dict(scope["headers"])
-        trace_id = trace_id_of(headers.get(b"traceparent"))
-        scope.setdefault("state", {})["trace_id"] = trace_id
+        state: dict[str, Any] = scope.setdefault("state", {})
+        trace_id: str = state.get("trace_id") or trace_id_of(headers.get(b"traceparent"))
+        state["trace_id"] = trace_id
         try:
             self._judge(scope, headers)
         except Problem as problem:
@@ -81,7 +82,9 @@ class Guard:
         if not self._access.places.knows_host(host):
             raise Problem(421, "host_not_allowed", "this Edge does not answer to that host name")
         self._ensure_no_foreign_page(scope, headers, host)
-        if (scope.get("method"), scope["path"]) not in OPEN:
+        if (scope.get("method"), scope["path"]) in OPEN:
+            scope["state"]["is_known"] = self._is_known(scope, headers)
+        else:
             self._ensure_credentials(scope, headers)
         if scope["type"] == "http":
             _ensure_body(scope, headers)
@@ -95,12 +98,23 @@ class Guard:
         elif headers.get(b"sec-fetch-site") in _FOREIGN:
             raise Problem(403, "cross_site_request", "another site made this request")
 
+    def _is_known(self, scope: Scope, headers: dict[bytes, bytes]) -> bool:
+        """Whether somebody who needs no token shows it all the same; guesses count as elsewhere."""
+        if offered(scope, headers).token is None:
+            return False
+        try:
+            self._ensure_credentials(scope, headers)
+        except Problem:
+            return False
+        return True
+
     def _ensure_credentials(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         address = (scope.get("client") or ("", 0))[0]
-        self._access.floods.ensure_may_try(address)
         given = offered(scope, headers)
+        # First: somebody else's guesses, from the same address, keep nobody out who has the token.
         if given.token is not None and self._access.token.fits(given.token):
             return
+        self._access.floods.ensure_may_try(address)
         if given.ticket is not None and _takes_tickets(scope):
             if self._access.tickets.redeem(given.ticket):
                 return

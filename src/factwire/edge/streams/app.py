@@ -12,10 +12,14 @@ from contextlib import contextmanager, suppress
 from typing import Final
 from urllib.parse import unquote
 
+import msgspec
+
 from factwire.edge.events import envelope_of
 from factwire.edge.limits import CLOSE_SECONDS
+from factwire.edge.logs import logger
 from factwire.edge.problems import Problem
 from factwire.edge.streams.asgi import Receive, Scope, Send, header, refuse, trace_id_of
+from factwire.edge.streams.closing import WORDS
 from factwire.edge.streams.connections import serve_events, serve_socket
 from factwire.edge.streams.feed import Feed, FeedStopped
 from factwire.edge.streams.messages import EnvelopeOf
@@ -31,6 +35,7 @@ FACES: Final[dict[str, Face]] = {"/v1/events": "events", "/v1/facts": "facts"}
 PROJECTION: Final = re.compile(r"/v1/threads/([^/]+)/projection/stream")
 
 Enter = Callable[[Reader], Awaitable[None]]
+_log: Final = logger("factwire.edge.streams")
 
 
 class Streams:
@@ -41,6 +46,8 @@ class Streams:
         self.readers = Readers(feed, edge_id=edge_id, envelope_of=envelope_of)
         self._stopping = False
         self._served = 0
+        self._opened = 0
+        self._closed = dict.fromkeys(WORDS.values(), 0)
         self._nobody = asyncio.Event()
         self._nobody.set()
 
@@ -56,7 +63,8 @@ class Streams:
 
     def stats(self) -> StreamStats:
         """Figures about the streams now."""
-        return self.readers.stats()
+        now = self.readers.stats()
+        return msgspec.structs.replace(now, opened=self._opened, closed=dict(self._closed))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_socket = scope["type"] == "websocket"
@@ -70,11 +78,14 @@ class Streams:
         wire: Wire = "socket" if is_socket else "sse"
         trace_id = trace_id_of(scope)
 
+        sinks: list[Sink] = []
+
         async def admit(sink: Sink) -> None:
+            sinks.append(sink)
             await enter(Reader(sink, wire, trace_id))
 
         serve = serve_socket if is_socket else serve_events
-        with self._counted():
+        with self._counted(), self._told(FACES.get(scope["path"], "projection"), trace_id, sinks):
             await serve(scope, receive, send, admit)
 
     async def close(self, seconds: float = CLOSE_SECONDS) -> None:
@@ -103,6 +114,18 @@ class Streams:
             self._served -= 1
             if not self._served:
                 self._nobody.set()
+
+    @contextmanager
+    def _told(self, face: str, trace_id: str, sinks: list[Sink]) -> Generator[None]:
+        """Say that a stream was begun, and in the end by whom and why it was ended."""
+        self._opened += 1
+        _log.info("stream_opened", stream=face, trace_id=trace_id)
+        try:
+            yield
+        finally:
+            reason = WORDS[sinks[0].ended_by if sinks else None]
+            self._closed[reason] += 1
+            _log.info("stream_closed", stream=face, reason=reason, trace_id=trace_id)
 
     async def _enter(self, scope: Scope) -> Enter:
         """What a reader of this request is brought to; raises `Problem`."""

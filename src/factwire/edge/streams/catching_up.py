@@ -7,11 +7,17 @@ more than a reader may be behind meanwhile, there is a new mark and another roun
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import aclosing
-from typing import cast
+from typing import Any, cast
 
-from factwire.edge.limits import CATCH_UP_FACTS, CATCH_UP_ROUNDS, PIECE_BYTES, STALL_SECONDS
+from factwire.edge.limits import (
+    CATCH_UP_FACTS,
+    CATCH_UP_ROUNDS,
+    PASSED_OVER_FACTS,
+    PIECE_BYTES,
+    STALL_SECONDS,
+)
 from factwire.edge.streams.arrival import Arrival
 from factwire.edge.streams.broadcast import Broadcast
 from factwire.edge.streams.closing import SLOW
@@ -52,6 +58,19 @@ class Flow:
                     self._sink.close(SLOW)
         return not self._sink.is_gone
 
+    async def until(self, something: Coroutine[Any, Any, None]) -> None:
+        """Wait for something, but not for longer than the reader is there."""
+        task = asyncio.create_task(something)
+        while not (task.done() or self._sink.is_gone):
+            self._change.clear()
+            change = asyncio.create_task(self._change.wait())
+            await asyncio.wait((task, change), return_when=asyncio.FIRST_COMPLETED)
+            change.cancel()
+        if task.done():
+            task.result()
+        else:
+            task.cancel()
+
 
 class CatchingUp:
     """Brings one reader from a cursor to a live channel."""
@@ -84,7 +103,7 @@ class CatchingUp:
                 if self._sink.is_gone:
                     return
                 if reached.seq > target.seq:
-                    await self._feed.reached(reached.seq)
+                    await self._flow.until(self._feed.reached(reached.seq))
                 elif channel.join(self._sink, mark):
                     return
                 channel.renew(mark)
@@ -102,10 +121,17 @@ class CatchingUp:
                 return target
             floor = after.seq if after else 0
             after, asked = Cursor(target.epoch, max(floor, min(reached, target.seq))), False
-        if self._told < after.seq:
-            self._told = after.seq
-            self._sink.write(checkpoint(self._broadcast.wire, after))
+            self._tell_checkpoint(after, PASSED_OVER_FACTS)
+            # A journal in memory would otherwise be read to its end in one go.
+            await asyncio.sleep(0)
+        self._tell_checkpoint(after, 1)
         return after
+
+    def _tell_checkpoint(self, cursor: Cursor, most: int) -> None:
+        """Say how far a reader has come, once so many facts were not for it."""
+        if cursor.seq - self._told >= most:
+            self._told = cursor.seq
+            self._sink.write(checkpoint(self._broadcast.wire, cursor))
 
     async def _read_piece(self, after: Cursor | None, target: Cursor) -> int:
         """Send at most one read's worth of facts; the seq that was reached."""

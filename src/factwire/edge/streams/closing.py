@@ -29,6 +29,22 @@ UNAVAILABLE: Final = Closing(1013, "journal unavailable, try again", reconnect=T
 CURSOR_INVALID: Final = Closing(4400, "cursor invalid, take a snapshot", reconnect=True)
 CURSOR_EXPIRED: Final = Closing(4410, "cursor expired, take a snapshot", reconnect=True)
 
+WORDS: Final[dict[Closing | None, str]] = {
+    MALFORMED: "malformed",
+    NOT_TEXT: "not_text",
+    UNASKED: "unasked",
+    TOO_BIG: "too_big",
+    FAULT: "fault",
+    DEAD: "dead",
+    RESTART: "restart",
+    SLOW: "slow",
+    UNAVAILABLE: "unavailable",
+    CURSOR_INVALID: "cursor_invalid",
+    CURSOR_EXPIRED: "cursor_expired",
+    None: "left",
+}
+"""Each reason in one word, for logs and figures; None is a reader that left by itself."""
+
 CLOSINGS: Final = (
     MALFORMED,
     NOT_TEXT,

@@ -170,6 +170,9 @@ class Feed:
                 subscriber.take(arrival)
             except Exception as error:  # noqa: BLE001 - one subscriber's fault is not the others'
                 self._subscribers.pop(subscriber, None)
+                asyncio.get_running_loop().call_exception_handler(
+                    {"message": "a subscriber of the feed failed", "exception": error}
+                )
                 subscriber.lost(error)
         if self._waiting:
             self._wake(stretch.last)

@@ -5,6 +5,7 @@ one arrival are folded and encoded once. The newest are kept, so that a viewer w
 on without a snapshot; where that cannot be exact, it gets a new one.
 """
 
+import asyncio
 from bisect import bisect_right
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
@@ -89,6 +90,8 @@ class LiveProjection:
                 for _, fact in stretch.facts():
                     self._projection.replay(fact)
                 reached = stretch.cursor
+                # A long thread must not keep the loop from the others.
+                await asyncio.sleep(0)
         self._begin(reached)
 
     def snapshot(self, wire: Wire) -> list[bytes]:

@@ -38,6 +38,10 @@ class PumpedSink:
         self._task = asyncio.create_task(self._run(), name="factwire-pump")
 
     @property
+    def ended_by(self) -> Closing | None:
+        return self._closing
+
+    @property
     def unsent(self) -> int:
         return self._size
 

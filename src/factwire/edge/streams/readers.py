@@ -26,13 +26,17 @@ _Key = tuple[Selection, Wire]
 
 
 class StreamStats(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures about the streams of an Edge; `held_bytes` is kept for readers that are behind."""
+    """Figures about the streams of an Edge; `held_bytes` is kept for readers that are behind.
+    `opened` and `closed`, by why, are since the start.
+    """
 
     readers: int
     catching_up: int
     broadcasts: int
     watched_threads: int
     held_bytes: int
+    opened: int = 0
+    closed: dict[str, int] = msgspec.field(default_factory=dict[str, int])
 
 
 class Reader(msgspec.Struct, frozen=True, eq=False):

@@ -29,6 +29,11 @@ class Sink(Protocol):
     """The way to one reader."""
 
     @property
+    def ended_by(self) -> Closing | None:
+        """Why this side ended it; None while it has not, or where the reader left."""
+        ...
+
+    @property
     def is_blocked(self) -> bool: ...
 
     @property

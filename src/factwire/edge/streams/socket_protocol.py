@@ -21,7 +21,14 @@ from factwire.edge.limits import (
     PING_SECONDS,
     UNSENT_BYTES,
 )
-from factwire.edge.streams.closing import NOT_TEXT, SLOW, Closing
+from factwire.edge.streams.closing import (
+    DEAD,
+    MALFORMED,
+    NOT_TEXT,
+    RESTART,
+    SLOW,
+    Closing,
+)
 from factwire.edge.streams.sink import Unwatched, Watcher
 
 EXTENSION: Final = "factwire.socket"
@@ -31,11 +38,12 @@ EXTENSION: Final = "factwire.socket"
 class SocketWriter:
     """A `Sink` straight onto the transport of one socket."""
 
-    __slots__ = ("_protocol", "_watcher", "is_blocked", "is_gone", "write")
+    __slots__ = ("_protocol", "_watcher", "ended_by", "is_blocked", "is_gone", "write")
 
     def __init__(self, protocol: "FactwireSocketProtocol") -> None:
         self._protocol = protocol
         self._watcher: Watcher = Unwatched()
+        self.ended_by: Closing | None = None
         self.is_blocked = False
         self.is_gone = False
         self.write: Callable[[bytes], None] = protocol.transport.write
@@ -120,7 +128,7 @@ class FactwireSocketProtocol(WebSocketsSansIOProtocol):
             self.end(SLOW)
 
     def handle_parser_exception(self) -> None:
-        self._lose()
+        self._lose(MALFORMED)
         super().handle_parser_exception()
         self._cut_later()
 
@@ -132,7 +140,7 @@ class FactwireSocketProtocol(WebSocketsSansIOProtocol):
         super().send_receive_event_to_app()
 
     def shutdown(self) -> None:
-        self._lose()
+        self._lose(RESTART)
         super().shutdown()
         self._cut_later()
 
@@ -143,7 +151,7 @@ class FactwireSocketProtocol(WebSocketsSansIOProtocol):
     def send_keepalive_ping(self) -> None:
         if self._unanswered >= MISSED_PINGS:
             self.ping_timer = None
-            self._lose()
+            self._lose(DEAD)
             self.keepalive_timeout()
             self._cut_later()
             return
@@ -152,7 +160,7 @@ class FactwireSocketProtocol(WebSocketsSansIOProtocol):
 
     def end(self, closing: Closing) -> None:
         """Close with a code; the connection is cut if the reader does not take it in time."""
-        self._lose()
+        self._lose(closing)
         if self.close_sent or self.conn.state is not State.OPEN:
             return
         self.conn.send_close(closing.code, closing.reason)
@@ -166,8 +174,10 @@ class FactwireSocketProtocol(WebSocketsSansIOProtocol):
             self.transport.resume_reading()
         self.close_timer = self.loop.call_later(CLOSE_SECONDS, self.transport.abort)
 
-    def _lose(self) -> None:
+    def _lose(self, closing: Closing | None = None) -> None:
         if self._writer is not None:
+            if not self._writer.is_gone:
+                self._writer.ended_by = closing
             self._writer.lost()
 
     def _cut_later(self) -> None:

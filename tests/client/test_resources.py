@@ -1,0 +1,235 @@
+"""Both clients have a method for every address, and read what the Edge says that it answers."""
+
+import inspect
+from typing import Any, get_args, get_type_hints
+
+import msgspec
+import pytest
+
+from factwire.client import (
+    AsyncClient,
+    Client,
+    Event,
+    LogPiece,
+    Page,
+    PlacedFact,
+    Run,
+    Steered,
+    asynchronous,
+    synchronous,
+)
+from factwire.client.call import Call
+from factwire.client.frames import Delta, Snapshot
+from factwire.client.resources import Resource
+from factwire.edge.app import openapi
+from factwire.edge.events import Envelope, FactFrame, ProjectionDelta, ProjectionSnapshot
+
+DOCUMENT = openapi()
+VERBS = {
+    name: verb
+    for name, verb in vars(AsyncClient).items()
+    if type(verb).__name__ in ("Verb", "Listing", "Fetching")
+}
+
+# Read from a part of an answer, from bytes, or from a page of a stream; each has a test of its own.
+OTHERWISE: dict[str, Any] = {
+    "send_message": Run,
+    "steer": Steered,
+    "log": LogPiece,
+    "past_events": Page[Event],
+    "run_events": Page[Event],
+    "past_facts": Page[PlacedFact],
+}
+
+
+def made(name: str) -> Call[Any]:
+    """The call of a verb, with an id that can be told from a word of the path."""
+    make = VERBS[name]._make
+    kinds = get_type_hints(make)
+    parameters = inspect.signature(make).parameters.values()
+    needed = [each.name for each in parameters if each.default is inspect.Parameter.empty]
+    given = {each: f"<{each}>" if kinds[each] is str else _some(kinds[each]) for each in needed}
+    return make(**given)
+
+
+def _some(kind: Any) -> Any:
+    return get_args(kind)[0] if get_args(kind) and isinstance(get_args(kind)[0], str) else []
+
+
+def address(call: Call[Any]) -> tuple[str, str]:
+    path = "/".join("{}" if "%3C" in step else step for step in call.path.split("/"))
+    verb = call.path.rpartition(":")[2] if ":" in call.path else ""
+    return call.method, f"{path}:{verb}" if verb and not path.endswith(verb) else path
+
+
+def addresses() -> dict[tuple[str, str], dict[str, Any]]:
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for path, operations in DOCUMENT["paths"].items():
+        plain = "/".join(_step(step) for step in path.split("/"))
+        found |= {(method.upper(), plain): operation for method, operation in operations.items()}
+    return found
+
+
+def _step(step: str) -> str:
+    name, colon, verb = step.partition(":")
+    return ("{}" if name.startswith("{") else name) + colon + verb
+
+
+@pytest.mark.requirement("client.addresses")
+def test_every_address_of_an_edge_has_a_method():
+    assert {address(made(name)) for name in VERBS} == set(addresses())
+
+
+@pytest.mark.requirement("client.addresses")
+def test_both_clients_have_the_same_methods():
+    def names(kind: type) -> set[str]:
+        return {name for name in vars(kind) if not name.startswith("_")}
+
+    assert names(AsyncClient) - {"aclose"} == names(Client) - {"close"}
+    for name, verb in VERBS.items():
+        assert vars(Client)[name]._make is verb._make
+    for name in ("events", "facts", "projection"):
+        theirs, ours = getattr(Client, name), getattr(AsyncClient, name)
+        assert inspect.signature(theirs).parameters == inspect.signature(ours).parameters
+    assert len(asynchronous.__all__) == len(synchronous.__all__)
+
+
+@pytest.mark.requirement("client.resources")
+@pytest.mark.parametrize("name", VERBS)
+def test_what_is_read_is_what_is_answered(name: str):
+    if name in OTHERWISE:
+        kind = get_args(get_type_hints(VERBS[name]._make)["return"])[0]
+        assert kind == OTHERWISE[name]
+        return
+    operation = addresses()[address(made(name))]
+    status = next(status for status in operation["responses"] if status.startswith("2"))
+    content: dict[str, Any] = operation["responses"][status].get("content", {})
+    theirs = next((each["schema"] for each in content.values()), dict[str, Any]())
+    kind = get_args(get_type_hints(VERBS[name]._make)["return"])[0]
+    if kind is type(None):
+        assert status == "204" or "octet-stream" in next(iter(content))
+        return
+    assert _differences(_ours(kind), theirs, "$") == []
+
+
+@pytest.mark.requirement("client.resources")
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (Event, Envelope),
+        (PlacedFact, FactFrame),
+        (Snapshot, ProjectionSnapshot),
+        (Delta, ProjectionDelta),
+    ],
+)
+def test_what_streams_bring_is_what_they_send(ours: type[Resource], theirs: Any):
+    mine, yours = (
+        {field.encode_name for field in msgspec.structs.fields(kind)} for kind in (ours, theirs)
+    )
+    assert mine == yours
+
+
+@pytest.mark.requirement("client.addresses")
+@pytest.mark.parametrize("name", VERBS)
+def test_a_body_has_no_field_that_the_edge_refuses(name: str):
+    call = made(name)
+    if call.body is None:
+        return
+    content = addresses()[address(call)]["requestBody"]["content"]
+    known = _resolved(_some_object(next(iter(content.values()))["schema"]))["properties"]
+    fields = inspect.signature(VERBS[name]._make).parameters
+    sent: dict[str, Any] = msgspec.json.decode(call.body)
+    assert set(sent) <= set(known)
+    assert len(known) <= len(fields) + len(sent)
+
+
+@pytest.mark.requirement("client.addresses")
+@pytest.mark.parametrize("name", VERBS)
+def test_a_query_has_the_names_that_the_edge_takes(name: str):
+    make = VERBS[name]._make
+    optional = [
+        each.name
+        for each in inspect.signature(make).parameters.values()
+        if each.default is not inspect.Parameter.empty
+    ]
+    if made(name).method != "GET":
+        return
+    call = make(**dict.fromkeys(optional, "1"), **_needed(make))
+    known = {
+        each["name"]
+        for each in addresses()[address(made(name))].get("parameters", ())
+        if each["in"] == "query"
+    }
+    assert {name for name, _ in call.query} == known - {"since"}
+
+
+def _needed(make: Any) -> dict[str, str]:
+    parameters = inspect.signature(make).parameters.values()
+    return {each.name: "<id>" for each in parameters if each.default is inspect.Parameter.empty}
+
+
+def _ours(kind: Any) -> dict[str, Any]:
+    (schema,), definitions = msgspec.json.schema_components([kind], ref_template="#ours/{name}")
+    OURS.update(definitions)
+    return schema
+
+
+OURS: dict[str, Any] = {}
+
+
+def _resolved(schema: dict[str, Any]) -> dict[str, Any]:
+    ref = schema.get("$ref")
+    if ref is None:
+        return schema
+    definitions = OURS if ref.startswith("#ours") else DOCUMENT["components"]["schemas"]
+    return _resolved(definitions[ref.rpartition("/")[2]])
+
+
+def _some_object(schema: dict[str, Any]) -> dict[str, Any]:
+    """The object among alternatives; the others are null."""
+    options = list(schema.get("anyOf", schema.get("oneOf", [schema])))
+    return next(each for each in options if each.get("type") != "null")
+
+
+def _types(schema: dict[str, Any]) -> set[str]:
+    options = schema.get("anyOf", schema.get("oneOf"))
+    if options is not None:
+        return {each for option in options for each in _types(_resolved(option))}
+    kinds = schema.get("type", "string" if "enum" in schema else [])
+    return {kinds} if isinstance(kinds, str) else set(kinds)
+
+
+def _differences(ours: dict[str, Any], theirs: dict[str, Any], path: str) -> list[str]:
+    mine, yours = _resolved(ours), _resolved(theirs)
+    if not mine.get("type") and "anyOf" not in mine and "enum" not in mine:
+        return []
+    if _types(mine) != _types(yours):
+        return [f"{path}: {sorted(_types(mine))} is not {sorted(_types(yours))}"]
+    mine, yours = _resolved(_some_object(mine)), _resolved(_some_object(yours))
+    if "enum" in mine and sorted(mine["enum"]) != sorted(yours.get("enum", [])):
+        return [f"{path}: {mine['enum']} is not {yours.get('enum')}"]
+    if "items" in mine:
+        return _differences(mine["items"], yours["items"], f"{path}[]")
+    return _object_differences(mine, yours, path) if "properties" in mine else []
+
+
+def _object_differences(mine: dict[str, Any], yours: dict[str, Any], path: str) -> list[str]:
+    names = set(mine["properties"]) ^ set(yours["properties"])
+    found = [f"{path}.{name}: known to one side alone" for name in sorted(names)]
+    if set(mine.get("required", [])) != set(yours.get("required", [])):
+        found.append(f"{path}: {mine.get('required')} is not {yours.get('required')}")
+    for name in sorted(set(mine["properties"]) & set(yours["properties"])):
+        found += _differences(mine["properties"][name], yours["properties"][name], f"{path}.{name}")
+    return found
+
+
+@pytest.mark.requirement("client.resources")
+def test_a_difference_is_found():
+    theirs = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    wrong: list[dict[str, Any]] = [
+        {"type": "object", "properties": {}, "required": []},
+        {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]},
+        {"type": "object", "properties": {"a": {"type": "string"}}, "required": []},
+    ]
+    for ours in wrong:
+        assert _differences(ours, theirs, "$")

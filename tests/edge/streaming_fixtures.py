@@ -1,0 +1,32 @@
+"""A journal in memory and the streams of it, as fixtures, and facts to fill it with."""
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest_asyncio
+
+from factwire.facts import Fact
+from factwire.journal import Journal, open_journal
+from tests.edge.streaming import Served, messages, serving
+from tests.journal.contract import make_fact
+
+
+@pytest_asyncio.fixture
+async def journal() -> AsyncGenerator[Journal]:
+    async with open_journal("memory:") as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture
+async def served(journal: Journal) -> AsyncGenerator[Served]:
+    async with serving(journal) as running:
+        yield running
+
+
+def some(first: int, last: int, **fields: Any) -> list[Fact]:
+    return [make_fact(number, **fields) for number in range(first, last + 1)]
+
+
+async def seqs(served: Served, count: int, path: str = "/v1/facts", **query: str) -> list[int]:
+    async with served.socket(path, **query) as client:
+        return [told["seq"] for told in await messages(client, count)]
