@@ -9,6 +9,7 @@ import pytest
 
 from factwire.client import (
     AsyncClient,
+    AsyncStream,
     Client,
     CursorLost,
     EdgeUnreachable,
@@ -256,6 +257,10 @@ async def test_without_the_cursor_the_same_kills_repeat_what_was_seen(
     assert len({event.id for event in events}) < len(events)
 
 
+def _waiting(edge: EdgeProcess) -> Client:
+    return Client(edge.url, token=TOKEN, reconnect_seconds=20)
+
+
 async def _through_kills(edge: EdgeProcess, kills: int) -> tuple[list[Event], list[PlacedFact]]:
     """What readers of both faces saw while an Edge was killed, until they have seen the last run;
     one waits and one awaits.
@@ -273,7 +278,7 @@ async def _through_kills(edge: EdgeProcess, kills: int) -> tuple[list[Event], li
                     seen.setdefault(event.payload["name"], asyncio.Event()).set()
 
     def read_facts() -> None:
-        with Client(edge.url, token=TOKEN) as reading, reading.facts() as stream:
+        with _waiting(edge) as reading, reading.facts() as stream:
             for placed in stream:
                 facts.append(placed)
                 if placed.fact.payload.get("name") == "last":
@@ -303,6 +308,9 @@ async def test_a_stream_whose_edge_stays_away_says_so(tmp_path: Path):
         events = asking.events(since="now")
         await events.__aenter__()
     with pytest.raises(EdgeUnreachable):
-        while True:
-            await asyncio.wait_for(anext(events), PATIENCE)
+        await asyncio.wait_for(_drained(events), PATIENCE)
     await asking.aclose()
+
+
+async def _drained(events: AsyncStream[Event]) -> list[Event]:
+    return [event async for event in events]

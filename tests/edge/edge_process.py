@@ -1,12 +1,15 @@
 """An Edge in a process of its own, to be killed, told to stop, and started again on the same data.
 
-It is started from a server that has everything imported, so that a start takes milliseconds. One
-that is `eager` has a journal whose writer answers as soon as it has admitted, before it commits.
+It is started from a server that has everything imported, so that a start takes little time. One
+that is `eager` answers as soon as the journal has admitted facts, and its disk takes its time: what
+an Edge would be that does not wait for its commits.
 """
 
 import asyncio
 import os
 import sys
+import time
+from collections.abc import Sequence
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -18,8 +21,11 @@ import httpx
 
 from factwire.edge.logs import set_up_logs
 from factwire.edge.loops import run
+from factwire.edge.machine import Machine
 from factwire.edge.opening import EdgeSettings, OpenEdge
+from factwire.edge.records import Records
 from factwire.edge.server import serve
+from factwire.journal.chunk import Chunk
 from factwire.journal.sqlite import writer
 from tests.edge.edges import ENDED, TOKEN, WAIT_SECONDS, configuration_in
 from tests.journal.killed_writer import _answered_at_once
@@ -118,13 +124,28 @@ def new_client() -> httpx.AsyncClient:
     )
 
 
+def _wait_for_nothing() -> None:
+    heedful = writer.Writer._store
+
+    def slow(self: writer.Writer, chunks: Sequence[Chunk]) -> None:
+        time.sleep(0.02)
+        heedful(self, chunks)
+
+    async def reached(self: Machine, _: int) -> Records:
+        return self.records
+
+    writer._admitted = _answered_at_once
+    writer.Writer._store = slow
+    Machine.reached = reached
+
+
 def _serve(
     folder: Path, eager: bool, changes: dict[str, Any], told: Connection, path: list[str]
 ) -> None:
     sys.path[:] = path
     if eager:
-        writer._admitted = _answered_at_once
-    set_up_logs()
+        _wait_for_nothing()
+    set_up_logs("warning")
     configuration = configuration_in(folder, **changes)
     settings = EdgeSettings(token=TOKEN, port=0)
 

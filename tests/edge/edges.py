@@ -105,13 +105,14 @@ async def running_edge(
     *,
     configuration: Configuration | None = None,
     settings: EdgeSettings | None = None,
+    **opening: Any,
 ) -> AsyncGenerator[RunningEdge]:
     """An Edge of a folder; the same folder again is the same Edge after a restart."""
     conf = configuration or configuration_in(folder)
     wanted = settings or EdgeSettings(token=TOKEN)
     with listening_socket("127.0.0.1", 0) as listening:
         port: int = listening.getsockname()[1]
-        async with opened_edge(conf, Path(conf.workspaces[0]), wanted) as edge:
+        async with opened_edge(conf, Path(conf.workspaces[0]), wanted, **opening) as edge:
             server = EdgeServer(server_config(edge), edge.streams)
             serving = asyncio.create_task(server.serve([listening]))
             await asyncio.wait_for(server.listening.wait(), WAIT_SECONDS)

@@ -59,17 +59,20 @@ class UnderWay:
         assert (works["status"], works["error"]["code"]) == ("failed", "EDGE_RESTARTED")
         assert (await self._client.run_until(self.queued["runId"]))["status"] == "finished"
         assert await self._open_approval() == self.approval
-        await self._allow()
-        ended = await self._client.run_until(self.waits["runId"])
-        assert ended["status"] == "finished"
+        while (run := await self._now())["status"] == "waiting":
+            await self._allow(await self._open_approval())
+        assert run["status"] == "finished"
+
+    async def _now(self) -> dict[str, Any]:
+        return await self._client.run_until(self.waits["runId"], "waiting")
 
     async def _open_approval(self) -> str:
         run = self.waits["runId"]
         page = await self._client.get("/v1/approvals", runId=run, status="pending")
         return page["items"][0]["approvalId"]
 
-    async def _allow(self) -> None:
-        body = {"runId": self.waits["runId"], "requestId": self.approval, "decision": "allow"}
+    async def _allow(self, approval: str) -> None:
+        body = {"runId": self.waits["runId"], "requestId": approval, "decision": "allow"}
         await self._client.post("/v1/permissions/decide", body)
 
 

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -18,7 +17,7 @@ from factwire.edge.previews import folder as folder_module
 from factwire.runtime import runtime as runtime_module
 from tests.edge.edges import RunningEdge, configuration_in, running_edge
 from tests.edge.test_paths import NAMES, RAW
-from tests.edge.test_previews import fill, previewed
+from tests.edge.test_previews import fill, parts_of, previewed
 
 pytestmark = pytest.mark.asyncio
 
@@ -144,7 +143,7 @@ async def test_a_folder_that_is_moved_out_of_the_workspace_is_served_no_longer(
             assert (await http.get("about/")).status_code == 404
         else:
             moved = tmp_path / "moved"
-            with patch.object(ServedFolder, "_root", lambda _: moved):
+            with patch.object(ServedFolder, "_root", return_value=moved):
                 assert (await http.get("about/")).status_code == 200
 
 
@@ -168,8 +167,13 @@ async def test_a_run_does_not_start_in_a_folder_that_became_a_link_while_it_wait
             assert ended["status"] == "failed"
             assert ended["error"]["failureCategory"] == "workspace_not_allowed"
         else:
-            with patch.object(runtime_module.Workspaces, "real", lambda _, folder: Path(folder)):
+            with patch.object(runtime_module.Workspaces, "real", believed):
                 assert (await _ended(edge, approval, second))["status"] == "finished"
+
+
+def believed(_: object, folder: str) -> Path:
+    """A folder as it was named, wherever it leads now."""
+    return Path(folder)
 
 
 async def _ended(
@@ -214,7 +218,7 @@ async def test_links_that_stay_inside_are_followed_and_others_are_not(tmp_path: 
 async def test_no_hostile_path_leads_out_of_a_preview(tmp_path: Path):
     (tmp_path / "canary.txt").write_text("OUTSIDE")
     async with previewed(tmp_path) as (_, preview, _):
-        parts = urlsplit(preview["url"])
+        parts = parts_of(preview)
         for value in [*NAMES, *RAW, "x/../../outside.txt", "%2e%2e/outside.txt", "assets//app.js"]:
             for start in (parts.path, "/"):
                 target = (start + value).encode().replace(b" ", b"%20").replace(b"\r\n", b"%0d%0a")
@@ -258,7 +262,7 @@ async def test_what_belongs_to_the_edge_is_never_served_wherever_it_lies(
         preview = await edge.post("/v1/previews", {**body, "path": "."}, status=201)
         async with httpx.AsyncClient(base_url=preview["url"], trust_env=False) as http:
             if not protected:
-                with patch.object(folder_module, "_ensure_servable", lambda *_: None):
+                with patch.object(folder_module, "_ensure_servable"):
                     assert (await http.get("state/evidence-key.pem")).text == "KEY"
                 return
             assert (await http.get("")).text == "home"

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import httpx
 import pytest
@@ -59,6 +59,10 @@ async def browser(preview: dict[str, Any]) -> AsyncGenerator[httpx.AsyncClient]:
         yield http
 
 
+def parts_of(preview: dict[str, Any]) -> SplitResult:
+    return urlsplit(str(preview["url"]))
+
+
 @pytest.mark.requirement("edge.preview.served")
 async def test_a_folder_of_a_run_is_served_with_its_types_and_indexes(tmp_path: Path):
     async with previewed(tmp_path) as (edge, preview, http):
@@ -84,9 +88,9 @@ async def test_a_folder_of_a_run_is_served_with_its_types_and_indexes(tmp_path: 
         assert (moved.status_code, moved.headers["location"]) == (308, "./about/")
         head = await http.head("movie.mp4")
         assert (head.headers["content-length"], head.content) == (str(1 << 20), b"")
-        assert urlsplit(preview["url"]).port != edge.port
+        assert parts_of(preview).port != edge.port
         assert TOKEN not in preview["url"]
-        assert len(urlsplit(preview["url"]).path.strip("/")) >= 43
+        assert len(parts_of(preview).path.strip("/")) >= 43
 
 
 @pytest.mark.requirement("edge.preview.facts")
@@ -230,7 +234,7 @@ async def test_what_cannot_be_previewed_is_refused_by_a_code(tmp_path: Path):
 @pytest.mark.requirement("edge.preview.address")
 async def test_only_the_address_opens_a_preview(tmp_path: Path):
     async with previewed(tmp_path) as (_, preview, http):
-        parts = urlsplit(preview["url"])
+        parts = parts_of(preview)
         origin = f"http://{parts.netloc}"
         key = parts.path.strip("/")
         wrong = key[:-1] + ("A" if key[-1] != "A" else "B")
@@ -247,12 +251,12 @@ async def test_a_page_reaches_its_files_from_the_root_by_a_cookie_for_its_own_or
     tmp_path: Path,
 ):
     async with previewed(tmp_path) as (_, preview, http):
-        root = f"http://{urlsplit(preview['url']).netloc}/assets/app.js"
+        root = f"http://{parts_of(preview).netloc}/assets/app.js"
         assert (await http.get(root)).status_code == 404
         page = await http.get("")
         cookie = page.headers["set-cookie"]
         assert "HttpOnly; SameSite=Strict" in cookie
-        assert urlsplit(preview["url"]).path.strip("/") not in cookie
+        assert parts_of(preview).path.strip("/") not in cookie
         for site, status in (("same-origin", 200), ("same-site", 404), ("cross-site", 404)):
             answer = await http.get(root, headers={"sec-fetch-site": site})
             assert answer.status_code == status, site
@@ -274,20 +278,18 @@ async def test_a_name_that_somebody_points_here_is_not_answered(tmp_path: Path, 
 async def test_a_page_is_kept_to_its_own_folder_and_from_everything_else(tmp_path: Path):
     async with previewed(tmp_path) as (_, _, http):
         answer = await http.get("")
-        policy = dict(
-            part.strip().partition(" ")[::2]
-            for part in answer.headers["content-security-policy"].split(";")
-        )
-        assert policy["default-src"] == "'none'"
+        said = [part.split() for part in answer.headers["content-security-policy"].split(";")]
+        policy = {name: sources for name, *sources in said}
+        assert policy["default-src"] == ["'none'"]
         for name in ("script-src", "connect-src", "img-src", "form-action", "frame-src"):
-            sources = set(policy[name].split())
+            sources = set(policy[name])
             assert sources <= {
                 *("'self'", "data:", "blob:"),
                 *("'unsafe-inline'", "'unsafe-eval'", "'wasm-unsafe-eval'"),
             }, name
         assert "allow-popups" not in policy["sandbox"]
         assert "allow-top-navigation" not in policy["sandbox"]
-        assert "http://127.0.0.1:*" in policy["frame-ancestors"].split()
+        assert "http://127.0.0.1:*" in policy["frame-ancestors"]
         assert {
             name: answer.headers[name]
             for name in (
@@ -322,7 +324,7 @@ async def test_two_previews_are_two_origins(tmp_path: Path):
     async with previewed(tmp_path) as (edge, preview, _):
         body = {"runId": preview["runId"], "path": "dist/about"}
         other = await edge.post("/v1/previews", body, status=201)
-        assert urlsplit(other["url"]).netloc != urlsplit(preview["url"]).netloc
+        assert parts_of(other).netloc != parts_of(preview).netloc
         async with browser(other) as http:
             assert (await http.get("")).text == "about"
 
@@ -389,7 +391,7 @@ async def cut_short(http: httpx.AsyncClient, big: Path) -> None:
     async with http.stream("GET", "big.bin") as answer:
         pieces = answer.aiter_bytes(1024)
         await anext(pieces)
-        big.write_bytes(b"short")
+        await asyncio.to_thread(big.write_bytes, b"short")
         async for _ in pieces:
             pass
 

@@ -65,7 +65,7 @@ async def test_every_route_refuses_whoever_has_no_token(tmp_path: Path):
 async def test_every_handler_of_the_application_is_walked_by_that_test(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
         app: Any = edge.edge.application
-        rest = app._application._rest._application
+        rest = app._application._application._rest._application
         known = {path for path, _ in ((p, m) for m, p in _routes())}
         for route in rest.routes:
             path = re.sub(r"\{\w+:str\}", "x", route.path_format.replace("/:", ":"))

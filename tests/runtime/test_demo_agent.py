@@ -7,7 +7,7 @@ import pytest
 
 from factwire.facts import Fact, manifest_issues
 from factwire.journal import open_journal
-from factwire.projection import ProjectionState
+from factwire.projection import DIAGNOSTIC_CODES, ProjectionState
 from factwire.projection.parts import TextPart
 from factwire.runtime import Runtime
 from factwire.runtime.agents import DemoAgent, DemoOptions
@@ -332,5 +332,6 @@ async def test_the_manifest_says_what_the_demo_can():
 
 
 def _remarks(played: Played) -> list[str]:
-    """What the projection had to say against the facts; a failed process is no such thing."""
-    return [f"{item.code}: {item.message}" for item in played.state.diagnostics.items.values()]
+    """What the projection had to say against the facts; a failed call is no such thing."""
+    remarks = played.state.diagnostics.items.values()
+    return [f"{item.code}: {item.message}" for item in remarks if item.code in DIAGNOSTIC_CODES]

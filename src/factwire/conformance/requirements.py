@@ -11,6 +11,7 @@ from factwire.conformance.cli_requirements import CLI_REQUIREMENTS
 from factwire.conformance.client_requirements import CLIENT_REQUIREMENTS
 from factwire.conformance.comparison_requirements import COMPARISON_REQUIREMENTS
 from factwire.conformance.edge_event_requirements import EDGE_EVENT_REQUIREMENTS
+from factwire.conformance.edge_observing_requirements import EDGE_OBSERVING_REQUIREMENTS
 from factwire.conformance.edge_preview_requirements import EDGE_PREVIEW_REQUIREMENTS
 from factwire.conformance.edge_rest_requirements import EDGE_REST_REQUIREMENTS
 from factwire.conformance.edge_security_requirements import EDGE_SECURITY_REQUIREMENTS
@@ -46,6 +47,7 @@ _AREAS: Final = (
     CLI_REQUIREMENTS,
     CLIENT_REQUIREMENTS,
     EDGE_EVENT_REQUIREMENTS,
+    EDGE_OBSERVING_REQUIREMENTS,
     EDGE_REST_REQUIREMENTS,
     EDGE_PREVIEW_REQUIREMENTS,
     EDGE_SECURITY_REQUIREMENTS,

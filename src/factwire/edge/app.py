@@ -5,12 +5,15 @@ A verb stands behind a colon in an address (`/v1/runs/R:cancel`); inside it is a
 
 import re
 from collections.abc import MutableMapping
+from functools import cache
 from typing import Any, Final, cast
+from urllib.parse import quote, unquote
 
 from litestar import Litestar, Response
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException, ValidationException
 
+from factwire.edge.framework import MsgspecLitestar
 from factwire.edge.idempotency import Idempotency
 from factwire.edge.logs import logger
 from factwire.edge.machine import Machine
@@ -19,9 +22,10 @@ from factwire.edge.openapi import document_of_routes
 from factwire.edge.problems import MEDIA_TYPE, Problem, document_of
 from factwire.edge.routes import metrics, previews, projects, reads, runs, service, things, threads
 from factwire.edge.routes.context import (
+    SLASH,
     EdgeRequest,
-    ensure_known_query,
     invalid_request,
+    prepared,
     trace_of,
 )
 from factwire.edge.security import Access, Guard
@@ -54,7 +58,8 @@ ROUTES: Final[list[Any]] = [
 ]
 """Every handler of the REST interface."""
 
-_VERB: Final = re.compile(rf"(/.*[^/]):({'|'.join(VERBS)})")
+_VERB: Final = re.compile(rf"(/.*[^/]):({'|'.join(VERBS)})", re.DOTALL)
+_SLASH: Final = re.compile("%2f", re.IGNORECASE)
 _log: Final = logger("factwire.edge")
 _STREAM: Final = "/v1/threads/{thread_id}/projection/stream"
 
@@ -96,7 +101,8 @@ def rest_app(
         }
     )
     app = _litestar(state, more_routes)
-    app.state["openapi"] = document_of_routes([*ROUTES, *more_routes])
+    # Made when somebody asks: it takes as long as all else that a start does.
+    app.state["openapi"] = cache(lambda: document_of_routes([*ROUTES, *more_routes]))
     return app
 
 
@@ -108,12 +114,12 @@ def openapi() -> dict[str, Any]:
 
 
 def _litestar(state: State, more_routes: tuple[Any, ...] = ()) -> Litestar:
-    return Litestar(
+    return MsgspecLitestar(
         route_handlers=[*ROUTES, *more_routes],
         request_class=EdgeRequest,
         state=state,
         exception_handlers=cast("Any", _HANDLERS),
-        before_request=ensure_known_query,
+        before_request=prepared,
         type_encoders={Text: str},
         openapi_config=None,
         logging_config=None,
@@ -131,7 +137,7 @@ class _Faces:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan" or not self._streams.owns(scope):
             if scope["type"] == "http":
-                scope = _with_verb(scope)
+                scope = _routable(scope)
             await self._rest(scope, receive, send)
             return
         try:
@@ -145,11 +151,13 @@ class _Faces:
             self._floods.leave_stream()
 
 
-def _with_verb(scope: Scope) -> Scope:
-    found = _VERB.fullmatch(scope["path"])
-    if found is None:
-        return scope
-    path = f"{found[1]}/:{found[2]}"
+def _routable(scope: Scope) -> Scope:
+    """The scope with a path that routes: an id may have a slash in it, a verb is a part."""
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    path = unquote(_SLASH.sub(quote(SLASH), raw.decode("ascii", "replace")))
+    found = _VERB.fullmatch(path)
+    if found is not None:
+        path = f"{found[1]}/:{found[2]}"
     changed: MutableMapping[str, Any] = {**scope, "path": path, "raw_path": path.encode()}
     return changed
 
@@ -195,7 +203,7 @@ def _refused(request: EdgeRequest, error: RuntimeRefused) -> Response[dict[str, 
 
 
 def _unexpected(request: EdgeRequest, error: Exception) -> Response[dict[str, Any]]:
-    route = request.scope.get("path_template") or None
+    route = request.state.get("route")
     _log.error("request_failed", trace_id=trace_of(request), route=route, exc_info=error)
     problem = Problem(500, "internal_error", "something is wrong here; the trace id leads to it")
     return _answer(request, problem)

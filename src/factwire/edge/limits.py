@@ -77,8 +77,17 @@ HEADER_SECONDS: Final = 10.0
 HEADER_BYTES: Final = 32 * 1024
 """Bytes of a request's line and headers."""
 
-JSON_DEPTH: Final = 100
-"""Levels of nesting in a request's body."""
+ADDRESS_BYTES: Final = 8 * 1024
+"""Bytes of an address with its query; the longest filter that may be named is far shorter."""
+
+FRAMING_BYTES: Final = 8
+"""Bytes around each byte of a body that comes in pieces, at most; beyond that it is no body."""
+
+OPEN_CONNECTIONS: Final = 4_096
+"""Connections that are open at the same time, whatever they do."""
+
+IDLE_SECONDS: Final = 5
+"""Whole seconds that a connection may wait between two requests."""
 
 OPEN_STREAMS: Final = 2_000
 """Sockets and event streams that are open at the same time."""

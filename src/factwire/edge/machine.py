@@ -68,7 +68,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
         self, thread_id: str, *said: tuple[str, dict[str, Any]], trace_id: str, **ids: Any
     ) -> Records:
         """Write facts of the Edge's own about a thread, in the thread's sequence."""
-        log = (await self.runtime.thread(thread_id)).log
+        log = (await self.runtime.current(thread_id)).log
         scope = Scope(
             thread_id=thread_id, session_id=log.projection.state.session_id, trace_id=trace_id
         )

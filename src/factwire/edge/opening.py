@@ -5,7 +5,7 @@ Nothing is served before what a former run left behind has been brought to an en
 tells every reader what is durable, then leaves running turns where the next start finds them.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from factwire.edge.app import application
 from factwire.edge.logs import hide, logger
 from factwire.edge.machine import Machine
 from factwire.edge.observing import Observing, Tracing, follow_runs, recovered, unfinished
+from factwire.edge.persistence import Persistence
 from factwire.edge.previews import Previews
 from factwire.edge.problems import Problem
 from factwire.edge.records import KeptRecords, read_records
@@ -37,7 +38,7 @@ from factwire.edge.work import previews, worktrees
 from factwire.journal import Journal, open_journal
 from factwire.journal.blobs import BlobStore, FileBlobs
 from factwire.journal.blobs.disk import on_disk
-from factwire.runtime import Identity, Runtime, identity_of, means_of, settings_of
+from factwire.runtime import Identity, LiveThread, Runtime, identity_of, means_of, settings_of
 from factwire.runtime.agents import Registered, register
 from factwire.runtime.configuration import Configuration
 from factwire.runtime.control import ControlServer, ControlUnavailable
@@ -92,7 +93,10 @@ async def opened_edge(
         stack.callback(identity.release)
         journal = await stack.enter_async_context(open_journal(configuration.journal))
         registered = register(configuration)
-        runtime = _runtime(configuration, workspace, journal, registered, identity)
+        persistence = Persistence()
+        runtime = _runtime(
+            configuration, workspace, journal, registered, identity, on_failure=persistence.note
+        )
         records, cursor = await read_records(journal, data)
         feed = Feed(journal, after=cursor)
         kept = KeptRecords(records, feed)
@@ -116,6 +120,7 @@ async def opened_edge(
             worktrees=trees,
             own_worktree=configuration.worktree,
         )
+        await stack.enter_async_context(persistence.telling(machine))
         await previews.settle(machine)
         await worktrees.settle(machine)
         stack.push_async_callback(previews.stop_all, machine)
@@ -180,6 +185,8 @@ def _runtime(
     journal: Journal,
     registered: Registered,
     identity: Identity,
+    *,
+    on_failure: Callable[[LiveThread], None],
 ) -> Runtime:
     blobs = blobs_of(configuration)
     return Runtime(
@@ -192,6 +199,7 @@ def _runtime(
         settings=settings_of(configuration),
         identity=identity,
         exclusive=configuration.journal.startswith("sqlite:"),
+        on_failure=on_failure,
     )
 
 

@@ -16,7 +16,7 @@ from typing import Final
 import uvicorn
 
 from factwire import __version__
-from factwire.edge.limits import BACKLOG, STOP_SECONDS
+from factwire.edge.limits import BACKLOG, IDLE_SECONDS, STOP_SECONDS
 from factwire.edge.logs import logger
 from factwire.edge.opening import EdgeSettings, OpenEdge, ensure_secure, opened_edge
 from factwire.edge.streams import FactwireHttpProtocol, Streams, socket_settings
@@ -127,6 +127,7 @@ def server_config(edge: OpenEdge) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
+        timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=int(STOP_SECONDS),
         **socket_settings(),
     )

@@ -325,9 +325,7 @@ class Runtime:
         return await self.current(thread_id)
 
     async def current(self, thread_id: str, *, take_over: bool = False) -> LiveThread:
-        """A thread as the journal has it now, unless it belongs to another runtime; one of which
-        the journal took no more is brought to where it goes on.
-        """
+        """A thread as the journal has it now; raises `ThreadElsewhere` for another runtime's."""
         thread = await self.thread(thread_id)
         if thread.is_busy:
             return thread

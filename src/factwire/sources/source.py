@@ -53,6 +53,8 @@ class UnknownSource(Exception):
 
 
 MODULES: Final[dict[str, str]] = {
+    "ag-ui": "factwire.sources.ag_ui",
+    "ai-sdk": "factwire.sources.ai_sdk",
     "codex-exec": "factwire.sources.codex_exec",
 }
 """Name → module that has it as `SOURCE`; a module is loaded when it is asked for."""

@@ -16,6 +16,27 @@ from factwire.runtime.minting import Mint, Scope
 START: Final = "1970-01-01T00:00:00.000Z"
 """The time of facts whose source tells none, until somebody gives a better one."""
 
+_UNNAMED: Final = "unnamed"
+"""The id of what a source gave none, where one is needed."""
+
+_DONE_IN_A_TURN: Final = frozenset(
+    {
+        "action",
+        "command",
+        "context",
+        "file",
+        "model",
+        "patch",
+        "permission",
+        "plan",
+        "reasoning",
+        "sandbox",
+        "test",
+        "tool",
+    }
+)
+"""Families of classes that stand in a turn and nowhere else."""
+
 Keep = Callable[[bytes], str]
 """Keeps a raw item and gives its ref; the default only names it."""
 
@@ -61,7 +82,7 @@ class Telling:
         self.turn_id: str | None = scope.turn_id if scope else None
         self.is_live = scope is not None
         self._scope = scope or Scope(thread_id=thread_id, session_id=thread_id, agent_id=source)
-        self._keep = keep
+        self.keep = keep
         self._mint = Mint(source, clock=lambda: self.at, ids=self._next_id)
         self._out: list[Fact] = []
         self._turns = 0
@@ -174,6 +195,8 @@ class Telling:
         **ids: str | None,
     ) -> None:
         """A tool is called; a call that is open already only gets its arguments."""
+        call_id = call_id or _UNNAMED
+        self._ensure_turn()
         known = self.tools.get(call_id)
         if known is not None:
             self._describe(call_id, known, name, args)
@@ -215,8 +238,10 @@ class Telling:
 
     def ask(self, action_id: str, said: dict[str, Any], **ids: str | None) -> None:
         """A person is asked; once for each id."""
+        action_id = action_id or _UNNAMED
         if action_id in self.actions:
             return
+        self._ensure_turn()
         scope = self._scope.within(**{k: v for k, v in ids.items() if k != "tool_call_id"})
         self.actions[action_id] = scope
         call = ids.get("tool_call_id")
@@ -224,6 +249,7 @@ class Telling:
 
     def answered(self, action_id: str, decision: str, **said: Any) -> None:
         """What was decided."""
+        action_id = action_id or _UNNAMED
         scope = self.actions.pop(action_id, None)
         if scope is not None:
             told = {"decision": decision, **said}
@@ -233,8 +259,10 @@ class Telling:
 
     def subagent(self, subagent_id: str, *, task_id: str | None = None, **said: Any) -> None:
         """Another agent begins to work, on a task of its own."""
+        subagent_id = subagent_id or _UNNAMED
         if subagent_id in self.subagents:
             return
+        self._ensure_turn()
         task = task_id or f"{subagent_id}:task"
         scope = self._scope.within(subagent_id=subagent_id, task_id=task)
         self.subagents[subagent_id] = scope
@@ -244,6 +272,7 @@ class Telling:
 
     def subagent_end(self, subagent_id: str, event_class: str, **said: Any) -> None:
         """Another agent is done: `subagent.completed` or `subagent.failed`."""
+        subagent_id = subagent_id or _UNNAMED
         scope = self.subagents.pop(subagent_id, None)
         if scope is None:
             return
@@ -256,9 +285,7 @@ class Telling:
     def warn(self, code: str, message: str, item: Any) -> None:
         """Something that is not known, or not as it should be; the item itself is behind a ref."""
         data = item if isinstance(item, bytes) else msgspec.json.encode(item)
-        self.fact(
-            "runtime.warning", {"code": code, "message": message}, ref_ids=(self._keep(data),)
-        )
+        self.fact("runtime.warning", {"code": code, "message": message}, ref_ids=(self.keep(data),))
 
     def unknown(self, what: str, item: Any) -> None:
         """An item that this adapter does not know."""
@@ -266,6 +293,8 @@ class Telling:
 
     def fact(self, event_class: str, payload: dict[str, Any] | None = None, **fields: Any) -> None:
         """Any other fact of the turn."""
+        if event_class.partition(".")[0] in _DONE_IN_A_TURN:
+            self._ensure_turn()
         self._say(self._scope, event_class, payload or {}, **fields)
 
     def known(self, **ids: Any) -> None:
@@ -274,11 +303,13 @@ class Telling:
             self._scope = self._scope.within(**ids)
 
     def _of_tool(self, event_class: str, call_id: str, said: dict[str, Any]) -> None:
+        call_id = call_id or _UNNAMED
         if call_id not in self.tools:
             self.tool(call_id, None)
         self._say(self.tools[call_id].scope, event_class, said, tool_call_id=call_id)
 
     def _close_tool(self, event_class: str, call_id: str, said: dict[str, Any]) -> None:
+        call_id = call_id or _UNNAMED
         if call_id not in self.tools:
             self.tool(call_id, None)
         tool = self.tools.pop(call_id)
@@ -295,6 +326,7 @@ class Telling:
         self.fact("snapshot.updated", {"status": event_class.removeprefix("turn.")})
         if not self.is_live:
             self.turn_id = None
+            self._scope = self._scope.within(turn_id=None, run_id=None, step_id=None)
         self.usage = {}
 
     def _close_all(self, category: str, message: str) -> None:
@@ -313,6 +345,11 @@ class Telling:
             self.subagent_end(
                 subagent_id, "subagent.failed", failureCategory=category, message=message
             )
+
+    def _ensure_turn(self) -> None:
+        """What an agent does, it does in a turn; one that nobody announced begins here."""
+        if not self.is_open:
+            self.begin()
 
     def _say(self, scope: Scope, event_class: str, said: dict[str, Any], **fields: Any) -> None:
         payload = {name: value for name, value in said.items() if value is not None}

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 from rich.console import Console
@@ -15,7 +15,11 @@ if TYPE_CHECKING:
     from factwire.runtime.configuration import Configuration
 
 TOKEN_VARIABLE: Final = "FACTWIRE_TOKEN"  # noqa: S105 - the name of a variable
+LOG_LEVEL_VARIABLE: Final = "FACTWIRE_LOG_LEVEL"
 DEFAULT_PORT: Final = 8787
+
+LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["auto", "json", "text"]
 
 
 def edge(
@@ -52,6 +56,12 @@ def edge(
         list[str] | None,
         typer.Option(metavar="ORIGIN", help="Let pages of this origin in; may be repeated."),
     ] = None,
+    log_level: Annotated[
+        LogLevel, typer.Option(envvar=LOG_LEVEL_VARIABLE, help="The least that is logged.")
+    ] = "info",
+    log_format: Annotated[
+        LogFormat, typer.Option(help="Lines of JSON or of text; auto is text on a terminal.")
+    ] = "auto",
 ) -> None:
     """Serve this machine: REST, WebSocket and event streams, all behind one token.
 
@@ -75,17 +85,18 @@ def edge(
         hosts=tuple(allow_host or ()),
         origins=tuple(allow_origin or ()),
     )
+    from factwire.edge.logs import set_up_logs
+
+    set_up_logs(log_level, log_format)
     _serve(configuration, Path(configuration.workspaces[0]), settings)
 
 
 def _serve(configuration: "Configuration", workspace: Path, settings: "EdgeSettings") -> None:
-    from factwire.edge.logs import set_up_logs
     from factwire.edge.loops import run
     from factwire.edge.security import InsecureStart
     from factwire.edge.server import AddressUnusable, serve
     from factwire.journal import JournalError
 
-    set_up_logs()
     try:
         run(serve(configuration, workspace, settings, _greet))
     except (InsecureStart, AddressUnusable, JournalError) as error:

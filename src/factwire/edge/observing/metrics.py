@@ -87,9 +87,7 @@ def facts_since(first: int, vitals: Vitals) -> Metric:
 
 def build(version: str, edge_id: str) -> Metric:
     """Which Edge this is."""
-    info = GaugeMetricFamily(
-        "factwire_edge_build_info", "Always 1.", labels=("version", "edge_id")
-    )
+    info = GaugeMetricFamily("factwire_edge_build_info", "Always 1.", labels=("version", "edge_id"))
     info.add_metric((version, edge_id), 1)
     return info
 

@@ -25,7 +25,9 @@ _heard: Final = logging.getLogger(_NAME)
 _QUIET: Final = frozenset({"/v1/health", "/v1/metrics"})
 """Routes that machines ask all day; a good answer of theirs is told only to who wants it all."""
 
+_STARTS: Final = ("http.response.start", "websocket.http.response.start")
 _OPENED: Final = 101
+_WRONG: Final = 400
 _REFUSED: Final = 403
 _FAILED: Final = 500
 _EVENTS: Final = (b"content-type", b"text/event-stream; charset=utf-8")
@@ -65,8 +67,10 @@ class Observed:
                 "network.protocol.version": scope.get("http_version", "1.1"),
             },
         )
-        scope.setdefault("state", {})["trace_id"] = trace_id
-        return _Seen(self._observing, method, route, span, trace_id, send)
+        scope.setdefault("state", {}).update(trace_id=trace_id, route=route)
+        return _Seen(
+            self._observing, send, method=method, route=route, span=span, trace_id=trace_id
+        )
 
     def _route(self, scope: Scope) -> str:
         route = self._templates.of(scope["path"])
@@ -80,16 +84,26 @@ class Observed:
 class _Seen:
     """One request until it is answered."""
 
-    __slots__ = ("_began", "_method", "_observing", "_route", "_send", "_status", "_trace_id", "span")
+    __slots__ = (
+        "_began",
+        "_method",
+        "_observing",
+        "_route",
+        "_send",
+        "_status",
+        "_trace_id",
+        "span",
+    )
 
     def __init__(
         self,
         observing: Observing,
+        send: Send,
+        *,
         method: str,
         route: str,
         span: Span,
         trace_id: str,
-        send: Send,
     ) -> None:
         self.span = span
         self._observing: Observing | None = observing
@@ -107,7 +121,7 @@ class _Seen:
 
     def _note(self, message: Message) -> None:
         kind = message["type"]
-        if kind == "http.response.start" or kind == "websocket.http.response.start":
+        if kind in _STARTS:
             self._status = message["status"]
             if _EVENTS in message.get("headers", ()):
                 self._done(message["status"], None)
@@ -131,7 +145,7 @@ class _Seen:
             self._tell(status, seconds)
 
     def _tell(self, status: int, seconds: float) -> None:
-        quiet = self._route in _QUIET and status < _FAILED
+        quiet = self._route in _QUIET and status < _WRONG
         level = logging.DEBUG if quiet else logging.INFO if status < _FAILED else logging.WARNING
         if not _heard.isEnabledFor(level):
             return

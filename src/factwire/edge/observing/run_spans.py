@@ -27,7 +27,7 @@ from factwire.edge.observing.span_words import (
 )
 from factwire.edge.observing.tracer import Tracing, trace_id_digits
 from factwire.edge.records import Records
-from factwire.edge.streams import Arrival, Feed
+from factwire.edge.streams import Arrival, Feed, FeedStopped
 from factwire.facts import Fact
 from factwire.projection.reading import other_id, outcome_of, subagent_of
 
@@ -164,8 +164,9 @@ class RunSpans:
 
     def _begun(self, run_id: str, fact: Fact) -> _OpenRun:
         row = self._records.runs.get(run_id)
-        is_first = fact.event_class == "turn.submitted" or row is None
-        began = moment_of(fact) if is_first else moment(row.started_at or row.created_at)
+        is_first = fact.event_class == "turn.submitted"
+        before = None if is_first or row is None else row.started_at or row.created_at
+        began = moment_of(fact) if before is None else moment(before)
         trace_id = fact.trace_id or traced(run_id)
         span = self._tracing.tracer.start_span(
             "factwire.run", self._tracing.parent(trace_id, run_id), start_time=began
@@ -195,7 +196,9 @@ def follow_runs(tracing: Tracing, records: Records, feed: Feed) -> Callable[[], 
     spans = RunSpans(tracing, records)
 
     def lost(error: Exception) -> None:
-        _log.warning("run_spans_stopped", detail=str(error))
+        is_plain_stop = isinstance(error, FeedStopped) and error.__cause__ is None
+        if not is_plain_stop:
+            _log.warning("run_spans_stopped", exc_info=error)
 
     leave = feed.subscribe(spans.take, lost)
 

@@ -143,4 +143,3 @@ STEPS: Final[dict[str, Step]] = {
 
 STOPPED: Final = frozenset(STEPS) - {"model.requested", "tool.started", "action.required"}
 """The classes that end one."""
-

@@ -25,14 +25,14 @@ class Templates:
 
     def of(self, path: str) -> str:
         """The template of a path; a verb stands behind a colon in its last part."""
-        parts = path.split("/")[1:]
+        # Empty parts are what the router does not see either.
+        parts = [part for part in path.split("/") if part]
         name, colon, verb = parts[-1].rpartition(":") if parts else ("", "", "")
         if colon and name and verb in self._verbs:
             parts[-1:] = [name, f":{verb}"]
-        place = self._tree
+        place: dict[str, Any] | None = self._tree
         for part in parts:
-            below = place.get(part) if part else None
-            place = (place.get(_ANY) if part else None) if below is None else below
+            place = place.get(part) or place.get(_ANY)
             if place is None:
                 return UNMATCHED
         return place.get(_END, UNMATCHED)

@@ -4,7 +4,7 @@ Those whose bytes are put together elsewhere, because they exist already, are he
 handler names them in `opt` under `ANSWERS`.
 """
 
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import msgspec
 
@@ -14,7 +14,7 @@ from factwire.edge.events.thing_payloads import Item
 from factwire.edge.records.rows import Artifact, Run, Task
 from factwire.projection import ProjectionState, TaskSnapshot, ThreadReadModel
 from factwire.projection.artifacts import Artifact as ArtifactState
-from factwire.runtime.submission import SteeredAs
+from factwire.runtime.submission import Steered, SteeredAs
 
 ANSWERS: Final = "answers"
 """Key of `opt`: the type of what a handler answers, where its bytes are made elsewhere."""
@@ -64,6 +64,10 @@ class SteerAnswer(Answer, frozen=True):
     thread_id: str
     turn_id: str
     status: SteeredAs
+
+    @classmethod
+    def of(cls, steered: Steered) -> Self:
+        return cls(**msgspec.structs.asdict(steered))
 
 
 class MessageAnswer(Answer, frozen=True):

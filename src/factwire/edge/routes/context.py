@@ -1,7 +1,7 @@
 """What handlers share: the machine behind them, the trace they belong to, ids from keys."""
 
 from functools import cache
-from typing import Any, Final, TypeVar, cast, get_args, get_args
+from typing import Any, Final, TypeVar, cast, get_args
 
 import msgspec
 from litestar import Request
@@ -19,6 +19,9 @@ Body = TypeVar("Body", bound=msgspec.Struct)
 
 TICKET: Final = "ticket"
 """May stand in the query of every address; the guard has looked at it."""
+
+SLASH: Final = "\ue000"
+"""Stands for a slash in an id while a path is taken apart."""
 
 _ISSUES: Final = 100
 _SHOWN: Final = 80
@@ -53,12 +56,21 @@ def invalid_request(issues: list[Any]) -> Problem:
     return Problem(400, "invalid_request", detail, issues=issues)
 
 
-async def ensure_known_query(request: EdgeRequest) -> None:
+async def prepared(request: EdgeRequest) -> None:
+    """What is done for every request before its handler is asked; raises `Problem`."""
+    ensure_known_query(request)
+    parts: dict[str, Any] = dict(request.path_params)
+    request.scope["path_params"] = {
+        name: str(part).replace(SLASH, "/") for name, part in parts.items()
+    }
+
+
+def ensure_known_query(request: EdgeRequest) -> None:
     """Refuse names that an address does not know and names given twice: a filter with a slip of
     the pen would otherwise show everything.
     """
     known = query_names(request.route_handler)
-    given = request.query_params.multi_items()
+    given = list(request.query_params.multi_items())
     for name, value in given:
         if name not in known:
             there = ", ".join(sorted(known.keys() - {TICKET})) or "none"

@@ -68,7 +68,7 @@ class Ticket(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 @get("/v1/health", tags=["service"], opt={ALSO: (HTTP_503_SERVICE_UNAVAILABLE,)})
 async def read_health(request: EdgeRequest) -> Response[Health]:
     """Whether this Edge is well; in detail for who shows the token."""
-    details = await _details(request) if request.scope["state"].get("is_known") else None  # pyright: ignore[reportTypedDictNotRequiredAccess]
+    details = await _details(request) if request.state.get("is_known") else None
     found = await machine_of(request).feed.health()
     words: dict[str, Literal["ok", "degraded", "stopping"]] = {
         "live": "ok",
@@ -130,7 +130,7 @@ async def read_asyncapi() -> dict[str, Any]:
 @get("/openapi.json", tags=["service"])
 async def read_openapi(request: EdgeRequest) -> dict[str, Any]:
     """This interface, as an OpenAPI document."""
-    return cast("dict[str, Any]", request.app.state["openapi"])
+    return cast("dict[str, Any]", request.app.state["openapi"]())
 
 
 ROUTES: list[Any] = [read_health, list_agents, create_ticket, read_asyncapi, read_openapi]

@@ -16,6 +16,7 @@ from factwire.edge.records.rows import Activity, Thread, ThreadStatus
 from factwire.edge.routes.answers import (
     ItemPage,
     MessageAnswer,
+    SteerAnswer,
     ThreadOverview,
     ThreadState,
     declared,
@@ -178,7 +179,7 @@ async def post_message(
     turn_id = new_id(request, "trn")
     if data.mode == "steer":
         steered = await runs.steer(machine, thread_id, data.text, parts, turn_id)
-        return MessageAnswer(steered=steered)
+        return MessageAnswer(steered=SteerAnswer.of(steered))
     new = runs.NewRun(
         turn_id=turn_id,
         thread_id=thread_id,

@@ -31,6 +31,21 @@ OPEN: Final = frozenset({("GET", "/v1/health"), ("HEAD", "/v1/health")})
 
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _JSON: Final = (b"application/json", b"application/x-ndjson", b"application/merge-patch+json")
+_LENGTH_DIGITS: Final = 18
+_ONCE: Final = frozenset(
+    {
+        b"authorization",
+        b"content-length",
+        b"content-type",
+        b"host",
+        b"idempotency-key",
+        b"origin",
+        b"sec-fetch-site",
+        b"traceparent",
+    }
+)
+"""Headers by which a request is judged: of two of them, it could be judged by the wrong one."""
+
 _FOREIGN: Final = frozenset({b"cross-site", b"same-site"})
 _POLICY: Final[tuple[tuple[bytes, bytes], ...]] = (
     (b"x-content-type-options", b"nosniff"),
@@ -78,6 +93,7 @@ class Guard:
 
     def _judge(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         """Raise the `Problem` that keeps a request out."""
+        _ensure_once(scope)
         host = headers.get(b"host", b"").decode("latin-1")
         if not self._access.places.knows_host(host):
             raise Problem(421, "host_not_allowed", "this Edge does not answer to that host name")
@@ -129,6 +145,14 @@ class Guard:
         )
 
 
+def _ensure_once(scope: Scope) -> None:
+    seen: set[bytes] = set()
+    for name, _ in scope["headers"]:
+        if name in seen and name in _ONCE:
+            raise Problem(400, "repeated_header", f"the header {name.decode()} is given once")
+        seen.add(name)
+
+
 def _takes_tickets(scope: Scope) -> bool:
     """A ticket opens a stream, and reads; it changes nothing."""
     return scope["type"] == "websocket" or scope.get("method") == "GET"
@@ -136,7 +160,7 @@ def _takes_tickets(scope: Scope) -> bool:
 
 def _ensure_body(scope: Scope, headers: dict[bytes, bytes]) -> None:
     length = headers.get(b"content-length", b"0")
-    if not length.isdigit() or int(length) > BODY_BYTES:
+    if not length.isdigit() or len(length) > _LENGTH_DIGITS or int(length) > BODY_BYTES:
         raise Problem(413, "body_too_large", f"a body has at most {BODY_BYTES} bytes")
     if scope["method"] in _SAFE:
         return
@@ -160,14 +184,19 @@ def _whole_body(receive: Receive) -> Receive:
             async with asyncio.timeout_at(ends):
                 message = await receive()
         except TimeoutError:
-            raise Problem(408, "body_too_slow", f"a body arrives in {BODY_SECONDS:g} s") from None
+            raise _unread(408, "body_too_slow", f"a body arrives in {BODY_SECONDS:g} s") from None
         taken += len(message.get("body", b""))
         complete = not message.get("more_body", False)
         if taken > BODY_BYTES:
-            raise Problem(413, "body_too_large", f"a body has at most {BODY_BYTES} bytes")
+            raise _unread(413, "body_too_large", f"a body has at most {BODY_BYTES} bytes")
         return message
 
     return received
+
+
+def _unread(status: int, code: str, detail: str) -> Problem:
+    """The refusal of a body that nobody reads to its end: the connection goes with it."""
+    return Problem(status, code, detail, headers={"connection": "close"})
 
 
 def _with_headers(send: Send, trace_id: str) -> Send:

@@ -16,6 +16,7 @@ from factwire.edge.streams.frames import server_sent_event, text_frame
 from factwire.edge.streams.selection import Selection, Wire
 from factwire.facts import Fact
 from factwire.journal import Cursor
+from factwire.journal.cursor import MARK
 
 
 class EnvelopeOf(Protocol):
@@ -82,14 +83,12 @@ class Teller:
 
 
 def _facts(arrival: Arrival, positions: Sequence[int]) -> Iterator[Message]:
-    seqs, lines, epoch = arrival.stretch.seqs, arrival.lines, arrival.stretch.epoch
+    seqs, lines = arrival.stretch.seqs, arrival.lines
+    # What `str(Cursor(epoch, seq))` gives; here it is written for every fact.
+    begin = b'{"cursor":"%s%s.' % (MARK.encode(), arrival.stretch.epoch.encode())
     for position in positions:
         seq = seqs[position]
-        text = b'{"cursor":"%s","seq":%d,"fact":%s}' % (
-            str(Cursor(epoch, seq)).encode(),
-            seq,
-            lines[position],
-        )
+        text = b'%s%016d","seq":%d,"fact":%s}' % (begin, seq, seq, lines[position])
         yield Message(seq, "fact", text)
 
 

@@ -17,6 +17,7 @@ from factwire.edge.records.rows import Approval, Run
 from factwire.edge.work import projects, worktrees
 from factwire.facts import InputPart
 from factwire.runtime import RuntimeRefused
+from factwire.runtime.submission import Steered
 
 STATUSES: Final[dict[str, tuple[int, str]]] = {
     "unknown_agent": (400, "unknown_agent"),
@@ -117,14 +118,13 @@ async def steer(
     prompt: str,
     parts: tuple[InputPart, ...],
     steer_id: str,
-) -> dict[str, Any]:
+) -> Steered:
     """Say something to the run that is under way; what became of it."""
     machine.own_thread(thread_id)
     with refusals():
         steered = await machine.runtime.steer(thread_id, prompt, input=parts, steer_id=steer_id)
     await machine.settled()
-    plain: dict[str, Any] = msgspec.to_builtins(steered)
-    return plain
+    return steered
 
 
 async def cancel(machine: Machine, run_id: str, reason: str) -> Run:
@@ -160,9 +160,7 @@ async def retry(machine: Machine, run_id: str, trace_id: str | None = None) -> R
         raise Problem(409, "active_run_exists", "the run has not ended; cancel it first")
     thread = machine.own_thread(run.thread_id or "")
     with refusals():
-        submitted = await machine.runtime.retry(
-            thread.thread_id, run.turn_id, trace_id=trace_id
-        )
+        submitted = await machine.runtime.retry(thread.thread_id, run.turn_id, trace_id=trace_id)
     await machine.settled()
     return find(machine, run_of(submitted.turn_id))
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from factwire.evidence.comparison.comparison import Aspect
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import DIAGNOSTIC_CODES, ProjectionState
+from factwire.projection.diagnostics import Diagnostic
 from factwire.projection.parts import Message, TextPart
 
 Row = tuple[str | None, str, dict[str, Any]]
@@ -264,7 +265,7 @@ def trials(state: ProjectionState) -> Iterator[Row]:
 
 def errors(state: ProjectionState) -> Iterator[Row]:
     for found in state.diagnostics.items.values():
-        if found.code in _OF_DELIVERY:
+        if found.code in _OF_DELIVERY or _is_of_a_call(state, found):
             continue
         # What a projection remarks itself names ids; its code says all that two runs can share.
         own = found.code in DIAGNOSTIC_CODES
@@ -275,6 +276,12 @@ def errors(state: ProjectionState) -> Iterator[Row]:
             "recoveryHint": found.recovery_hint,
         }
         yield found.turn_id, found.code, fields
+
+
+def _is_of_a_call(state: ProjectionState, found: Diagnostic) -> bool:
+    """Whether a remark says no more than that a call failed, which is compared as a call."""
+    call = state.tools.get(found.subject or "")
+    return call is not None and found.code in (call.failure_category, "tool.failed")
 
 
 FROM_STATE: Final[dict[Aspect, Callable[[ProjectionState], Iterator[Row]]]] = {

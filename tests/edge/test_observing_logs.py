@@ -1,0 +1,245 @@
+"""What an Edge writes to its log, in which form, and what it never writes."""
+
+import asyncio
+import io
+import json
+import logging
+import signal
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import structlog
+from websockets.asyncio.client import connect
+from websockets.typing import Subprotocol
+
+from factwire.edge.limits import REFUSALS_PER_MINUTE
+from factwire.edge.logs import LogFormat, hide, logger, set_up_logs
+from factwire.edge.opening import EdgeSettings
+from factwire.edge.security import SUBPROTOCOL, TOKEN_SUBPROTOCOL
+from factwire.edge.server import serve
+from factwire.edge.work import runs
+from factwire.facts import REDACTED
+from tests.edge.edges import TOKEN, configuration_in, running_edge
+from tests.edge.streaming import WAIT, until
+
+SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0" * 2
+WORD = "quaggamire"
+WRONG = "a-wrong-token-that-somebody-tried-0123"
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+
+
+class Log:
+    """Everything that was logged, line by line."""
+
+    def __init__(self) -> None:
+        self.stream = io.StringIO()
+
+    @property
+    def text(self) -> str:
+        return self.stream.getvalue()
+
+    def lines(self, event: str | None = None) -> list[dict[str, Any]]:
+        found = [json.loads(line) for line in self.text.splitlines()]
+        return [line for line in found if event in (None, line["event"])]
+
+
+@pytest.fixture
+def log() -> Generator[Log]:
+    """The log of an Edge at its most talkative; the process is left as it was."""
+    root, ours = logging.getLogger(), logging.getLogger("factwire")
+    before = root.handlers, root.level, ours.level
+    kept = Log()
+    set_up_logs("debug", "json", kept.stream)
+    yield kept
+    root.handlers = before[0]
+    root.setLevel(before[1])
+    ours.setLevel(before[2])
+    logging.captureWarnings(capture=False)
+    structlog.reset_defaults()
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.observing.logs")
+async def test_a_request_is_one_line_with_its_template_and_trace(tmp_path: Path, log: Log):
+    async with running_edge(tmp_path) as edge:
+        headers = {"traceparent": f"00-{TRACE}-b7ad6b7169203331-01"}
+        await edge.http.get("/v1/runs/some-run", headers=headers)
+        await edge.get("/v1/health")
+    [line] = [line for line in log.lines("request") if line["route"] == "/v1/runs/{run_id}"]
+    assert line.pop("ms") >= 0
+    assert line.pop("timestamp").endswith("Z")
+    assert line == {
+        "event": "request",
+        "level": "info",
+        "method": "GET",
+        "route": "/v1/runs/{run_id}",
+        "status": 404,
+        "trace_id": TRACE,
+    }
+    [health] = [line for line in log.lines("request") if line["route"] == "/v1/health"]
+    assert health["level"] == "debug"
+    assert "some-run" not in log.text
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.observing.logs")
+async def test_a_stream_is_told_when_it_opens_and_why_it_ends(tmp_path: Path, log: Log):
+    async with running_edge(tmp_path) as edge:
+        headers = {"authorization": f"Bearer {TOKEN}"}
+        async with connect(f"{edge.socket_url}/v1/facts", additional_headers=headers):
+            await until(lambda: edge.edge.streams.stats().readers == 1)
+        await until(lambda: bool(log.lines("stream_closed")))
+    [opened], [closed] = log.lines("stream_opened"), log.lines("stream_closed")
+    assert (opened["stream"], closed["stream"], closed["reason"]) == ("facts", "facts", "left")
+    assert opened["trace_id"] == closed["trace_id"]
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.observing.logs")
+async def test_start_stop_and_what_was_found_are_told(tmp_path: Path, log: Log):
+    async with running_edge(tmp_path) as edge:
+        await edge.pending((await edge.start("approve"))["runId"])
+        slow = await edge.start("sleep 60", agent="shell")
+        await edge.pending(slow["runId"])
+    assert log.lines("edge_recovered")[0]["waiting"] == 0
+    log.stream.truncate(0)
+    log.stream.seek(0)
+    configuration = configuration_in(tmp_path)
+    settings = EdgeSettings(port=0, token=TOKEN)
+
+    def ready(*_: object) -> None:
+        logging.getLogger("a.library").warning("mind the %s", "gap")
+        signal.raise_signal(signal.SIGTERM)
+
+    async with asyncio.timeout(WAIT):
+        await serve(configuration, Path(configuration.workspaces[0]), settings, ready)
+    told = [line["event"] for line in log.lines()]
+    assert told == [
+        "edge_recovered",
+        "edge_started",
+        "mind the gap",
+        "edge_stopping",
+        "edge_stopped",
+    ]
+    [found] = log.lines("edge_recovered")
+    assert found["closed"] + found["waiting"] == 2
+    assert found["waiting"] >= 1
+    [warned] = log.lines("mind the gap")
+    assert (warned["logger"], warned["level"]) == ("a.library", "warning")
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.observing.no-secrets")
+async def test_nothing_that_a_client_sends_is_logged(
+    tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch
+):
+    async def broken(_: object, new: runs.NewRun) -> None:
+        raise RuntimeError(f"{new.prompt} of {TOKEN}")
+
+    monkeypatch.setattr(runs, "start", broken)
+    async with running_edge(tmp_path) as edge:
+        ticket = (await edge.post("/v1/tickets", status=201))["ticket"]
+        headers = {"x-api-key": SECRET, "cookie": f"session={WORD}", "user-agent": WORD}
+        for path in (f"/v1/runs/{WORD}", f"/v1/{WORD}?token={SECRET}", f"/v1/runs?status={WORD}"):
+            await edge.http.get(path, headers=headers)
+            await edge.http.post(path, json={WORD: SECRET}, headers=headers)
+        await edge.http.post("/v1/runs", content=WORD.encode(), headers=headers)
+        answer = await edge.http.post("/v1/runs", json={"agentId": "demo", "prompt": SECRET})
+        assert answer.status_code == 500
+        async with httpx.AsyncClient(base_url=edge.url, trust_env=False) as stranger:
+            await stranger.get("/v1/runs", headers={"authorization": f"Bearer {WRONG}"})
+            await stranger.get(f"/v1/events?ticket={ticket}x")
+        url = f"{edge.socket_url}/v1/facts?ticket={ticket}"
+        async with connect(url, additional_headers={"x-note": WORD}):
+            await until(lambda: bool(log.lines("stream_opened")))
+        offered = [Subprotocol(SUBPROTOCOL), Subprotocol(TOKEN_SUBPROTOCOL + TOKEN)]
+        async with connect(f"{edge.socket_url}/v1/facts", subprotocols=offered):
+            await until(lambda: len(log.lines("stream_opened")) == 2)
+    for secret in (TOKEN, WRONG, ticket, SECRET, WORD):
+        assert secret not in log.text
+    [failed] = log.lines("request_failed")
+    assert failed["route"] == "/v1/runs"
+    assert failed["trace_id"] == answer.json()["traceId"]
+    assert f"RuntimeError: {REDACTED} of {REDACTED}" in failed["exception"]
+
+
+@pytest.mark.requirement("edge.observing.no-secrets")
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_secrets_in_errors_and_warnings_of_libraries_are_hidden(log: Log, form: LogFormat):
+    set_up_logs("info", form, log.stream)
+    shown = hide("our-own-token-which-has-no-form")
+    texts = (f"password={SECRET}", "our-own-token-which-has-no-form")
+    for text in texts:
+        error = ValueError(text)
+        logging.getLogger("uvicorn.error").error("failed with %s", text, exc_info=error)
+        logger("factwire.edge").warning("odd", detail=text, error=error, exc_info=error)
+        logging.getLogger("py.warnings").warning("%s", f"somewhere.py:1: UserWarning: {text}")
+    for secret in (SECRET, "our-own-token-which-has-no-form"):
+        assert secret not in log.text
+    assert log.text.count(REDACTED) >= 6
+    shown()
+    logger("factwire.edge").warning("our-own-token-which-has-no-form")
+    assert "our-own-token-which-has-no-form" in log.text
+
+
+@pytest.mark.requirement("edge.observing.logs")
+def test_text_is_for_people_and_steers_no_terminal(log: Log):
+    set_up_logs("info", "text", log.stream)
+    said = logger("factwire.edge")
+    said.info("request", route="/v1/runs/{run_id}", status=200, detail="two words")
+    said.warning("odd\nline \x1b[31m", detail="\x1b]0;title\x07", exc_info=ValueError("\x9b31m"))
+    said.debug("unheard")
+    first, second, *trace = log.text.splitlines()
+    assert first.endswith('INFO    request route=/v1/runs/{run_id} status=200 detail="two words"')
+    assert second.endswith(r'WARNING odd\nline \x1b[31m detail="\u001b]0;title\u0007"')
+    assert trace == [r"ValueError: \x9b31m"]
+
+
+@pytest.mark.requirement("edge.observing.logs")
+def test_auto_is_text_on_a_terminal_and_json_elsewhere(log: Log):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    set_up_logs("warning", "auto", terminal)
+    logger("factwire.edge").warning("told")
+    logger("factwire.edge").info("untold")
+    assert terminal.getvalue().endswith("WARNING told\n")
+    set_up_logs("info", "auto", log.stream)
+    logger("factwire.edge").info("told")
+    assert log.lines("told")[0]["level"] == "info"
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.observing.health")
+async def test_a_stranger_learns_that_an_edge_is_well_and_who_has_the_token_how(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        run = await edge.start("approve")
+        await edge.pending(run["runId"])
+        known = await edge.get("/v1/health")
+        details = known.pop("details")
+        assert details.pop("uptimeSeconds") > 0
+        assert details.pop("feedCursor").startswith("fw1.")
+        assert details == {
+            "edgeId": edge.machine.edge_id,
+            "feed": "live",
+            "journalHead": edge.machine.feed.cursor.seq,
+            "feedLag": 0,
+            "runsActive": 1,
+            "runsQueued": 0,
+            "approvalsPending": 1,
+            "streams": 0,
+        }
+        async with httpx.AsyncClient(base_url=edge.url, trust_env=False) as stranger:
+            assert (await stranger.get("/v1/health")).json() == known
+            assert set(known) == {"status", "version"}
+            guess = {"authorization": f"Bearer {WRONG}"}
+            for _ in range(REFUSALS_PER_MINUTE):
+                assert (await stranger.get("/v1/health", headers=guess)).json() == known
+            refused = await stranger.get("/v1/runs", headers=guess)
+            assert refused.status_code == 429
+        assert "details" in await edge.get("/v1/health")

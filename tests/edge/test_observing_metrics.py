@@ -1,0 +1,246 @@
+"""What an Edge counts, under which names, and that nobody makes it count more."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from factwire.edge.observing import UNMATCHED, Templates
+from factwire.edge.observing.loop_lag import LoopLag
+from factwire.edge.streams import CLOSINGS
+from factwire.edge.streams.closing import WORDS
+from factwire.journal import open_journal
+from tests.edge.edges import RunningEdge, running_edge
+from tests.edge.streaming import WAIT, Served, closing, serving, until
+from tests.edge.streaming_clients import Raw
+from tests.journal.contract import make_fact
+
+pytestmark = pytest.mark.asyncio
+
+ROOM = 4_096
+"""Bytes that the kernel keeps on either side of a reader that does not read."""
+
+Series = tuple[str, frozenset[tuple[str, str]]]
+
+
+async def scraped(edge: RunningEdge) -> dict[Series, float]:
+    """Every series, by name and labels."""
+    answer = await edge.http.get("/v1/metrics")
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+
+
+def series(name: str, **labels: str) -> Series:
+    return f"factwire_edge_{name}", frozenset(labels.items())
+
+
+@pytest.mark.requirement("edge.observing.metrics")
+async def test_requests_are_counted_by_method_template_and_status(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        run = await edge.start("help")
+        await edge.run_until(run["runId"])
+        await edge.http.get("/v1/runs/none")
+        await edge.http.post("/v1/runs/none:cancel", json={})
+        await edge.http.get("/v1/runs/none", headers={"authorization": "Bearer wrong"})
+        told = await scraped(edge)
+    route = "/v1/runs/{run_id}"
+    assert told[series("requests_total", method="POST", route="/v1/runs", status="202")] == 1
+    assert told[series("requests_total", method="GET", route=route, status="404")] == 1
+    assert told[series("requests_total", method="GET", route=route, status="401")] == 1
+    cancelled = {"method": "POST", "route": f"{route}:cancel", "status": "404"}
+    assert told[series("requests_total", **cancelled)] == 1
+    assert told[series("request_seconds_count", method="POST", route="/v1/runs")] == 1
+    assert told[series("request_seconds_bucket", method="POST", route="/v1/runs", le="+Inf")] == 1
+
+
+@pytest.mark.requirement("edge.observing.metrics")
+async def test_runs_approvals_journal_and_process_are_told(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        waiting = await edge.start("approve")
+        await edge.pending(waiting["runId"])
+        queued = {"agentId": "demo", "prompt": "help", "threadId": waiting["threadId"]}
+        await edge.post("/v1/runs", queued, status=202)
+        told = await scraped(edge)
+        head = (await edge.machine.journal.head()).seq
+        assert told[series("runs", status="waiting")] == 1
+        assert told[series("runs", status="queued")] == 1
+        assert told[series("runs", status="failed")] == 0
+        assert told[series("runs_active")] == 1
+        assert told[series("approvals_pending")] == 1
+        assert told[series("approvals_oldest_pending_seconds")] >= 0
+        assert told[series("previews")] == 0
+        assert told[series("journal_head")] == head
+        assert told[series("feed_lag_facts")] == 0
+        assert 0 < told[series("facts_total")] <= head
+        assert told[series("feed_state", state="live")] == 1
+        assert told[series("feed_state", state="degraded")] == 0
+        build = series("build_info", version="0.1.0", edge_id=edge.machine.edge_id)
+        assert told[build] == 1
+    names = {name for name, _ in told}
+    assert {"process_resident_memory_bytes", "python_gc_collections_total", "python_info"} <= names
+    assert not any(name.endswith("_created") for name in names)
+
+
+@pytest.mark.requirement("edge.observing.metrics")
+async def test_the_figures_of_a_journal_that_is_away_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async with running_edge(tmp_path) as edge:
+        monkeypatch.setattr(edge.machine.feed, "_trouble", "away")
+        told = await scraped(edge)
+        assert told[series("feed_state", state="degraded")] == 1
+        assert series("journal_head") not in told
+        assert series("feed_lag_facts") not in told
+
+
+@pytest.mark.requirement("edge.observing.metrics")
+async def test_strangers_get_no_figures_and_two_edges_share_none(tmp_path: Path):
+    folders = tmp_path / "one", tmp_path / "two"
+    for folder in folders:
+        folder.mkdir()
+    async with running_edge(folders[0]) as one, running_edge(folders[1]) as two:
+        refused = await asyncio.to_thread(httpx.get, f"{one.url}/v1/metrics")
+        assert refused.status_code == 401
+        for _ in range(3):
+            await one.get("/v1/agents")
+        asked = series("requests_total", method="GET", route="/v1/agents", status="200")
+        assert (await scraped(one))[asked] == 3
+        assert asked not in await scraped(two)
+
+
+@pytest.mark.requirement("edge.observing.bounded")
+async def test_a_thousand_ids_paths_and_methods_make_no_series(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        asked = [
+            ("GET", "/v1/runs/{}"),
+            ("GET", "/v1/threads/{}/projection/stream"),
+            ("POST", "/v1/runs/{}:cancel"),
+            ("GET", "/v1/{}/nothing"),
+            ("GET", "/{}"),
+            ("GET", "/v1/runs/x:{}"),
+            ("PURGE", "/v1/runs/{}"),
+        ]
+        for number in ("first", "second"):
+            await _ask(edge, asked, number)
+        before = set(await scraped(edge))
+        before = set(await scraped(edge))
+        for number in range(1_000 // len(asked) + 1):
+            await _ask(edge, asked, f"ID{number}")
+        assert set(await scraped(edge)) == before
+
+
+async def _ask(edge: RunningEdge, asked: list[tuple[str, str]], name: str) -> None:
+    for method, path in asked:
+        await edge.http.request(method, path.format(name))
+
+
+@pytest.mark.requirement("edge.observing.bounded")
+@pytest.mark.parametrize(
+    ("path", "template"),
+    [
+        ("/v1/runs", "/v1/runs"),
+        ("/v1/runs/", "/v1/runs"),
+        ("/v1//runs/a//", "/v1/runs/{run_id}"),
+        ("/v1/runs/a", "/v1/runs/{run_id}"),
+        ("/v1/runs/a:cancel", "/v1/runs/{run_id}:cancel"),
+        ("/v1/runs/a:b:cancel", "/v1/runs/{run_id}:cancel"),
+        ("/v1/runs/a:other", "/v1/runs/{run_id}"),
+        ("/v1/runs/:cancel", "/v1/runs/{run_id}"),
+        ("/v1/runs/a/b", UNMATCHED),
+        ("/v1/runs:cancel", "/v1/runs/{run_id}"),
+        ("/v1/{}", UNMATCHED),
+        ("/v1", UNMATCHED),
+        ("/", UNMATCHED),
+        ("", UNMATCHED),
+        ("*", UNMATCHED),
+    ],
+)
+async def test_a_path_has_the_template_of_what_answers_it(path: str, template: str):
+    templates = Templates(["/v1/runs", "/v1/runs/{run_id}", "/v1/runs/{run_id}/:cancel"])
+    assert templates.of(path) == template
+
+
+@pytest.mark.requirement("edge.observing.metrics")
+async def test_why_streams_end_is_counted():
+    async with open_journal("memory:") as journal:
+        async with serving(journal) as served:
+            async with served.socket(since="now"):
+                await until(lambda: served.streams.stats().readers == 1)
+            async with served.socket(cursor="fw1.0000000000000000.0000000000000009") as client:
+                assert (await closing(client))[0] == 4400
+            await _left_behind(served, journal)
+            async with served.socket(since="now") as client:
+                await until(lambda: served.streams.stats().readers == 1)
+                await served.streams.close(WAIT)
+                assert (await closing(client))[0] == 1012
+            await until(lambda: sum(served.streams.stats().closed.values()) == 4)
+            stats = served.streams.stats()
+        assert stats.opened == 4
+        ended = {reason: count for reason, count in stats.closed.items() if count}
+        assert ended == {"left": 1, "cursor_invalid": 1, "slow": 1, "restart": 1}
+
+
+async def _left_behind(served: Served, journal: Any) -> None:
+    """A reader that takes nothing until it is closed for it."""
+    for listener in served.server.servers[0].sockets:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, ROOM)
+    lazy = await Raw.connect(served.port, "/v1/facts?since=now", room=ROOM)
+    lazy.transport.pause_reading()
+    await until(lambda: served.streams.stats().readers == 1)
+    for number in range(50):
+        await journal.append([make_fact(number, payload={"delta": "x" * 40_000})])
+    await until(lambda: served.streams.stats().readers == 0)
+    lazy.transport.resume_reading()
+    await lazy.until(lazy.ended.is_set)
+
+
+@pytest.mark.requirement("edge.observing.metrics")
+async def test_every_way_to_end_a_stream_has_a_word():
+    assert set(WORDS) == {*CLOSINGS, None}
+    assert len(set(WORDS.values())) == len(WORDS)
+
+
+@pytest.mark.requirement("edge.observing.metrics")
+async def test_a_stream_counts_when_it_opens_and_has_no_duration(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        headers = {"accept": "text/event-stream"}
+        async with edge.http.stream("GET", "/v1/events?since=now", headers=headers):
+            told = await scraped(edge)
+            asked = {"method": "GET", "route": "/v1/events"}
+            assert told[series("requests_total", **asked, status="200")] == 1
+            assert series("request_seconds_count", **asked) not in told
+            assert told[series("streams")] + told[series("streams_catching_up")] == 1
+            assert told[series("streams_opened_total")] == 1
+
+
+@pytest.mark.requirement("edge.observing.metrics")
+async def test_a_loop_that_is_held_up_shows():
+    lag = LoopLag(every=0.001)
+    lag.start()
+    for _ in _until(lambda: lag.durations.buckets()[-1][1] >= 3):
+        await asyncio.sleep(0)
+    lag.stop()
+    seen = lag.durations.buckets()[-1][1]
+    lag.durations.note(0.3)
+    buckets = dict(lag.durations.buckets())
+    assert buckets["+Inf"] == seen + 1
+    assert buckets["0.5"] - buckets["0.25"] >= 1
+    [family] = lag.families()
+    assert family.name == "factwire_edge_loop_lag_seconds"
+
+
+def _until(condition: Any) -> Iterator[None]:
+    ends = asyncio.get_running_loop().time() + WAIT
+    while not condition():
+        assert asyncio.get_running_loop().time() < ends
+        yield

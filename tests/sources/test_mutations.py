@@ -1,0 +1,72 @@
+"""Converters meet what nobody recorded: fields that are missing, null, or of another type."""
+
+import copy
+import json
+import random
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from factwire.facts import encode_fact, inspect_stream, is_valid, verify
+from factwire.sources import Unreadable, converted, read_items, source_of
+from tests.sources.recordings import RECORDINGS, name_of
+
+ROUNDS = 60
+ODD: list[Any] = [None, True, 0, -1, 1e300, "", "x", "\u202e", [], {}, [None], {"a": None}, [[]]]
+
+
+@pytest.mark.fuzz
+@pytest.mark.requirement("sources.recordings.hostile")
+@pytest.mark.parametrize("path", RECORDINGS, ids=name_of)
+def test_a_stream_with_odd_items_gives_valid_facts_and_never_raises(path: Path):
+    source = source_of(path.parent.name)
+    lines = path.read_bytes().splitlines(keepends=True)
+    items = [item for item in read_items(lines, source.framing) if not isinstance(item, Unreadable)]
+    for seed in range(ROUNDS):
+        chance = random.Random(seed)
+        odd = [_changed(chance, item) if chance.random() < 0.3 else item for item in items]
+        if chance.random() < 0.2:
+            chance.shuffle(odd)
+        facts = list(converted(source, _framed(odd, source.framing), thread_id="t"))
+        issues = inspect_stream([encode_fact(fact) for fact in facts])
+        assert is_valid(issues), (seed, issues[:3])
+        assert verify(facts) == [], seed
+
+
+def _changed(chance: random.Random, item: Any) -> Any:
+    """An item with a few of its values replaced or dropped."""
+    changed = copy.deepcopy(item)
+    for _ in range(chance.randint(1, 3)):
+        holder: Any = changed
+        while chance.random() < 0.7:
+            inner = [value for _, value in _entries(holder) if _entries(value)]
+            if not inner:
+                break
+            holder = chance.choice(inner)
+        _spoil(chance, holder)
+    return changed
+
+
+def _entries(holder: Any) -> list[tuple[Any, Any]]:
+    if isinstance(holder, dict):
+        return list(cast("dict[Any, Any]", holder).items())
+    return list(enumerate(cast("list[Any]", holder))) if isinstance(holder, list) else []
+
+
+def _spoil(chance: random.Random, holder: Any) -> None:
+    entries = _entries(holder)
+    if not entries:
+        return
+    key, _ = chance.choice(entries)
+    if isinstance(holder, dict) and chance.random() < 0.4:
+        del holder[key]
+    else:
+        holder[key] = copy.deepcopy(chance.choice(ODD))
+
+
+def _framed(items: list[Any], framing: str) -> list[bytes]:
+    encoded = [json.dumps(item).encode() for item in items]
+    if framing == "events":
+        return [line for data in encoded for line in (b"data: " + data + b"\n", b"\n")]
+    return [data + b"\n" for data in encoded]
