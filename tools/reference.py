@@ -34,6 +34,7 @@ from factwire.runtime.processes import limits as process_limits
 from factwire.runtime.sandbox import limits as sandbox_limits
 from factwire.runtime.toolbox import TOOL_FAILURES
 from factwire.runtime.toolbox import limits as toolbox_limits
+from factwire.sources import MODULES, source_of
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
@@ -139,6 +140,19 @@ def codes() -> str:
     )
 
 
+def sources() -> str:
+    parts = ["# Sources\n\nWhat streams of outside agents become, and what they do not offer.\n"]
+    for name in sorted(MODULES):
+        source = source_of(name)
+        rows = [(emitted, becomes) for emitted, becomes in source.maps.items()]
+        parts += [
+            f"\n## {source.title}\n\n`--from {name}`, tested with {source.versions}.\n\n",
+            table(("it emits", "it becomes"), rows),
+            f"\nNot offered: {', '.join(source.lacks) or 'nothing is missing'}.\n",
+        ]
+    return "".join(parts)
+
+
 def limits() -> str:
     sections = {
         "Facts": facts_limits,
@@ -187,6 +201,7 @@ def main() -> None:
         "words": words,
         "codes": codes,
         "limits": limits,
+        "sources": sources,
         "edge-events": edge_events,
     }
     for name, page in pages.items():

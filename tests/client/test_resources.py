@@ -36,6 +36,7 @@ OTHERWISE: dict[str, Any] = {
     "send_message": Run,
     "steer": Steered,
     "log": LogPiece,
+    "metrics": str,
     "past_events": Page[Event],
     "run_events": Page[Event],
     "past_facts": Page[PlacedFact],

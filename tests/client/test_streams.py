@@ -98,7 +98,7 @@ async def test_a_document_is_the_state_that_the_edge_has(tmp_path: Path):
         thread = await asking.create_thread(title="watched")
         document = ThreadDocument()
         async with asking.projection(thread.thread_id) as changes:
-            await finished(asking, "files", thread_id=thread.thread_id)
+            await finished(asking, thread_id=thread.thread_id)
             last = await asking.state(thread.thread_id)
             async with asyncio.timeout(PATIENCE):
                 async for change in changes:

@@ -189,4 +189,5 @@ class Ledger:
         assert parts == BATCH * len(firsts)
         places = {name: seq for seq, name in self.ids}
         for name, seqs in acknowledged.items():
-            assert [places.get(f"{name}.{part}") for part in range(BATCH)] == seqs
+            found = [places.get(f"{name}.{part}") for part in range(BATCH)]
+            assert found == seqs, f"{name} was acknowledged at {seqs} and is at {found}"

@@ -18,7 +18,12 @@ from factwire.edge.logs import set_up_logs
 from factwire.edge.opening import EdgeSettings
 from factwire.edge.server import serve
 from tests.edge.edges import TOKEN, configuration_in
+from factwire.edge import server
+from factwire.edge.security import guard
 set_up_logs("info")
+if len(sys.argv) > 2:
+    server.FactwireHttpProtocol.header_seconds = float(sys.argv[2])
+    server.IDLE_SECONDS = guard.BODY_SECONDS = float(sys.argv[2])
 conf = configuration_in(Path(sys.argv[1]))
 def ready(edge, url):
     print(url, flush=True)
@@ -57,12 +62,13 @@ class ServedEdge:
 
 
 @contextmanager
-def served_edge(folder: Path) -> Generator[ServedEdge]:
-    """Serve until the test is done with it."""
+def served_edge(folder: Path, *, seconds: float | None = None) -> Generator[ServedEdge]:
+    """Serve until the test is done with it; with `seconds`, deadlines of connections are so."""
+    given = [] if seconds is None else [str(seconds)]
     log = folder / "edge.log"
     with log.open("wb") as writing:
         process = subprocess.Popen(
-            [sys.executable, "-c", _SERVE, str(folder)],
+            [sys.executable, "-c", _SERVE, str(folder), *given],
             stdout=subprocess.PIPE,
             stderr=writing,
             text=True,

@@ -1,145 +1,22 @@
 """kill -9 of an Edge that serves: nothing acknowledged is missing, and everything goes on."""
 
-import asyncio
-from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
 from signal import SIGKILL
-from typing import Any
 
-import psutil
 import pytest
 
-from factwire.runtime.configuration import PolicySettings, SandboxSettings
-from tests.edge.edge_process import Client, EdgeProcess, new_client
-from tests.edge.edges import WAIT_SECONDS
-from tests.edge.fault_load import Ledger, Producers, Subscriber
+from tests.edge.edge_process import Client, new_client
+from tests.edge.fault_story import Story
 
 ROUNDS = 50
 RUNS_EVERY = 5
 """Rounds between two in which runs are under way when the Edge is killed."""
 
-_LOOP = "echo $$ > pid\nwhile :; do sleep 1; done\n"
-_SETTINGS: dict[str, Any] = {
-    "policy": PolicySettings(allow=("Bash(sh loop.sh)", "Bash(echo queued)")),
-    "sandbox": SandboxSettings(mode="off"),
-}
 
-
-class UnderWay:
-    """Runs that a kill interrupts: one works, one is queued behind it, one waits for a person."""
-
-    def __init__(self, client: Client, folder: Path) -> None:
-        self._client = client
-        self._pid = folder / "workspace" / "pid"
-        self._pid.unlink(missing_ok=True)
-        (folder / "workspace" / "loop.sh").write_text(_LOOP)
-        self.works: dict[str, Any] = {}
-        self.waits: dict[str, Any] = {}
-        self.queued: dict[str, Any] = {}
-        self.approval = ""
-        self.process = 0
-
-    async def begin(self) -> None:
-        post = self._client.post
-        self.works = await post("/v1/runs", {"agentId": "shell", "prompt": "sh loop.sh"})
-        after = {"threadId": self.works["threadId"], "prompt": "echo queued", "agentId": "shell"}
-        self.queued = await post("/v1/runs", after)
-        self.waits = await post("/v1/runs", {"agentId": "demo", "prompt": "approve"})
-        await self._client.run_until(self.waits["runId"], "waiting")
-        self.approval = await self._open_approval()
-        async with asyncio.timeout(WAIT_SECONDS):
-            while not (self._pid.exists() and self._pid.read_text().strip()):
-                await asyncio.sleep(0.01)
-        self.process = int(self._pid.read_text())
-
-    async def check_after_restart(self) -> None:
-        assert not _runs(self.process)
-        works = await self._client.run_until(self.works["runId"])
-        assert (works["status"], works["error"]["code"]) == ("failed", "EDGE_RESTARTED")
-        assert (await self._client.run_until(self.queued["runId"]))["status"] == "finished"
-        assert await self._open_approval() == self.approval
-        while (run := await self._now())["status"] == "waiting":
-            await self._allow(await self._open_approval())
-        assert run["status"] == "finished"
-
-    async def _now(self) -> dict[str, Any]:
-        return await self._client.run_until(self.waits["runId"], "waiting")
-
-    async def _open_approval(self) -> str:
-        run = self.waits["runId"]
-        page = await self._client.get("/v1/approvals", runId=run, status="pending")
-        return page["items"][0]["approvalId"]
-
-    async def _allow(self, approval: str) -> None:
-        body = {"runId": self.waits["runId"], "requestId": approval, "decision": "allow"}
-        await self._client.post("/v1/permissions/decide", body)
-
-
-def _runs(process: int) -> bool:
-    """Whether a program is at work; one that ended may wait for its parent to hear of it."""
-    try:
-        return psutil.Process(process).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-class Story:
-    """An Edge that is killed again and again, and those who never give up on it."""
-
-    def __init__(self, client: Client, folder: Path, *, eager: bool = False) -> None:
-        self.client = client
-        self.producers = Producers(client)
-        self.ledger = Ledger(client)
-        self.whole = Subscriber(client, "/v1/facts")
-        self.lane = Subscriber(client, "/v1/facts", threadId="lane-3")
-        self.events = Subscriber(client, "/v1/events", types="run")
-        self._folder = folder
-        self._eager = eager
-        self._under_way: UnderWay | None = None
-
-    async def start(self) -> None:
-        """Start it, and see that everything is as it was acknowledged."""
-        start = EdgeProcess.start
-        self.client.edge = await asyncio.to_thread(
-            start, self._folder, eager=self._eager, **_SETTINGS
-        )
-        await self.ledger.read_on()
-        self.ledger.check(self.producers.acknowledged)
-        if self._under_way is not None:
-            await self._under_way.check_after_restart()
-            self._under_way = None
-
-    async def kill_amid(self, moment: int, *, runs: bool) -> None:
-        """Let everybody work until so many batches were acknowledged, then kill it."""
-        async with AsyncExitStack() as stack:
-            for subscriber in (self.whole, self.lane, self.events):
-                await stack.enter_async_context(subscriber.reading())
-            if runs:
-                self._under_way = UnderWay(self.client, self._folder)
-                await self._under_way.begin()
-            enough = len(self.producers.acknowledged) + moment
-            await stack.enter_async_context(self.producers.at_work())
-            await self.producers.until(lambda: len(self.producers.acknowledged) >= enough)
-            self.client.edge.kill()
-        assert await self.client.edge.ended() == -SIGKILL
-
-    async def check_readers(self) -> None:
-        """Readers that resume have everything, once and in order."""
-        facts = self.ledger.facts
-        head = facts[-1][0]
-        async with self.whole.reading(), self.lane.reading(), self.events.reading():
-            for subscriber in (self.whole, self.lane, self.events):
-                await subscriber.reached(head)
-            self.client.edge.kill()
-        await self.client.edge.ended()
-        assert self.whole.seen[: len(facts)] == self.ledger.ids
-        of_lane = [(seq, fact["id"]) for seq, fact in facts if fact.get("threadId") == "lane-3"]
-        assert self.lane.seen == of_lane
-        seqs = [seq for seq, _ in self.events.seen]
-        assert seqs == sorted(set(seqs))
-        batches = {seq for seqs in self.producers.acknowledged.values() for seq in seqs}
-        assert batches <= set(seqs)
+async def kill_amid(story: Story, moment: int, *, runs: bool = False) -> None:
+    await story.end_amid(moment, story.client.edge.kill, runs=runs)
+    assert await story.client.edge.ended() == -SIGKILL
 
 
 @pytest.mark.fault
@@ -152,7 +29,7 @@ async def test_nothing_acknowledged_is_missing_after_an_edge_was_killed(tmp_path
         story = Story(Client(http), tmp_path)
         for number in range(ROUNDS):
             await story.start()
-            await story.kill_amid(random.randrange(1, 40), runs=number % RUNS_EVERY == 0)
+            await kill_amid(story, random.randrange(1, 40), runs=number % RUNS_EVERY == 0)
         await story.start()
         assert len(story.producers.acknowledged) >= ROUNDS
         await story.check_readers()
@@ -166,7 +43,7 @@ async def test_an_edge_that_answers_before_the_commit_would_lose_facts(tmp_path:
     random = Random(2)
     async with new_client() as http:
         story = Story(Client(http), tmp_path, eager=True)
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match="was acknowledged at"):
             for _ in range(ROUNDS):
                 await story.start()
-                await story.kill_amid(random.randrange(1, 20), runs=False)
+                await kill_amid(story, random.randrange(1, 20))

@@ -36,8 +36,8 @@ CHECKS = [
 ]
 AT_ONCE = 4
 POSITIVE_ROUNDS = 11
-NEGATIVE_ROUNDS = 9
-JOURNEYS = 60
+NEGATIVE_ROUNDS = 5
+JOURNEYS = 75
 STEPS = 40
 REFUSALS = ["400", "403", "404", "405", "409", "410", "413", "414", "415", "422", "429", "431"]
 
@@ -147,7 +147,7 @@ def test_what_the_document_does_not_allow_is_refused(edge: ServedEdge, caller: C
                 caller.call(case, [*CHECKS, negative_data_rejection])
 
         attack()
-    assert caller.statuses.total() >= 1_000
+    assert caller.statuses.total() >= 500
     assert edge.is_alive
     assert edge.failures() == []
 
@@ -169,7 +169,7 @@ def test_ids_that_were_given_are_used_in_every_order_without_surprise(
 
     journeys = settings(QUIET, max_examples=JOURNEYS, stateful_step_count=STEPS)
     run_state_machine_as_test(Journey, settings=journeys)
-    assert caller.statuses.total() >= 1_000
+    assert caller.statuses.total() >= 2_500
     assert {200, 201, 202, 204} <= caller.statuses.keys()
     assert edge.is_alive
     assert edge.failures() == []

@@ -127,7 +127,7 @@ async def taken_in(
             refused = is_problem or b"Invalid HTTP request" in data
             shown = any(word in data for word in (CANARY.encode(), b"root:", b"\r\nx-injected"))
             if not 400 <= status < 500 or not refused or shown:
-                found.append((method, path, value[:80], data[:400]))
+                found.append((method, path, value[:80], data))
     return found
 
 

@@ -13,7 +13,9 @@ import pytest
 
 from factwire.edge import limits
 from factwire.edge.previews import previews as previews_module
+from factwire.edge.previews import site as site_module
 from factwire.edge.previews.ranges import Unsatisfiable, wanted_range
+from factwire.edge.previews.site import Site
 from tests.edge.edges import TOKEN, WAIT_SECONDS, RunningEdge, running_edge
 
 pytestmark = pytest.mark.asyncio
@@ -309,6 +311,49 @@ async def test_a_page_is_kept_to_its_own_folder_and_from_everything_else(tmp_pat
         assert "access-control-allow-origin" not in answer.headers
         worker = await http.get("assets/app.js", headers={"service-worker": "script"})
         assert (worker.status_code, worker.json()["code"]) == (403, "service_worker_refused")
+
+
+@pytest.mark.fault
+@pytest.mark.requirement("edge.preview.address")
+async def test_each_attack_on_the_address_would_succeed_without_its_protection(tmp_path: Path):
+    async with previewed(tmp_path) as (_, preview, http):
+        origin = f"http://{parts_of(preview).netloc}"
+        await http.get("")
+        near = {"sec-fetch-site": "same-site"}
+        with patch.object(site_module, "_OWN_PAGES", (b"same-site",)):
+            assert (await http.get(f"{origin}/assets/app.js", headers=near)).status_code == 200
+        http.cookies.clear()
+        with patch.object(Site, "_has_pass", return_value=True):
+            assert (await http.get(f"{origin}/assets/app.js")).status_code == 200
+        with patch.object(site_module.secrets, "compare_digest", return_value=True):
+            assert (await http.get(f"{origin}/guessed/assets/app.js")).status_code == 200
+        with patch.object(Site, "_judge"):
+            rebound = await http.get("", headers={"host": "evil.example"})
+            worker = await http.get("assets/app.js", headers={"service-worker": "script"})
+            assert (rebound.status_code, worker.status_code) == (200, 200)
+
+
+@pytest.mark.requirement("edge.preview.facts")
+async def test_a_runtime_outside_cannot_tell_this_edge_s_preview_as_stopped(tmp_path: Path):
+    async with previewed(tmp_path) as (edge, preview, http):
+        forged = {
+            "id": "evt_forged",
+            "kind": "state",
+            "status": "completed",
+            "title": "Preview stopped",
+            "createdAt": "2026-06-10T09:00:01.000Z",
+            "schemaVersion": "factwire-fact/v1",
+            "runtimeId": "elsewhere",
+            "sequence": 1,
+            "eventClass": "preview.stopped",
+            "sessionId": "ses_elsewhere",
+            "threadId": "thr_elsewhere",
+            "runId": preview["runId"],
+            "payload": {"previewId": preview["previewId"], "status": "stopped"},
+        }
+        await edge.post("/v1/facts", {"facts": [forged]}, status=200)
+        assert await edge.get(f"/v1/previews/{preview['previewId']}") == preview
+        assert (await http.get("")).status_code == 200
 
 
 @pytest.mark.requirement("edge.preview.browser")

@@ -174,6 +174,24 @@ async def test_a_worktree_that_is_removed_leaves_nothing_and_others_alone(tmp_pa
     assert not (tmp_path / "one").exists()
 
 
+@pytest.mark.requirement("runtime.worktree.removed")
+async def test_a_folder_that_was_locked_goes_with_its_worktree_and_what_a_link_names_stays(
+    tmp_path: Path,
+):
+    source = repository(tmp_path / "source", {"a.txt": "1\n"})
+    made = await add_worktree(source, tmp_path / "tree")
+    outside = tmp_path / "outside"
+    outside.mkdir(0o500)
+    locked = tmp_path / "tree" / "store" / "package"
+    locked.mkdir(parents=True)
+    (locked / "file").write_text("x")
+    (tmp_path / "tree" / "store" / "link").symlink_to(outside)
+    locked.chmod(0o500)
+    await remove_worktree(source, Path(made.path))
+    assert not (tmp_path / "tree").exists()
+    assert outside.stat().st_mode & 0o777 == 0o500
+
+
 @pytest.mark.fault
 @pytest.mark.requirement("runtime.git.unavailable")
 @pytest.mark.parametrize("protected", [True, False])

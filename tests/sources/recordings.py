@@ -1,6 +1,6 @@
 """Recorded streams of real agents, and what each comes to on a screen.
 
-A recording lies in `recordings/SOURCE/NAME.EXT`; beside it `NAME.screen.json` is what was reviewed:
+A recording lies in `examples/recordings/SOURCE/NAME.EXT`; beside it `NAME.screen.json` is what was reviewed:
 the answer, the tools and how they ended, what was asked and decided, how the turn ended.
 """
 
@@ -13,7 +13,7 @@ from factwire.projection import ProjectionState, conversation, project
 from factwire.projection.parts import TextPart
 from factwire.sources import converted, source_of
 
-FOLDER = Path(__file__).resolve().parent / "recordings"
+FOLDER = Path(__file__).resolve().parent.parent.parent / "examples" / "recordings"
 RECORDINGS = sorted(path for path in FOLDER.glob("*/*") if path.suffix in (".jsonl", ".sse"))
 
 

@@ -6,7 +6,7 @@ from factwire.client.resources import Resource
 from factwire.facts import Fact
 
 
-class Scope(Resource, frozen=True):
+class Scope(Resource, frozen=True, kw_only=True):
     """What an event is about."""
 
     project_id: str | None = None
@@ -17,7 +17,7 @@ class Scope(Resource, frozen=True):
     item_id: str | None = None
 
 
-class Event(Resource, frozen=True, omit_defaults=False):
+class Event(Resource, frozen=True, kw_only=True, omit_defaults=False):
     """One envelope. `type` decides what `payload` is; a stream resumes after `cursor`."""
 
     version: str
@@ -31,7 +31,7 @@ class Event(Resource, frozen=True, omit_defaults=False):
     cursor: str
 
 
-class PlacedFact(Resource, frozen=True, omit_defaults=False):
+class PlacedFact(Resource, frozen=True, kw_only=True, omit_defaults=False):
     """A fact and its place in the journal; a stream resumes after `cursor`."""
 
     cursor: str
@@ -39,7 +39,7 @@ class PlacedFact(Resource, frozen=True, omit_defaults=False):
     fact: Fact
 
 
-class Snapshot(Resource, frozen=True, omit_defaults=False):
+class Snapshot(Resource, frozen=True, kw_only=True, omit_defaults=False):
     """The whole state of a thread."""
 
     thread_id: str
@@ -47,7 +47,7 @@ class Snapshot(Resource, frozen=True, omit_defaults=False):
     state: dict[str, Any]
 
 
-class Delta(Resource, frozen=True, omit_defaults=False):
+class Delta(Resource, frozen=True, kw_only=True, omit_defaults=False):
     """What changed in a state since the frame before, to be carried out in order."""
 
     thread_id: str

@@ -30,7 +30,7 @@ class Page(Resource, Generic[T], frozen=True, kw_only=True, omit_defaults=True):
     next: str | None = None
 
 
-class Row(Resource, frozen=True):
+class Row(Resource, frozen=True, kw_only=True):
     """What every listed thing has; `seq` is where its first fact stands."""
 
     seq: int
@@ -38,7 +38,7 @@ class Row(Resource, frozen=True):
     updated_at: str
 
 
-class Project(Row, frozen=True):
+class Project(Row, frozen=True, kw_only=True):
     """A folder of work on the Edge's machine."""
 
     project_id: str
@@ -46,7 +46,7 @@ class Project(Row, frozen=True):
     work_dir: str | None = None
 
 
-class Conversation(Row, frozen=True):
+class Conversation(Row, frozen=True, kw_only=True):
     """A place where people and agents talk; `members` by id, with their type."""
 
     conversation_id: str
@@ -55,7 +55,7 @@ class Conversation(Row, frozen=True):
     members: dict[str, str] = msgspec.field(default_factory=dict[str, str])
 
 
-class Thread(Row, frozen=True):
+class Thread(Row, frozen=True, kw_only=True):
     """`activity` is what its runs are at; `runtime_id` is who writes it."""
 
     thread_id: str
@@ -73,7 +73,7 @@ class Thread(Row, frozen=True):
     open_approvals: tuple[str, ...] = ()
 
 
-class RunError(Resource, frozen=True):
+class RunError(Resource, frozen=True, kw_only=True):
     """Why a run failed; the code is the Edge's, the category the runtime's."""
 
     code: str
@@ -82,7 +82,7 @@ class RunError(Resource, frozen=True):
     recovery_hint: str | None = None
 
 
-class RunWorktree(Resource, frozen=True):
+class RunWorktree(Resource, frozen=True, kw_only=True):
     """The git worktree of a run: where it is, of which repository, and as which commit it began."""
 
     path: str
@@ -90,7 +90,7 @@ class RunWorktree(Resource, frozen=True):
     base: str
 
 
-class Run(Row, frozen=True):
+class Run(Row, frozen=True, kw_only=True):
     """One turn of an agent."""
 
     run_id: str
@@ -109,7 +109,7 @@ class Run(Row, frozen=True):
     error: RunError | None = None
 
 
-class QueuedRun(Resource, frozen=True):
+class QueuedRun(Resource, frozen=True, kw_only=True):
     """A run that has not started."""
 
     run_id: str
@@ -117,7 +117,7 @@ class QueuedRun(Resource, frozen=True):
     agent_id: str | None = None
 
 
-class Steered(Resource, frozen=True):
+class Steered(Resource, frozen=True, kw_only=True):
     """What became of words said to a run: `pending`, `delivered`, or a turn that was `started` or
     is `queued` under the id of the steer.
     """
@@ -128,7 +128,7 @@ class Steered(Resource, frozen=True):
     status: str
 
 
-class Approval(Row, frozen=True):
+class Approval(Row, frozen=True, kw_only=True):
     """What a person must decide, or has; the answer is bound to `args_hash`."""
 
     approval_id: str
@@ -154,7 +154,7 @@ class Approval(Row, frozen=True):
     applied: bool | None = None
 
 
-class ItemContent(Resource, frozen=True):
+class ItemContent(Resource, frozen=True, kw_only=True):
     """What an item holds, by its type; `refs` name what is elsewhere."""
 
     text: str | None = None
@@ -172,7 +172,7 @@ class ItemContent(Resource, frozen=True):
     refs: list[str] | None = None
 
 
-class Item(Resource, frozen=True):
+class Item(Resource, frozen=True, kw_only=True):
     """One thing that was said or done on a thread."""
 
     item_id: str
@@ -188,7 +188,7 @@ class Item(Resource, frozen=True):
     updated_at: str | None = None
 
 
-class Artifact(Row, frozen=True):
+class Artifact(Row, frozen=True, kw_only=True):
     """A thing that a run made; its content is behind a ref."""
 
     artifact_id: str
@@ -203,7 +203,7 @@ class Artifact(Row, frozen=True):
     content_ref: str | None = None
 
 
-class Task(Row, frozen=True):
+class Task(Row, frozen=True, kw_only=True):
     """A piece of work."""
 
     task_id: str
@@ -216,7 +216,7 @@ class Task(Row, frozen=True):
     subagent_id: str | None = None
 
 
-class Preview(Row, frozen=True):
+class Preview(Row, frozen=True, kw_only=True):
     """A folder of a run that its Edge serves on an origin of its own."""
 
     preview_id: str
@@ -228,7 +228,7 @@ class Preview(Row, frozen=True):
     url: str | None = None
 
 
-class EvidencePack(Row, frozen=True):
+class EvidencePack(Row, frozen=True, kw_only=True):
     """A pack that was made of a thread."""
 
     evidence_id: str
@@ -248,7 +248,7 @@ class ChangedFile(msgspec.Struct, frozen=True, kw_only=True):
     diff: str | None = None
 
 
-class RunDiff(Resource, frozen=True):
+class RunDiff(Resource, frozen=True, kw_only=True):
     """`available` says whether git could tell; `reason` is a stable word where it could not. Of
     scope `run` is what the run changed in its worktree, of scope `workspace` whatever is different
     in its folder.
@@ -263,7 +263,7 @@ class RunDiff(Resource, frozen=True):
     base: str | None = None
 
 
-class LogPiece(Resource, frozen=True):
+class LogPiece(Resource, frozen=True, kw_only=True):
     """Bytes of what a program printed; more may follow at `next_offset`."""
 
     process_id: str
@@ -272,7 +272,7 @@ class LogPiece(Resource, frozen=True):
     data: bytes
 
 
-class ThreadState(Resource, frozen=True):
+class ThreadState(Resource, frozen=True, kw_only=True):
     """The whole state of a thread; its changes go on from `as_of`."""
 
     thread_id: str
@@ -280,14 +280,14 @@ class ThreadState(Resource, frozen=True):
     state: dict[str, Any]
 
 
-class ReadModel(Resource, frozen=True):
+class ReadModel(Resource, frozen=True, kw_only=True):
     """What a first screen of a thread needs."""
 
     as_of: str
     read_model: dict[str, Any]
 
 
-class ArtifactDetails(Resource, frozen=True):
+class ArtifactDetails(Resource, frozen=True, kw_only=True):
     """An artifact with its versions, as the state of its thread has them."""
 
     artifact: Artifact
@@ -295,7 +295,7 @@ class ArtifactDetails(Resource, frozen=True):
     details: dict[str, Any] | None = None
 
 
-class TaskDetails(Resource, frozen=True):
+class TaskDetails(Resource, frozen=True, kw_only=True):
     """A task with its attempts, dependencies and progress."""
 
     task: Task
@@ -303,7 +303,7 @@ class TaskDetails(Resource, frozen=True):
     snapshot: dict[str, Any] | None = None
 
 
-class Accepted(Resource, frozen=True, omit_defaults=False):
+class Accepted(Resource, frozen=True, kw_only=True, omit_defaults=False):
     """Where the facts of a batch stand; `repeated` counts those that were there already."""
 
     accepted: int
@@ -313,14 +313,31 @@ class Accepted(Resource, frozen=True, omit_defaults=False):
     sequences: tuple[int | None, ...]
 
 
-class Health(Resource, frozen=True):
+class HealthDetails(Resource, frozen=True, kw_only=True):
+    """How an Edge is at work; what its journal would have to say is absent while it cannot."""
+
+    edge_id: str
+    uptime_seconds: float
+    feed: Literal["live", "degraded", "stopped"]
+    feed_cursor: str
+    journal_head: int | None = None
+    feed_lag: int | None = None
+    reason: str | None = None
+    runs_active: int
+    runs_queued: int
+    approvals_pending: int
+    streams: int
+
+
+class Health(Resource, frozen=True, kw_only=True):
     """Whether an Edge is well; degraded while its journal cannot be reached."""
 
     status: Literal["ok", "degraded", "stopping"]
     version: str
+    details: HealthDetails | None = None
 
 
-class Agent(Resource, frozen=True):
+class Agent(Resource, frozen=True, kw_only=True):
     """An agent that can be asked, or why it cannot."""
 
     agent_id: str
@@ -330,14 +347,14 @@ class Agent(Resource, frozen=True):
     message: str | None = None
 
 
-class Agents(Resource, frozen=True):
+class Agents(Resource, frozen=True, kw_only=True):
     """Who can be asked; `default` answers where nobody is named."""
 
     items: list[Agent]
     default: str | None = None
 
 
-class Ticket(Resource, frozen=True, omit_defaults=False):
+class Ticket(Resource, frozen=True, kw_only=True, omit_defaults=False):
     """Opens one stream, as `?ticket=`, within `expires_in` seconds; shown to nobody."""
 
     ticket: str

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from types import UnionType
 from typing import Any, Final, Union, get_args, get_origin
 
+import msgspec
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import PathParameter, QueryParameter
 from litestar.typing import FieldDefinition
@@ -47,7 +48,7 @@ def document_of_routes(handlers: Sequence[HTTPRouteHandler]) -> Schema:
     for handler in handlers:
         [path], [method] = handler.paths, handler.http_methods
         paths.setdefault(spelled(path), {})[method.lower()] = _operation(handler, path, types)
-    return with_links(
+    document = with_links(
         {
             "openapi": "3.1.0",
             "info": {"title": "Factwire Edge", "version": __version__, "description": _ABOUT},
@@ -57,6 +58,8 @@ def document_of_routes(handlers: Sequence[HTTPRouteHandler]) -> Schema:
             "components": _components(types),
         }
     )
+    plain: Schema = msgspec.json.decode(msgspec.json.encode(document))
+    return plain
 
 
 def spelled(path: str) -> str:

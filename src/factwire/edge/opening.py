@@ -14,6 +14,7 @@ import msgspec
 from opentelemetry.trace import TracerProvider
 
 from factwire.edge.app import application
+from factwire.edge.limits import STOP_RUN_SECONDS
 from factwire.edge.logs import hide, logger
 from factwire.edge.machine import Machine
 from factwire.edge.observing import Observing, Tracing, follow_runs, recovered, unfinished
@@ -44,7 +45,6 @@ from factwire.runtime.configuration import Configuration
 from factwire.runtime.control import ControlServer, ControlUnavailable
 
 _log = logger("factwire.edge")
-_STOP_SECONDS = 3.0
 
 
 class EdgeSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,7 +105,7 @@ async def opened_edge(
         left = unfinished(records)
         await stack.enter_async_context(feed)
         await stack.enter_async_context(runtime)
-        stack.push_async_callback(runtime.close, _STOP_SECONDS)
+        stack.push_async_callback(runtime.close, STOP_RUN_SECONDS)
         await _reachable(stack, runtime, configuration.data)
         machine = Machine(
             edge_id=_edge_id(identity),

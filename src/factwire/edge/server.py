@@ -128,7 +128,7 @@ def server_config(edge: OpenEdge) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         timeout_keep_alive=IDLE_SECONDS,
-        timeout_graceful_shutdown=int(STOP_SECONDS),
+        timeout_graceful_shutdown=int(STOP_SECONDS / 2),
         **socket_settings(),
     )
 

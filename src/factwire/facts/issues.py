@@ -21,7 +21,7 @@ IssueCode = Literal[
 ]
 
 ISSUE_CODES: Final[dict[IssueCode, str]] = {
-    "schema_mismatch": "a required field is missing or wrong, a time is none, or a class is a legacy terminal",
+    "schema_mismatch": "a required field is missing or wrong, no time, or a legacy terminal",
     "missing_scope_id": "the class needs an id or field that the fact does not carry",
     "sequence_gap": "a sequence does not follow the one before it in its thread",
     "sequence_violation": "the lifecycle verifier found a fact that cannot stand where it stands",

@@ -97,7 +97,8 @@ def _command(codex: "CodexExec", item_id: str, item: dict[str, Any], *, ended: b
     codex.tell.tool(item_id, "command_execution", {"command": command})
     if not ended:
         return
-    output, code = word(item, "aggregated_output"), item.get("exit_code")
+    output, given = word(item, "aggregated_output"), item.get("exit_code")
+    code = given if type(given) is int else None
     if word(item, "status") == "completed" and code in (0, None):
         codex.tell.tool_result(item_id, output, exitCode=code)
     else:

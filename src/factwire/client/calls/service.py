@@ -3,14 +3,14 @@
 from typing import Any
 
 from factwire.client.address import path_of
-from factwire.client.call import Call, get, json, post
+from factwire.client.call import Answer, Call, get, json, post
 from factwire.client.resources import Agents, Health, Ticket
 
 _DEGRADED = 503
 
 
 def health() -> Call[Health]:
-    """Whether the Edge is well; needs no token."""
+    """Whether the Edge is well, and how it is at work."""
     return Call(method="GET", path=path_of("health"), read=json(Health), accepts=(_DEGRADED,))
 
 
@@ -24,6 +24,11 @@ def create_ticket() -> Call[Ticket]:
     return post(path_of("tickets"), json(Ticket))
 
 
+def metrics() -> Call[str]:
+    """What the Edge counts, in Prometheus' text form."""
+    return get(path_of("metrics"), _text)
+
+
 def openapi() -> Call[dict[str, Any]]:
     """The Edge's own description of its requests, as an OpenAPI document."""
     return get("/openapi.json", json(dict[str, Any]))
@@ -32,3 +37,7 @@ def openapi() -> Call[dict[str, Any]]:
 def asyncapi() -> Call[dict[str, Any]]:
     """The Edge's own description of its streams, as an AsyncAPI document."""
     return get("/asyncapi.json", json(dict[str, Any]))
+
+
+def _text(answer: Answer) -> str:
+    return answer.body.decode()

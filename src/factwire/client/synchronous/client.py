@@ -34,6 +34,7 @@ class Client:
     health = Verb(service_calls.health)
     agents = Verb(service_calls.agents)
     create_ticket = Verb(service_calls.create_ticket)
+    metrics = Verb(service_calls.metrics)
     openapi = Verb(service_calls.openapi)
     asyncapi = Verb(service_calls.asyncapi)
 

@@ -110,6 +110,13 @@ class FactwireHttpProtocol(HttpToolsProtocol):
             self.transport.close()
         super().on_response_complete()
 
+    def handle_websocket_upgrade(self) -> None:
+        if self.pipeline or self._is_answering():
+            # Its answer would end up between the frames of the socket.
+            self.transport.close()
+            return
+        super().handle_websocket_upgrade()
+
     def send_400_response(self, msg: str) -> None:
         del msg
         self._refuse(self._refusal)
@@ -125,12 +132,15 @@ class FactwireHttpProtocol(HttpToolsProtocol):
 
     def _too_slow(self) -> None:
         self._deadline = None
-        if self.cycle is not None and not self.cycle.response_complete:  # pyright: ignore[reportUnnecessaryComparison]
+        if self._is_answering():
             # An earlier request is being answered, and this side reads nothing meanwhile.
             self._expect_headers()
             return
         detail = f"the headers of a request arrive in {self.header_seconds:g} s"
         self._refuse(Problem(408, "headers_too_slow", detail))
+
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete  # pyright: ignore[reportUnnecessaryComparison]
 
     def _give_up(self, problem: Problem) -> None:
         """Leave the parser, which has no other way out than an error."""

@@ -94,7 +94,10 @@ async def stop_all(machine: Machine) -> None:
 async def settle(machine: Machine) -> None:
     """Tell as stopped what a former process of this Edge left as ready."""
     for row in _ready(machine):
-        await _tell(machine, row, "edge_restarted", "")
+        try:
+            await _tell(machine, row, "edge_restarted", "")
+        except Exception as error:  # noqa: BLE001 - one thread must not keep an Edge from starting
+            _log.warning("preview_stop_untold", preview_id=row.preview_id, exc_info=error)
 
 
 def find(machine: Machine, preview_id: str) -> Preview:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+import structlog
 
 from factwire.edge.machine import Machine
 from factwire.edge.problems import Problem
@@ -25,6 +26,7 @@ from factwire.runtime.sandbox import (
     remove_worktree,
 )
 
+_log: Final = structlog.get_logger("factwire.edge")
 _NOTE: Final = ".asked"
 _ENDED: Final = ("finished", "failed", "cancelled")
 
@@ -59,11 +61,14 @@ async def settle(machine: Machine) -> None:
     """Remove what was made for runs that were never submitted."""
     for note in await on_disk(_notes, machine.worktrees):
         run_id = note.name.removesuffix(_NOTE)
-        if machine.records.runs.get(run_id) is None:
-            source = Path((await on_disk(note.read_text)).strip())
-            await _discard(source, machine.worktrees / run_id, note)
-        else:
-            await on_disk(note.unlink)
+        try:
+            if machine.records.runs.get(run_id) is None:
+                source = Path((await on_disk(note.read_text)).strip())
+                await _discard(source, machine.worktrees / run_id, note)
+            else:
+                await on_disk(note.unlink)
+        except OSError as error:
+            _log.warning("worktree_not_removed", run_id=run_id, exc_info=error)
 
 
 async def remove(machine: Machine, run: Run, trace_id: str) -> None:

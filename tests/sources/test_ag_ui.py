@@ -1,0 +1,83 @@
+"""AG-UI events: what recordings do not show."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from factwire.facts import Fact, verify
+from factwire.projection import project
+from factwire.sources import converted, source_of
+from tests.sources.recordings import screen_of
+
+RUN: dict[str, Any] = {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
+
+
+def told(*events: dict[str, Any]) -> list[Fact]:
+    lines = [b"data: " + msgspec.json.encode(event) + b"\n\n" for event in events]
+    facts = list(
+        converted(source_of("ag-ui"), b"".join(lines).splitlines(keepends=True), thread_id="t")
+    )
+    assert verify(facts) == []
+    return facts
+
+
+def finished(**outcome: Any) -> dict[str, Any]:
+    return {"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": outcome}
+
+
+@pytest.mark.requirement("sources.ag-ui.interrupts")
+def test_an_interrupt_asks_a_person_and_ends_the_run():
+    interrupt = {"id": "i", "reason": "approval", "message": "Deploy?", "toolCallId": "c"}
+    facts = told(
+        RUN,
+        {"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "deploy"},
+        {"type": "TOOL_CALL_END", "toolCallId": "c"},
+        finished(type="interrupt", interrupts=[interrupt]),
+    )
+    asked = [fact for fact in facts if fact.event_class == "action.required"]
+    assert [(fact.action_id, fact.payload["prompt"]) for fact in asked] == [("i", "Deploy?")]
+    assert screen_of(facts)["status"] == "completed"
+
+
+@pytest.mark.requirement("sources.ag-ui.subagents")
+def test_a_subagent_speaks_for_itself():
+    facts = told(
+        RUN,
+        {"type": "SUBAGENT_STARTED", "subagentRunId": "s", "name": "reader"},
+        {"type": "TEXT_MESSAGE_START", "messageId": "m", "subagentRunId": "s"},
+        {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "mine", "subagentRunId": "s"},
+        {"type": "TEXT_MESSAGE_END", "messageId": "m", "subagentRunId": "s"},
+        {"type": "SUBAGENT_FINISHED", "subagentRunId": "s"},
+        {"type": "TEXT_MESSAGE_CHUNK", "messageId": "n", "delta": "ours"},
+        finished(type="success"),
+    )
+    screen = screen_of(facts)
+    assert screen["conversation"] == [["assistant", "ours"]]
+    assert screen["subagents"] == ["s"]
+
+
+@pytest.mark.requirement("sources.ag-ui.state")
+def test_shared_state_is_patched_as_the_events_say():
+    facts = told(
+        RUN,
+        {"type": "STATE_SNAPSHOT", "snapshot": {"count": 1}},
+        {"type": "STATE_DELTA", "delta": [{"op": "replace", "path": "/count", "value": 2}]},
+        finished(type="success"),
+    )
+    assert project(facts).shared == {"count": 2}
+
+
+@pytest.mark.requirement("sources.ag-ui.ends")
+@pytest.mark.parametrize(
+    ("event", "status"),
+    [
+        (finished(type="success"), "completed"),
+        (finished(type="cancelled"), "canceled"),
+        ({"type": "RUN_ERROR", "message": "boom", "code": "X"}, "failed"),
+        ({"type": "CUSTOM", "name": "x", "value": 1}, "failed"),
+    ],
+)
+def test_a_run_ends_as_it_says_or_was_cut_off(event: dict[str, Any], status: str):
+    facts = told(RUN, {"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "delta": "hi"}, event)
+    assert screen_of(facts)["status"] == status
