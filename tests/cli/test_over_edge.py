@@ -166,6 +166,16 @@ def test_a_run_is_steered_and_its_queue_changed(ask: Factwire, edge: Home):
     assert (late.code, "turn_not_active" in late.err) == (1, True)
 
 
+@pytest.mark.requirement("cli.edge.answers")
+def test_what_an_edge_refuses_has_the_code_that_a_runtime_here_would_give():
+    from factwire.cli.edge.asking import _CODES
+    from factwire.edge.work.runs import STATUSES
+    from factwire.runtime.control import REFUSALS
+
+    theirs = {edge: code for code, (_, edge) in STATUSES.items() if code in REFUSALS}
+    assert {code: _CODES.get(code) for code in theirs} == theirs
+
+
 def _queued(ask: Factwire, thread: str, prompt: str) -> str:
     """The id of a run, once it waits."""
     for _ in range(50):

@@ -1,20 +1,24 @@
 """`factwire schema`: the contracts, printed or written."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from factwire.conformance.report import report_files
+from factwire.edge.app import openapi
 from factwire.edge.events.schemas import edge_files
 from factwire.evidence.comparison.schemas import comparison_files
 from factwire.evidence.schemas import evidence_files
 from factwire.facts.schemas import schema_files
+from factwire.facts.schemas.files import document_text
 from factwire.projection.schemas import projection_files
 from tests.cli.commands import Factwire
 
 FILES = schema_files() | projection_files() | comparison_files() | edge_files() | evidence_files()
 FILES |= report_files()
+FILES |= {"openapi.json": document_text(openapi())}
 COMMITTED = Path(__file__).resolve().parents[2] / "schemas"
 NAMES = [name.removesuffix(".schema.json") for name in FILES if name.endswith(".schema.json")]
 
@@ -34,7 +38,12 @@ def test_every_json_schema_is_printed_by_its_name(factwire: Factwire, name: str)
 
 @pytest.mark.requirement("cli.schema")
 @pytest.mark.parametrize(
-    ("form", "filename"), [("typescript", "factwire.d.ts"), ("asyncapi", "asyncapi.json")]
+    ("form", "filename"),
+    [
+        ("typescript", "factwire.d.ts"),
+        ("asyncapi", "asyncapi.json"),
+        ("openapi", "openapi.json"),
+    ],
 )
 def test_the_other_contracts_are_printed(factwire: Factwire, form: str, filename: str):
     assert factwire("schema", form) == (0, FILES[filename], "")
@@ -52,6 +61,20 @@ def test_declarations_are_printed_by_their_name(factwire: Factwire):
     named = {name: f"{name}.d.ts" for name in ("factwire", "projection")}
     printed = {name: factwire("schema", "typescript", "--name", name).out for name in named}
     assert printed == {name: FILES[filename] for name, filename in named.items()}
+
+
+@pytest.mark.requirement("cli.schema")
+@pytest.mark.requirement("cli.errors.no-traceback")
+def test_without_the_edge_only_its_document_is_missing(
+    factwire: Factwire, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(sys.modules, "factwire.edge.app", None)
+    done = factwire("schema", "openapi")
+    assert (done.code, done.out) == (2, "")
+    assert "install factwire[edge]" in done.err
+    folder = factwire.folder / "schemas"
+    assert factwire("schema", "all", "--output", folder).code == 2
+    assert sorted(contents(folder)) == sorted(FILES.keys() - {"openapi.json"})
 
 
 def contents(folder: Path) -> dict[str, str]:

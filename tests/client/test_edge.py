@@ -113,6 +113,7 @@ async def test_a_run_is_approved_read_and_tried_again(tmp_path: Path):
         assert (await asking.diff(run.run_id)).available is False
         again = await asking.retry_run(run.run_id)
         assert again.retry_of == run.run_id
+        await until(asking, again, "waiting")
         await asking.cancel_run(again.run_id, reason="enough")
         assert (await until(asking, again, "cancelled")).status == "cancelled"
         assert [each.run_id async for each in asking.runs()] == [again.run_id, run.run_id]
@@ -167,7 +168,7 @@ async def test_outside_facts_become_a_thread_with_tasks_and_evidence(tmp_path: P
         assert (refused.value.status, refused.value.code) == (409, "thread_owned_elsewhere")
         pack = await asking.export_evidence("outside")
         assert await asking.evidence_pack(pack.evidence_id) == pack
-        assert [each async for each in asking.evidence(thread_id="outside")] == [pack]
+        assert [each async for each in asking.evidence()] == [pack]
         path = tmp_path / "pack.zip"
         async with asking.evidence_content(pack.evidence_id) as content:
             path.write_bytes(await content.read())
@@ -227,7 +228,7 @@ async def test_content_of_any_length_is_never_held_whole(tmp_path: Path):
             yield bytes([number]) * MEBIBYTE
 
     async with running_edge(tmp_path) as edge, client(edge) as asking:
-        ref = await edge.machine.blobs.put(long(), kind="blob")
+        ref = await edge.machine.blobs.put(long(), kind="raw")
         tracemalloc.start()
         try:
             seen = largest = 0

@@ -120,7 +120,10 @@ class Client:
 def new_client() -> httpx.AsyncClient:
     """Carries the token; connections of an Edge that died are of no use, so none is kept."""
     return httpx.AsyncClient(
-        headers=HEADERS, timeout=WAIT_SECONDS, trust_env=False, verify=False  # noqa: S501
+        headers=HEADERS,
+        timeout=WAIT_SECONDS,
+        trust_env=False,
+        verify=False,  # noqa: S501
     )
 
 

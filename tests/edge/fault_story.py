@@ -137,5 +137,3 @@ class Story:
         assert seqs == sorted(set(seqs))
         batches = {seq for seqs in self.producers.acknowledged.values() for seq in seqs}
         assert batches <= set(seqs)
-
-

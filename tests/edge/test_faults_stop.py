@@ -60,7 +60,9 @@ async def test_a_stop_waits_for_no_reader_no_sender_and_no_run_that_does_not_end
         client.edge = await asyncio.to_thread(EdgeProcess.start, tmp_path, **SETTINGS)
         await UnderWay(client, tmp_path).begin()
         url = f"{client.edge.socket_url}/v1/facts"
-        async with connect(url, additional_headers=HEADERS, max_queue=1, ping_interval=None):
+        async with connect(
+            url, additional_headers=HEADERS, max_queue=1, ping_interval=None, close_timeout=0.1
+        ):
             _, sender = await asyncio.open_connection("127.0.0.1", client.edge.port)
             sender.write(
                 b"POST /v1/facts HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n"

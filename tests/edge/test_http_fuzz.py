@@ -4,19 +4,17 @@ and a process that goes on.
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import httpx
 import msgspec
 import pytest
-import pytest_asyncio
 
 from factwire.edge.problems import Problem
 from factwire.edge.work import outside_facts
-from tests.edge.edges import TOKEN, WAIT_SECONDS, RunningEdge, running_edge
+from tests.edge.edges import TOKEN, WAIT_SECONDS, running_edge
 from tests.edge.raw_http import answers_in, head
 from tests.edge.served_edges import ServedEdge, served_edge
 from tests.edge.things import outside_facts as sample_facts
@@ -112,6 +110,8 @@ async def _sent(address: tuple[str, int], data: bytes) -> list[int]:
                 received += piece
                 if b"HTTP/1.1 101 " in received or b"text/event-stream" in received:
                     break
+    except TimeoutError:
+        raise AssertionError(f"held open after {received!r} by {data!r}") from None
     except ConnectionError:
         # What came before the server hung up is an answer all the same.
         pass
@@ -165,3 +165,53 @@ async def test_a_hundred_thousand_malformed_requests(tmp_path: Path):
     with served_edge(tmp_path, seconds=SECONDS) as edge:
         await _attack(edge, MORE_INPUTS, seed=random.randrange(2**32))
         _is_well(edge)
+
+
+WRONG: tuple[Any, ...] = (
+    *(None, True, 0, -1, 1.5, 10**30, "", "x" * 300, "\x00", "\ud7ff", "unknown"),
+    *([], {}, [None], {"": None}, [[[[]]]], {"threadId": "outside"}, "2026-13-45T99:99:99Z"),
+    *("factwire-fact/v2", "../../etc/passwd", "sk-ant-" + "a" * 40, "data:text/html,x"),
+)
+
+
+CLASSES = ("run.status", "task.created", "artifact.created", "action.required", "model.delta")
+
+
+def _wrong_fact(chance: random.Random, number: int) -> Any:
+    """A fact with a few things wrong, at its top or in its payload."""
+    fact: Any = msgspec.json.decode(msgspec.json.encode(sample_facts(f"thread-{number}")[0]))
+    fact["id"] = f"fuzz-{number}"
+    fact["eventClass"] = chance.choice(CLASSES)
+    for _ in range(chance.randint(1, 3)):
+        place = fact["payload"] if chance.random() < 0.3 and fact.get("payload") else fact
+        if not isinstance(place, dict):
+            continue
+        name = chance.choice([*place, "seq", "payload", "runId", "turnId", "traceId", "x"])
+        if chance.random() < 0.2:
+            place.pop(name, None)
+        else:
+            place[name] = deepcopy(chance.choice(WRONG))
+    return chance.choice(WRONG) if chance.random() < 0.01 else fact
+
+
+@pytest.mark.asyncio
+@pytest.mark.timeout(180)
+@pytest.mark.requirement("edge.http.facts")
+async def test_mutated_facts_are_taken_whole_or_refused_by_name(tmp_path: Path):
+    chance = random.Random(7)
+    codes: set[str] = set()
+    async with running_edge(tmp_path) as edge:
+        before = (await edge.machine.journal.head()).seq
+        taken = 0
+        for start in range(0, FACTS, 2):
+            batch = [_wrong_fact(chance, start + index) for index in range(2)]
+            try:
+                taken += (await outside_facts.take(edge.machine, batch)).accepted
+            except Problem as problem:
+                assert 400 <= problem.status < 500, problem
+                codes.add(problem.code)
+        after = await edge.get("/v1/facts", limit=1)
+        assert after["items"]
+        assert (await edge.machine.journal.head()).seq >= before + taken
+    assert "invalid_facts" in codes
+    assert taken

@@ -4,7 +4,10 @@ import asyncio
 import io
 import json
 import logging
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -212,6 +215,31 @@ def test_auto_is_text_on_a_terminal_and_json_elsewhere(log: Log):
     set_up_logs("info", "auto", log.stream)
     logger("factwire.edge").info("told")
     assert log.lines("told")[0]["level"] == "info"
+
+
+@pytest.mark.requirement("edge.observing.logs")
+@pytest.mark.parametrize(
+    ("options", "level", "told"),
+    [
+        ((), None, ["edge_recovered", "edge_started", "edge_stopping", "edge_stopped"]),
+        (("--log-format", "text"), "warning", []),
+    ],
+)
+def test_the_command_logs_as_it_is_told(
+    tmp_path: Path, options: tuple[str, ...], level: str | None, told: list[str]
+):
+    command = [str(Path(sys.executable).with_name("factwire")), "edge", "--port", "0", *options]
+    given = {"HOME": str(tmp_path), "FACTWIRE_TOKEN": TOKEN, "PATH": os.environ["PATH"]}
+    environment = given if level is None else {**given, "FACTWIRE_LOG_LEVEL": level}
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert b"listens on" in process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=WAIT)
+    assert process.returncode == 0
+    assert [json.loads(line)["event"] for line in errors.splitlines()] == told
 
 
 @pytest.mark.asyncio

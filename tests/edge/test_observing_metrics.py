@@ -10,6 +10,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from factwire import __version__
 from factwire.edge.observing import UNMATCHED, Templates
 from factwire.edge.observing.loop_lag import LoopLag
 from factwire.edge.streams import CLOSINGS
@@ -84,7 +85,9 @@ async def test_runs_approvals_journal_and_process_are_told(tmp_path: Path):
         assert 0 < told[series("facts_total")] <= head
         assert told[series("feed_state", state="live")] == 1
         assert told[series("feed_state", state="degraded")] == 0
-        build = series("build_info", version="0.1.0", edge_id=edge.machine.edge_id)
+        assert told[series("streams_closed_total", reason="slow")] == 0
+        assert told[series("streams_closed_total", reason="cursor_expired")] == 0
+        build = series("build_info", version=__version__, edge_id=edge.machine.edge_id)
         assert told[build] == 1
     names = {name for name, _ in told}
     assert {"process_resident_memory_bytes", "python_gc_collections_total", "python_info"} <= names
@@ -132,7 +135,7 @@ async def test_a_thousand_ids_paths_and_methods_make_no_series(tmp_path: Path):
         ]
         for number in ("first", "second"):
             await _ask(edge, asked, number)
-        before = set(await scraped(edge))
+        await scraped(edge)
         before = set(await scraped(edge))
         for number in range(1_000 // len(asked) + 1):
             await _ask(edge, asked, f"ID{number}")

@@ -198,23 +198,64 @@ async def test_facts_from_outside_are_traced_as_their_envelopes_say(tmp_path: Pa
         "run_odd": traced("my trace"),
     }
     assert (runs["run_odd"].attributes or {})["factwire.trace.id"] == "my trace"
-    start, end = moment("2026-01-01T00:00:01Z"), moment("2026-01-01T00:00:04Z")
-    assert all((span.start_time, span.end_time) == (start, end) for span in runs.values())
+    assert all((span.start_time, span.end_time) == (_at(1), _at(4)) for span in runs.values())
     tools = collected.spans("execute_tool Read")
     assert len(tools) == 3
     assert all(span.status.status_code is StatusCode.ERROR for span in tools)
     assert [(span.attributes or {})["error.type"] for span in tools] == ["not_found"] * 3
 
 
+@pytest.mark.requirement("edge.observing.spans")
+async def test_a_call_of_a_model_lasts_to_its_last_word_and_says_what_it_took(tmp_path: Path):
+    collected = Collected()
+    message = {"messageId": "msg"}
+    told: list[Told] = [
+        ("turn.started", {}, {}),
+        ("model.requested", {"model": "gpt", "provider": "openai"}, message),
+        ("model.completed", {"text": "one"}, {**message, "partId": "1"}),
+        ("model.completed", {"text": "two", "finishReason": "stop"}, {**message, "partId": "2"}),
+        ("cost.recorded", {"inputTokens": 7, "outputTokens": 2**70}, message),
+        ("model.requested", {"model": "gpt"}, {"messageId": "cut"}),
+        ("turn.completed", {}, {}),
+        ("tool.result", {"output": "late"}, {"toolCallId": "late"}),
+    ]
+    async with running_edge(tmp_path, tracer_provider=collected.provider) as edge:
+        await edge.post("/v1/facts", {"facts": _facts("turn", told, {})})
+        await edge.machine.settled()
+    whole, cut = collected.spans("chat gpt")
+    assert whole.kind is SpanKind.CLIENT
+    assert (whole.start_time, whole.end_time) == (_at(2), _at(4))
+    assert dict(whole.attributes or {}) == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": "gpt",
+        "gen_ai.provider.name": "openai",
+        "factwire.finish_reason": "stop",
+        "gen_ai.usage.input_tokens": 7,
+    }
+    assert (cut.start_time, cut.end_time) == (_at(6), _at(7))
+    run = collected.one("factwire.run")
+    assert (run.start_time, run.end_time) == (_at(1), _at(7))
+
+
+Told = tuple[str, dict[str, Any], dict[str, str]]
+
+
+def _at(second: int) -> int:
+    return moment(f"2026-01-01T00:00:0{second}Z")
+
+
 def _turn(name: str, trace_id: str | None) -> list[dict[str, Any]]:
     """A turn of another runtime, with a call that failed and nothing that tells of the start."""
-    told: list[tuple[str, dict[str, Any], dict[str, str]]] = [
+    told: list[Told] = [
         ("turn.started", {}, {}),
         ("tool.started", {"toolName": "Read"}, {"toolCallId": "call"}),
         ("tool.failed", {"failureCategory": "not_found", "message": "no"}, {"toolCallId": "call"}),
         ("turn.completed", {}, {}),
     ]
-    traced_by = {} if trace_id is None else {"traceId": trace_id}
+    return _facts(name, told, {} if trace_id is None else {"traceId": trace_id})
+
+
+def _facts(name: str, told: list[Told], more: dict[str, str]) -> list[dict[str, Any]]:
     return [
         {
             "id": f"{name}-{index}",
@@ -230,7 +271,7 @@ def _turn(name: str, trace_id: str | None) -> list[dict[str, Any]]:
             "turnId": name,
             "payload": payload,
             **ids,
-            **traced_by,
+            **more,
         }
         for index, (event_class, payload, ids) in enumerate(told, 1)
     ]

@@ -1,4 +1,7 @@
-"""`factwire schema`: the contracts as JSON Schema, TypeScript and AsyncAPI."""
+"""`factwire schema`: the contracts as JSON Schema, TypeScript, AsyncAPI and OpenAPI.
+
+The OpenAPI document is made from the handlers of an Edge, so it alone needs the Edge's extra.
+"""
 
 import sys
 from enum import StrEnum
@@ -16,6 +19,7 @@ class FormatOption(StrEnum):
     json = "json"
     typescript = "typescript"
     asyncapi = "asyncapi"
+    openapi = "openapi"
     all = "all"
 
 
@@ -23,16 +27,20 @@ _SUFFIXES: Final = {
     FormatOption.json: ".schema.json",
     FormatOption.typescript: ".d.ts",
     FormatOption.asyncapi: ".json",
+    FormatOption.openapi: ".json",
 }
 _DEFAULTS: Final = {
     FormatOption.json: "fact",
     FormatOption.typescript: "factwire",
     FormatOption.asyncapi: "asyncapi",
+    FormatOption.openapi: "openapi",
 }
+
+_OPENAPI: Final = "openapi.json"
 
 
 def schema(
-    form: Annotated[FormatOption, typer.Argument(metavar="json|typescript|asyncapi|all")],
+    form: Annotated[FormatOption, typer.Argument(metavar="json|typescript|asyncapi|openapi|all")],
     *,
     name: Annotated[
         str | None,
@@ -45,7 +53,7 @@ def schema(
     output: Annotated[Path | None, typer.Option(help="A file to write; for all, a folder.")] = None,
 ) -> None:
     """Print a schema of facts or of their projection, or write all of them to a folder."""
-    files = _files()
+    files = _openapi() if form is FormatOption.openapi else _files()
     if form is FormatOption.all:
         _write_all(files, output)
         return
@@ -68,6 +76,19 @@ def _files() -> dict[str, str]:
     return schema_files() | projection_files() | about_runs | edge_files() | report_files()
 
 
+def _openapi() -> dict[str, str]:
+    from factwire.facts.schemas.files import document_text
+
+    try:
+        from factwire.edge.app import openapi
+    except ModuleNotFoundError as error:
+        raise CliError(
+            f"{_OPENAPI} is made from the Edge's own routes, and {error.name} is not installed; "
+            "install factwire[edge]"
+        ) from error
+    return {_OPENAPI: document_text(openapi())}
+
+
 def _chosen(files: dict[str, str], form: FormatOption, name: str) -> str:
     suffix = _SUFFIXES[form]
     named = {filename.removesuffix(suffix): text for filename, text in files.items()}
@@ -83,4 +104,7 @@ def _write_all(files: dict[str, str], folder: Path | None) -> None:
         raise CliError("all writes several files: name a folder with --output")
     folder.mkdir(parents=True, exist_ok=True)
     for filename, text in files.items():
+        (folder / filename).write_text(text, encoding="utf-8")
+    # Last, so that all others are there where it cannot be made.
+    for filename, text in _openapi().items():
         (folder / filename).write_text(text, encoding="utf-8")

@@ -10,7 +10,9 @@ from factwire.conformance.agent_requirements import AGENT_REQUIREMENTS
 from factwire.conformance.cli_requirements import CLI_REQUIREMENTS
 from factwire.conformance.client_requirements import CLIENT_REQUIREMENTS
 from factwire.conformance.comparison_requirements import COMPARISON_REQUIREMENTS
+from factwire.conformance.edge_attack_requirements import EDGE_ATTACK_REQUIREMENTS
 from factwire.conformance.edge_event_requirements import EDGE_EVENT_REQUIREMENTS
+from factwire.conformance.edge_fault_requirements import EDGE_FAULT_REQUIREMENTS
 from factwire.conformance.edge_observing_requirements import EDGE_OBSERVING_REQUIREMENTS
 from factwire.conformance.edge_preview_requirements import EDGE_PREVIEW_REQUIREMENTS
 from factwire.conformance.edge_rest_requirements import EDGE_REST_REQUIREMENTS
@@ -48,9 +50,11 @@ _AREAS: Final = (
     CLIENT_REQUIREMENTS,
     EDGE_EVENT_REQUIREMENTS,
     EDGE_OBSERVING_REQUIREMENTS,
+    EDGE_FAULT_REQUIREMENTS,
     EDGE_REST_REQUIREMENTS,
     EDGE_PREVIEW_REQUIREMENTS,
     EDGE_SECURITY_REQUIREMENTS,
+    EDGE_ATTACK_REQUIREMENTS,
     EDGE_STREAM_REQUIREMENTS,
     COMPARISON_REQUIREMENTS,
     EVIDENCE_REQUIREMENTS,

@@ -39,7 +39,7 @@ from factwire.journal import (
     JournalCorrupt,
     JournalError,
 )
-from factwire.journal.blobs import BlobError
+from factwire.journal.blobs import BlobCorrupt, BlobMissing
 from factwire.projection.text import Text
 from factwire.runtime import RuntimeRefused
 
@@ -58,7 +58,7 @@ ROUTES: Final[list[Any]] = [
 ]
 """Every handler of the REST interface."""
 
-_VERB: Final = re.compile(rf"(/.*[^/]):({'|'.join(VERBS)})", re.DOTALL)
+_VERB: Final = re.compile(rf"(/.*[^/]):({'|'.join(VERBS)})")
 _SLASH: Final = re.compile("%2f", re.IGNORECASE)
 _log: Final = logger("factwire.edge")
 _STREAM: Final = "/v1/threads/{thread_id}/projection/stream"
@@ -152,12 +152,15 @@ class _Faces:
 
 
 def _routable(scope: Scope) -> Scope:
-    """The scope with a path that routes: an id may have a slash in it, a verb is a part."""
-    raw: bytes = scope.get("raw_path") or scope["path"].encode()
-    path = unquote(_SLASH.sub(quote(SLASH), raw.decode("ascii", "replace")))
+    """The scope with a path that routes. What is percent-encoded belongs to an id, be it a slash
+    or the colon of a verb.
+    """
+    raw: bytes = scope.get("raw_path") or quote(scope["path"], safe="/:").encode()
+    path = raw.decode("ascii", "replace")
     found = _VERB.fullmatch(path)
     if found is not None:
         path = f"{found[1]}/:{found[2]}"
+    path = unquote(_SLASH.sub(quote(SLASH), path))
     changed: MutableMapping[str, Any] = {**scope, "path": path, "raw_path": path.encode()}
     return changed
 
@@ -189,7 +192,7 @@ def _journal_problem(request: EdgeRequest, error: JournalError) -> Response[dict
         gone = isinstance(error, CursorExpired)
         code = "cursor_expired" if gone else "cursor_invalid"
         return _answer(request, Problem(410 if gone else 400, code, str(error)))
-    if isinstance(error, JournalCorrupt | BlobError):
+    if isinstance(error, JournalCorrupt | BlobCorrupt | BlobMissing):
         _log.error("journal_damaged", code=error.code, detail=str(error))
         return _answer(request, Problem(500, error.code, "stored bytes are not what was written"))
     _log.warning("journal_refused", code=error.code, detail=str(error))

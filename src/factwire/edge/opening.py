@@ -5,10 +5,11 @@ Nothing is served before what a former run left behind has been brought to an en
 tells every reader what is durable, then leaves running turns where the next start finds them.
 """
 
-from collections.abc import AsyncGenerator, Callable
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec
 
 import msgspec
 from opentelemetry.trace import TracerProvider
@@ -36,7 +37,7 @@ from factwire.edge.security import (
 from factwire.edge.security.guard import Application
 from factwire.edge.streams import Feed, Streams
 from factwire.edge.work import previews, worktrees
-from factwire.journal import Journal, open_journal
+from factwire.journal import Journal, JournalError, open_journal
 from factwire.journal.blobs import BlobStore, FileBlobs
 from factwire.journal.blobs.disk import on_disk
 from factwire.runtime import Identity, LiveThread, Runtime, identity_of, means_of, settings_of
@@ -55,6 +56,15 @@ class EdgeSettings(msgspec.Struct, frozen=True, kw_only=True):
     token: str | None = None
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
+
+
+class DataUnusable(Exception):
+    """The folder that an Edge keeps its things in cannot be used."""
+
+    code = "data_unusable"
+
+    def __init__(self, folder: Path, reason: str) -> None:
+        super().__init__(f"{folder}: {reason}; choose another --data, or mend this one")
 
 
 class OpenEdge(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +110,7 @@ async def opened_edge(
         records, cursor = await read_records(journal, data)
         feed = Feed(journal, after=cursor)
         kept = KeptRecords(records, feed)
-        stack.push_async_callback(kept.save, data)
+        stack.push_async_callback(_if_it_can, kept.save, data)
         stack.callback(follow_runs(tracing, records, feed))
         left = unfinished(records)
         await stack.enter_async_context(feed)
@@ -123,7 +133,7 @@ async def opened_edge(
         await stack.enter_async_context(persistence.telling(machine))
         await previews.settle(machine)
         await worktrees.settle(machine)
-        stack.push_async_callback(previews.stop_all, machine)
+        stack.push_async_callback(_if_it_can, previews.stop_all, machine)
         await _tell_recovery(machine, left)
         streams = Streams(feed, edge_id=machine.edge_id)
         access = Access(
@@ -134,7 +144,7 @@ async def opened_edge(
         )
         observing = stack.enter_context(Observing(machine, streams, tracing))
         await _say(machine, "runner.online")
-        stack.push_async_callback(_say, machine, "runner.offline")
+        stack.push_async_callback(_if_it_can, _say, machine, "runner.offline")
         yield OpenEdge(
             machine=machine,
             streams=streams,
@@ -176,7 +186,12 @@ def _token(settings: EdgeSettings, data: Path) -> tuple[Token, bool]:
 
 
 def _made(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise DataUnusable(folder, error.strerror or str(error)) from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise DataUnusable(folder, "it cannot be written to")
 
 
 def _runtime(
@@ -227,3 +242,18 @@ def _edge_id(identity: Identity) -> str:
 async def _say(machine: Machine, event_class: str) -> None:
     payload: dict[str, Any] = {"runnerId": machine.edge_id}
     await machine.journal.append([machine.fact(event_class, payload, "")])
+
+
+_Parting = ParamSpec("_Parting")
+
+
+async def _if_it_can(
+    part: Callable[_Parting, Awaitable[None]], *given: _Parting.args, **named: _Parting.kwargs
+) -> None:
+    """Do a part of stopping; a disk or a server that is gone keeps no Edge from its end, and the
+    next start makes up for it.
+    """
+    try:
+        await part(*given, **named)
+    except (JournalError, OSError, Problem) as error:
+        _log.warning("stop_incomplete", part=getattr(part, "__name__", ""), detail=str(error))

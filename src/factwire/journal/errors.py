@@ -23,7 +23,7 @@
 Codes are stable; messages may change.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from factwire.journal.cursor import Cursor
@@ -33,6 +33,12 @@ class JournalError(Exception):
     """The root of every error that `factwire.journal` raises; `code` is stable."""
 
     code: str = "journal_error"
+
+    def __copy__(self) -> Self:
+        """The same once more, for another who waits; made anew it would say its words twice."""
+        twin = type(self).__new__(type(self), *self.args)
+        twin.__dict__.update(self.__dict__)
+        return twin
 
 
 class AppendRefused(JournalError):

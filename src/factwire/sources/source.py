@@ -49,13 +49,18 @@ class UnknownSource(Exception):
 
     def __init__(self, name: str) -> None:
         there = ", ".join(sorted(MODULES))
-        super().__init__(f"no source is called {name!r}; there are {there}")
+        super().__init__(
+            f"{name!r} is none of the shapes auto, facts, runtime-event and ui, and none of the "
+            f"sources {there}"
+        )
 
 
 MODULES: Final[dict[str, str]] = {
     "ag-ui": "factwire.sources.ag_ui",
     "ai-sdk": "factwire.sources.ai_sdk",
     "codex-exec": "factwire.sources.codex_exec",
+    "langgraph": "factwire.sources.langgraph",
+    "openai-agents": "factwire.sources.openai_agents",
 }
 """Name → module that has it as `SOURCE`; a module is loaded when it is asked for."""
 

@@ -12,30 +12,13 @@ import msgspec
 
 from factwire.facts import Fact, content_ref
 from factwire.runtime.minting import Mint, Scope
+from factwire.sources.open_work import DONE_IN_A_TURN, OpenMessage, OpenTool
 
 START: Final = "1970-01-01T00:00:00.000Z"
 """The time of facts whose source tells none, until somebody gives a better one."""
 
 _UNNAMED: Final = "unnamed"
 """The id of what a source gave none, where one is needed."""
-
-_DONE_IN_A_TURN: Final = frozenset(
-    {
-        "action",
-        "command",
-        "context",
-        "file",
-        "model",
-        "patch",
-        "permission",
-        "plan",
-        "reasoning",
-        "sandbox",
-        "test",
-        "tool",
-    }
-)
-"""Families of classes that stand in a turn and nowhere else."""
 
 Keep = Callable[[bytes], str]
 """Keeps a raw item and gives its ref; the default only names it."""
@@ -44,21 +27,6 @@ Keep = Callable[[bytes], str]
 def name_raw(data: bytes) -> str:
     """The ref of a raw item that nobody keeps."""
     return content_ref("raw", data)
-
-
-class OpenMessage(msgspec.Struct):
-    """A message that is being written; its pieces are joined at its end."""
-
-    pieces: list[str]
-    subagent_id: str | None = None
-
-
-class OpenTool(msgspec.Struct, frozen=True):
-    """A call that has not ended."""
-
-    name: str | None
-    args: Any
-    scope: Scope
 
 
 class Telling:
@@ -87,6 +55,8 @@ class Telling:
         self._out: list[Fact] = []
         self._turns = 0
         self._facts = 0
+        self._asides = 0
+        self._begun: set[str] = set()
         self.messages: dict[str, OpenMessage] = {}
         self.tools: dict[str, OpenTool] = {}
         self.actions: dict[str, Scope] = {}
@@ -118,6 +88,9 @@ class Telling:
             self.fail("stream_interrupted", "the stream went on with another turn")
         self._turns += 1
         self.turn_id = turn_id or f"{self.thread_id}:turn-{self._turns}"
+        if self.turn_id in self._begun:  # No turn begins twice, whatever a source says.
+            self.turn_id = f"{self.turn_id}:again-{self._turns}"
+        self._begun.add(self.turn_id)
         self._facts = 0
         self._scope = self._scope.within(turn_id=self.turn_id, run_id=f"run_{self.turn_id}")
         self.fact("turn.submitted", {**({"prompt": prompt} if prompt else {}), **said})
@@ -139,49 +112,68 @@ class Telling:
         self._end("turn.canceled", {"reason": reason, **said}, "cancelled", "the turn was stopped")
 
     def cut(self) -> None:
-        """The stream is over. A turn without an end was cut off there."""
+        """The stream is over. A turn without an end was cut off there, and so was whatever went on
+        beside the turns.
+        """
         if self.is_open:
             self.fail(
                 "stream_interrupted",
                 "the stream ended before the turn did",
                 "Retry the turn; what it had done until then is kept.",
             )
+        self._close_all("interrupted", "the stream ended first", everything=True)
 
     # Text
 
-    def text(self, message_id: str, delta: str, *, subagent_id: str | None = None) -> None:
-        """The next piece of a message."""
-        message = self.messages.get(message_id)
+    def text(
+        self,
+        message_id: str,
+        delta: str,
+        *,
+        part_id: str | None = None,
+        subagent_id: str | None = None,
+    ) -> None:
+        """The next piece of a message, or of one of its parts."""
+        message = self.messages.get(part_id or message_id)
         if message is None:
-            message = self.messages[message_id] = OpenMessage([], subagent_id)
+            message = OpenMessage([], message_id, part_id, self._speaking(subagent_id))
+            self.messages[part_id or message_id] = message
         message.pieces.append(delta)
-        self.fact(
-            "model.delta", {"delta": delta}, message_id=message_id, subagent_id=message.subagent_id
-        )
+        ids = {"message_id": message_id, "part_id": part_id}
+        self._say(message.scope, "model.delta", {"delta": delta}, **ids)
 
     def text_end(
         self,
         message_id: str,
         text: str | None = None,
         *,
+        part_id: str | None = None,
         subagent_id: str | None = None,
         **said: Any,
     ) -> None:
-        """A message is whole: as it was streamed, or as it is given here."""
-        message = self.messages.pop(message_id, None)
+        """A message, or a part of one, is whole: as it was streamed, or as it is given here."""
+        message = self.messages.pop(part_id or message_id, None)
         whole = text if text is not None else "".join(message.pieces if message else ())
-        speaker = message.subagent_id if message else subagent_id
-        self.fact(
-            "model.completed", {"text": whole, **said}, message_id=message_id, subagent_id=speaker
-        )
+        scope = message.scope if message else self._speaking(subagent_id)
+        ids = {"message_id": message_id, "part_id": part_id}
+        self._say(scope, "model.completed", {"text": whole, **said}, **ids)
+
+    def retract(self, *message_ids: str) -> None:
+        """Messages are taken back; the timeline keeps that they were said."""
+        gone = [key for key, message in self.messages.items() if message.message_id in message_ids]
+        for key in gone:
+            del self.messages[key]
+        self.fact("messages.snapshot", {"retractedMessageIds": list(message_ids)})
 
     def reasoning(self, message_id: str, delta: str, **ids: str | None) -> None:
         """That the model reasons; the words themselves are shown nowhere."""
-        self.fact("reasoning.delta", {"delta": delta}, message_id=message_id, **ids)
+        scope = self._speaking(ids.pop("subagent_id", None))
+        self._say(scope, "reasoning.delta", {"delta": delta}, message_id=message_id, **ids)
 
     def reasoning_summary(self, message_id: str, summary: str, **ids: str | None) -> None:
         """The summary that a model gives of its reasoning."""
-        self.fact("reasoning.summary", {"summary": summary}, message_id=message_id, **ids)
+        scope = self._speaking(ids.pop("subagent_id", None))
+        self._say(scope, "reasoning.summary", {"summary": summary}, message_id=message_id, **ids)
 
     # Tools
 
@@ -196,12 +188,11 @@ class Telling:
     ) -> None:
         """A tool is called; a call that is open already only gets its arguments."""
         call_id = call_id or _UNNAMED
-        self._ensure_turn()
         known = self.tools.get(call_id)
         if known is not None:
             self._describe(call_id, known, name, args)
             return
-        scope = self._scope.within(**ids)
+        scope = self._speaking(ids.get("subagent_id")).within(**ids)
         self.tools[call_id] = OpenTool(name, args, scope)
         said = {"toolName": name, "args": args, "title": title}
         self._say(scope, "tool.started", said, tool_call_id=call_id)
@@ -241,8 +232,8 @@ class Telling:
         action_id = action_id or _UNNAMED
         if action_id in self.actions:
             return
-        self._ensure_turn()
-        scope = self._scope.within(**{k: v for k, v in ids.items() if k != "tool_call_id"})
+        of = {name: value for name, value in ids.items() if name != "tool_call_id"}
+        scope = self._speaking(ids.get("subagent_id")).within(**of)
         self.actions[action_id] = scope
         call = ids.get("tool_call_id")
         self._say(scope, "action.required", said, action_id=action_id, tool_call_id=call)
@@ -255,16 +246,34 @@ class Telling:
             told = {"decision": decision, **said}
             self._say(scope, "action.resolved", told, action_id=action_id)
 
+    def withdrawn(self, action_id: str, reason: str) -> None:
+        """Nobody waits for an answer any more."""
+        scope = self.actions.pop(action_id, None)
+        if scope is not None:
+            self._say(scope, "action.cancelled", {"reason": reason}, action_id=action_id)
+
     # Teams
 
-    def subagent(self, subagent_id: str, *, task_id: str | None = None, **said: Any) -> None:
-        """Another agent begins to work, on a task of its own."""
+    def subagent(
+        self,
+        subagent_id: str,
+        *,
+        task_id: str | None = None,
+        turn_id: str | None = None,
+        **said: Any,
+    ) -> None:
+        """Another agent begins to work, on a task of its own; one with a `turn_id` of its own goes
+        on when the turn that started it is over.
+        """
         subagent_id = subagent_id or _UNNAMED
         if subagent_id in self.subagents:
             return
-        self._ensure_turn()
         task = task_id or f"{subagent_id}:task"
+        if turn_id is None:
+            self._ensure_turn()
         scope = self._scope.within(subagent_id=subagent_id, task_id=task)
+        if turn_id is not None:
+            scope = scope.within(turn_id=turn_id, run_id=f"run_{turn_id}")
         self.subagents[subagent_id] = scope
         parent = said.pop("parentTaskId", None)
         self._say(scope, "task.created", {**said, "parentTaskId": parent})
@@ -280,6 +289,11 @@ class Telling:
         ended = "task.completed" if event_class == "subagent.completed" else "task.failed"
         self._say(scope, ended, said)
 
+    def of_subagent(self, subagent_id: str, event_class: str, **said: Any) -> None:
+        """Any other fact of a subagent that is at work."""
+        if subagent_id in self.subagents:
+            self._say(self.subagents[subagent_id], event_class, said)
+
     # Everything else
 
     def warn(self, code: str, message: str, item: Any) -> None:
@@ -293,7 +307,7 @@ class Telling:
 
     def fact(self, event_class: str, payload: dict[str, Any] | None = None, **fields: Any) -> None:
         """Any other fact of the turn."""
-        if event_class.partition(".")[0] in _DONE_IN_A_TURN:
+        if event_class.partition(".")[0] in DONE_IN_A_TURN:
             self._ensure_turn()
         self._say(self._scope, event_class, payload or {}, **fields)
 
@@ -329,22 +343,35 @@ class Telling:
             self._scope = self._scope.within(turn_id=None, run_id=None, step_id=None)
         self.usage = {}
 
-    def _close_all(self, category: str, message: str) -> None:
-        """Close what is open, innermost first."""
-        for command_id, scope in list(self.commands.items()):
+    def _close_all(self, category: str, message: str, *, everything: bool = False) -> None:
+        """Close what is open in the turn that ends, innermost first; `everything` means what is
+        open beside it as well.
+        """
+
+        def ends(scope: Scope) -> bool:
+            return everything or scope.turn_id == self._scope.turn_id
+
+        for command_id, scope in [each for each in self.commands.items() if ends(each[1])]:
+            del self.commands[command_id]
             self._say(scope, "command.exited", {"commandId": command_id, "status": category})
-        self.commands.clear()
-        for action_id, scope in list(self.actions.items()):
-            self._say(scope, "action.cancelled", {"reason": message}, action_id=action_id)
-        self.actions.clear()
-        for call_id in list(self.tools):
+        for action_id in [key for key, scope in self.actions.items() if ends(scope)]:
+            self.withdrawn(action_id, message)
+        for call_id in [key for key, tool in self.tools.items() if ends(tool.scope)]:
             self.tool_failed(call_id, category, message)
-        for message_id in list(self.messages):
-            self.text_end(message_id, finishReason=category)
-        for subagent_id in list(self.subagents):
+        for each in [m for m in self.messages.values() if ends(m.scope)]:
+            self.text_end(each.message_id, part_id=each.part_id, finishReason=category)
+        for subagent_id in [key for key, scope in self.subagents.items() if ends(scope)]:
             self.subagent_end(
                 subagent_id, "subagent.failed", failureCategory=category, message=message
             )
+
+    def _speaking(self, subagent_id: str | None) -> Scope:
+        """Where somebody speaks: where a subagent works, or in the turn."""
+        scope = self.subagents.get(subagent_id) if subagent_id else None
+        if scope is None:
+            self._ensure_turn()
+            scope = self._scope.within(subagent_id=subagent_id) if subagent_id else self._scope
+        return scope
 
     def _ensure_turn(self) -> None:
         """What an agent does, it does in a turn; one that nobody announced begins here."""
@@ -358,5 +385,8 @@ class Telling:
 
     def _next_id(self, _: str) -> str:
         """The same stream gives the same ids, each time it is told."""
+        if self.turn_id is None:
+            self._asides += 1
+            return f"{self.thread_id}:{self._asides}"
         self._facts += 1
-        return f"{self.turn_id or self.thread_id}:{self._facts}"
+        return f"{self.turn_id}:{self._facts}"

@@ -93,13 +93,14 @@ def edge(
 
 def _serve(configuration: "Configuration", workspace: Path, settings: "EdgeSettings") -> None:
     from factwire.edge.loops import run
+    from factwire.edge.opening import DataUnusable
     from factwire.edge.security import InsecureStart
     from factwire.edge.server import AddressUnusable, serve
     from factwire.journal import JournalError
 
     try:
         run(serve(configuration, workspace, settings, _greet))
-    except (InsecureStart, AddressUnusable, JournalError) as error:
+    except (InsecureStart, AddressUnusable, DataUnusable, JournalError) as error:
         raise CliError(f"{error.code}: {harmless(str(error))}") from error
 
 

@@ -18,6 +18,7 @@ from factwire.projection.reading import number, tool_of, word
 Told = Mapping[str, "str | int | float | bool | None"]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
+_MOST: Final = 2**63
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,10 +46,12 @@ def moment_of(fact: Fact) -> int:
 
 
 def known(span: Span, told: Told) -> None:
-    """Put what is known on a span, none of it long."""
+    """Put what is known on a span, none of it long, and no number that does not go over a wire."""
     for name, value in told.items():
-        if value is not None:
-            span.set_attribute(name, value[:SPAN_CHARACTERS] if isinstance(value, str) else value)
+        if isinstance(value, str):
+            span.set_attribute(name, value[:SPAN_CHARACTERS])
+        elif value is not None and abs(value) < _MOST:
+            span.set_attribute(name, value)
 
 
 def error_of(span: Span, fact: Fact, *, failed: bool) -> None:

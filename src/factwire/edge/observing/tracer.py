@@ -51,10 +51,16 @@ class Tracing:
         span = self.tracer.start_span(name, parent, SpanKind.SERVER, attributes=attributes)
         context = span.get_span_context()
         trace_id = f"{context.trace_id:032x}"
+        if attributes.get("http.request.method") == "POST":
+            self._keep(trace_id, context)
+        return span, trace_id
+
+    def _keep(self, trace_id: str, context: SpanContext) -> None:
+        """Whatever starts a run is a POST; its span is what the run's lies below."""
         self._requests[trace_id] = context
+        self._requests.move_to_end(trace_id)
         if len(self._requests) > KEPT_SPANS:
             self._requests.popitem(last=False)
-        return span, trace_id
 
     def current(self, span: Span) -> AbstractContextManager[object]:
         """Let what happens inside belong to a span."""

@@ -12,6 +12,8 @@ from http import HTTPStatus
 from typing import Any, Final, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.protocol import State
 
 from factwire.edge.limits import (
     ADDRESS_BYTES,
@@ -26,6 +28,7 @@ from factwire.edge.tracing import new_trace_id
 EXTENSION: Final = "factwire.cut"
 """Where a scope holds a function without arguments that ends the connection at once."""
 
+_OF_A_BODY: Final = (b"content-length", b"transfer-encoding")
 _NOT_HTTP: Final = Problem(400, "invalid_http", "what came is not HTTP/1.1 as RFC 9112 has it")
 
 
@@ -115,7 +118,11 @@ class FactwireHttpProtocol(HttpToolsProtocol):
             # Its answer would end up between the frames of the socket.
             self.transport.close()
             return
+        if any(name in _OF_A_BODY for name, _ in self.headers):
+            self._refuse(_NOT_HTTP)
+            return
         super().handle_websocket_upgrade()
+        self.loop.call_later(self.header_seconds, _cut_unless_open, self.transport)
 
     def send_400_response(self, msg: str) -> None:
         del msg
@@ -154,6 +161,15 @@ class FactwireHttpProtocol(HttpToolsProtocol):
         if not speaking or self.cycle.response_complete:
             self.transport.write(_answer(problem))
         self.transport.close()
+
+
+def _cut_unless_open(transport: asyncio.Transport) -> None:
+    """End a handshake that came to nothing, of which a socket's own protocol may say nothing."""
+    if transport.is_closing():
+        return
+    protocol = cast("WebSocketsSansIOProtocol", transport.get_protocol())
+    if protocol.conn.state is State.CONNECTING:
+        transport.abort()
 
 
 def _too_long(most: int) -> Problem:

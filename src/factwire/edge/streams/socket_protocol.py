@@ -99,6 +99,12 @@ class FactwireSocketProtocol(WebSocketsSansIOProtocol):
             extensions = cast("dict[str, Any]", self.scope.setdefault("extensions", {}))
             extensions[EXTENSION] = self._writer
 
+    async def send(self, message: Any) -> None:
+        await super().send(message)
+        if self.initial_response is not None and self.close_sent:
+            # Refused before the upgrade, which is an answer too: the base class logs an error.
+            self.handshake_complete = True
+
     def pause_writing(self) -> None:
         super().pause_writing()
         if self._writer is not None:

@@ -14,8 +14,8 @@ from factwire.runtime.configuration.values import Reader
 
 PREFIX: Final = "FACTWIRE_"
 
-OTHER_VARIABLES: Final = frozenset({"FACTWIRE_EDGE", "FACTWIRE_TOKEN"})
-"""Variables that belong to Factwire and are no settings: which Edge to ask, and its token."""
+OTHER_VARIABLES: Final = frozenset({"FACTWIRE_EDGE", "FACTWIRE_LOG_LEVEL", "FACTWIRE_TOKEN"})
+"""Variables that are no settings: which Edge to ask, its token, and how much one logs."""
 
 
 class Setting(msgspec.Struct, frozen=True):

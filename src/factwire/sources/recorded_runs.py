@@ -1,0 +1,150 @@
+"""Runs of SDKs whose streams say neither where they begin nor where they end.
+
+Whoever records such a stream writes a line of its own before and after each run: `run.started`, and
+`run.completed`, `run.failed`, `run.cancelled` or `run.interrupted`. A recording that stops before
+its closing line was cut off. A run that was interrupted for a decision waits: the next
+`run.started` without an input goes on with the same turn, and says what was decided.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from factwire.projection.reading import listed, table, word
+from factwire.sources.telling import Telling
+
+_USERS: Final = ("human", "user")
+"""What SDKs call the role of a person."""
+
+
+class RecordedRun:
+    """Begins and ends the turns of a recording; `ask` tells one interruption as an action, and
+    `close` is told before a turn ends whether it `completed` or `failed`.
+    """
+
+    def __init__(
+        self,
+        telling: Telling,
+        ask: Callable[[dict[str, Any]], None],
+        close: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.tell = telling
+        self.ask = ask
+        self.close = close
+        self.is_waiting = False
+        self.denied: set[str] = set()
+
+    def take(self, item: dict[str, Any]) -> bool:
+        """Whether the item is a line of the recorder; then it is told."""
+        handle = _LINES.get(word(item, "type") or "")
+        if handle is None:
+            return False
+        handle(self, item)
+        return True
+
+    def finish(self) -> None:
+        """Nobody decided in this recording: the run ended where it asked, or it was cut off."""
+        self.close("failed")
+        if self.is_waiting:
+            self.is_waiting = False
+            self.tell.complete(stopReason="interrupt")
+
+
+def text_of(content: object) -> str:
+    """The text of a message, which is a text or a list of blocks that have some."""
+    if isinstance(content, str):
+        return content
+    blocks = [
+        block if isinstance(block, str) else word(table(block) or {}, "text", "refusal") or ""
+        for block in listed(content) or ()
+    ]
+    return "".join(blocks)
+
+
+def _started(run: RecordedRun, item: dict[str, Any]) -> None:
+    given = item.get("input")
+    if run.is_waiting and given is None:
+        run.is_waiting = False
+        _decide(run, listed(item.get("decisions")) or [])
+        run.tell.fact("run.status", {"status": "running"})
+        return
+    run.finish()
+    run.denied.clear()
+    prompt = _prompt(given)
+    run.tell.begin(prompt, **({} if prompt or given is None else {"request": given}))
+
+
+def _decide(run: RecordedRun, decisions: list[Any]) -> None:
+    """What was decided; what the recorder says nothing of is closed as unknown."""
+    for decision in map(table, decisions):
+        if decision:
+            _resolve(run, decision)
+    for action_id in list(run.tell.actions):
+        run.tell.answered(action_id, "unknown")
+
+
+def _resolve(run: RecordedRun, decision: dict[str, Any]) -> None:
+    action_id, approved = word(decision, "id") or "", decision.get("approved")
+    if approved is False:
+        run.denied.add(action_id)
+    verdict = {True: "approved", False: "denied"}[approved] if type(approved) is bool else None
+    run.tell.answered(
+        action_id,
+        verdict or "answered",
+        reason=word(decision, "reason"),
+        answer=decision.get("answer"),
+    )
+
+
+def _completed(run: RecordedRun, item: dict[str, Any]) -> None:
+    output = item.get("final_output")
+    run.close("completed")
+    run.tell.complete(structuredOutput=None if isinstance(output, str) else output)
+    run.is_waiting = False
+
+
+def _failed(run: RecordedRun, item: dict[str, Any]) -> None:
+    message = word(item, "message", "error") or "the run failed"
+    run.close("failed")
+    run.tell.fail("provider_error", message, code=word(item, "error"))
+    run.is_waiting = False
+
+
+def _cancelled(run: RecordedRun, item: dict[str, Any]) -> None:
+    run.close("failed")
+    run.tell.cancel(word(item, "reason") or "requested")
+    run.is_waiting = False
+
+
+def _interrupted(run: RecordedRun, item: dict[str, Any]) -> None:
+    for interruption in map(table, listed(item.get("interruptions")) or ()):
+        run.ask(interruption or {})
+    if run.tell.is_open:
+        run.tell.fact("run.status", {"status": "waiting"})
+        run.is_waiting = True
+
+
+def _prompt(given: object) -> str | None:
+    """What a person asked: the input itself, or the last message of a person in it."""
+    if isinstance(given, str):
+        return given or None
+    messages = listed(given) or listed((table(given) or {}).get("messages")) or []
+    for message in map(table, reversed(messages)):
+        if message and word(message, "role", "type") in _USERS:
+            return text_of(message.get("content")) or None
+    return None
+
+
+_LINES: Final = {
+    "run.started": _started,
+    "run.completed": _completed,
+    "run.failed": _failed,
+    "run.cancelled": _cancelled,
+    "run.interrupted": _interrupted,
+}
+
+LINES: Final = {
+    "run.started": "turn.submitted, turn.started; or action.resolved, where it goes on",
+    "run.completed, run.failed, run.cancelled": "turn.completed, turn.failed, turn.canceled",
+    "run.interrupted": "action.required",
+}
+"""What the recorder's lines become."""

@@ -1,0 +1,203 @@
+"""A full or broken disk under an Edge: told clearly, reads go on, and no restart is needed."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+import httpx
+import pytest
+from websockets.asyncio.client import ClientConnection, connect
+
+from factwire.edge import opening
+from factwire.edge.persistence import Persistence
+from factwire.journal.blobs import BlobUnwritable, FileBlobs
+from factwire.journal.sqlite import SqliteJournal
+from factwire.runtime.configuration import PolicySettings, SandboxSettings
+from tests.edge.edge_process import HEADERS
+from tests.edge.edges import WAIT_SECONDS, RunningEdge, configuration_in, running_edge
+from tests.edge.fault_load import batch_of
+from tests.journal.disks import FaultyDisk
+
+pytestmark = [pytest.mark.fault, pytest.mark.asyncio]
+
+FAULTS: list[dict[str, type[apsw.Error]]] = [
+    {"fault": apsw.FullError},
+    {"fault": apsw.IOError},
+    {"sync_fault": apsw.IOError},
+    {"fault": apsw.ReadOnlyError},
+]
+CHATTER = "echo $$ > pid\nwhile :; do echo chatter; sleep 0.01; done\n"
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Generator[FaultyDisk]:
+    """The disk that journals of Edges lie on."""
+    faulty = FaultyDisk()
+
+    class Journal(SqliteJournal):
+        async def __aexit__(self, *why: Any) -> None:
+            # SQLite closes in spite of a full disk; a fault raised in Python it hands on.
+            faulty.fault = faulty.sync_fault = None
+            await super().__aexit__(*why)
+
+    def open_journal(url: str) -> SqliteJournal:
+        return Journal(url.removeprefix("sqlite:"), vfs=faulty.name)
+
+    monkeypatch.setattr(opening, "open_journal", open_journal)
+    yield faulty
+    faulty.unregister()
+
+
+@asynccontextmanager
+async def edge_in(folder: Path) -> AsyncGenerator[RunningEdge]:
+    configuration = configuration_in(
+        folder,
+        policy=PolicySettings(allow=("Bash(sh chatter.sh)", "Bash(echo again)")),
+        sandbox=SandboxSettings(mode="off"),
+    )
+    (folder / "workspace" / "chatter.sh").write_text(CHATTER)
+    async with running_edge(folder, configuration=configuration) as edge:
+        yield edge
+
+
+async def chattering(edge: RunningEdge, thread_id: str | None = None) -> dict[str, Any]:
+    """A run that never stops telling something."""
+    more = {} if thread_id is None else {"threadId": thread_id}
+    run = await edge.start("sh chatter.sh", "shell", **more)
+    await until_told(edge, run["runId"], "process.output")
+    return run
+
+
+async def until_told(edge: RunningEdge, run_id: str, *classes: str) -> dict[str, Any]:
+    """The first fact of one of these classes about a run."""
+    async with asyncio.timeout(WAIT_SECONDS):
+        while True:
+            seen = edge.machine.feed.cursor.seq
+            page = await edge.get("/v1/facts", runId=run_id, classes=",".join(classes), limit=1)
+            if page["items"]:
+                return page["items"][0]["fact"]
+            await edge.machine.feed.reached(seen + 1)
+
+
+def told(answer: httpx.Response) -> tuple[int, str, str | None]:
+    return answer.status_code, answer.json()["code"], answer.headers.get("retry-after")
+
+
+async def until_failed(edge: RunningEdge, thread_id: str) -> None:
+    """Wait until a thread's runtime knows that its facts are not taken."""
+    thread = await edge.machine.runtime.thread(thread_id)
+    async with asyncio.timeout(WAIT_SECONDS):
+        while thread.failure is None:
+            await asyncio.sleep(0.005)
+
+
+async def next_fact(stream: ClientConnection) -> str:
+    async with asyncio.timeout(WAIT_SECONDS):
+        while (told := json.loads(await stream.recv())).get("type") == "checkpoint":
+            pass
+    return told["fact"]["id"]
+
+
+async def check_refusals(edge: RunningEdge, thread_id: str, number: int) -> None:
+    """Whoever wants to write is told; whoever reads notices nothing."""
+    unwritable = (503, "journal_unwritable", "1")
+    batch = {"facts": batch_of(0, number)}
+    assert told(await edge.http.post("/v1/facts", json=batch)) == unwritable
+    change = {"title": f"Title {number}"}
+    assert told(await edge.http.patch(f"/v1/threads/{thread_id}", json=change)) == unwritable
+    run = {"agentId": "demo", "prompt": "help"}
+    assert told(await edge.http.post("/v1/runs", json=run)) == unwritable
+    for path in ("/v1/facts", "/v1/events", "/v1/threads", f"/v1/threads/{thread_id}/projection"):
+        await edge.get(path)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.requirement("edge.faults.disk")
+async def test_a_disk_that_refuses_is_told_and_forgiven_without_a_restart(
+    disk: FaultyDisk, tmp_path: Path
+):
+    async with edge_in(tmp_path) as edge:
+        other = await edge.post("/v1/threads", {"title": "Other"}, status=201)
+        url = f"{edge.socket_url}/v1/facts?since=now&threadId=lane-0"
+        async with connect(url, additional_headers=HEADERS) as stream:
+            for number in range(2 * len(FAULTS)):
+                run = await chattering(edge)
+                for name, fault in FAULTS[number % len(FAULTS)].items():
+                    setattr(disk, name, fault)
+                await until_failed(edge, run["threadId"])
+                await check_refusals(edge, other["threadId"], number)
+                disk.fault = disk.sync_fault = None
+                batch = {"facts": batch_of(0, number)}
+                assert (await edge.post("/v1/facts", batch))["accepted"] == 3
+                assert [await next_fact(stream) for _ in range(3)] == [
+                    fact["id"] for fact in batch["facts"]
+                ]
+                await check_run(edge, run)
+                await edge.http.patch(f"/v1/threads/{other['threadId']}", json={"title": "x"})
+                await edge.get("/v1/health")
+
+
+async def check_run(edge: RunningEdge, run: dict[str, Any]) -> None:
+    """The run whose facts were refused is closed and told of, and its thread takes another."""
+    fact = await until_told(edge, run["runId"], "run.persistence_error")
+    assert (fact["runId"], fact["threadId"]) == (run["runId"], run["threadId"])
+    error = fact["payload"]["error"]
+    assert error.startswith("journal_unwritable: ")
+    assert error.count("could not be written") == 1
+    page = await edge.get("/v1/events", runId=run["runId"], types="run.persistence_error")
+    assert page["items"][0]["payload"]["error"] == error
+    ended = await edge.run_until(run["runId"])
+    assert (ended["status"], ended["error"]["failureCategory"]) == ("failed", "unrecorded")
+    again = await edge.start("echo again", "shell", threadId=run["threadId"])
+    assert (await edge.run_until(again["runId"]))["status"] == "finished"
+
+
+@pytest.mark.timeout(60)
+async def test_without_the_telling_a_run_would_look_alive_for_ever(
+    disk: FaultyDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The test above bites: nobody else closes the run or says what became of it."""
+    monkeypatch.setattr(Persistence, "note", lambda _self, _thread: None)
+    async with edge_in(tmp_path) as edge:
+        run = await chattering(edge)
+        disk.fault = apsw.FullError
+        await until_failed(edge, run["threadId"])
+        disk.fault = None
+        for number in range(20):
+            await edge.post("/v1/facts", {"facts": batch_of(0, number)})
+        assert (await edge.get(f"/v1/runs/{run['runId']}"))["status"] == "running"
+        page = await edge.get("/v1/facts", classes="run.persistence_error")
+        assert page["items"] == []
+
+
+@pytest.mark.requirement("edge.faults.disk")
+async def test_content_that_cannot_be_stored_is_refused_with_its_fact(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async def full(*_: object, **__: object) -> None:
+        raise BlobUnwritable("No space left on device")
+
+    async with running_edge(tmp_path) as edge:
+        [fact, *_] = batch_of(0, 0)
+        big = {"facts": [fact | {"payload": {"status": "running", "note": "x" * 100_000}}]}
+        with monkeypatch.context() as patch:
+            patch.setattr(FileBlobs, "put", full)
+            refused = await edge.http.post("/v1/facts", json=big)
+            assert told(refused) == (503, "blob_unwritable", "1")
+        assert (await edge.get("/v1/facts", threadId="lane-0"))["items"] == []
+        assert (await edge.post("/v1/facts", big))["accepted"] == 1
+
+
+@pytest.mark.requirement("edge.faults.stop")
+async def test_a_stop_on_a_full_disk_still_comes_to_its_end(disk: FaultyDisk, tmp_path: Path):
+    async with edge_in(tmp_path) as edge:
+        run = await chattering(edge)
+        disk.fault = apsw.FullError
+        await until_failed(edge, run["threadId"])
+    async with edge_in(tmp_path) as edge:
+        ended = await edge.run_until(run["runId"])
+        assert (ended["status"], ended["error"]["code"]) == ("failed", "EDGE_RESTARTED")
