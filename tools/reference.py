@@ -4,9 +4,11 @@ import ast
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from factwire.conformance import limits as conformance_limits
 from factwire.edge import limits as edge_limits
+from factwire.edge.app import openapi
 from factwire.edge.events.schemas import payload_rows, type_rows
 from factwire.evidence import limits as evidence_limits
 from factwire.evidence.comparison import limits as comparison_limits
@@ -194,6 +196,62 @@ def edge_events() -> str:
     )
 
 
+def edge_rest() -> str:
+    document = openapi()
+    operations = [
+        (method.upper(), path, operation)
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    ]
+    tags = sorted({tag for _, _, operation in operations for tag in operation["tags"]})
+    header = ("address", "operation", "takes", "answers", "sentence")
+    sections = (
+        f"## {tag.capitalize()}\n\n"
+        + table(
+            header,
+            [
+                (
+                    f"`{method} {path}`",
+                    f"`{operation['operationId']}`",
+                    _takes(operation),
+                    _answers(operation),
+                    operation["description"],
+                )
+                for method, path, operation in operations
+                if tag in operation["tags"]
+            ],
+        )
+        for tag in tags
+    )
+    return (
+        "# Addresses of an Edge\n\nEvery address; see [REST](../edge-rest.md). Bodies and answers "
+        "are schemas of `schemas/openapi.json`.\n\n" + "\n".join(sections)
+    )
+
+
+def _takes(operation: dict[str, Any]) -> str:
+    query = [f"`?{row['name']}`" for row in operation["parameters"] if row["in"] == "query"]
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    return " ".join([*_named(body.get("schema", {})), *query])
+
+
+def _answers(operation: dict[str, Any]) -> str:
+    status = next(number for number in operation["responses"] if number.startswith("2"))
+    content = operation["responses"][status].get("content", {})
+    named = [
+        name
+        for media, body in content.items()
+        for name in (_named(body["schema"]) or [f"`{media}`"])
+    ]
+    return " ".join([status, *named])
+
+
+def _named(schema: dict[str, Any]) -> list[str]:
+    """The names of the types in a schema."""
+    inner = [schema, schema.get("items", {}), *schema.get("anyOf", [])]
+    return [f"`{ref.rpartition('/')[2]}`" for each in inner if (ref := each.get("$ref"))]
+
+
 def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     pages = {
@@ -203,6 +261,7 @@ def main() -> None:
         "limits": limits,
         "sources": sources,
         "edge-events": edge_events,
+        "edge-rest": edge_rest,
     }
     for name, page in pages.items():
         (FOLDER / f"{name}.md").write_text(GENERATED + page(), encoding="utf-8")

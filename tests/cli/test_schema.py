@@ -17,8 +17,8 @@ from factwire.projection.schemas import projection_files
 from tests.cli.commands import Factwire
 
 FILES = schema_files() | projection_files() | comparison_files() | edge_files() | evidence_files()
-FILES |= report_files()
-FILES |= {"openapi.json": document_text(openapi())}
+FILES.update(report_files())
+FILES["openapi.json"] = document_text(openapi())
 COMMITTED = Path(__file__).resolve().parents[2] / "schemas"
 NAMES = [name.removesuffix(".schema.json") for name in FILES if name.endswith(".schema.json")]
 

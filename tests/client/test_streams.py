@@ -257,8 +257,7 @@ async def test_without_the_cursor_the_same_kills_repeat_what_was_seen(
     assert len({event.id for event in events}) < len(events)
 
 
-def _waiting(edge: EdgeProcess) -> Client:
-    return Client(edge.url, token=TOKEN, reconnect_seconds=20)
+PATIENT: dict[str, Any] = {"token": TOKEN, "retry_seconds": 60, "reconnect_seconds": 60}
 
 
 async def _through_kills(edge: EdgeProcess, kills: int) -> tuple[list[Event], list[PlacedFact]]:
@@ -271,21 +270,21 @@ async def _through_kills(edge: EdgeProcess, kills: int) -> tuple[list[Event], li
     loop = asyncio.get_running_loop()
 
     async def read_events() -> None:
-        async with AsyncClient(edge.url, token=TOKEN) as reading, reading.events() as stream:
+        async with AsyncClient(edge.url, **PATIENT) as reading, reading.events() as stream:
             async for event in stream:
                 events.append(event)
                 if event.type == "project.created":
                     seen.setdefault(event.payload["name"], asyncio.Event()).set()
 
     def read_facts() -> None:
-        with _waiting(edge) as reading, reading.facts() as stream:
+        with Client(edge.url, **PATIENT) as reading, reading.facts() as stream:
             for placed in stream:
                 facts.append(placed)
                 if placed.fact.payload.get("name") == "last":
                     return
 
     readers = asyncio.create_task(read_events()), loop.run_in_executor(None, read_facts)
-    async with asyncio.timeout(PATIENCE * 2), AsyncClient(edge.url, token=TOKEN) as asking:
+    async with asyncio.timeout(PATIENCE * 2), AsyncClient(edge.url, **PATIENT) as asking:
         for number in range(kills):
             await asking.create_project(f"before {number}")
             await seen.setdefault(f"before {number}", asyncio.Event()).wait()

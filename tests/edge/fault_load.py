@@ -147,7 +147,7 @@ class Subscriber:
     def _take(self, told: dict[str, Any]) -> None:
         self._cursor, self.seq = told["cursor"], told["seq"]
         if told.get("type") != "checkpoint":
-            said = told["fact"] if "fact" in told else told
+            said = told.get("fact", told)
             self.seen.append((told["seq"], said["id"]))
         self._moved.set()
 

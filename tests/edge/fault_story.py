@@ -10,8 +10,8 @@ import psutil
 
 from factwire.runtime.configuration import PolicySettings, SandboxSettings
 from tests.edge.edge_process import Client, EdgeProcess
-from tests.edge.edges import WAIT_SECONDS
 from tests.edge.fault_load import Ledger, Producers, Subscriber
+from tests.edge.streaming import until
 
 SETTINGS: Final[dict[str, Any]] = {
     "policy": PolicySettings(allow=("Bash(sh loop.sh)", "Bash(echo queued)")),
@@ -42,9 +42,7 @@ class UnderWay:
         self.waits = await post("/v1/runs", {"agentId": "demo", "prompt": "approve"})
         await self._client.run_until(self.waits["runId"], "waiting")
         self.approval = await self._open_approval()
-        async with asyncio.timeout(WAIT_SECONDS):
-            while not (self._pid.exists() and self._pid.read_text().strip()):
-                await asyncio.sleep(0.01)
+        await until(lambda: self._pid.exists() and bool(self._pid.read_text().strip()))
         self.process = int(self._pid.read_text())
 
     async def check_after_restart(self) -> None:
@@ -83,6 +81,7 @@ class Story:
 
     def __init__(self, client: Client, folder: Path, *, eager: bool = False) -> None:
         self.client = client
+        self.edge: EdgeProcess
         self.producers = Producers(client)
         self.ledger = Ledger(client)
         self.whole = Subscriber(client, "/v1/facts")
@@ -95,9 +94,8 @@ class Story:
     async def start(self) -> None:
         """Start it, and see that everything is as it was acknowledged."""
         start = EdgeProcess.start
-        self.client.edge = await asyncio.to_thread(
-            start, self._folder, eager=self._eager, **SETTINGS
-        )
+        self.edge = await asyncio.to_thread(start, self._folder, eager=self._eager, **SETTINGS)
+        self.client.turn_to(self.edge)
         await self.ledger.read_on()
         self.ledger.check(self.producers.acknowledged)
         if self._under_way is not None:
@@ -128,8 +126,8 @@ class Story:
         async with self.whole.reading(), self.lane.reading(), self.events.reading():
             for subscriber in self.readers:
                 await subscriber.reached(head)
-            self.client.edge.kill()
-        await self.client.edge.ended()
+            self.edge.kill()
+        await self.edge.ended()
         assert self.whole.seen[: len(facts)] == self.ledger.ids
         of_lane = [(seq, fact["id"]) for seq, fact in facts if fact.get("threadId") == "lane-3"]
         assert self.lane.seen == of_lane

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-
 _STOP_SECONDS = 20
 
 _SERVE = """

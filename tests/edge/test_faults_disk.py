@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import apsw
@@ -16,10 +17,12 @@ from factwire.edge import opening
 from factwire.edge.persistence import Persistence
 from factwire.journal.blobs import BlobUnwritable, FileBlobs
 from factwire.journal.sqlite import SqliteJournal
+from factwire.runtime import LiveThread
 from factwire.runtime.configuration import PolicySettings, SandboxSettings
 from tests.edge.edge_process import HEADERS
 from tests.edge.edges import WAIT_SECONDS, RunningEdge, configuration_in, running_edge
 from tests.edge.fault_load import batch_of
+from tests.edge.streaming import until
 from tests.journal.disks import FaultyDisk
 
 pytestmark = [pytest.mark.fault, pytest.mark.asyncio]
@@ -39,10 +42,15 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Generator[FaultyDisk]:
     faulty = FaultyDisk()
 
     class Journal(SqliteJournal):
-        async def __aexit__(self, *why: Any) -> None:
+        async def __aexit__(
+            self,
+            kind: type[BaseException] | None,
+            error: BaseException | None,
+            trace: TracebackType | None,
+        ) -> None:
             # SQLite closes in spite of a full disk; a fault raised in Python it hands on.
             faulty.fault = faulty.sync_fault = None
-            await super().__aexit__(*why)
+            await super().__aexit__(kind, error, trace)
 
     def open_journal(url: str) -> SqliteJournal:
         return Journal(url.removeprefix("sqlite:"), vfs=faulty.name)
@@ -90,9 +98,7 @@ def told(answer: httpx.Response) -> tuple[int, str, str | None]:
 async def until_failed(edge: RunningEdge, thread_id: str) -> None:
     """Wait until a thread's runtime knows that its facts are not taken."""
     thread = await edge.machine.runtime.thread(thread_id)
-    async with asyncio.timeout(WAIT_SECONDS):
-        while thread.failure is None:
-            await asyncio.sleep(0.005)
+    await until(lambda: thread.failure is not None)
 
 
 async def next_fact(stream: ClientConnection) -> str:
@@ -161,7 +167,11 @@ async def test_without_the_telling_a_run_would_look_alive_for_ever(
     disk: FaultyDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """The test above bites: nobody else closes the run or says what became of it."""
-    monkeypatch.setattr(Persistence, "note", lambda _self, _thread: None)
+
+    def note(self: Persistence, thread: LiveThread) -> None:
+        del self, thread
+
+    monkeypatch.setattr(Persistence, "note", note)
     async with edge_in(tmp_path) as edge:
         run = await chattering(edge)
         disk.fault = apsw.FullError

@@ -15,8 +15,14 @@ RUNS_EVERY = 5
 
 
 async def kill_amid(story: Story, moment: int, *, runs: bool = False) -> None:
-    await story.end_amid(moment, story.client.edge.kill, runs=runs)
-    assert await story.client.edge.ended() == -SIGKILL
+    await story.end_amid(moment, story.edge.kill, runs=runs)
+    assert await story.edge.ended() == -SIGKILL
+
+
+async def kill_often(story: Story, random: Random) -> None:
+    for _ in range(ROUNDS):
+        await story.start()
+        await kill_amid(story, random.randrange(1, 20))
 
 
 @pytest.mark.fault
@@ -44,6 +50,4 @@ async def test_an_edge_that_answers_before_the_commit_would_lose_facts(tmp_path:
     async with new_client() as http:
         story = Story(Client(http), tmp_path, eager=True)
         with pytest.raises(AssertionError, match="was acknowledged at"):
-            for _ in range(ROUNDS):
-                await story.start()
-                await kill_amid(story, random.randrange(1, 20))
+            await kill_often(story, random)

@@ -1,7 +1,7 @@
-"""PostgreSQL and NATS killed and started again under an Edge that serves: it says so, and goes on."""
+"""PostgreSQL and NATS killed and started again under an Edge: it says so, and goes on."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Protocol
@@ -9,8 +9,10 @@ from typing import Protocol
 import httpx
 import pytest
 
+from tests.edge.edge_process import Client
 from tests.edge.edges import WAIT_SECONDS, RunningEdge, configuration_in, running_edge
 from tests.edge.fault_load import BATCH, PRODUCERS, Ledger, Subscriber, batch_of
+from tests.edge.streaming import until
 from tests.journal.nats_server import running_server
 from tests.journal.postgres_server import PostgresServer
 
@@ -63,24 +65,12 @@ class Load:
                 await asyncio.sleep(0.02)
 
 
-class _Here:
-    """A client of an Edge in this process, for those who read."""
-
-    def __init__(self, edge: RunningEdge) -> None:
-        self.edge = edge
-        self.get = edge.get
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait, but not for ever."""
-    async with asyncio.timeout(WAIT_SECONDS):
-        while not condition():  # noqa: ASYNC110 - what is waited for tells nobody
-            await asyncio.sleep(0.005)
-
-
 async def until_health(edge: RunningEdge, wanted: str) -> None:
     async with asyncio.timeout(WAIT_SECONDS):
-        while (await edge.http.get("/v1/health")).json()["status"] != wanted:
+        while True:
+            answer = await edge.http.get("/v1/health")
+            if answer.json()["status"] == wanted:
+                return
             await asyncio.sleep(0.02)
 
 
@@ -100,7 +90,7 @@ async def survive(folder: Path, url: str, server: Server) -> None:
     """Crash a server again and again; nothing that was acknowledged may be missing."""
     configuration = configuration_in(folder, journal=url)
     async with running_edge(folder, configuration=configuration) as edge:
-        load, here = Load(edge), _Here(edge)
+        load, here = Load(edge), Client(edge.http, edge)
         reader = Subscriber(here, "/v1/facts")
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(reader.reading())

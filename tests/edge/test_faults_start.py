@@ -195,6 +195,11 @@ def removed(path: Path) -> None:
     path.unlink()
 
 
+def remove_journal(folder: Path) -> None:
+    for path in folder.glob("journal.db*"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
 @pytest.mark.asyncio
 @pytest.mark.requirement("edge.faults.start")
 @pytest.mark.parametrize("spoil", [torn, garbled, emptied, removed])
@@ -221,7 +226,6 @@ async def test_lists_that_know_more_than_the_journal_are_made_anew(tmp_path: Pat
 @pytest.mark.requirement("edge.faults.start")
 async def test_lists_of_another_journal_are_made_anew(tmp_path: Path):
     await lists(tmp_path, 0)
-    for path in tmp_path.glob("journal.db*"):
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    remove_journal(tmp_path)
     threads, runs = await asyncio.wait_for(lists(tmp_path, 1), WAIT_SECONDS)
     assert (threads, runs) == ({"lane-1"}, [])

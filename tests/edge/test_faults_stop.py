@@ -42,9 +42,9 @@ async def test_a_stop_under_load_loses_nothing_and_tells_readers_to_come_again(t
             facts = [fact["eventClass"] for at, fact in story.ledger.facts if at > seq]
             assert number == 0 or "runner.offline" in facts
             seq = story.ledger.facts[-1][0]
-            end = story.client.edge.terminate
+            end = story.edge.terminate
             await story.end_amid(random.randrange(1, 40), end, runs=number % RUNS_EVERY == 0)
-            assert await story.client.edge.ended(STOP_SECONDS) == 0
+            assert await story.edge.ended(STOP_SECONDS) == 0
             assert [reader.codes[-1] for reader in story.readers] == [1012, 1012, 1012]
         await story.start()
         epoch = Cursor.parse((await story.client.get("/v1/threads"))["asOf"])
@@ -57,19 +57,20 @@ async def test_a_stop_under_load_loses_nothing_and_tells_readers_to_come_again(t
 async def test_a_stop_waits_for_no_reader_no_sender_and_no_run_that_does_not_end(tmp_path: Path):
     async with new_client() as http:
         client = Client(http)
-        client.edge = await asyncio.to_thread(EdgeProcess.start, tmp_path, **SETTINGS)
+        edge = await asyncio.to_thread(EdgeProcess.start, tmp_path, **SETTINGS)
+        client.turn_to(edge)
         await UnderWay(client, tmp_path).begin()
-        url = f"{client.edge.socket_url}/v1/facts"
+        url = f"{edge.socket_url}/v1/facts"
         async with connect(
             url, additional_headers=HEADERS, max_queue=1, ping_interval=None, close_timeout=0.1
         ):
-            _, sender = await asyncio.open_connection("127.0.0.1", client.edge.port)
+            _, sender = await asyncio.open_connection("127.0.0.1", edge.port)
             sender.write(
                 b"POST /v1/facts HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n"
                 b"Content-Type: application/json\r\nAuthorization: Bearer %s\r\n\r\n{"
                 % TOKEN.encode()
             )
             await sender.drain()
-            client.edge.terminate()
-            assert await client.edge.ended(STOP_SECONDS) == 0
+            edge.terminate()
+            assert await edge.ended(STOP_SECONDS) == 0
             sender.close()

@@ -54,15 +54,17 @@ async def test_only_so_many_streams_are_open_and_a_place_is_given_back(tmp_path:
         _floods(edge, Floods(open_streams=2))
         headers = {"authorization": f"Bearer {TOKEN}"}
         url = f"{edge.socket_url}/v1/events"
-        async with connect(url, additional_headers=headers):
-            async with connect(url, additional_headers=headers):
-                with pytest.raises(InvalidStatus) as refused:
-                    await connect(url, additional_headers=headers)
-                assert refused.value.response.status_code == 429
-                accept = {"accept": "text/event-stream"}
-                answer = await edge.http.get("/v1/facts", headers=accept)
-                assert _status(answer) == (429, "too_many_streams")
-                assert answer.headers["retry-after"] == "5"
+        async with (
+            connect(url, additional_headers=headers),
+            connect(url, additional_headers=headers),
+        ):
+            with pytest.raises(InvalidStatus) as refused:
+                await connect(url, additional_headers=headers)
+            assert refused.value.response.status_code == 429
+            accept = {"accept": "text/event-stream"}
+            answer = await edge.http.get("/v1/facts", headers=accept)
+            assert _status(answer) == (429, "too_many_streams")
+            assert answer.headers["retry-after"] == "5"
         async with asyncio.timeout(WAIT_SECONDS):
             while True:
                 try:
@@ -270,9 +272,7 @@ async def test_a_header_that_decides_something_is_given_once(tmp_path: Path, nam
 
 @pytest.mark.asyncio
 @pytest.mark.requirement("edge.floods.connections")
-async def test_only_so_many_connections_are_open(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+async def test_only_so_many_connections_are_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     async with running_edge(tmp_path) as edge:
         monkeypatch.setattr(FactwireHttpProtocol, "open_connections", 3)
         held = [await asyncio.open_connection("127.0.0.1", edge.port) for _ in range(3)]
@@ -303,8 +303,8 @@ NOT_JSON = {
 @pytest.mark.requirement("edge.floods.json")
 async def test_json_that_could_be_read_in_two_ways_or_in_none_is_refused(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
+        headers = {"content-type": "application/json"}
         for name, body in NOT_JSON.items():
-            headers = {"content-type": "application/json"}
             answer = await edge.http.post("/v1/threads", content=body, headers=headers)
             assert _status(answer) == (400, "unreadable_json"), name
         twice = b'{"title":"one","title":"two"}'
@@ -327,7 +327,7 @@ async def test_a_number_that_no_machine_word_holds_is_kept_as_it_is(tmp_path: Pa
 @pytest.mark.requirement("edge.floods.counts")
 async def test_counts_and_lengths_of_what_is_asked_are_bounded(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
-        many = {"facts": [{}] * (limits.FACTS_IN_A_BATCH + 1)}
+        many: dict[str, Any] = {"facts": [{}] * (limits.FACTS_IN_A_BATCH + 1)}
         assert _status(await edge.http.post("/v1/facts", json=many)) == (413, "batch_size")
         assert _status(await edge.http.post("/v1/facts", json={"facts": []})) == (400, "batch_size")
         key = {"idempotency-key": "k" * (limits.KEY_CHARACTERS + 1)}

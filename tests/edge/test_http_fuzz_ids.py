@@ -215,6 +215,9 @@ async def _prepared(edge: RunningEdge, path: str) -> tuple[str, Any]:
     if path in ("/v1/evidence", "/v1/previews") or "{" in path:
         things = await asyncio.to_thread(made_things, edge.url)
         ids = {name: known[0] for name, known in things.ids.items() if known}
-        more = {"/v1/evidence": {"threadId": ids["threadId"]}, "/v1/previews": {"runId": ids["runId"]}}
+        more = {
+            "/v1/evidence": {"threadId": ids["threadId"]},
+            "/v1/previews": {"runId": ids["runId"]},
+        }
         return path.format(**ids), body | more.get(path, {})
     return path, body

@@ -284,38 +284,36 @@ async def test_after_a_restart_an_approval_still_waits_and_can_be_answered(tmp_p
         assert (await edge.allow_all(run["runId"]))["status"] == "finished"
 
 
+PROBLEMS: list[tuple[str, Any, int, str]] = [
+    ("GET /v1/nothing", None, 404, "not_found"),
+    ("PUT /v1/threads", None, 405, "method_not_allowed"),
+    ("GET /v1/threads?limit=0", None, 400, "invalid_request"),
+    ("GET /v1/threads?limit=x", None, 400, "invalid_request"),
+    ("GET /v1/threads?cursor=x", None, 400, "cursor_invalid"),
+    ("GET /v1/threads?status=odd", None, 400, "invalid_request"),
+    ("POST /v1/threads", {"title": ""}, 400, "invalid_request"),
+    ("POST /v1/threads", {"title": 1}, 400, "invalid_request"),
+    ("POST /v1/threads", {"projectId": "none"}, 404, "unknown_project"),
+    ("POST /v1/runs", {"agentId": "none"}, 400, "unknown_agent"),
+    ("POST /v1/runs", {"agentId": "demo", "threadId": "x"}, 404, "unknown_thread"),
+    ("POST /v1/runs/x:cancel", {}, 404, "unknown_run"),
+    ("POST /v1/facts", {"facts": []}, 400, "batch_size"),
+    ("GET /v1/events?cursor=evt_unknown", None, 400, "cursor_invalid"),
+    ("GET /v1/events?types=,", None, 400, "invalid_parameter"),
+    ("GET /v1/tasks/none", None, 404, "unknown_task"),
+    ("GET /v1/evidence/none", None, 404, "unknown_evidence"),
+]
+
+
 @pytest.mark.requirement("edge.rest.problems")
-@pytest.mark.parametrize(
-    ("request_line", "body", "status", "code"),
-    [
-        ("GET /v1/nothing", None, 404, "not_found"),
-        ("PUT /v1/threads", None, 405, "method_not_allowed"),
-        ("GET /v1/threads?limit=0", None, 400, "invalid_request"),
-        ("GET /v1/threads?limit=x", None, 400, "invalid_request"),
-        ("GET /v1/threads?cursor=x", None, 400, "cursor_invalid"),
-        ("GET /v1/threads?status=odd", None, 400, "invalid_request"),
-        ("POST /v1/threads", {"title": ""}, 400, "invalid_request"),
-        ("POST /v1/threads", {"title": 1}, 400, "invalid_request"),
-        ("POST /v1/threads", {"projectId": "none"}, 404, "unknown_project"),
-        ("POST /v1/runs", {"agentId": "none"}, 400, "unknown_agent"),
-        ("POST /v1/runs", {"agentId": "demo", "threadId": "x"}, 404, "unknown_thread"),
-        ("POST /v1/runs/x:cancel", {}, 404, "unknown_run"),
-        ("POST /v1/facts", {"facts": []}, 400, "batch_size"),
-        ("GET /v1/events?cursor=evt_unknown", None, 400, "cursor_invalid"),
-        ("GET /v1/events?types=,", None, 400, "invalid_parameter"),
-        ("GET /v1/tasks/none", None, 404, "unknown_task"),
-        ("GET /v1/evidence/none", None, 404, "unknown_evidence"),
-    ],
-)
-async def test_a_bad_request_gets_a_problem_with_a_stable_code(
-    tmp_path: Path, request_line: str, body: Any, status: int, code: str
-):
+async def test_a_bad_request_gets_a_problem_with_a_stable_code(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
-        method, _, path = request_line.partition(" ")
-        answer = await edge.http.request(method, path, json=body)
-        assert (answer.status_code, answer.json()["code"]) == (status, code)
-        assert answer.headers["content-type"].startswith("application/problem+json")
-        assert answer.json()["traceId"] == answer.headers["x-trace-id"]
+        for request_line, body, status, code in PROBLEMS:
+            method, _, path = request_line.partition(" ")
+            answer = await edge.http.request(method, path, json=body)
+            assert (answer.status_code, answer.json()["code"]) == (status, code), request_line
+            assert answer.headers["content-type"].startswith("application/problem+json")
+            assert answer.json()["traceId"] == answer.headers["x-trace-id"]
 
 
 def _fact(index: int) -> dict[str, Any]:

@@ -94,11 +94,11 @@ HOSTILE_HOSTS = [
 
 @pytest.mark.asyncio
 @pytest.mark.requirement("edge.security.hosts")
-@pytest.mark.parametrize("host", HOSTILE_HOSTS)
-async def test_a_host_that_the_edge_does_not_know_is_not_answered(tmp_path: Path, host: str):
+async def test_a_host_that_the_edge_does_not_know_is_not_answered(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
-        answer = await edge.http.get("/v1/threads", headers={"host": host})
-        assert answer.status_code in (400, 421)
+        for host in HOSTILE_HOSTS:
+            answer = await edge.http.get("/v1/threads", headers={"host": host})
+            assert answer.status_code in (400, 421), host
 
 
 HOSTILE_ORIGINS = [

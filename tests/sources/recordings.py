@@ -1,6 +1,7 @@
 """Recorded streams of real agents, and what each comes to on a screen.
 
-A recording lies in `examples/recordings/SOURCE/NAME.EXT`; beside it `NAME.screen.json` is what was reviewed:
+A recording lies in `examples/recordings/SOURCE/NAME.EXT`; beside it `NAME.screen.json` is what was
+reviewed:
 the answer, the tools and how they ended, what was asked and decided, how the turn ended.
 """
 

@@ -7,8 +7,8 @@ from factwire.conformance.requirement import Requirement, requirements
 EDGE_FAULT_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
     "guarantees.md R1, R3, R14, R15; edge.md Runs",
     {
-        "edge.faults.kill": "A killed Edge has lost nothing it acknowledged; readers converge, runs "
-        "are closed and reaped, queued runs start, approvals wait.",
+        "edge.faults.kill": "A killed Edge has lost nothing it acknowledged; readers converge, "
+        "runs are closed and reaped, queued runs start, approvals wait.",
         "edge.faults.stop": "A stop under load loses no answer, closes streams with 1012 and is "
         "over within five seconds.",
         "edge.faults.disk": "A disk that refuses is told by a code and by run.persistence_error; "

@@ -132,7 +132,7 @@ FORKED_TEXT_CHARACTERS: Final = 16_000
 """Characters of one fact of a forked thread's history; a longer message is cut there."""
 
 STOP_SECONDS: Final = 2.0
-"""Seconds in which a stop is done with streams and requests, half for each; all of it takes five."""
+"""Seconds in which a stop is done with streams and requests, half for each; five are promised."""
 
 STOP_RUN_SECONDS: Final = 1.5
 """Seconds that a stop gives runs to come to an end or a pause; the next start finds the others."""

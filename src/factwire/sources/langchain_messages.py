@@ -6,9 +6,8 @@ its node, in the values. It is told once, by its id.
 
 from typing import Any, Final
 
-from factwire.facts import UnreadableInput, decode_json
 from factwire.projection.reading import listed, number, table, word
-from factwire.sources.recorded_runs import text_of
+from factwire.sources.recorded_runs import note_usage, parsed, text_of
 from factwire.sources.telling import Telling
 
 
@@ -38,7 +37,7 @@ def _chunk(messages: Messages, chunk: dict[str, Any], subagent_id: str | None) -
         messages.tell.text(message_id, delta, subagent_id=subagent_id)
     for call in map(table, listed(chunk.get("tool_call_chunks")) or ()):
         _call_chunk(messages, message_id, call or {}, subagent_id)
-    _note_usage(messages.tell, chunk)
+    note_usage(messages.tell, chunk.get("usage_metadata"))
     if word(chunk, "chunk_position") == "last":
         _end(messages, message_id)
 
@@ -65,7 +64,7 @@ def _end(messages: Messages, message_id: str) -> None:
     for key in [key for key in messages.calls if key[0] == message_id]:
         call_id, pieces = messages.calls.pop(key)
         if call_id in messages.tell.tools:
-            messages.tell.tool(call_id, None, _parsed("".join(pieces)))
+            messages.tell.tool(call_id, None, parsed("".join(pieces)))
 
 
 def _whole(messages: Messages, message: dict[str, Any], subagent_id: str | None) -> None:
@@ -76,7 +75,7 @@ def _whole(messages: Messages, message: dict[str, Any], subagent_id: str | None)
     _end(messages, message_id)
     text = _words(message)
     if is_news:
-        _note_usage(messages.tell, message)
+        note_usage(messages.tell, message.get("usage_metadata"))
         if text:
             messages.tell.text_end(message_id, text, subagent_id=subagent_id)
     for call in map(table, listed(message.get("tool_calls")) or ()):
@@ -102,15 +101,6 @@ def _tool(messages: Messages, message: dict[str, Any], subagent_id: str | None) 
         messages.tell.tool_result(call_id, message.get("content"))
 
 
-def _note_usage(tell: Telling, message: dict[str, Any]) -> None:
-    """What a message cost; usage adds up over a turn."""
-    usage = table(message.get("usage_metadata")) or {}
-    for name, ours in (("input_tokens", "inputTokens"), ("output_tokens", "outputTokens")):
-        count = usage.get(name)
-        if type(count) is int:
-            tell.usage[ours] = tell.usage.get(ours, 0) + count
-
-
 def _words(message: dict[str, Any]) -> str:
     """The text of a message, without its reasoning."""
     content = message.get("content")
@@ -119,13 +109,6 @@ def _words(message: dict[str, Any]) -> str:
         return text_of(content)
     spoken = [block for block in blocks if word(table(block) or {}, "type") not in _REASONING]
     return text_of(spoken)
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return decode_json(text.encode("utf-8", "replace")) if text else None
-    except UnreadableInput:
-        return text
 
 
 _REASONING: Final = ("reasoning", "thinking")

@@ -56,7 +56,8 @@ class LangGraph:
     def _begin_subgraph(self, task_id: str, node: str, parent: str | None) -> None:
         self.tell.subagent(task_id, task_id=task_id, title=node, name=node, parentTaskId=parent)
         self.tasks.pop(task_id, None)
-        self.tell.of_subagent(task_id, "task.started", title=node)
+        said = {"title": node}
+        self.tell.fact("task.started", said, task_id=task_id, subagent_id=task_id)
 
     def ask(self, interrupt: dict[str, Any], subagent_id: str | None = None) -> None:
         """A node waits for a value; whatever it gave along is for whoever answers."""

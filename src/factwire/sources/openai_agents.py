@@ -8,8 +8,8 @@ one. A handoff changes who speaks, and its call is a tool like any other.
 from typing import Any, Final
 
 from factwire.projection.reading import listed, table, word
-from factwire.sources.openai_responses import Responses, call_id_of, end_hosted, parsed
-from factwire.sources.recorded_runs import LINES, RecordedRun, text_of
+from factwire.sources.openai_responses import Responses, call_id_of, end_hosted
+from factwire.sources.recorded_runs import LINES, RecordedRun, parsed, text_of
 from factwire.sources.source import Source
 from factwire.sources.telling import Telling
 

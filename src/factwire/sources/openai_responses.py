@@ -8,9 +8,8 @@ same id; such items are named by their response and their place in it.
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from factwire.facts import UnreadableInput, decode_json
 from factwire.projection.reading import number, table, word
-from factwire.sources.recorded_runs import text_of
+from factwire.sources.recorded_runs import note_usage, parsed, text_of
 from factwire.sources.telling import Telling
 
 _NO_ID: Final = "__fake_id__"
@@ -57,11 +56,7 @@ def _created(model: Responses, data: dict[str, Any]) -> None:
 def _ended(model: Responses, data: dict[str, Any]) -> None:
     """A response is over, which is not the end of the run; usage adds up over its responses."""
     response = table(data.get("response")) or {}
-    usage = table(response.get("usage")) or {}
-    for name, ours in (("input_tokens", "inputTokens"), ("output_tokens", "outputTokens")):
-        count = usage.get(name)
-        if type(count) is int:
-            model.tell.usage[ours] = model.tell.usage.get(ours, 0) + count
+    note_usage(model.tell, response.get("usage"))
     if data.get("type") == "response.incomplete":
         reason = word(table(response.get("incomplete_details")) or {}, "reason") or "unknown"
         model.tell.warn("response_incomplete", f"the response stopped early: {reason}", data)
@@ -205,16 +200,6 @@ def _is_of_a_call(kind: str) -> bool:
     """`response.web_search_call.searching` and its like."""
     subject, _, state = kind.removeprefix("response.").partition(".")
     return bool(state) and subject.endswith(("_call", "_list_tools"))
-
-
-def parsed(given: object) -> Any:
-    """Arguments, which come as JSON in a text."""
-    if not isinstance(given, str):
-        return given
-    try:
-        return decode_json(given.encode("utf-8", "replace")) if given else None
-    except UnreadableInput:
-        return given
 
 
 def _time(seconds: float | None) -> str | None:

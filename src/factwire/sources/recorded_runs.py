@@ -9,11 +9,14 @@ its closing line was cut off. A run that was interrupted for a decision waits: t
 from collections.abc import Callable
 from typing import Any, Final
 
+from factwire.facts import UnreadableInput, decode_json
 from factwire.projection.reading import listed, table, word
 from factwire.sources.telling import Telling
 
 _USERS: Final = ("human", "user")
 """What SDKs call the role of a person."""
+
+_COUNTS: Final = (("input_tokens", "inputTokens"), ("output_tokens", "outputTokens"))
 
 
 class RecordedRun:
@@ -38,6 +41,8 @@ class RecordedRun:
         handle = _LINES.get(word(item, "type") or "")
         if handle is None:
             return False
+        if self.tell.is_open:
+            note_usage(self.tell, item.get("usage"))
         handle(self, item)
         return True
 
@@ -58,6 +63,25 @@ def text_of(content: object) -> str:
         for block in listed(content) or ()
     ]
     return "".join(blocks)
+
+
+def note_usage(tell: Telling, usage: object) -> None:
+    """What was used; it adds up over a turn."""
+    counts = table(usage) or {}
+    for name, ours in _COUNTS:
+        count = counts.get(name)
+        if type(count) is int:
+            tell.usage[ours] = tell.usage.get(ours, 0) + count
+
+
+def parsed(given: object) -> Any:
+    """Arguments of a call, which may come as JSON in a text."""
+    if not isinstance(given, str):
+        return given
+    try:
+        return decode_json(given.encode("utf-8", "replace")) if given else None
+    except UnreadableInput:
+        return given
 
 
 def _started(run: RecordedRun, item: dict[str, Any]) -> None:

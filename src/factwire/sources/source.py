@@ -56,11 +56,15 @@ class UnknownSource(Exception):
 
 
 MODULES: Final[dict[str, str]] = {
+    "a2a": "factwire.sources.a2a",
     "ag-ui": "factwire.sources.ag_ui",
     "ai-sdk": "factwire.sources.ai_sdk",
+    "claude-code": "factwire.sources.claude_code",
     "codex-exec": "factwire.sources.codex_exec",
     "langgraph": "factwire.sources.langgraph",
     "openai-agents": "factwire.sources.openai_agents",
+    "opencode": "factwire.sources.opencode",
+    "pydantic-ai": "factwire.sources.pydantic_ai",
 }
 """Name → module that has it as `SOURCE`; a module is loaded when it is asked for."""
 

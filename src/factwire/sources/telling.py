@@ -282,17 +282,23 @@ class Telling:
     def subagent_end(self, subagent_id: str, event_class: str, **said: Any) -> None:
         """Another agent is done: `subagent.completed` or `subagent.failed`."""
         subagent_id = subagent_id or _UNNAMED
-        scope = self.subagents.pop(subagent_id, None)
+        scope = self.subagents.get(subagent_id)
         if scope is None:
             return
+        for call_id in [key for key, tool in self.tools.items() if tool.scope == scope]:
+            self.tool_failed(call_id, "interrupted", "the subagent ended first")
+        for each in [message for message in self.messages.values() if message.scope == scope]:
+            self.text_end(each.message_id, part_id=each.part_id)
+        del self.subagents[subagent_id]
         self._say(scope, event_class, said)
         ended = "task.completed" if event_class == "subagent.completed" else "task.failed"
         self._say(scope, ended, said)
 
-    def of_subagent(self, subagent_id: str, event_class: str, **said: Any) -> None:
-        """Any other fact of a subagent that is at work."""
-        if subagent_id in self.subagents:
-            self._say(self.subagents[subagent_id], event_class, said)
+    def within(
+        self, subagent_id: str | None, event_class: str, said: dict[str, Any], **fields: Any
+    ) -> None:
+        """Any other fact of a subagent, or of the turn itself."""
+        self._say(self._speaking(subagent_id), event_class, said, **fields)
 
     # Everything else
 

@@ -7,9 +7,8 @@ as stopped before this one answers anybody.
 import asyncio
 from typing import Any
 
-import structlog
-
 from factwire.edge.limits import PREVIEWS
+from factwire.edge.logs import logger
 from factwire.edge.machine import Machine
 from factwire.edge.previews import PathMissing, PathRefused, ServedFolder, TooManyPreviews
 from factwire.edge.problems import Problem
@@ -17,7 +16,7 @@ from factwire.edge.records.rows import Preview, Run
 from factwire.journal.blobs.disk import on_disk
 from factwire.runtime.processes.errors import FolderRefused
 
-_log = structlog.get_logger("factwire.edge")
+_log = logger("factwire.edge")
 
 
 async def create(

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-import structlog
 
+from factwire.edge.logs import logger
 from factwire.edge.machine import Machine
 from factwire.edge.problems import Problem
 from factwire.edge.records.rows import Run, RunWorktree
@@ -26,7 +26,7 @@ from factwire.runtime.sandbox import (
     remove_worktree,
 )
 
-_log: Final = structlog.get_logger("factwire.edge")
+_log: Final = logger("factwire.edge")
 _NOTE: Final = ".asked"
 _ENDED: Final = ("finished", "failed", "cancelled")
 

@@ -74,9 +74,7 @@ def _text(
         session.tell.fact("evidence.changed", said, evidence_id=f"{part}:citation:{place}")
 
 
-def _thinking(
-    session: Session, speaker: str | None, stream: Stream, block: dict[str, Any]
-) -> None:
+def _thinking(session: Session, speaker: str | None, stream: Stream, block: dict[str, Any]) -> None:
     """A thought that was streamed has been told; one whose words are hidden is told without."""
     if not stream.reasoned:
         thought = word(block, "thinking") or ""
@@ -97,7 +95,11 @@ def user(session: Session, item: dict[str, Any]) -> None:
     take_back(session, item.get("retracted_message_uuids"))
     blocks = blocks_of(item)
     results = [block for block in blocks if block.get("type") == "tool_result"]
-    meta = {word(row, "id"): row for row in map(table, listed(item.get("tool_result_meta")) or ()) if row}
+    meta = {
+        word(row, "id"): row
+        for row in map(table, listed(item.get("tool_result_meta")) or ())
+        if row
+    }
     structured = item.get("tool_use_result") if len(results) == 1 else None
     for block in results:
         tool_result(session, speaker, block, meta.get(word(block, "tool_use_id")) or {}, structured)
@@ -111,7 +113,7 @@ def user(session: Session, item: dict[str, Any]) -> None:
 def _said(session: Session, speaker: str | None, item: dict[str, Any], text: str) -> None:
     """A text on the user's side: a subagent's task, a prompt, or what the CLI put in between."""
     if speaker is not None:
-        session.tell.of_subagent(speaker, "subagent.input", message=text)
+        session.tell.within(speaker, "subagent.input", {"message": text})
     elif _is_prompt(item) or (item.get("isReplay") is True and not session.tell.is_open):
         _prompt(session, text)
     elif text != session.prompt:
@@ -142,5 +144,3 @@ def take_back(session: Session, uuids: Any) -> None:
     messages = dict.fromkeys(line.message_id for line in lines if line.message_id)
     if messages:
         session.tell.retract(*messages)
-
-

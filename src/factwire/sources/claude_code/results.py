@@ -7,7 +7,7 @@ only handed on. What the CLI kept in a file of its own is a ref.
 from typing import Any, Final
 
 from factwire.projection.reading import listed, table, word
-from factwire.sources.claude_code.session import Session, text_of
+from factwire.sources.claude_code.session import Session, kept_at, text_of
 
 _NOT_RUN: Final = {
     "user-rejected": "permission_denied",
@@ -32,7 +32,7 @@ def tool_result(
     if call_id not in session.tell.tools:
         session.tell.tool(call_id, None, subagent_id=speaker)
     content, about = block.get("content"), table(structured) or {}
-    output = text_of(content) or (content if isinstance(content, list | dict) else None)
+    output: Any = text_of(content) or content or None
     if block.get("is_error") is True:
         category = _NOT_RUN.get(word(meta, "non_execution_kind") or "", "tool_error")
         _denied(session, speaker, call_id, meta, category)
@@ -40,9 +40,8 @@ def tool_result(
         session.tell.tool_failed(call_id, category, message, output=output)
     else:
         _file(session, speaker, call_id, about)
-        kept = word(about, "persistedOutputPath")
-        ref = f"file:{kept}" if kept else None
-        session.tell.tool_result(call_id, output, outputRef=ref)
+        kept = kept_at(word(about, "persistedOutputPath"))
+        session.tell.tool_result(call_id, output, **kept)
     _agent_done(session, call_id, block, about)
 
 
@@ -62,6 +61,7 @@ def deny(
     code: str | None,
     message: str | None,
     speaker: str | None = None,
+    *,
     name: str | None = None,
 ) -> None:
     """A call was not allowed to run; told once."""

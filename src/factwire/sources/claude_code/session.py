@@ -4,6 +4,7 @@ Lines come from two sides: what the CLI prints, and, where the recording has it,
 wrote to it. The host's lines carry no time. Lines of a subagent name the call that started it.
 """
 
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -67,7 +68,8 @@ class Session:
         stream = self.streams.get(speaker)
         if stream is None or stream.message_id != message_id:
             stream = self.streams[speaker] = Stream(message_id)
-            self.tell.requested(message_id, model, subagent_id=speaker)
+            said = {"model": model}
+            self.tell.within(speaker, "model.requested", said, message_id=message_id)
         return stream
 
     def next_part(self, message_id: str) -> str:
@@ -123,3 +125,11 @@ def text_of(content: Any) -> str:
         return content
     rows = map(table, content if isinstance(content, list) else ())  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] - JSON
     return "\n".join(text for row in rows if row and (text := word(row, "text")))
+
+
+def kept_at(path: str | None) -> dict[str, Any]:
+    """Where the CLI kept an output: the path for those on its machine, and a ref for the others."""
+    if path is None:
+        return {}
+    name = sha256(path.encode()).hexdigest()[:16]
+    return {"outputFile": path, "outputRef": f"claude-code:output:{name}"}

@@ -7,7 +7,7 @@ turn of their own; a shell in the background is a task and nobody's turn.
 from typing import Any, Final
 
 from factwire.projection.reading import table, word
-from factwire.sources.claude_code.session import Session
+from factwire.sources.claude_code.session import Session, kept_at
 
 _ENDED: Final = {
     "completed": ("subagent.completed", "task.completed"),
@@ -40,7 +40,7 @@ def task_progress(session: Session, item: dict[str, Any]) -> None:
     task_id = word(item, "task_id") or "task"
     message = word(item, "summary", "description")
     if task_id in session.tell.subagents:
-        session.tell.of_subagent(task_id, "subagent.progress", message=message)
+        session.tell.within(task_id, "subagent.progress", {"message": message})
     else:
         session.tell.fact("task.progress", {"message": message}, task_id=task_id)
 
@@ -60,12 +60,12 @@ def task_updated(session: Session, item: dict[str, Any]) -> None:
 def task_notification(session: Session, item: dict[str, Any]) -> None:
     task_id, status = word(item, "task_id") or "task", word(item, "status") or ""
     of_agent, of_task = _ENDED.get(status, _ENDED["failed"])
-    path, summary = word(item, "output_file"), word(item, "summary")
-    said: dict[str, Any] = {"summary": summary, "resultRef": f"file:{path}" if path else None}
+    kept, summary = kept_at(word(item, "output_file")), word(item, "summary")
+    said: dict[str, Any] = {"summary": summary, "resultRef": kept.pop("outputRef", None), **kept}
     if of_task != "task.completed":
         said |= {"failureCategory": word(item, "reason") or status or "failed", "message": summary}
     if task_id in session.tell.subagents:
-        session.tell.of_subagent(task_id, "worker.notification", status=status, **said)
+        session.tell.within(task_id, "worker.notification", {"status": status, **said})
         session.tell.subagent_end(task_id, of_agent, **said)
     elif task_id in session.shells:
         session.shells.discard(task_id)
