@@ -1,9 +1,10 @@
-"""What an Edge is measured against: the least that could take in facts, and an empty web server.
+"""What an Edge is measured against: the least that can take in facts and pass them on.
 
-    python -m bench.edge_path_servers bare FOLDER     decode, validate, durable append, fan out
-    python -m bench.edge_path_servers hello           Litestar on uvicorn, one answer
+    python -m bench.edge_path_servers FOLDER
 
-Each prints the ports that it listens on.
+Facts are decoded into their type, appended durably, and written to every reader once a tick. There
+is no guard, no redaction, no lifecycle, no list, no projection and no resume. It prints the port
+for facts and the port for readers.
 """
 
 import asyncio
@@ -20,9 +21,12 @@ from factwire.facts import Fact
 from factwire.facts.shapes import encode_fact
 from factwire.journal import open_journal
 
-_decoder = msgspec.json.Decoder(
-    type("Body", (msgspec.Struct,), {"__annotations__": {"facts": list[Fact]}})
-)
+
+class Body(msgspec.Struct):
+    facts: list[Fact]
+
+
+_decoder = msgspec.json.Decoder(Body)
 
 
 class _Reader(asyncio.Protocol):
@@ -54,8 +58,15 @@ class Bare:
     async def serve(self) -> None:
         async with open_journal(self._url) as self._journal:
             loop = asyncio.get_running_loop()
-            server = await loop.create_server(lambda: _Reader(self.readers), "127.0.0.1", 0)
-            await _served(self._app, server.sockets[0].getsockname()[1])
+            readers = await loop.create_server(lambda: _Reader(self.readers), "127.0.0.1", 0)
+            listening = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
+            app: Any = self._app
+            config = uvicorn.Config(
+                app, loop="none", lifespan="off", log_config=None, access_log=False
+            )
+            ports = (each.getsockname()[1] for each in (listening, readers.sockets[0]))
+            print(*ports, flush=True)
+            await uvicorn.Server(config).serve([listening])
 
     async def _app(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         del scope
@@ -85,22 +96,5 @@ class Bare:
             reader.write(data)
 
 
-async def _served(app: Any, readers: int) -> None:
-    listening = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
-    config = uvicorn.Config(app, loop="none", lifespan="off", log_config=None, access_log=False)
-    print(listening.getsockname()[1], readers, flush=True)
-    await uvicorn.Server(config).serve([listening])
-
-
-async def _hello() -> None:
-    from litestar import Litestar, get
-
-    @get("/v1/health")
-    async def health() -> dict[str, str]:
-        return {"status": "ok"}
-
-    await _served(Litestar([health]), 0)
-
-
 if __name__ == "__main__":
-    uvloop.run(Bare(f"sqlite:{sys.argv[2]}/bare.db").serve() if sys.argv[1] == "bare" else _hello())
+    uvloop.run(Bare(f"sqlite:{sys.argv[1]}/bare.db").serve())

@@ -100,7 +100,7 @@ async def test_an_id_of_another_kind_or_of_another_thread_is_not_found(tmp_path:
 
 @pytest.mark.requirement("edge.ids.declared")
 async def test_no_body_may_say_who_somebody_is_or_what_an_id_or_number_is(tmp_path: Path):
-    claims = {
+    claims: dict[str, Any] = {
         "runtimeId": "x",
         "edgeId": "x",
         "seq": 1,

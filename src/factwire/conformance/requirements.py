@@ -31,6 +31,7 @@ from factwire.conformance.requirement import Requirement
 from factwire.conformance.runtime_requirements import RUNTIME_REQUIREMENTS
 from factwire.conformance.seed_requirements import SEED_REQUIREMENTS
 from factwire.conformance.source_requirements import SOURCE_REQUIREMENTS
+from factwire.conformance.source_sdk_requirements import SOURCE_SDK_REQUIREMENTS
 from factwire.conformance.steering_requirements import STEERING_REQUIREMENTS
 from factwire.conformance.turn_requirements import TURN_REQUIREMENTS
 
@@ -60,6 +61,7 @@ _AREAS: Final = (
     EVIDENCE_REQUIREMENTS,
     SEED_REQUIREMENTS,
     SOURCE_REQUIREMENTS,
+    SOURCE_SDK_REQUIREMENTS,
     ENGINE_REQUIREMENTS,
 )
 

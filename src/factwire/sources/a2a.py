@@ -8,6 +8,8 @@ another; both can stand in one recording. An answer without a task is a message 
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import msgspec
+
 from factwire.projection.reading import listed, table, word
 from factwire.sources.source import Source
 from factwire.sources.telling import Telling
@@ -26,6 +28,8 @@ class A2a:
         """One response; those of JSON-RPC stand in an envelope."""
         error = table(item.get("error"))
         if error is not None:
+            if not self.tell.is_open:
+                self.tell.begin()
             self.tell.fail("provider_error", word(error, "message") or "the remote agent failed")
             return
         response = table(item.get("result")) or item
@@ -193,10 +197,11 @@ def _artifact_fact(
 
 
 def _others(a2a: A2a, artifact: dict[str, Any]) -> tuple[str, ...]:
-    """Refs of the parts that are no text: bytes are kept, an address is its own ref."""
+    """Refs of the parts that are no text: bytes and data are kept, an address is its own ref."""
     parts = [part for part in map(table, listed(artifact.get("parts")) or ()) if part]
-    kept = [a2a.tell.keep(raw.encode("utf-8", "replace")) for raw in _each(parts, "raw")]
-    return (*kept, *_each(parts, "url"))
+    held = [raw.encode("utf-8", "replace") for raw in _each(parts, "raw")]
+    held += [msgspec.json.encode(part["data"]) for part in parts if part.get("data") is not None]
+    return (*map(a2a.tell.keep, held), *_each(parts, "url"))
 
 
 def _each(parts: list[dict[str, Any]], field: str) -> list[str]:

@@ -73,6 +73,7 @@ class LangGraph:
     def close(self, outcome: str) -> None:
         """Tasks that are open when their turn ends, ended as it did."""
         if not self.tell.is_open or self.run.is_waiting:
+            self.tasks.clear()
             return
         said = {} if outcome == "completed" else _CUT
         for subagent_id in reversed(list(self.tell.subagents)):

@@ -19,7 +19,7 @@ class OpenAiAgents:
 
     def __init__(self, telling: Telling) -> None:
         self.tell = telling
-        self.run = RecordedRun(telling, self.ask)
+        self.run = RecordedRun(telling, self.ask, self.close)
         self.model = Responses(telling)
 
     def take(self, item: dict[str, Any]) -> None:
@@ -34,6 +34,11 @@ class OpenAiAgents:
 
     def finish(self) -> None:
         self.run.finish()
+
+    def close(self, outcome: str) -> None:
+        """Ids of calls are known within their run."""
+        del outcome
+        self.model.called.clear()
 
     def ask(self, item: dict[str, Any]) -> None:
         """A call waits for a person."""

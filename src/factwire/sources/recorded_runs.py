@@ -128,6 +128,8 @@ def _completed(run: RecordedRun, item: dict[str, Any]) -> None:
 
 def _failed(run: RecordedRun, item: dict[str, Any]) -> None:
     message = word(item, "message", "error") or "the run failed"
+    if not run.tell.is_open:
+        run.tell.begin()
     run.close("failed")
     run.tell.fail("provider_error", message, code=word(item, "error"))
     run.is_waiting = False

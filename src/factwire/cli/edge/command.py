@@ -1,6 +1,7 @@
 """`factwire edge`: serve the agents, threads and facts of this machine."""
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -111,6 +112,9 @@ def _greet(edge: "OpenEdge", address: str) -> None:
         console.print(f"Token, shown this once and kept in the data folder: {edge.token.value}")
     agents = ", ".join(edge.machine.registered.agents) or "none"
     console.print(f"Agents: {harmless(agents)}. Ctrl-C stops.", style="dim")
+    console.print("From another terminal:", style="dim")
+    place = f"FACTWIRE_EDGE={address} FACTWIRE_DATA={shlex.quote(str(edge.machine.data))}"
+    console.print(f'  {place} factwire run demo "hello"', markup=False)
 
 
 def _folder(path: Path) -> Path:

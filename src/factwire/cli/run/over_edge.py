@@ -13,7 +13,7 @@ from factwire.cli.run.showing import Watched, watch
 from factwire.cli.run.transcript import Transcript
 from factwire.cli.run.turn import Asked
 from factwire.cli.run.work import Noted
-from factwire.client import AsyncClient, EdgeProblem, PlacedFact, Run
+from factwire.client import AsyncClient, ClientError, EdgeProblem, PlacedFact, Run
 from factwire.facts import Fact
 from factwire.projection import Projection, ProjectionState, read_thread_model
 from factwire.projection.actions import Action
@@ -121,8 +121,8 @@ class EdgeWork:
 
     async def cancel(self, turn_id: str | None) -> bool:
         del turn_id  # The run is the turn.
-        # What is refused has ended by itself meanwhile.
-        with suppress(EdgeProblem):
+        # What is refused has ended by itself meanwhile; that nobody answers is told by the stream.
+        with suppress(ClientError):
             await self._client.cancel_run(self._run.run_id, reason="interrupted")
         return False
 

@@ -1,0 +1,166 @@
+"""The OpenAI Agents SDK, and runs as recorders frame them: what recordings do not show."""
+
+from typing import Any
+
+import pytest
+
+from factwire.projection import project
+from tests.sources.recordings import FOLDER, facts_of, screen_of
+from tests.sources.streams import classes, told
+
+SOURCE = "openai-agents"
+START: dict[str, Any] = {"type": "run.started", "input": "go"}
+DONE: dict[str, Any] = {"type": "run.completed", "final_output": "done"}
+CALL: dict[str, Any] = {
+    "type": "function_call",
+    "call_id": "c",
+    "name": "deploy",
+    "arguments": '{"to": "prod"}',
+}
+
+
+def raw(kind: str, **data: Any) -> dict[str, Any]:
+    return {"type": "raw_response_event", "data": {"type": f"response.{kind}", **data}}
+
+
+def item(name: str, raw_item: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"type": "run_item_stream_event", "name": name, "item": {"raw_item": raw_item, **more}}
+
+
+def message(text: str, message_id: str) -> dict[str, Any]:
+    content = [{"type": "output_text", "text": text}]
+    return {"type": "message", "id": message_id, "content": content}
+
+
+WAITS: dict[str, Any] = {"type": "run.interrupted", "interruptions": [{"raw_item": CALL}]}
+OUTPUT = item("tool_output", {"call_id": "c"}, output="ok")
+
+
+@pytest.mark.requirement("sources.recorded-runs.ends")
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        (DONE, "completed"),
+        ({"type": "run.failed", "error": "MaxTurnsExceeded", "message": "too many"}, "failed"),
+        ({"type": "run.cancelled"}, "canceled"),
+        (raw("completed", response={}), "failed"),
+    ],
+)
+def test_a_run_ends_as_its_recorder_says_or_was_cut_off(line: dict[str, Any], status: str):
+    assert screen_of(told(SOURCE, START, raw("created"), line))["status"] == status
+
+
+@pytest.mark.requirement("sources.recorded-runs.ends")
+def test_a_run_that_fails_before_anything_else_is_a_failed_turn():
+    assert screen_of(told(SOURCE, {"type": "run.failed"}))["status"] == "failed"
+
+
+@pytest.mark.requirement("sources.recorded-runs.decisions")
+@pytest.mark.parametrize(
+    ("decisions", "decision", "state"),
+    [
+        ([{"id": "c", "approved": True}], "approved", "output-available"),
+        ([{"id": "c", "approved": False, "reason": "no"}], "denied", "output-error"),
+        ([{"id": "c", "answer": 7}], "answered", "output-available"),
+        ([], "unknown", "output-available"),
+    ],
+)
+def test_a_run_that_waits_goes_on_in_the_same_turn(
+    decisions: list[dict[str, Any]], decision: str, state: str
+):
+    resumed = {"type": "run.started", "decisions": decisions}
+    facts = told(SOURCE, START, WAITS, resumed, OUTPUT, DONE)
+    screen = screen_of(facts)
+    assert [action["decision"] for action in screen["actions"]] == [decision]
+    assert [tool["state"] for tool in screen["tools"]] == [state]
+    assert classes(facts, "turn.started") == ["turn.started"]
+
+
+@pytest.mark.requirement("sources.recorded-runs.undecided")
+def test_a_run_that_nobody_decides_on_ended_where_it_asked():
+    facts = told(SOURCE, START, WAITS, START, DONE)
+    ended = [fact for fact in facts if fact.event_class == "turn.completed"]
+    assert [fact.payload.get("stopReason") for fact in ended] == ["interrupt", None]
+    assert classes(facts, "action.") == ["action.required", "action.cancelled"]
+
+
+@pytest.mark.requirement("sources.openai-agents.usage")
+def test_usage_adds_up_over_the_responses_of_a_run():
+    used = raw("completed", response={"usage": {"input_tokens": 3, "output_tokens": 2}})
+    facts = told(SOURCE, START, raw("created"), used, raw("created"), used, DONE)
+    [ended] = [fact for fact in facts if fact.event_class == "turn.completed"]
+    assert (ended.payload["inputTokens"], ended.payload["outputTokens"]) == (6, 4)
+
+
+@pytest.mark.requirement("sources.openai-agents.same-id")
+def test_messages_that_share_an_id_are_two_messages():
+    said = [raw("output_item.done", item=message(text, "__fake_id__")) for text in ("one", "two")]
+    facts = told(SOURCE, START, raw("created"), said[0], raw("created"), said[1], DONE)
+    spoken = screen_of(facts)["conversation"]
+    assert [text for role, text in spoken if role == "assistant"] == ["one", "two"]
+
+
+@pytest.mark.requirement("sources.openai-agents.items-only")
+def test_run_items_tell_the_same_as_raw_events_do():
+    path = FOLDER / SOURCE / "tool.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    items = [line for line in lines if b'"raw_response_event"' not in line]
+    whole, less = screen_of(facts_of(path)), screen_of(facts_of(path, items))
+    assert less == whole
+
+
+@pytest.mark.requirement("sources.openai-agents.handoff")
+def test_a_handoff_names_both_agents_and_changes_who_speaks():
+    facts = facts_of(FOLDER / SOURCE / "handoff.jsonl")
+    [handoff] = project(facts).team_workbench.handoff_events.values()
+    assert (handoff.from_agent, handoff.to_agent) == ("Triage", "Billing")
+    assert handoff.status == "completed"
+    speakers = [fact.agent_id for fact in facts if fact.event_class == "model.completed"]
+    assert speakers == ["Billing"]
+
+
+@pytest.mark.requirement("sources.openai-agents.hosted")
+@pytest.mark.parametrize(
+    ("more", "state"),
+    [
+        ({"status": "completed", "output": "found"}, "output-available"),
+        ({"status": "failed"}, "output-error"),
+        ({"error": {"message": "gone"}}, "output-error"),
+    ],
+)
+def test_a_call_at_the_provider_ends_with_its_item(more: dict[str, Any], state: str):
+    call = {"type": "mcp_call", "id": "m", "name": "look", "arguments": "{}"}
+    facts = told(
+        SOURCE,
+        START,
+        raw("created"),
+        raw("output_item.added", output_index=0, item=call),
+        raw("mcp_call.in_progress", output_index=0, item_id="m"),
+        raw("output_item.done", output_index=0, item={**call, **more}),
+        item("tool_called", {**call, **more}),
+        DONE,
+    )
+    assert [tool["state"] for tool in screen_of(facts)["tools"]] == [state]
+    assert "tool.progress" in classes(facts, "tool.")
+
+
+@pytest.mark.requirement("sources.openai-agents.mcp")
+@pytest.mark.parametrize(("approve", "decision"), [(True, "approved"), (False, "denied")])
+def test_an_mcp_approval_is_asked_and_answered(approve: bool, decision: str):
+    facts = told(
+        SOURCE,
+        START,
+        item("mcp_list_tools", {"server_label": "files", "tools": [{"name": "read"}]}),
+        item("mcp_approval_requested", {"id": "a", "server_label": "files", "name": "read"}),
+        item("mcp_approval_response", {"approval_request_id": "a", "approve": approve}),
+        DONE,
+    )
+    assert [action["decision"] for action in screen_of(facts)["actions"]] == [decision]
+    assert "tool.catalog.resolved" in classes(facts, "tool.")
+
+
+@pytest.mark.requirement("sources.openai-agents.mcp")
+def test_what_is_not_known_is_a_warning():
+    odd = [raw("odd"), item("odd", {}), {"type": "odd"}, raw("output_item.done", item={})]
+    warnings = screen_of(told(SOURCE, START, *odd, DONE))["warnings"]
+    assert warnings == ["unknown_source_item"] * 4
