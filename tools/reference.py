@@ -6,6 +6,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from factwire.client import limits as client_limits
 from factwire.conformance import limits as conformance_limits
 from factwire.edge import limits as edge_limits
 from factwire.edge.app import openapi
@@ -168,6 +169,7 @@ def limits() -> str:
         "Comparison": comparison_limits,
         "Conformance": conformance_limits,
         "Edge": edge_limits,
+        "Client": client_limits,
     }
     header = ("limit", "value", "why")
     pages = (f"## {title}\n\n{table(header, _rows(of))}" for title, of in sections.items())

@@ -183,8 +183,8 @@ def _wrong_fact(chance: random.Random, number: int) -> Any:
     fact["id"] = f"fuzz-{number}"
     fact["eventClass"] = chance.choice(CLASSES)
     for _ in range(chance.randint(1, 3)):
-        inner = fact.get("payload")
-        place: dict[str, Any] = inner if isinstance(inner, dict) and chance.random() < 0.3 else fact
+        inside = type(fact.get("payload")) is dict and chance.random() < 0.3
+        place: dict[str, Any] = fact["payload"] if inside else fact
         name = chance.choice([*place, "seq", "payload", "runId", "turnId", "traceId", "x"])
         if chance.random() < 0.2:
             place.pop(name, None)

@@ -211,10 +211,8 @@ class Journey:
             prompt = self._chance.choice(["help", "approve", "files"])
             text = {"prompt": prompt} if name == "createRun" else {"text": prompt}
             return {"agentId": "demo", **text}
-        if not isinstance(case.body, dict):
-            return None
-        body = cast("dict[str, Any]", case.body)
-        return {**body, **_some(self._drawn_ids(), body)}
+        body: Any = case.body
+        return {**body, **_some(self._drawn_ids(), body)} if _is_object(body) else None
 
     def _follow(self, link: dict[str, Any], body: Any) -> None:
         for name, place in link.get("parameters", {}).items():
@@ -225,6 +223,10 @@ class Journey:
             self._bodies[link["operationId"]].append(given)
 
 
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
 def _at(body: Any, place: str) -> Any:
     """What a link's expression leads to, None where there is nothing."""
     pointer = place.removeprefix("$response.body#/")
@@ -232,7 +234,7 @@ def _at(body: Any, place: str) -> Any:
         return place
     for part in pointer.split("/"):
         try:
-            body = body[int(part)] if isinstance(body, list) else body[part]
+            body = body[int(part) if part.isdigit() else part]
         except (KeyError, IndexError):
             return None
     return body

@@ -159,7 +159,7 @@ def test_an_mcp_approval_is_asked_and_answered(approve: bool, decision: str):
     assert "tool.catalog.resolved" in classes(facts, "tool.")
 
 
-@pytest.mark.requirement("sources.openai-agents.mcp")
+@pytest.mark.requirement("sources.openai-agents.unknown")
 def test_what_is_not_known_is_a_warning():
     odd = [raw("odd"), item("odd", {}), {"type": "odd"}, raw("output_item.done", item={})]
     warnings = screen_of(told(SOURCE, START, *odd, DONE))["warnings"]

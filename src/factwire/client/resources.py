@@ -238,7 +238,7 @@ class EvidencePack(Row, frozen=True, kw_only=True):
     export_ref: str | None = None
 
 
-class ChangedFile(msgspec.Struct, frozen=True, kw_only=True):
+class ChangedFile(Resource, frozen=True, kw_only=True):
     """One file of a diff. `diff` is absent for binary files and past the Edge's bound."""
 
     path: str

@@ -16,6 +16,7 @@ SOURCE_SDK_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "sources.openai-agents.handoff": "A handoff names both agents and changes who speaks.",
         "sources.openai-agents.hosted": "A call that the provider carries out ends with its item.",
         "sources.openai-agents.mcp": "An MCP approval is asked and answered.",
+        "sources.openai-agents.unknown": "Events that are not known are warnings with a ref.",
         "sources.langgraph.identity": "A node that runs twice is two tasks.",
         "sources.langgraph.subgraphs": "What a subgraph says stands in its own transcript.",
         "sources.langgraph.modes": "What several modes say is told once.",

@@ -69,9 +69,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     ) -> Records:
         """Write facts of the Edge's own about a thread, in the thread's sequence."""
         log = (await self.runtime.current(thread_id)).log
-        scope = Scope(
-            thread_id=thread_id, session_id=log.projection.state.session_id, trace_id=trace_id
-        )
+        session = log.projection.state.session_id or self.mint.ids("ses")
+        scope = Scope(thread_id=thread_id, session_id=session, trace_id=trace_id)
         batch = [
             self.mint.fact(scope, event_class, payload, edge_id=self.edge_id, **ids)
             for event_class, payload in said

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final, cast, get_args, get_origin
 
 import msgspec
 from litestar import Response
@@ -43,10 +43,10 @@ class WireTypes:
     def _renamed(self, value: Any) -> Any:
         """The same with the short names in all refs."""
         if isinstance(value, dict):
-            plain: dict[str, Any] = value
+            plain = cast("dict[str, Any]", value)
             return {key: self._member(key, inner) for key, inner in plain.items()}
         if isinstance(value, list):
-            items: list[Any] = value
+            items = cast("list[Any]", value)
             return [self._renamed(item) for item in items]
         return value
 

@@ -125,6 +125,8 @@ def server_config(edge: OpenEdge) -> uvicorn.Config:
         loop="none",
         lifespan="off",
         log_config=None,
+        # Below this it logs the headers of sockets, with the token, and addresses with tickets.
+        log_level="warning",
         access_log=False,
         server_header=False,
         timeout_keep_alive=IDLE_SECONDS,

@@ -131,6 +131,7 @@ class Turn:
         self.stopping = asyncio.Event()
         self._canceled: str | None = None
         self._began: Began | None = None
+        self._is_working = False
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -169,7 +170,8 @@ class Turn:
             return
         self._canceled = reason
         self.stopping.set()
-        if self._task is None:
+        if self._task is None or not self._is_working:
+            # The agent has not been asked for anything; it will not be.
             return
         asked = CancelTurn(turn_id=self.turn_id, thread_id=self._log.thread_id, reason=reason)
         try:
@@ -189,6 +191,9 @@ class Turn:
 
     async def _terminal(self) -> Fact:
         """Let the agent work; the fact that ends the turn."""
+        if self._canceled is not None:
+            return self._end("turn.canceled", reason=self._canceled)
+        self._is_working = True
         try:
             async with asyncio.timeout(self._seconds):
                 terminal = await self._streamed()

@@ -57,9 +57,11 @@ class UnknownSource(Exception):
 
 MODULES: Final[dict[str, str]] = {
     "a2a": "factwire.sources.a2a",
+    "acp": "factwire.sources.acp",
     "ag-ui": "factwire.sources.ag_ui",
     "ai-sdk": "factwire.sources.ai_sdk",
     "claude-code": "factwire.sources.claude_code",
+    "codex-app-server": "factwire.sources.codex_app_server",
     "codex-exec": "factwire.sources.codex_exec",
     "langgraph": "factwire.sources.langgraph",
     "openai-agents": "factwire.sources.openai_agents",

@@ -135,7 +135,7 @@ def _pack(records: "Records", seq: int, fact: Fact) -> None:
             updated_at=fact.created_at,
             evidence_id=evidence_id,
             status="exported",
-            thread_id=thread_of(fact),
+            thread_id=thread_of(fact) or word(fact.payload, "aboutThread"),
             project_id=fact.project_id,
         ),
     )

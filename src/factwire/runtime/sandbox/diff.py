@@ -31,7 +31,7 @@ _HEADER: Final = b"diff --git "
 _GITLINK: Final = b"160000"
 
 
-class ChangedFile(msgspec.Struct, frozen=True, kw_only=True):
+class ChangedFile(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One file. `diff` is absent for binary files and past the bound; lines for binary files."""
 
     path: str
