@@ -34,7 +34,7 @@ BATCH: Final = 16
 IN_FLIGHT: Final = (64, 1_024)
 """Facts that are on their way at the same time, in batches of sixteen."""
 
-FACTS: Final = 24_000
+FACTS: Final = 8_192
 ROUNDS: Final = 3
 TOKEN: Final = "bench-0123456789-abcdefghij"  # noqa: S105 - of an Edge that lives for a moment
 _EDGE: Final = "from factwire.cli import main; main()"
@@ -121,6 +121,7 @@ class _Reader(asyncio.Protocol):
 
     def __init__(self, path: str, *, stamps: bool = False) -> None:
         self.size = 0
+        self.is_lost = False
         self.waits: list[float] = []
         self.open: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._path = path
@@ -143,6 +144,9 @@ class _Reader(asyncio.Protocol):
         if self._stamps:
             now = time.monotonic_ns()
             self.waits += [(now - int(found[1])) / 1e6 for found in _AT.finditer(data)]
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        self.is_lost = True
 
 
 class _Sender(asyncio.Protocol):
@@ -201,8 +205,9 @@ async def _reading(target: Target, path: str, *, stamps: bool = False) -> _Reade
 
 async def _settled(readers: list[_Reader], size: int) -> None:
     """Wait until every reader has as much as the facts are, and all have the same."""
-    async with asyncio.timeout(120):
-        while len({reader.size for reader in readers}) > 1 or readers[0].size < size:  # noqa: ASYNC110
+    async with asyncio.timeout(60):
+        while len({reader.size for reader in readers}) > 1 or readers[0].size < size:
+            assert not any(reader.is_lost for reader in readers), "a reader was closed as too slow"
             await asyncio.sleep(0.001)
 
 

@@ -10,6 +10,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from factwire.edge import limits
+from factwire.edge.idempotency import Idempotency
 from factwire.edge.problems import Problem
 from factwire.edge.security import Floods, Tickets
 from factwire.edge.streams import FactwireHttpProtocol
@@ -144,6 +145,32 @@ async def test_a_body_is_bounded_whether_it_says_its_length_or_not(tmp_path: Pat
         )
         answer = await exchanged(edge.port, under_a_key, *pieces)
         assert (answer.status, answer.code) == (413, "body_too_large")
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.floods.bodies")
+async def test_a_body_whose_sender_hung_up_is_none_even_if_it_could_be_read():
+    asked: list[str] = []
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        del receive, send
+        asked.append(scope["path"])
+
+    messages: list[dict[str, Any]] = [
+        {"type": "http.disconnect"},
+        {"type": "http.request", "body": b"{}", "more_body": True},
+    ]
+
+    async def receive() -> dict[str, Any]:
+        return messages.pop()
+
+    async def send(message: Any) -> None:
+        raise AssertionError(message)
+
+    headers = [(b"idempotency-key", b"k")]
+    scope = {"type": "http", "method": "POST", "path": "/v1/threads", "headers": headers}
+    await Idempotency(application)(scope, receive, send)
+    assert asked == []
 
 
 @pytest.mark.asyncio

@@ -19,8 +19,7 @@ from tests.edge.raw_http import answers_in, head
 from tests.edge.served_edges import ServedEdge, served_edge
 from tests.edge.things import outside_facts as sample_facts
 
-INPUTS = 5_000
-MORE_INPUTS = 100_000
+INPUTS = 10_000
 AT_ONCE = 100
 FACTS = 20_000
 SECONDS = 0.2
@@ -154,16 +153,6 @@ async def test_malformed_http_gets_documented_answers_and_leaves_no_trace(tmp_pa
     with served_edge(tmp_path, seconds=SECONDS) as edge:
         statuses = await _attack(edge, INPUTS, seed=11)
         assert {200, 201, 400, 401, 404, 415, 421} <= statuses
-        _is_well(edge)
-
-
-@pytest.mark.fuzz
-@pytest.mark.asyncio
-@pytest.mark.timeout(3600)
-@pytest.mark.requirement("edge.http.malformed")
-async def test_a_hundred_thousand_malformed_requests(tmp_path: Path):
-    with served_edge(tmp_path, seconds=SECONDS) as edge:
-        await _attack(edge, MORE_INPUTS, seed=random.randrange(2**32))
         _is_well(edge)
 
 

@@ -30,6 +30,8 @@ from factwire.conformance.projection_rule_requirements import PROJECTION_RULE_RE
 from factwire.conformance.requirement import Requirement
 from factwire.conformance.runtime_requirements import RUNTIME_REQUIREMENTS
 from factwire.conformance.seed_requirements import SEED_REQUIREMENTS
+from factwire.conformance.source_acp_requirements import SOURCE_ACP_REQUIREMENTS
+from factwire.conformance.source_opencode_requirements import SOURCE_OPENCODE_REQUIREMENTS
 from factwire.conformance.source_requirements import SOURCE_REQUIREMENTS
 from factwire.conformance.source_sdk_requirements import SOURCE_SDK_REQUIREMENTS
 from factwire.conformance.steering_requirements import STEERING_REQUIREMENTS
@@ -60,6 +62,8 @@ _AREAS: Final = (
     COMPARISON_REQUIREMENTS,
     EVIDENCE_REQUIREMENTS,
     SEED_REQUIREMENTS,
+    SOURCE_ACP_REQUIREMENTS,
+    SOURCE_OPENCODE_REQUIREMENTS,
     SOURCE_REQUIREMENTS,
     SOURCE_SDK_REQUIREMENTS,
     ENGINE_REQUIREMENTS,

@@ -31,6 +31,9 @@ class Idempotency:
         try:
             name = f"{scope['path']}\0{checked_key(key.decode('latin-1'))}"
             body = await _body(receive)
+            if body is None:
+                # Whoever hung up while sending asked for nothing that could be done.
+                return
             request = sha256(scope["path"].encode() + b"\0" + body).digest()
             async with self._keys.holding(name):
                 known = self._keys.known(name, request)
@@ -66,12 +69,13 @@ class Idempotency:
         return Answer(request=request, status=started["status"], headers=headers, body=body)
 
 
-async def _body(receive: Receive) -> bytes:
+async def _body(receive: Receive) -> bytes | None:
+    """The whole body; None where the client hung up before its end."""
     parts: list[bytes] = []
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            return b"".join(parts)
+            return None
         parts.append(message.get("body", b""))
         if not message.get("more_body", False):
             return b"".join(parts)

@@ -5,12 +5,12 @@ own transcript. A task that needs something from a person ends its stream and is
 another; both can stand in one recording. An answer without a task is a message and nothing else.
 """
 
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 
 from factwire.projection.reading import listed, table, word
+from factwire.sources.moments import moment_of_text
 from factwire.sources.source import Source
 from factwire.sources.telling import Telling
 
@@ -89,7 +89,7 @@ def _message(a2a: A2a, message: dict[str, Any]) -> None:
 
 def _status(a2a: A2a, update: dict[str, Any]) -> None:
     task_id, status = word(update, "taskId") or "task", table(update.get("status")) or {}
-    a2a.tell.at = _time(word(status, "timestamp")) or a2a.tell.at
+    a2a.tell.at = moment_of_text(word(status, "timestamp")) or a2a.tell.at
     a2a.begin(task_id, context=word(update, "contextId"))
     state = (word(status, "state") or "").removeprefix("TASK_STATE_")
     said = _say(a2a, task_id, table(status.get("message")) or {})
@@ -216,14 +216,6 @@ def _task_fact(a2a: A2a, task_id: str, event_class: str, **said: str | None) -> 
 
 def _text(parts: object) -> str:
     return "".join(word(part, "text") or "" for part in map(table, listed(parts) or ()) if part)
-
-
-def _time(given: str | None) -> str | None:
-    try:
-        moment = datetime.fromisoformat(given or "").astimezone(UTC)
-    except (OverflowError, ValueError):
-        return None
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 _RESPONSES: Final = {

@@ -2,16 +2,23 @@
 
 It tells less than the app server does: no deltas, no approvals, no reasoning but summaries. Usage
 is cumulative over the thread. An `error` item is a remark and not the end; the end of a turn is
-`turn.completed` or `turn.failed`, and a bare `error` is the end of everything.
+`turn.completed` or `turn.failed`, and a bare `error` is why a turn failed that nothing else ends.
 """
 
 from typing import Any, Final
 
-from factwire.projection.reading import listed, table, word
+from factwire.projection.reading import listed, table, word, words
 from factwire.sources.source import Source
 from factwire.sources.telling import Telling
 
 _CHANGES: Final = {"add": "created", "delete": "deleted", "update": "modified"}
+_ENDED_AGENTS: Final = {
+    "completed": "subagent.completed",
+    "shutdown": "subagent.completed",
+    "interrupted": "subagent.failed",
+    "errored": "subagent.failed",
+    "not_found": "subagent.failed",
+}
 
 
 class CodexExec:
@@ -20,6 +27,7 @@ class CodexExec:
     def __init__(self, telling: Telling) -> None:
         self.tell = telling
         self.used: dict[str, int] = {}
+        self.error: str | None = None
 
     def take(self, item: dict[str, Any]) -> None:
         kind = word(item, "type") or ""
@@ -30,7 +38,9 @@ class CodexExec:
             handle(self, item)
 
     def finish(self) -> None:
-        """There is nothing that ends by itself."""
+        """A turn that ends with an error and without a word about itself has failed by it."""
+        if self.error is not None and self.tell.is_open:
+            self.tell.fail("provider_error", self.error)
 
 
 def _thread(codex: "CodexExec", item: dict[str, Any]) -> None:
@@ -39,6 +49,7 @@ def _thread(codex: "CodexExec", item: dict[str, Any]) -> None:
 
 def _turn(codex: "CodexExec", item: dict[str, Any]) -> None:
     del item
+    codex.error = None
     codex.tell.begin()
 
 
@@ -53,11 +64,8 @@ def _turn_failed(codex: "CodexExec", item: dict[str, Any]) -> None:
 
 
 def _error(codex: "CodexExec", item: dict[str, Any]) -> None:
-    message = word(item, "message") or "Codex stopped with an error"
-    if codex.tell.is_open:
-        codex.tell.fail("provider_error", message)
-    else:
-        codex.tell.fact("runtime.error", {"code": "provider_error", "message": message})
+    codex.error = word(item, "message") or "Codex stopped with an error"
+    codex.tell.fact("runtime.error", {"code": "provider_error", "message": codex.error})
 
 
 def _note_usage(codex: "CodexExec", usage: dict[str, Any]) -> None:
@@ -155,13 +163,24 @@ def _remark(codex: "CodexExec", item_id: str, item: dict[str, Any], *, ended: bo
 
 
 def _collab(codex: "CodexExec", item_id: str, item: dict[str, Any], *, ended: bool) -> None:
-    codex.tell.tool(item_id, word(item, "tool") or "collab", item.get("arguments"))
-    if ended:
-        failed = word(item, "status") == "failed"
-        if failed:
-            codex.tell.tool_failed(item_id, "tool_error", "the other agent failed")
-        else:
-            codex.tell.tool_result(item_id, item.get("result"))
+    """A call to other agents, who work on threads of their own that are not printed."""
+    name, threads = word(item, "tool") or "collab", words(item.get("receiver_thread_ids"))
+    codex.tell.tool(item_id, name, {"prompt": word(item, "prompt"), "receiverThreadIds": threads})
+    if not ended:
+        return
+    if name == "spawn_agent":
+        for thread in threads:
+            about = {"objective": word(item, "prompt"), "toolCallId": item_id}
+            codex.tell.subagent(thread, task_id=thread, **about)
+    if word(item, "status") == "failed":
+        codex.tell.tool_failed(item_id, "tool_error", "the call to the other agent failed")
+    else:
+        codex.tell.tool_result(item_id, item.get("agents_states"))
+    for thread, state in (table(item.get("agents_states")) or {}).items():
+        ending = _ENDED_AGENTS.get(word(table(state) or {}, "status") or "")
+        if ending is not None:
+            message = word(table(state) or {}, "message")
+            codex.tell.subagent_end(thread, ending, message=message)
 
 
 _EVENTS: Final = {
@@ -196,12 +215,14 @@ SOURCE: Final = Source(
         "thread.started": "ids",
         "turn.started": "turn.submitted, turn.started",
         "turn.completed": "metrics.changed, turn.completed",
-        "turn.failed, error": "turn.failed",
+        "turn.failed": "turn.failed",
+        "error": "runtime.error, turn.failed where nothing else ends the turn",
         "agent_message": "model.completed",
         "reasoning": "reasoning.summary",
         "command_execution": "tool.started, tool.result or tool.failed",
         "file_change": "tool.*, file.changed",
-        "mcp_tool_call, web_search, collab_tool_call": "tool.*",
+        "mcp_tool_call, web_search": "tool.*",
+        "collab_tool_call": "tool.*, subagent.*",
         "todo_list": "plan.delta, plan.final",
         "error item": "runtime.warning",
     },

@@ -6,8 +6,8 @@ its node, in the values. It is told once, by its id.
 
 from typing import Any, Final
 
-from factwire.projection.reading import listed, number, table, word
-from factwire.sources.recorded_runs import note_usage, parsed, text_of
+from factwire.projection.reading import listed, table, word
+from factwire.sources.recorded_runs import note_usage, parsed, place_of, text_of
 from factwire.sources.telling import Telling
 
 
@@ -17,7 +17,7 @@ class Messages:
     def __init__(self, telling: Telling) -> None:
         self.tell = telling
         self.told: set[str] = set()
-        self.calls: dict[tuple[str, float], tuple[str, list[str]]] = {}
+        self.calls: dict[tuple[str, int], tuple[str, list[str]]] = {}
 
     def take(self, message: dict[str, Any], subagent_id: str | None) -> None:
         """Tell a message or a chunk; what a person or a system prompt says is no news."""
@@ -46,7 +46,7 @@ def _call_chunk(
     messages: Messages, message_id: str, call: dict[str, Any], subagent_id: str | None
 ) -> None:
     """A piece of a call; only the first has its id."""
-    key = (message_id, number(call, "index") or 0)
+    key = (message_id, place_of(call, "index"))
     call_id = word(call, "id")
     if call_id is not None:
         messages.calls[key] = (call_id, [])

@@ -5,11 +5,11 @@ each call of the model, so nothing here ends a turn. Models behind the chat API 
 same id; such items are named by their response and their place in it.
 """
 
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from factwire.projection.reading import number, table, word
-from factwire.sources.recorded_runs import note_usage, parsed, text_of
+from factwire.sources.moments import moment_of_seconds
+from factwire.sources.recorded_runs import note_usage, parsed, place_of, text_of
 from factwire.sources.telling import Telling
 
 _NO_ID: Final = "__fake_id__"
@@ -24,7 +24,7 @@ class Responses:
     def __init__(self, telling: Telling) -> None:
         self.tell = telling
         self.count = 0
-        self.calls: dict[float, str] = {}
+        self.calls: dict[int, str] = {}
         self.called: set[str] = set()
         self.spoken = 0
 
@@ -41,15 +41,14 @@ class Responses:
         """The id of an item of a response, or one made of where it stands."""
         if item_id is not None and item_id != _NO_ID:
             return item_id
-        place = number(data, "output_index") or 0
-        return f"{self.tell.turn_id or self.tell.thread_id}:response-{self.count}:{place:g}"
+        return f"{self.tell.turn_id or self.tell.thread_id}:response-{self.count}:{_place(data)}"
 
 
 def _created(model: Responses, data: dict[str, Any]) -> None:
     response = table(data.get("response")) or {}
     model.count += 1
     model.calls, model.spoken = {}, 0
-    model.tell.at = _time(number(response, "created_at")) or model.tell.at
+    model.tell.at = moment_of_seconds(number(response, "created_at")) or model.tell.at
     model.tell.fact("model.requested", {"model": word(response, "model")})
 
 
@@ -100,13 +99,13 @@ def _progress(model: Responses, data: dict[str, Any]) -> None:
 def _citation(model: Responses, data: dict[str, Any]) -> None:
     annotation = table(data.get("annotation")) or {}
     message_id = model.name(data, word(data, "item_id"))
-    place = number(data, "annotation_index") or 0
+    place = place_of(data, "annotation_index")
     said = {
         "kind": "citation",
         "title": word(annotation, "title", "filename"),
         "url": word(annotation, "url"),
     }
-    evidence_id = f"{message_id}:citation-{place:g}"
+    evidence_id = f"{message_id}:citation-{place}"
     model.tell.fact(
         "evidence.changed",
         {key: value for key, value in said.items() if value},
@@ -188,8 +187,8 @@ def call_id_of(raw: dict[str, Any]) -> str | None:
     return word(raw, "call_id") or (own if own != _NO_ID else None)
 
 
-def _place(data: dict[str, Any]) -> float:
-    return number(data, "output_index") or 0
+def _place(data: dict[str, Any]) -> int:
+    return place_of(data, "output_index")
 
 
 def _call_of(model: Responses, data: dict[str, Any]) -> str:
@@ -200,14 +199,6 @@ def _is_of_a_call(kind: str) -> bool:
     """`response.web_search_call.searching` and its like."""
     subject, _, state = kind.removeprefix("response.").partition(".")
     return bool(state) and subject.endswith(("_call", "_list_tools"))
-
-
-def _time(seconds: float | None) -> str | None:
-    try:
-        moment = datetime.fromtimestamp(seconds or -1, UTC) if seconds else None
-    except (OverflowError, OSError, ValueError):
-        return None
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z") if moment else None
 
 
 _RAW: Final = {

@@ -5,11 +5,11 @@ have ids, and their results say how they came out. What a run defers to a person
 ends it, and the next run goes on with what was decided; the stream itself has no end.
 """
 
-from datetime import UTC, datetime
 from typing import Any, Final
 
-from factwire.projection.reading import listed, number, table, word
-from factwire.sources.recorded_runs import LINES, RecordedRun, parsed
+from factwire.projection.reading import listed, table, word
+from factwire.sources.moments import moment_of_text
+from factwire.sources.recorded_runs import LINES, RecordedRun, parsed, place_of
 from factwire.sources.source import Source
 from factwire.sources.telling import Telling
 
@@ -23,7 +23,7 @@ class PydanticAi:
         self.tell = telling
         self.run = RecordedRun(telling, self.ask)
         self.responses = 0
-        self.places: set[float] = set()
+        self.places: set[int] = set()
 
     def take(self, item: dict[str, Any]) -> None:
         if self.run.take(item):
@@ -49,13 +49,13 @@ class PydanticAi:
 
     def place(self, item: dict[str, Any]) -> str:
         """The id of the part that stands there."""
-        index = number(item, "index") or 0
-        return f"{self.tell.turn_id or self.tell.thread_id}:response-{self.responses}:{index:g}"
+        index = place_of(item, "index")
+        return f"{self.tell.turn_id or self.tell.thread_id}:response-{self.responses}:{index}"
 
 
 def _part_start(sdk: PydanticAi, item: dict[str, Any]) -> None:
     """A part begins; where one stood there before, this is another response."""
-    index = number(item, "index") or 0
+    index = place_of(item, "index")
     if not sdk.places or index in sdk.places:
         sdk.responses += 1
         sdk.places.clear()
@@ -142,7 +142,7 @@ def _tool_result(sdk: PydanticAi, item: dict[str, Any]) -> None:
 def _end_call(sdk: PydanticAi, part: dict[str, Any]) -> None:
     """How a call came out; a result without an outcome is that of a call that succeeded."""
     call_id, content = _call(part), part.get("content")
-    sdk.tell.at = _time(word(part, "timestamp")) or sdk.tell.at
+    sdk.tell.at = moment_of_text(word(part, "timestamp")) or sdk.tell.at
     sdk.tell.tool(call_id, word(part, "tool_name"))
     outcome = word(part, "outcome") or ""
     if word(part, "part_kind") == "retry-prompt":
@@ -195,14 +195,6 @@ def _quiet(sdk: PydanticAi, item: dict[str, Any]) -> None:
 
 def _call(part: dict[str, Any]) -> str:
     return word(part, "tool_call_id") or "call"
-
-
-def _time(given: str | None) -> str | None:
-    try:
-        moment = datetime.fromisoformat(given or "").astimezone(UTC)
-    except (OverflowError, ValueError):
-        return None
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 _FAILURES: Final = {"failed": "tool_error", "retried": "retry", "interrupted": "interrupted"}

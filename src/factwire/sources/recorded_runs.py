@@ -16,6 +16,9 @@ from factwire.sources.telling import Telling
 _USERS: Final = ("human", "user")
 """What SDKs call the role of a person."""
 
+_PLACES: Final = 1_000_000
+"""More parts than any response has; a greater number is no place."""
+
 _COUNTS: Final = (("input_tokens", "inputTokens"), ("output_tokens", "outputTokens"))
 
 
@@ -72,6 +75,12 @@ def note_usage(tell: Telling, usage: object) -> None:
         count = counts.get(name)
         if type(count) is int:
             tell.usage[ours] = tell.usage.get(ours, 0) + count
+
+
+def place_of(item: dict[str, Any], name: str) -> int:
+    """Where something stands in a list; a number that is no place there is the first."""
+    place = item.get(name)
+    return place if type(place) is int and 0 <= place < _PLACES else 0
 
 
 def parsed(given: object) -> Any:

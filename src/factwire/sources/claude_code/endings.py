@@ -27,7 +27,7 @@ _UNAUTHORIZED: Final = (401, 403)
 
 def result(session: Session, item: dict[str, Any]) -> None:
     if not session.tell.is_open:
-        session.begin(session.waiting.pop(0) if session.waiting else None)
+        session.go_on()
     for row in map(table, listed(item.get("permission_denials")) or ()):
         call_id = word(row or {}, "tool_use_id")
         if call_id is not None and call_id not in session.denied:

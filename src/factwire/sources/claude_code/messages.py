@@ -131,8 +131,7 @@ def _prompt(session: Session, text: str) -> None:
         session.begin(text)
         return
     session.waiting.append(text)
-    rows = [{"prompt": prompt} for prompt in session.waiting]
-    session.tell.fact("queue.changed", {"queuedTurns": rows, "queuedTurnCount": len(rows)})
+    session.tell_queue()
 
 
 def take_back(session: Session, uuids: Any) -> None:

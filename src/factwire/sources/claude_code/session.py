@@ -57,6 +57,17 @@ class Session:
         self.prompt = prompt
         self.renew()
 
+    def go_on(self) -> None:
+        """The next turn begins, with the prompt that has waited longest, if any has."""
+        prompt = self.waiting.pop(0) if self.waiting else None
+        self.begin(prompt)
+        if prompt is not None:
+            self.tell_queue()
+
+    def tell_queue(self) -> None:
+        rows = [{"prompt": prompt} for prompt in self.waiting]
+        self.tell.fact("queue.changed", {"queuedTurns": rows, "queuedTurnCount": len(rows)})
+
     def renew(self) -> None:
         """Nothing of the turn before counts any more."""
         self.initialised = self.stopping = False

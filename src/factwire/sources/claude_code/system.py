@@ -28,7 +28,7 @@ def _init(session: Session, item: dict[str, Any]) -> None:
     """Each turn has its own; one that comes in a turn that had it already begins the next."""
     session.tell.known(session_id=word(item, "session_id") or session.tell.thread_id)
     if not session.tell.is_open or session.initialised:
-        session.begin(session.waiting.pop(0) if session.waiting else None)
+        session.go_on()
     session.initialised = True
     said = {
         "model": word(item, "model"),

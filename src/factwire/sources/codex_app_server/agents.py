@@ -26,7 +26,7 @@ def end_agent(session: Session, thread: str, state: str, message: str | None = N
 
 
 def sub_agent_activity(
-    session: Session, speaker: str | None, item_id: str, item: dict[str, Any], ended: bool
+    session: Session, speaker: str | None, item_id: str, item: dict[str, Any], *, ended: bool
 ) -> None:
     del speaker
     thread, kind = word(item, "agentThreadId"), word(item, "kind") or ""
@@ -44,7 +44,7 @@ def sub_agent_activity(
 
 
 def collab_call(
-    session: Session, speaker: str | None, item_id: str, item: dict[str, Any], ended: bool
+    session: Session, speaker: str | None, item_id: str, item: dict[str, Any], *, ended: bool
 ) -> None:
     """A call to other agents; what it says of their state is taken as it stands."""
     name, receivers = word(item, "tool") or "collab", words(item.get("receiverThreadIds"))

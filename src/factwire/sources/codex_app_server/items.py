@@ -1,14 +1,25 @@
 """`item/*`: what is said and done in a turn, each item from its start to its end."""
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from factwire.projection.reading import listed, table, word, words
 from factwire.sources.codex_app_server.agents import collab_call, sub_agent_activity
 from factwire.sources.codex_app_server.files import file_change
 from factwire.sources.codex_app_server.session import Session, input_text, whole
 
-Handle = Callable[[Session, str | None, str, dict[str, Any], bool], None]
+
+class Handle(Protocol):
+    """Tells one kind of item, at its start or at its end."""
+
+    def __call__(
+        self,
+        session: Session,
+        speaker: str | None,
+        item_id: str,
+        item: dict[str, Any],
+        *,
+        ended: bool,
+    ) -> None: ...
 
 
 def item_event(session: Session, method: str, params: dict[str, Any]) -> None:
@@ -21,7 +32,8 @@ def item_event(session: Session, method: str, params: dict[str, Any]) -> None:
     if handle is None:
         session.tell.unknown(f"item {kind}", params)
     else:
-        handle(session, session.speaker(params), item_id, item, method == "item/completed")
+        ended = method == "item/completed"
+        handle(session, session.speaker(params), item_id, item, ended=ended)
 
 
 def _user_message(
@@ -39,15 +51,16 @@ def _user_message(
     if speaker is not None:
         session.tell.within(speaker, "subagent.input", {"message": text})
     elif session.greeted:
-        said = {"queuedTurns": [{"prompt": text}], "reason": "steer"}
-        session.tell.fact("queue.changed", said, control="steer")
+        said = {"steerId": word(item, "id"), "text": text, "status": "delivered"}
+        ids = {"message_id": word(item, "id"), "control": "steer"}
+        session.tell.fact("queue.changed", said, **ids)
     elif not session.prompted:
         session.tell.fact("context.attached", {"message": text})
     session.greeted = session.greeted or speaker is None
 
 
 def _agent_message(
-    session: Session, speaker: str | None, item_id: str, item: dict[str, Any], ended: bool
+    session: Session, speaker: str | None, item_id: str, item: dict[str, Any], *, ended: bool
 ) -> None:
     if ended:
         text = word(item, "text") or ""
@@ -57,7 +70,7 @@ def _agent_message(
 
 
 def _reasoning(
-    session: Session, speaker: str | None, item_id: str, item: dict[str, Any], ended: bool
+    session: Session, speaker: str | None, item_id: str, item: dict[str, Any], *, ended: bool
 ) -> None:
     summary, thoughts = words(item.get("summary")), words(item.get("content"))
     if ended and summary:
@@ -67,7 +80,7 @@ def _reasoning(
 
 
 def _command(
-    session: Session, speaker: str | None, item_id: str, item: dict[str, Any], ended: bool
+    session: Session, speaker: str | None, item_id: str, item: dict[str, Any], *, ended: bool
 ) -> None:
     args = {"command": word(item, "command"), "cwd": word(item, "cwd")}
     session.tell.tool(item_id, "commandExecution", args, subagent_id=speaker)
@@ -93,14 +106,14 @@ def declined(session: Session, speaker: str | None, item_id: str, name: str) -> 
 
 
 def _files(
-    session: Session, speaker: str | None, item_id: str, item: dict[str, Any], ended: bool
+    session: Session, speaker: str | None, item_id: str, item: dict[str, Any], *, ended: bool
 ) -> None:
     if file_change(session, speaker, item_id, item, ended=ended) == "declined":
         declined(session, speaker, item_id, "fileChange")
 
 
 def _mcp(
-    session: Session, speaker: str | None, item_id: str, item: dict[str, Any], ended: bool
+    session: Session, speaker: str | None, item_id: str, item: dict[str, Any], *, ended: bool
 ) -> None:
     name = f"{word(item, 'server') or 'mcp'}.{word(item, 'tool') or 'unknown'}"
     session.tell.tool(item_id, name, item.get("arguments"), subagent_id=speaker)
@@ -116,7 +129,7 @@ def _mcp(
 
 
 def _dynamic(
-    session: Session, speaker: str | None, item_id: str, item: dict[str, Any], ended: bool
+    session: Session, speaker: str | None, item_id: str, item: dict[str, Any], *, ended: bool
 ) -> None:
     space, tool = word(item, "namespace"), word(item, "tool") or "unknown"
     name = f"{space}.{tool}" if space else tool
@@ -136,7 +149,7 @@ def _simple(name: str, argument: str, result: str | None = None) -> Handle:
     """A tool whose item has one argument and at most one result."""
 
     def handle(
-        session: Session, speaker: str | None, item_id: str, item: dict[str, Any], ended: bool
+        session: Session, speaker: str | None, item_id: str, item: dict[str, Any], *, ended: bool
     ) -> None:
         args = {argument: item.get(argument)}
         session.tell.tool(item_id, word(item, "name") or name, args, subagent_id=speaker)
@@ -147,7 +160,7 @@ def _simple(name: str, argument: str, result: str | None = None) -> Handle:
 
 
 def _image(
-    session: Session, speaker: str | None, item_id: str, item: dict[str, Any], ended: bool
+    session: Session, speaker: str | None, item_id: str, item: dict[str, Any], *, ended: bool
 ) -> None:
     args = {"prompt": word(item, "revisedPrompt")}
     session.tell.tool(item_id, "imageGeneration", args, subagent_id=speaker)
@@ -164,7 +177,7 @@ def _image(
 
 
 def _plan(
-    session: Session, speaker: str | None, item_id: str, item: dict[str, Any], ended: bool
+    session: Session, speaker: str | None, item_id: str, item: dict[str, Any], *, ended: bool
 ) -> None:
     if ended:
         said = {"text": word(item, "text") or "", "planId": item_id}
@@ -172,7 +185,7 @@ def _plan(
 
 
 def _compaction(
-    session: Session, speaker: str | None, item_id: str, item: dict[str, Any], ended: bool
+    session: Session, speaker: str | None, item_id: str, item: dict[str, Any], *, ended: bool
 ) -> None:
     del item
     said = {"compactionId": item_id}
@@ -186,7 +199,7 @@ def _compaction(
 
 def _review(event_class: str) -> Handle:
     def handle(
-        session: Session, speaker: str | None, item_id: str, item: dict[str, Any], ended: bool
+        session: Session, speaker: str | None, item_id: str, item: dict[str, Any], *, ended: bool
     ) -> None:
         if ended:
             said = {"reviewId": item_id, "summary": word(item, "review")}
@@ -196,7 +209,7 @@ def _review(event_class: str) -> Handle:
 
 
 def _hook_prompt(
-    session: Session, speaker: str | None, item_id: str, item: dict[str, Any], ended: bool
+    session: Session, speaker: str | None, item_id: str, item: dict[str, Any], *, ended: bool
 ) -> None:
     del item_id
     text = input_text(listed(item.get("fragments")))

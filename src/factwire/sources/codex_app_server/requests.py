@@ -43,8 +43,7 @@ def answer(session: Session, item: dict[str, Any]) -> None:
         key not in session.sent or bool(ANSWER_FIELDS.intersection(result))
     )
     if by_client:
-        method, params = session.asked.pop(key)
-        _answered(session, key, method, params, result, table(item.get("error")))
+        _answered(session, key, session.asked.pop(key), result, table(item.get("error")))
         return
     method = session.sent.pop(key, "")
     error = table(item.get("error"))
@@ -68,11 +67,11 @@ def resolved(session: Session, params: dict[str, Any]) -> None:
 def _answered(
     session: Session,
     key: str,
-    method: str,
-    params: dict[str, Any],
+    asked: tuple[str, dict[str, Any]],
     result: dict[str, Any],
     error: dict[str, Any] | None,
 ) -> None:
+    method, params = asked
     said = named(result.get("decision")) or word(result, "action") or ""
     granted = bool(table(result.get("permissions")) or table(result.get("answers")))
     approved = said.startswith(("accept", "approved")) or granted

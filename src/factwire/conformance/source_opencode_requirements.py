@@ -1,0 +1,18 @@
+"""What the adapter of OpenCode promises, beyond what all do."""
+
+from typing import Final
+
+from factwire.conformance.requirement import Requirement, requirements
+
+SOURCE_OPENCODE_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
+    "sources.md OpenCode",
+    {
+        "sources.opencode.sessions": "One session is the thread; those below it are subagents.",
+        "sources.opencode.ends": "An idle session ends a turn, as the error before it says.",
+        "sources.opencode.turns": "A user's message is a turn; one during a turn steers it.",
+        "sources.opencode.tools": "A tool ends as its state says, and asks before it if it must.",
+        "sources.opencode.retractions": "Messages and parts that are removed are taken back.",
+        "sources.opencode.signals": "Retries, plans and diffs are told; the server's talk is not.",
+        "sources.opencode.next": "session.next events come to the same screen, and never twice.",
+    },
+)
