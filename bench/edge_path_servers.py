@@ -62,7 +62,12 @@ class Bare:
             listening = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
             app: Any = self._app
             config = uvicorn.Config(
-                app, loop="none", lifespan="off", log_config=None, access_log=False
+                app,
+                interface="asgi3",
+                loop="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
             )
             ports = (each.getsockname()[1] for each in (listening, readers.sockets[0]))
             print(*ports, flush=True)

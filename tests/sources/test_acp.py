@@ -144,21 +144,29 @@ def test_content_that_is_sent_whole_each_time_is_told_once():
 
 
 @pytest.mark.requirement("sources.acp.tools")
-def test_a_terminal_is_a_command_with_an_output_and_an_exit_code():
+@pytest.mark.parametrize("order", [("output", "exit"), ("exit", "output"), ("exit",)])
+def test_a_terminal_is_a_command_with_an_output_and_an_exit_code(order: tuple[str, ...]):
+    asked = {
+        "output": [
+            request("b", "terminal/output", terminalId="t1"),
+            result("b", output="ok", truncated=False),
+        ],
+        "exit": [
+            request("c", "terminal/wait_for_exit", terminalId="t1"),
+            result("c", exitCode=2),
+        ],
+    }
     facts = told(
         PROMPT,
         request("a", "terminal/create", command="make", args=["test"], cwd="/srv"),
         result("a", terminalId="t1"),
-        request("b", "terminal/output", terminalId="t1"),
-        result("b", output="ok", truncated=False),
-        request("c", "terminal/wait_for_exit", terminalId="t1"),
-        result("c", exitCode=2),
+        *[message for name in order for message in asked[name]],
         request("d", "terminal/release", terminalId="t1"),
         result("d"),
         END,
     )
     assert only(facts, "command.started")[0].payload["command"] == "make test"
-    assert len(only(facts, "command.output")) == 1
+    assert len(only(facts, "command.output")) == order.count("output")
     (exited,) = only(facts, "command.exited")
     assert exited.payload["exitCode"] == 2
 
@@ -249,6 +257,16 @@ def test_a_turn_is_told_its_share_of_what_the_session_has_used():
     facts = told(*turn(0, 10, 0.25), *turn(1, 30, 1.0))
     ends = [fact.payload for fact in only(facts, "turn.completed")]
     assert [(end["inputTokens"], end["totalCostUsd"]) for end in ends] == [(10, 0.25), (20, 0.75)]
+
+
+@pytest.mark.requirement("sources.acp.costs")
+def test_what_a_loaded_session_had_used_before_is_nobodys_share():
+    usage = {"inputTokens": 500, "outputTokens": 1}
+    cost = update("usage_update", used=1, size=9, cost={"amount": 7, "currency": "USD"})
+    end = result(0, stopReason="end_turn", usage=usage)
+    facts = told(request(1, "session/load"), result(1), PROMPT, cost, end)
+    (ended,) = only(facts, "turn.completed")
+    assert ended.payload == {"stopReason": "end_turn"}
 
 
 @pytest.mark.requirement("sources.acp.signals")

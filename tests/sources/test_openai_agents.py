@@ -1,10 +1,13 @@
 """The OpenAI Agents SDK, and runs as recorders frame them: what recordings do not show."""
 
+import json
 from typing import Any
 
 import pytest
 
 from factwire.projection import project
+from factwire.sources import START as START_TIME
+from factwire.sources import converted, source_of
 from tests.sources.recordings import FOLDER, facts_of, screen_of
 from tests.sources.streams import classes, told
 
@@ -164,3 +167,30 @@ def test_what_is_not_known_is_a_warning():
     odd = [raw("odd"), item("odd", {}), {"type": "odd"}, raw("output_item.done", item={})]
     warnings = screen_of(told(SOURCE, START, *odd, DONE))["warnings"]
     assert warnings == ["unknown_source_item"] * 4
+
+
+@pytest.mark.requirement("sources.openai-agents.same-id")
+@pytest.mark.parametrize("place", [pytest.param(10**400, id="huge"), -1, 1e300, True, None, "0"])
+def test_a_place_that_is_none_is_the_first(place: object):
+    line = '{"type": "raw_response_event", "data": {"type": "response.output_text.delta", '
+    line += f'"delta": "hi", "output_index": {json.dumps(place)}}}}}'
+    facts = list(converted(source_of(SOURCE), [line.encode()], thread_id="t"))
+    [delta] = [fact for fact in facts if fact.event_class == "model.delta"]
+    assert delta.message_id == "t:turn-1:response-0:0"
+
+
+@pytest.mark.requirement("sources.recorded-runs.times")
+@pytest.mark.parametrize(
+    ("given", "stated"),
+    [
+        (1_700_000_000.5, "2023-11-14T22:13:20.500Z"),
+        pytest.param(10**400, START_TIME, id="huge"),
+        (1e300, START_TIME),
+        ("x", START_TIME),
+    ],
+)
+def test_a_time_that_cannot_be_read_is_none(given: object, stated: str):
+    line = '{"type": "raw_response_event", "data": {"type": "response.created", '
+    line += f'"response": {{"created_at": {json.dumps(given)}}}}}}}'
+    facts = list(converted(source_of(SOURCE), [line.encode()], thread_id="t"))
+    assert facts[-1].created_at == stated

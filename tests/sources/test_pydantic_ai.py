@@ -123,3 +123,19 @@ def test_files_and_events_of_its_own_are_refs():
     assert artifact.payload["mediaType"] == "image/png"
     assert not any("aGVsbG8=" in str(fact.payload) for fact in facts)
     assert screen_of(facts)["warnings"] == ["raw_event", "unknown_source_item"]
+
+
+@pytest.mark.requirement("sources.recorded-runs.times")
+@pytest.mark.parametrize(
+    ("given", "stated"),
+    [
+        ("2026-01-02T03:04:05.678901Z", "2026-01-02T03:04:05.678Z"),
+        ("2026-01-02T05:04:05+02:00", "2026-01-02T03:04:05.000Z"),
+        ("2026-01-02T03:04:05", "2026-01-02T03:04:05.000Z"),
+        ("0001-01-01T00:00:00+23:00", "1970-01-01T00:00:00.000Z"),
+        ("soon", "1970-01-01T00:00:00.000Z"),
+    ],
+)
+def test_a_time_without_a_zone_is_the_same_on_every_machine(given: str, stated: str):
+    facts = told(SOURCE, START, result(timestamp=given), DONE)
+    assert facts[-1].created_at == stated

@@ -31,6 +31,8 @@ from factwire.conformance.requirement import Requirement
 from factwire.conformance.runtime_requirements import RUNTIME_REQUIREMENTS
 from factwire.conformance.seed_requirements import SEED_REQUIREMENTS
 from factwire.conformance.source_acp_requirements import SOURCE_ACP_REQUIREMENTS
+from factwire.conformance.source_claude_code_requirements import CLAUDE_CODE_REQUIREMENTS
+from factwire.conformance.source_codex_requirements import CODEX_REQUIREMENTS
 from factwire.conformance.source_opencode_requirements import SOURCE_OPENCODE_REQUIREMENTS
 from factwire.conformance.source_requirements import SOURCE_REQUIREMENTS
 from factwire.conformance.source_sdk_requirements import SOURCE_SDK_REQUIREMENTS
@@ -65,6 +67,8 @@ _AREAS: Final = (
     SOURCE_ACP_REQUIREMENTS,
     SOURCE_OPENCODE_REQUIREMENTS,
     SOURCE_REQUIREMENTS,
+    CLAUDE_CODE_REQUIREMENTS,
+    CODEX_REQUIREMENTS,
     SOURCE_SDK_REQUIREMENTS,
     ENGINE_REQUIREMENTS,
 )

@@ -13,6 +13,6 @@ SOURCE_OPENCODE_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "sources.opencode.tools": "A tool ends as its state says, and asks before it if it must.",
         "sources.opencode.retractions": "Messages and parts that are removed are taken back.",
         "sources.opencode.signals": "Retries, plans and diffs are told; the server's talk is not.",
-        "sources.opencode.next": "session.next events come to the same screen, and never twice.",
+        "sources.opencode.next": "Events of session.next come to the same screen, never twice.",
     },
 )

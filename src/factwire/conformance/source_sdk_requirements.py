@@ -10,6 +10,7 @@ SOURCE_SDK_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "sources.recorded-runs.ends": "A recorded run ends as its recorder says, or was cut off.",
         "sources.recorded-runs.decisions": "A run that waits goes on with what was decided.",
         "sources.recorded-runs.undecided": "A run left at its question ended with an interrupt.",
+        "sources.recorded-runs.times": "A time is stated in UTC, and one that is none is left out.",
         "sources.openai-agents.usage": "Usage adds up over the responses of a run.",
         "sources.openai-agents.same-id": "Items that share an id are told apart by their place.",
         "sources.openai-agents.items-only": "Run items alone tell the words and the calls.",

@@ -89,7 +89,7 @@ class Acp:
         elif method == "session/prompt":
             _prompt(self.thread, params)
         elif method in _LOADS:
-            self.thread.loading = []
+            self.thread.recall()
 
     def _take_response(self, item: Message) -> None:
         result = table(item.get("result")) or {}
@@ -112,7 +112,7 @@ class Acp:
         method = request[0] if request is not None else None
         error = table(item.get("error"))
         if method in _LOADS:
-            _loaded(self.thread)
+            self.thread.recalled()
         if method == "session/prompt" or word(result, "stopReason") is not None:
             self._end(result, error)
         elif error is not None and (request is not None or not self.thread.others):
@@ -161,13 +161,6 @@ def _prompt(thread: AcpThread, params: Message) -> None:
             thread.tell.fact("context.attached", said)
 
 
-def _loaded(thread: AcpThread) -> None:
-    """The history of a session that was taken up again."""
-    rows, thread.loading = thread.loading, None
-    if rows:
-        thread.tell.fact("history.window.loaded", {"messages": rows})
-
-
 def _cancel(thread: AcpThread, params: Message, item: Message) -> None:
     """That it shall stop; that it has is said by the response to the prompt."""
     del params, item
@@ -195,7 +188,7 @@ SOURCE: Final = Source(
     name="acp",
     title="Agent Client Protocol",
     framing="lines",
-    versions="1 (OpenCode 1.18)",
+    versions="1 (OpenCode 1.18, Python SDK 0.12)",
     converter=Acp,
     maps={
         "session/prompt": "turn.submitted, turn.started; context.attached",

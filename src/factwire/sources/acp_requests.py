@@ -108,27 +108,30 @@ def told_output(thread: AcpThread, action_id: str, params: Params, result: Param
         said = {"commandId": command_id, "outputRef": ref}
         thread.tell.fact("command.output", said, ref_ids=(ref,))
     status = table(result.get("exitStatus"))
-    if status is not None:
-        _exit(thread, command_id, status)
+    if status is not None or command_id in thread.exits:
+        thread.exited(command_id, _exit(status or {}))
 
 
 def ended_command(thread: AcpThread, action_id: str, params: Params, result: Params) -> None:
+    """The output is often asked for only now, and a command has none after its end."""
     del action_id
-    _exit(thread, word(params, "terminalId") or "terminal", result)
+    command_id = word(params, "terminalId") or "terminal"
+    if thread.commands.get(command_id):
+        thread.exited(command_id, _exit(result))
+    elif command_id in thread.commands:
+        thread.exits[command_id] = _exit(result)
 
 
 def let_go(thread: AcpThread, action_id: str, params: Params, result: Params) -> None:
     """terminal/kill, terminal/release: whatever ran there does no more."""
     del action_id, result
-    thread.exited(word(params, "terminalId") or "terminal", status="killed")
+    thread.exited(word(params, "terminalId") or "terminal", {"status": "killed"})
 
 
-def _exit(thread: AcpThread, command_id: str, status: Params) -> None:
+def _exit(status: Params) -> Params:
     code = status.get("exitCode")
-    said: Params = {"status": "exited", "signal": word(status, "signal")}
-    if type(code) is int:
-        said["exitCode"] = code
-    thread.exited(command_id, **said)
+    signal = word(status, "signal")
+    return {"status": "exited", "signal": signal, "exitCode": code if type(code) is int else None}
 
 
 def _options(params: Params) -> list[Params]:

@@ -13,6 +13,8 @@ from factwire.projection.reading import number, table, word
 from factwire.sources.telling import Telling
 
 _MOST_COUNTED: Final = 2**53
+_PLACES: Final = 9
+"""Decimals of a cost; beyond them is what subtracting floats leaves behind."""
 _COUNTED: Final = ("inputTokens", "outputTokens", "totalTokens")
 
 
@@ -39,8 +41,9 @@ class AcpThread:
         self.closed: set[str] = set()
         self.denied: set[str] = set()
         self.commands: dict[str, str] = {}
-        self.used: dict[str, int] = {}
-        self.cost = 0.0
+        self.exits: dict[str, dict[str, Any]] = {}
+        self.used: dict[str, int] | None = {}
+        self.cost: float | None = 0.0
 
     def follows(self, params: dict[str, Any], item: dict[str, Any]) -> bool:
         """Whether something is of the session that this thread is; the first named one is."""
@@ -61,6 +64,7 @@ class AcpThread:
     def begin(self, prompt: str | None) -> None:
         """A prompt; one that is unanswered still was left without an end."""
         self._close()
+        self.recalled()
         self.tell.begin(prompt)
         self.closed.clear()
         self.denied.clear()
@@ -83,14 +87,26 @@ class AcpThread:
         self._close()
         self.tell.fail(category, message, **said)
 
+    def recall(self) -> None:
+        """A session is taken up again; what it has used before is not known."""
+        self.loading, self.used, self.cost = [], None, None
+
+    def recalled(self) -> None:
+        """The history of a session that was taken up again is whole."""
+        rows, self.loading = self.loading, None
+        if rows:
+            self.tell.fact("history.window.loaded", {"messages": rows})
+
     def close_commands(self) -> None:
         """Commands that run in a terminal of the client end with their turn, as far as is known."""
         for command_id in list(self.commands):
-            self.exited(command_id, status="interrupted")
+            self.exited(command_id, {"status": "interrupted"})
 
-    def exited(self, command_id: str, **said: Any) -> None:
+    def exited(self, command_id: str, said: dict[str, Any]) -> None:
+        """A command has ended: as was said before, or as is said now."""
+        known = self.exits.pop(command_id, said)
         if self.commands.pop(command_id, None) is not None:
-            self.tell.fact("command.exited", {"commandId": command_id, **said})
+            self.tell.fact("command.exited", {"commandId": command_id, **known})
 
     def _close(self) -> None:
         if self.tell.is_open:
@@ -124,13 +140,17 @@ class AcpThread:
     # Costs
 
     def note_usage(self, usage: dict[str, Any]) -> None:
-        """Tokens of the session so far; a sum that is smaller than before is no sum of all."""
+        """Tokens of the session so far; a sum that is smaller than before is no sum of all, and
+        of one that counts from before this stream the share is not known.
+        """
         sums = {name: value for name in _COUNTED if (value := count(usage, name)) is not None}
         if not sums:
             return
-        is_sum = all(value >= self.used.get(name, 0) for name, value in sums.items())
-        before = self.used if is_sum else {}
-        self.used = sums
+        before, self.used = self.used, sums
+        if before is None:
+            return
+        if any(value < before.get(name, 0) for name, value in sums.items()):
+            before = {}
         said = {name: value - before.get(name, 0) for name, value in sums.items()}
         self.tell.usage.update(said)
         self.tell.fact("cost.recorded", said)
@@ -140,11 +160,10 @@ class AcpThread:
         amount = number(cost, "amount")
         if amount is None or word(cost, "currency") != "USD" or not 0 <= amount <= _MOST_COUNTED:
             return
-        if self.tell.is_open and amount >= self.cost:
-            self.tell.usage["totalCostUsd"] = round(
-                self.tell.usage.get("totalCostUsd", 0) + amount - self.cost, 9
-            )
-        self.cost = amount
+        before, self.cost = self.cost, amount
+        if self.tell.is_open and before is not None and amount >= before:
+            spent = self.tell.usage.get("totalCostUsd", 0) + amount - before
+            self.tell.usage["totalCostUsd"] = round(spent, _PLACES)
 
 
 def count(holder: dict[str, Any], name: str) -> int | None:

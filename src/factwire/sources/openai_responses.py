@@ -41,7 +41,9 @@ class Responses:
         """The id of an item of a response, or one made of where it stands."""
         if item_id is not None and item_id != _NO_ID:
             return item_id
-        return f"{self.tell.turn_id or self.tell.thread_id}:response-{self.count}:{_place(data)}"
+        if not self.tell.is_open:
+            self.tell.begin()
+        return f"{self.tell.turn_id}:response-{self.count}:{_place(data)}"
 
 
 def _created(model: Responses, data: dict[str, Any]) -> None:

@@ -50,7 +50,9 @@ class PydanticAi:
     def place(self, item: dict[str, Any]) -> str:
         """The id of the part that stands there."""
         index = place_of(item, "index")
-        return f"{self.tell.turn_id or self.tell.thread_id}:response-{self.responses}:{index}"
+        if not self.tell.is_open:
+            self.tell.begin()
+        return f"{self.tell.turn_id}:response-{self.responses}:{index}"
 
 
 def _part_start(sdk: PydanticAi, item: dict[str, Any]) -> None:

@@ -1,0 +1,22 @@
+"""What the converters of Codex promise, exec and app server."""
+
+from typing import Final
+
+from factwire.conformance.requirement import Requirement, requirements
+
+CODEX_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
+    "sources.md Codex",
+    {
+        "sources.codex-exec.errors": "An error ends a turn only where nothing else does.",
+        "sources.codex-exec.usage": "A turn's usage is what it used, not the thread's sum.",
+        "sources.codex-exec.agents": "Agents that a call names are told with their end.",
+        "sources.codex-app-server.answers": "An answer belongs to the side that asked.",
+        "sources.codex-app-server.unknown-decision": "A settled request unanswered is unknown.",
+        "sources.codex-app-server.prompts": "The prompt is the turn's; a later one steers it.",
+        "sources.codex-app-server.agents": "Another thread is a subagent with its own turn.",
+        "sources.codex-app-server.retry": "What a repeated request had streamed is taken back.",
+        "sources.codex-app-server.errors": "Errors become categories of ours.",
+        "sources.codex-app-server.items": "Items that recordings lack become what they should.",
+        "sources.codex-app-server.usage": "A turn's usage is what it used, not the thread's sum.",
+    },
+)

@@ -1,0 +1,368 @@
+"""Claude Code's lines: what recordings do not show."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from factwire.facts import Fact, verify
+from factwire.projection import project
+from factwire.sources import converted, source_of
+from tests.sources.recordings import FOLDER, facts_of, screen_of
+
+SOURCE = source_of("claude-code")
+PROMPT: dict[str, Any] = {"type": "user", "message": {"role": "user", "content": "go"}}
+INIT: dict[str, Any] = {"type": "system", "subtype": "init", "model": "m", "session_id": "s"}
+DONE: dict[str, Any] = {"type": "result", "subtype": "success", "is_error": False}
+AT = "2026-11-15T06:01:51.139Z"
+
+
+def told(*lines: dict[str, Any]) -> list[Fact]:
+    encoded = [msgspec.json.encode(line) + b"\n" for line in lines]
+    facts = list(converted(SOURCE, encoded, thread_id="t"))
+    assert verify(facts) == []
+    return facts
+
+
+def recorded(name: str) -> list[Fact]:
+    return facts_of(FOLDER / "claude-code" / f"{name}.jsonl")
+
+
+def said(message_id: str, *blocks: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    message = {"id": message_id, "role": "assistant", "model": "m", "content": list(blocks)}
+    return {"type": "assistant", "message": message, "timestamp": AT, **fields}
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+def call(call_id: str, name: str = "Bash", **given: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call_id, "name": name, "input": given}
+
+
+def gave(call_id: str, content: Any = "ok", **fields: Any) -> dict[str, Any]:
+    block = {"type": "tool_result", "tool_use_id": call_id, "content": content}
+    block |= {name: fields.pop(name) for name in ("is_error",) if name in fields}
+    return {"type": "user", "message": {"content": [block]}, "timestamp": AT, **fields}
+
+
+def system(subtype: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "system", "subtype": subtype, **fields}
+
+
+def asks(request_id: str, call_id: str, **fields: Any) -> dict[str, Any]:
+    request = {"subtype": "can_use_tool", "tool_name": "Bash", "tool_use_id": call_id, **fields}
+    return {"type": "control_request", "request_id": request_id, "request": request}
+
+
+def answers(request_id: str, **answer: Any) -> dict[str, Any]:
+    response = {"subtype": "success", "request_id": request_id, "response": answer}
+    return {"type": "control_response", "response": response}
+
+
+def classes(facts: list[Fact], *families: str) -> list[str]:
+    return [f.event_class or "" for f in facts if (f.event_class or "").startswith(families)]
+
+
+def one(facts: list[Fact], event_class: str) -> Fact:
+    (found,) = [fact for fact in facts if fact.event_class == event_class]
+    return found
+
+
+@pytest.mark.requirement("sources.claude-code.parts")
+def test_lines_of_one_message_are_parts_of_it_and_none_replaces_another():
+    lines = said("a", text("one ")), said("a", call("c")), said("a", text("two"))
+    facts = told(PROMPT, INIT, *lines, gave("c"), DONE)
+    assert screen_of(facts)["conversation"] == [["user", "go"], ["assistant", "one two"]]
+    assert len(classes(facts, "model.requested")) == 1
+
+
+@pytest.mark.requirement("sources.claude-code.parts")
+@pytest.mark.parametrize("name", ["text", "approval", "edit", "two-turns", "question", "plan"])
+def test_a_stream_shows_the_same_with_its_pieces_and_without(name: str):
+    path = FOLDER / "claude-code" / f"{name}.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    whole = [line for line in lines if b'"type":"stream_event"' not in line]
+    assert len(whole) < len(lines)
+    assert screen_of(facts_of(path, whole)) == screen_of(facts_of(path))
+
+
+@pytest.mark.requirement("sources.claude-code.turns")
+def test_a_second_init_before_a_result_says_that_the_first_turn_was_cut():
+    facts = told(INIT, said("a", text("one")), INIT, said("b", text("two")), DONE)
+    assert classes(facts, "turn.started", "turn.failed", "turn.completed") == [
+        "turn.started",
+        "turn.failed",
+        "turn.started",
+        "turn.completed",
+    ]
+    assert one(facts, "turn.failed").payload["failureCategory"] == "stream_interrupted"
+
+
+@pytest.mark.requirement("sources.claude-code.turns")
+def test_a_process_tells_each_turn_its_own_cost():
+    first, second = {**DONE, "total_cost_usd": 0.5}, {**DONE, "total_cost_usd": 0.75}
+    facts = told(PROMPT, INIT, first, PROMPT, INIT, second)
+    costs = [f.payload["totalCostUsd"] for f in facts if f.event_class == "cost.recorded"]
+    assert costs == [0.5, 0.25]
+
+
+@pytest.mark.requirement("sources.claude-code.turns")
+def test_an_empty_process_that_only_fails_is_a_turn_that_failed():
+    facts = told({"type": "result", "subtype": "error_during_execution", "errors": ["no model"]})
+    assert one(facts, "turn.failed").payload["message"] == "no model"
+
+
+@pytest.mark.requirement("sources.claude-code.ends")
+@pytest.mark.parametrize(
+    ("result", "end", "category"),
+    [
+        ({"subtype": "success", "is_error": False}, "turn.completed", None),
+        ({"subtype": "success", "is_error": True}, "turn.failed", "provider_error"),
+        ({"is_error": True, "api_error_status": 429}, "turn.failed", "rate_limited"),
+        ({"is_error": True, "api_error_status": 401}, "turn.failed", "unauthorized"),
+        ({"is_error": True, "api_error_status": 529}, "turn.failed", "provider_unavailable"),
+        ({"subtype": "error_max_turns", "is_error": True}, "turn.failed", "turn_limit"),
+        ({"subtype": "error_max_budget_usd"}, "turn.failed", "budget_limit"),
+        ({"is_error": True, "terminal_reason": "aborted_tools"}, "turn.canceled", None),
+    ],
+)
+def test_a_result_ends_its_turn_as_it_says(result: dict[str, Any], end: str, category: str | None):
+    facts = told(PROMPT, INIT, {"type": "result", **result})
+    assert one(facts, end).payload.get("failureCategory") == category
+
+
+@pytest.mark.requirement("sources.claude-code.ends")
+def test_an_api_error_is_told_as_an_error_and_not_as_an_answer():
+    facts = recorded("api-error")
+    assert one(facts, "runtime.error").payload["code"] == "invalid_request_error"
+    assert classes(facts, "model.completed") == []
+
+
+@pytest.mark.requirement("sources.claude-code.background")
+def test_a_background_subagent_works_on_between_the_turns_of_its_parent():
+    facts = recorded("background-subagent")
+    of_agent = [fact for fact in facts if fact.subagent_id == "ac0f4663caa469edb"]
+    assert {fact.turn_id for fact in of_agent} == {"ac0f4663caa469edb:turn"}
+    places = [facts.index(fact) for fact in of_agent]
+    first_end = next(i for i, fact in enumerate(facts) if fact.event_class == "turn.completed")
+    assert places[0] < first_end < places[-1]
+    (thread,) = project(facts).subagents.threads.values()
+    assert (thread.status, thread.summary) == ("completed", "There is one file.")
+    assert thread.tool_call_id == "toolu_task_bg"
+
+
+@pytest.mark.requirement("sources.claude-code.background")
+def test_a_background_subagent_that_is_never_done_is_closed_when_the_stream_ends():
+    start = system("task_started", task_id="a", tool_use_id="c", is_backgrounded=True)
+    work = said("m", call("inner"), parent_tool_use_id="c", agent_id="a")
+    facts = told(PROMPT, INIT, said("n", call("c", "Agent")), start, gave("c"), work, DONE)
+    assert classes(facts, "turn.completed", "subagent.failed") == [
+        "turn.completed",
+        "subagent.failed",
+    ]
+    failed = [f.tool_call_id for f in facts if f.event_class == "tool.failed"]
+    assert failed == ["inner"]
+
+
+@pytest.mark.requirement("sources.claude-code.background")
+@pytest.mark.parametrize(
+    ("status", "end"),
+    [("completed", "task.completed"), ("failed", "task.failed"), ("stopped", "task.cancelled")],
+)
+def test_a_background_shell_is_a_task_that_ends_as_it_is_notified(status: str, end: str):
+    start = system("task_started", task_id="b", tool_use_id="c", task_type="local_bash")
+    note = system("task_notification", task_id="b", status=status, output_file="/x/b.output")
+    facts = told(PROMPT, INIT, start, DONE, note)
+    ended = one(facts, end)
+    assert ended.payload["outputFile"] == "/x/b.output"
+    assert ended.payload["resultRef"].startswith("claude-code:output:")
+
+
+@pytest.mark.requirement("sources.claude-code.background")
+def test_a_subagent_without_task_lines_ends_with_the_call_that_started_it():
+    inner = said("m", text("inside"), parent_tool_use_id="c")
+    facts = told(PROMPT, INIT, said("n", call("c", "Task")), inner, gave("c"), DONE)
+    assert classes(facts, "subagent.") == ["subagent.started", "subagent.completed"]
+    assert screen_of(facts)["conversation"] == [["user", "go"], ["assistant", ""]]
+
+
+@pytest.mark.requirement("sources.claude-code.approvals")
+def test_a_question_that_is_withdrawn_is_cancelled_and_not_decided():
+    cancel = {"type": "control_cancel_request", "request_id": "q"}
+    facts = told(PROMPT, INIT, said("a", call("c")), asks("q", "c"), cancel, gave("c"), DONE)
+    assert classes(facts, "action.") == ["action.required", "action.cancelled"]
+
+
+@pytest.mark.requirement("sources.claude-code.approvals")
+def test_a_question_that_nobody_answered_is_open_until_the_turn_ends():
+    facts = told(PROMPT, INIT, said("a", call("c", command="ls")), asks("q", "c"))
+    assert classes(facts, "action.", "turn.failed") == [
+        "action.required",
+        "action.cancelled",
+        "turn.failed",
+    ]
+
+
+@pytest.mark.requirement("sources.claude-code.approvals")
+def test_an_answer_that_changes_the_input_changes_what_is_shown():
+    answer = answers("q", behavior="allow", updatedInput={"command": "ls -l"})
+    question = asks("q", "c", input={"command": "ls"})
+    facts = told(
+        PROMPT, INIT, said("a", call("c", command="ls")), question, answer, gave("c"), DONE
+    )
+    assert screen_of(facts)["tools"][0]["args"] == {"command": "ls -l"}
+    assert one(facts, "permission.resolved").payload["decision"] == "approve"
+
+
+@pytest.mark.requirement("sources.claude-code.approvals")
+def test_an_elicitation_is_a_question_with_its_schema():
+    request = {"subtype": "elicitation", "message": "Name?", "requested_schema": {"type": "object"}}
+    line = {"type": "control_request", "request_id": "e", "request": request}
+    facts = told(PROMPT, INIT, line, answers("e", action="accept", content={"name": "x"}), DONE)
+    assert one(facts, "action.required").payload["responseSchema"] == {"type": "object"}
+    assert one(facts, "action.resolved").payload["response"] == {"name": "x"}
+
+
+@pytest.mark.requirement("sources.claude-code.retraction")
+@pytest.mark.parametrize(
+    "line",
+    [
+        said("b", text("new"), supersedes=["u1", "u2", "never-seen"]),
+        system("model_refusal_fallback", retracted_message_uuids=["u1", "u2"], fallback_model="f"),
+        {
+            "type": "user",
+            "message": {"content": "again"},
+            "isSynthetic": True,
+            "retracted_message_uuids": ["u1", "u2"],
+        },
+    ],
+)
+def test_lines_that_are_taken_back_leave_no_message_and_no_open_call(line: dict[str, Any]):
+    old = said("a", text("old"), uuid="u1"), said("a", call("c"), uuid="u2")
+    facts = told(PROMPT, INIT, *old, line, DONE)
+    spoken = [words for role, words in screen_of(facts)["conversation"] if role == "assistant"]
+    assert "old" not in spoken
+    assert one(facts, "tool.failed").payload["failureCategory"] == "retracted"
+    assert one(facts, "messages.snapshot").payload["retractedMessageIds"] == ["a"]
+
+
+@pytest.mark.requirement("sources.claude-code.retraction")
+def test_a_uuid_that_nobody_knows_is_nothing_to_take_back():
+    facts = told(PROMPT, INIT, said("a", text("new"), supersedes=["x"]), DONE)
+    assert classes(facts, "messages.snapshot", "runtime.") == []
+
+
+@pytest.mark.requirement("sources.claude-code.retry")
+def test_a_call_that_a_broken_request_had_begun_is_closed_by_the_retry():
+    def event(**fields: Any) -> dict[str, Any]:
+        return {"type": "stream_event", "event": fields}
+
+    begun = (
+        event(type="message_start", message={"id": "a"}),
+        event(type="content_block_start", index=0, content_block={"type": "tool_use", "id": "c"}),
+    )
+    retry = system("api_retry", attempt=1, max_retries=10, error_status=429, error="rate_limit")
+    facts = told(PROMPT, INIT, *begun, retry, said("b", text("ok")), DONE)
+    assert one(facts, "tool.failed").payload["failureCategory"] == "retracted"
+    assert classes(facts, "rate_limit.hit") == ["rate_limit.hit"]
+
+
+@pytest.mark.requirement("sources.claude-code.retry")
+def test_what_a_cut_response_had_said_is_not_said_twice():
+    facts = recorded("cut-and-retried")
+    assert classes(facts, "messages.snapshot") == ["messages.snapshot"]
+    assert screen_of(facts)["conversation"][1:] == [["assistant", "This answer is whole."]]
+
+
+@pytest.mark.requirement("sources.claude-code.results")
+@pytest.mark.parametrize(
+    ("kind", "category"),
+    [
+        ("user-rejected", "permission_denied"),
+        ("permission-rule", "permission_denied"),
+        ("automode-blocked", "permission_denied"),
+        ("interrupted", "interrupted"),
+        ("cancelled", "cancelled"),
+        (None, "tool_error"),
+    ],
+)
+def test_a_failed_result_says_whether_the_tool_ran(kind: str | None, category: str):
+    meta = [{"id": "c", "non_execution_kind": kind}]
+    result = gave("c", "no", is_error=True, tool_result_meta=meta)
+    facts = told(PROMPT, INIT, said("a", call("c")), result, DONE)
+    assert one(facts, "tool.failed").payload["failureCategory"] == category
+    denied = classes(facts, "permission.denied")
+    assert len(denied) == (category == "permission_denied")
+
+
+@pytest.mark.requirement("sources.claude-code.results")
+def test_a_denial_is_told_once_however_often_it_is_said():
+    for name in ("approval-denied", "dont-ask", "approval-stopped"):
+        assert classes(recorded(name), "permission.denied") == ["permission.denied"], name
+
+
+@pytest.mark.requirement("sources.claude-code.results")
+def test_files_that_a_call_read_and_changed_are_told_with_their_lines():
+    facts = recorded("edit")
+    changed = [f.payload for f in facts if f.event_class == "file.changed"]
+    assert [(c["path"], c["change"], c["addedLines"]) for c in changed] == [
+        ("/home/dev/project/a.txt", "modified", 1),
+        ("/home/dev/project/notes.md", "created", 0),
+    ]
+    assert one(facts, "file.read").payload == {"path": "/home/dev/project/a.txt"}
+
+
+@pytest.mark.requirement("sources.claude-code.results")
+def test_an_output_that_the_cli_kept_elsewhere_is_a_ref():
+    payload = one(recorded("big-output"), "tool.result").payload
+    assert payload["outputRef"].startswith("claude-code:output:")
+    assert payload["outputFile"].endswith(".txt")
+
+
+@pytest.mark.requirement("sources.claude-code.remarks")
+def test_limits_hooks_and_remarks_are_facts_of_their_own():
+    limit = {"status": "allowed_warning", "rateLimitType": "five_hour", "utilization": 0.9}
+    facts = told(
+        PROMPT,
+        INIT,
+        {"type": "rate_limit_event", "rate_limit_info": {**limit, "resetsAt": 1794754413}},
+        {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected"}},
+        system("hook_started", hook_id="h", hook_event="Stop"),
+        system("hook_response", hook_id="h", outcome="error", exit_code=2),
+        system("informational", content="careful", level="warning"),
+        {"type": "auth_status", "error": "signed out"},
+        {"type": "brand_new"},
+        DONE,
+    )
+    changed = one(facts, "limit.changed").payload
+    assert (changed["name"], changed["resetsAt"]) == ("five_hour", "2026-11-15T14:53:33Z")
+    assert classes(facts, "rate_limit", "hook", "runtime") == [
+        "rate_limit.hit",
+        "hook.started",
+        "hook.failed",
+        "runtime.warning",
+        "runtime.error",
+        "runtime.warning",
+    ]
+    assert classes(facts, "model.") == []
+
+
+@pytest.mark.requirement("sources.claude-code.remarks")
+def test_compaction_is_told_from_its_start_to_its_end():
+    assert classes(recorded("compaction"), "context.compaction", "history") == [
+        "context.compaction.started",
+        "context.compaction.completed",
+        "history.compacted",
+    ]
+
+
+@pytest.mark.requirement("sources.claude-code.queue")
+def test_a_prompt_in_a_running_turn_is_the_prompt_of_the_next():
+    second = {"type": "user", "message": {"content": "and then"}}
+    facts = told(PROMPT, INIT, second, DONE, INIT, said("a", text("ok")), DONE)
+    prompts = [f.payload.get("prompt") for f in facts if f.event_class == "turn.submitted"]
+    assert prompts == ["go", "and then"]
+    counts = [f.payload["queuedTurnCount"] for f in facts if f.event_class == "queue.changed"]
+    assert counts == [1, 0]
