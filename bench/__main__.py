@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from bench import (
     edge_fanout,
+    edge_path,
     evidence,
     facts,
     journal_nats,
@@ -22,6 +23,7 @@ GROUPS: dict[str, tuple[str, Callable[[], list[Row]]]] = {
     "nats": ("Journal on NATS JetStream", journal_nats.rows),
     "projection": ("Projection: one core, decoded facts", projection.rows),
     "runtime": ("Runtime: one turn, journal on SQLite", runtime.rows),
+    "edge": ("Edge: from a request to every reader", edge_path.rows),
     "fanout": ("Edge: one core, facts to many sockets", edge_fanout.rows),
     "evidence": ("Evidence: a pack of a million facts", evidence.rows),
 }

@@ -337,7 +337,7 @@ def test_limits_hooks_and_remarks_are_facts_of_their_own():
         DONE,
     )
     changed = one(facts, "limit.changed").payload
-    assert (changed["name"], changed["resetsAt"]) == ("five_hour", "2026-11-15T14:53:33Z")
+    assert (changed["name"], changed["resetsAt"]) == ("five_hour", "2026-11-15T14:53:33.000Z")
     assert classes(facts, "rate_limit", "hook", "runtime") == [
         "rate_limit.hit",
         "hook.started",

@@ -267,7 +267,7 @@ def test_a_patch_names_each_file_with_its_diff_and_the_turn_has_the_whole():
         ("notes.md", "created"),
     ]
     assert "+two" in changes[0]["diff"]
-    assert len(classes(facts, "artifact.diff.ready")) == 3
+    assert classes(facts, "artifact.diff.ready") == ["artifact.diff.ready"]
 
 
 @pytest.mark.requirement("sources.codex-app-server.usage")

@@ -1,6 +1,5 @@
 """The converter: which line goes where."""
 
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from factwire.projection.reading import number, table, word, words
@@ -10,6 +9,7 @@ from factwire.sources.claude_code.messages import assistant, user
 from factwire.sources.claude_code.session import Session
 from factwire.sources.claude_code.streaming import stream_event
 from factwire.sources.claude_code.system import system
+from factwire.sources.moments import moment_of_seconds, moment_of_text
 from factwire.sources.telling import Telling
 
 
@@ -22,9 +22,8 @@ class ClaudeCode:
     def take(self, item: dict[str, Any]) -> None:
         kind = word(item, "type") or ""
         handle = _TYPES.get(kind)
-        at = word(item, "timestamp")
-        if at is not None and _is_time(at):
-            self.session.tell.at = at
+        if "timestamp" in item:
+            self.session.tell.at = moment_of_text(word(item, "timestamp")) or self.session.tell.at
         if handle is not None:
             handle(self.session, item)
         elif kind not in _QUIET:
@@ -32,14 +31,6 @@ class ClaudeCode:
 
     def finish(self) -> None:
         """Whatever is open now was cut off."""
-
-
-def _is_time(text: str) -> bool:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return text.endswith("Z") and moment.tzinfo is not None
 
 
 def _tool_progress(session: Session, item: dict[str, Any]) -> None:
@@ -60,23 +51,13 @@ def _summary(session: Session, item: dict[str, Any]) -> None:
 def _rate_limit(session: Session, item: dict[str, Any]) -> None:
     info = table(item.get("rate_limit_info")) or {}
     refused = word(info, "status") == "rejected"
-    resets = number(info, "resetsAt")
     said = {
         "name": word(info, "rateLimitType") or "rate_limit",
         "utilization": number(info, "utilization"),
-        "resetsAt": _moment(resets),
+        "resetsAt": moment_of_seconds(number(info, "resetsAt")),
         "message": word(info, "status"),
     }
     session.tell.fact("rate_limit.hit" if refused else "limit.changed", said)
-
-
-def _moment(seconds: float | None) -> str | None:
-    """A time that the source gives in seconds; one that no calendar has is left out."""
-    try:
-        moment = datetime.fromtimestamp(seconds or 0, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
-    return moment.isoformat().replace("+00:00", "Z") if seconds else None
 
 
 def _auth(session: Session, item: dict[str, Any]) -> None:

@@ -144,10 +144,14 @@ def mcp_progress(session: Session, params: dict[str, Any]) -> None:
 
 
 def diff_updated(session: Session, params: dict[str, Any]) -> None:
-    """All that the turn has changed so far, as one diff."""
-    said = {"kind": "diff", "title": "changes of the turn", "diff": word(params, "diff")}
+    """All that the turn has changed so far, as one diff; the same one again is no news."""
+    speaker, diff = session.speaker(params), word(params, "diff") or ""
     artifact = f"{word(params, 'turnId') or 'turn'}:diff"
-    session.tell.within(session.speaker(params), "artifact.diff.ready", said, artifact_id=artifact)
+    if session.diffs.get(artifact) == diff:
+        return
+    session.diffs[artifact] = diff
+    said = {"kind": "diff", "title": "changes of the turn", "diff": diff}
+    session.tell.within(speaker, "artifact.diff.ready", said, artifact_id=artifact)
 
 
 def failed(session: Session, params: dict[str, Any]) -> None:

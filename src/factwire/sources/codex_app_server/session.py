@@ -6,13 +6,11 @@ both asked under one id, by its form. The first thread is the one that is told; 
 subagent's, with a turn of its own that the main one does not end.
 """
 
-from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
 from factwire.projection.reading import listed, table, word
+from factwire.sources.moments import moment_of_seconds
 from factwire.sources.telling import Telling
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Session:
@@ -28,6 +26,7 @@ class Session:
         self.sent: dict[str, str] = {}
         self.asked: dict[str, tuple[str, dict[str, Any]]] = {}
         self.reasoned: set[str] = set()
+        self.diffs: dict[str, str] = {}
         self.turns: dict[str, int] = {}
         self.used: dict[str, dict[str, int]] = {}
         self.total: dict[str, dict[str, int]] = {}
@@ -61,13 +60,13 @@ class Session:
         self.prompted, self.greeted = given is not None, prompt is not None
         self.compacted = False
         self.reasoned.clear()
+        self.diffs.clear()
 
     def tick(self, item: dict[str, Any]) -> None:
         """The time that a notification was sent at."""
         sent = item.get("emittedAtMs")
-        if type(sent) is int and 0 <= sent < 1 << 43:
-            moment = _EPOCH + timedelta(milliseconds=sent)
-            self.tell.at = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        if type(sent) is int:
+            self.tell.at = moment_of_seconds(sent / 1_000) or self.tell.at
 
 
 def input_text(content: Any) -> str | None:
