@@ -51,12 +51,12 @@ format: $(STAMP) ## Format the code and apply the safe fixes
 types: $(STAMP) ## Check the types, strictly
 	$(BIN)/pyright
 
-schemas: $(STAMP) ## Write schemas/ anew from the types
+schemas: $(STAMP) ## Write schemas/ and docs/reference/ anew from the code
 	$(BIN)/factwire schema all --output schemas
-
-docs: $(STAMP) ## Write the reference pages anew and run every snippet
 	$(BIN)/python tools/reference.py
-	$(BIN)/pytest tests/test_docs.py
+
+docs: $(STAMP) ## Run every snippet of README and docs/
+	$(BIN)/pytest -n $(WORKERS) tests/test_docs.py
 
 bench: $(STAMP) ## Measure, as ratios within one run
 	$(BIN)/python -m bench

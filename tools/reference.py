@@ -38,6 +38,7 @@ from factwire.runtime.sandbox import limits as sandbox_limits
 from factwire.runtime.toolbox import TOOL_FAILURES
 from factwire.runtime.toolbox import limits as toolbox_limits
 from factwire.sources import MODULES, source_of
+from factwire.sources.claude_code import limits as claude_limits
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
@@ -170,6 +171,7 @@ def limits() -> str:
         "Conformance": conformance_limits,
         "Edge": edge_limits,
         "Client": client_limits,
+        "Claude Code's streams": claude_limits,
     }
     header = ("limit", "value", "why")
     pages = (f"## {title}\n\n{table(header, _rows(of))}" for title, of in sections.items())

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from factwire.edge.framework import MsgspecLitestar
 from tests.cli.commands import COMMAND, Done, Factwire
 from tests.edge.edge_process import EdgeProcess
 from tests.edge.edges import TOKEN, WAIT_SECONDS, running_edge
@@ -229,3 +230,8 @@ async def test_lists_of_another_journal_are_made_anew(tmp_path: Path):
     remove_journal(tmp_path)
     threads, runs = await asyncio.wait_for(lists(tmp_path, 1), WAIT_SECONDS)
     assert (threads, runs) == ({"lane-1"}, [])
+
+
+def test_a_start_loads_no_model_system_that_no_handler_uses():
+    loaded = {type(plugin).__module__ for plugin in MsgspecLitestar([]).plugins}
+    assert not [module for module in loaded if "pydantic" in module or "attrs" in module]

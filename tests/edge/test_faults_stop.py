@@ -1,6 +1,8 @@
 """SIGTERM under load: what was answered is durable, readers are told to come again, and it ends."""
 
 import asyncio
+import os
+import signal
 from pathlib import Path
 from random import Random
 
@@ -74,3 +76,10 @@ async def test_a_stop_waits_for_no_reader_no_sender_and_no_run_that_does_not_end
             edge.terminate()
             assert await edge.ended(STOP_SECONDS) == 0
             sender.close()
+
+
+@pytest.mark.requirement("edge.faults.stop")
+async def test_an_interrupt_stops_an_edge_that_serves_like_a_signal_to_end(tmp_path: Path):
+    edge = await asyncio.to_thread(EdgeProcess.start, tmp_path)
+    os.kill(edge.pid, signal.SIGINT)
+    assert await edge.ended(STOP_SECONDS) == 0

@@ -19,7 +19,7 @@ from tests.edge.raw_http import answers_in, head
 from tests.edge.served_edges import ServedEdge, served_edge
 from tests.edge.things import outside_facts as sample_facts
 
-INPUTS = 10_000
+INPUTS = 5_000
 AT_ONCE = 100
 FACTS = 20_000
 SECONDS = 0.2

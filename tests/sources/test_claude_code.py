@@ -366,3 +366,94 @@ def test_a_prompt_in_a_running_turn_is_the_prompt_of_the_next():
     assert prompts == ["go", "and then"]
     counts = [f.payload["queuedTurnCount"] for f in facts if f.event_class == "queue.changed"]
     assert counts == [1, 0]
+
+
+def requests(subtype: str, **fields: Any) -> dict[str, Any]:
+    request = {"subtype": subtype, **fields}
+    return {"type": "control_request", "request_id": subtype, "request": request}
+
+
+@pytest.mark.requirement("sources.claude-code.remarks")
+def test_what_a_host_asks_for_shows_as_what_it_changes():
+    failed = {"subtype": "error", "request_id": "hook_callback", "error": "no"}
+    facts = told(
+        PROMPT,
+        INIT,
+        requests("set_permission_mode", mode="plan"),
+        requests("set_model", model="small"),
+        requests("hook_callback", callback_id="h", input={"hook_event_name": "Stop"}),
+        {"type": "control_response", "response": failed},
+        requests("mcp_message"),
+        requests("brand_new"),
+        DONE,
+    )
+    assert one(facts, "policy.changed").payload == {"mode": "plan"}
+    assert one(facts, "routing.decided").payload["model"] == "small"
+    assert classes(facts, "hook.") == ["hook.started", "hook.failed"]
+    assert len(classes(facts, "runtime.warning")) == 1
+
+
+@pytest.mark.requirement("sources.claude-code.approvals")
+def test_a_plan_that_leave_is_asked_for_is_the_final_plan():
+    question = asks("q", "c", tool_name="ExitPlanMode", input={"plan": "1. look"})
+    facts = told(PROMPT, INIT, said("a", call("c", "ExitPlanMode")), question, DONE)
+    assert one(facts, "plan.final").payload["text"] == "1. look"
+    assert one(facts, "action.required").payload["actionType"] == "plan_decision"
+
+
+@pytest.mark.requirement("sources.claude-code.results")
+def test_a_tool_of_the_provider_gives_its_result_in_the_answer_and_texts_name_their_sources():
+    search = {"type": "server_tool_use", "id": "w", "name": "web_search", "input": {"query": "q"}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "w", "content": [{"url": "u"}]}
+    cited = {**text("so"), "citations": [{"title": "Page", "url": "https://example.org"}]}
+    facts = told(PROMPT, INIT, said("a", search, found, cited, {"type": "new_block"}), DONE)
+    assert one(facts, "tool.result").payload["output"] == [{"url": "u"}]
+    assert one(facts, "evidence.changed").payload["title"] == "Page"
+    assert one(facts, "runtime.warning").payload["code"] == "unknown_source_item"
+
+
+@pytest.mark.requirement("sources.claude-code.remarks")
+def test_progress_states_and_kept_files_are_facts_of_their_own():
+    facts = told(
+        PROMPT,
+        INIT,
+        said("a", call("c")),
+        {"type": "tool_progress", "tool_use_id": "c", "elapsed_time_seconds": 3},
+        gave("c"),
+        {"type": "tool_use_summary", "summary": "ran one", "preceding_tool_use_ids": ["c"]},
+        system("session_state_changed", state="requires_action"),
+        system("files_persisted", files=[{"filename": "a", "file_id": "f"}], failed=[{}]),
+        system("hook_progress", hook_id="h", output="half"),
+        system("status", status=None, compact_result="failed", compact_error="too long"),
+        {"type": "conversation_reset", "trigger": "clear", "new_conversation_id": "n"},
+        {"type": "prompt_suggestion", "suggestion": "more"},
+        DONE,
+    )
+    assert one(facts, "tool.progress").payload["message"] == "3 s"
+    assert one(facts, "artifact.created").artifact_id == "f"
+    assert one(facts, "runtime.warning").payload["code"] == "file_not_persisted"
+    assert one(facts, "context.compaction.failed").payload["message"] == "too long"
+    assert classes(facts, "hook.") == ["hook.progress"]
+    statuses = [f.payload["status"] for f in facts if f.event_class == "run.status"]
+    assert statuses == ["running", "running", "waiting"]
+
+
+@pytest.mark.requirement("sources.claude-code.background")
+def test_a_subagent_that_fails_with_its_call_has_failed():
+    inner = said("m", text("inside"), parent_tool_use_id="c")
+    failed = gave("c", "broken", is_error=True)
+    facts = told(PROMPT, INIT, said("n", call("c", "Task")), inner, failed, DONE)
+    assert one(facts, "subagent.failed").payload["message"] == "broken"
+
+
+@pytest.mark.requirement("sources.claude-code.background")
+def test_a_task_that_goes_on_in_the_background_is_not_ended_by_its_call():
+    start = system("task_started", task_id="a", tool_use_id="c")
+    moved = system("task_updated", task_id="a", patch={"is_backgrounded": True})
+    done = system("task_notification", task_id="a", status="completed", summary="ok")
+    facts = told(PROMPT, INIT, said("n", call("c", "Agent")), start, moved, gave("c"), done, DONE)
+    assert classes(facts, "subagent.", "worker.") == [
+        "subagent.started",
+        "worker.notification",
+        "subagent.completed",
+    ]

@@ -35,7 +35,7 @@ def notice(method: str, **params: Any) -> dict[str, Any]:
     return {"method": method, "params": {**MAIN, **params}}
 
 
-def item(kind: str, item_id: str = "i", **fields: Any) -> list[dict[str, Any]]:
+def item(kind: str, item_id: str = "i", /, **fields: Any) -> list[dict[str, Any]]:
     whole = {"type": kind, "id": item_id, **fields}
     return [notice("item/started", item=whole), notice("item/completed", item=whole)]
 
@@ -285,3 +285,91 @@ def test_a_turn_is_told_what_it_used_and_not_what_the_thread_has():
 def test_facts_carry_the_time_that_their_notification_was_sent_at():
     began = {**BEGIN, "emittedAtMs": 1794754413000}
     assert one(told(began, end()), "turn.started").created_at == "2026-11-15T14:53:33.000Z"
+
+
+@pytest.mark.requirement("sources.codex-app-server.items")
+def test_pieces_of_calls_stand_in_their_calls():
+    change = {"path": "a.txt", "kind": {"type": "delete"}, "diff": "-one"}
+    facts = told(
+        BEGIN,
+        notice("item/fileChange/patchUpdated", itemId="p", changes=[change]),
+        notice("item/commandExecution/outputDelta", itemId="c", delta="half"),
+        notice("item/commandExecution/terminalInteraction", itemId="c", stdin="y"),
+        *item("mcpToolCall", "m", server="s", tool="t", status="inProgress")[:1],
+        notice("item/mcpToolCall/progress", itemId="m", message="half"),
+        *item("fileChange", "p", status="completed", changes=[change])[1:],
+        *item("fileChange", "q", status="failed", changes=[change]),
+        end(),
+    )
+    assert one(facts, "file.changed").payload["change"] == "deleted"
+    assert one(facts, "tool.output.delta").payload["delta"] == "half"
+    assert classes(facts, "tool.progress") == ["tool.progress", "tool.progress"]
+    states = [tool["state"] for tool in screen_of(facts)["tools"]]
+    assert states == ["output-available", "output-error", "output-error", "output-error"]
+
+
+@pytest.mark.requirement("sources.codex-app-server.errors")
+def test_limits_and_broken_tries_are_told_as_they_stand():
+    window = {"usedPercent": 90, "windowDurationMins": 300}
+    reached = {"primary": window, "rateLimitReachedType": "rate_limit_reached"}
+    error = {"message": "slow", "codexErrorInfo": "rateLimitExceeded"}
+    facts = told(
+        BEGIN,
+        notice("account/rateLimits/updated", rateLimits={"limitId": "x", "primary": window}),
+        notice("account/rateLimits/updated", rateLimits=reached),
+        notice("error", error=error, willRetry=True),
+        notice("configWarning", summary="odd"),
+        end(),
+    )
+    assert one(facts, "limit.changed").payload["utilization"] == 0.9
+    assert len(classes(facts, "rate_limit.hit")) == 2
+    assert one(facts, "runtime.warning").payload["message"] == "odd"
+    statuses = [f.payload["status"] for f in facts if f.event_class == "run.status"]
+    assert statuses == ["running", "retrying"]
+
+
+@pytest.mark.requirement("sources.codex-app-server.items")
+def test_thoughts_summaries_and_compaction_are_told_once():
+    facts = told(
+        BEGIN,
+        notice("item/reasoning/textDelta", itemId="r", delta="hm"),
+        *item("reasoning", "r", summary=[], content=["hm"]),
+        *item("reasoning", "o", summary=[], content=["well"]),
+        *item("reasoning", "s", summary=["in short"], content=[]),
+        notice("thread/compacted"),
+        *item("contextCompaction", "k"),
+        notice("thread/compacted"),
+        notice("thread/name/updated", threadName="Files"),
+        end(),
+    )
+    assert classes(facts, "reasoning.") == [
+        "reasoning.delta",
+        "reasoning.delta",
+        "reasoning.summary",
+    ]
+    assert len(classes(facts, "history.compacted")) == 2
+    assert one(facts, "thread.updated").payload["title"] == "Files"
+
+
+@pytest.mark.requirement("sources.codex-app-server.agents")
+def test_a_thread_with_a_parent_is_an_agent_and_works_in_another_turn_each_time():
+    def of(thread: str, method: str, /, **params: Any) -> dict[str, Any]:
+        return {"method": method, "params": {"threadId": thread, **params}}
+
+    child: dict[str, Any] = {"id": "a", "parentThreadId": "main", "agentNickname": "Ada"}
+    done = of("a", "turn/completed", turn={"id": "x", "status": "completed"})
+    activity = item("subAgentActivity", "y", kind="interacted", agentThreadId="a")
+    facts = told(
+        BEGIN,
+        of("main", "thread/started", thread=child),
+        of("a", "turn/started", turn={"id": "x"}),
+        done,
+        *activity,
+        of("a", "item/started", item={"type": "userMessage", "content": [{"text": "more"}]}),
+        done,
+        end(),
+    )
+    turns = [f.turn_id for f in facts if f.event_class == "subagent.started"]
+    assert turns == ["a:turn-1", "a:turn-2"]
+    assert one(facts, "subagent.input").payload["message"] == "more"
+    assert one(facts, "subagent.progress").turn_id == "a:turn-2"

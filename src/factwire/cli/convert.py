@@ -42,9 +42,10 @@ def convert(
         str,
         typer.Option(
             "--from",
-            metavar="SHAPE|SOURCE",
+            metavar="SHAPE|SOURCE|FILE",
             help="What the input is: auto (looks at each fact), facts, runtime-event, ui; or the "
-            "stream of an agent, such as claude-code or codex-exec (--from list names all).",
+            "stream of an agent, such as claude-code or codex-exec (--from list names all); or a "
+            "mapping file, such as agent.toml, that says what the lines of any program mean.",
         ),
     ] = "auto",
     target: Annotated[ToOption, typer.Option("--to", help="The shape to write.")] = ToOption.facts,

@@ -11,7 +11,7 @@ import msgspec
 
 from factwire.cli.convert import written
 from factwire.cli.documents import open_source
-from factwire.cli.failures import DONE, CliError
+from factwire.cli.failures import DONE, UNUSABLE, CliError, report
 from factwire.cli.recording import note
 from factwire.facts import Shape
 from factwire.journal.blobs import FileBlobs
@@ -35,7 +35,9 @@ def convert_stream(
         return _list()
     if at is not None and not _TIME.fullmatch(at):
         raise CliError(f"--at takes a time such as {START}, not {at!r}")
-    source = _source(name)
+    source = _mapped(name) if _is_mapping(name) else _source(name)
+    if source is None:
+        return UNUSABLE
     warnings = 0
     with open_source(file) as opened:
         facts = converted(
@@ -59,6 +61,28 @@ def _source(name: str) -> Source:
         return source_of(name)
     except UnknownSource as error:
         raise CliError(f"{error.code}: {error}") from error
+
+
+def _is_mapping(name: str) -> bool:
+    """Whether a name is that of a mapping file; the sources keep theirs."""
+    return name not in MODULES and (name.endswith(".toml") or Path(name).is_file())
+
+
+def _mapped(file: str) -> Source | None:
+    """The source that a mapping file describes; every problem in it is told."""
+    from factwire.sources.mapped import MappingError, mapped_source
+    from factwire.sources.mapped.limits import FILE_BYTES
+
+    try:
+        with Path(file).open("rb") as opened:
+            return mapped_source(opened.read(FILE_BYTES + 1), file)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise CliError(f"the mapping {file} cannot be read: {reason}") from error
+    except MappingError as error:
+        for problem in error.problems:
+            report(f"{problem.code}: {problem}")
+        return None
 
 
 def _list() -> int:

@@ -33,6 +33,7 @@ from factwire.conformance.seed_requirements import SEED_REQUIREMENTS
 from factwire.conformance.source_acp_requirements import SOURCE_ACP_REQUIREMENTS
 from factwire.conformance.source_claude_code_requirements import CLAUDE_CODE_REQUIREMENTS
 from factwire.conformance.source_codex_requirements import CODEX_REQUIREMENTS
+from factwire.conformance.source_mapped_requirements import SOURCE_MAPPED_REQUIREMENTS
 from factwire.conformance.source_opencode_requirements import SOURCE_OPENCODE_REQUIREMENTS
 from factwire.conformance.source_requirements import SOURCE_REQUIREMENTS
 from factwire.conformance.source_sdk_requirements import SOURCE_SDK_REQUIREMENTS
@@ -70,6 +71,7 @@ _AREAS: Final = (
     CLAUDE_CODE_REQUIREMENTS,
     CODEX_REQUIREMENTS,
     SOURCE_SDK_REQUIREMENTS,
+    SOURCE_MAPPED_REQUIREMENTS,
     ENGINE_REQUIREMENTS,
 )
 

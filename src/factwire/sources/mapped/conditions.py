@@ -21,7 +21,7 @@ def read_conditions(
     given: Any, place: str, reader: ValueReader
 ) -> tuple[tuple[Condition, ...], tuple[Condition, ...]]:
     """The conditions of a rule: those on the item, and those on its elements."""
-    table = reader.texts(given, place)
+    table = reader.table(given, place)
     if not table and isinstance(given, dict):
         reader.problems.wrong_value(place, "at least one condition", given)
     on_item: list[Condition] = []

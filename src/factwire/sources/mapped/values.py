@@ -60,7 +60,7 @@ class ValueReader:
             self.problems.wrong_value(place, PATH, given)
         return value or nothing
 
-    def texts(self, given: Any, place: str) -> dict[str, Any]:
+    def table(self, given: Any, place: str) -> dict[str, Any]:
         """A table; anything else is a problem."""
         if isinstance(given, dict):
             return cast("dict[str, Any]", given)
@@ -86,7 +86,7 @@ class ValueReader:
     def _first(self, given: list[Any], place: str) -> Value:
         if not given:
             self.problems.wrong_value(place, "at least one value", given)
-        values = self._each(given, place)
+        values = self.several(given, place)
 
         def first(item: Any, element: Any) -> Any:
             for value in values:
@@ -97,7 +97,7 @@ class ValueReader:
 
         return first
 
-    def _each(self, given: list[Any], place: str) -> tuple[Value, ...]:
+    def several(self, given: list[Any], place: str) -> tuple[Value, ...]:
         return tuple(self.read(each, f"{place}[{at}]") for at, each in enumerate(given, 1))
 
     def _form(self, given: dict[str, Any], place: str) -> Value:
@@ -115,7 +115,7 @@ def _looked_up(reader: ValueReader, given: dict[str, Any], place: str) -> Value:
     otherwise = _constant_of(reader, given.get("else"), inside(place, "else"))
     if "map" not in given:
         return lambda item, element: _or(value(item, element), otherwise)
-    words = reader.texts(given["map"], inside(place, "map"))
+    words = reader.table(given["map"], inside(place, "map"))
     for name, word in words.items():
         _constant_of(reader, word, inside(place, f"map.{name}"))
 
@@ -135,7 +135,7 @@ def _joined(reader: ValueReader, given: dict[str, Any], place: str) -> Value:
     if not parts:
         reader.problems.wrong_type(inside(place, "join"), "a list of values", given["join"])
         return nothing
-    values = reader._each(parts, inside(place, "join"))  # noqa: SLF001 - of this module
+    values = reader.several(parts, inside(place, "join"))
     between = _text_of(reader, given.get("with", ""), inside(place, "with"))
 
     def join(item: Any, element: Any) -> str | None:
@@ -148,7 +148,7 @@ def _joined(reader: ValueReader, given: dict[str, Any], place: str) -> Value:
 
 def _object(reader: ValueReader, given: dict[str, Any], place: str) -> Value:
     place = inside(place, "fields")
-    table = reader.texts(given["fields"], place)
+    table = reader.table(given["fields"], place)
     values = {name: reader.read(each, inside(place, name)) for name, each in table.items()}
 
     def build(item: Any, element: Any) -> dict[str, Any]:
