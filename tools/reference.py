@@ -42,7 +42,7 @@ from factwire.sources.claude_code import limits as claude_limits
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
-GENERATED = "<!-- Written by `make docs` from the code; edit the code instead. -->\n\n"
+GENERATED = "<!-- Written by `make schemas` from the code; edit the code instead. -->\n\n"
 
 
 def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
