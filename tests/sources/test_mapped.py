@@ -2,6 +2,7 @@
 
 import json
 import random
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from factwire.facts import Fact, encode_fact, inspect_stream, is_valid, verify
 from factwire.facts.limits import NESTING_DEPTH
-from factwire.sources import Source, converted
+from factwire.sources import Source, Telling, converted
 from factwire.sources.mapped import MappingError, mapped_source, read_mapping
 from factwire.sources.mapped.classes import CLASSES, fields_of, ids_of, never_met
 from factwire.sources.mapped.limits import FILE_BYTES, RULES
@@ -513,6 +514,17 @@ def test_a_name_that_means_something_already_is_no_extra_field(name: str):
 
 
 @pytest.mark.requirement("sources.mapped.problems")
+def test_no_extra_field_has_the_name_of_something_that_a_telling_takes():
+    takes_more = [
+        *(Telling.begin, Telling.complete, Telling.fail, Telling.cancel, Telling.text_end),
+        *(Telling.tool_progress, Telling.tool_result, Telling.tool_failed, Telling.answered),
+        *(Telling.subagent, Telling.subagent_end),
+    ]
+    names = {name for method in takes_more for name in signature(method).parameters}
+    assert {name for name in names if "_" not in name} <= RESERVED
+
+
+@pytest.mark.requirement("sources.mapped.problems")
 @pytest.mark.parametrize(
     ("data", "said"),
     [
@@ -563,6 +575,13 @@ def test_convert_names_everything_that_is_wrong_with_a_mapping(tmp_path: Path):
     assert (done.code, done.out) == (2, "")
     assert "unknown_key" in done.err
     assert "missing_key" in done.err
-    missing = run("convert", str(MAPPINGS / "tidy.jsonl"), "--from", str(tmp_path / "none.toml"))
-    assert missing.code == 2
-    assert "cannot be read" in missing.err
+
+
+@pytest.mark.requirement("sources.mapped.command")
+@pytest.mark.parametrize(
+    ("name", "said"), [("none.toml", "cannot be read"), ("none", "unknown_source")]
+)
+def test_a_mapping_that_is_not_there_is_said_to_be_missing(name: str, said: str):
+    done = run("convert", str(MAPPINGS / "tidy.jsonl"), "--from", name)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err

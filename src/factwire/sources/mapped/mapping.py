@@ -46,10 +46,7 @@ def read_mapping(data: bytes, where: str = "mapping") -> Mapping:
     table = _parsed(data, where)
     problems = Problems(where)
     problems.unknown_keys("", table, _KEYS)
-    if table.get("mapping") is not VERSION:
-        problems.wrong_value(
-            "mapping", f"{VERSION}, the version of the format", table.get("mapping")
-        )
+    _check_version(table, problems)
     name = _name(table, problems)
     rules = _rules(table, problems)
     time, unit = _time(table, problems)
@@ -84,6 +81,14 @@ def _parsed(data: bytes, where: str) -> dict[str, Any]:
 
 def _unreadable(where: str, expected: str, got: str) -> MappingError:
     return MappingError((Problem(code="unreadable", where=where, expected=expected, got=got),))
+
+
+def _check_version(table: dict[str, Any], problems: Problems) -> None:
+    given, expected = table.get("mapping"), f"{VERSION}, the version of the format"
+    if given is None:
+        problems.missing("mapping", expected)
+    elif type(given) is not int or given != VERSION:
+        problems.wrong_value("mapping", expected, given)
 
 
 def _name(table: dict[str, Any], problems: Problems) -> str:
