@@ -353,6 +353,42 @@ class Blocks(Fresh):
         yield self.said(turn, "turn.completed")
 
 
+class Leaves(Fresh):
+    """Ends the process in place of its turn, and once more beside it."""
+
+    async def _tool(self, turn: StartTurn) -> AsyncIterator[Fact]:
+        yield self.said(turn, "tool.started", {"toolName": "exit"}, tool_call_id="call")
+        raise SystemExit(7)
+
+    async def _failure(self, turn: StartTurn) -> AsyncIterator[Fact]:
+        async def leave() -> None:
+            raise SystemExit(8)
+
+        self.beside = asyncio.get_running_loop().create_task(leave())
+        async for fact in super()._failure(turn):
+            yield fact
+
+    async def read_thread(self, read: ReadThread) -> ThreadReadModel | None:
+        del read
+        raise SystemExit(9)
+
+
+class OnlyRaises(Fresh):
+    """Gives nothing, whatever it is asked for."""
+
+    async def start_turn(self, turn: StartTurn) -> AsyncIterator[Fact]:
+        raise ValueError(turn.prompt)
+        yield
+
+
+class OnlyHangs(Fresh):
+    """Gives nothing, and does not come back."""
+
+    async def start_turn(self, turn: StartTurn) -> AsyncIterator[Fact]:
+        await asyncio.Event().wait()
+        yield self.said(turn, "turn.completed")
+
+
 BROKEN: dict[Callable[[], Reference], set[str]] = {
     DoublesText: {"screen.final-text"},
     DoublesFinal: {"screen.final-text"},

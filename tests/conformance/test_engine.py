@@ -259,3 +259,23 @@ def test_a_report_repeats_neither_the_secret_nor_the_megabyte():
         assert agents.SECRET not in text
         assert "x" * 1_000 not in text
         assert len(text) < 400_000
+
+
+@pytest.mark.requirement("conformance.time")
+def test_an_agent_that_ends_the_process_ends_only_its_trial():
+    report = tried(agents.Leaves)
+    [finding] = result_of(report, "provider.tool").findings
+    assert "SystemExit" in finding.message
+    assert result_of(report, "stream.schema").status == "passed"
+    assert len(report.results) > len(MINIMUMS)
+
+
+@pytest.mark.requirement("conformance.coverage")
+@pytest.mark.parametrize("make", [agents.OnlyRaises, agents.OnlyHangs])
+def test_an_agent_that_gives_no_fact_passes_nothing_but_its_manifest(make: type[Reference]):
+    report = tried(make, seconds=0.5)
+    passed = {each.id for each in report.results if each.status == "passed"}
+    assert passed <= {"provider.manifest", "provider.read-model"}
+    assert (report.conformant, report.level) == (False, None)
+    assert result_of(report, "stream.schema").reason == "not judged: no fact was given"
+    assert result_of(report, "provider.retry").status != "passed"

@@ -111,7 +111,7 @@ def test_a_thread_goes_with_those_of_its_subagents_and_no_other(factwire: Factwi
 @pytest.mark.requirement("evidence.cli.export")
 def test_an_export_again_is_the_same_file(factwire: Factwire, journal: Path):
     first = exported(factwire, journal).read_bytes()
-    assert exported(factwire, journal, "--output", "thread.factpack.zip").read_bytes() == first
+    assert exported(factwire, journal, "--force").read_bytes() == first
 
 
 @pytest.mark.requirement("evidence.cli.export")
@@ -119,7 +119,7 @@ def test_what_to_export_and_how_to_sign_must_be_clear(factwire: Factwire, journa
     place = ("--journal", journal)
     cases: list[tuple[tuple[Any, ...], str]] = [
         (("export", *place), "say what to export"),
-        (("export", "thread", "--all", *place), "say what to export"),
+        (("export", "thread", "--all", *place), "they do not go together"),
         (("export", "thread", *place), "key_missing"),
         (("export", "nobody", "--unsigned", *place), "holds no thread"),
         (("export", "thread", "--unsigned", "--until", "x", *place), "cursor_malformed"),
@@ -200,7 +200,7 @@ def test_verify_demands_the_keys_it_is_given(factwire: Factwire, journal: Path):
     done = factwire("evidence", "verify", pack, "--trust", "t.json")
     assert (done.code, "signed by ann (SHA256:" in done.out) == (0, True)
     assert factwire("evidence", "verify", pack, "--trust", "missing.json").code == 2
-    exported(factwire, journal, "--unsigned")
+    exported(factwire, journal, "--unsigned", "--force")
     done = factwire("evidence", "verify", pack, "--trust", "t.json")
     assert (done.code, "signature_missing" in done.out) == (1, True)
 
@@ -236,10 +236,10 @@ def test_what_is_no_pack_is_refused_in_one_line(factwire: Factwire, tmp_path: Pa
         refused = factwire("evidence", verb, text)
         assert (refused.code, "pack_not_zip" in refused.err) == (2, True), refused
         refused = factwire("evidence", verb, cut)
-        assert (refused.code, "pack_truncated" in refused.err) == (1, True), refused
+        assert (refused.code, "pack_truncated" in refused.err) == (2, True), refused
     found = msgspec.json.decode(factwire("evidence", "verify", cut, "--json").out)
     assert found["error"]["code"] == "pack_truncated"
-    assert factwire("project", cut).code == 1
+    assert factwire("project", cut).code == 2
 
 
 @pytest.mark.requirement("evidence.cli.check")

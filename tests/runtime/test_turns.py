@@ -87,10 +87,12 @@ async def test_a_stream_that_ends_without_a_terminal_was_interrupted(tmp_path: P
     [
         (ValueError("no"), "provider_error"),
         (TurnFailed("rate_limited", "too many", "Wait."), "rate_limited"),
+        (SystemExit(7), "provider_error"),
+        (GeneratorExit("misused"), "provider_error"),
     ],
 )
 async def test_what_an_agent_raises_ends_its_turn_with_a_category(
-    tmp_path: Path, error: Exception, category: str
+    tmp_path: Path, error: BaseException, category: str
 ):
     async def raising(turn: StartTurn) -> AsyncIterator[Fact]:
         yield said(turn.host, "tool.started", {"toolName": "x"}, tool_call_id="call")
@@ -104,6 +106,29 @@ async def test_what_an_agent_raises_ends_its_turn_with_a_category(
     assert state.runtime.failure_category == category
     assert state.tools["call"].state == "output-error"
     assert inspect_stream(facts) == []
+
+
+@pytest.mark.requirement("runtime.turn.failed")
+@pytest.mark.parametrize(("is_coroutine", "got"), [(True, "a coroutine"), (False, "list")])
+async def test_a_start_turn_without_a_yield_is_told_as_such(
+    tmp_path: Path, is_coroutine: bool, got: str
+):
+    async def forgetful() -> list[Fact]:
+        return []
+
+    def script(turn: StartTurn) -> AsyncIterator[Fact]:
+        del turn
+        return cast("AsyncIterator[Fact]", forgetful() if is_coroutine else [])
+
+    async with running(script, tmp_path) as runtime:
+        await runtime.submit("thread", "agent", "hello", turn_id="turn")
+        assert await ended(runtime, "turn") == "failed"
+        facts = await facts_of(runtime)
+
+    [end] = [fact for fact in facts if fact.event_class == "turn.failed"]
+    assert end.payload["failureCategory"] == "provider_error"
+    said = f"start_turn must be an async generator (use yield), got {got}"
+    assert end.payload["message"] == said
 
 
 @pytest.mark.requirement("runtime.turn.invalid-fact")

@@ -13,8 +13,10 @@ from typing import IO, Any, Final
 import msgspec
 
 from factwire.cli.documents import Source, open_source, read_document
+from factwire.cli.failures import CliError
 from factwire.cli.progress import watched
 from factwire.cli.recording import Placed
+from factwire.cli.terminal_text import harmless
 from factwire.cli.threads import Family, Kinship
 from factwire.facts import Fact, InvalidFacts, UnreadableInput, read_item
 
@@ -66,13 +68,24 @@ class FileRecording:
 
     def _read(self, doing: str) -> Iterator[Fact]:
         self._source.stream.seek(0)
-        document = read_document(self._source)
-        items = watched(document.facts, self._source, doing)
-        for number, (line, item) in enumerate(items, 1):
-            yield fact_of(item, line, number)
+        return facts_in(self._source, doing)
 
 
-def fact_of(item: Any, line: int | None, number: int) -> Fact:
+def facts_in(source: Source, doing: str | None = None) -> Iterator[Fact]:
+    """The facts of an open input; raises `CliError`, which names it, for what cannot be read.
+
+    With `doing`, how far it got is shown under this word.
+    """
+    try:
+        items = read_document(source).facts
+        shown = items if doing is None else watched(items, source, doing)
+        for number, (line, item) in enumerate(shown, 1):
+            yield _fact_of(item, line, number)
+    except UnreadableInput as error:
+        raise CliError(f"{harmless(source.name)}: {error}") from error
+
+
+def _fact_of(item: Any, line: int | None, number: int) -> Fact:
     """The fact of an item; what is none is named with its line, or its number in the document."""
     try:
         reading = read_item(item)

@@ -21,6 +21,8 @@ from factwire.cli.terminal_text import harmless
 from factwire.cli.threads import Family, Kin, Kinship
 from factwire.facts import Fact
 
+OPTION: Final = "choose one with --thread ID"
+
 LISTED: Final = 20
 """Threads that are listed for a person to choose from."""
 
@@ -101,10 +103,11 @@ def _begins_with(where: str, start: bytes) -> bool:
         return False
 
 
-async def chosen(recording: Recording, thread: str | None) -> Family:
+async def chosen(recording: Recording, thread: str | None, how: str = OPTION) -> Family:
     """The family of a thread; without one, of the only thread there is.
 
-    Raises `CliError`, and lists the threads, where that does not say which.
+    Raises `CliError`, and lists the threads, where that does not say which; `how` tells a person
+    what the command takes to choose one.
     """
     kinship = await recording.kinship(thread)
     if thread is not None and thread not in kinship.threads:
@@ -115,7 +118,7 @@ async def chosen(recording: Recording, thread: str | None) -> Family:
         roots = kinship.roots()
         if len(roots) > 1:
             _list(roots)
-            raise CliError(f"{recording.name} holds several threads; choose one with --thread ID")
+            raise CliError(f"{recording.name} holds several threads; {how}")
         thread = roots[0].thread_id if roots else None
     return await recording.family(kinship, thread)
 

@@ -5,6 +5,7 @@ on the way is an error with a code, never a traceback out of somebody else's mod
 """
 
 import importlib
+import inspect
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,6 +21,7 @@ from factwire.conformance.errors import (
 from factwire.conformance.trials import PROMPTS, Make
 from factwire.facts import CapabilityManifest
 from factwire.runtime import Provider
+from factwire.runtime.agent_streams import not_a_stream
 
 _METHODS: Final = ("start_turn", "cancel_turn", "respond_action", "read_thread")
 
@@ -54,7 +56,7 @@ def _module(name: str) -> Any:
         sys.path.insert(0, here)
     try:
         return importlib.import_module(name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # Whatever a module does while it is imported is its own; here it only means: no agent.
         message = f"module {name} cannot be loaded: {type(error).__name__}: {error}"
         raise UnknownModule(message) from error
@@ -73,22 +75,31 @@ def _made(found: Any, where: str) -> Provider:
     if not isinstance(found, type) and _lacks(found) is None:
         return cast("Provider", found)
     if not callable(found):
-        raise NotAProvider(f"expected {where} to be a factory or a provider, got {found!r}")
+        raise NotAProvider(f"expected {where} to be a factory or a provider, got {_kind(found)}")
     try:
         made = cast("Callable[[], Any]", found)()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BrokenFactory(f"{where} raised {type(error).__name__}: {error}") from error
     lack = _lacks(made)
     if lack is not None:
-        raise NotAProvider(f"expected {where} to make a provider; {made!r} {lack}")
+        raise NotAProvider(f"expected {where} to make a provider; {_kind(made)} {lack}")
     return cast("Provider", made)
 
 
 def _lacks(value: Any) -> str | None:
-    """What keeps a value from being a provider."""
+    """What keeps a value from being a provider, all of it."""
+    missing = [name for name in _METHODS if not callable(getattr(value, name, None))]
     if not isinstance(getattr(value, "manifest", None), CapabilityManifest):
-        return "has no CapabilityManifest as its manifest"
-    for name in _METHODS:
-        if not callable(getattr(value, name, None)):
-            return f"has no {name}"
+        missing.insert(0, "CapabilityManifest as its manifest")
+    if missing:
+        return f"has no {', no '.join(missing)}"
+    if inspect.iscoroutinefunction(value.start_turn):
+        return f"cannot run a turn: {not_a_stream('a coroutine')}"
     return None
+
+
+def _kind(value: Any) -> str:
+    """A value by its kind: where it lies in memory says nothing to anybody."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    return "None" if value is None else f"a {type(value).__name__}"

@@ -21,6 +21,6 @@ SOURCE_MAPPED_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "sources.mapped.unknown": "An item that no rule is about is a warning with a ref.",
         "sources.mapped.ends": "A mapped turn ends once.",
         "sources.mapped.problems": "A mapping is refused with every problem at once.",
-        "sources.mapped.command": "convert takes a mapping file, and names what is wrong with it.",
+        "sources.mapped.command": "The convert command takes a mapping, and names its problems.",
     },
 )

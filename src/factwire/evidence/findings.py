@@ -21,6 +21,10 @@ FINDINGS: Final = {
 """Code → what it means. These make a pack fail verification; codes are stable."""
 
 
+OF_SIGNER: Final = frozenset({"signature_missing", "signer_untrusted"})
+"""Codes that say whose pack it is not; about its contents they say nothing."""
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """`first` and `last` are bytes of the entry, counted from 0 and both included."""
 

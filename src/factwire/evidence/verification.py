@@ -5,9 +5,10 @@ that was signed? Does everything that was derived follow from the facts? And is 
 them still the one that was written? Only the first two decide; an archive may be packed anew.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from itertools import zip_longest
+from os import SEEK_END
 from pathlib import Path
 from typing import BinaryIO, Final, Literal
 
@@ -17,7 +18,7 @@ from factwire.evidence.archive import Archive
 from factwire.evidence.container import ContainerState
 from factwire.evidence.digest import Digest
 from factwire.evidence.errors import ChangedPack, MalformedPack
-from factwire.evidence.findings import Finding
+from factwire.evidence.findings import OF_SIGNER, Finding
 from factwire.evidence.keys import TrustList
 from factwire.evidence.limits import LISTED, PROGRESS_FACTS
 from factwire.evidence.manifest import (
@@ -67,6 +68,11 @@ class PackReport(Wire, frozen=True):
     container_offset: int | None = None
     created_at: str | None = None
 
+    @property
+    def contents_ok(self) -> bool:
+        """Whether nothing was found but that the signer is not one of those demanded."""
+        return _is_unchanged(self.findings)
+
 
 def verify_pack(
     path: Path,
@@ -82,7 +88,7 @@ def verify_pack(
     with path.open("rb") as stream, pack_in(stream) as pack:
         signer = _signer(pack, trust or TrustList())
         found = [*_signature_findings(pack, signer, demand=demand_trust), *_content(pack, progress)]
-        again = not found and pack.manifest.producer == __version__
+        again = _is_unchanged(found) and pack.manifest.producer == __version__
         if again:
             found += _derived(pack)
         container = pack.container_state
@@ -95,9 +101,15 @@ def verify_pack(
             digest=sha256(pack.manifest_bytes).hexdigest(),
             producer=pack.manifest.producer,
             derived_again=again,
-            container_offset=_first_change(pack, stream, container) if not found else None,
+            container_offset=(
+                _first_change(pack, stream, container) if _is_unchanged(found) else None
+            ),
             created_at=pack.manifest.created_at,
         )
+
+
+def _is_unchanged(found: Iterable[Finding]) -> bool:
+    return all(finding.code in OF_SIGNER for finding in found)
 
 
 def _signer(pack: Pack, trust: TrustList) -> Signer:
@@ -242,4 +254,7 @@ class _Compared:
         """Nothing is held back."""
 
     def result(self) -> int | None:
+        """The first byte that is another one, or one too many."""
+        if self._first is None and self._stream.seek(0, SEEK_END) > self._at:
+            return self._at
         return self._first

@@ -131,13 +131,13 @@ class Handover:
                 self._log.put(fact)
         except JournalError:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it raises, the decision is not there
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the decision is not there
             self._tell_lost(decision, error)
             return
         if self._approvals.known(action_id).status == "resolved":
             await self._approvals.applied(decision)
 
-    def _tell_lost(self, decision: Decision, error: Exception) -> None:
+    def _tell_lost(self, decision: Decision, error: BaseException) -> None:
         call = self._approvals.known(decision.action_id).tool_call_id
         message = f"the decision did not reach the agent: {type(error).__name__}: {error}"
         said = {"code": "decision_not_delivered", "message": message}

@@ -85,6 +85,7 @@ class ThreadLog:
             self._accept(fact)
         if self._writer is None:
             self._writer = asyncio.get_running_loop().create_task(self._write_waiting())
+            self._writer.add_done_callback(_heard)
 
     async def write(self, *batch: Fact) -> None:
         """Accept facts and return when they are durable."""
@@ -206,3 +207,9 @@ async def read_projection(journal: Journal, thread_id: str) -> Projection:
         for _, fact in stretch.facts():
             projection.replay(fact)
     return projection
+
+
+def _heard(writer: asyncio.Task[None]) -> None:
+    """What kept a writer from writing is told by the next `put` or `flush`, not by the loop."""
+    if not writer.cancelled():
+        writer.exception()

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 
 from factwire.facts import Fact
 from factwire.journal import Journal, JournalError
+from factwire.runtime.agent_streams import stream_of
 from factwire.runtime.approvals import Approvals
 from factwire.runtime.closing import close_open
 from factwire.runtime.errors import FAILURE_CATEGORIES, GateRefused, TurnFailed
@@ -182,7 +183,7 @@ class Turn:
                 await asyncio.wait({self._task})
         except TimeoutError:
             pass
-        except Exception as error:  # noqa: BLE001 - an agent that cannot be asked is stopped
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - then it is stopped
             message = f"the agent could not be asked to stop: {type(error).__name__}: {error}"
             said = {"code": "cancel_request_failed", "message": message}
             self._log.put(self._fact("runtime.warning", said))
@@ -202,16 +203,25 @@ class Turn:
                 raise
             _uncancel()
             terminal = None
-        except JournalError:
+        except (JournalError, KeyboardInterrupt):
             raise
-        except Exception as error:  # noqa: BLE001 - whatever an agent raises ends its turn
+        except BaseException as error:  # whatever an agent raises ends its turn, and only that
+            if isinstance(error, GeneratorExit) and not self._goes_on():
+                raise
             terminal = self._failed(*self._told(error))
         if self._canceled is not None:
             return self._end("turn.canceled", reason=self._canceled)
         cut_off = FAILURE_CATEGORIES["stream_interrupted"]
         return terminal or self._failed("stream_interrupted", cut_off)
 
-    def _told(self, error: Exception) -> tuple[str, str, str | None]:
+    def _goes_on(self) -> bool:
+        """Whether the turn still runs: one that is thrown away with its loop must not go on."""
+        try:
+            return asyncio.current_task() is self._task
+        except RuntimeError:
+            return False
+
+    def _told(self, error: BaseException) -> tuple[str, str, str | None]:
         """Category, message and hint of what an agent raised."""
         if isinstance(error, TurnFailed):
             return error.code, str(error), error.hint
@@ -222,8 +232,7 @@ class Turn:
         return "provider_error", f"{type(error).__name__}: {error}", None
 
     async def _streamed(self) -> Fact | None:
-        stream: Any = self._provider.start_turn(self._start)
-        async with aclosing(stream) as facts:
+        async with aclosing(stream_of(self._provider, self._start)) as facts:
             return await self._pumped(facts)
 
     async def _pumped(self, facts: AsyncIterator[Fact]) -> Fact | None:

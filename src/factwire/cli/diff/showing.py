@@ -39,9 +39,11 @@ def aspects_of(only: list[str] | None) -> frozenset[Aspect] | None:
     if only is None:
         return None
     words = [word.strip() for each in only for word in each.split(",") if word.strip()]
+    known = ", ".join(ASPECTS)
+    if not words:
+        raise CliError(f"--only names no aspect; there are {known}")
     for word in words:
         if word not in ASPECTS:
-            known = ", ".join(ASPECTS)
             raise CliError(f"there is no aspect {harmless(word, 40)!r}; there are {known}")
     return frozenset(cast("list[Aspect]", words))
 
@@ -59,7 +61,7 @@ async def compared(both: tuple[Side, Side], wanted: Request) -> int:
 
 async def _account(side: Side) -> Account:
     async with side.open() as recording:
-        family = await chosen(recording, side.thread)
+        family = await chosen(recording, side.thread, side.how)
         accountant = Accountant(family.thread_id, kept=recording.kept)
         async for _, fact in recording.facts(family):
             accountant.take(fact)

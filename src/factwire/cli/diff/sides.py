@@ -4,15 +4,18 @@ A side is a file of facts, an evidence pack, standard input or a journal, with `
 where it holds several; or just the id of a thread in the journal that the command works on.
 """
 
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 
 import typer
 
-from factwire.cli.failures import CliError
+from factwire.cli.failures import UNUSABLE, CliError
+from factwire.cli.journal.access import failure
 from factwire.cli.recording import Recording, is_journal, open_recording
 from factwire.cli.terminal_text import harmless
+from factwire.journal import JournalError
 
 _HELP: Final = (
     "A file of facts, an evidence pack, - or a journal, with #THREAD where it holds several; "
@@ -30,8 +33,24 @@ class Side(NamedTuple):
     where: str
     thread: str | None
 
-    def open(self) -> AbstractAsyncContextManager[Recording]:
-        return open_recording(self.where)
+    @property
+    def how(self) -> str:
+        """How a person names one thread of it; a URL is not repeated, it may hold a password."""
+        where = "JOURNAL" if is_journal(self.where) else harmless(self.where, 200)
+        return f"choose one with {where}#THREAD"
+
+    @asynccontextmanager
+    async def open(self) -> AsyncGenerator[Recording]:
+        """The recording. Whatever cannot be read of it ends the command as unusable: 1 is the word
+        for runs that were compared and differ.
+        """
+        try:
+            async with open_recording(self.where) as recording:
+                yield recording
+        except JournalError as error:
+            raise CliError(str(failure(error)), UNUSABLE) from error
+        except CliError as error:
+            raise CliError(str(error), UNUSABLE) from error
 
 
 def sides(a: str, b: str, journal: str | None) -> tuple[Side, Side]:

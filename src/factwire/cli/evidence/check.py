@@ -39,7 +39,7 @@ def check(
         given = [read_case_file(path) for path in case or ()]
         results = _results(pack, given)
     if not results:
-        raise CliError("the pack carries no assertions; give some with --case FILE")
+        raise CliError(_none(case or []))
     failed = sum(not result.passed for result in results)
     if as_json:
         report = {"ok": not failed, "results": results}
@@ -53,12 +53,16 @@ def _results(path: Path, given: "list[ReplayCase]") -> "list[AssertionResult]":
     from factwire.evidence import cases_in, open_pack
     from factwire.evidence import check as evaluate
 
-    try:
-        with open_pack(path) as pack:
-            kept = pack.manifest.source == "journal"
-            return evaluate(pack.facts(), [*cases_in(pack), *given], kept=kept)
-    except FileNotFoundError as error:
-        raise CliError(f"{harmless(str(path))} does not exist") from error
+    with open_pack(path) as pack:
+        kept = pack.manifest.source == "journal"
+        return evaluate(pack.facts(), [*cases_in(pack), *given], kept=kept)
+
+
+def _none(case: list[Path]) -> str:
+    if not case:
+        return "the pack carries no assertions; give some with --case FILE"
+    names = ", ".join(harmless(str(path), LINE) for path in case)
+    return f"there is nothing to check: {names} and the pack hold no assertions"
 
 
 def _show(results: "list[AssertionResult]", failed: int) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _UNNAMABLE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_NAME: Final = 80
+_UNTIL: Final = "Only facts up to this cursor; `factwire journal info` shows the one at the end."
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +37,13 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     project: str | None
     everything: bool
     until: str | None
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the pack goes, and whether a file that is there already may go for it."""
+
+    file: str
+    force: bool
 
 
 def export(
@@ -64,9 +72,7 @@ def export(
     with_blobs: Annotated[
         bool, typer.Option("--with-blobs", help="Put in what facts refer to, secrets excepted.")
     ] = False,
-    until: Annotated[
-        str | None, typer.Option(metavar="CURSOR", help="Only facts up to this cursor.")
-    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="CURSOR", help=_UNTIL)] = None,
     case: Annotated[
         list[Path] | None,
         typer.Option(metavar="FILE", help="Add a case of assertions; may be repeated."),
@@ -79,10 +85,14 @@ def export(
         bool,
         typer.Option("--stored", help="Do not compress: the same bytes on every machine."),
     ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write over a file that is there already.")
+    ] = False,
 ) -> None:
     """Write a pack: facts, what they come to, hashes of all of it, and your signature.
 
-    The same facts and options give the same bytes. A damaged journal is not exported.
+    The same facts and options give the same bytes. A damaged journal is not exported, and a file
+    that is there already is left alone.
     """
     from factwire.evidence import Options
 
@@ -95,7 +105,7 @@ def export(
             cases=tuple(read_case_file(path) for path in case or ()),
             stored=stored,
         )
-    target = output or _name(wanted, facts)
+    target = Target(file=output or _name(wanted, facts), force=force)
     if facts is None:
         run(_from_journal(journal, wanted, target, options))
     run(_from_file(facts, wanted, target, options))
@@ -104,7 +114,8 @@ def export(
 def _ensure_clear(wanted: Wanted, facts: str | None) -> None:
     asked = [wanted.thread is not None, wanted.project is not None, wanted.everything]
     if facts is None and sum(asked) != 1:
-        raise CliError("say what to export: a THREAD, --project ID or --all")
+        too_many = "they do not go together; " if any(asked) else ""
+        raise CliError(f"{too_many}say what to export: a THREAD, --project ID or --all")
     if facts is not None and (any(asked[1:]) or wanted.until is not None):
         raise CliError("--facts goes with a THREAD or nothing; --project, --all and --until do not")
 
@@ -128,7 +139,7 @@ def _name(wanted: Wanted, facts: str | None) -> str:
     return _UNNAMABLE.sub("_", name)[:_LONGEST_NAME].lstrip(".") + SUFFIX
 
 
-async def _from_journal(url: str | None, wanted: Wanted, target: str, options: "Options") -> int:
+async def _from_journal(url: str | None, wanted: Wanted, target: Target, options: "Options") -> int:
     from factwire.cli.run.opening import blobs_of
     from factwire.cli.run.place import place
     from factwire.evidence import export_journal
@@ -139,7 +150,10 @@ async def _from_journal(url: str | None, wanted: Wanted, target: str, options: "
         async with reading(where.configuration.journal) as journal:
             threads = await _threads(journal, wanted)
             total = await _total(journal, threads)
-            with opened_target(target) as stream, progress("exporting", total) as advance:
+            with (
+                opened_target(target.file, force=target.force) as stream,
+                progress("exporting", total) as advance,
+            ):
                 written = await export_journal(
                     journal,
                     stream,
@@ -152,10 +166,14 @@ async def _from_journal(url: str | None, wanted: Wanted, target: str, options: "
     return DONE
 
 
-async def _from_file(file: str, wanted: Wanted, target: str, options: "Options") -> int:
+async def _from_file(file: str, wanted: Wanted, target: Target, options: "Options") -> int:
     from factwire.evidence import export_facts
 
-    with plainly(), opened_target(target) as stream, progress("exporting") as advance:
+    with (
+        plainly(),
+        opened_target(target.file, force=target.force) as stream,
+        progress("exporting") as advance,
+    ):
         written = await export_facts(
             await _facts(file, wanted.thread), stream, options=options, progress=advance
         )
@@ -164,14 +182,13 @@ async def _from_file(file: str, wanted: Wanted, target: str, options: "Options")
 
 
 async def _facts(file: str, thread: str | None) -> Iterator[Fact]:
-    from factwire.cli.documents import open_source, read_document
-    from factwire.cli.file_recording import fact_of
+    from factwire.cli.documents import open_source
+    from factwire.cli.file_recording import facts_in
     from factwire.journal.filter import thread_of
 
     def read() -> Iterator[Fact]:
         with open_source(file) as source:
-            for number, (line, item) in enumerate(read_document(source).facts, 1):
-                fact = fact_of(item, line, number)
+            for fact in facts_in(source):
                 if thread is None or thread_of(fact) == thread:
                     yield fact
 
@@ -204,12 +221,12 @@ def _cursor(text: str | None) -> "Cursor | None":
     return None if text is None else Cursor.parse(text)
 
 
-def _tell(written: "Written", target: str) -> None:
+def _tell(written: "Written", target: Target) -> None:
     from factwire.evidence import fingerprint
 
-    if target == "-":
+    if target.file == "-":
         return
     who = "unsigned" if written.signed_by is None else f"signed by {fingerprint(written.signed_by)}"
     facts = counted(written.manifest.facts, "fact")
-    errors.print(f"exported {facts} to {harmless(target)}", markup=False, soft_wrap=True)
+    errors.print(f"exported {facts} to {harmless(target.file)}", markup=False, soft_wrap=True)
     errors.print(f"{who}; pack sha256:{written.digest}", markup=False, soft_wrap=True, style="dim")

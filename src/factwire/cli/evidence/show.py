@@ -11,7 +11,6 @@ from rich.text import Text
 
 from factwire.cli.evidence.options import JsonOption, PackArgument
 from factwire.cli.evidence.refusals import plainly
-from factwire.cli.failures import CliError
 from factwire.cli.sections.lines import DIM, described
 from factwire.cli.terminal_text import counted, harmless
 
@@ -28,18 +27,16 @@ _SHOWN: Final = 10
 def show(pack: PackArgument, *, as_json: JsonOption = False) -> None:
     """Show a pack: how the run ended, tools, decisions, results, reviews, and what is missing.
 
-    What is shown has been checked against the pack's hashes. --json prints the whole summary.
+    What is shown is the summary, checked against its hash; the facts it was derived from are not
+    read, which `verify` does. --json prints the whole summary.
     """
     from factwire.evidence import open_pack
 
-    try:
-        with plainly(), open_pack(pack) as opened:
-            if as_json:
-                sys.stdout.buffer.write(msgspec.json.encode(opened.summary) + b"\n")
-                return
-            _show(opened)
-    except FileNotFoundError as error:
-        raise CliError(f"{harmless(str(pack))} does not exist") from error
+    with plainly(), open_pack(pack) as opened:
+        if as_json:
+            sys.stdout.buffer.write(msgspec.json.encode(opened.summary) + b"\n")
+            return
+        _show(opened)
 
 
 def _show(pack: "Pack") -> None:
@@ -77,6 +74,7 @@ def _headline(pack: "Pack", summary: "EvidencePack") -> list[tuple[str, str]]:
         ("tokens", tokens if run.input_tokens or run.output_tokens else ""),
         ("journal", _journal(summary)),
         ("signed", _signed(pack)),
+        ("checked", "this summary only; factwire evidence verify reads the facts, too"),
     ]
     return [(name, words) for name, words in rows if words]
 

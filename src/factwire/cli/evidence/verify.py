@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from factwire.cli.evidence.options import JsonOption, PackArgument, data_folder
-from factwire.cli.evidence.refusals import plainly, refusal
+from factwire.cli.evidence.refusals import plainly
 from factwire.cli.failures import DONE, ISSUES, CliError
 from factwire.cli.journal.access import reading, run
 from factwire.cli.journal.progress import progress
@@ -24,6 +24,7 @@ _ARCHIVE = {
     "repacked": "packed anew by another tool; the contents are what counts",
     "changed": "changed outside the contents",
 }
+_TOUCHED = "not as it was written; see what was found in it above"
 _JOURNAL = {
     "matches": "equal in facts and chain",
     "compacted": "equal; the journal has since removed facts on purpose, and vouches for them",
@@ -51,7 +52,8 @@ def verify(
 ) -> None:
     """Check every byte of a pack, its signature, and that the summary follows from the facts.
 
-    Exit code 0: all is right. 1: something is not, with the first range of bytes. 2: no pack.
+    Exit code 0: all is right. 1: something is not, with the first range of bytes. 2: no pack, or it
+    cannot be read. What is told of the archive around the contents never changes the exit code.
     """
     run(_verify(pack, journal, _trusted(trust, key), as_json=as_json))
 
@@ -73,30 +75,32 @@ def _trusted(file: Path | None, keys: list[str] | None) -> "TrustList | None":
 async def _verify(
     path: Path, journal: str | None, demanded: "TrustList | None", *, as_json: bool
 ) -> int:
-    from factwire.evidence import EvidenceError, PackError, known_trust, verify_pack
+    from factwire.evidence import PackError
 
     try:
-        trust = demanded or known_trust(data_folder())
-        with progress("verifying") as advance:
-            report = verify_pack(
-                path, trust=trust, demand_trust=demanded is not None, progress=advance
-            )
-        match = await _matched(path, journal) if journal is not None and report.ok else None
-    except PackError as error:
-        if not as_json:
-            raise refusal(error) from error
+        with plainly():
+            report = _report(path, demanded)
+            match = await _matched(path, journal) if journal is not None and report.ok else None
+    except CliError as refused:
+        error = refused.__cause__
+        if not as_json or not isinstance(error, PackError):
+            raise
         shown = {"ok": False, "error": {"code": error.code, "message": str(error)}}
         sys.stdout.buffer.write(msgspec.json.encode(shown) + b"\n")
-        return refusal(error).exit_code
-    except EvidenceError as error:
-        raise refusal(error) from error
-    except FileNotFoundError as error:
-        raise CliError(f"{harmless(str(path))} does not exist") from error
+        return refused.exit_code
     if as_json:
         sys.stdout.buffer.write(msgspec.json.encode({"pack": report, "journal": match}) + b"\n")
     else:
         _show(report, match)
     return DONE if report.ok and (match is None or match.ok) else ISSUES
+
+
+def _report(path: Path, demanded: "TrustList | None") -> "PackReport":
+    from factwire.evidence import known_trust, verify_pack
+
+    trust = demanded or known_trust(data_folder())
+    with progress("verifying") as advance:
+        return verify_pack(path, trust=trust, demand_trust=demanded is not None, progress=advance)
 
 
 async def _matched(path: Path, url: str) -> "JournalMatch":
@@ -112,12 +116,14 @@ def _show(report: "PackReport", match: "JournalMatch | None") -> None:
     facts = counted(report.facts, "fact")
     if report.ok:
         console.print(f"[green]intact[/]: {facts}, {_signer(report)}")
+    elif report.contents_ok:
+        console.print(Text.assemble(("not accepted", "red"), f": {facts}, {_signer(report)}"))
     else:
         console.print(Text.assemble(("changed", "red"), f": {_signer(report)}"))
     for finding in report.findings:
         console.print(Text.assemble(("  ✗ ", "red"), f"{finding.code}: {harmless(str(finding))}"))
     _line(console, "archive", _archive(report))
-    if report.ok:
+    if report.contents_ok:
         _line(console, "derived", _derived(report))
     if match is not None:
         _line(console, "journal", _journal(match))
@@ -143,6 +149,8 @@ def _signer(report: "PackReport") -> str:
 
 
 def _archive(report: "PackReport") -> str:
+    if report.container == "changed" and not report.contents_ok:
+        return _TOUCHED
     where = report.container_offset
     return _ARCHIVE[report.container] + ("" if where is None else f", first at byte {where}")
 

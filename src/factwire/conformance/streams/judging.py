@@ -1,7 +1,7 @@
 """Judging streams: one result a requirement, over all streams that somebody gave.
 
 What no stream holds is not judged: a requirement about failed turns says nothing about streams in
-which none failed.
+which none failed, and no requirement says anything about an agent that gave nothing.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +17,8 @@ from factwire.conformance.streams.stream import Read, Stream
 from factwire.conformance.streams.validity import read_stream
 from factwire.conformance.streams.wording import final_texts, stable_ids
 from factwire.facts import Fact
+
+NO_FACTS: Final = "not judged: no fact was given"
 
 
 class StreamCheck(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,11 +120,12 @@ def _judged(check: StreamCheck, reads: list[Read], findings: list[Finding]) -> R
         found += [finding for read in reads for finding in check.check(read)]
     facts = (fact for read in reads for fact in read.facts)
     absent = check.about is not None and not any(map(check.about, facts))
+    given = any(read.stream.items for read in reads)
     return result(
         check.requirement,
         check.title,
         check.level,
         (check.requirement,),
         found,
-        reason=check.none if absent else None,
+        reason=NO_FACTS if not given else check.none if absent else None,
     )

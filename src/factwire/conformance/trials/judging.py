@@ -16,6 +16,7 @@ from factwire.conformance.screens.first_screen import repairs, sent
 from factwire.conformance.screens.judging import NO_REFS, screened
 from factwire.conformance.screens.refs import own_refs
 from factwire.conformance.streams import Stream, judged
+from factwire.conformance.streams.judging import NO_FACTS
 from factwire.conformance.trials.loop_thread import LoopThread, OutOfTime
 from factwire.conformance.trials.minimums import MINIMUMS, Minimum, other_turns
 from factwire.conformance.trials.plays import TURN_PREFIX, Play
@@ -156,10 +157,10 @@ def _no_prompt(minimum: Minimum) -> Finding:
 
 
 def _screens(trials: list[Trial]) -> list[Result]:
-    """The results of all trials, each requirement once."""
+    """The results of all trials in which the agent gave something, each requirement once."""
     found: dict[str, list[Result]] = {}
-    for trial in trials:
-        for each in screened(trial.facts):
+    for facts in [trial.facts for trial in trials if trial.account.given] or [()]:
+        for each in screened(facts):
             found.setdefault(each.id, []).append(each)
     return [_joined(each) for each in found.values()]
 
@@ -189,14 +190,21 @@ def _judged(tried: _Tried, manifest: CapabilityManifest, all_tried: list[_Tried]
         findings += minimum.judge(trial, manifest)
     for each in all_tried:
         findings += minimum.everywhere(each.account) if each.account is not None else ()
+    reason = tried.reason or (NO_FACTS if _is_silent(tried, all_tried) else None)
     return result(
         minimum.requirement,
         minimum.title,
         "runtime",
         (minimum.requirement,),
         findings,
-        reason=tried.reason,
+        reason=reason,
     )
+
+
+def _is_silent(tried: _Tried, all_tried: list[_Tried]) -> bool:
+    """Whether a trial shows nothing, since the agent gave nothing that could be judged."""
+    shown = all_tried if tried.minimum.silent else [tried]
+    return not any(each.account.given for each in shown if each.account is not None)
 
 
 def _of_all(trials: list[Trial], renames: list[Finding]) -> Iterator[Result]:
@@ -231,14 +239,15 @@ def _refs(trials: list[Trial]) -> Result:
 def _repair(trials: list[Trial], *, trusted: bool) -> Result:
     """Streams cut anywhere, repaired from the agent's read model where it has a sound one."""
     findings: list[Finding] = []
-    for trial in trials:
+    heard = [trial for trial in trials if trial.account.given]
+    for trial in heard:
         model = trial.models[0] if trusted and trial.account.ending == "returned" else None
         if model is not None:
             model = msgspec.structs.replace(model, event_cursor=trial.state.hydration.cursor)
         given = model or sent(trial.state)
         findings += repairs(trial.facts, given, THREAD, "provider.repair", "runtime")
     name = "provider.repair"
-    reason = None if trials else "no trial took place"
+    reason = None if heard else NO_FACTS
     return result(name, "A cut stream is repaired", "runtime", (name,), findings, reason=reason)
 
 

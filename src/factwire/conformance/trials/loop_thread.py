@@ -1,12 +1,14 @@
 """An event loop in a thread of its own, so that an agent that blocks it cannot take the run along.
 
-Work that runs out of time is cancelled. If it does not go then, the loop is lost: the thread is
-left behind, as a daemon, and nothing more is given to it.
+What is raised to end the process ends the work only. Work that runs out of time is cancelled. If
+it does not go then, the loop is lost: the thread is left behind, as a daemon, and nothing more is
+given to it.
 """
 
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, Self, TypeVar
 
 from factwire.conformance.limits import GRACE_SECONDS
@@ -23,12 +25,20 @@ class OutOfTime(Exception):
         super().__init__(f"{did} within {seconds:g} s")
 
 
+class WantedToLeave(Exception):
+    """The work raised what would have ended the process."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(f"tried to end the process: {type(error).__name__}: {error}")
+
+
 class LoopThread:
     """Runs coroutines one after the other on one loop; a context manager."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="conformance", daemon=True)
+        self._leaving = False
         self.stuck = False
 
     def __enter__(self) -> Self:
@@ -36,6 +46,7 @@ class LoopThread:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._leaving = True
         self._loop.call_soon_threadsafe(self._loop.stop)
         if not self.stuck:
             self._thread.join(GRACE_SECONDS)
@@ -47,6 +58,8 @@ class LoopThread:
         async def watched() -> T:
             try:
                 return await work()
+            except (SystemExit, KeyboardInterrupt) as error:
+                raise WantedToLeave(error) from error
             finally:
                 ended.set()
 
@@ -66,7 +79,10 @@ class LoopThread:
         """Unlike `asyncio.Runner`, wait for no thread of the loop's executor in the end."""
         asyncio.set_event_loop(self._loop)
         try:
-            self._loop.run_forever()
+            while not self._leaving:
+                # A task that an agent began by itself may leave the loop; the others stay.
+                with suppress(SystemExit, KeyboardInterrupt):
+                    self._loop.run_forever()
         finally:
             left = asyncio.all_tasks(self._loop)
             for task in left:

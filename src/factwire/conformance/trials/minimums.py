@@ -25,7 +25,8 @@ PROMPTS: Final = ("text", "tool", "approval", "failure", "cancel")
 
 class Minimum(msgspec.Struct, frozen=True, kw_only=True):
     """One row: `play` runs it, `judge` says what is wrong, `absent` why it does not apply. What
-    `everywhere` finds in any trial breaks it as well.
+    `everywhere` finds in any trial breaks it as well. Where `silent`, a trial in which the agent gave
+    no fact can pass.
     """
 
     requirement: str
@@ -35,6 +36,7 @@ class Minimum(msgspec.Struct, frozen=True, kw_only=True):
     judge: Callable[[Trial, CapabilityManifest], Iterator[Finding]]
     absent: Callable[[CapabilityManifest], str | None] = lambda _: None
     everywhere: Callable[[Account], Iterator[Finding]] = lambda _: iter(())
+    silent: bool = False
 
     @property
     def name(self) -> str:
@@ -236,6 +238,7 @@ MINIMUMS: Final = (
         play=plays.cancelled,
         judge=_cancel,
         absent=_no_cancel,
+        silent=True,
     ),
     Minimum(
         requirement="provider.resume",

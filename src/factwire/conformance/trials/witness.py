@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -31,6 +31,7 @@ from factwire.runtime import (
     StartTurn,
     SteerTaken,
 )
+from factwire.runtime.agent_streams import stream_of
 
 Ending = Literal["running", "returned", "raised", "stopped"]
 """How a stream ended: by itself, by an exception, or because somebody stopped it."""
@@ -65,7 +66,7 @@ class Witness:
         account.starts += 1
         watched = msgspec.structs.replace(turn, host=WatchedHost(turn.host, account))
         try:
-            stream: Any = self.provider.start_turn(watched)
+            stream = stream_of(self.provider, watched)
             async with aclosing(stream) as facts, aclosing(_heard_out(facts, account)) as heard:
                 async for fact in heard:
                     yield fact
@@ -73,7 +74,7 @@ class Witness:
         except (asyncio.CancelledError, GeneratorExit):
             account.ending = "stopped" if account.ending == "running" else account.ending
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             account.ending, account.error = "raised", f"{type(error).__name__}: {error}"
             raise
 
@@ -116,7 +117,7 @@ async def _take_down_rest(facts: AsyncIterator[Fact], account: Account) -> None:
                 account.given.append(await anext(facts))
     except (StopAsyncIteration, TimeoutError):
         return
-    except Exception as error:  # noqa: BLE001 - whatever it raises, the turn has ended
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the turn has ended in any case
         account.error = f"after the end: {type(error).__name__}: {error}"
 
 

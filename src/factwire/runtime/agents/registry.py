@@ -122,7 +122,7 @@ def _made(name: str, settings: Agent, kinds: dict[str, Make | EntryPoint]) -> Pr
         raise
     except ImportError as error:
         raise _missing(settings.kind, error) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         message = f"{settings.kind} failed to make an agent: {type(error).__name__}: {error}"
         raise BrokenEntryPoint(message) from error
     return _sound(settings.kind, agent)
@@ -135,7 +135,7 @@ def _loaded(point: EntryPoint) -> Make:
         if _root(error.name or "") == _root(point.module):
             raise BrokenEntryPoint(f"{point.value} is not there: {error}") from error
         raise _missing(point.value, error) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # Whatever a module does while it is imported is its own; here it only means: no agent.
         message = f"{point.value} cannot be loaded: {type(error).__name__}: {error}"
         raise BrokenEntryPoint(message) from error
