@@ -1,11 +1,13 @@
 """`factwire conformance`: what people and machines are told, and how it ends."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.cli.commands import Factwire, run
+from tests.cli.journal_files import make, streamed_turn
 from tests.conformance.reference_provider import PROMPTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,7 +33,8 @@ def test_what_fails_is_named_with_the_fact_that_shows_it(factwire: Factwire):
     assert done.code == 1
     assert "✗ stream.status" in done.out
     assert "stream.status: tool: tool.started cannot have the status completed" in done.out
-    assert '"eventClass":"tool.started"' in done.out
+    assert "        tool.started " in done.out
+    assert '"eventClass"' not in done.out
     assert "not conformant" in done.out
 
 
@@ -141,3 +144,29 @@ def test_a_thread_that_an_agent_leaves_behind_does_not_keep_the_command(tmp_path
         environment={"PYTHONPATH": f"{tmp_path}:{ROOT}"},
     )
     assert (done.code, json.loads(done.out)["conformant"]) == (0, True)
+
+
+@pytest.mark.requirement("cli.conformance")
+def test_a_pack_and_a_journal_are_tried_as_what_they_hold(factwire: Factwire, tmp_path: Path):
+    pack = tmp_path / "run.zip"
+    exported = factwire("evidence", "export", "--facts", SOUND, "--unsigned", "--output", pack)
+    assert exported.code == 0
+    done = factwire("conformance", "--facts", pack)
+    assert (done.code, "level: projection compatible" in done.out) == (0, True)
+
+    journal = tmp_path / "journal.db"
+    make(journal, streamed_turn(1, "t1", "turn-1"), streamed_turn(20, "t2", "turn-2"))
+    several = factwire("conformance", "--facts", journal)
+    assert several.code == 2
+    assert "choose one with --thread ID" in several.err
+    report = json.loads(factwire("conformance", "--facts", journal, "--thread=t2", "--json").out)
+    [schema] = [each for each in report["results"] if each["id"] == "stream.schema"]
+    assert schema["status"] == "passed"
+
+
+@pytest.mark.requirement("cli.conformance")
+def test_the_summary_counts_only_what_an_agent_is_held_to(factwire: Factwire):
+    done = factwire("conformance", "--facts", SOUND)
+    counts = re.search(r"(\d+) of (\d+) requirements judged", done.out)
+    assert counts is not None
+    assert int(counts[1]) < int(counts[2]) < 60

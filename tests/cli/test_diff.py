@@ -6,12 +6,14 @@ import msgspec
 import pytest
 
 from factwire.evidence.comparison import Comparison, compare, narrowed
+from factwire.evidence.manifest import FACTS
 from factwire.facts import Fact
 from tests.cli.commands import Factwire, lines
 from tests.cli.homes import Home
-from tests.cli.journal_files import make
+from tests.cli.journal_files import damage, make
 from tests.cli.runs import HOSTILE, facts, turn
 from tests.evidence.compared_runs import STREAMS, Told, facts_of, stream
+from tests.evidence.packs import contents, packed_facts, repack, zipped
 
 GRANTED, DENIED = STREAMS / "approval_granted.ndjson", STREAMS / "approval_denied.ndjson"
 
@@ -109,6 +111,8 @@ def test_aspects_and_turns_are_chosen(factwire: Factwire):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (["--only", ""], "--only names no aspect; there are prompt, outcome"),
+        (["--only", " , "], "--only names no aspect; there are prompt, outcome"),
         (["--only", "weather"], "there is no aspect 'weather'; there are prompt, outcome"),
         (["--turn", "9"], "neither run has a turn 9; there are turns 1 to 1"),
     ],
@@ -148,6 +152,40 @@ def test_a_side_is_an_evidence_pack(factwire: Factwire):
     done = factwire("diff", pack, DENIED, "--json")
     expected = compare(stream("approval_granted"), stream("approval_denied"))
     assert (done.code, parsed(done.out)) == (1, expected)
+
+
+@pytest.mark.requirement("cli.diff.exit-codes")
+@pytest.mark.requirement("cli.benchmark.compare")
+@pytest.mark.parametrize("verb", [("diff",), ("benchmark", "compare")])
+def test_what_cannot_be_read_is_never_called_different(factwire: Factwire, verb: tuple[str, ...]):
+    whole, edited = factwire.folder / "whole.zip", factwire.folder / "edited.zip"
+    packed_facts(whole, stream("approval_granted"))
+    entries = contents(whole)
+    repack(edited, {**entries, FACTS: entries[FACTS].replace(b"gone", b"lost", 1)})
+    journal = make(factwire.folder / "j.db", facts(turn())[:5], facts(turn())[5:])
+    damage(journal, 6)
+    unusable: dict[str | Path, str] = {
+        factwire.file(whole.read_bytes()[:900], "cut.zip"): "pack_truncated",
+        factwire.file(zipped(b"a note"), "other.zip"): "manifest_missing",
+        edited: "entry_changed",
+        journal: "journal_corrupt",
+        factwire.file("{\n{", "broken.ndjson"): "broken.ndjson: line",
+    }
+    for side, words in unusable.items():
+        for pair in ((side, GRANTED), (GRANTED, side)):
+            done = factwire(*verb, *pair)
+            assert (done.code, done.out, words in done.err) == (2, "", True), (side, done)
+
+
+@pytest.mark.requirement("cli.diff.sides")
+def test_how_to_choose_a_thread_is_told_as_a_side_is_written(factwire: Factwire):
+    runs = [*facts(turn("t1")), *facts(turn("t2"))]
+    both = written(factwire, runs, "both.ndjson")
+    assert f"choose one with {both}#THREAD" in factwire("diff", both, GRANTED).err
+    url = f"sqlite:{make(factwire.folder / 'j.db', runs)}"
+    done = factwire("diff", GRANTED, url)
+    assert (done.code, "choose one with JOURNAL#THREAD" in done.err) == (2, True)
+    assert "choose one with --thread ID" in factwire("project", both).err
 
 
 @pytest.mark.requirement("cli.diff.sides")

@@ -403,13 +403,13 @@ def test_what_is_no_fact_is_named_with_its_place(factwire: Factwire, verb: str):
     good = lines(turn()[0])
     broken = factwire(verb, factwire.file(good + "\n{\n"))
     assert (broken.code, broken.out, broken.err.count("\n")) == (2, "", 1)
-    assert broken.err.startswith("error: line 3: not JSON")
+    assert broken.err.startswith(f"error: {factwire.folder / 'facts.ndjson'}: line 3: not JSON")
     missing = factwire(verb, factwire.file(good + '{"id":"x"}\n'))
     assert (missing.code, missing.out) == (2, "")
-    assert missing.err.startswith("error: line 2: schema_mismatch at $.kind: ")
+    assert "facts.ndjson: line 2: schema_mismatch at $.kind: " in missing.err
     array = factwire(verb, factwire.file(msgspec.json.encode([turn()[0], 5])))
     assert (array.code, array.out) == (2, "")
-    assert array.err.startswith("error: fact 2: schema_mismatch at $: ")
+    assert "facts.ndjson: fact 2: schema_mismatch at $: " in array.err
     assert factwire(verb, factwire.folder / "none").err.endswith(" does not exist\n")
     assert factwire(verb, "mysql://me:hunter2@x/y").code == 2
     assert "hunter2" not in factwire(verb, "mysql://me:hunter2@x/y").err

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from factwire.conformance import REQUIREMENTS, Report, Result, try_provider
+from factwire.conformance.report import standings
 from factwire.conformance.streams import Stream, judged
 from factwire.conformance.trials import MINIMUMS, loop_thread, trial
 from factwire.conformance.trials.plays import Play, straight
@@ -221,11 +222,23 @@ def test_prompts_that_are_given_go_before_the_agents_own():
 def test_a_report_names_every_requirement_and_why_it_was_not_tried():
     report = tried(Keeps)
     rows = {row.id: row for row in report.requirements}
-    assert set(rows) == set(REQUIREMENTS)
+    assert set(rows) == {
+        name for name in REQUIREMENTS if name.startswith(("stream.", "screen.", "provider."))
+    }
+    assert report.judged == sum(row.status in ("passed", "failed") for row in rows.values())
     untried = [row for row in rows.values() if row.status == "not-tried"]
     assert all(row.reason for row in untried)
     assert rows["screen.expected"].reason == "needs a fixture, which says what it expects"
-    own = [row for row in untried if row.id.startswith("journal.")]
+    silent = tried(agents.OnlyRaises)
+    assert silent.judged < report.judged
+    assert len(silent.requirements) == len(rows)
+
+
+@pytest.mark.requirement("conformance.coverage")
+def test_factwires_own_promises_are_only_in_its_own_report():
+    rows = {row.id: row for row in standings(())}
+    assert set(rows) == set(REQUIREMENTS)
+    own = [row for row in rows.values() if row.id.startswith("journal.")]
     assert {row.reason for row in own} == {
         "a promise of Factwire's own, which its test suite proves"
     }

@@ -14,6 +14,7 @@ import pytest
 
 from factwire.conformance import (
     ConformanceError,
+    NotAProvider,
     encode_report,
     html_report,
     load_factory,
@@ -81,7 +82,7 @@ def test_the_page_tells_what_failed_with_its_fact_and_what_was_not_tried():
     assert "Not conformant" in page.text
     assert "tool.started cannot have the status completed" in page.text
     assert '"eventClass": "tool.started"' in page.text
-    assert re.search(r"\d+ not tried, and why", page.text)
+    assert re.search(r"\d+ not judged, and why", page.text)
     assert "prefers-color-scheme: dark" in page.text
 
 
@@ -140,11 +141,15 @@ def test_each_requirement_is_a_test_that_passes_fails_with_the_fact_or_is_skippe
 
 MODULES = {
     "fails_to_load": "raise RuntimeError('no key')\n",
+    "leaves": "import sys\nsys.exit(3)\n",
     "has_things": (
         "def raises():\n    raise ValueError('no key')\n"
         "def nothing():\n    return None\n"
         "number = 5\n"
         "class Half:\n    pass\n"
+        "def leaves():\n    raise SystemExit(4)\n"
+        "from tests.conformance.reference_provider import Keeps\n"
+        "class Awaited(Keeps):\n    async def start_turn(self, turn):\n        return None\n"
     ),
 }
 
@@ -167,7 +172,10 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("module:", "unknown_factory"),
         ("there.is.none:make", "unknown_module"),
         ("fails_to_load:make", "unknown_module"),
+        ("leaves:make", "unknown_module"),
         ("has_things:absent", "unknown_factory"),
+        ("has_things:leaves", "broken_factory"),
+        ("has_things:Awaited", "not_a_provider"),
         ("has_things:raises", "broken_factory"),
         ("has_things:nothing", "not_a_provider"),
         ("has_things:number", "not_a_provider"),
@@ -178,6 +186,22 @@ def test_an_agent_that_cannot_be_had_is_an_error_with_a_code(where: str, code: s
     with pytest.raises(ConformanceError) as error:
         load_factory(where)()
     assert error.value.code == code
+
+
+@pytest.mark.usefixtures("modules")
+@pytest.mark.requirement("conformance.subjects")
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("has_things:Half", "no start_turn, no cancel_turn, no respond_action, no read_thread"),
+        ("has_things:Awaited", "must be an async generator (use yield), got a coroutine"),
+        ("has_things:number", "got a value of type int"),
+    ],
+)
+def test_what_is_no_provider_is_told_with_all_that_it_lacks(where: str, said: str):
+    with pytest.raises(NotAProvider) as error:
+        load_factory(where)()
+    assert str(error.value).endswith(said)
 
 
 @pytest.mark.requirement("conformance.subjects")

@@ -1,10 +1,13 @@
 """Lists of an Edge: the same from any start, and nothing but what facts say."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from factwire.edge.records import Records
+from factwire.edge.records import Records, read_records
+from factwire.facts import Fact, read_fact
+from factwire.journal import open_journal
 from factwire.journal.chunk import decode_line
 
 STREAMS = sorted(
@@ -37,3 +40,83 @@ def test_what_was_saved_of_another_journal_or_is_damaged_is_not_read():
     assert Records.restore(data, "f" * 16) is None
     assert Records.restore(data[:-1], EPOCH) is None
     assert Records.restore(b"", EPOCH) is None
+
+
+def _told(*rows: tuple[str, str, str]) -> list[Fact]:
+    """Facts of a class on a thread, with a turn's id."""
+    places: Counter[str] = Counter()
+    return [
+        read_fact(
+            {
+                "id": f"f{number}",
+                "kind": "state",
+                "status": "running",
+                "title": event_class,
+                "createdAt": "2026-01-01T00:00:00Z",
+                "schemaVersion": "factwire-fact/v1",
+                "runtimeId": f"rt-{thread}",
+                "eventClass": event_class,
+                "threadId": thread,
+                "sequence": _next(places, thread),
+                "turnId": turn,
+                "actionId": "act_1",
+                "payload": {"prompt": f"asked on {thread}"},
+            }
+        )
+        for number, (event_class, thread, turn) in enumerate(rows, 1)
+    ]
+
+
+def _next(places: Counter[str], thread: str) -> int:
+    places[thread] += 1
+    return places[thread]
+
+
+@pytest.mark.requirement("edge.records.belonging")
+def test_threads_that_use_one_id_do_not_touch_each_others_rows():
+    facts = _told(
+        ("turn.submitted", "a", "trn_1"),
+        ("action.required", "a", "trn_1"),
+        ("turn.submitted", "b", "trn_1"),
+        ("action.required", "b", "trn_1"),
+        ("action.resolved", "b", "trn_1"),
+        ("turn.completed", "b", "trn_1"),
+    )
+    records = Records()
+    for seq, fact in enumerate(facts, 1):
+        records.note(seq, fact)
+    runs = {key: (row.thread_id, row.status) for key, row in records.runs.rows.items()}
+    assert runs == {"run_1": ("a", "queued"), "b~run_1": ("b", "finished")}
+    approvals = {
+        key: (row.thread_id, row.run_id, row.status) for key, row in records.approvals.rows.items()
+    }
+    assert approvals == {
+        "act_1": ("a", "run_1", "pending"),
+        "b~act_1": ("b", "b~run_1", "denied"),
+    }
+    assert [row.title for row in records.threads.newest()] == ["asked on b", "asked on a"]
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.records.pure")
+async def test_lists_read_anew_are_those_that_grew_fact_by_fact(tmp_path: Path):
+    facts = _told(
+        ("turn.submitted", "a", "trn_1"),
+        ("action.required", "b", "trn_9"),
+        ("model.delta", "c", "trn_3"),
+        ("turn.submitted", "a", "trn_2"),
+        ("turn.submitted", "c", "trn_3"),
+        ("action.required", "c", "trn_3"),
+        ("turn.submitted", "b", "trn_1"),
+    )
+    async with open_journal(f"sqlite:{tmp_path}/j.db") as journal:
+        await journal.append(facts)
+        epoch = (await journal.head()).epoch
+        grown = Records()
+        async for stretch in journal.read():
+            for seq, fact in stretch.facts():
+                grown.note(seq, fact)
+        read, cursor = await read_records(journal, tmp_path)
+    assert cursor.seq == len(facts)
+    assert read.save(epoch) == grown.save(epoch)
+    assert [row.run_id for row in read.runs.newest()] == [row.run_id for row in grown.runs.newest()]

@@ -188,3 +188,11 @@ def _entry(name: str, content: bytes) -> Any:
     sums = Sums()
     sums.update(content)
     return sums.entry(name)
+
+
+def zipped(content: bytes) -> bytes:
+    """A good archive that is no pack."""
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        archive.writestr("note.txt", content)
+    return target.getvalue()

@@ -23,6 +23,7 @@ from tests.evidence.packs import (
     packed_facts,
     repack,
     run_facts,
+    zipped,
 )
 from tests.projection.telling import Telling
 
@@ -229,6 +230,7 @@ def test_verify_tells_a_journal_that_differs_from_one_that_was_compacted(
 @pytest.mark.requirement("evidence.cli.errors")
 def test_what_is_no_pack_is_refused_in_one_line(factwire: Factwire, tmp_path: Path):
     text, cut = factwire.file("hello\n", "text.zip"), tmp_path / "cut.zip"
+    other = factwire.file(zipped(b"a note"), "other.zip")
     packed_facts(cut, run_facts())
     cut.write_bytes(cut.read_bytes()[:3000])
     for verb in ("verify", "show", "check"):
@@ -237,9 +239,100 @@ def test_what_is_no_pack_is_refused_in_one_line(factwire: Factwire, tmp_path: Pa
         assert (refused.code, "pack_not_zip" in refused.err) == (2, True), refused
         refused = factwire("evidence", verb, cut)
         assert (refused.code, "pack_truncated" in refused.err) == (2, True), refused
+        refused = factwire("evidence", verb, other)
+        assert (refused.code, "manifest_missing" in refused.err) == (2, True), refused
     found = msgspec.json.decode(factwire("evidence", "verify", cut, "--json").out)
     assert found["error"]["code"] == "pack_truncated"
     assert factwire("project", cut).code == 2
+
+
+@pytest.mark.requirement("evidence.cli.errors")
+def test_a_folder_in_place_of_a_file_is_told_in_a_sentence(factwire: Factwire, journal: Path):
+    pack, folder = exported(factwire, journal), factwire.folder / "folder"
+    folder.mkdir()
+    export = ("export", "thread", "--journal", journal)
+    for arguments in (
+        ("verify", folder),
+        ("show", folder),
+        ("check", folder),
+        ("key", "--file", folder),
+        ("trust", "ann", public_text(OTHER_KEY), "--file", folder),
+        ("verify", pack, "--trust", folder),
+        (*export, "--key", folder),
+        (*export, "--output", folder),
+    ):
+        done = factwire("evidence", *arguments)
+        assert (done.code, f"{folder} is a folder; name a file" in done.err) == (2, True), done
+        assert "Errno" not in done.err
+    done = factwire("evidence", "verify", pack / "inside")
+    assert (done.code, "a part of the path is a file" in done.err) == (2, True)
+
+
+@pytest.mark.requirement("evidence.cli.errors")
+def test_a_file_that_is_no_journal_is_not_called_a_damaged_one(factwire: Factwire, journal: Path):
+    pack = exported(factwire, journal)
+    junk = factwire.file("-----BEGIN PRIVATE KEY-----\n", "key.pem")
+    for arguments in (("verify", pack), ("export", "thread", "--unsigned", "--output", "n.zip")):
+        for url in (str(junk), f"sqlite:{junk}"):
+            done = factwire("evidence", *arguments, "--journal", url)
+            assert (done.code, f"{junk} is no journal" in done.err) == (2, True), done
+
+
+@pytest.mark.requirement("evidence.cli.export")
+def test_a_file_that_is_there_is_written_over_only_by_force(factwire: Factwire, journal: Path):
+    pack = exported(factwire, journal)
+    pack.write_bytes(b"precious")
+    for more in ((), ("--output", pack)):
+        done = factwire("evidence", "export", "thread", "--journal", journal, *more)
+        assert (done.code, "write over it with --force" in done.err) == (2, True), done
+    assert pack.read_bytes() == b"precious"
+    exported(factwire, journal, "--force")
+    assert factwire("evidence", "verify", pack).code == 0
+
+
+@pytest.mark.requirement("evidence.cli.export")
+def test_a_file_of_facts_that_cannot_be_read_is_named(factwire: Factwire):
+    factwire.file("{\n{", "broken.ndjson")
+    done = factwire("evidence", "export", "--facts", "broken.ndjson", "--unsigned")
+    assert (done.code, "broken.ndjson: line" in done.err) == (2, True), done
+    assert not Path("broken.factpack.zip").exists()
+
+
+@pytest.mark.requirement("evidence.cli.verify")
+def test_a_pack_of_a_signer_who_is_not_demanded_is_not_called_changed(
+    factwire: Factwire, journal: Path
+):
+    pack = exported(factwire, journal)
+    done = factwire("evidence", "verify", pack, "--key", public_text(OTHER_KEY))
+    assert done.code == 1
+    assert done.out.startswith("not accepted: 26 facts, signed by a key that no trust list names")
+    assert "changed" not in done.out
+    assert "archive  as it was written" in done.out
+    assert "derived  follows from the facts" in done.out
+
+
+@pytest.mark.requirement("evidence.cli.verify")
+def test_what_is_told_of_the_archive_agrees_with_the_contents(factwire: Factwire, journal: Path):
+    pack = exported(factwire, journal, "--stored")
+    good = pack.read_bytes()
+    pack.write_bytes(good.replace(b"Mend it", b"Mend at", 1))
+    done = factwire("evidence", "verify", pack)
+    assert (done.code, "outside the contents" in done.out) == (1, False), done
+    assert "archive  not as it was written" in done.out
+    for changed, first in ((good + b"more", len(good)), (b"more" + good, 0)):
+        pack.write_bytes(changed)
+        done = factwire("evidence", "verify", pack)
+        assert (done.code, done.out.startswith("intact: ")) == (0, True), done
+        assert f"archive  changed outside the contents, first at byte {first}\n" in done.out
+
+
+@pytest.mark.requirement("evidence.cli.verify")
+def test_show_says_that_it_does_not_read_the_facts(factwire: Factwire, journal: Path):
+    pack = exported(factwire, journal)
+    entries = contents(pack)
+    repack(pack, {**entries, FACTS: entries[FACTS].replace(b"approved", b"rejected", 1)})
+    done = factwire("evidence", "show", pack)
+    assert (done.code, "this summary only; factwire evidence verify" in done.out) == (0, True)
 
 
 @pytest.mark.requirement("evidence.cli.check")

@@ -151,6 +151,35 @@ async def test_subagents_that_are_not_allowed_to_work_fail_and_ask_for_themselve
         ("delegated_permission", "sub_writer_turn"),
     ]
     assert played.files == set()
+    assert "Both are done" not in played.text
+    assert "The reader and the writer could not do what was asked" in played.text
+    assert state.tasks["task_team_turn"].status == "failed"
+
+
+@pytest.mark.requirement("runtime.agents.demo.approval")
+@pytest.mark.parametrize("theme", ["plan", "approve"])
+async def test_where_nobody_is_to_be_asked_nobody_is(tmp_path: Path, theme: str):
+    policy = Policy.of("dontAsk", allow=["Bash(cksum *)", "Edit", "submit_plan"])
+    played = await play(Kept(tmp_path, policy), f"demo: {theme}")
+
+    assert played.status == "completed"
+    assert played.state.actions == {}
+    [tool] = [tool for tool in played.state.tools.values() if tool.state == "output-error"]
+    assert tool.failure_category == "permission_denied"
+    assert classes(played.facts).count("permission.denied") == 1
+    [denial] = [fact for fact in played.facts if fact.event_class == "permission.denied"]
+    assert denial.payload["reasonCode"] == "dont_ask"
+    assert "choose another --policy than dontAsk" in denial.payload["message"]
+
+
+@pytest.mark.requirement("runtime.agents.demo.fail")
+async def test_a_check_that_may_not_run_is_not_told_as_one_that_failed(tmp_path: Path):
+    played = await play(Kept(tmp_path, Policy.of("dontAsk")), "demo: fail")
+
+    assert played.status == "failed"
+    [end] = [fact.payload for fact in played.facts if fact.event_class == "turn.failed"]
+    assert end["failureCategory"] == "permission_denied"
+    assert end["message"].startswith("the check that was to fail did not run: ")
 
 
 @pytest.mark.requirement("runtime.agents.demo.approval")

@@ -11,6 +11,7 @@ from factwire.runtime.policy import (
     Request,
     effect_of,
     evaluate,
+    with_remedy,
 )
 from tests.runtime.policy_cases import WORKSPACE, fetch, policy, run, said, use
 
@@ -229,6 +230,24 @@ def test_an_evaluation_says_what_decided_and_why():
         "make: it runs a command, and no rule decides; "
         "somebody would have to be asked, and nobody is to be"
     )
+
+
+@pytest.mark.requirement("runtime.policy.rules")
+@pytest.mark.parametrize(
+    ("rules", "remedy"),
+    [
+        ("", "; to allow it: --allow 'Bash(seq 1 9)'"),
+        ("?Bash(seq *)", "; to be asked, choose another --policy than dontAsk"),
+    ],
+)
+def test_a_denial_for_want_of_somebody_to_ask_says_what_would_help(rules: str, remedy: str):
+    given = policy(rules, "dontAsk")
+    denied = with_remedy(given, run("seq 1 9"), evaluate(given, run("seq 1 9")))
+    assert denied.decision == "deny"
+    assert denied.message.endswith(remedy)
+    meant = policy("!Bash(seq *)", "dontAsk")
+    plain = evaluate(meant, run("seq 1 9"))
+    assert with_remedy(meant, run("seq 1 9"), plain) == plain
 
 
 @pytest.mark.requirement("runtime.policy.rules")

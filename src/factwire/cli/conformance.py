@@ -31,7 +31,9 @@ _LEVELS: Final = {
     "projection": "projection compatible",
     "runtime": "runtime compatible",
 }
-_FACT: Final = 600
+_WORD: Final = 60
+"""Characters of a class, an id or a path."""
+
 _SHOWN: Final = 3
 """Findings of one case that a person is shown; the other reports have more."""
 
@@ -52,14 +54,18 @@ def conformance(
     ] = None,
     facts: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="A recorded stream or a fixture, - for standard input."),
+        typer.Option(
+            metavar="FILE",
+            help="A recorded stream, a fixture, a pack or a journal; - for standard input.",
+        ),
     ] = None,
     url: Annotated[
         str | None,
         typer.Option(metavar="EDGE", help="A running Edge, of which --thread names a thread."),
     ] = None,
     thread: Annotated[
-        str | None, typer.Option(metavar="ID", help="The thread of the Edge whose facts to try.")
+        str | None,
+        typer.Option(metavar="ID", help="The thread of the Edge, pack or journal to try."),
     ] = None,
     prompt: Annotated[
         list[str] | None,
@@ -87,15 +93,18 @@ def conformance(
     """
     if sum(each is not None for each in (provider, facts, url)) > 1:
         raise CliError("choose one: --provider, --facts or --url")
-    if (url is None) != (thread is None):
-        raise CliError("--url and --thread belong together: an Edge, and which of its threads")
+    if url is not None and thread is None:
+        raise CliError("--url needs --thread: an Edge, and which of its threads")
+    if thread is not None and url is None and facts is None:
+        raise CliError("--thread chooses what to try in --url or --facts; give one of them")
     if prompt and provider is None:
         raise CliError("--prompt is for an agent: name one with --provider")
     before = set(threading.enumerate())
     if url is not None and thread is not None:
         report = _streamed(url, thread, level.value)
     else:
-        report = _tried(provider, facts, _prompts(prompt or []), seconds, level.value)
+        recorded = None if facts is None else (facts, thread)
+        report = _tried(provider, recorded, _prompts(prompt or []), seconds, level.value)
     if html is not None:
         _write_page(report, html)
     if as_json:
@@ -106,7 +115,11 @@ def conformance(
 
 
 def _tried(
-    provider: str | None, facts: str | None, prompts: dict[str, str], seconds: float, level: Any
+    provider: str | None,
+    recorded: tuple[str, str | None] | None,
+    prompts: dict[str, str],
+    seconds: float,
+    level: Any,
 ) -> "Report":
     from factwire.conformance import (
         ConformanceError,
@@ -119,14 +132,21 @@ def _tried(
         if provider is not None:
             make = load_factory(provider)
             return try_provider(make, name=provider, prompts=prompts, seconds=seconds, level=level)
-        return try_factwire(level) if facts is None else _recorded(facts, level)
+        return try_factwire(level) if recorded is None else _recorded(*recorded, level)
     except ConformanceError as error:
         raise CliError(f"{error.code}: {error}") from error
 
 
-def _recorded(path: str, level: Any) -> "Report":
+def _recorded(path: str, thread: str | None, level: Any) -> "Report":
+    from factwire.cli.recording import is_journal, is_pack
     from factwire.conformance import try_facts, try_fixture
 
+    if is_journal(path) or is_pack(path):
+        from factwire.cli.journal.access import done
+
+        return done(_kept(path, thread, level))
+    if thread is not None:
+        raise CliError("--thread chooses a thread of a pack or a journal; a file is tried whole")
     with open_source(path) as source:
         try:
             document = read_document(source)
@@ -136,6 +156,18 @@ def _recorded(path: str, level: Any) -> "Report":
         except UnreadableInput as error:
             raise CliError(f"{error.code}: {source.name}: {error}") from error
         return try_facts(items, name=source.name, level=level)
+
+
+async def _kept(where: str, thread: str | None, level: Any) -> "Report":
+    """A thread of a pack or a journal, with the threads that belong to it."""
+    from factwire.cli.recording import chosen, open_recording
+    from factwire.conformance import try_facts
+    from factwire.facts import write_fact
+
+    async with open_recording(where) as recording:
+        family = await chosen(recording, thread)
+        items = [write_fact(each.fact) async for each in recording.facts(family)]
+        return try_facts(items, name=recording.name, level=level, gaps_declared=recording.kept)
 
 
 def _streamed(url: str, thread: str, level: Any) -> "Report":
@@ -205,11 +237,17 @@ def _show_result(result: "Result", says: dict[str, str], write: Callable[[Text],
 def _show_finding(finding: "Finding", write: Callable[[Text], None]) -> None:
     line = Text("      ").append(finding.requirement, style="red")
     write(line.append(f": {harmless(finding.message, 400)}"))
-    if finding.path is not None:
-        write(Text(f"        at {harmless(finding.path, 120)}", style="bright_black"))
-    if finding.fact is not None:
-        text = msgspec.json.encode(finding.fact).decode()
-        write(Text(f"        {harmless(text, _FACT)}", style="cyan"))
+    about = _about(finding)
+    if about:
+        write(Text(f"        {about}", style="cyan"))
+
+
+def _about(finding: "Finding") -> str:
+    """The fact that shows it, by class, id and place; the other reports have all of it."""
+    named = None if finding.fact is None else finding.fact.get("eventClass")
+    words = [named if isinstance(named, str) else None, finding.fact_id]
+    words += [f"at {finding.path}"] if finding.path else []
+    return " ".join(harmless(word, _WORD) for word in words if word)
 
 
 def _show_summary(report: "Report", write: Callable[[Text], None]) -> None:
@@ -219,8 +257,8 @@ def _show_summary(report: "Report", write: Callable[[Text], None]) -> None:
     line = Text.assemble("\n", verdict, f": {harmless(report.subject.name)}, level: {level}\n")
     line.append(f"{counts.passed:,} passed, {counts.failed:,} failed, ")
     line.append(f"{counts.not_applicable:,} do not apply; ")
-    tried = sum(row.status != "not-tried" for row in report.requirements)
-    write(line.append(f"{tried:,} of {counted(len(report.requirements), 'requirement')} tried"))
+    held_to = counted(len(report.requirements), "requirement")
+    write(line.append(f"{report.judged:,} of {held_to} judged"))
 
 
 def _leave(code: int, before: set[threading.Thread]) -> None:

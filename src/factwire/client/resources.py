@@ -59,8 +59,8 @@ class Thread(Row, frozen=True, kw_only=True):
     """`activity` is what its runs are at; `runtime_id` is who writes it."""
 
     thread_id: str
-    status: ThreadStatus = "active"
-    activity: Activity = "idle"
+    status: ThreadStatus
+    activity: Activity
     project_id: str | None = None
     conversation_id: str | None = None
     title: str | None = None

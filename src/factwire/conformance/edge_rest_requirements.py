@@ -22,6 +22,7 @@ EDGE_REST_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "edge.rest.artifacts": "Artifacts and blobs are attachments, by id and never by path.",
         "edge.rest.time-travel": "A thread's state can be read as of any cursor.",
         "edge.rest.problems": "Whatever is refused is told by a stable code and a trace id.",
+        "edge.records.belonging": "What a fact says changes rows of its own thread alone.",
         "edge.records.pure": "Lists follow from facts alone, and go on from where they were saved.",
         "edge.recovery": "Approvals and queued runs of a former run of the server stay.",
     },

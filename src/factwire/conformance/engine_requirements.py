@@ -68,7 +68,7 @@ ENGINE: Final = requirements(
         "conformance.levels": "The level reached is the highest without a failure up to it.",
         "conformance.not-applicable": "What an agent says it cannot do is named, never passed.",
         "conformance.prompts": "A minimum without a prompt has failed, and says how to give one.",
-        "conformance.coverage": "A report names every requirement, tried or not, and why not.",
+        "conformance.coverage": "A report names every requirement of its subject, judged or not.",
         "conformance.time": "Nothing an agent does makes a run hang.",
         "conformance.projectors": "A projection that doubles, loses or guesses is caught.",
         "conformance.recorded": "A recorded stream is judged as that of an agent is.",

@@ -149,12 +149,12 @@ def _row(result: Result) -> str:
 
 def _coverage(report: Report) -> str:
     rows = report.requirements
-    tried = [row for row in rows if row.status != "not-tried"]
-    left = [row for row in rows if row.status == "not-tried"]
+    found = [row for row in rows if row.status in ("passed", "failed")]
+    left = [row for row in rows if row not in found]
     return (
-        f"<section><h2>Requirements</h2><p>{len(tried):,} of {len(rows):,} were tried in this run."
-        f"</p><details><summary>{len(tried):,} tried</summary>{_standings(tried)}</details>"
-        f"<details><summary>{len(left):,} not tried, and why</summary>{_standings(left)}"
+        f"<section><h2>Requirements</h2><p>{len(found):,} of {len(rows):,} were judged in this run."
+        f"</p><details><summary>{len(found):,} judged</summary>{_standings(found)}</details>"
+        f"<details><summary>{len(left):,} not judged, and why</summary>{_standings(left)}"
         "</details></section>"
     )
 

@@ -102,4 +102,4 @@ def _kind(value: Any) -> str:
     """A value by its kind: where it lies in memory says nothing to anybody."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
-    return "None" if value is None else f"a {type(value).__name__}"
+    return "None" if value is None else f"a value of type {type(value).__name__}"

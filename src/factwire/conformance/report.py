@@ -1,7 +1,8 @@
 """The report of a conformance run, as data: what was tried, what came of it, what was not tried.
 
-Every requirement of the manifest is in it, those that were not tried with the reason, so that a
-green report cannot hide how little was looked at.
+Every requirement that its subject is held to is in it, those that were not tried with the reason,
+so that a green report cannot hide how little was looked at. What Factwire promises of itself is
+only in its own report: nobody else can keep or break that.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,6 +22,9 @@ Kind = Literal["provider", "facts", "factwire"]
 Standing = Literal["passed", "failed", "not-applicable", "not-tried"]
 
 _OWN: Final = "a promise of Factwire's own, which its test suite proves"
+_SUITE: Final = ("stream.", "screen.", "provider.")
+"""How the names of requirements begin that anybody's agent or stream is held to."""
+
 _NOT_TRIED: Final = {
     "screen.expected": "needs a fixture, which says what it expects",
     "provider": "needs an agent: --provider module:factory",
@@ -72,6 +76,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rena
         """The requirements that were found broken."""
         return frozenset(name for each in self.results for name in each.broken)
 
+    @property
+    def judged(self) -> int:
+        """How many requirements were found kept or broken."""
+        return sum(row.status in ("passed", "failed") for row in self.requirements)
+
 
 def report_of(subject: Subject, results: Iterable[Result], upto: Level = "runtime") -> Report:
     """The report of results, up to a level."""
@@ -86,7 +95,7 @@ def report_of(subject: Subject, results: Iterable[Result], upto: Level = "runtim
         level=reached(kept),
         counts=counts,
         results=kept,
-        requirements=standings(kept, upto),
+        requirements=standings(kept, upto, own=subject.kind == "factwire"),
     )
 
 
@@ -104,10 +113,13 @@ def reached(results: Iterable[Result]) -> Level | None:
     return level
 
 
-def standings(results: Iterable[Result], upto: Level = "runtime") -> tuple[Standings, ...]:
-    """Every requirement of the manifest, and any other that was tried."""
+def standings(
+    results: Iterable[Result], upto: Level = "runtime", *, own: bool = True
+) -> tuple[Standings, ...]:
+    """Every requirement of the suite, with `own` all of Factwire's, and whatever was tried."""
     found = _by_requirement(results)
-    names = [*REQUIREMENTS, *(name for name in found if name not in REQUIREMENTS)]
+    held_to = [name for name in REQUIREMENTS if own or name.startswith(_SUITE)]
+    names = [*held_to, *(name for name in found if name not in held_to)]
     return tuple(_standing(name, found.get(name, []), upto) for name in names)
 
 

@@ -46,9 +46,17 @@ def try_provider(
     return report_of(Subject(kind="provider", name=name), results, level)
 
 
-def try_facts(items: Sequence[object], *, name: str, level: Level = "runtime") -> Report:
-    """A recorded stream: facts in any form and shape, in the order in which they were recorded."""
-    results = _stream_results(Stream(items=items), name)
+def try_facts(
+    items: Sequence[object],
+    *,
+    name: str,
+    level: Level = "runtime",
+    gaps_declared: bool = False,
+) -> Report:
+    """A recorded stream: facts in any form and shape, in the order in which they were recorded.
+    Where gaps are declared, what is missing between them was removed on purpose.
+    """
+    results = _stream_results(Stream(items=items, gaps_declared=gaps_declared), name)
     return report_of(Subject(kind="facts", name=name), results, level)
 
 

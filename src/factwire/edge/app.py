@@ -13,6 +13,7 @@ from litestar import Litestar, Response
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException, ValidationException
 
+from factwire.edge.faces import Faces
 from factwire.edge.framework import MsgspecLitestar
 from factwire.edge.idempotency import Idempotency
 from factwire.edge.logs import logger
@@ -29,7 +30,7 @@ from factwire.edge.routes.context import (
     trace_of,
 )
 from factwire.edge.security import Access, Guard
-from factwire.edge.security.guard import Application, Receive, Scope, Send, refuse
+from factwire.edge.security.guard import Application, Receive, Scope, Send
 from factwire.edge.states import States
 from factwire.edge.streams import Streams
 from factwire.edge.work.runs import STATUSES
@@ -77,7 +78,9 @@ def application(
     rest = rest_app(
         machine, access, observing, default_agent=default_agent, more_routes=more_routes
     )
-    guard = Guard(_Faces(streams, access, Idempotency(cast("Application", rest))), access)
+    routed = _Routed(Idempotency(cast("Application", rest)))
+    faces = Faces(machine, streams, access, routed)
+    guard = Guard(faces, access, streams.owns)
     paths = (*(route.path_format for route in rest.routes), _STREAM)
     return Observed(guard, observing, Templates(paths))
 
@@ -126,29 +129,14 @@ def _litestar(state: State, more_routes: tuple[Any, ...] = ()) -> Litestar:
     )
 
 
-class _Faces:
-    """Hands a request to the streams or to REST."""
+class _Routed:
+    """Hands requests to REST under a path that routes."""
 
-    def __init__(self, streams: Streams, access: Access, rest: Application) -> None:
-        self._streams = streams
-        self._floods = access.floods
+    def __init__(self, rest: Application) -> None:
         self._rest = rest
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" or not self._streams.owns(scope):
-            if scope["type"] == "http":
-                scope = _routable(scope)
-            await self._rest(scope, receive, send)
-            return
-        try:
-            self._floods.enter_stream()
-        except Problem as problem:
-            await refuse(scope, receive, send, problem, scope["state"]["trace_id"])
-            return
-        try:
-            await self._streams(scope, receive, send)
-        finally:
-            self._floods.leave_stream()
+        await self._rest(_routable(scope) if scope["type"] == "http" else scope, receive, send)
 
 
 def _routable(scope: Scope) -> Scope:

@@ -103,6 +103,8 @@ async def opened_edge(
         stack.callback(identity.release)
         journal = await stack.enter_async_context(open_journal(configuration.journal))
         registered = register(configuration)
+        if configuration.agent is not None:
+            registered.agent(configuration.agent)
         persistence = Persistence()
         runtime = _runtime(
             configuration, workspace, journal, registered, identity, on_failure=persistence.note

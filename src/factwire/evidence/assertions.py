@@ -4,7 +4,7 @@ A case is a name and assertions. It travels in a pack as an `evidence.changed` f
 whose payload has `assertions`, or is added at export, or lies in a file beside the pack.
 """
 
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Any, Final, cast, get_args
 
 import msgspec
 
@@ -138,6 +138,29 @@ _NEEDS_ONE: Final[dict[type[Assertion], tuple[str, ...]]] = {
 """Assertions that say nothing unless one of these fields is given."""
 
 
+KINDS: Final = tuple(
+    str(kind.__struct_config__.tag)
+    for kind in cast("tuple[type[Assertion], ...]", get_args(AnyAssertion))
+)
+"""What may stand under `assert`."""
+
+TOOL_STATES: Final = (
+    *("running", "input-streaming", "input-available", "progress"),
+    *("output-available", "output-error", "cancelled"),
+)
+"""The states that a projected call can be in."""
+
+_LEGAL: Final[dict[type[Assertion], tuple[str, tuple[str, ...]]]] = {
+    TurnOutcome: ("outcome", ("completed", "failed", "canceled")),
+    ToolStatus: ("state", TOOL_STATES),
+}
+"""Fields whose values are Factwire's own words. What was decided is the word of whoever decided."""
+
+
+class _Kind(msgspec.Struct, frozen=True):
+    kind: str = msgspec.field(name="assert")
+
+
 def read_case(data: bytes, where: str) -> ReplayCase:
     """A case as somebody wrote it down; raises `CaseProblem`."""
     try:
@@ -164,12 +187,34 @@ def _assertion(value: Any, where: str) -> AnyAssertion:
             else msgspec.convert(value, AnyAssertion)
         )
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise CaseProblem("assertion_malformed", f"{where}: {error}") from error
+        reason = _unknown_kind(value) or str(error)
+        raise CaseProblem("assertion_malformed", f"{where}: {reason}") from error
+    _ensure_legal(found, where)
     wanted = _NEEDS_ONE.get(cast("type[Assertion]", type(found)), ())
     if wanted and all(getattr(found, name) is None for name in wanted):
         fields = " or ".join(found.__struct_encode_fields__[_place(found, name)] for name in wanted)
         raise CaseProblem("assertion_malformed", f"{where}: it needs {fields}")
     return found
+
+
+def _unknown_kind(value: Any) -> str | None:
+    """What to say where it is the kind that nobody knows; None where that is not so."""
+    try:
+        found = msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else value
+        kind = msgspec.convert(found, _Kind).kind
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if kind in KINDS:
+        return None
+    return f"there is no assertion {kind[:80]!r}; there are {', '.join(KINDS)}"
+
+
+def _ensure_legal(assertion: AnyAssertion, where: str) -> None:
+    field, legal = _LEGAL.get(cast("type[Assertion]", type(assertion)), ("thread_id", ()))
+    given = getattr(assertion, field)
+    if legal and given not in legal:
+        message = f"{where}: {field} is never {given[:80]!r}; it is one of {', '.join(legal)}"
+        raise CaseProblem("assertion_malformed", message)
 
 
 def _place(assertion: Assertion, name: str) -> int:

@@ -26,6 +26,7 @@ from factwire.evidence.assertions import (
 from factwire.evidence.manifest import Wire
 from factwire.evidence.shown import Shown, shown_by
 from factwire.facts import Fact
+from factwire.facts.classification import KNOWN_CLASSES
 from factwire.projection import Document, PatchFailed, conversation
 from factwire.projection.parts import Message, TextPart
 from factwire.projection.tools import Tool
@@ -34,6 +35,7 @@ Found = tuple[bool, str, str | None]
 """Whether it holds, what was found, and the fact that shows it."""
 
 _EXCERPT: Final = 120
+_OF_TURN: Final = (TurnOutcome, AnswerEquals, AnswerContains)
 
 
 class AssertionResult(Wire, frozen=True):
@@ -63,7 +65,10 @@ def check(
 
 def _result(case: str, number: int, assertion: AnyAssertion, shown: Shown) -> AssertionResult:
     evaluate = cast("Callable[[AnyAssertion, Shown], Found]", _EVALUATORS[type(assertion)])
-    passed, found, fact_id = evaluate(assertion, shown)
+    nothing = _missing(assertion, shown)
+    passed, found, fact_id = (
+        evaluate(assertion, shown) if nothing is None else (False, nothing, None)
+    )
     return AssertionResult(
         case=case,
         number=number,
@@ -74,11 +79,19 @@ def _result(case: str, number: int, assertion: AnyAssertion, shown: Shown) -> As
     )
 
 
+def _missing(assertion: AnyAssertion, shown: Shown) -> str | None:
+    """What the assertion is about and no fact is of: nothing holds for it, nor fails to."""
+    if assertion.thread_id is not None and not shown.has_thread(assertion.thread_id):
+        return f"there is no thread {assertion.thread_id}"
+    turn = assertion.turn_id if isinstance(assertion, _OF_TURN) else None
+    return None if turn is None or shown.has_turn(turn) else f"there is no turn {turn}"
+
+
 def _turn_outcome(wanted: TurnOutcome, shown: Shown) -> Found:
     turn = wanted.turn_id or shown.last_turn(wanted.thread_id)
     ended = shown.turn(turn)
     if ended is None:
-        return False, f"turn {turn or 'unknown'} has no end", None
+        return False, "there is no turn" if turn is None else f"turn {turn} has no end", None
     outcome, fact_id = ended
     return outcome == wanted.outcome, f"turn {turn} {outcome}", fact_id
 
@@ -101,7 +114,8 @@ def _answer_contains(wanted: AnswerContains, shown: Shown) -> Found:
 def _tool_called(wanted: ToolCalled, shown: Shown) -> Found:
     named = _calls(shown, wanted.thread_id, wanted.tool_name)
     calls = [tool for tool in named if _has_args(tool, wanted.args)]
-    found = f"{len(named)} calls of {wanted.tool_name}, {len(calls)} with these arguments"
+    noun = "call" if len(named) == 1 else "calls"
+    found = f"{len(named)} {noun} of {wanted.tool_name}, {len(calls)} with these arguments"
     enough = len(calls) > 0 if wanted.times is None else len(calls) == wanted.times
     return enough, found, _tool_witness(shown, calls or named)
 
@@ -163,7 +177,15 @@ def _count(wanted: FactCount, shown: Shown) -> Found:
     low = wanted.equals if wanted.equals is not None else wanted.at_least
     high = wanted.equals if wanted.equals is not None else wanted.at_most
     right = (low is None or count >= low) and (high is None or count <= high)
-    return right, f"{count} facts of {wanted.event_class}", fact_id
+    if not count and not _is_known(wanted.event_class):
+        # A slip of the pen is never there, and would hold for ever as "none of these".
+        return False, f"no fact is of {wanted.event_class}, and there is no such class", None
+    return right, f"{count} {'fact' if count == 1 else 'facts'} of {wanted.event_class}", fact_id
+
+
+def _is_known(event_class: str) -> bool:
+    below = f"{event_class.removesuffix('.')}."
+    return any(f"{name}.".startswith(below) for name in KNOWN_CLASSES)
 
 
 def _pointer(wanted: ProjectionEquals, shown: Shown) -> Found:

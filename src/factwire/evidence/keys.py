@@ -21,8 +21,14 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from factwire.evidence.errors import KeyProblem
+from factwire.evidence.limits import NAME_CHARACTERS
 from factwire.evidence.manifest import Wire
-from factwire.evidence.signatures import decode_public, encode_public, fingerprint
+from factwire.evidence.signatures import (
+    decode_public,
+    encode_public,
+    ensure_strong,
+    fingerprint,
+)
 
 FOLDER: Final = "evidence"
 KEY_FILE: Final = "signing-key.pem"
@@ -134,17 +140,28 @@ def known_trust(data: Path) -> TrustList:
 
 def trust(path: Path, name: str, public_key: str) -> TrustList:
     """Add a key to a trust list, under a name that it does not have yet."""
-    decode_public(public_key)
+    _ensure_name(name)
+    ensure_strong(public_key)
     known = load_trust(path) if path.exists() else TrustList()
     if any(key.name == name for key in known.keys):
         message = f"the list has a key called {name!r} already; take another name"
         raise KeyProblem("key_exists", message)
+    listed = known.name_of(public_key)
+    if listed is not None:
+        raise KeyProblem("key_exists", f"the list has this key already, as that of {listed!r}")
     added = TrustList(keys=(*known.keys, TrustedKey(name=name, public_key=public_key)))
     path.parent.mkdir(parents=True, exist_ok=True, mode=_FOLDER_MODE)
     partial = path.with_name(f".{path.name}.new")
     partial.write_bytes(msgspec.json.format(msgspec.json.encode(added)) + b"\n")
     partial.replace(path)
     return added
+
+
+def _ensure_name(name: str) -> None:
+    """A name is what `verify` prints beside a signature: one line that a person can read."""
+    if not name.strip() or not name.isprintable() or len(name) > NAME_CHARACTERS:
+        message = f"expected a name of 1 to {NAME_CHARACTERS} visible characters on one line"
+        raise KeyProblem("name_malformed", message)
 
 
 def trusting(keys: Mapping[str, str]) -> TrustList:

@@ -68,3 +68,6 @@ ASSERTIONS: Final = 10_000
 
 POINTER_CHARACTERS: Final = 4_096
 """The longest JSON Pointer of an assertion."""
+
+NAME_CHARACTERS: Final = 80
+"""A name on a trust list is printed on one line with a fingerprint."""

@@ -26,7 +26,7 @@ _LISTED: Final = 20
 
 
 class MatchDifference(Wire, frozen=True):
-    """One difference. Codes: `fact_differs`, `fact_missing`, `fact_extra`, `anchor_differs`,
+    """One difference. Codes: `other_journal`, `fact_differs`, `fact_missing`, `fact_extra`, `anchor_differs`,
     `journal_shorter`, `journal_corrupt`.
     """
 
@@ -37,7 +37,8 @@ class MatchDifference(Wire, frozen=True):
 
 class JournalMatch(Wire, frozen=True):
     """What a comparison found. `removed` counts facts that the journal no longer holds; `anchors`
-    counts points of the chain that were compared, `incomparable` those that a removal took away.
+    counts points of the chain that were compared, `incomparable` those that a removal took away. Of
+    very many differences the first are listed, and `more` counts the others.
     """
 
     state: MatchState
@@ -46,6 +47,7 @@ class JournalMatch(Wire, frozen=True):
     anchors: int
     incomparable: int
     differences: tuple[MatchDifference, ...]
+    more: int = 0
 
     @property
     def ok(self) -> bool:
@@ -57,6 +59,7 @@ class _Tally(msgspec.Struct):
     removed: int = 0
     anchors: int = 0
     incomparable: int = 0
+    more: int = 0
 
 
 async def match_journal(pack: Pack, journal: Journal) -> JournalMatch:
@@ -65,13 +68,17 @@ async def match_journal(pack: Pack, journal: Journal) -> JournalMatch:
     if origin is None:
         return _match(_Tally(), "not_from_journal", [])
     tally, found = _Tally(), list[MatchDifference]()
-    same_epoch = (await journal.head()).epoch == origin.epoch
+    epoch = (await journal.head()).epoch
+    same_epoch = epoch == origin.epoch
     differences = _differences(pack, journal, origin, tally, same_epoch=same_epoch)
     async with aclosing(differences):
         async for difference in differences:
-            found.append(difference)
-            if len(found) >= _LISTED:
-                break
+            if len(found) < _LISTED:
+                found.append(difference)
+            else:
+                tally.more += 1
+    if found and not same_epoch:
+        found.insert(0, _other_journal(epoch, origin))
     return _match(tally, _state(tally, found, same_epoch=same_epoch), found)
 
 
@@ -83,7 +90,14 @@ def _match(tally: _Tally, state: MatchState, found: list[MatchDifference]) -> Jo
         anchors=tally.anchors,
         incomparable=tally.incomparable,
         differences=tuple(found),
+        more=tally.more,
     )
+
+
+def _other_journal(epoch: str, origin: JournalAnchors) -> MatchDifference:
+    """A copy has another epoch and the same facts; with other facts it is no copy."""
+    message = f"this is another journal: its epoch is {epoch}, the pack is from {origin.epoch}"
+    return MatchDifference(code="other_journal", seq=origin.first_seq, message=message)
 
 
 def _state(tally: _Tally, found: list[MatchDifference], *, same_epoch: bool) -> MatchState:

@@ -29,6 +29,7 @@ class Shown:
         self._counts: Counter[str] = Counter()
         self._latest: dict[str, str] = {}
         self._documents: dict[str | None, Any] = {}
+        self._known: set[tuple[str, str]] = set()
 
     def state(self, thread: str | None) -> ProjectionState:
         return self._projections[thread].state
@@ -38,6 +39,14 @@ class Shown:
         if thread not in self._documents:
             self._documents[thread] = msgspec.json.decode(self._projections[thread].snapshot())
         return self._documents[thread]
+
+    def has_thread(self, thread: str) -> bool:
+        """Whether a fact is of this thread."""
+        return ("thread", thread) in self._known
+
+    def has_turn(self, turn: str) -> bool:
+        """Whether a fact is of this turn."""
+        return ("turn", turn) in self._known
 
     def turn(self, turn_id: str | None) -> tuple[str, str] | None:
         """How a turn ended, and the fact that says so."""
@@ -63,9 +72,12 @@ class Shown:
         self._counts[name] += 1
         self._latest.pop(name, None)
         self._latest[name] = fact.id
-        turn = id_of(fact, "turnId")
+        turn, thread = id_of(fact, "turnId"), thread_of(fact)
+        if thread is not None:
+            self._known.add(("thread", thread))
         if turn is not None:
-            self._last_turn[thread_of(fact)] = turn
+            self._known.add(("turn", turn))
+            self._last_turn[thread] = turn
             if name in _ENDS:
                 self._turns[turn] = _ENDS[name], fact.id
             if name.startswith(("model.", "text.")):

@@ -3,6 +3,7 @@
 import base64
 import binascii
 from hashlib import sha256
+from typing import Final
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import (
@@ -13,6 +14,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import (
 from factwire.evidence.errors import ChangedPack, KeyProblem
 from factwire.evidence.findings import Finding
 from factwire.evidence.manifest import ALGORITHM, FORMAT, SIGNATURE, Signature, signed_bytes
+
+_PRIME: Final = 2**255 - 19
+_SIGN: Final = 1 << 255
+_Y8: Final = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7
+_SMALL_ORDER: Final = frozenset({0, 1, _PRIME - 1, _Y8, _PRIME - _Y8})
+"""The y of the eight points of Ed25519 whose order divides 8."""
 
 
 def sign(manifest: bytes, key: Ed25519PrivateKey) -> Signature:
@@ -60,6 +67,17 @@ def decode_public(text: str) -> Ed25519PublicKey:
     except (binascii.Error, ValueError) as error:
         message = "expected an Ed25519 public key as base64 of 32 bytes"
         raise KeyProblem("key_malformed", message) from error
+
+
+def ensure_strong(public_key: str) -> None:
+    """Raises `KeyProblem` for a key that nobody owns: with one of a small order, and all-zero bytes
+    are one, anybody can make signatures that hold.
+    """
+    raw = decode_public(public_key).public_bytes_raw()
+    y = int.from_bytes(raw, "little") & ~_SIGN
+    if y % _PRIME in _SMALL_ORDER:
+        message = "this public key is nobody's: anybody can make signatures that it accepts"
+        raise KeyProblem("key_weak", message)
 
 
 def fingerprint(public_key: str) -> str:

@@ -98,10 +98,17 @@ def _serve(configuration: "Configuration", workspace: Path, settings: "EdgeSetti
     from factwire.edge.security import InsecureStart
     from factwire.edge.server import AddressUnusable, serve
     from factwire.journal import JournalError
+    from factwire.runtime import RuntimeRefused
 
     try:
         run(serve(configuration, workspace, settings, _greet))
-    except (InsecureStart, AddressUnusable, DataUnusable, JournalError) as error:
+    except (
+        InsecureStart,
+        AddressUnusable,
+        DataUnusable,
+        JournalError,
+        RuntimeRefused,
+    ) as error:
         raise CliError(f"{error.code}: {harmless(str(error))}") from error
 
 

@@ -9,11 +9,12 @@ import msgspec
 import typer
 
 from factwire.cli.evidence.case_files import read_case_file
+from factwire.cli.evidence.journals import named_journal
 from factwire.cli.evidence.options import data_folder
 from factwire.cli.evidence.refusals import plainly
 from factwire.cli.evidence.target import opened_target
 from factwire.cli.failures import DONE, CliError, errors
-from factwire.cli.journal.access import reading, run
+from factwire.cli.journal.access import run
 from factwire.cli.journal.progress import progress
 from factwire.cli.run.options import JournalOption
 from factwire.cli.terminal_text import counted, harmless
@@ -147,7 +148,7 @@ async def _from_journal(url: str | None, wanted: Wanted, target: Target, options
     where = place(journal=url)
     full = msgspec.structs.replace(options, blobs=blobs_of(where))
     with plainly():
-        async with reading(where.configuration.journal) as journal:
+        async with named_journal(where.configuration.journal) as journal:
             threads = await _threads(journal, wanted)
             total = await _total(journal, threads)
             with (

@@ -9,10 +9,11 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from factwire.cli.evidence.journals import named_journal
 from factwire.cli.evidence.options import JsonOption, PackArgument, data_folder
 from factwire.cli.evidence.refusals import plainly
 from factwire.cli.failures import DONE, ISSUES, CliError
-from factwire.cli.journal.access import reading, run
+from factwire.cli.journal.access import run
 from factwire.cli.journal.progress import progress
 from factwire.cli.terminal_text import counted, harmless
 
@@ -106,7 +107,7 @@ def _report(path: Path, demanded: "TrustList | None") -> "PackReport":
 async def _matched(path: Path, url: str) -> "JournalMatch":
     from factwire.evidence import match_journal, open_pack
 
-    async with reading(url) as journal:
+    async with named_journal(url) as journal:
         with open_pack(path) as pack:
             return await match_journal(pack, journal)
 
@@ -130,6 +131,8 @@ def _show(report: "PackReport", match: "JournalMatch | None") -> None:
         for difference in match.differences:
             words = f"{difference.code} at {difference.seq}: {harmless(difference.message)}"
             console.print(Text.assemble(("  ✗ ", "red"), words))
+        if match.more:
+            console.print(f"  and {match.more:,} more")
     console.print(Text(f"pack sha256:{report.digest}", style="dim"))
 
 

@@ -27,7 +27,6 @@ from factwire.journal import (
 
 Result = TypeVar("Result")
 
-_SQLITE: Final = b"SQLite format 3\x00"
 SCHEMES: Final = ("sqlite", "postgres", "postgresql", "nats", "memory")
 
 Url = Annotated[
@@ -116,10 +115,6 @@ def _ensure_there(url: str) -> None:
         path, _, _ = url.removeprefix("sqlite:").partition("?")
         if not Path(path).is_file():
             raise CliError(f"there is no journal at {harmless(path)}")
-        with Path(path).open("rb") as stream:
-            start = stream.read(len(_SQLITE))
-        if start and start != _SQLITE:
-            raise CliError(f"{harmless(path)} is no journal: it is no SQLite database")
 
 
 def _open(url: str) -> Journal:

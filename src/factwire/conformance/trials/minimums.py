@@ -25,8 +25,8 @@ PROMPTS: Final = ("text", "tool", "approval", "failure", "cancel")
 
 class Minimum(msgspec.Struct, frozen=True, kw_only=True):
     """One row: `play` runs it, `judge` says what is wrong, `absent` why it does not apply. What
-    `everywhere` finds in any trial breaks it as well. Where `silent`, a trial in which the agent gave
-    no fact can pass.
+    `everywhere` finds in any trial breaks it as well. Where `silent`, a trial in which the agent
+    gave no fact can pass.
     """
 
     requirement: str

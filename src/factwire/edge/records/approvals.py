@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 from factwire.edge.events.ids import run_id_of
+from factwire.edge.records.belonging import key_of, row_of
 from factwire.edge.records.rows import Approval, ApprovalStatus
 from factwire.edge.records.threads import thread_of
 from factwire.facts import Fact, id_of
@@ -21,9 +22,10 @@ _CLOSED: Final[dict[str, ApprovalStatus]] = {
 
 
 def _required(records: "Records", seq: int, fact: Fact) -> None:
-    approval_id = id_of(fact, "actionId")
-    if approval_id is None:
+    bare, run_id = id_of(fact, "actionId"), run_id_of(fact)
+    if bare is None:
         return
+    approval_id = key_of(records.approvals, thread_of(fact), bare)
     records.approvals.remove(approval_id)
     said = read(fact, ActionRequest)
     records.approvals.add(
@@ -38,7 +40,7 @@ def _required(records: "Records", seq: int, fact: Fact) -> None:
             risk_level=said.severity or "unknown",
             thread_id=thread_of(fact),
             project_id=fact.project_id,
-            run_id=run_id_of(fact),
+            run_id=None if run_id is None else key_of(records.runs, thread_of(fact), run_id),
             summary=said.prompt or fact.title,
             shown=word(fact.payload, "shown"),
             cwd=word(fact.payload, "cwd"),
@@ -55,7 +57,7 @@ def _required(records: "Records", seq: int, fact: Fact) -> None:
 
 
 def _resolved(records: "Records", _: int, fact: Fact) -> None:
-    row = records.approvals.get(id_of(fact, "actionId") or "")
+    row = row_of(records.approvals, thread_of(fact), id_of(fact, "actionId"))
     if row is None:
         return
     said = read(fact, ActionDecision)
@@ -69,7 +71,7 @@ def _resolved(records: "Records", _: int, fact: Fact) -> None:
 
 
 def _closed(records: "Records", _: int, fact: Fact) -> None:
-    row = records.approvals.get(id_of(fact, "actionId") or "")
+    row = row_of(records.approvals, thread_of(fact), id_of(fact, "actionId"))
     if row is None:
         return
     row.status = _CLOSED[fact.event_class or ""]
@@ -80,7 +82,7 @@ def _closed(records: "Records", _: int, fact: Fact) -> None:
 def _count(records: "Records", fact: Fact, approval_id: str, *, is_open: bool) -> None:
     """What an open approval means for its thread and its run: they wait."""
     thread = records.threads.get(thread_of(fact) or "")
-    run = records.runs.get(run_id_of(fact) or "")
+    run = row_of(records.runs, thread_of(fact), run_id_of(fact))
     if thread is not None:
         others = tuple(each for each in thread.open_approvals if each != approval_id)
         thread.open_approvals = (*others, approval_id) if is_open else others

@@ -1,12 +1,12 @@
 """Things that runs make and work on: artifacts, tasks, previews, evidence packs.
 
-Lists name them and where they are; the whole of each is in the projection of its thread. An id that
-another thread uses already stays that thread's.
+Lists name them and where they are; the whole of each is in the projection of its thread.
 """
 
 from typing import TYPE_CHECKING, Final
 
 from factwire.edge.events.ids import run_id_of
+from factwire.edge.records.belonging import key_of
 from factwire.edge.records.rows import Artifact, EvidenceRow, Preview, Task
 from factwire.edge.records.threads import thread_of
 from factwire.facts import Fact, id_of, payloads
@@ -38,9 +38,10 @@ _ARTIFACT_CLASSES: Final = (
 
 
 def _artifact(records: "Records", seq: int, fact: Fact) -> None:
-    artifact_id, thread_id = id_of(fact, "artifactId"), thread_of(fact)
-    if artifact_id is None:
+    bare, thread_id = id_of(fact, "artifactId"), thread_of(fact)
+    if bare is None:
         return
+    artifact_id = key_of(records.artifacts, thread_id, bare)
     said = read(fact, payloads.Artifact)
     row = records.artifacts.get(artifact_id)
     if row is None:
@@ -54,11 +55,9 @@ def _artifact(records: "Records", seq: int, fact: Fact) -> None:
                 status="updated",
                 thread_id=thread_id,
                 project_id=fact.project_id,
-                run_id=run_id_of(fact),
+                run_id=_run_key(records, fact),
             ),
         )
-    elif row.thread_id != thread_id:
-        return
     row.updated_at = fact.created_at
     row.status = said.status or _ARTIFACT_STATUS.get(fact.event_class or "", "updated")
     row.kind = said.kind or ("file" if fact.event_class == "file.changed" else row.kind)
@@ -69,9 +68,10 @@ def _artifact(records: "Records", seq: int, fact: Fact) -> None:
 
 
 def _task(records: "Records", seq: int, fact: Fact) -> None:
-    task_id, thread_id = id_of(fact, "taskId"), thread_of(fact)
-    if task_id is None:
+    bare, thread_id = id_of(fact, "taskId"), thread_of(fact)
+    if bare is None:
         return
+    task_id = key_of(records.tasks, thread_id, bare)
     said = read(fact, payloads.Task)
     row = records.tasks.get(task_id)
     if row is None:
@@ -85,11 +85,9 @@ def _task(records: "Records", seq: int, fact: Fact) -> None:
                 status="unknown",
                 thread_id=thread_id,
                 project_id=fact.project_id,
-                run_id=run_id_of(fact),
+                run_id=_run_key(records, fact),
             ),
         )
-    elif row.thread_id != thread_id:
-        return
     row.updated_at = fact.created_at
     row.status = STATES.get(fact.event_class or "") or said.status or row.status
     row.title = said.title or said.objective or row.title
@@ -98,9 +96,10 @@ def _task(records: "Records", seq: int, fact: Fact) -> None:
 
 
 def _preview(records: "Records", seq: int, fact: Fact) -> None:
-    preview_id = word(fact.payload, "previewId")
-    if preview_id is None:
+    bare = word(fact.payload, "previewId")
+    if bare is None:
         return
+    preview_id = key_of(records.previews, thread_of(fact), bare)
     row = records.previews.get(preview_id) or records.previews.add(
         preview_id,
         Preview(
@@ -111,22 +110,21 @@ def _preview(records: "Records", seq: int, fact: Fact) -> None:
             status="ready",
             thread_id=thread_of(fact),
             project_id=fact.project_id,
-            run_id=run_id_of(fact),
+            run_id=_run_key(records, fact),
             edge_id=fact.edge_id,
         ),
     )
-    if row.thread_id != thread_of(fact):
-        return
     row.updated_at = fact.created_at
     row.status = "ready" if fact.event_class == "preview.ready" else "stopped"
     row.url = word(fact.payload, "url") if row.status == "ready" else None
 
 
 def _pack(records: "Records", seq: int, fact: Fact) -> None:
-    evidence_id = id_of(fact, "evidenceId")
-    said = read(fact, payloads.Evidence)
-    if evidence_id is None or said.export_ref is None:
+    bare, said = id_of(fact, "evidenceId"), read(fact, payloads.Evidence)
+    if bare is None or said.export_ref is None:
         return
+    thread_id = thread_of(fact) or word(fact.payload, "aboutThread")
+    evidence_id = key_of(records.evidence, thread_id, bare)
     row = records.evidence.get(evidence_id) or records.evidence.add(
         evidence_id,
         EvidenceRow(
@@ -135,13 +133,18 @@ def _pack(records: "Records", seq: int, fact: Fact) -> None:
             updated_at=fact.created_at,
             evidence_id=evidence_id,
             status="exported",
-            thread_id=thread_of(fact) or word(fact.payload, "aboutThread"),
+            thread_id=thread_id,
             project_id=fact.project_id,
         ),
     )
     row.updated_at = fact.created_at
     row.status = said.status or "exported"
     row.export_ref = ref_text(said.export_ref)
+
+
+def _run_key(records: "Records", fact: Fact) -> str | None:
+    run_id = run_id_of(fact)
+    return None if run_id is None else key_of(records.runs, thread_of(fact), run_id)
 
 
 HANDLERS = {

@@ -5,6 +5,7 @@ journal, the lists are made anew from the facts.
 """
 
 import os
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -68,21 +69,35 @@ async def read_records(journal: Journal, folder: Path) -> tuple[Records, Cursor]
 
 
 async def _catch_up(records: Records, journal: Journal, epoch: str) -> None:
-    after = Cursor(epoch, records.seq) if records.seq else None
-    firsts = [
-        found
-        async for thread in every_thread(journal)
-        if thread not in records.threads.rows and thread not in records.deleted
-        for found in await _first(journal, thread)
-    ]
-    # A thread may begin with a fact that no list is made of; it is known from that one on.
-    for seq, fact in sorted(firsts, key=lambda found: found[0]):
-        records.note(seq, fact)
+    """Take in what lists are made of, in the order of the journal. A thread may begin with a fact
+    that no list is made of; it is known from that one on.
+    """
+    start = records.seq
+    after = Cursor(epoch, start) if start else None
+    firsts = deque(await _firsts(records, journal))
     async for stretch in journal.read(after, filter=Filter(classes=CLASSES)):
         for seq, fact in stretch.facts():
+            while firsts and firsts[0][0] < seq:
+                records.note(*firsts.popleft())
+            if firsts and firsts[0][0] == seq:
+                firsts.popleft()
             records.note(seq, fact)
         records.seq = stretch.last
-    records.seq = max(records.seq, after.seq if after else 0)
+    end = max(records.seq, start)
+    for seq, fact in firsts:
+        records.note(seq, fact)
+    records.seq = max(end, records.seq)
+
+
+async def _firsts(records: Records, journal: Journal) -> list[tuple[int, Fact]]:
+    """The first fact of each thread that is not known yet, in order."""
+    found = [
+        each
+        async for thread in every_thread(journal)
+        if thread not in records.threads.rows and thread not in records.deleted
+        for each in await _first(journal, thread)
+    ]
+    return sorted((each for each in found if each[0] > records.seq), key=lambda each: each[0])
 
 
 async def _first(journal: Journal, thread_id: str) -> list[tuple[int, Fact]]:

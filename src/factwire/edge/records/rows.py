@@ -22,7 +22,13 @@ class Row(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel"):
     updated_at: str
 
 
-class Project(Row):
+class ThreadRow(Row, kw_only=True):
+    """A row that belongs to a thread."""
+
+    thread_id: str | None = None
+
+
+class Project(Row, kw_only=True):
     """A folder of work on this machine."""
 
     project_id: str
@@ -30,7 +36,7 @@ class Project(Row):
     work_dir: str | None = None
 
 
-class Conversation(Row):
+class Conversation(Row, kw_only=True):
     """A place where people and agents talk; `members` by id, with their type."""
 
     conversation_id: str
@@ -39,12 +45,12 @@ class Conversation(Row):
     members: dict[str, str] = msgspec.field(default_factory=dict[str, str])
 
 
-class Thread(Row):
+class Thread(Row, kw_only=True):
     """`activity` is what its turns are at; `runtime_id` is who writes it."""
 
     thread_id: str
-    status: ThreadStatus = "active"
-    activity: Activity = "idle"
+    status: ThreadStatus
+    activity: Activity
     project_id: str | None = None
     conversation_id: str | None = None
     title: str | None = None
@@ -74,13 +80,12 @@ class RunWorktree(msgspec.Struct, frozen=True, kw_only=True):
     base: str
 
 
-class Run(Row):
+class Run(ThreadRow, kw_only=True):
     """One turn of an agent."""
 
     run_id: str
     turn_id: str
     status: RunStatus
-    thread_id: str | None = None
     project_id: str | None = None
     agent_id: str | None = None
     prompt: str | None = None
@@ -93,14 +98,13 @@ class Run(Row):
     error: RunError | None = None
 
 
-class Approval(Row):
+class Approval(ThreadRow, kw_only=True):
     """What a person must decide, or has; the answer is bound to `args_hash`."""
 
     approval_id: str
     status: ApprovalStatus
     kind: str
     risk_level: str
-    thread_id: str | None = None
     project_id: str | None = None
     run_id: str | None = None
     summary: str | None = None
@@ -119,12 +123,11 @@ class Approval(Row):
     applied: bool | None = None
 
 
-class Artifact(Row):
+class Artifact(ThreadRow, kw_only=True):
     """A thing that a run made; its content is behind a ref."""
 
     artifact_id: str
     status: str
-    thread_id: str | None = None
     project_id: str | None = None
     run_id: str | None = None
     kind: str = "unknown"
@@ -134,12 +137,11 @@ class Artifact(Row):
     content_ref: str | None = None
 
 
-class Task(Row):
+class Task(ThreadRow, kw_only=True):
     """A piece of work; the whole of it is in the projection of its thread."""
 
     task_id: str
     status: str
-    thread_id: str | None = None
     project_id: str | None = None
     run_id: str | None = None
     title: str | None = None
@@ -147,23 +149,21 @@ class Task(Row):
     subagent_id: str | None = None
 
 
-class Preview(Row):
+class Preview(ThreadRow, kw_only=True):
     """A folder of a run that is served on an origin of its own, by the Edge `edge_id`."""
 
     preview_id: str
     status: Literal["ready", "stopped"]
-    thread_id: str | None = None
     project_id: str | None = None
     run_id: str | None = None
     edge_id: str | None = None
     url: str | None = None
 
 
-class EvidenceRow(Row):
+class EvidenceRow(ThreadRow, kw_only=True):
     """A pack that was made of a thread."""
 
     evidence_id: str
     status: str
-    thread_id: str | None = None
     project_id: str | None = None
     export_ref: str | None = None

@@ -6,6 +6,7 @@ import msgspec
 
 from factwire.edge.events.ids import run_id_of, run_of
 from factwire.edge.events.run_words import run_error
+from factwire.edge.records.belonging import key_of, row_of
 from factwire.edge.records.rows import (
     Activity,
     Run,
@@ -46,7 +47,7 @@ def _queue_one(records: "Records", seq: int, fact: Fact) -> None:
     if word(fact.payload, "change") != "removed":
         _line_up(records, seq, fact, turn_id, fact.payload)
         return
-    run = records.runs.get(run_of(turn_id))
+    run = row_of(records.runs, thread_of(fact), run_of(turn_id))
     if run is not None and run.status == "queued":
         run.status = "cancelled"
         run.finished_at = run.updated_at = fact.created_at
@@ -55,7 +56,9 @@ def _queue_one(records: "Records", seq: int, fact: Fact) -> None:
 
 def _line_up(records: "Records", seq: int, fact: Fact, turn_id: str, said: dict[str, Any]) -> None:
     thread = _thread(records, fact)
-    run = records.runs.get(run_of(turn_id)) or _add(records, seq, fact, turn_id, said)
+    run = row_of(records.runs, thread_of(fact), run_of(turn_id)) or _add(
+        records, seq, fact, turn_id, said
+    )
     if thread is not None and run.status == "queued" and run.run_id not in thread.queued_runs:
         thread.queued_runs = (*thread.queued_runs, run.run_id)
 
@@ -116,7 +119,8 @@ def _error(fact: Fact) -> RunError:
 
 
 def _add(records: "Records", seq: int, fact: Fact, turn_id: str, said: dict[str, Any]) -> Run:
-    run_id = fact.run_id if turn_of(fact) == turn_id and fact.run_id else run_of(turn_id)
+    bare = fact.run_id if turn_of(fact) == turn_id and fact.run_id else run_of(turn_id)
+    run_id = key_of(records.runs, thread_of(fact), bare)
     attempt, retried = said.get("attempt"), word(said, "retryOf")
     return records.runs.add(
         run_id,
@@ -147,7 +151,7 @@ def _worktree(said: dict[str, Any]) -> RunWorktree | None:
 
 
 def _run(records: "Records", fact: Fact) -> Run | None:
-    return records.runs.get(run_id_of(fact) or "")
+    return row_of(records.runs, thread_of(fact), run_id_of(fact))
 
 
 def _thread(records: "Records", fact: Fact) -> Thread | None:

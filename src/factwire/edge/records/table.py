@@ -3,7 +3,7 @@
 A page begins after a place, not after a count, so that what is added meanwhile shifts nothing.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
@@ -27,10 +27,11 @@ class Table(Generic[R]):
         return self.rows.get(key)
 
     def add(self, key: str, row: R) -> R:
-        """Take in a row whose first fact is newer than all others'."""
+        """Take in a row; most are newer than all others."""
+        at = bisect_right(self._places, row.seq)
         self.rows[key] = row
-        self._places.append(row.seq)
-        self._keys.append(key)
+        self._places.insert(at, row.seq)
+        self._keys.insert(at, key)
         return row
 
     def remove(self, key: str) -> None:

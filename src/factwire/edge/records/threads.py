@@ -29,6 +29,8 @@ def met(records: "Records", seq: int, fact: Fact, thread_id: str | None) -> None
                 created_at=fact.created_at,
                 updated_at=fact.created_at,
                 thread_id=thread_id,
+                status="active",
+                activity="idle",
                 runtime_id=fact.runtime_id,
             ),
         )

@@ -22,8 +22,8 @@ class ProjectBody(Body, frozen=True):
 
 
 class ProjectChange(Body, frozen=True):
-    name: Name | None = None
-    work_dir: str | None = None
+    name: Name | msgspec.UnsetType = msgspec.UNSET
+    work_dir: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class ConversationBody(Body, frozen=True):
@@ -44,8 +44,8 @@ class ThreadBody(Body, frozen=True):
 
 
 class ThreadChange(Body, frozen=True):
-    title: Name | None = None
-    status: Literal["active", "archived"] | None = None
+    title: Name | msgspec.UnsetType = msgspec.UNSET
+    status: Literal["active", "archived"] | msgspec.UnsetType = msgspec.UNSET
 
 
 class ForkBody(Body, frozen=True):

@@ -1,5 +1,6 @@
 """Projects and conversations."""
 
+import msgspec
 from litestar import delete, get, patch, post
 from litestar.params import FromPath, JSONBody
 from litestar.status_codes import HTTP_201_CREATED, HTTP_204_NO_CONTENT
@@ -47,7 +48,7 @@ async def change_project(
 ) -> Project:
     """Rename a project, or give it another folder."""
     given = {"name": data.name, "workDir": data.work_dir}
-    changes = {name: value for name, value in given.items() if value is not None}
+    changes = {name: value for name, value in given.items() if value is not msgspec.UNSET}
     return await projects.change(machine_of(request), project_id, changes, trace_of(request))
 
 

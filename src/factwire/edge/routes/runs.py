@@ -8,6 +8,7 @@ from litestar.status_codes import HTTP_202_ACCEPTED
 
 from factwire.edge.limits import PAGE_ITEMS, PAGE_ITEMS_MOST
 from factwire.edge.records import Page
+from factwire.edge.records.belonging import bare_id
 from factwire.edge.records.rows import Approval, ApprovalStatus, Run, RunStatus
 from factwire.edge.routes.answers import EventPage, bytes_of, declared
 from factwire.edge.routes.bodies import CancelBody, DecisionBody, RunBody
@@ -112,8 +113,15 @@ async def read_run_events(
     limit: Annotated[int, QueryParameter(ge=1, le=PAGE_ITEMS_MOST)] = PAGE_ITEMS,
 ) -> Response[bytes]:
     """The events of a run, oldest first."""
-    runs.find(machine_of(request), run_id)
-    return await events_page(request, view=view, run_id=run_id, cursor=cursor, limit=limit)
+    run = runs.find(machine_of(request), run_id)
+    return await events_page(
+        request,
+        view=view,
+        thread_id=run.thread_id,
+        run_id=bare_id(run, run_id),
+        cursor=cursor,
+        limit=limit,
+    )
 
 
 @get("/v1/runs/{run_id:str}/logs", tags=["runs"], opt=bytes_of())

@@ -11,6 +11,7 @@ from litestar.status_codes import HTTP_201_CREATED
 from factwire.edge.machine import Machine
 from factwire.edge.problems import Problem
 from factwire.edge.records import Page
+from factwire.edge.records.belonging import bare_id
 from factwire.edge.records.rows import Artifact, EvidenceRow, Task
 from factwire.edge.routes.answers import ArtifactAnswer, TaskAnswer, bytes_of
 from factwire.edge.routes.bodies import EvidenceBody
@@ -48,7 +49,7 @@ async def read_artifact(request: EdgeRequest, artifact_id: FromPath[str]) -> Art
     """An artifact with its versions, as the projection of its thread has it."""
     row = _artifact(machine_of(request), artifact_id)
     seen = await states_of(request).now(row.thread_id or "")
-    whole = seen.projection.state.artifacts.get(artifact_id)
+    whole = seen.projection.state.artifacts.get(bare_id(row, artifact_id))
     return ArtifactAnswer(artifact=row, as_of=str(seen.cursor), details=whole)
 
 
@@ -64,7 +65,7 @@ async def read_artifact_content(
     ref = row.content_ref
     if version_id is not None:
         seen = await states_of(request).now(row.thread_id or "")
-        whole = seen.projection.state.artifacts.get(artifact_id)
+        whole = seen.projection.state.artifacts.get(bare_id(row, artifact_id))
         versions = whole.versions if whole is not None else []
         ref = next((each.content_ref for each in versions if each.version_id == version_id), None)
     if ref is None:
@@ -105,7 +106,8 @@ async def read_task(request: EdgeRequest, task_id: FromPath[str]) -> TaskAnswer:
         raise Problem(404, "unknown_task", "no task has this id")
     seen = await states_of(request).now(row.thread_id or "")
     state = seen.projection.state
-    whole = task_snapshot(state, task_id) if task_id in state.tasks else None
+    bare = bare_id(row, task_id)
+    whole = task_snapshot(state, bare) if bare in state.tasks else None
     return TaskAnswer(task=row, as_of=str(seen.cursor), snapshot=whole)
 
 

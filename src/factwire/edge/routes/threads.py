@@ -88,7 +88,7 @@ async def change_thread(
 ) -> Thread:
     """Rename a thread, archive it or take it out of the archive."""
     given = {"title": data.title, "status": data.status}
-    changes = {name: value for name, value in given.items() if value is not None}
+    changes = {name: value for name, value in given.items() if value is not msgspec.UNSET}
     return await threads.change(machine_of(request), thread_id, changes, trace_of(request))
 
 

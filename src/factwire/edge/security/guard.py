@@ -15,6 +15,7 @@ from factwire.edge.limits import BODY_BYTES, BODY_SECONDS
 from factwire.edge.problems import MEDIA_TYPE, Problem, encoded
 from factwire.edge.security.credentials import SUBPROTOCOL, offered
 from factwire.edge.security.floods import Floods
+from factwire.edge.security.pages import Headers, page_headers, preflight_headers
 from factwire.edge.security.places import Places
 from factwire.edge.security.tickets import Tickets
 from factwire.edge.security.tokens import Token
@@ -68,9 +69,15 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 class Guard:
     """An ASGI application around another."""
 
-    def __init__(self, application: Application, access: Access) -> None:
+    def __init__(
+        self,
+        application: Application,
+        access: Access,
+        is_stream: Callable[[Scope], bool] = lambda _: False,
+    ) -> None:
         self._application = application
         self._access = access
+        self._is_stream = is_stream
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -80,7 +87,12 @@ class Guard:
         state: dict[str, Any] = scope.setdefault("state", {})
         trace_id: str = state.get("trace_id") or trace_id_of(headers.get(b"traceparent"))
         state["trace_id"] = trace_id
+        page = page_headers(headers.get(b"origin"), self._access.places)
+        if page:
+            send = _with_page(send, page)
         try:
+            if scope["type"] == "http" and await self._is_preflight(scope, headers, send):
+                return
             self._judge(scope, headers)
         except Problem as problem:
             await refuse(scope, receive, send, problem, trace_id)
@@ -90,6 +102,17 @@ class Guard:
         elif SUBPROTOCOL in scope.get("subprotocols", ()):
             send = _with_subprotocol(send)
         await self._application(scope, receive, send)
+
+    async def _is_preflight(self, scope: Scope, headers: dict[bytes, bytes], send: Send) -> bool:
+        """Answer a browser that asks what an allowed page may do; it sends no token with that."""
+        told = preflight_headers(headers, self._access.places)
+        if scope["method"] != "OPTIONS" or not told:
+            return False
+        if not self._access.places.knows_host(headers.get(b"host", b"").decode("latin-1")):
+            return False
+        await send({"type": "http.response.start", "status": 204, "headers": told[3:]})
+        await send({"type": "http.response.body", "body": b""})
+        return True
 
     def _judge(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         """Raise the `Problem` that keeps a request out."""
@@ -131,7 +154,7 @@ class Guard:
         if given.token is not None and self._access.token.fits(given.token):
             return
         self._access.floods.ensure_may_try(address)
-        if given.ticket is not None and _takes_tickets(scope):
+        if given.ticket is not None and self._is_stream(scope):
             if self._access.tickets.redeem(given.ticket):
                 return
             self._access.floods.note_refusal(address)
@@ -151,11 +174,6 @@ def _ensure_once(scope: Scope) -> None:
         if name in seen and name in _ONCE:
             raise Problem(400, "repeated_header", f"the header {name.decode()} is given once")
         seen.add(name)
-
-
-def _takes_tickets(scope: Scope) -> bool:
-    """A ticket opens a stream, and reads; it changes nothing."""
-    return scope["type"] == "websocket" or scope.get("method") == "GET"
 
 
 def _ensure_body(scope: Scope, headers: dict[bytes, bytes]) -> None:
@@ -212,6 +230,15 @@ def _with_headers(send: Send, trace_id: str) -> Send:
                     (b"x-trace-id", trace_id.encode()),
                 ],
             }
+        await send(message)
+
+    return sent
+
+
+def _with_page(send: Send, page: Headers) -> Send:
+    async def sent(message: Message) -> None:
+        if message["type"] in ("http.response.start", "websocket.http.response.start"):
+            message = {**message, "headers": [*message.get("headers", ()), *page]}
         await send(message)
 
     return sent

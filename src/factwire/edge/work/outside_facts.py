@@ -13,7 +13,16 @@ from factwire.edge.limits import FACTS_IN_A_BATCH
 from factwire.edge.machine import Machine
 from factwire.edge.problems import Problem
 from factwire.edge.records.threads import thread_of
-from factwire.facts import Fact, Intake, InvalidFacts, Issue, LifecycleError, Taken, UnreadableInput
+from factwire.facts import (
+    EDGE_CLASSES,
+    Fact,
+    Intake,
+    InvalidFacts,
+    Issue,
+    LifecycleError,
+    Taken,
+    UnreadableInput,
+)
 from factwire.journal import AppendRefused
 
 
@@ -94,6 +103,12 @@ def _ensure_foreign(machine: Machine, fact: Fact) -> None:
             409,
             "runtime_id_taken",
             f"{own!r} is this Edge's own runtime id; give your runtime another one",
+        )
+    if fact.event_class in EDGE_CLASSES:
+        raise Problem(
+            422,
+            "class_reserved",
+            f"{fact.event_class!r} is told by an Edge about itself; nobody else may say it",
         )
     thread_id = thread_of(fact)
     if thread_id is None:

@@ -3,6 +3,7 @@
 from factwire.runtime.policy.evaluation import Evaluation, Policy, evaluate
 from factwire.runtime.policy.proposals import pattern_for
 from factwire.runtime.policy.reasons import MODES, REASONS, Decision, Mode, ReasonCode
+from factwire.runtime.policy.remedies import evaluate_asking, with_remedy
 from factwire.runtime.policy.requests import Effect, Request, effect_of
 from factwire.runtime.policy.risk import RISKS, Risk, risk_of
 from factwire.runtime.policy.rules import Rule, RuleError, parse_rule
@@ -28,10 +29,12 @@ __all__ = [
     "denial_fact",
     "effect_of",
     "evaluate",
+    "evaluate_asking",
     "evaluation_fact",
     "parse_rule",
     "pattern_for",
     "risk_of",
     "shown",
     "visible",
+    "with_remedy",
 ]

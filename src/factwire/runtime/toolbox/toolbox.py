@@ -20,9 +20,11 @@ from factwire.runtime.policy import (
     args_hash,
     denial_fact,
     evaluate,
+    evaluate_asking,
     evaluation_fact,
     risk_of,
     shown,
+    with_remedy,
 )
 from factwire.runtime.provider import ActionAsked, Decision, Host
 from factwire.runtime.toolbox.calls import Call
@@ -111,7 +113,7 @@ class Toolbox:
 
     async def _worked(self, call: Call, args: dict[str, Any], *, always_ask: bool) -> Done:
         work = await self._ready(call.name, args)
-        evaluation = self._judged(call, work)
+        evaluation = self._judged(call, work, always_ask=always_ask)
         if evaluation.decision == "ask" or always_ask:
             asked = self._question(call, work.request, work.prompt, evaluation)
             await self._obey(call, self._host.ask(asked))
@@ -140,14 +142,17 @@ class Toolbox:
             raise ToolRefused("unknown_tool", f"there are {', '.join(TOOLS)}, not {name!r}")
         return await prepare(self._bench, args)
 
-    def _judged(self, call: Call, work: Work) -> Evaluation:
+    def _judged(self, call: Call, work: Work, *, always_ask: bool = False) -> Evaluation:
         """What the policy says; a denial ends the call."""
         policy, mint, scope = self._bench.means.policy, self._host.mint, call.scope
-        request, evaluation = work.request, evaluate(policy, work.request)
+        request = about = work.request
+        evaluation = (evaluate_asking if always_ask else evaluate)(policy, request)
         if evaluation.decision != "deny" and work.reads:
             looking = Request(tool="read", workspace=request.workspace, paths=work.reads)
             seen = evaluate(policy, looking)
-            evaluation = seen if seen.decision == "deny" else evaluation
+            if seen.decision == "deny":
+                evaluation, about = seen, looking
+        evaluation = with_remedy(policy, about, evaluation)
         ids = {"tool_call_id": call.call_id}
         self._host.emit(evaluation_fact(mint, scope, request, evaluation, **ids))
         if evaluation.decision == "deny":

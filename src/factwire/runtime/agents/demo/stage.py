@@ -37,6 +37,7 @@ class Stage:
         self.pace = pace
         self.failure: dict[str, str] | None = None
         self.is_over = False
+        self.undone: set[str] = set()
         self._sleep = sleep
         self._words = 0
         self._step = ""

@@ -4,6 +4,13 @@ import re
 from typing import Any, Final
 
 from factwire.runtime.agents.demo.stage import Stage, Stopped
+from factwire.runtime.policy import (
+    Request,
+    denial_fact,
+    evaluate_asking,
+    evaluation_fact,
+    with_remedy,
+)
 from factwire.runtime.provider import ActionAsked
 from factwire.runtime.recording.shown import shown_hash
 
@@ -36,6 +43,9 @@ async def ask_about_plan(stage: Stage) -> None:
         call = stage.host.mint.ids("call")
         stage.put("tool.started", {"toolName": _TOOL}, tool_call_id=call)
         stage.put("tool.args", {"args": {"plan": PLAN}}, tool_call_id=call)
+        if (denial := _denial(stage, call)) is not None:
+            await _leave_it(stage, call, denial)
+            return
         asking = stage.host.ask(_question(call))
     decision = await stage.toolbox.decided(asking)
     if decision is None:
@@ -46,10 +56,28 @@ async def ask_about_plan(stage: Stage) -> None:
         stage.put("tool.result", {"summary": "the plan was approved"}, tool_call_id=call)
         await stage.say("Then I begin.")
         return
-    failure: dict[str, Any] = {"failureCategory": "permission_denied", "message": decision.decision}
+    await _leave_it(stage, call, decision.decision)
+
+
+async def _leave_it(stage: Stage, call: str, why: str) -> None:
+    failure: dict[str, Any] = {"failureCategory": "permission_denied", "message": why}
     stage.put("tool.failed", failure, tool_call_id=call)
     stage.is_over = True
     await stage.say("Then I leave it at the plan.")
+
+
+def _denial(stage: Stage, call_id: str) -> str | None:
+    """Why nobody can be asked about the plan; None where somebody can."""
+    policy = stage.host.means.policy
+    if policy.mode != "dontAsk":
+        # Other modes say what may be done; a plan does nothing.
+        return None
+    request = Request(tool=_TOOL, workspace=str(stage.host.workspace))
+    evaluation = with_remedy(policy, request, evaluate_asking(policy, request))
+    mint, scope = stage.host.mint, stage.host.scope
+    for tell in (evaluation_fact, denial_fact):
+        stage.host.emit(tell(mint, scope, request, evaluation, tool_call_id=call_id))
+    return evaluation.message
 
 
 def _question(call_id: str) -> ActionAsked:

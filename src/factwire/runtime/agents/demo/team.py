@@ -55,9 +55,29 @@ async def writer_works(stage: Stage) -> None:
 
 
 async def dismiss_team(stage: Stage) -> None:
-    _handoff(stage, "completed")
-    stage.put("task.completed", None, _team(stage))
-    await stage.say("Both are done, and each kept to its own work.")
+    undone = _undone(stage)
+    if WRITER not in undone:
+        _handoff(stage, "completed")
+    if not undone:
+        stage.put("task.completed", None, _team(stage))
+        await stage.say("Both are done, and each kept to its own work.")
+        return
+    names = " and the ".join(undone)
+    failure = {"failureCategory": "subtask_failed", "message": f"not done: the {names}"}
+    stage.put("task.failed", failure, _team(stage))
+    await stage.say(f"The {names} could not do what was asked, so the summary is not there.")
+
+
+def _undone(stage: Stage) -> list[str]:
+    """Who failed, in this run of the turn or in one before a restart."""
+    history = stage.turn.history
+    threads = history.subagents.threads if stage.turn.resumed and history is not None else {}
+    return [
+        who
+        for who in (READER, WRITER)
+        if who in stage.undone
+        or ((told := threads.get(stage.name("sub", who))) is not None and told.status == "failed")
+    ]
 
 
 def _finish(stage: Stage, who: str, outcome: Outcome) -> None:
@@ -67,6 +87,7 @@ def _finish(stage: Stage, who: str, outcome: Outcome) -> None:
         stage.put("subagent.completed", {"name": who, "summary": summary}, scope)
         stage.put("task.completed", None, scope)
     else:
+        stage.undone.add(who)
         failure = {"failureCategory": outcome.category, "message": outcome.text[:500]}
         stage.put("subagent.failed", {"name": who, **failure}, scope)
         stage.put("task.failed", failure, scope)
@@ -78,7 +99,7 @@ def _handoff(stage: Stage, state: str) -> None:
         "handoffId": handoff,
         "fromAgent": READER,
         "toAgent": WRITER,
-        "reason": "the lines are found",
+        "reason": "no line was found" if READER in _undone(stage) else "the lines are found",
         "status": state,
     }
     scope = _scope(stage, WRITER)

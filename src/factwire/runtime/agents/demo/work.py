@@ -115,11 +115,13 @@ async def take_long(stage: Stage) -> None:
 
 async def break_down(stage: Stage) -> None:
     outcome = await stage.call("run", {"command": ["sh", "-c", FAILING]})
-    stage.fail(
-        outcome.category or "nonzero_exit",
-        "the answer was to be 42 and is 41, as you asked for",
-        "Ask for another demo; this one always fails.",
-    )
+    if outcome.category == "nonzero_exit":
+        message = "the answer was to be 42 and is 41, as you asked for"
+        hint = "Ask for another demo; this one always fails."
+    else:
+        message = f"the check that was to fail did not run: {outcome.text[:500]}"
+        hint = "Let the check run; then it fails as you asked for."
+    stage.fail(outcome.category or "nonzero_exit", message, hint)
 
 
 def _verdict(outcome: Outcome) -> str:
