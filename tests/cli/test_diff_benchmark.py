@@ -76,6 +76,15 @@ def test_a_run_without_trials_is_noted(factwire: Factwire):
     assert "holds no trials" in done.err
 
 
+@pytest.mark.requirement("cli.benchmark.trials")
+@pytest.mark.requirement("cli.benchmark.compare")
+@pytest.mark.parametrize("given", ["nan", "inf", "-inf"])
+def test_a_reward_to_solve_at_is_a_number(factwire: Factwire, given: str):
+    for sides in (("trials", TRIALS), ("compare", TRIALS, TRIALS)):
+        done = factwire("benchmark", *sides, f"--solved-at={given}")
+        assert (done.code, done.out, f"not {given}" in done.err) == (2, "", True), done
+
+
 @pytest.mark.requirement("cli.benchmark.compare")
 def test_two_benchmarks_are_compared_for_people(factwire: Factwire):
     path = better(factwire)

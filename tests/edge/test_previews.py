@@ -351,7 +351,8 @@ async def test_a_runtime_outside_cannot_tell_this_edge_s_preview_as_stopped(tmp_
             "runId": preview["runId"],
             "payload": {"previewId": preview["previewId"], "status": "stopped"},
         }
-        await edge.post("/v1/facts", {"facts": [forged]}, status=200)
+        refused = await edge.http.post("/v1/facts", json={"facts": [forged]})
+        assert refused.json()["code"] == "class_reserved"
         assert await edge.get(f"/v1/previews/{preview['previewId']}") == preview
         assert (await http.get("")).status_code == 200
 

@@ -92,6 +92,59 @@ def test_an_assertion_that_does_not_hold_says_what_was_found(assertion: dict[str
 
 
 @pytest.mark.requirement("evidence.check")
+@pytest.mark.parametrize(
+    ("assertion", "found"),
+    [
+        ({"assert": "tool.called", "toolName": "x", "threadId": "zz"}, "there is no thread zz"),
+        (
+            {"assert": "tool.called", "toolName": "x", "threadId": "zz", "times": 0},
+            "there is no thread zz",
+        ),
+        ({"assert": "turn.outcome", "outcome": "failed", "turnId": "u9"}, "there is no turn u9"),
+        ({"assert": "answer.equals", "text": "", "turnId": "u9"}, "there is no turn u9"),
+        ({"assert": "answer.contains", "text": "x", "turnId": "u9"}, "there is no turn u9"),
+        (
+            {"assert": "count", "eventClass": "tol", "equals": 0},
+            "no fact is of tol, and there is no such class",
+        ),
+    ],
+    ids=lambda v: str(v)[:60],
+)
+def test_what_nothing_is_known_of_never_passes_and_is_named(assertion: dict[str, Any], found: str):
+    [result] = evaluated(assertion)
+    assert (result.passed, result.found) == (False, found)
+
+
+@pytest.mark.requirement("evidence.check")
+def test_facts_of_a_class_that_factwire_does_not_know_can_be_counted():
+    facts = [*run_facts(), Telling(27)("acme.seen")]
+    [result] = evaluated({"assert": "count", "eventClass": "acme", "equals": 1}, facts=facts)
+    assert (result.passed, result.found) == (True, "1 fact of acme")
+
+
+@pytest.mark.requirement("evidence.cases.malformed")
+@pytest.mark.parametrize(
+    ("assertion", "words"),
+    [
+        (b'{"assert":"nope"}', "there is no assertion 'nope'; there are turn.outcome, answer.eq"),
+        (
+            b'{"assert":"turn.outcome","outcome":"complete"}',
+            "outcome is never 'complete'; it is one of completed, failed, canceled",
+        ),
+        (
+            b'{"assert":"tool.status","toolName":"x","state":"done"}',
+            "state is never 'done'; it is one of running, input-streaming",
+        ),
+    ],
+)
+def test_a_word_that_is_none_is_answered_with_those_there_are(assertion: bytes, words: str):
+    with pytest.raises(CaseProblem) as refused:
+        read_case(holding(assertion), "case.json")
+    assert refused.value.code == "assertion_malformed"
+    assert words in str(refused.value)
+
+
+@pytest.mark.requirement("evidence.check")
 def test_a_deleted_artifact_does_not_exist():
     facts = [*run_facts(), Telling(27)("artifact.deleted", artifactId="art1")]
     [result] = evaluated({"assert": "artifact.exists", "artifactId": "art1"}, facts=facts)

@@ -21,6 +21,7 @@ from tests.evidence.packs import (
     contents,
     fill,
     packed_facts,
+    ref,
     repack,
     run_facts,
     zipped,
@@ -246,6 +247,50 @@ def test_what_is_no_pack_is_refused_in_one_line(factwire: Factwire, tmp_path: Pa
     assert factwire("project", cut).code == 2
 
 
+@pytest.mark.requirement("evidence.cli.verify")
+def test_verify_says_first_that_it_was_given_another_journal(factwire: Factwire, tmp_path: Path):
+    pack = exported(factwire, made_journal(tmp_path / "a.db", run_facts()))
+    other = made_journal(tmp_path / "b.db", run_facts("other"))
+    done = factwire("evidence", "verify", pack, "--journal", other)
+    found = [line for line in done.out.splitlines() if line.startswith("  ")]
+    assert (done.code, len(found)) == (1, 22), done
+    assert "this is another journal: its epoch is" in found[0]
+    assert found[-1] == "  and 6 more"
+
+
+@pytest.mark.requirement("evidence.cli.verify")
+def test_verify_takes_no_key_that_is_nobodys(factwire: Factwire, journal: Path):
+    done = factwire("evidence", "verify", exported(factwire, journal), "--key", "A" * 43 + "=")
+    assert (done.code, "key_weak" in done.err) == (2, True)
+
+
+@pytest.mark.requirement("evidence.cli.export")
+def test_show_tells_what_was_asked_and_done_within_80_columns(
+    factwire: Factwire, journal: Path, monkeypatch: pytest.MonkeyPatch
+):
+    pack = exported(factwire, journal, "--with-blobs")
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = [line.rstrip() for line in factwire("evidence", "show", pack).out.splitlines()]
+    for line in (
+        "thread  thread",
+        "  > Mend it",
+        "  ✓ shell  make test  c2",
+        "  · permission.evaluated  ask  make test",
+        "  ✓ action.resolved  approved  by ann  a1",
+        f"  ✓ {ref(OUTPUT)[:26]}…  included  6,000 bytes",
+    ):
+        assert line in lines, (line, lines)
+    assert "  ✓" not in lines
+
+
+@pytest.mark.requirement("evidence.cli.check")
+def test_a_case_without_assertions_is_not_blamed_on_the_pack(factwire: Factwire):
+    packed_facts(Path("none.zip"), run_facts()[:3])
+    factwire.file('{"name": "n", "assertions": []}', "case.json")
+    done = factwire("evidence", "check", "none.zip", "--case", "case.json")
+    assert (done.code, "case.json and the pack hold no assertions" in done.err) == (2, True)
+
+
 @pytest.mark.requirement("evidence.cli.errors")
 def test_a_folder_in_place_of_a_file_is_told_in_a_sentence(factwire: Factwire, journal: Path):
     pack, folder = exported(factwire, journal), factwire.folder / "folder"
@@ -327,12 +372,16 @@ def test_what_is_told_of_the_archive_agrees_with_the_contents(factwire: Factwire
 
 
 @pytest.mark.requirement("evidence.cli.verify")
-def test_show_says_that_it_does_not_read_the_facts(factwire: Factwire, journal: Path):
+def test_show_refuses_changed_facts_and_says_that_it_does_not_read_all(
+    factwire: Factwire, journal: Path
+):
     pack = exported(factwire, journal)
+    done = factwire("evidence", "show", pack)
+    assert (done.code, "factwire evidence verify reads all facts" in done.out) == (0, True)
     entries = contents(pack)
     repack(pack, {**entries, FACTS: entries[FACTS].replace(b"approved", b"rejected", 1)})
     done = factwire("evidence", "show", pack)
-    assert (done.code, "this summary only; factwire evidence verify" in done.out) == (0, True)
+    assert (done.code, done.out, "entry_changed" in done.err) == (1, "", True)
 
 
 @pytest.mark.requirement("evidence.cli.check")

@@ -1,8 +1,10 @@
 """Keys are private, never written over, and only a reader's own list says whose they are."""
 
+import base64
 import stat
 from pathlib import Path
 
+import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
@@ -68,6 +70,51 @@ def test_a_trust_list_says_whose_key_it_is(tmp_path: Path):
         trust(path, "ann", public_text(OTHER_KEY))
     assert refused.value.code == "key_exists"
     assert len(fingerprint(public_text(KEY))) == len("SHA256:") + 64
+
+
+def refusal(path: Path, name: str, public_key: str) -> str:
+    with pytest.raises(KeyProblem) as refused:
+        trust(path, name, public_key)
+    return refused.value.code
+
+
+@pytest.mark.requirement("evidence.trust")
+def test_a_name_is_one_line_of_visible_characters(tmp_path: Path):
+    path = tmp_path / "trust.json"
+    for name in ("", "  ", "ann\nbob", "ann\x1b[31m", "a" * 81):
+        assert refusal(path, name, public_text(KEY)) == "name_malformed", name
+    assert not path.exists()
+
+
+@pytest.mark.requirement("evidence.trust")
+def test_a_key_has_one_name(tmp_path: Path):
+    path = tmp_path / "trust.json"
+    trust(path, "ann", public_text(KEY))
+    assert refusal(path, "bob", public_text(KEY)) == "key_exists"
+    assert [key.name for key in load_trust(path).keys] == ["ann"]
+
+
+WEAK = (
+    "00" * 32,
+    "00" * 31 + "80",
+    "01" + "00" * 31,
+    "ec" + "ff" * 30 + "7f",
+    "ed" + "ff" * 30 + "7f",
+    "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+    "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa",
+)
+"""Public keys of small order, also with the sign set and with y past the prime."""
+
+
+@pytest.mark.requirement("evidence.trust")
+@pytest.mark.parametrize("raw", WEAK)
+def test_a_key_that_is_nobodys_is_not_trusted(raw: str, tmp_path: Path):
+    path, weak = tmp_path / "trust.json", base64.b64encode(bytes.fromhex(raw)).decode()
+    assert refusal(path, "ann", weak) == "key_weak"
+    path.write_bytes(msgspec.json.encode(trusting({"ann": weak})))
+    with pytest.raises(KeyProblem) as refused:
+        load_trust(path)
+    assert refused.value.code == "trust_malformed"
 
 
 @pytest.mark.requirement("evidence.trust")

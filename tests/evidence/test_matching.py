@@ -112,6 +112,25 @@ def test_a_copy_of_the_journal_has_equal_facts_and_a_chain_of_its_own(pack: Path
     assert (match.state, match.ok, match.anchors) == ("copy", True, 0)
 
 
+@pytest.mark.requirement("evidence.match.differs")
+def test_another_journal_is_named_as_such_before_anything_else(pack: Path):
+    async def work() -> JournalMatch:
+        async with new_journal() as journal:
+            journal._epoch = "f" * 16
+            await fill(journal, [*run_facts("other"), *run_facts("thread")])
+            with open_pack(pack) as opened:
+                return await match_journal(opened, journal)
+
+    match = asyncio.run(work())
+    first = match.differences[0]
+    assert (match.state, first.code) == ("differs", "other_journal")
+    assert first.message == (
+        f"this is another journal: its epoch is {'f' * 16}, the pack is from 0123456789abcdef"
+    )
+    assert {each.code for each in match.differences[1:]} == {"fact_missing"}
+    assert len(match.differences) - 1 + match.more == len(run_facts())
+
+
 def codes(match: JournalMatch) -> list[tuple[str, int]]:
     return [(each.code, each.seq) for each in match.differences]
 

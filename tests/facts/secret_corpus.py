@@ -63,6 +63,7 @@ _TOKENS: Final = (
     _Token("twilio", "S" + "K", _HEX, 32),
     _Token("sendgrid", "S" + "G." + "Ab1dEf2hIj3lMn4pQr5tUv.", _WORD, 43, "0"),
     _Token("mailgun", "key" + "-", _HEX, 32),
+    _Token("factwire", "fw" + "t_", _WORD, 43),
     _Token("npm", "np" + "m_", _ALNUM, 36),
     _Token("pypi", "py" + "pi-AgEIcHlwaS5vcmc", _WORD, 120),
     _Token("huggingface", "h" + "f_", _LETTERS, 34),

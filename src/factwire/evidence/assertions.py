@@ -146,7 +146,7 @@ KINDS: Final = tuple(
 
 TOOL_STATES: Final = (
     *("running", "input-streaming", "input-available", "progress"),
-    *("output-available", "output-error", "cancelled"),
+    *("output-available", "output-error", "cancelled", "stale"),
 )
 """The states that a projected call can be in."""
 

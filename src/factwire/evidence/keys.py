@@ -24,7 +24,6 @@ from factwire.evidence.errors import KeyProblem
 from factwire.evidence.limits import NAME_CHARACTERS
 from factwire.evidence.manifest import Wire
 from factwire.evidence.signatures import (
-    decode_public,
     encode_public,
     ensure_strong,
     fingerprint,
@@ -117,7 +116,7 @@ def load_trust(path: Path) -> TrustList:
     try:
         found = msgspec.json.decode(path.read_bytes(), type=TrustList)
         for key in found.keys:
-            decode_public(key.public_key)
+            ensure_strong(key.public_key)
     except FileNotFoundError:
         raise KeyProblem("trust_malformed", f"there is no trust list at {path}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyProblem) as error:

@@ -26,8 +26,8 @@ _LISTED: Final = 20
 
 
 class MatchDifference(Wire, frozen=True):
-    """One difference. Codes: `other_journal`, `fact_differs`, `fact_missing`, `fact_extra`, `anchor_differs`,
-    `journal_shorter`, `journal_corrupt`.
+    """One difference. Codes: `other_journal`, `fact_differs`, `fact_missing`, `fact_extra`,
+    `anchor_differs`, `journal_shorter`, `journal_corrupt`.
     """
 
     code: str

@@ -212,6 +212,7 @@ SHAPES: Final[tuple[Shape, ...]] = (
     _shape("twilio", f"[0-9a-f]{{32}} ![{WORD}]", lead="AC [0-9a-f]{32} :", rest=None),
     _shape("sendgrid", f"SG. [{WORD}]{{16,32}} . [{WORD}]{{32}}", digit=True),
     _shape("mailgun", f"key- [0-9a-f]{{32}} ![{WORD}]", rest=None),
+    _shape("factwire", f"fwt_|tkt_ [{WORD}]{{30}}"),
     _shape("npm", "npm_ [A-Za-z0-9]{30}"),
     _shape("pypi", f"pypi-AgE [{WORD}]{{40}}"),
     _shape("huggingface", "hf_ [A-Za-z0-9]{30}"),

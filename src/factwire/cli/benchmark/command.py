@@ -1,10 +1,12 @@
 """`factwire benchmark`: what was tried, and which of two runs did better."""
 
+from math import isfinite
 from typing import Annotated
 
 import typer
 
 from factwire.cli.diff.sides import OneSide, SideA, SideB, side_of, sides
+from factwire.cli.failures import CliError
 from factwire.cli.journal.access import run
 from factwire.cli.run.options import JournalOption
 
@@ -34,7 +36,7 @@ def list_trials(
     """
     from factwire.cli.benchmark.showing import tried
 
-    run(tried(side_of(given, journal), solved_at, as_json=as_json))
+    run(tried(side_of(given, journal), _reward(solved_at), as_json=as_json))
 
 
 @benchmark.command()
@@ -61,5 +63,12 @@ def compare(
     """
     from factwire.cli.benchmark.showing import Request, compared
 
-    wanted = Request(names=(a, b), solved_at=solved_at, record=record, as_json=as_json)
+    wanted = Request(names=(a, b), solved_at=_reward(solved_at), record=record, as_json=as_json)
     run(compared(sides(a, b, journal), wanted))
+
+
+def _reward(given: float) -> float:
+    """A reward that others can be compared with; raises `CliError` for what is no number."""
+    if not isfinite(given):
+        raise CliError(f"--solved-at takes a reward such as 0.5, not {given}")
+    return given

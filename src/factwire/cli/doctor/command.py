@@ -71,6 +71,7 @@ async def _findings(journal: str | None, workspace: "Path | None") -> "AsyncIter
     given = resolved.configuration
     yield await machine.sandbox(given.sandbox)
     yield state.configuration(resolved)
+    yield state.workspace(given, workspace)
     yield state.data_folder(given)
     yield await state.journal(given)
     yield await state.runtimes(given)

@@ -30,6 +30,19 @@ def configuration(resolved: Resolved) -> Finding:
     return ok("configuration", ", ".join(files) or "defaults; no file sets anything")
 
 
+def workspace(given: Configuration, named: Path | None) -> Finding:
+    """Whether a run could work in the folder that is named, or in the current one."""
+    folder = (named or Path.cwd()).resolve()
+    if not folder.is_dir():
+        message = f"workspace_missing: there is no folder {folder}"
+        return fail("workspace", message, "make it, or name another one with --workspace")
+    allowed = [os.path.realpath(each) for each in given.workspaces]
+    if named is None and allowed and not any(map(folder.is_relative_to, allowed)):
+        message = f"{folder} is in none of the configured workspaces; a run here is refused"
+        return warn("workspace", message, "go to one of them, or name this one with --workspace")
+    return ok("workspace", str(folder))
+
+
 def data_folder(given: Configuration) -> Finding:
     """Whether what is kept is private and can be kept."""
     folder = Path(given.data)

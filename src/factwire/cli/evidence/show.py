@@ -1,7 +1,9 @@
 """`factwire evidence show`: what a pack says about a run, for a person."""
 
+import re
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
@@ -9,9 +11,10 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from factwire.cli.evidence.deeds import Deeds, deeds_of
 from factwire.cli.evidence.options import JsonOption, PackArgument
 from factwire.cli.evidence.refusals import plainly
-from factwire.cli.sections.lines import DIM, described
+from factwire.cli.sections.lines import DIM, LINE, described
 from factwire.cli.terminal_text import counted, harmless
 
 if TYPE_CHECKING:
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
 Thing = TypeVar("Thing")
 Line = Callable[[Any], Text]
 
+_SAID: Final = ("decision", "reasonCode", "mode", "actionType")
+_HASH: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
+
 _SHOWN: Final = 10
 """Rows of each list that are shown to a person."""
 
@@ -27,8 +33,8 @@ _SHOWN: Final = 10
 def show(pack: PackArgument, *, as_json: JsonOption = False) -> None:
     """Show a pack: how the run ended, tools, decisions, results, reviews, and what is missing.
 
-    What is shown is the summary, checked against its hash; the facts it was derived from are not
-    read, which `verify` does. --json prints the whole summary.
+    What is shown has been checked against the pack's hashes: the summary, and the first facts for
+    prompts and commands. `verify` reads the rest, too. --json prints the whole summary.
     """
     from factwire.evidence import open_pack
 
@@ -42,9 +48,10 @@ def show(pack: PackArgument, *, as_json: JsonOption = False) -> None:
 def _show(pack: "Pack") -> None:
     console = Console(highlight=False)
     summary = pack.summary
+    deeds = deeds_of(pack.facts())
     for name, words in _headline(pack, summary):
         console.print(Text.assemble((f"{name:<8}", "bold"), words))
-    for title, total, rows, line in _sections(summary):
+    for title, total, rows, line in _sections(summary, deeds):
         if rows:
             console.print()
             _print_section(console, title, total, [line(row) for row in rows[:_SHOWN]])
@@ -66,6 +73,7 @@ def _headline(pack: "Pack", summary: "EvidencePack") -> list[tuple[str, str]]:
     tools = f"{counted(run.tool_calls, 'tool call')}, {run.tool_failures} failed"
     tokens = f"{run.input_tokens:,} in, {run.output_tokens:,} out"
     rows = [
+        ("thread", _threads(summary)),
         ("status", harmless(run.status, 40)),
         ("facts", f"{run.facts:,}  {_times(run.started_at, run.ended_at)}"),
         ("turns", turns),
@@ -74,9 +82,16 @@ def _headline(pack: "Pack", summary: "EvidencePack") -> list[tuple[str, str]]:
         ("tokens", tokens if run.input_tokens or run.output_tokens else ""),
         ("journal", _journal(summary)),
         ("signed", _signed(pack)),
-        ("checked", "this summary only; factwire evidence verify reads the facts, too"),
+        ("checked", "what is shown here; factwire evidence verify reads all facts"),
     ]
     return [(name, words) for name, words in rows if words]
+
+
+def _threads(summary: "EvidencePack") -> str:
+    """The first thread, which the pack is about where there are others of subagents."""
+    more = summary.totals.get("threads", 0) - 1
+    names = [harmless(model.thread_id, 80) for model in summary.threads[:1]]
+    return " and ".join([*names, *([f"{more:,} more"] if more > 0 else [])])
 
 
 def _journal(summary: "EvidencePack") -> str:
@@ -91,23 +106,24 @@ def _signed(pack: "Pack") -> str:
 
     if pack.signature is None:
         return "no"
-    return f"{fingerprint(pack.signature.public_key)} (verify says whose it is)"
+    return f"{_short(fingerprint(pack.signature.public_key))} (verify says whose it is)"
 
 
 def _times(first: str | None, last: str | None) -> str:
     return harmless(f"{first or 'unknown'} – {last or 'unknown'}", 80)
 
 
-def _sections(
-    pack: "EvidencePack",
-) -> list[tuple[str, int, Sequence[Any], Line]]:
+def _sections(pack: "EvidencePack", deeds: Deeds) -> list[tuple[str, int, Sequence[Any], Line]]:
     total = pack.totals.get
     failed = pack.runtime.tool_failures
+    tool, decision = partial(_tool, deeds), partial(_decision, deeds)
+    prompts = list(deeds.prompts.values())
     return [
+        ("Prompts", len(prompts), prompts, _prompt),
         ("Known gaps", total("gaps", 0), pack.known_gaps, _gap),
-        ("Failed tools", failed, pack.tool_failures, _tool),
-        ("Tools", total("tools", 0), pack.tool_calls, _tool),
-        ("Decisions", total("decisions", 0), pack.decisions, _decision),
+        ("Failed tools", failed, pack.tool_failures, tool),
+        ("Tools", total("tools", 0), pack.tool_calls, tool),
+        ("Decisions", total("decisions", 0), pack.decisions, decision),
         ("Verification", total("verifications", 0), pack.verifications, _verification),
         ("Reviews", total("reviews", 0), pack.reviews, _review),
         ("Artifacts", total("artifacts", 0), pack.artifacts, _artifact),
@@ -116,18 +132,27 @@ def _sections(
     ]
 
 
+def _prompt(prompt: str) -> Text:
+    return Text(f"> {harmless(prompt, LINE)}")
+
+
 def _gap(gap: Any) -> Text:
     return described("warning", gap.code, gap.subject, gap.message)
 
 
-def _tool(call: Any) -> Text:
+def _tool(deeds: Deeds, call: Any) -> Text:
     name = call.title or call.tool_name or call.tool_call_id
-    return described(call.state, name, call.tool_call_id, call.failure_category)
+    about = deeds.about(call.tool_call_id)
+    return described(call.state, name, about, call.tool_call_id, call.failure_category)
 
 
-def _decision(note: Any) -> Text:
-    said = note.payload.get("decision") or note.payload.get("reasonCode")
-    return described(note.status, note.event_class, said, note.action_id or note.tool_call_id)
+def _decision(deeds: Deeds, note: Any) -> Text:
+    """What was decided, by whom and about what: `action.resolved  approved  by ann  make test`."""
+    told = note.payload.get
+    said = next((told(name) for name in _SAID if told(name)), None)
+    by = told("decidedBy")
+    about = deeds.about(note.tool_call_id) or note.action_id or note.tool_call_id
+    return described(note.status, note.event_class, said, by and f"by {by}", about)
 
 
 def _verification(check: Any) -> Text:
@@ -152,4 +177,9 @@ def _evidence(ref: Any) -> Text:
 def _blob(note: Any) -> Text:
     good = note.state in ("included", "present")
     size = None if note.bytes is None else f"{note.bytes:,} bytes"
-    return described("completed" if good else "warning", note.ref, note.state, size)
+    return described("completed" if good else "warning", _short(note.ref), note.state, size)
+
+
+def _short(ref: str) -> str:
+    """A ref with the beginning of its hash, which no line has to break."""
+    return _HASH.sub(r"\1…", ref)

@@ -62,6 +62,7 @@ def verify(
 def _trusted(file: Path | None, keys: list[str] | None) -> "TrustList | None":
     """The keys that are demanded; None where any will do."""
     from factwire.evidence import TrustList, load_trust, trusting
+    from factwire.evidence.signatures import ensure_strong
 
     if file is None and not keys:
         return None
@@ -69,7 +70,7 @@ def _trusted(file: Path | None, keys: list[str] | None) -> "TrustList | None":
         listed = load_trust(file) if file is not None else TrustList()
         given = trusting({f"the key given ({text[:8]}…)": text for text in keys or ()})
         for each in given.keys:
-            given.name_of(each.public_key)
+            ensure_strong(each.public_key)
         return TrustList(keys=(*listed.keys, *given.keys))
 
 

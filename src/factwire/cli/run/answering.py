@@ -45,23 +45,30 @@ class Telling:
 
     deciding = False
 
-    def __init__(self, display: Display) -> None:
+    def __init__(self, display: Display, flags: str = "") -> None:
         self._display = display
+        self._flags = flags
 
     async def answer(self, action: Action) -> None:
-        self._display.say(*question(action), how_to_answer(action))
+        self._display.say(*question(action), how_to_answer(action, self._flags))
 
 
 class Asking:
     """Asks at the terminal."""
 
     def __init__(
-        self, display: Display, keyboard: Keyboard, always: Always | None, decide: Decide
+        self,
+        display: Display,
+        keyboard: Keyboard,
+        always: Always | None,
+        decide: Decide,
+        flags: str = "",
     ) -> None:
         self._display = display
         self._keyboard = keyboard
         self._always = always
         self._decide = decide
+        self._flags = flags
         self.deciding = False
 
     async def answer(self, action: Action) -> None:
@@ -93,7 +100,8 @@ class Asking:
         while True:
             key = (await self._keyboard.key()).lower()
             if key == "?":
-                self._display.say(*explained(action, proposed), choices(proposed))
+                told = explained(action, proposed, self._flags)
+                self._display.say(*told, choices(proposed))
             elif key in ANSWERS and (key != "a" or proposed is not None):
                 return key
 

@@ -46,6 +46,7 @@ async def carry_on(place: Place, wanted: Next, *, as_json: bool) -> int:
             turn_id=turn_id if wanted.prompt is not None else None,
             begin=begin,
             always=Always(runtime.means.policy, runtime.workspace),
+            flags=place.journal_flag,
         )
         return await watch(watched, transcript, as_json=as_json)
 

@@ -5,6 +5,7 @@ configuration lists others.
 """
 
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +32,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
     configuration: Configuration
     workspace: Path
+    journal_flag: str = ""
+    """What other commands are to be given, so that they mean the same journal."""
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +84,16 @@ def place(
         workspaces=(str(folder),),
         policy=_with(loaded.policy, rules or Rules()),
     )
-    return Place(configuration=configuration, workspace=folder)
+    return Place(configuration=configuration, workspace=folder, journal_flag=_journal_flag(journal))
+
+
+def _journal_flag(given: str | None) -> str:
+    """The option, good from any folder. A URL of a server may hold a password and is not repeated."""
+    if given is None:
+        return ""
+    scheme, _, rest = journal_url(given).partition(":")
+    path = os.path.abspath(rest.partition("?")[0])  # noqa: PTH100 - a link stays as it was named
+    return f" --journal {shlex.quote(path)}" if scheme == "sqlite" else " --journal URL"
 
 
 def _folder(given: Path | None) -> Path:

@@ -42,13 +42,13 @@ def choices(rule: Rule | None) -> Text:
     return Text(f"  [y] allow  [n] deny{always}  [?] help", style="bold")
 
 
-def explained(action: Action, rule: Rule | None) -> list[Text]:
+def explained(action: Action, rule: Rule | None, flags: str = "") -> list[Text]:
     """The keys, in sentences."""
     words = [
         "  y  allow exactly what is shown, this once",
         "  n  deny it; the agent is told and goes on without",
         "  Ctrl-C cancels the turn",
-        f"  from another terminal: factwire approve {harmless(action.action_id)}",
+        f"  from another terminal: factwire approve {harmless(action.action_id)}{harmless(flags)}",
     ]
     if rule is not None:
         always = f"  a  allow it, and whatever {harmless(str(rule))} allows, until this run ends"
@@ -56,9 +56,9 @@ def explained(action: Action, rule: Rule | None) -> list[Text]:
     return [Text(word) for word in words]
 
 
-def how_to_answer(action: Action) -> Text:
-    """For where nobody can press a key."""
-    key = harmless(action.action_id)
+def how_to_answer(action: Action, flags: str = "") -> Text:
+    """For where nobody can press a key; `flags` say which journal is meant."""
+    key = f"{harmless(action.action_id)}{harmless(flags)}"
     words = f"  waits for an answer: factwire approve {key}  or  factwire deny {key}"
     return Text(words, style="bold")
 

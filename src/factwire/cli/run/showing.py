@@ -24,7 +24,8 @@ _MARKS = {"completed": ("✓", "green"), "failed": ("✗", "red"), "canceled": (
 class Watched(msgspec.Struct, frozen=True, kw_only=True):
     """A turn, or without one whatever runs on the thread; `begin` starts it.
 
-    `always` is what a person allows for the rest of the run; `left` is said where they quit.
+    `always` is what a person allows for the rest of the run; `left` is said where they quit. `flags` are
+    what other commands need to reach the same turn.
     """
 
     work: Work
@@ -32,6 +33,7 @@ class Watched(msgspec.Struct, frozen=True, kw_only=True):
     begin: Callable[[], Awaitable[None]]
     always: Always | None = None
     left: str = "left as it is; factwire resume goes on from there"
+    flags: str = ""
 
 
 async def watch(watched: Watched, transcript: Transcript, *, as_json: bool) -> int:
@@ -62,12 +64,12 @@ def _display(
 
 def _answerer(watched: Watched, display: Display, keys: Keyboard | None) -> Answerer:
     if keys is None:
-        return Telling(display)
+        return Telling(display, watched.flags)
 
     async def decide(action: Action, decision: str, reason: str | None) -> None:
         await watched.work.decide(action, decision, reason, this_user())
 
-    return Asking(display, keys, watched.always, decide)
+    return Asking(display, keys, watched.always, decide, watched.flags)
 
 
 def _ending(work: Work, session: Session, outcome: str) -> list[Text]:

@@ -38,5 +38,6 @@ async def run_turn(place: Place, asked: Asked, *, as_json: bool) -> int:
             turn_id=turn_id,
             begin=begin,
             always=Always(runtime.means.policy, runtime.workspace),
+            flags=place.journal_flag,
         )
         return await watch(watched, transcript, as_json=as_json)

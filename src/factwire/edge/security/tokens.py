@@ -85,7 +85,8 @@ def kept_token(folder: Path) -> FoundToken:
         file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, _MODE)
     except FileExistsError:
         return FoundToken(token=_read(path), made=False)
-    value = secrets.token_urlsafe(32)
+    # The first letters are what redaction knows it by, wherever it turns up.
+    value = f"fwt_{secrets.token_urlsafe(32)}"
     with os.fdopen(file, "w", encoding="ascii") as handle:
         handle.write(value + "\n")
         handle.flush()

@@ -6,6 +6,7 @@ anybody can leave one.
 """
 
 import os
+import stat
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -45,7 +46,7 @@ def load_configuration(
         flag_layer(flags, text_base),
         environment_layer(variables, text_base),
         _layer("project", project, home) if project is not None else Layer(),
-        _layer("user", user, home) if user.exists() else Layer(),
+        _layer("user", user, home) if _is_there(user) else Layer(),
     )
     state = _folder(variables, "XDG_STATE_HOME", Path(home, ".local", "state")) / "factwire"
     return resolve(layers, str(state))
@@ -55,13 +56,33 @@ def project_file(folder: Path) -> Path | None:
     """The nearest project file in a folder or above it."""
     for place in (folder, *folder.parents):
         file = place / PROJECT_FILE
-        if file.is_file() and (place == folder or _is_trusted(file)):
+        if place == folder and _is_there(file) and file.is_file():
+            return file
+        if place != folder and _is_trusted(file):
             return file
     return None
 
 
+def _is_there(file: Path) -> bool:
+    """Whether a file is there; one that nobody can tell of is an error, and not none."""
+    try:
+        file.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise _unreadable(file, "a place that can be looked at", reason) from error
+    return True
+
+
 def _is_trusted(file: Path) -> bool:
-    return not hasattr(os, "geteuid") or file.stat().st_uid in (0, os.geteuid())
+    """Whether a file above the folder is there and counts; one that cannot be seen does not."""
+    try:
+        about = file.stat()
+    except OSError:
+        return False
+    mine = not hasattr(os, "geteuid") or about.st_uid in (0, os.geteuid())
+    return mine and stat.S_ISREG(about.st_mode)
 
 
 def _folder(variables: Mapping[str, str], name: str, default: Path) -> Path:
