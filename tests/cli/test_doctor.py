@@ -70,6 +70,34 @@ def test_a_data_folder_that_is_none_fails(factwire: Factwire, home: Home):
 
 
 @pytest.mark.requirement("cli.doctor.fails")
+def test_a_workspace_that_a_run_would_refuse_is_told(factwire: Factwire, home: Home):
+    code, found = looked(factwire, "--workspace", "nowhere")
+    assert (code, found["workspace"]["status"]) == (1, "fail")
+    assert "workspace_missing" in found["workspace"]["message"]
+    file = home.folder / "factwire.toml"
+    (home.folder / "other").mkdir()
+    file.write_text(f'workspaces = ["other"]\n{file.read_text()}')
+    code, found = looked(factwire)
+    assert (code, found["workspace"]["status"]) == (0, "warn")
+
+
+@pytest.mark.requirement("cli.doctor.fails")
+def test_a_configuration_that_cannot_be_looked_at_is_a_line(
+    factwire: Factwire, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("XDG_CONFIG_HOME", f"/{'x' * 300}")
+    code, found = looked(factwire)
+    assert (code, found["configuration"]["status"]) == (1, "fail")
+    assert (
+        "expected a place that can be looked at, got File name" in found["configuration"]["message"]
+    )
+    done = factwire("run", "echo", "x")
+    assert done.code == 2
+    assert "Errno" not in done.err
+    assert "expected a place that can be looked at" in done.err
+
+
+@pytest.mark.requirement("cli.doctor.fails")
 def test_a_journal_that_is_none_fails(factwire: Factwire, home: Home):
     broken = home.folder / "broken.db"
     broken.write_bytes(b"not a journal" * 1_000)

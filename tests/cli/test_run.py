@@ -128,6 +128,17 @@ def test_a_thread_goes_on_with_what_was_said_before(factwire: Factwire, home: Ho
     assert (thread["thread"]["threadId"], thread["prompt"]) == ("mine", "one")
 
 
+@pytest.mark.requirement("cli.answers.live")
+def test_how_to_answer_names_the_journal_that_was_named(home: Home):
+    with home.background("run", "asks", "x", "--journal", "my runs.db") as running:
+        seen = running.until("factwire deny act_")
+        path = home.folder / "my runs.db"
+        said = f"factwire approve {action_in(seen)} --journal '{path}'  or  factwire deny "
+        assert said in running.until("'\n")
+        done = home.run("approve", action_in(seen), "--journal", str(path))
+        assert (done.code, running.end()) == (0, 0)
+
+
 @pytest.mark.requirement("cli.run.busy")
 def test_a_second_run_on_the_same_journal_says_who_is_in_its_way(home: Home):
     with home.background("run", "asks", "x") as first:

@@ -125,6 +125,7 @@ def test_what_to_export_and_how_to_sign_must_be_clear(factwire: Factwire, journa
         (("export", "thread", *place), "key_missing"),
         (("export", "nobody", "--unsigned", *place), "holds no thread"),
         (("export", "thread", "--unsigned", "--until", "x", *place), "cursor_malformed"),
+        (("export", "thread", "--unsigned", "--until", "150", *place), "`factwire journal info`"),
         (("export", "--project", "none", "--unsigned", *place), "nothing_to_export"),
         (("export", "thread", "--unsigned", "--output", "no/where.zip", *place), "no folder"),
         (("export", "--facts", "f", "--all", "--unsigned"), "--facts goes with"),

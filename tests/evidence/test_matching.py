@@ -18,7 +18,7 @@ from factwire.journal import (
     open_journal,
 )
 from factwire.journal.memory import MemoryJournal
-from tests.evidence.packs import export_to, fill, new_journal, packed_facts, run_facts
+from tests.evidence.packs import export_to, fill, new_journal, packed, packed_facts, run_facts
 from tests.projection.telling import Telling
 
 Change = Callable[[MemoryJournal], Awaitable[object]]
@@ -114,6 +114,8 @@ def test_a_copy_of_the_journal_has_equal_facts_and_a_chain_of_its_own(pack: Path
 
 @pytest.mark.requirement("evidence.match.differs")
 def test_another_journal_is_named_as_such_before_anything_else(pack: Path):
+    packed(pack)
+
     async def work() -> JournalMatch:
         async with new_journal() as journal:
             journal._epoch = "f" * 16

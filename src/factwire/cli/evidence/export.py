@@ -217,9 +217,13 @@ async def _total(journal: "Journal", threads: Sequence[str] | None) -> int | Non
 
 
 def _cursor(text: str | None) -> "Cursor | None":
-    from factwire.journal import Cursor
+    from factwire.journal import Cursor, CursorError
 
-    return None if text is None else Cursor.parse(text)
+    try:
+        return None if text is None else Cursor.parse(text)
+    except CursorError as error:
+        where = "`factwire journal info` shows the one at the end of a journal"
+        raise CliError(f"{error.code}: {harmless(str(error))}; {where}") from error
 
 
 def _tell(written: "Written", target: Target) -> None:

@@ -88,7 +88,7 @@ def place(
 
 
 def _journal_flag(given: str | None) -> str:
-    """The option, good from any folder. A URL of a server may hold a password and is not repeated."""
+    """The option, good from any folder. The URL of a server may hold a password: not repeated."""
     if given is None:
         return ""
     scheme, _, rest = journal_url(given).partition(":")

@@ -48,7 +48,7 @@ def explained(action: Action, rule: Rule | None, flags: str = "") -> list[Text]:
         "  y  allow exactly what is shown, this once",
         "  n  deny it; the agent is told and goes on without",
         "  Ctrl-C cancels the turn",
-        f"  from another terminal: factwire approve {harmless(action.action_id)}{harmless(flags)}",
+        f"  from another terminal: factwire approve {harmless(action.action_id + flags)}",
     ]
     if rule is not None:
         always = f"  a  allow it, and whatever {harmless(str(rule))} allows, until this run ends"
@@ -58,7 +58,7 @@ def explained(action: Action, rule: Rule | None, flags: str = "") -> list[Text]:
 
 def how_to_answer(action: Action, flags: str = "") -> Text:
     """For where nobody can press a key; `flags` say which journal is meant."""
-    key = f"{harmless(action.action_id)}{harmless(flags)}"
+    key = harmless(action.action_id + flags)
     words = f"  waits for an answer: factwire approve {key}  or  factwire deny {key}"
     return Text(words, style="bold")
 

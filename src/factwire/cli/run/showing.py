@@ -24,8 +24,8 @@ _MARKS = {"completed": ("✓", "green"), "failed": ("✗", "red"), "canceled": (
 class Watched(msgspec.Struct, frozen=True, kw_only=True):
     """A turn, or without one whatever runs on the thread; `begin` starts it.
 
-    `always` is what a person allows for the rest of the run; `left` is said where they quit. `flags` are
-    what other commands need to reach the same turn.
+    `always` is what a person allows for the rest of the run; `left` is said where they quit.
+    `flags` are what other commands need to reach the same turn.
     """
 
     work: Work

@@ -7,6 +7,7 @@ place.
 
 from collections.abc import Callable, Iterable
 from importlib.metadata import EntryPoint, entry_points
+from inspect import signature
 from typing import Any, Final, cast
 
 import msgspec
@@ -124,8 +125,21 @@ def _made(name: str, settings: Agent, kinds: dict[str, Make | EntryPoint]) -> Pr
         raise _missing(settings.kind, error) from error
     except (Exception, SystemExit) as error:
         message = f"{settings.kind} failed to make an agent: {type(error).__name__}: {error}"
+        if not _takes_settings(make):
+            message += "; it is called with the settings of the agent: def make(settings)"
         raise BrokenEntryPoint(message) from error
     return _sound(settings.kind, agent)
+
+
+def _takes_settings(make: Make) -> bool:
+    try:
+        signature(make).bind(Agent(kind=""))
+    except TypeError:
+        return False
+    except ValueError:
+        # What is written in C need not say what it takes.
+        return True
+    return True
 
 
 def _loaded(point: EntryPoint) -> Make:
