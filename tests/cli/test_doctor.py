@@ -25,8 +25,8 @@ def looked(factwire: Factwire, *arguments: str) -> tuple[int, dict[str, dict[str
 def test_a_fresh_machine_is_well_and_nothing_is_made(factwire: Factwire, home: Home):
     code, found = looked(factwire, "--workspace", str(home.folder))
     assert code == 0
-    names = ["python", "sqlite", "extras", "sandbox", "configuration", "data folder", "journal"]
-    assert list(found)[:9] == [*names, "running", "agents"]
+    names = ["python", "sqlite", "extras", "sandbox", "configuration", "workspace", "data folder"]
+    assert list(found)[:10] == [*names, "journal", "running", "agents"]
     assert "made at the first run" in found["journal"]["message"]
     assert str(home.folder / "factwire.toml") in found["configuration"]["message"]
     assert {"demo", "shell", "echo"} <= set(found["agents"]["message"].split(", "))

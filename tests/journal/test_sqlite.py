@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import stat
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -42,6 +43,10 @@ def at(path: Path, query: str = "") -> Journal:
 
 def exists(path: Path) -> bool:
     return path.exists()
+
+
+def modes_in(folder: Path) -> dict[str, int]:
+    return {each.name: stat.S_IMODE(each.stat().st_mode) for each in folder.iterdir()}
 
 
 def content_of(path: Path) -> bytes:
@@ -268,3 +273,11 @@ async def test_a_snapshot_that_stands_on_another_chain_is_named(path: Path):
         report = await journal.verify()
     reason = "the projection snapshot of 'thread-1' at 2 is not of this chain"
     assert report.damage == Damage(first=2, last=2, reason=reason)
+
+
+@pytest.mark.requirement("journal.sqlite.private")
+async def test_a_new_journal_is_its_owners_alone(path: Path):
+    async with open_journal(f"sqlite:{path}") as journal:
+        await journal.append([make_fact("private")])
+        modes = modes_in(path.parent)
+    assert set(modes.values()) == {0o600}, modes

@@ -157,9 +157,10 @@ async def test_subagents_that_are_not_allowed_to_work_fail_and_ask_for_themselve
 
 
 @pytest.mark.requirement("runtime.agents.demo.approval")
+@pytest.mark.parametrize("allow", [["Edit"], ["Bash(cksum *)", "Edit", "submit_plan"]])
 @pytest.mark.parametrize("theme", ["plan", "approve"])
-async def test_where_nobody_is_to_be_asked_nobody_is(tmp_path: Path, theme: str):
-    policy = Policy.of("dontAsk", allow=["Bash(cksum *)", "Edit", "submit_plan"])
+async def test_where_nobody_is_to_be_asked_nobody_is(tmp_path: Path, theme: str, allow: list[str]):
+    policy = Policy.of("dontAsk", allow=allow)
     played = await play(Kept(tmp_path, policy), f"demo: {theme}")
 
     assert played.status == "completed"

@@ -69,6 +69,14 @@ def unimportable(settings):
     raise ImportError("cannot import name")
 
 
+def leaving(settings):
+    raise SystemExit(3)
+
+
+def settingless():
+    return ShellAgent(manifest)
+
+
 number = 3
 """
 
@@ -142,6 +150,8 @@ def test_an_installed_entry_point_is_an_agent_and_a_kind(plugin: str):
         ("registry_plugin:number", "broken_entry_point", "to be callable, got 3"),
         ("registry_broken:make", "broken_entry_point", "ValueError: broken"),
         ("registry_plugin:raising", "broken_entry_point", "RuntimeError: no luck"),
+        ("registry_plugin:leaving", "broken_entry_point", "SystemExit: 3"),
+        ("registry_plugin:settingless", "broken_entry_point", "called with the settings"),
         ("registry_plugin:unimportable", "broken_entry_point", "cannot import name"),
         ("registry_lacking:make", "missing_extra", "pydantic_ai_that_nobody_has"),
         ("registry_plugin:lacking", "missing_extra", "claude_agent_sdk_that_nobody_has"),

@@ -72,6 +72,7 @@ _SQLITE: Final = requirements(
     "docs/journal.md",
     {
         "journal.sqlite.busy": "A second writer is refused and told who writes.",
+        "journal.sqlite.private": "A new journal can be read and written by its owner alone.",
         "journal.sqlite.read_only": "A reader in another process follows beside the writer.",
         "journal.sqlite.migrations": "A migration happens whole or not at all.",
         "journal.sqlite.upkeep": "Facts that were packed away read the same as before.",

@@ -27,7 +27,7 @@ class MarkFile:
     """`PATH-mark`, rewritten in place."""
 
     def __init__(self, path: str) -> None:
-        self._file = os.open(f"{path}-mark", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._file = os.open(f"{path}-mark", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def write(self, mark: Mark) -> None:
         body = msgspec.msgpack.encode(mark)

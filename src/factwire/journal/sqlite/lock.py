@@ -11,7 +11,7 @@ class WriterLock:
     """An exclusive lock on `PATH-lock`, in which the holder leaves its process id."""
 
     def __init__(self, path: str) -> None:
-        self._file = os.open(f"{path}-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._file = os.open(f"{path}-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

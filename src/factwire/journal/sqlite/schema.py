@@ -4,6 +4,8 @@ A migration and the row that says it was done are one transaction: a kill at any
 step before it or the step itself, never a half.
 """
 
+import os
+from contextlib import suppress
 from typing import Final, cast
 
 import apsw
@@ -67,6 +69,8 @@ def connect(path: str, *, vfs: str | None, read_only: bool = False) -> Database:
         if read_only
         else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     )
+    if not read_only and vfs is None:
+        _make_private(path)
     connection = cast("Database", apsw.Connection(path, flags=flags, vfs=vfs))
     connection.set_busy_timeout(BUSY_MS)
     connection.wal_autocheckpoint(0)
@@ -75,6 +79,13 @@ def connect(path: str, *, vfs: str | None, read_only: bool = False) -> Database:
         connection.pragma("journal_mode", "wal")
         connection.pragma("synchronous", "full")
     return connection
+
+
+def _make_private(path: str) -> None:
+    """A new journal is its owner's alone, and so are the files that SQLite makes beside it."""
+    # Whatever is wrong with the path, SQLite says it better.
+    with suppress(OSError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def migrate(connection: Database) -> None:

@@ -27,17 +27,22 @@ def evaluate_asking(policy: Policy, request: Request) -> Evaluation:
     return Evaluation(decision="deny", mode="dontAsk", reason_code="dont_ask", message=message)
 
 
-def with_remedy(policy: Policy, request: Request, evaluation: Evaluation) -> Evaluation:
-    """The evaluation; where nobody is to be asked, its message ends with what would help."""
+def with_remedy(
+    policy: Policy, request: Request, evaluation: Evaluation, *, always_ask: bool = False
+) -> Evaluation:
+    """The evaluation; where nobody is to be asked, its message ends with what would help. No rule
+    does where a person is to be asked in any case.
+    """
     if evaluation.reason_code != "dont_ask":
         return evaluation
-    message = f"{evaluation.message}; {_remedy(policy, request)}"
+    remedy = _OTHER_MODE if always_ask else _remedy(policy, request)
+    message = f"{evaluation.message}; {remedy}"
     return msgspec.structs.replace(evaluation, message=message)
 
 
 def _remedy(policy: Policy, request: Request) -> str:
     rule = pattern_for(request)
-    if rule is None or evaluate(policy, request).decision == "allow":
+    if rule is None:
         return _OTHER_MODE
     wider = msgspec.structs.replace(policy, allow=(*policy.allow, rule))
     if evaluate(wider, request).decision != "allow":

@@ -50,7 +50,7 @@ async def search(bench: Bench, args: dict[str, Any]) -> Work:
         looking = partial(_search, bench.files, path, text, glob, bench.means.policy)
         found = await on_disk(looking)
         await call.acted()
-        summary = f"{len(found.lines)} lines in {found.files} files"
+        summary = f"{_counted(len(found.lines), 'line')} in {_counted(found.files, 'file')}"
         data = {"matches": len(found.lines), "files": found.files, "complete": found.complete}
         more = "" if found.complete else "\n… and maybe more: a bound was reached"
         return Done(text="\n".join(found.lines) + more, summary=summary, data=data)
@@ -113,3 +113,7 @@ def _gather(found: Found, name: str, content: str, text: str) -> None:
                 found.complete = False
                 return
             found.lines.append(f"{name}:{number}: {line[:MATCH_CHARACTERS]}")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

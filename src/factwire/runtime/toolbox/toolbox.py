@@ -152,7 +152,7 @@ class Toolbox:
             seen = evaluate(policy, looking)
             if seen.decision == "deny":
                 evaluation, about = seen, looking
-        evaluation = with_remedy(policy, about, evaluation)
+        evaluation = with_remedy(policy, about, evaluation, always_ask=always_ask)
         ids = {"tool_call_id": call.call_id}
         self._host.emit(evaluation_fact(mint, scope, request, evaluation, **ids))
         if evaluation.decision == "deny":

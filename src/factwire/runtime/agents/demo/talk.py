@@ -73,7 +73,8 @@ def _denial(stage: Stage, call_id: str) -> str | None:
         # Other modes say what may be done; a plan does nothing.
         return None
     request = Request(tool=_TOOL, workspace=str(stage.host.workspace))
-    evaluation = with_remedy(policy, request, evaluate_asking(policy, request))
+    found = evaluate_asking(policy, request)
+    evaluation = with_remedy(policy, request, found, always_ask=True)
     mint, scope = stage.host.mint, stage.host.scope
     for tell in (evaluation_fact, denial_fact):
         stage.host.emit(tell(mint, scope, request, evaluation, tool_call_id=call_id))
