@@ -3,6 +3,7 @@ and a process that goes on.
 """
 
 import asyncio
+import json
 import random
 from copy import deepcopy
 from pathlib import Path
@@ -192,7 +193,8 @@ async def test_mutated_facts_are_taken_whole_or_refused_by_name(tmp_path: Path):
         before = (await edge.machine.journal.head()).seq
         taken = 0
         for start in range(0, FACTS, 2):
-            batch = [_wrong_fact(chance, start + index) for index in range(2)]
+            wrong = [_wrong_fact(chance, start + index) for index in range(2)]
+            batch = [json.dumps(fact).encode() for fact in wrong]
             try:
                 taken += (await outside_facts.take(edge.machine, batch)).accepted
             except Problem as problem:

@@ -129,6 +129,8 @@ def server_config(edge: OpenEdge) -> uvicorn.Config:
         log_level="warning",
         access_log=False,
         server_header=False,
+        # Whoever connects is who connects; a header that says otherwise is anybody's.
+        proxy_headers=False,
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=int(STOP_SECONDS / 2),
         **socket_settings(),

@@ -109,5 +109,10 @@ class EvidenceBody(Body, frozen=True):
     with_blobs: bool = False
 
 
+RawFact = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
+
+
 class FactsBody(Body, frozen=True):
-    facts: list[dict[str, Any]]
+    """Facts are left as they came: each is read once, by its own rules."""
+
+    facts: list[RawFact]

@@ -72,7 +72,7 @@ async def read_facts(
 @post("/v1/facts", status_code=HTTP_200_OK, tags=["events"])
 async def post_facts(request: EdgeRequest, data: JSONBody[FactsBody]) -> Accepted:
     """Take in facts of an outside runtime: all of the batch or none; repeats are no news."""
-    return await outside_facts.take(machine_of(request), data.facts)
+    return await outside_facts.take(machine_of(request), [bytes(each) for each in data.facts])
 
 
 async def events_page(
