@@ -5,7 +5,7 @@ from typing import Final
 from factwire.conformance.requirement import Requirement, requirements
 
 _FACTS: Final = requirements(
-    "issue 2",
+    "docs/command-line.md",
     {
         "cli.validate.forms": "One fact, an array, one fact to a line and a fixture are all read.",
         "cli.validate.json": "With --json the report is one object of valid, issues and facts.",

@@ -139,7 +139,7 @@ _REDACTION: Final = requirements(
 )
 
 _CONTRACTS: Final = requirements(
-    "issue 2",
+    "docs/intake.md, docs/schemas.md",
     {
         "refs.content-addressed": "A ref is the kind and the hash of its content.",
         "refs.kinds": "There are six kinds of refs, and other forms are refused.",
