@@ -227,7 +227,7 @@ def _lines(tail: Background) -> list[str]:
 
 @pytest.mark.requirement("cli.edge.tail")
 def test_a_journal_is_followed_where_no_edge_is_named(home: Home):
-    home.run("run", "echo", "hi")
+    assert home.run("run", "echo", "hi").code == 0
     with home.background("tail", "--all", "--types", "turn") as tail:
         assert "turn.submitted" in tail.until("turn.completed")
     with home.background("tail", "--all", "--json") as tail:
