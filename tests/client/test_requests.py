@@ -26,7 +26,8 @@ from tests.client.scripted_edges import CUT, Reply, scripted_edge
 pytestmark = pytest.mark.asyncio
 
 ROW: dict[str, Any] = {"seq": 1, "createdAt": "t", "updatedAt": "t"}
-THREAD = json.dumps({**ROW, "threadId": "thr_1", "somethingNew": {"deep": [1]}}).encode()
+KNOWN = {"threadId": "thr_1", "status": "active", "activity": "idle"}
+THREAD = json.dumps({**ROW, **KNOWN, "somethingNew": {"deep": [1]}}).encode()
 BUSY = Reply(503, problem(503, "lists_behind")[1], (("Retry-After", "0"),))
 FLOODED = Reply(429, problem(429, "too_many_runs")[1], (("Retry-After", "0"),))
 
