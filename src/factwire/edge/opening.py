@@ -38,9 +38,16 @@ from factwire.edge.security.guard import Application
 from factwire.edge.streams import Feed, Streams
 from factwire.edge.work import previews, worktrees
 from factwire.journal import Journal, JournalError, open_journal
-from factwire.journal.blobs import BlobStore, FileBlobs
 from factwire.journal.blobs.disk import on_disk
-from factwire.runtime import Identity, LiveThread, Runtime, identity_of, means_of, settings_of
+from factwire.runtime import (
+    Identity,
+    LiveThread,
+    Runtime,
+    blobs_of,
+    identity_of,
+    means_of,
+    settings_of,
+)
 from factwire.runtime.agents import Registered, register
 from factwire.runtime.configuration import Configuration
 from factwire.runtime.control import ControlServer, ControlUnavailable
@@ -156,14 +163,6 @@ async def opened_edge(
             token=token,
             fresh_token=fresh,
         )
-
-
-def blobs_of(configuration: Configuration) -> BlobStore:
-    """Blobs lie beside a journal that is a file, else in the data folder."""
-    scheme, _, rest = configuration.journal.partition(":")
-    if scheme == "sqlite":
-        return FileBlobs(f"{rest.partition('?')[0]}.blobs")
-    return FileBlobs(Path(configuration.data, "blobs"))
 
 
 def ensure_secure(settings: EdgeSettings) -> None:

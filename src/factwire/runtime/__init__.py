@@ -25,7 +25,7 @@ from factwire.runtime.errors import (
 from factwire.runtime.gates import Gates
 from factwire.runtime.identity import Identity, identity_of
 from factwire.runtime.live_threads import LiveThread
-from factwire.runtime.means import Means, means_of
+from factwire.runtime.means import Means, blobs_of, means_of
 from factwire.runtime.minting import Mint, Scope, new_id, utc_now
 from factwire.runtime.provider import (
     ActionAsked,
@@ -86,6 +86,7 @@ __all__ = [
     "UnknownDecision",
     "UnknownTurn",
     "WorkspaceNotAllowed",
+    "blobs_of",
     "identity_of",
     "means_of",
     "new_id",

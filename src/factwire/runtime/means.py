@@ -5,10 +5,11 @@ holds them are given to it with every turn, so that it can neither choose nor ke
 """
 
 import os
+from pathlib import Path
 
 import msgspec
 
-from factwire.journal.blobs import BlobStore
+from factwire.journal.blobs import BlobStore, FileBlobs
 from factwire.runtime.configuration.settings import OUTPUT_BYTES, Configuration
 from factwire.runtime.limits import APPROVAL_SECONDS
 from factwire.runtime.policy import Policy
@@ -27,6 +28,14 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
     approval_seconds: float = APPROVAL_SECONDS
     unwatched: tuple[str, ...] = ()
     """Beginnings of real paths that are the runtime's own: no command's work, wherever they lie."""
+
+
+def blobs_of(configuration: Configuration) -> BlobStore:
+    """Blobs lie beside a journal that is a file, else in the data folder."""
+    scheme, _, rest = configuration.journal.partition(":")
+    if scheme == "sqlite":
+        return FileBlobs(f"{rest.partition('?')[0]}.blobs")
+    return FileBlobs(Path(configuration.data, "blobs"))
 
 
 def means_of(configuration: Configuration, blobs: BlobStore) -> Means:

@@ -141,12 +141,12 @@ def _name(wanted: Wanted, facts: str | None) -> str:
 
 
 async def _from_journal(url: str | None, wanted: Wanted, target: Target, options: "Options") -> int:
-    from factwire.cli.run.opening import blobs_of
     from factwire.cli.run.place import place
     from factwire.evidence import export_journal
+    from factwire.runtime import blobs_of
 
     where = place(journal=url)
-    full = msgspec.structs.replace(options, blobs=blobs_of(where))
+    full = msgspec.structs.replace(options, blobs=blobs_of(where.configuration))
     with plainly():
         async with named_journal(where.configuration.journal) as journal:
             threads = await _threads(journal, wanted)

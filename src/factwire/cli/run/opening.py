@@ -12,12 +12,12 @@ from factwire.cli.recording import note
 from factwire.cli.run.place import Place
 from factwire.cli.terminal_text import harmless
 from factwire.journal import Journal, JournalBusy
-from factwire.journal.blobs import BlobStore, FileBlobs
 from factwire.runtime import (
     Identity,
     Provider,
     Runtime,
     RuntimeRefused,
+    blobs_of,
     identity_of,
     means_of,
     settings_of,
@@ -73,7 +73,7 @@ def runtime_on(
     journal: Journal, place: Place, agents: Mapping[str, Provider], *, identity: Identity
 ) -> Runtime:
     configuration = place.configuration
-    blobs = blobs_of(place)
+    blobs = blobs_of(place.configuration)
     return Runtime(
         journal,
         blobs,
@@ -111,14 +111,6 @@ def ensure_agent(runtime: Runtime, place: Place, name: str) -> None:
     """Raise what keeps an agent from being used."""
     if name not in runtime.agents:
         register(place.configuration).agent(name)
-
-
-def blobs_of(place: Place) -> BlobStore:
-    """Blobs lie beside a journal that is a file, else in the data folder."""
-    scheme, _, rest = place.configuration.journal.partition(":")
-    if scheme == "sqlite":
-        return FileBlobs(f"{rest.partition('?')[0]}.blobs")
-    return FileBlobs(Path(place.configuration.data, "blobs"))
 
 
 def _make_data_folder(place: Place) -> None:

@@ -89,12 +89,10 @@ def _count(records: "Records", fact: Fact, approval_id: str, *, is_open: bool) -
         if thread.activity in ("running", "waiting"):
             thread.activity = "waiting" if thread.open_approvals else "running"
     if run is not None and run.status in ("running", "waiting"):
-        waits = any(_is_open(records, each, run.run_id) for each in _open(thread))
+        waits = thread is not None and any(
+            _is_open(records, each, run.run_id) for each in thread.open_approvals
+        )
         run.status = "waiting" if waits else "running"
-
-
-def _open(thread: "object") -> tuple[str, ...]:
-    return getattr(thread, "open_approvals", ())
 
 
 def _is_open(records: "Records", approval_id: str, run_id: str) -> bool:
