@@ -1,8 +1,8 @@
 """The first screen: what a read model must bring back before a single fact has been read again.
 
 Status, the turn that runs, what waits for a person, the calls, the queue, and how the last turn
-ended. A read model carries no text; the stream brings it. Nor does it end a call that the reader
-knows as open: only the call's own facts do.
+ended. A read model carries no text; the stream brings it. Calls that the reader knows as open are
+left out of the comparison: whether a read model may end one is the projection's own rule.
 """
 
 from collections.abc import Iterator, Sequence
