@@ -1,6 +1,6 @@
 """Sessions and threads: what the thread is called and which session it belongs to."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from factwire.facts.fact import Fact
 from factwire.projection.reading import word
@@ -8,11 +8,23 @@ from factwire.projection.reading import word
 if TYPE_CHECKING:
     from factwire.projection.canvas import Canvas
 
+AGENTS: Final = 32
+"""Agents whose name for a thread is kept: more than ever take turns on one."""
+
 
 def changed(canvas: "Canvas", fact: Fact) -> None:
     """The title of the thread; those of a subagent's threads are not its own."""
     if fact.thread_id in (None, canvas.state.thread_id):
         canvas.fill(canvas.state, "", title=word(fact.payload, "title", "name"))
+        _called(canvas, fact)
+
+
+def _called(canvas: "Canvas", fact: Fact) -> None:
+    """The name that an agent of the thread has for it, so that its next turn goes on with it."""
+    name, agent = word(fact.payload, "agentSessionId"), fact.agent_id
+    known = canvas.state.agent_sessions or {}
+    if name is not None and agent is not None and (agent in known or len(known) < AGENTS):
+        canvas.put(canvas.state, "", "agent_sessions", {**known, agent: name})
 
 
 def recognise(canvas: "Canvas", fact: Fact) -> None:

@@ -38,7 +38,9 @@ STATE_VERSION: Final = "factwire-projection/v1"
 
 
 class ProjectionState(View):
-    """The roots. `shared` is the application's own state, which `state.delta` patches."""
+    """The roots. `shared` is the application's own state, which `state.delta` patches;
+    `agent_sessions` is the name under which each outside agent knows this thread.
+    """
 
     schema_version: str
     runtime: runtime.Runtime
@@ -69,6 +71,7 @@ class ProjectionState(View):
     session_id: str | None = None
     thread_id: str | None = None
     title: str | None = None
+    agent_sessions: dict[str, str] | None = None
 
 
 def empty_state(thread_id: str | None = None) -> ProjectionState:

@@ -32,8 +32,7 @@ def name_raw(data: bytes) -> str:
 class Telling:
     """Makes the facts of one stream; `drain` hands out what was told since the last time.
 
-    `thread_id` is where they stand. For a live turn, `scope` is the runtime's and decides all ids;
-    otherwise turns are numbered on the thread.
+    `thread_id` is where they stand; turns are numbered on it.
     """
 
     def __init__(
@@ -41,15 +40,13 @@ class Telling:
         source: str,
         *,
         thread_id: str,
-        scope: Scope | None = None,
         at: str = START,
         keep: Keep = name_raw,
     ) -> None:
         self.source = source
         self.at = at
-        self.turn_id: str | None = scope.turn_id if scope else None
-        self.is_live = scope is not None
-        self._scope = scope or Scope(thread_id=thread_id, session_id=thread_id, agent_id=source)
+        self.turn_id: str | None = None
+        self._scope = Scope(thread_id=thread_id, session_id=thread_id, agent_id=source)
         self.keep = keep
         self._mint = Mint(source, clock=lambda: self.at, ids=self._next_id)
         self._out: list[Fact] = []
@@ -82,8 +79,6 @@ class Telling:
 
     def begin(self, prompt: str | None = None, *, turn_id: str | None = None, **said: Any) -> None:
         """A turn begins; one that is open still was left without an end."""
-        if self.is_live:
-            return
         if self.is_open:
             self.fail("stream_interrupted", "the stream went on with another turn")
         self._turns += 1
@@ -268,16 +263,18 @@ class Telling:
         subagent_id = subagent_id or _UNNAMED
         if subagent_id in self.subagents:
             return
-        task = task_id or f"{subagent_id}:task"
         if turn_id is None:
             self._ensure_turn()
+        task = task_id or f"{subagent_id}:task"
         scope = self._scope.within(subagent_id=subagent_id, task_id=task)
-        if turn_id is not None:
-            scope = scope.within(turn_id=turn_id, run_id=f"run_{turn_id}")
-        self.subagents[subagent_id] = scope
+        scope = self.subagents[subagent_id] = self._beside(scope, turn_id)
         parent = said.pop("parentTaskId", None)
         self._say(scope, "task.created", {**said, "parentTaskId": parent})
         self._say(scope, "subagent.started", said)
+
+    def _beside(self, scope: Scope, turn_id: str | None) -> Scope:
+        """Where a subagent works: in the turn, or in one of its own beside it."""
+        return scope.within(turn_id=turn_id, run_id=f"run_{turn_id}") if turn_id else scope
 
     def subagent_end(self, subagent_id: str, event_class: str, **said: Any) -> None:
         """Another agent is done: `subagent.completed` or `subagent.failed`."""
@@ -319,8 +316,7 @@ class Telling:
 
     def known(self, **ids: Any) -> None:
         """What the source says about itself: ids that all further facts carry."""
-        if not self.is_live:
-            self._scope = self._scope.within(**ids)
+        self._scope = self._scope.within(**ids)
 
     def _of_tool(self, event_class: str, call_id: str, said: dict[str, Any]) -> None:
         call_id = call_id or _UNNAMED
@@ -343,11 +339,14 @@ class Telling:
         if self.usage:
             self.fact("metrics.changed", dict(self.usage))
         self.fact(event_class, {**self.usage, **said})
-        self.fact("snapshot.updated", {"status": event_class.removeprefix("turn.")})
-        if not self.is_live:
-            self.turn_id = None
-            self._scope = self._scope.within(turn_id=None, run_id=None, step_id=None)
+        self._over(event_class.removeprefix("turn."))
         self.usage = {}
+
+    def _over(self, status: str) -> None:
+        """The terminal of the turn was told."""
+        self.fact("snapshot.updated", {"status": status})
+        self.turn_id = None
+        self._scope = self._scope.within(turn_id=None, run_id=None, step_id=None)
 
     def _close_all(self, category: str, message: str, *, everything: bool = False) -> None:
         """Close what is open in the turn that ends, innermost first; `everything` means what is
@@ -355,7 +354,7 @@ class Telling:
         """
 
         def ends(scope: Scope) -> bool:
-            return everything or scope.turn_id == self._scope.turn_id
+            return everything or self._ends_with_turn(scope)
 
         for command_id, scope in [each for each in self.commands.items() if ends(each[1])]:
             del self.commands[command_id]
@@ -370,6 +369,9 @@ class Telling:
             self.subagent_end(
                 subagent_id, "subagent.failed", failureCategory=category, message=message
             )
+
+    def _ends_with_turn(self, scope: Scope) -> bool:
+        return scope.turn_id == self._scope.turn_id
 
     def _speaking(self, subagent_id: str | None) -> Scope:
         """Where somebody speaks: where a subagent works, or in the turn."""

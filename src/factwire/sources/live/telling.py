@@ -1,0 +1,100 @@
+"""`LiveTelling`: the bookkeeper of a turn that the runtime runs.
+
+The runtime has begun the turn and writes its end; ids of facts and their times are its own. What a
+source calls its things need not be new on the thread (`call_1` is in every conversation of some
+models), and answers go by the id of a question, so questions get ids of ours and everything else
+that was there before this turn gets a name that was not.
+"""
+
+from typing import Any, Final
+
+from factwire.facts import Fact
+from factwire.projection import ProjectionState
+from factwire.runtime.minting import Scope
+from factwire.runtime.provider import StartTurn
+from factwire.sources.telling import Keep, Telling, name_raw
+
+_TERMINALS: Final = frozenset({"turn.completed", "turn.failed", "turn.canceled"})
+_NAMED: Final = ("message_id", "part_id", "tool_call_id")
+
+
+class LiveTelling(Telling):
+    """Makes the facts of one turn. `terminal` is how the turn ended, once the source has said so;
+    it is held back, because what goes on beside the turn may have more to say.
+    """
+
+    def __init__(self, source: str, turn: StartTurn, *, keep: Keep = name_raw) -> None:
+        scope, mint = turn.host.scope, turn.host.mint
+        super().__init__(source, thread_id=turn.thread_id, at=mint.clock(), keep=keep)
+        self.turn_id = turn.turn_id
+        self.terminal: Fact | None = None
+        self._scope = scope
+        self._mint = mint
+        self._told_before = _names(turn.history)
+        self._names: dict[str, str] = {}
+        self._asked: dict[str, str] = {}
+        self._alone: set[str] = set()
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether something that outlives the answer still works."""
+        return any(name in self.subagents for name in self._alone)
+
+    def question(self, action_id: str) -> str | None:
+        """What the source calls a question of ours."""
+        return next((theirs for theirs, ours in self._asked.items() if ours == action_id), None)
+
+    def session(self, name: str) -> None:
+        """What the source calls this thread; the next turn goes on with it."""
+        self.fact("session.updated", {"agentSessionId": name})
+
+    def begin(self, prompt: str | None = None, *, turn_id: str | None = None, **said: Any) -> None:
+        """The turn has begun already; a source that answers again takes back the end it told."""
+        del prompt, turn_id, said
+        self.terminal = None
+
+    def known(self, **ids: Any) -> None:
+        """Whose facts these are, the runtime says."""
+
+    def drain(self) -> list[Fact]:
+        told = super().drain()
+        for fact in told:
+            if fact.event_class in _TERMINALS:
+                self.terminal = fact
+        return [fact for fact in told if fact.event_class not in _TERMINALS]
+
+    def _over(self, status: str) -> None:
+        """What follows the end is the runtime's to tell."""
+
+    def _beside(self, scope: Scope, turn_id: str | None) -> Scope:
+        if turn_id is not None:
+            self._alone.add(scope.subagent_id or "")
+        return scope
+
+    def _ends_with_turn(self, scope: Scope) -> bool:
+        return scope.subagent_id not in self._alone
+
+    def _say(self, scope: Scope, event_class: str, said: dict[str, Any], **fields: Any) -> None:
+        for field in _NAMED:
+            if fields.get(field) is not None:
+                fields[field] = self._name(fields[field])
+        action = fields.get("action_id")
+        if action is not None:
+            fields["action_id"] = self._asked.setdefault(action, self._mint.ids("act"))
+        super()._say(scope, event_class, said, **fields)
+
+    def _name(self, given: str) -> str:
+        known = self._names.get(given)
+        if known is None:
+            known = given if given not in self._told_before else f"{given}:{self.turn_id}"
+            self._names[given] = known
+        return known
+
+
+def _names(history: ProjectionState | None) -> frozenset[str]:
+    """What the thread's calls, messages and parts are called already."""
+    if history is None:
+        return frozenset()
+    messages = {message.message_id for message in history.messages}
+    parts = {part.part_id for message in history.messages for part in message.parts}
+    return frozenset({*history.tools, *messages, *parts})
