@@ -1001,7 +1001,10 @@ export interface WorkItem {
 /** One part of a message; narrow it by `type`. */
 export type Part = TextPart | ReasoningPart | ToolPreviewPart | ArtifactCardPart | EvidenceCitationPart | DiagnosticRefPart;
 
-/** The roots. `shared` is the application's own state, which `state.delta` patches. */
+/**
+ * The roots. `shared` is the application's own state, which `state.delta` patches;
+ * `agentSessions` is the name under which each outside agent knows this thread.
+ */
 export interface ProjectionState {
   schemaVersion: string;
   runtime: Runtime;
@@ -1032,6 +1035,7 @@ export interface ProjectionState {
   sessionId?: string | null;
   threadId?: string | null;
   title?: string | null;
+  agentSessions?: { [key: string]: string } | null;
 }
 
 /** One thread at `eventCursor`, the sequence of the last fact that it knows of. */

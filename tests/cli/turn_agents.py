@@ -7,11 +7,11 @@ from pathlib import Path
 
 from factwire.facts import Fact
 from factwire.projection.actions import Action
-from factwire.runtime import Host, StartTurn, TurnFailed
+from factwire.runtime import CancelTurn, Host, StartTurn, TurnFailed
 from factwire.runtime.configuration import Agent as AgentSettings
 from factwire.runtime.toolbox import Toolbox
 from tests.cli.runs import HOSTILE
-from tests.runtime.agents import Agent, approval, said
+from tests.runtime.agents import Agent, Script, approval, said
 from tests.runtime.agents import echo as echo_script
 from tests.runtime.agents import endless as endless_script
 from tests.runtime.steered import Steerable
@@ -38,13 +38,39 @@ CONFIGURATION = "".join(
 """A project's file that names all of them."""
 
 
+class Obedient(Agent):
+    """Stops at once when it is asked to."""
+
+    def __init__(self, script: Script, *, resume: str = "no") -> None:
+        super().__init__(script, resume=resume)
+        self._stops: dict[str, asyncio.Event] = {}
+
+    async def start_turn(self, turn: StartTurn) -> AsyncIterator[Fact]:
+        stop = self._stops[turn.turn_id] = asyncio.Event()
+        stopping = asyncio.create_task(stop.wait())
+        script = super().start_turn(turn)
+        while True:
+            step = asyncio.ensure_future(anext(script, None))
+            await asyncio.wait({step, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if not step.done():
+                step.cancel()
+                return
+            if (fact := await step) is None:
+                return
+            yield fact
+
+    async def cancel_turn(self, cancel: CancelTurn) -> Fact | None:
+        self._stops[cancel.turn_id].set()
+        return await super().cancel_turn(cancel)
+
+
 def echo(_: AgentSettings) -> Agent:
     return Agent(echo_script)
 
 
 def endless(_: AgentSettings) -> Agent:
     """Says that it waits, opens a tool, and never comes back."""
-    return Agent(_endless)
+    return Obedient(_endless)
 
 
 async def _endless(turn: StartTurn) -> AsyncIterator[Fact]:
@@ -55,7 +81,7 @@ async def _endless(turn: StartTurn) -> AsyncIterator[Fact]:
 
 def asks(_: AgentSettings) -> Agent:
     """Asks, across restarts too, and says what it was told."""
-    return Agent(_asks, resume="yes")
+    return Obedient(_asks, resume="yes")
 
 
 async def _asks(turn: StartTurn) -> AsyncIterator[Fact]:

@@ -4,6 +4,7 @@ import pytest
 
 from factwire.projection import Projection, thread_read_model
 from factwire.projection.limits import GAPS_KEPT, HELD_FACTS
+from factwire.projection.session import AGENTS
 from tests.projection.telling import THREAD, Telling, as_json, codes, shown, watched
 
 TURN = {"turnId": "turn"}
@@ -113,3 +114,13 @@ def test_the_session_is_known_from_the_first_fact_whatever_it_is():
     for name in ("turn.started", "model.delta"):
         state = shown(tell(name, sequence=1, **TURN, delta="x"))
         assert (state.session_id, state.thread_id) == ("session", THREAD)
+
+
+@pytest.mark.requirement("projection.hydration.agent-sessions")
+def test_the_name_that_each_agent_has_for_the_thread_is_kept_up_to_a_bound():
+    tell = Telling()
+    names = [("a", "one"), ("b", "two"), ("a", "three")]
+    facts = [tell("session.updated", agentId=agent, agentSessionId=name) for agent, name in names]
+    assert shown(*facts).agent_sessions == {"a": "three", "b": "two"}
+    facts += [tell("session.updated", agentId=f"a-{n}", agentSessionId="x") for n in range(40)]
+    assert len(shown(*facts).agent_sessions or {}) == AGENTS

@@ -167,6 +167,7 @@ _SURFACES: Final = requirements(
         "projection.hydration.gaps": "Missing sequences are listed, up to a bound.",
         "projection.hydration.reported": "A reported gap lasts until its repair is reported.",
         "projection.hydration.session": "The session is known from the first fact.",
+        "projection.hydration.agent-sessions": "What an outside agent calls the thread is kept.",
         "projection.repair.messages": "A snapshot replaces messages and keeps what else is known.",
         "projection.repair.window": "Loaded older messages go before the others.",
         "projection.repair.rollback": "A rollback takes back what was said after its place.",
