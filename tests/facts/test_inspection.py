@@ -153,11 +153,14 @@ def test_a_payload_that_grows_when_it_is_written_again_is_measured_as_written():
 @pytest.mark.parametrize(
     ("payload", "path"),
     [
-        ({"preview": "x" * 513}, "$.payload.preview"),
-        ({"outputRef": {"preview": "x" * 513}}, "$.payload.outputRef.preview"),
-        ({"a": [{"preview": "x" * 513}]}, "$.payload.a[0].preview"),
-        ({"a b": {"preview": "x" * 513}}, '$.payload["a b"].preview'),
-        ({"a": [["x", {"b": {"preview": "x" * 513}}]]}, "$.payload.a[0][1].b.preview"),
+        ({"ref": "raw:1", "preview": "x" * 513}, "$.payload.preview"),
+        ({"outputRef": {"ref": "raw:1", "preview": "x" * 513}}, "$.payload.outputRef.preview"),
+        ({"a": [{"ref": "raw:1", "preview": "x" * 513}]}, "$.payload.a[0].preview"),
+        ({"a b": {"ref": "raw:1", "preview": "x" * 513}}, '$.payload["a b"].preview'),
+        (
+            {"a": [["x", {"b": {"ref": "raw:1", "preview": "x" * 513}}]]},
+            "$.payload.a[0][1].b.preview",
+        ),
     ],
 )
 def test_a_preview_may_have_512_characters_and_no_more(payload: dict[str, Any], path: str):
@@ -166,6 +169,11 @@ def test_a_preview_may_have_512_characters_and_no_more(payload: dict[str, Any], 
     assert found(value) == found(json.dumps(value)) == expected
     shorter = json.loads(json.dumps(value).replace("x" * 513, "x" * PREVIEW_CHARACTERS))
     assert found(shorter) == expected[:1]
+
+
+@pytest.mark.requirement("validation.large_payload_inline")
+def test_what_a_tool_calls_a_preview_is_as_long_as_it_likes():
+    assert found(wire("run.status", payload={"args": {"preview": "x" * 5_000}})) == []
 
 
 @pytest.mark.requirement("validation.refs")

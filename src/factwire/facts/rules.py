@@ -162,11 +162,15 @@ def _size_issues(payload: dict[str, Any], wire_bytes: int | None) -> list[Issue]
 
 
 def _preview_issues(value: object, path: str) -> list[Issue]:
-    """Previews over the limit, at any depth (depth itself is bounded where JSON is decoded)."""
+    """Previews of refs over the limit, at any depth (which is bounded where JSON is decoded). What
+    else is called a preview is some tool's word for its own.
+    """
     issues: list[Issue] = []
     if isinstance(value, dict):
-        for key, item in cast("dict[str, object]", value).items():
-            if key == "preview" and isinstance(item, str) and len(item) > PREVIEW_CHARACTERS:
+        fields = cast("dict[str, object]", value)
+        previews = "preview" if isinstance(fields.get("ref"), str) else None
+        for key, item in fields.items():
+            if key == previews and isinstance(item, str) and len(item) > PREVIEW_CHARACTERS:
                 message = f"{len(item)} characters, at most {PREVIEW_CHARACTERS} in a preview"
                 issues.append(Issue("large_payload_inline", f"{path}.preview", message))
             elif not isinstance(item, str):
