@@ -12,10 +12,12 @@ from factwire.facts import Fact, inspect_stream
 from factwire.journal import Journal, JournalUnwritable, open_journal
 from factwire.runtime import (
     Identity,
+    Provider,
     Runtime,
     ThreadElsewhere,
     identity_of,
 )
+from factwire.runtime.minting import Mint, Scope
 from factwire.runtime.recovery import recover
 from tests.runtime.agents import (
     Agent,
@@ -240,13 +242,32 @@ async def test_where_nobody_else_can_write_what_others_claimed_is_free(
 
 
 @pytest.mark.asyncio
+@pytest.mark.requirement("runtime.sharing.told")
+@pytest.mark.parametrize("exclusive", [True, False])
+async def test_a_thread_that_another_runtime_tells_is_not_ended_by_a_restart(
+    tmp_path: Path, exclusive: bool
+):
+    elsewhere = Mint("elsewhere")
+    scope = Scope(thread_id="thread", turn_id="turn", session_id="session")
+    opening = [elsewhere.fact(scope, name) for name in ("turn.submitted", "turn.started")]
+    async with open_journal("memory:") as journal:
+        await journal.append(opening)
+        async with runtime_of(
+            {"agent": Agent(echo)}, tmp_path, journal, exclusive=exclusive
+        ) as runtime:
+            await recover(runtime)
+            assert classes(await facts_of(runtime)) == ["turn.submitted", "turn.started"]
+
+
+@pytest.mark.asyncio
 @pytest.mark.requirement("runtime.journal-failure")
 async def test_a_thread_whose_journal_failed_goes_on_once_it_takes_facts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
+    agents: dict[str, Provider] = {"agent": Agent(endless)}
     async with (
         open_journal("memory:") as journal,
-        runtime_of({"agent": Agent(endless)}, tmp_path, journal) as runtime,
+        runtime_of(agents, tmp_path, journal) as runtime,
     ):
         await runtime.submit("thread", "agent", "work", turn_id="turn")
         await told(runtime, "tool.started")
@@ -256,7 +277,7 @@ async def test_a_thread_whose_journal_failed_goes_on_once_it_takes_facts(
                 await runtime.steer("thread", "x", when_unsupported="queue")
             with pytest.raises(JournalUnwritable):
                 await runtime.cancel("thread", "turn")
-        runtime.agents["agent"] = Agent(echo)
+        agents["agent"] = Agent(echo)
         await runtime.submit("thread", "agent", "again", turn_id="next")
         assert await ended(runtime, "next") == "completed"
         facts = await facts_of(runtime)

@@ -58,6 +58,7 @@ _SHARING: Final = requirements(
         "runtime.sharing.dead": "What a dead process of the same data folder claimed is free.",
         "runtime.sharing.stale": "A thread on which somebody else wrote is read again.",
         "runtime.sharing.exclusive": "Where nobody else can write, what others claimed is free.",
+        "runtime.sharing.told": "A restart ends no turn of a thread that another runtime tells.",
         "runtime.journal-failure": "A thread whose journal failed goes on once it takes facts.",
         "runtime.watchers": "A watcher that raises is dismissed and told; nothing else fails.",
     },

@@ -3,7 +3,8 @@
 A turn that ran is closed as `runtime_restarted`. One that waited for a person waits on, if its
 agent can resume; its request can be answered as before, and one that was answered meanwhile goes on
 from there. Queued turns start when their turn comes. What another runtime claims on a shared
-journal is left alone: it may well be alive. Only who knows better takes it over.
+journal is left alone: it may well be alive. Only who knows better takes it over. A thread that
+another runtime tells is never this one's to end.
 """
 
 from collections.abc import AsyncGenerator, Collection
@@ -51,11 +52,16 @@ async def recover(
         if threads is not None and thread_id not in threads:
             continue
         thread = await runtime.thread(thread_id)
-        if thread.is_busy:
+        if thread.is_busy or _is_told(runtime, thread):
             continue
         other = await claimed_elsewhere(runtime, thread)
         if other is None or take_over:
             await settle(runtime, thread, other)
+
+
+def _is_told(runtime: "Runtime", thread: LiveThread) -> bool:
+    """Whether a thread is only told here: its turns run where nobody here could end them."""
+    return thread.log.projection.state.runtime_id not in (None, runtime.mint.runtime_id)
 
 
 async def claimed_elsewhere(runtime: "Runtime", thread: LiveThread) -> str | None:

@@ -68,7 +68,9 @@ class Output:
 
     async def _take(self, stream: Stream, text: str, *, last: bool = False) -> None:
         if self._log is None:
+            # Whoever speaks a protocol waits for what was said.
             self._show(stream, text.encode())
+            self._flush()
             await self._feed.room()
             return
         shown, _ = self._redactor.feed(stream, text)
