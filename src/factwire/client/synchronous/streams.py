@@ -118,7 +118,8 @@ class Stream(Generic[T]):
             else:
                 self._tries.connected(self._link.reconnect_seconds)
                 self._streams.add(self)
-                return self._open.enter_context(socket)
+                self._open.enter_context(socket)
+                return socket
 
     def _disconnect(self) -> None:
         self._socket = None
