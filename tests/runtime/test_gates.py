@@ -30,8 +30,9 @@ def result(call: str = "c") -> Fact:
     return told("tool.result", tool_call_id=call)
 
 
-def asked(call: str | None = "c") -> Fact:
-    return told("action.required", action_id="a", tool_call_id=call)
+def asked(call: str | None = "c", kind: str = "tool_approval") -> Fact:
+    said = {"actionType": kind}
+    return told("action.required", action_id="a", tool_call_id=call, payload=said)
 
 
 def decided(decision: str) -> Fact:
@@ -106,6 +107,9 @@ def test_only_a_started_tool_goes_on_and_ends(facts: list[Fact], code: str | Non
         ([decided("approved")], "action_not_open"),
         ([asked(), decided("approved"), decided("denied")], "action_not_open"),
         ([asked(None), result()], None),
+        ([asked(kind="structured_input"), decided("denied"), result()], None),
+        ([asked(kind="clarification"), result()], None),
+        ([asked(kind="never_heard"), result()], "approval_pending"),
     ],
 )
 def test_no_output_without_a_yes(facts: list[Fact], code: str | None):

@@ -15,6 +15,7 @@ from factwire.runtime import Runtime, UnknownAgent, means_of
 from factwire.runtime.agents import (
     BUILT_INS,
     GROUP,
+    WRAPPERS,
     AgentError,
     DemoAgent,
     Registered,
@@ -77,6 +78,24 @@ def settingless():
     return ShellAgent(manifest)
 
 
+class Foreign:
+    pass
+
+
+def foreign(settings):
+    return Foreign()
+
+
+def wrap(loaded, settings):
+    return ShellAgent(manifest) if isinstance(loaded, Foreign) else None
+
+
+def wrap_badly(loaded, settings):
+    raise RuntimeError("no idea") if isinstance(loaded, Foreign) else TypeError("not asked for")
+
+
+ready = ShellAgent(manifest)
+theirs = Foreign()
 number = 3
 """
 
@@ -147,7 +166,7 @@ def test_an_installed_entry_point_is_an_agent_and_a_kind(plugin: str):
         ("telepath", "unknown_agent_kind", "there are demo, openai, shell, or use 'module:name'"),
         ("no_such_module_here:make", "broken_entry_point", "is not there"),
         ("registry_plugin:missing", "broken_entry_point", "missing"),
-        ("registry_plugin:number", "broken_entry_point", "to be callable, got 3"),
+        ("registry_plugin:number", "broken_entry_point", "a callable that makes one"),
         ("registry_broken:make", "broken_entry_point", "ValueError: broken"),
         ("registry_plugin:raising", "broken_entry_point", "RuntimeError: no luck"),
         ("registry_plugin:leaving", "broken_entry_point", "SystemExit: 3"),
@@ -170,6 +189,53 @@ def test_an_agent_that_cannot_be_had_says_why_and_leaves_the_others(
     assert error.code == code
     assert words in str(error)
     assert sorted(found.agents) == ["demo", "shell"]
+
+
+@pytest.mark.requirement("runtime.agents.registry.wrappers")
+@pytest.mark.parametrize("name", ["ready", "theirs", "foreign", "make"])
+def test_what_a_kind_names_may_be_an_agent_an_object_of_an_sdk_or_makes_either(
+    plugin: str, name: str
+):
+    wrappers = [
+        EntryPoint(name="a-broken", group=WRAPPERS, value="registry_broken:wrap"),
+        EntryPoint(name="foreign", group=WRAPPERS, value=f"{plugin}:wrap"),
+    ]
+    found = register(configured(it=Agent(kind=f"{plugin}:{name}")), [], wrappers)
+
+    assert isinstance(found.agent("it"), ShellAgent)
+    assert found.agent("it").manifest.agent_id == "mine"
+
+
+@pytest.mark.requirement("runtime.agents.registry.wrappers")
+@pytest.mark.parametrize(
+    ("wrapper", "words"),
+    [
+        ("registry_broken:wrap", "an object of sdk (registry_broken:wrap cannot be loaded"),
+        ("registry_plugin:nothing", "failed to make an agent: TypeError"),
+        ("registry_plugin:wrap_badly", "RuntimeError: no idea"),
+    ],
+)
+@pytest.mark.usefixtures("plugin")
+def test_an_object_that_no_wrapper_makes_an_agent_of_says_why(wrapper: str, words: str):
+    wrappers = [EntryPoint(name="sdk", group=WRAPPERS, value=wrapper)]
+    found = register(configured(it=Agent(kind="registry_plugin:theirs")), [], wrappers)
+
+    assert words in str(problem(found, "it"))
+    assert problem(found, "it").code == "broken_entry_point"
+
+
+@pytest.mark.requirement("runtime.agents.registry.lazy")
+def test_an_agent_is_made_when_it_is_asked_for_and_once(plugin: str):
+    found = register(
+        configured(), [point("mine", f"{plugin}:make"), point("bad", "registry_broken:make")]
+    )
+
+    assert isinstance(found.agent("demo"), DemoAgent)
+    assert "shell" in found.agents
+    assert plugin not in sys.modules
+    assert found.agents.get("mine") is found.agent("mine")
+    assert "registry_broken" not in sys.modules
+    assert len(found.agents) == 3
 
 
 @pytest.mark.requirement("runtime.agents.registry.errors")

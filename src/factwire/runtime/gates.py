@@ -33,6 +33,8 @@ _CLOSERS: Final = frozenset(
     {"action.resolved", "action.cancelled", "action.canceled", "action.expired"}
 )
 _DENIALS: Final = frozenset({"deny", "denied", "reject", "rejected"})
+_QUESTIONS: Final = frozenset({"structured_input", "clarification"})
+"""Requests by which a call asks for words: it goes on without them, and nobody forbids it."""
 
 _ACTING: Final = frozenset(
     [
@@ -68,7 +70,8 @@ class Gates:
         gates.active_turn = state.runtime.active_turn_id
         for action in state.actions.values():
             if action.status == "pending":
-                gates.open_actions[action.action_id] = action.tool_call_id
+                held = _held(action.action_type, action.tool_call_id)
+                gates.open_actions[action.action_id] = held
         for tool in state.tools.values():
             if tool.completed_at is None and tool.turn_id == gates.active_turn:
                 gates.open_tools[tool.tool_call_id] = tool.turn_id
@@ -164,7 +167,7 @@ class Gates:
         elif name in ("tool.result", "tool.failed") and call is not None:
             self.open_tools.pop(call, None)
         elif name == "action.required":
-            self.open_actions[action] = call
+            self.open_actions[action] = _held(fact.payload.get("actionType"), call)
         elif name in _CLOSERS:
             self._decide(fact, self.open_actions.pop(action, None))
         elif name == "turn.started":
@@ -190,3 +193,8 @@ class Gates:
         self.ended[turn] = None
         if len(self.ended) > ENDED_TURNS:
             del self.ended[next(iter(self.ended))]
+
+
+def _held(action_type: object, call: str | None) -> str | None:
+    """The call that waits for a decision, and that a no ends."""
+    return None if action_type in _QUESTIONS else call

@@ -16,16 +16,16 @@ import msgspec
 from factwire.facts import Fact, id_of
 from factwire.facts.vocabulary import ACTION_CLOSERS
 from factwire.journal import Filter, Journal, JournalError
+from factwire.projection.reading import word
 from factwire.runtime.approvals import Approvals, expiry
-from factwire.runtime.minting import Mint, Scope
-from factwire.runtime.provider import Decision, Provider, RespondAction
+from factwire.runtime.provider import ActionAsked, Decision, Host, Provider, RespondAction
 from factwire.runtime.recording.shown import shown_hash
 from factwire.runtime.thread_log import ThreadLog
 
 _MARK: Final = "handover"
 """The field of an `action.required` whose decision has to be handed over."""
 
-_ABOUT: Final = ("toolName", "command", "cwd", "args", "path", "diffRef", "options")
+_ABOUT: Final = ("toolName", "command", "cwd", "args", "path", "diffRef", "options", "request")
 """What a request shows beside its question."""
 
 
@@ -33,13 +33,14 @@ class Handover:
     """The requests that one turn makes by its own stream."""
 
     def __init__(
-        self, log: ThreadLog, approvals: Approvals, provider: Provider, mint: Mint, scope: Scope
+        self, log: ThreadLog, approvals: Approvals, provider: Provider, host: Host
     ) -> None:
         self._log = log
         self._approvals = approvals
         self._provider = provider
-        self._mint = mint
-        self._scope = scope
+        self._host = host
+        self._mint = host.mint
+        self._scope = host.scope
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._resumed: set[str] = set()
 
@@ -81,6 +82,7 @@ class Handover:
         """Wait for the decision on a request that was just written, or no longer."""
         action = id_of(fact, "actionId") or ""
         if fact.event_class == "action.required":
+            self._apply_rule(fact)
             self._begin(action)
         elif fact.event_class in ACTION_CLOSERS and action in self._tasks:
             # The agent has its answer by itself.
@@ -136,6 +138,24 @@ class Handover:
             return
         if self._approvals.known(action_id).status == "resolved":
             await self._approvals.applied(decision)
+
+    def _apply_rule(self, request: Fact) -> None:
+        """Where a person has allowed this kind of thing before, that is the answer; it follows at
+        once, so that nobody sees the request open.
+        """
+        said = request.payload
+        asked = ActionAsked(
+            action_type="tool_approval",
+            prompt="",
+            shown="",
+            args_hash=str(said.get("argsHash")),
+            tool_name=word(said, "toolName"),
+            command=said.get("command"),
+            cwd=word(said, "cwd"),
+        )
+        rule = self._host.standing_rule(asked)
+        if rule is not None:
+            self._log.put(self._approvals.allowed_by(rule, request))
 
     def _tell_lost(self, decision: Decision, error: BaseException) -> None:
         call = self._approvals.known(decision.action_id).tool_call_id

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from factwire.journal.blobs import BlobStore, FileBlobs
-from factwire.runtime.configuration.settings import OUTPUT_BYTES, Configuration
+from factwire.runtime.configuration.settings import OUTPUT_BYTES, Configuration, McpServer
 from factwire.runtime.limits import APPROVAL_SECONDS
 from factwire.runtime.policy import Policy
 from factwire.runtime.processes import Processes
@@ -28,6 +28,8 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
     approval_seconds: float = APPROVAL_SECONDS
     unwatched: tuple[str, ...] = ()
     """Beginnings of real paths that are the runtime's own: no command's work, wherever they lie."""
+    mcp: dict[str, McpServer] = msgspec.field(default_factory=dict[str, McpServer])
+    """Servers of tools by their names; none is started before it is needed."""
 
 
 def blobs_of(configuration: Configuration) -> BlobStore:
@@ -55,4 +57,5 @@ def means_of(configuration: Configuration, blobs: BlobStore) -> Means:
         output_bytes=configuration.limits.output_bytes,
         approval_seconds=configuration.limits.approval_seconds,
         unwatched=tuple(own),
+        mcp=configuration.mcp,
     )

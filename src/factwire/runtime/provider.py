@@ -15,6 +15,7 @@ from factwire.facts import CapabilityManifest, Fact, InputPart
 from factwire.projection import ProjectionState, ThreadReadModel
 from factwire.runtime.means import Means
 from factwire.runtime.minting import Mint, Scope
+from factwire.runtime.standing_rules import Asked
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,6 +84,10 @@ class Host(Protocol):
 
     async def ask(self, asked: ActionAsked) -> Decision:
         """Ask a person, and wait; an answer that never comes is a no."""
+        ...
+
+    def standing_rule(self, asked: Asked) -> str | None:
+        """The rule by which a person has allowed this from then on, if one has."""
         ...
 
     async def await_open(self, action_id: str) -> Decision:

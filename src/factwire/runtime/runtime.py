@@ -76,7 +76,7 @@ class Runtime:
     ) -> None:
         self.journal = journal
         self.blobs = blobs
-        self.agents = dict(agents)
+        self.agents = agents
         self.workspace = workspace
         self.workspaces = Workspaces(workspaces)
         self.means = means or Means(blobs=blobs)

@@ -30,7 +30,7 @@ from factwire.runtime.provider import (
     SteerTaken,
 )
 from factwire.runtime.results import Began, result_of
-from factwire.runtime.standing_rules import StandingRules
+from factwire.runtime.standing_rules import Asked, StandingRules
 from factwire.runtime.steering import Steers
 from factwire.runtime.submission import Submission
 from factwire.runtime.thread_log import ThreadLog
@@ -73,12 +73,13 @@ class TurnHost:
         self._log.put(*batch)
 
     async def ask(self, asked: ActionAsked) -> Decision:
-        rule = self._standing.allowing(
-            self.means.policy, asked, self._log.thread_id, self.workspace
-        )
-        return await self._approvals.ask(
-            self.scope, asked, rule=None if rule is None else str(rule)
-        )
+        return await self._approvals.ask(self.scope, asked, rule=self.standing_rule(asked))
+
+    def standing_rule(self, asked: Asked) -> str | None:
+        """The rule by which a person has allowed this from then on, if one has."""
+        thread_id = self._log.thread_id
+        rule = self._standing.allowing(self.means.policy, asked, thread_id, self.workspace)
+        return None if rule is None else str(rule)
 
     async def await_open(self, action_id: str) -> Decision:
         """Wait for the answer to a request that an earlier run of the turn made."""
@@ -126,7 +127,7 @@ class Turn:
         self._write_end = finish
         self._claim = claim
         host = start.host
-        self._handover = Handover(log, approvals, provider, host.mint, host.scope)
+        self._handover = Handover(log, approvals, provider, host)
         self._seconds = seconds
         self._interrupt_seconds = interrupt_seconds
         self.stopping = asyncio.Event()

@@ -9,14 +9,16 @@ from factwire.runtime.agents.errors import (
     NameTaken,
     UnknownKind,
 )
+from factwire.runtime.agents.making import Make, Wrap
 from factwire.runtime.agents.openai import OpenAIAgent, OpenAIOptions
 from factwire.runtime.agents.pending import Pending, pending_call
-from factwire.runtime.agents.registry import BUILT_INS, GROUP, Make, Registered, register
+from factwire.runtime.agents.registry import BUILT_INS, GROUP, WRAPPERS, Registered, register
 from factwire.runtime.agents.shell import ShellAgent
 
 __all__ = [
     "BUILT_INS",
     "GROUP",
+    "WRAPPERS",
     "AgentError",
     "BrokenEntryPoint",
     "DemoAgent",
@@ -31,6 +33,7 @@ __all__ = [
     "Registered",
     "ShellAgent",
     "UnknownKind",
+    "Wrap",
     "pending_call",
     "register",
 ]

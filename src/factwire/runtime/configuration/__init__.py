@@ -1,7 +1,7 @@
 """Configuration: flags, environment, files and defaults as one value that knows its sources."""
 
 from factwire.runtime.configuration.errors import ConfigurationError, Problem
-from factwire.runtime.configuration.keys import AGENT_SETTINGS, SETTINGS, Setting
+from factwire.runtime.configuration.keys import AGENT_SETTINGS, MCP_SETTINGS, SETTINGS, Setting
 from factwire.runtime.configuration.layers import PRECEDENCE, Layer, Origin, SourceKind
 from factwire.runtime.configuration.loading import load_configuration
 from factwire.runtime.configuration.resolution import Resolved, resolve
@@ -9,6 +9,7 @@ from factwire.runtime.configuration.settings import (
     Agent,
     Configuration,
     Limits,
+    McpServer,
     PolicySettings,
     SandboxSettings,
 )
@@ -16,6 +17,7 @@ from factwire.runtime.configuration.showing import Row, rows
 
 __all__ = [
     "AGENT_SETTINGS",
+    "MCP_SETTINGS",
     "PRECEDENCE",
     "SETTINGS",
     "Agent",
@@ -23,6 +25,7 @@ __all__ = [
     "ConfigurationError",
     "Layer",
     "Limits",
+    "McpServer",
     "Origin",
     "PolicySettings",
     "Problem",

@@ -1,7 +1,7 @@
 """Every setting by its key: how it is read, and what it is for. One row a setting.
 
-A key's variable is its name in capitals, with `_` for dots, behind `FACTWIRE_`. Agents have names,
-so their settings are given in files and by flags alone.
+A key's variable is its name in capitals, with `_` for dots, behind `FACTWIRE_`. Agents and servers
+have names, so their settings are given in files and by flags alone.
 """
 
 from difflib import get_close_matches
@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from factwire.runtime.configuration import values
+from factwire.runtime.configuration import mcp_values, values
 from factwire.runtime.configuration.values import Reader
 
 PREFIX: Final = "FACTWIRE_"
@@ -70,6 +70,26 @@ AGENT_SETTINGS: Final[dict[str, Setting]] = {
     )
 }
 
+MCP_SETTINGS: Final[dict[str, Setting]] = {
+    row.key: row
+    for row in (
+        Setting("command", mcp_values.command, "The program to run, and its arguments."),
+        Setting("env", mcp_values.environment, "Variables for it; ${NAME} refers to yours."),
+        Setting("url", values.http_url, "Where it is served, instead of a command."),
+        Setting("headers", mcp_values.headers, "Headers for it; ${NAME} refers to a variable."),
+        Setting("allow_tools", mcp_values.globs, "Tools that are offered; all is the default."),
+        Setting("deny_tools", mcp_values.globs, "Tools that are not."),
+        Setting("seconds", values.seconds, "How long a call may take."),
+        Setting("start_seconds", values.seconds, "How long it may take to start."),
+        Setting("network", values.boolean, "Whether its sandbox has a network."),
+        Setting("readable", values.paths, "Folders that its sandbox shows besides."),
+        Setting("writable", values.paths, "Folders that it may write besides."),
+    )
+}
+
+NAMED: Final = {"agents": AGENT_SETTINGS, "mcp": MCP_SETTINGS}
+"""Tables of things that have names → the settings of each of them."""
+
 VARIABLES: Final[dict[str, str]] = {row.variable: row.key for row in _ROWS}
 """Variable → key."""
 
@@ -78,20 +98,27 @@ _HINTS: Final = {
     "entry_point": "write it as kind = 'module:name'",
 }
 
+_NAME_HINT: Final = "a server's name has small letters, digits and hyphens, at most 32"
+
 
 def setting_of(key: str) -> Setting | None:
     """The setting that a key names; `agents.NAME.model` and its like included."""
     if key in SETTINGS:
         return SETTINGS[key]
-    parts = key.split(".")
-    is_agent = len(parts) == 3 and parts[0] == "agents" and parts[1]  # noqa: PLR2004
-    return AGENT_SETTINGS.get(parts[2]) if is_agent else None
+    table, _, rest = key.partition(".")
+    name, _, last = rest.partition(".")
+    is_named = table in NAMED and name and (table != "mcp" or is_server_name(name))
+    return NAMED[table].get(last) if is_named else None
+
+
+def is_server_name(name: str) -> bool:
+    return mcp_values.SERVER_NAME.fullmatch(name) is not None and "--" not in name
 
 
 def is_group(key: str) -> bool:
     """Whether a key names a table of settings."""
     parts = key.split(".")
-    if parts[0] == "agents":
+    if parts[0] in NAMED:
         return len(parts) <= 2  # noqa: PLR2004
     return any(known.startswith(f"{key}.") for known in SETTINGS)
 
@@ -101,10 +128,13 @@ def hint_for(key: str) -> str:
     before, _, last = key.rpartition(".")
     if last in _HINTS and before.startswith("agents."):
         return _HINTS[last]
-    agent = before.startswith("agents.") and before.count(".") == 1
-    known = [f"{before}.{name}" for name in AGENT_SETTINGS] if agent else [*SETTINGS, "agents"]
+    table, _, name = before.partition(".")
+    if table == "mcp" and name and not is_server_name(name):
+        return _NAME_HINT
+    named = NAMED.get(table, {}) if name and "." not in name else {}
+    known = [f"{before}.{each}" for each in named] if named else [*SETTINGS, *NAMED]
     close = get_close_matches(key, known, 1) or [
-        name for name in known if name.rpartition(".")[2] == last
+        each for each in known if each.rpartition(".")[2] == last
     ]
     return f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
 

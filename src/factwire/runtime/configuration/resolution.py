@@ -15,6 +15,7 @@ from factwire.runtime.configuration.settings import (
     Agent,
     Configuration,
     Limits,
+    McpServer,
     PolicySettings,
     SandboxSettings,
 )
@@ -46,7 +47,7 @@ def resolve(layers: tuple[Layer, ...], state_folder: str) -> Resolved:
     )
     chosen = _chosen(given)
     problems = [problem for layer in layers for problem in layer.problems]
-    problems += _incomplete_agents(chosen)
+    problems += [*_incomplete_agents(chosen), *_unclear_servers(chosen)]
     if problems:
         raise ConfigurationError(tuple(problems))
     configuration = _built(chosen, state_folder)
@@ -87,26 +88,43 @@ def _incomplete_agents(chosen: dict[str, Given]) -> list[Problem]:
     ]
 
 
+def _unclear_servers(chosen: dict[str, Given]) -> list[Problem]:
+    """A server is a program or has a URL, and nobody guesses which."""
+    names = {key.split(".")[1]: each for key, each in chosen.items() if key.startswith("mcp.")}
+    return [
+        Problem(
+            code="missing_key" if not both else "wrong_value",
+            where=each.origin.where or each.origin.source,
+            key=f"mcp.{name}.command",
+            expected="a command or a url",
+            got="both" if both else "neither",
+        )
+        for name, each in names.items()
+        if (both := f"mcp.{name}.command" in chosen) == (f"mcp.{name}.url" in chosen)
+    ]
+
+
 def _built(chosen: dict[str, Given], state_folder: str) -> Configuration:
     values = {key: each.value for key, each in chosen.items()}
     data = values.get("data", state_folder)
     top: dict[str, Any] = {
         "data": data,
         "journal": values.get("journal", f"sqlite:{data}/journal.db"),
-        "agents": {name: Agent(**fields) for name, fields in _agents(values).items()},
+        "agents": {name: Agent(**fields) for name, fields in _named("agents", values).items()},
+        "mcp": {name: McpServer(**fields) for name, fields in _named("mcp", values).items()},
         **{key: values[key] for key in ("workspaces", "worktree", "agent") if key in values},
         **{name: group(**_below(name, values)) for name, group in _GROUPS.items()},
     }
     return Configuration(**top)
 
 
-def _agents(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    agents: dict[str, dict[str, Any]] = {}
-    for key, value in values.items():
-        if key.startswith("agents."):
-            _, name, field = key.split(".")
-            agents.setdefault(name, {})[field] = value
-    return agents
+def _named(table: str, values: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Name → what is given of it, for the things of a table that have names."""
+    found: dict[str, dict[str, Any]] = {}
+    for key, value in _below(table, values).items():
+        name, _, field = key.partition(".")
+        found.setdefault(name, {})[field] = value
+    return found
 
 
 def _below(name: str, values: dict[str, Any]) -> dict[str, Any]:

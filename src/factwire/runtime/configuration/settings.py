@@ -15,6 +15,12 @@ SANDBOX_MODES: Final[tuple[SandboxMode, ...]] = ("off", "prefer", "require")
 OUTPUT_BYTES: Final = 1024 * 1024
 """Output of one run that stays in facts; the rest goes to a blob."""
 
+MCP_SECONDS: Final = 120.0
+"""How long one call of a server's tool may take, if nobody says otherwise."""
+
+MCP_START_SECONDS: Final = 30.0
+"""How long a server may take until it can be used; some are fetched when they are started."""
+
 
 class Agent(msgspec.Struct, frozen=True, kw_only=True):
     """One agent. `kind` is a kind that Factwire knows, or an entry point `module:name`; the key to
@@ -27,6 +33,25 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     api_key_env: str | None = None
     retry: RetryPolicy | None = None
     options: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
+
+
+class McpServer(msgspec.Struct, frozen=True, kw_only=True):
+    """One server of tools: a program by its `command`, or a `url`. Values of `env` and `headers`
+    refer to variables as `${NAME}`. `network`, `readable` and `writable` are what the sandbox
+    leaves to the program beside what it leaves to all.
+    """
+
+    command: tuple[str, ...] = ()
+    env: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    url: str | None = None
+    headers: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    allow_tools: tuple[str, ...] = ("*",)
+    deny_tools: tuple[str, ...] = ()
+    seconds: float = MCP_SECONDS
+    start_seconds: float = MCP_START_SECONDS
+    network: bool | None = None
+    readable: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
 
 
 class PolicySettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +89,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     worktree: bool = False
     agent: str | None = None
     agents: dict[str, Agent] = msgspec.field(default_factory=dict[str, Agent])
+    mcp: dict[str, McpServer] = msgspec.field(default_factory=dict[str, McpServer])
     policy: PolicySettings = PolicySettings()
     sandbox: SandboxSettings = SandboxSettings()
     limits: Limits = Limits()

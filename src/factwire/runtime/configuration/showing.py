@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from factwire.facts import redact_value
-from factwire.runtime.configuration.keys import AGENT_SETTINGS, SETTINGS
+from factwire.runtime.configuration.keys import NAMED, SETTINGS
 from factwire.runtime.configuration.layers import SourceKind
 from factwire.runtime.configuration.resolution import Resolved
 
@@ -26,7 +26,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rows(resolved: Resolved) -> list[Row]:
-    """Every setting in the order of the table, then every agent's."""
+    """Every setting in the order of the table, then every agent's and every server's."""
     return [_row(resolved, key, value, text) for key, value, text in _values(resolved)]
 
 
@@ -53,8 +53,9 @@ def _values(resolved: Resolved) -> Iterator[tuple[str, Any, str]]:
     for key, setting in SETTINGS.items():
         group, dot, name = key.partition(".")
         yield key, settings[group][name] if dot else settings[group], setting.sentence
-    for agent, fields in sorted(settings["agents"].items()):
-        for name, setting in AGENT_SETTINGS.items():
-            key = f"agents.{agent}.{name}"
-            if key in resolved.origins:
-                yield key, fields[name], setting.sentence
+    for table, known in NAMED.items():
+        for named, fields in sorted(settings[table].items()):
+            for name, setting in known.items():
+                key = f"{table}.{named}.{name}"
+                if key in resolved.origins:
+                    yield key, fields[name], setting.sentence

@@ -88,16 +88,21 @@ def journal(value: Any, base: Base) -> str:
 
 def rules(value: Any, base: Base) -> tuple[str, ...]:
     """Rules as text; a variable holds one rule, or a JSON list of them."""
-    items = value
-    if base.textual and isinstance(value, str):
-        items = _json_list(value) if value.lstrip().startswith("[") else [value]
-    found = _list(items, "a list of rules")
+    found = listed(value, base, "a list of rules")
     for item in found:
         try:
             parse_rule(text(item, base))
         except RuleError as error:
             raise Wrong("rules such as 'Bash(git status *)'", hint=str(error)) from error
     return tuple(found)
+
+
+def listed(value: Any, base: Base, expected: str) -> list[Any]:
+    """A list; a variable or a flag holds one item, or a JSON list of them."""
+    items = value
+    if base.textual and isinstance(value, str):
+        items = _json_list(value) if value.lstrip().startswith("[") else [value]
+    return _list(items, expected)
 
 
 def boolean(value: Any, base: Base) -> bool:

@@ -61,11 +61,13 @@ class Call:
         """Tell what was done."""
         failure = done.category
         payload: dict[str, Any] = {
+            **done.told,
             "toolName": self.name,
             "summary": done.summary,
             "exitCode": done.exit_code,
             "failureCategory": failure,
             "message": done.summary if failure else None,
+            "recoveryHint": done.hint,
             "durationMs": self._elapsed(),
         }
         ref = done.ref
@@ -75,7 +77,7 @@ class Call:
             payload["outputRef"] = msgspec.to_builtins(ref)
         elif done.text:
             payload["output"] = done.text
-        refs = () if ref is None else (ref.ref,)
+        refs = done.refs if ref is None else (*done.refs, ref.ref)
         self.put("tool.failed" if failure else "tool.result", payload, ref_ids=refs)
         data = done.data if ref is None else {**done.data, "outputRef": ref.ref}
         return Outcome(

@@ -26,7 +26,13 @@ TOOL_FAILURES: Final = {
     "sandbox_failed": "the sandbox could not reach the program",
     "nonzero_exit": "the program ended with another code than 0",
     "signal": "the program was ended by a signal",
-    "timeout": "the program took longer than it may",
+    "timeout": "the program or the server took longer than it may",
+    "tool_error": "a server's tool says itself that it failed",
+    "server_unavailable": "the tool's server could not be started or reached",
+    "server_died": "the tool's server ended or broke off while the call ran",
+    "protocol_error": "the tool's server refused the call, or answered what no server may",
+    "missing_extra": "a library that the tool needs is not installed",
+    "interrupted": "the runtime stopped before the call had ended; nobody knows what was done",
     "cancelled": "the call was told to stop",
 }
 """Category → when."""
@@ -43,7 +49,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tool has done, before it is told. `ref` is where a long output is kept already."""
+    """What a tool has done, before it is told. `ref` is where a long output is kept already; `told`
+    stands in the fact beside the output, and `refs` are what it refers to.
+    """
 
     text: str = ""
     summary: str | None = None
@@ -51,11 +59,15 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     category: str | None = None
     exit_code: int | None = None
     ref: Ref | None = None
+    hint: str | None = None
+    told: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
+    refs: tuple[str, ...] = ()
 
 
 class ToolRefused(Exception):
-    """Raised inside a tool to end its call; the category is stable."""
+    """Raised inside a tool to end its call; the category is stable, `hint` says what helps."""
 
-    def __init__(self, category: str, message: str) -> None:
+    def __init__(self, category: str, message: str, *, hint: str | None = None) -> None:
         self.category = category
+        self.hint = hint
         super().__init__(message)

@@ -5,9 +5,9 @@ be, about exactly that; only then is it done. After a restart an open request is
 work is made ready anew, and if it is no longer what was shown, nothing is done.
 """
 
-import asyncio
 from collections.abc import Coroutine
-from typing import Any, Final
+from types import TracebackType
+from typing import Any, Final, Self
 
 import msgspec
 
@@ -30,6 +30,7 @@ from factwire.runtime.provider import ActionAsked, Decision, Host
 from factwire.runtime.toolbox.calls import Call
 from factwire.runtime.toolbox.changing import patch, write
 from factwire.runtime.toolbox.files import WorkspaceFiles
+from factwire.runtime.toolbox.mcp import Offered, Servers
 from factwire.runtime.toolbox.outcomes import Done, Outcome, ToolRefused
 from factwire.runtime.toolbox.reading import read
 from factwire.runtime.toolbox.running import run
@@ -47,11 +48,27 @@ TOOLS: Final[dict[str, Prepare]] = {
 
 
 class Toolbox:
-    """The tools of one turn."""
+    """The tools of one turn; whoever uses tools of servers closes it, or uses it as a context."""
 
     def __init__(self, host: Host, means: Means | None = None) -> None:
         self._host = host
         self._bench = Bench(WorkspaceFiles(host.workspace), means or host.means)
+        self._servers = Servers(host, self._bench)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def offered(self) -> tuple[Offered, ...]:
+        """The tools of the MCP servers that are configured, beside `TOOLS`; starts the servers."""
+        return await self._servers.offered()
 
     async def call(
         self,
@@ -92,23 +109,19 @@ class Toolbox:
         """End what runs and what waits; the calls fail as cancelled."""
         await self._bench.stop()
 
+    async def close(self) -> None:
+        """End the servers that were started; safe to call again."""
+        await self._servers.close()
+
     async def decided(self, asking: Coroutine[Any, Any, Decision]) -> Decision | None:
         """The answer to a request of the host's; None where the turn is told to stop first."""
-        answer = asyncio.ensure_future(asking)
-        stopping = asyncio.ensure_future(self._bench.stopping.wait())
-        try:
-            await asyncio.wait({answer, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            return answer.result() if answer.done() else None
-        finally:
-            answer.cancel()
-            stopping.cancel()
-            await asyncio.gather(answer, stopping, return_exceptions=True)
+        return await self._bench.unless_stopped(asking)
 
     async def _ended(self, call: Call, work: Coroutine[Any, Any, Done]) -> Outcome:
         try:
             done = await work
         except ToolRefused as refusal:
-            done = Done(summary=str(refusal), category=refusal.category)
+            done = Done(summary=str(refusal), category=refusal.category, hint=refusal.hint)
         return await call.end(done)
 
     async def _worked(self, call: Call, args: dict[str, Any], *, always_ask: bool) -> Done:
@@ -138,9 +151,18 @@ class Toolbox:
 
     async def _ready(self, name: str, args: dict[str, Any]) -> Work:
         prepare = TOOLS.get(name)
+        if prepare is None and self._servers.knows(name):
+            return await self._ready_at_server(name, args)
         if prepare is None:
             raise ToolRefused("unknown_tool", f"there are {', '.join(TOOLS)}, not {name!r}")
         return await prepare(self._bench, args)
+
+    async def _ready_at_server(self, name: str, args: dict[str, Any]) -> Work:
+        """A server may have to be started first, which takes a while."""
+        work = await self._bench.unless_stopped(self._servers.ready(name, args))
+        if work is None:
+            raise ToolRefused("cancelled", "the call was told to stop")
+        return work
 
     def _judged(self, call: Call, work: Work, *, always_ask: bool = False) -> Evaluation:
         """What the policy says; a denial ends the call."""

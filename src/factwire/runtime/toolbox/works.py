@@ -5,8 +5,8 @@ person is shown, and what the answer is bound to; `perform` does that and nothin
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -16,6 +16,8 @@ from factwire.runtime.processes import Process
 from factwire.runtime.toolbox.calls import Call
 from factwire.runtime.toolbox.files import WorkspaceFiles
 from factwire.runtime.toolbox.outcomes import Done, ToolRefused
+
+Answer = TypeVar("Answer")
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +41,18 @@ class Bench:
     @property
     def workspace(self) -> str:
         return str(self.files.root)
+
+    async def unless_stopped(self, waiting: Coroutine[Any, Any, Answer]) -> Answer | None:
+        """What comes of it; None where the turn is told to stop first, which cancels it."""
+        answer = asyncio.ensure_future(waiting)
+        stopping = asyncio.ensure_future(self.stopping.wait())
+        try:
+            await asyncio.wait({answer, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            return answer.result() if answer.done() else None
+        finally:
+            answer.cancel()
+            stopping.cancel()
+            await asyncio.gather(answer, stopping, return_exceptions=True)
 
     async def stop(self) -> None:
         self.stopping.set()

@@ -39,7 +39,7 @@ def _manifest(endpoint: Endpoint) -> CapabilityManifest:
         inputs=("text", "image", "document", "workspace"),
         streaming=Streaming(text="yes", reasoning="no", tool_args="yes", tool_output="yes"),
         approvals="inline",
-        action_types=("tool_approval",),
+        action_types=("tool_approval", "structured_input"),
         controls=("send", "queue", "stop", "approve", "reject", "retry"),
         topologies=("solo_run",),
         cancel="yes",
@@ -76,6 +76,7 @@ class OpenAIAgent:
             ended = await progress.follow(asyncio.create_task(self._held(turn, progress)))
         finally:
             del self._running[turn.turn_id]
+            await progress.toolbox.close()
         if ended:
             yield turn.host.mint.fact(turn.host.scope, "turn.completed")
 

@@ -31,7 +31,6 @@ from factwire.runtime.agents.openai.past import Past, Window
 from factwire.runtime.agents.openai.progress import Progress
 from factwire.runtime.agents.openai.resuming import ended_calls
 from factwire.runtime.agents.openai.telling import Answer, Calls
-from factwire.runtime.agents.openai.tools import TOOL_TEXTS
 from factwire.runtime.agents.openai.toolset import ToolboxTools
 from factwire.runtime.agents.openai.wire import Refused, opened_model
 from factwire.runtime.errors import RuntimeRefused, TurnFailed
@@ -60,6 +59,7 @@ class Conversation:
         self._progress = progress
         self._key = key
         self._calls = Calls()
+        self._tools = ToolboxTools(progress.toolbox, self._calls)
         self._steps = 0
 
     async def hold(self) -> None:
@@ -130,7 +130,7 @@ class Conversation:
             deps_type=type(None),
             instructions=instructions(self._host.workspace, self._host.means, added),
             model_settings=OpenAIChatModelSettings(**chosen),
-            toolsets=[ToolboxTools(self._progress.toolbox, self._calls)],
+            toolsets=[self._tools],
             retries={"tools": BAD_CALLS, "output": 1},
             name="factwire",
         )
@@ -171,7 +171,7 @@ class Conversation:
     def _why_not(self, event: FunctionToolResultEvent) -> str:
         if self._progress.is_stopping:
             return "cancelled"
-        return "invalid_arguments" if event.part.tool_name in TOOL_TEXTS else "unknown_tool"
+        return "invalid_arguments" if event.part.tool_name in self._tools.names else "unknown_tool"
 
     def _step(self) -> None:
         limit = self._options.steps

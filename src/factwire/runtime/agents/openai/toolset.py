@@ -26,28 +26,40 @@ class ToolboxTools(AbstractToolset[None]):
     def __init__(self, toolbox: Toolbox, calls: Calls) -> None:
         self._toolbox = toolbox
         self._calls = calls
+        self.names: frozenset[str] = frozenset(TOOL_TEXTS)
 
     @property
     def id(self) -> str:
         return "factwire"
 
     async def get_tools(self, ctx: RunContext[None]) -> dict[str, ToolsetTool[None]]:
+        """The toolbox, and what its servers offer now; it is asked for before each request."""
         del ctx
-        return {
-            name: ToolsetTool(
-                toolset=self,
-                tool_def=ToolDefinition(
-                    name=name,
-                    description=text.description,
-                    parameters_json_schema=text.schema,
-                    sequential=text.alone,
-                    strict=False,
-                ),
-                max_retries=BAD_CALLS,
-                args_validator=_ANYTHING,
-            )
+        own = {
+            name: self._tool(name, text.description, text.schema, alone=text.alone)
             for name, text in TOOL_TEXTS.items()
         }
+        # Nobody knows what a server's tool touches, so none runs beside another.
+        theirs = {
+            tool.name: self._tool(tool.name, tool.description, tool.schema, alone=True)
+            for tool in await self._toolbox.offered()
+        }
+        self.names = frozenset({*own, *theirs})
+        return {**own, **theirs}
+
+    def _tool(
+        self, name: str, description: str, schema: dict[str, Any], *, alone: bool
+    ) -> ToolsetTool[None]:
+        definition = ToolDefinition(
+            name=name,
+            description=description,
+            parameters_json_schema=schema,
+            sequential=alone,
+            strict=False,
+        )
+        return ToolsetTool(
+            toolset=self, tool_def=definition, max_retries=BAD_CALLS, args_validator=_ANYTHING
+        )
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[None], tool: ToolsetTool[None]

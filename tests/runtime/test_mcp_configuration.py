@@ -1,0 +1,153 @@
+"""MCP servers in the configuration: what can be set, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from factwire.cli.doctor import servers
+from factwire.journal.blobs import MemoryBlobs
+from factwire.runtime.configuration import (
+    Configuration,
+    ConfigurationError,
+    McpServer,
+    Resolved,
+    load_configuration,
+    rows,
+)
+from factwire.runtime.means import means_of
+
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+
+FILE = """\
+[mcp.files]
+command = ["files-server", "--root", "."]
+env = { LOG_LEVEL = "warn", FILES_TOKEN = "${MY_TOKEN}" }
+readable = ["tools"]
+network = true
+
+[mcp.search-2]
+url = "https://search.example/mcp"
+headers = { Authorization = "Bearer ${SEARCH_TOKEN}", X-Team = "red" }
+allow_tools = ["find_*"]
+deny_tools = ["find_people"]
+seconds = 5
+start_seconds = 2.5
+"""
+
+
+def loaded(folder: Path, content: str, *flags: tuple[str, str]) -> Resolved:
+    (folder / "factwire.toml").write_text(content)
+    return load_configuration(folder, flags=flags, environment={"HOME": str(folder)})
+
+
+@pytest.mark.requirement("runtime.mcp.configuration")
+def test_servers_are_read_and_lent_to_agents(tmp_path: Path):
+    resolved = loaded(tmp_path, FILE, ("mcp.files.deny_tools", '["delete*"]'))
+
+    assert resolved.configuration.mcp == {
+        "files": McpServer(
+            command=("files-server", "--root", "."),
+            env={"LOG_LEVEL": "warn", "FILES_TOKEN": "${MY_TOKEN}"},
+            readable=(str(tmp_path / "tools"),),
+            network=True,
+            deny_tools=("delete*",),
+        ),
+        "search-2": McpServer(
+            url="https://search.example/mcp",
+            headers={"Authorization": "Bearer ${SEARCH_TOKEN}", "X-Team": "red"},
+            allow_tools=("find_*",),
+            deny_tools=("find_people",),
+            seconds=5.0,
+            start_seconds=2.5,
+        ),
+    }
+    assert means_of(resolved.configuration, MemoryBlobs()).mcp == resolved.configuration.mcp
+    shown = {row.key: row for row in rows(resolved)}
+    assert shown["mcp.files.command"].value == ("files-server", "--root", ".")
+    assert shown["mcp.files.command"].where == f"{tmp_path / 'factwire.toml'}:2"
+    assert shown["mcp.files.deny_tools"].source == "flag"
+    assert "mcp.files.url" not in shown
+
+
+@pytest.mark.requirement("runtime.mcp.configuration")
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("mcp = 1", "mcp expected a table"),
+        ("mcp.x = 1", "mcp.x expected a table"),
+        ("mcp.x.seconds = 1", "mcp.x.command expected a command or a url, got neither"),
+        ('mcp.x.command = ["a"]\nmcp.x.url = "http://b"', "a command or a url, got both"),
+        ('mcp.x.command = "a b"', "mcp.x.command expected a list of a program's words"),
+        ("mcp.x.command = []", "mcp.x.command expected a program, and then its arguments"),
+        ('mcp.x.url = "ftp://x"', "mcp.x.url expected an http or https URL"),
+        ('mcp.x.url = "https://me:pw@x/"', "mcp.x.url expected an http or https URL"),
+        ('mcp.x.comand = ["a"]', "did you mean mcp.x.command?"),
+        ('mcp.A_b.command = ["a"]', "a server's name has small letters, digits and hyphens"),
+        ('mcp.x.url = "http://b"\nmcp.x.headers = { "a b" = "c" }', "names of headers"),
+        ('mcp.x.command = ["a"]\nmcp.x.env = { "a-b" = "c" }', "names of variables"),
+        ('mcp.x.command = ["a"]\nmcp.x.env = { A = 1 }', "mcp.x.env expected text"),
+        ('mcp.x.command = ["a"]\nmcp.x.allow_tools = "a"', "a list of names of tools"),
+        ('mcp.x.command = ["a"]\nmcp.x.seconds = 0', "a number of seconds above 0"),
+    ],
+)
+def test_what_is_wrong_with_a_server_is_said(tmp_path: Path, content: str, said: str):
+    with pytest.raises(ConfigurationError) as caught:
+        loaded(tmp_path, content)
+
+    assert said in str(caught.value)
+
+
+@pytest.mark.requirement("runtime.mcp.configuration")
+@pytest.mark.parametrize(
+    "given",
+    [
+        f'command = ["a", "--key={SECRET}"]',
+        f'command = ["a"]\nenv = {{ PLAIN = "{SECRET}" }}',
+        'command = ["a"]\nenv = { MY_TOKEN = "correcthorse" }',
+        'url = "https://x"\nheaders = { Authorization = "Bearer correcthorse" }',
+        f'url = "https://x"\nheaders = {{ X-Plain = "${{A}} {SECRET}" }}',
+    ],
+)
+def test_a_secret_in_a_file_is_refused_and_not_repeated(tmp_path: Path, given: str):
+    with pytest.raises(ConfigurationError) as caught:
+        loaded(tmp_path, f"[mcp.x]\n{given}\n")
+
+    said = str(caught.value)
+    assert "put it into an environment variable, and write ${NAME} for it" in said
+    assert SECRET not in said
+    assert "correcthorse" not in said
+
+
+@pytest.mark.requirement("runtime.mcp.doctor")
+def test_the_doctor_says_what_each_server_needs_and_starts_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    headers = {"Authorization": "Bearer ${TOKEN}"}
+    given = Configuration(
+        journal="memory:",
+        data=str(tmp_path),
+        mcp={
+            "shell": McpServer(command=("sh", "-c", "touch started")),
+            "gone": McpServer(command=("no-such-program",)),
+            "far": McpServer(url="https://far.example/mcp", headers=headers),
+            "plain": McpServer(url="http://far.example/mcp", headers=headers),
+            "near": McpServer(url="http://localhost:1/mcp", headers=headers),
+            "poor": McpServer(url="https://far.example/mcp", headers={"X": "${MISSING}"}),
+        },
+    )
+    found = list(servers.servers(given, {"TOKEN": "made-up", "PATH": "/usr/bin:/bin"}))
+
+    assert [(each.name, each.status) for each in found] == [
+        ("mcp shell", "ok"),
+        ("mcp gone", "warn"),
+        ("mcp far", "ok"),
+        ("mcp plain", "warn"),
+        ("mcp near", "ok"),
+        ("mcp poor", "warn"),
+    ]
+    assert found[0].message.endswith("bin/sh; not started")
+    assert found[3].message == "at far.example; its secrets travel unencrypted"
+    assert found[5].message == "not set: MISSING"
+    monkeypatch.setattr(servers, "is_installed", lambda: False)
+    [missing] = servers.servers(given, {})
+    assert missing.fix == "pip install 'factwire[mcp]'"
