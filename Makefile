@@ -2,15 +2,16 @@
 
 PYTHON ?= python3
 WORKERS ?= 2
+QUICK := not fault and not fuzz and not agents
 
 BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install run tour test test-fast lint format types schemas docs bench build lock clean
+.PHONY: help install run tour test test-fast test-agents lint format types schemas docs bench build lock clean
 
 help: ## List the verbs
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 install: $(STAMP) ## Create .venv with the pinned tools and Factwire in it
 
@@ -33,12 +34,17 @@ tour: $(STAMP) ## Walk through the examples, one after the other
 # Faults and fuzz run long loops, which counting lines would make three times as long.
 test: $(STAMP) ## Run the whole suite, all but faults and fuzz with branch coverage
 	@$(BIN)/python tools/system_packages.py
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not fault and not fuzz" --cov --cov-report=term
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "fault or fuzz"
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "$(QUICK)" --cov --cov-report=term
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "(fault or fuzz) and not agents"
 
 test-fast: $(STAMP) ## Run the suite without fault and fuzz tests, without coverage
 	@$(BIN)/python tools/system_packages.py
-	$(BIN)/pytest -n $(WORKERS) -m "not fault and not fuzz"
+	$(BIN)/pytest -n $(WORKERS) -m "$(QUICK)"
+
+# A network of their own is all they get: nothing that they do leaves the machine.
+test-agents: $(STAMP) ## Run real agents against a fake model on this machine
+	@$(BIN)/python tools/system_packages.py
+	@$(BIN)/python -m tools.agents $(BIN)/pytest -n $(WORKERS) --dist worksteal -m agents tests/agents
 
 lint: $(STAMP) ## Check style, format, package order and stray hosts
 	$(BIN)/ruff check
@@ -53,9 +59,10 @@ format: $(STAMP) ## Format the code and apply the safe fixes
 types: $(STAMP) ## Check the types, strictly
 	$(BIN)/pyright
 
-schemas: $(STAMP) ## Write schemas/ and docs/reference/ anew from the code
+schemas: $(STAMP) ## Write schemas/, docs/reference/ and the workbench's types anew from the code
 	$(BIN)/factwire schema all --output schemas
 	$(BIN)/python tools/reference.py
+	$(BIN)/python tools/web_types.py
 
 docs: $(STAMP) ## Run every snippet of README and docs/
 	$(BIN)/pytest -n $(WORKERS) tests/test_docs.py

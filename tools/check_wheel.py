@@ -16,6 +16,7 @@ from zipfile import ZipFile
 ROOT = Path(__file__).resolve().parent.parent
 UV = Path(sys.executable).parent / "uv"
 RESOLUTIONS = ("highest", "lowest-direct")
+REQUIRED = ("factwire/py.typed", "factwire/workbench/index.html")
 
 
 def sources() -> set[str]:
@@ -36,7 +37,7 @@ def faults(wheel: Path) -> Iterator[str]:
         packaged = {name for name in names if not name.startswith(f"{info}/")}
         for name in sorted(packaged ^ sources()):
             yield f"{'not a source' if name in packaged else 'missing'}: {name}"
-        for name in ("factwire/py.typed", f"{info}/licenses/LICENSE"):
+        for name in (*REQUIRED, f"{info}/licenses/LICENSE"):
             if name not in names:
                 yield f"missing: {name}"
         entries = f"{info}/entry_points.txt"

@@ -8,7 +8,13 @@ import shutil
 import subprocess
 import sys
 
-PROGRAMS = {"bwrap": "bubblewrap", "git": "git", "prlimit": "util-linux"}
+PROGRAMS = {
+    "bwrap": "bubblewrap",
+    "chromium": "chromium",
+    "git": "git",
+    "prlimit": "util-linux",
+    "strace": "strace",
+}
 """Program → the Debian package that has it."""
 
 

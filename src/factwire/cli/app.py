@@ -18,7 +18,7 @@ from factwire.cli.conformance import conformance
 from factwire.cli.convert import convert
 from factwire.cli.diff import diff
 from factwire.cli.doctor import doctor
-from factwire.cli.edge import edge
+from factwire.cli.edge import edge, open_workbench
 from factwire.cli.evidence import evidence
 from factwire.cli.failures import DONE, INTERRUPTED, UNUSABLE, CliError, report
 from factwire.cli.journal import journal
@@ -47,6 +47,7 @@ app.command()(cancel)
 app.command()(steer)
 app.command()(queue)
 app.command()(edge)
+app.command("open")(open_workbench)
 app.command()(tail)
 app.command()(doctor)
 app.command()(validate)

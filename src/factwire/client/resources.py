@@ -354,6 +354,13 @@ class Agents(Resource, frozen=True, kw_only=True):
     default: str | None = None
 
 
+class StoredBlob(Resource, frozen=True, kw_only=True):
+    """Content that was stored, by the ref under which a message can attach it."""
+
+    ref: str
+    bytes: int
+
+
 class Ticket(Resource, frozen=True, kw_only=True, omit_defaults=False):
     """Opens one stream, as `?ticket=`, within `expires_in` seconds; shown to nobody."""
 

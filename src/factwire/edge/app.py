@@ -34,6 +34,7 @@ from factwire.edge.security.guard import Application, Receive, Scope, Send
 from factwire.edge.states import States
 from factwire.edge.streams import Streams
 from factwire.edge.work.runs import STATUSES
+from factwire.edge.workbench import Workbench, built_bundle, page_policy
 from factwire.journal import (
     CursorError,
     CursorExpired,
@@ -63,6 +64,7 @@ _VERB: Final = re.compile(rf"(/.*[^/]):({'|'.join(VERBS)})")
 _SLASH: Final = re.compile("%2f", re.IGNORECASE)
 _log: Final = logger("factwire.edge")
 _STREAM: Final = "/v1/threads/{thread_id}/projection/stream"
+_PAGES: Final = ("/", "/assets/{file}")
 
 
 def application(
@@ -72,6 +74,7 @@ def application(
     observing: Observing,
     *,
     default_agent: str | None,
+    bind: str = "127.0.0.1",
     more_routes: tuple[Any, ...] = (),
 ) -> Application:
     """Everything that this Edge answers, behind its guard, and seen from outside of it."""
@@ -79,10 +82,11 @@ def application(
         machine, access, observing, default_agent=default_agent, more_routes=more_routes
     )
     routed = _Routed(Idempotency(cast("Application", rest)))
-    faces = Faces(machine, streams, access, routed)
-    guard = Guard(faces, access, streams.owns)
     paths = (*(route.path_format for route in rest.routes), _STREAM)
-    return Observed(guard, observing, Templates(paths))
+    workbench = Workbench(built_bundle(), page_policy(bind, access.places), paths)
+    faces = Faces(machine, streams, access, routed, workbench)
+    guard = Guard(faces, access, streams.owns, workbench.owns)
+    return Observed(guard, observing, Templates((*paths, *_PAGES)))
 
 
 def rest_app(

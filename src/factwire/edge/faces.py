@@ -1,4 +1,5 @@
-"""Faces: whether a request is for a stream or for the REST interface, and who may not have either.
+"""Faces: whether a request is for a stream, for the REST interface or for the workbench, and who
+may not have the first two.
 
 A thread that was deleted is gone from both. Every answer to a read says the cursor that the lists
 are true as of.
@@ -13,20 +14,27 @@ from factwire.edge.security import Access
 from factwire.edge.security.guard import Application, Message, Receive, Scope, Send, refuse
 from factwire.edge.streams import Streams
 from factwire.edge.streams.app import PROJECTION
+from factwire.edge.workbench import Workbench
 
 AS_OF: Final = b"x-as-of"
 
 
 class Faces:
-    """An ASGI application of two."""
+    """An ASGI application of three."""
 
     def __init__(
-        self, machine: Machine, streams: Streams, access: Access, rest: Application
+        self,
+        machine: Machine,
+        streams: Streams,
+        access: Access,
+        rest: Application,
+        workbench: Workbench,
     ) -> None:
         self._machine = machine
         self._streams = streams
         self._floods = access.floods
         self._rest = rest
+        self._workbench = workbench
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -36,6 +44,8 @@ class Faces:
         elif scope["type"] == "websocket":
             problem = Problem(404, "not_found", "no stream is at this address")
             await refuse(scope, receive, send, problem, scope["state"]["trace_id"])
+        elif self._workbench.owns(scope):
+            await self._workbench(scope, receive, send)
         else:
             await self._rest(scope, receive, self._dated(scope, send))
 

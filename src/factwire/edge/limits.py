@@ -128,6 +128,9 @@ FACTS_IN_A_BATCH: Final = 10_000
 LIVE_STATES: Final = 32
 """Projections of threads kept at hand for plain reads; others are read from the journal anew."""
 
+PAST_STATES: Final = 4
+"""Threads of which the moment that was asked for last is kept, so that a walk forwards is cheap."""
+
 FORKED_TEXT_CHARACTERS: Final = 16_000
 """Characters of one fact of a forked thread's history; a longer message is cut there."""
 
@@ -160,6 +163,9 @@ PREVIEW_PATH_CHARACTERS: Final = 4_096
 
 PREVIEW_STOP_SECONDS: Final = 1
 """Whole seconds in which transfers of a preview that was stopped may end; then they are cut."""
+
+COMPRESSED_BYTES: Final = 1_024
+"""Bytes from which a file of the workbench is sent compressed; below, it saves no packet."""
 
 LAG_SECONDS: Final = 0.5
 """Seconds between two looks at how late the event loop is."""

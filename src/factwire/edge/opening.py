@@ -75,13 +75,16 @@ class DataUnusable(Exception):
 
 
 class OpenEdge(msgspec.Struct, frozen=True, kw_only=True):
-    """An Edge that is ready to serve; `fresh_token` must be shown once."""
+    """An Edge that is ready to serve; `fresh_token` must be shown once, `kept_token` says that the
+    data folder has it.
+    """
 
     machine: Machine
     streams: Streams
     application: Application
     token: Token
     fresh_token: bool
+    kept_token: bool
 
 
 @asynccontextmanager
@@ -158,10 +161,16 @@ async def opened_edge(
             machine=machine,
             streams=streams,
             application=application(
-                machine, streams, access, observing, default_agent=configuration.agent
+                machine,
+                streams,
+                access,
+                observing,
+                default_agent=configuration.agent,
+                bind=settings.host,
             ),
             token=token,
             fresh_token=fresh,
+            kept_token=settings.token is None,
         )
 
 

@@ -1,7 +1,8 @@
 """States: the projection of a thread as of a cursor, for plain reads.
 
-What was projected is kept for a while and brought along with the facts since; a moment of the past
-is projected anew from the nearest checkpoint before it.
+What was projected is kept for a while and brought along with the facts since. A moment of the past
+is projected from the nearest checkpoint before it, or from the moment that was asked for last: a
+walk through a thread costs each fact once.
 """
 
 import asyncio
@@ -9,7 +10,8 @@ from collections import OrderedDict, defaultdict
 
 import msgspec
 
-from factwire.edge.limits import LIVE_STATES
+from factwire.edge.limits import LIVE_STATES, PAST_STATES
+from factwire.edge.streams.cursors import read_cursor
 from factwire.journal import Cursor, Filter, Journal
 from factwire.projection import Projection, UnreadableCheckpoint
 
@@ -27,6 +29,7 @@ class States:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._seen: OrderedDict[str, Seen] = OrderedDict()
+        self._past: OrderedDict[str, Seen] = OrderedDict()
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def now(self, thread_id: str) -> Seen:
@@ -41,12 +44,24 @@ class States:
             return seen
 
     async def at(self, thread_id: str, cursor: str | Cursor | None) -> Seen:
-        """A thread as it was at a cursor; raises `CursorError`."""
+        """A thread as it was at a cursor, an event or a fact; its projection may move on once
+        somebody else asks. Raises `CursorError`.
+        """
         if cursor is None:
             return await self.now(thread_id)
-        until = Cursor.parse(cursor) if isinstance(cursor, str) else cursor
+        until = await read_cursor(self._journal, cursor) if isinstance(cursor, str) else cursor
         await self._ensure_known(until)
-        return await self._brought_along(thread_id, await self._start(thread_id, until), until)
+        async with self._locks[thread_id]:
+            known = self._past.pop(thread_id, None)
+            if known is None or not _leads_to(known.cursor, until):
+                known = await self._start(thread_id, until)
+            seen = await self._brought_along(thread_id, known, until)
+            self._past[thread_id] = seen
+            if len(self._past) > PAST_STATES:
+                forgotten, _ = self._past.popitem(last=False)
+                if forgotten not in self._seen:
+                    self._locks.pop(forgotten, None)
+            return seen
 
     async def _ensure_known(self, until: Cursor) -> None:
         """Raise what is wrong with a cursor, before anything is made of it."""
@@ -79,3 +94,7 @@ class States:
             if cursor.seq >= head.seq:
                 break
         return Seen(projection, head if until else max(cursor, head, key=lambda each: each.seq))
+
+
+def _leads_to(cursor: Cursor, until: Cursor) -> bool:
+    return cursor.epoch == until.epoch and cursor.seq <= until.seq

@@ -117,11 +117,29 @@ def _greet(edge: "OpenEdge", address: str) -> None:
     console.print(f"[bold]Factwire Edge[/bold] listens on {address}")
     if edge.fresh_token:
         console.print(f"Token, shown this once and kept in the data folder: {edge.token.value}")
+    console.print(f"Workbench: {harmless(_way_in(edge, address))}", markup=False)
     agents = ", ".join(edge.machine.registered.agents) or "none"
     console.print(f"Agents: {harmless(agents)}. Ctrl-C stops.", style="dim")
     console.print("From another terminal:", style="dim")
     place = f"FACTWIRE_EDGE={address} FACTWIRE_DATA={shlex.quote(str(edge.machine.data))}"
     console.print(f'  {place} factwire run demo "hello"', markup=False)
+
+
+def _way_in(edge: "OpenEdge", address: str) -> str:
+    """What to click: the link itself beside a token that is shown anyway; a file that only this
+    person can read for one that was shown before; the plain address for one that somebody chose.
+    """
+    from factwire.edge.workbench import keep_entrance, signed_in
+
+    if not edge.kept_token:
+        return f"{address}/"
+    link = signed_in(address, edge.token)
+    try:
+        file = keep_entrance(edge.machine.data, link)
+    except OSError as error:
+        report(f"the way into the workbench could not be kept: {error.strerror}")
+        return f"{address}/"
+    return link if edge.fresh_token else file.resolve().as_uri()
 
 
 def _folder(path: Path) -> Path:

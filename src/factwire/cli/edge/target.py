@@ -53,7 +53,7 @@ async def edge_client(url: str) -> "AsyncGenerator[AsyncClient]":
         if named or not local:
             client = AsyncClient(url, token=named or None)
         else:
-            client = AsyncClient(url, data=_data_folder())
+            client = AsyncClient(url, data=data_folder())
         async with client:
             yield client
     except EdgeProblem as error:
@@ -70,7 +70,8 @@ def _exit_code(status: int) -> int:
     return UNUSABLE if unusable else ISSUES
 
 
-def _data_folder() -> str:
+def data_folder() -> str:
+    """Where the configuration keeps things; ends the command where it cannot be read."""
     from factwire.runtime.configuration import ConfigurationError, load_configuration
 
     try:

@@ -11,7 +11,7 @@ from factwire.client.call import post as _post
 from factwire.client.frames import Event, PlacedFact
 from factwire.client.resources import Accepted, Page
 from factwire.client.stream import read_placed_fact
-from factwire.facts import Fact, write_fact
+from factwire.facts import Fact, Shape, write_fact
 
 View = Literal["runtime", "conversation"]
 
@@ -71,9 +71,16 @@ def past_facts(
 
 
 def post_facts(facts: Iterable[Fact]) -> Call[Accepted]:
-    """Send facts of another runtime: all are written or none, and repeats are no news."""
-    body = {"facts": [write_fact(fact) for fact in facts]}
+    """Send facts of another runtime: all are written or none, and repeats are no news.
+
+    A fact without a sequence goes in the shape that needs none, and gets the next one there.
+    """
+    body = {"facts": [write_fact(fact, _shape(fact)) for fact in facts]}
     return _post(path_of("facts"), json(Accepted), body)
+
+
+def _shape(fact: Fact) -> Shape:
+    return "ui" if fact.sequence is None else "facts"
 
 
 class _Piece(msgspec.Struct, kw_only=True):

@@ -9,6 +9,7 @@ from factwire.client.resources import (
     Page,
     Preview,
     PreviewStatus,
+    StoredBlob,
     Task,
     TaskDetails,
 )
@@ -40,6 +41,11 @@ def artifact_content(artifact_id: str, *, version_id: str | None = None) -> Call
 def blob(ref: str) -> Call[None]:
     """The bytes behind a ref."""
     return get(path_of("blobs", ref), nothing)
+
+
+def upload(content: bytes) -> Call[StoredBlob]:
+    """Store an attachment; a message names it by its ref."""
+    return post(path_of("blobs"), json(StoredBlob), given(content=content))
 
 
 def previews(

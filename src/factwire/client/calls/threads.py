@@ -37,12 +37,18 @@ def threads(
     project_id: str | None = None,
     status: ThreadStatus | None = None,
     activity: Activity | None = None,
+    search: str | None = None,
     cursor: str | None = None,
     limit: int | None = None,
 ) -> Call[Page[Thread]]:
-    """Threads, newest first."""
+    """Threads, newest first; `search` is words of a title or the start of an id."""
     query = query_of(
-        project_id=project_id, status=status, activity=activity, cursor=cursor, limit=limit
+        project_id=project_id,
+        status=status,
+        activity=activity,
+        search=search,
+        cursor=cursor,
+        limit=limit,
     )
     return get(path_of("threads"), json(Page[Thread]), query)
 

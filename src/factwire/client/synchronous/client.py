@@ -79,6 +79,7 @@ class Client:
     artifact = Verb(thing_calls.artifact)
     artifact_content = Fetching(thing_calls.artifact_content)
     blob = Fetching(thing_calls.blob)
+    upload = Verb(thing_calls.upload)
     previews = Listing(thing_calls.previews)
     create_preview = Verb(thing_calls.create_preview)
     preview = Verb(thing_calls.preview)

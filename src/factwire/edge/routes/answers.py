@@ -93,6 +93,13 @@ class TaskAnswer(Answer, frozen=True):
     snapshot: TaskSnapshot | None = None
 
 
+class StoredBlob(Answer, frozen=True):
+    """Content that was stored, by the ref under which a message can attach it."""
+
+    ref: str
+    bytes: int
+
+
 class EventPage(Answer, frozen=True):
     """Envelopes, oldest first; `cursor` is where the next page begins, `more` whether there is one
     now.

@@ -104,6 +104,12 @@ class PreviewBody(Body, frozen=True):
     path: str = "."
 
 
+class BlobBody(Body, frozen=True):
+    """An attachment; base64, since an Edge takes JSON alone."""
+
+    content: bytes
+
+
 class EvidenceBody(Body, frozen=True):
     thread_id: Id
     with_blobs: bool = False

@@ -13,11 +13,12 @@ from factwire.edge.problems import Problem
 from factwire.edge.records import Page
 from factwire.edge.records.belonging import bare_id
 from factwire.edge.records.rows import Artifact, EvidenceRow, Task
-from factwire.edge.routes.answers import ArtifactAnswer, TaskAnswer, bytes_of
-from factwire.edge.routes.bodies import EvidenceBody
+from factwire.edge.routes.answers import ArtifactAnswer, StoredBlob, TaskAnswer, bytes_of
+from factwire.edge.routes.bodies import BlobBody, EvidenceBody
 from factwire.edge.routes.context import EdgeRequest, machine_of, new_id, states_of, trace_of
 from factwire.edge.routes.paging import DEFAULT_LIMIT, After, Limit, page
-from factwire.edge.work import evidence
+from factwire.edge.work import evidence, pack_checks
+from factwire.edge.work.pack_checks import PackCheck
 from factwire.facts import InvalidRef, parse_ref
 from factwire.journal.blobs import BlobMissing
 from factwire.projection import task_snapshot
@@ -71,6 +72,15 @@ async def read_artifact_content(
     if ref is None:
         raise Problem(404, "content_unavailable", "no content is kept of this artifact")
     return await _attachment(machine, ref, f"artifact-{artifact_id}")
+
+
+@post("/v1/blobs", status_code=HTTP_201_CREATED, tags=["artifacts"])
+async def create_blob(request: EdgeRequest, data: JSONBody[BlobBody]) -> StoredBlob:
+    """Store an attachment, which a message then names by its ref; one that nothing names within a
+    day may go.
+    """
+    stored = await machine_of(request).blobs.put(data.content, kind="artifact")
+    return StoredBlob(ref=stored.ref, bytes=stored.bytes)
 
 
 @get("/v1/blobs/{ref:str}", tags=["artifacts"], opt=bytes_of())
@@ -155,6 +165,12 @@ async def read_pack(request: EdgeRequest, evidence_id: FromPath[str]) -> Stream:
     return await _attachment(machine, row.export_ref, f"{evidence_id}.factpack.zip")
 
 
+@get("/v1/evidence/{evidence_id:str}/verification", tags=["evidence"])
+async def verify_evidence(request: EdgeRequest, evidence_id: FromPath[str]) -> PackCheck:
+    """Check every byte of a pack, its signature, and whether the journal still agrees with it."""
+    return await pack_checks.check(machine_of(request), evidence_id)
+
+
 def _artifact(machine: Machine, artifact_id: FromPath[str]) -> Artifact:
     row = machine.records.artifacts.get(artifact_id)
     if row is None:
@@ -184,6 +200,7 @@ ROUTES: list[Any] = [
     list_artifacts,
     read_artifact,
     read_artifact_content,
+    create_blob,
     read_blob,
     list_tasks,
     read_task,
@@ -191,4 +208,5 @@ ROUTES: list[Any] = [
     list_evidence,
     read_evidence,
     read_pack,
+    verify_evidence,
 ]

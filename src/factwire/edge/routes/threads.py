@@ -36,7 +36,10 @@ from factwire.edge.work.queue import QueuedRun
 from factwire.projection import thread_read_model
 
 At = Annotated[
-    str | None, QueryParameter(description="A cursor: the thread as it was at that moment.")
+    str | None,
+    QueryParameter(
+        description="A cursor, or the id of an event or a fact: the thread as it was then."
+    ),
 ]
 
 
@@ -46,14 +49,18 @@ async def list_threads(
     project_id: Annotated[str | None, QueryParameter(name="projectId")] = None,
     status: FromQuery[ThreadStatus | None] = None,
     activity: FromQuery[Activity | None] = None,
+    search: Annotated[
+        str | None, QueryParameter(description="Words of the title, or the start of an id.")
+    ] = None,
     after: After = None,
     limit: Limit = DEFAULT_LIMIT,
 ) -> Page[Thread]:
     """Threads, newest first; `asOf` is the cursor from which their events go on."""
     machine = machine_of(request)
+    words = (search or "").casefold().split()
 
     def wanted(row: Thread) -> bool:
-        return (
+        return (not words or _is_found(row, words)) and (
             (project_id is None or row.project_id == project_id)
             and (status is None or row.status == status)
             and (activity is None or row.activity == activity)
@@ -223,6 +230,11 @@ async def remove_queued(
 ) -> list[QueuedRun]:
     """Take a run out of the queue; it never starts."""
     return await queue.remove(machine_of(request), thread_id, run_id)
+
+
+def _is_found(row: Thread, words: list[str]) -> bool:
+    title = (row.title or "").casefold()
+    return all(word in title for word in words) or row.thread_id.casefold().startswith(words[0])
 
 
 def _after(found: list[Item], item_id: str | None) -> int:

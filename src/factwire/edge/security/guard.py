@@ -1,8 +1,8 @@
 """`Guard`: the one door. Nothing behind it asks again who somebody is.
 
 Everything is refused that is not let in here: by a known host, no foreign page, and the token or a
-ticket. Only what `OPEN` lists needs none of the last. A request gets its trace id here, and every
-answer the headers that keep browsers from guessing.
+ticket. Only what `OPEN` lists and the files of the workbench need none of the last. A request gets
+its trace id here, and every answer the headers that keep browsers from guessing.
 """
 
 import asyncio
@@ -74,10 +74,12 @@ class Guard:
         application: Application,
         access: Access,
         is_stream: Callable[[Scope], bool] = lambda _: False,
+        is_page: Callable[[Scope], bool] = lambda _: False,
     ) -> None:
         self._application = application
         self._access = access
         self._is_stream = is_stream
+        self._is_page = is_page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -120,8 +122,13 @@ class Guard:
         host = headers.get(b"host", b"").decode("latin-1")
         if not self._access.places.knows_host(host):
             raise Problem(421, "host_not_allowed", "this Edge does not answer to that host name")
-        self._ensure_no_foreign_page(scope, headers, host)
-        if (scope.get("method"), scope["path"]) in OPEN:
+        is_page = self._is_page(scope)
+        if not (is_page and _is_visit(headers)):
+            self._ensure_no_foreign_page(scope, headers, host)
+        if is_page:
+            # Read for its refusal alone: not even a page is opened by a token in an address.
+            offered(scope, headers)
+        elif (scope.get("method"), scope["path"]) in OPEN:
             scope["state"]["is_known"] = self._is_known(scope, headers)
         else:
             self._ensure_credentials(scope, headers)
@@ -166,6 +173,14 @@ class Guard:
             "send the token of this Edge as 'Authorization: Bearer …'",
             headers={"www-authenticate": 'Bearer realm="factwire"'},
         )
+
+
+def _is_visit(headers: dict[bytes, bytes]) -> bool:
+    """Whether somebody follows a link, on whatever site it stands; in a frame it would be none."""
+    return (
+        headers.get(b"sec-fetch-mode") == b"navigate"
+        and headers.get(b"sec-fetch-dest") == b"document"
+    )
 
 
 def _ensure_once(scope: Scope) -> None:

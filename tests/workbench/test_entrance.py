@@ -1,0 +1,78 @@
+"""The way in: one click at every start, and the token in no address that is sent."""
+
+import os
+import re
+import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from tests.client.edge_processes import COMMAND, PATIENCE
+
+
+@contextmanager
+def started(folder: Path) -> Generator[str]:
+    """What `factwire edge` says at its start, while it runs."""
+    options = ["--port", "0", "--data", "data", "--log-level", "error"]
+    process = subprocess.Popen(
+        [*COMMAND, "edge", *options],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=folder,
+        env=environment(folder),
+        text=True,
+    )
+    with process:
+        try:
+            assert process.stdout is not None
+            said: list[str] = []
+            while not said or "Ctrl-C stops" not in said[-1]:
+                said.append(process.stdout.readline())
+                assert said[-1], said
+            yield "".join(said)
+        finally:
+            process.terminate()
+            process.wait(PATIENCE)
+
+
+def environment(folder: Path) -> dict[str, str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("FACTWIRE")}
+    own = {"XDG_STATE_HOME": "state", "XDG_CONFIG_HOME": "config", "HOME": "home"}
+    return clean | {name: str(folder / value) for name, value in own.items()} | {"NO_COLOR": "1"}
+
+
+def opened(folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, "open", "--data", "data", "--print"],
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+
+
+@pytest.mark.requirement("workbench.entrance")
+def test_a_start_shows_the_link_with_a_new_token_and_a_file_ever_after(tmp_path: Path):
+    never = opened(tmp_path)
+    assert (never.returncode, "edge_not_started" in never.stderr) == (2, True)
+    with started(tmp_path) as said:
+        token = (tmp_path / "data" / "edge-token").read_text().strip()
+        assert re.search(rf"Workbench: http://127\.0\.0\.1:\d+/#token={token}\n", said)
+    with started(tmp_path) as said:
+        assert token not in said
+        found = re.search(r"Workbench: (file:\S+)\n", said)
+        assert found
+        file = Path(unquote(urlsplit(found[1]).path))
+        assert file.stat().st_mode & 0o777 == 0o600
+        link = opened(tmp_path).stdout.strip()
+        assert link.endswith(f"/#token={token}")
+        assert f"url={link}" in file.read_text()
+    gone = opened(tmp_path)
+    assert (gone.returncode, gone.stdout) == (2, "")
+    assert "edge_unreachable" in gone.stderr

@@ -1,0 +1,1192 @@
+// Generated from the Edge's OpenAPI document by `make schemas`; change its handlers instead.
+
+import type { Envelope, FactFrame } from "./edge";
+import type { Action, Artifact as ArtifactState, Attempt, Diagnostic, ProjectionState, QueuedTurn } from "./projection";
+
+/** Where the facts of a batch stand; `repeated` counts those that were there already. */
+export interface Accepted {
+  accepted: number;
+  repeated: number;
+  cursor: string;
+  seqs: number[];
+  sequences: (number | null)[];
+}
+
+/** An agent that can be asked, or why it cannot. */
+export interface AgentRow {
+  agentId: string;
+  available: boolean;
+  manifest?: CapabilityManifest | null;
+  code?: string | null;
+  message?: string | null;
+}
+
+export interface Agents {
+  items: AgentRow[];
+  default?: string | null;
+}
+
+/** What a person must decide, or has; the answer is bound to `argsHash`. */
+export interface Approval {
+  seq: number;
+  createdAt: string;
+  updatedAt: string;
+  threadId?: string | null;
+  approvalId: string;
+  status: "approved" | "cancelled" | "denied" | "expired" | "pending";
+  kind: string;
+  riskLevel: string;
+  projectId?: string | null;
+  runId?: string | null;
+  summary?: string | null;
+  shown?: string | null;
+  cwd?: string | null;
+  rule?: string | null;
+  argsHash?: string | null;
+  expiresAt?: string | null;
+  requestedBy?: string | null;
+  subagentId?: string | null;
+  toolCallId?: string | null;
+  toolName?: string | null;
+  decision?: string | null;
+  decidedBy?: string | null;
+  reason?: string | null;
+  applied?: boolean | null;
+}
+
+/** Some rows, and where the next page begins; without `next` there is none. */
+export interface ApprovalPage {
+  items: Approval[];
+  asOf: string;
+  next?: string | null;
+}
+
+/** A thing that a run made; its content is behind a ref. */
+export interface Artifact {
+  seq: number;
+  createdAt: string;
+  updatedAt: string;
+  threadId?: string | null;
+  artifactId: string;
+  status: string;
+  projectId?: string | null;
+  runId?: string | null;
+  kind?: string;
+  title?: string | null;
+  versionId?: string | null;
+  mediaType?: string | null;
+  contentRef?: string | null;
+}
+
+/** An artifact, with its versions as the projection of its thread has them. */
+export interface ArtifactAnswer {
+  artifact: Artifact;
+  asOf: string;
+  details?: ArtifactState | null;
+}
+
+/** Some rows, and where the next page begins; without `next` there is none. */
+export interface ArtifactPage {
+  items: Artifact[];
+  asOf: string;
+  next?: string | null;
+}
+
+/** An attachment; base64, since an Edge takes JSON alone. */
+export interface BlobBody {
+  content: string;
+}
+
+export interface CancelBody {
+  reason?: string | null;
+}
+
+/**
+ * What one agent offers. `approvals` tells whether a decision is awaited in the stream
+ * (`inline`) or ends it and resumes from saved state (`interrupt`).
+ */
+export interface CapabilityManifest {
+  agentId: string;
+  title: string;
+  schemaVersion?: string;
+  version?: string | null;
+  inputs?: string[];
+  streaming?: Streaming;
+  approvals?: "inline" | "interrupt" | "none" | "unknown";
+  actionTypes?: string[];
+  controls?: string[];
+  topologies?: string[];
+  eventClasses?: string[];
+  cancel?: "no" | "unknown" | "yes";
+  steer?: "no" | "unknown" | "yes";
+  queue?: "no" | "unknown" | "yes";
+  resume?: "no" | "unknown" | "yes";
+  subagents?: "no" | "unknown" | "yes";
+  artifacts?: "no" | "unknown" | "yes";
+  evidence?: "no" | "unknown" | "yes";
+  sandbox?: "no" | "unknown" | "yes";
+  cost?: "no" | "unknown" | "yes";
+  maxInputCharacters?: number | null;
+}
+
+/** One file. `diff` is absent for binary files and past the bound; lines for binary files. */
+export interface ChangedFile {
+  path: string;
+  change: "created" | "deleted" | "modified";
+  addedLines?: number | null;
+  removedLines?: number | null;
+  diff?: string | null;
+}
+
+/** A place where people and agents talk; `members` by id, with their type. */
+export interface Conversation {
+  seq: number;
+  createdAt: string;
+  updatedAt: string;
+  conversationId: string;
+  title?: string | null;
+  projectId?: string | null;
+  members?: { [key: string]: string };
+}
+
+export interface ConversationBody {
+  title?: string | null;
+  projectId?: string | null;
+}
+
+/** Some rows, and where the next page begins; without `next` there is none. */
+export interface ConversationPage {
+  items: Conversation[];
+  asOf: string;
+  next?: string | null;
+}
+
+/** `argsHash` binds the decision to what was shown; `always` makes a yes last. */
+export interface DecisionBody {
+  runId: string;
+  requestId: string;
+  decision: "allow" | "deny";
+  reason?: string | null;
+  argsHash?: string | null;
+  always?: "thread" | "workspace" | null;
+  response?: unknown;
+}
+
+/**
+ * Envelopes, oldest first; `cursor` is where the next page begins, `more` whether there is one
+ * now.
+ */
+export interface EventPage {
+  items: Envelope[];
+  cursor: string;
+  more: boolean;
+}
+
+export interface EvidenceBody {
+  threadId: string;
+  withBlobs?: boolean;
+}
+
+/** A pack that was made of a thread. */
+export interface EvidenceRow {
+  seq: number;
+  createdAt: string;
+  updatedAt: string;
+  threadId?: string | null;
+  evidenceId: string;
+  status: string;
+  projectId?: string | null;
+  exportRef?: string | null;
+}
+
+/** Some rows, and where the next page begins; without `next` there is none. */
+export interface EvidenceRowPage {
+  items: EvidenceRow[];
+  asOf: string;
+  next?: string | null;
+}
+
+/** Facts, oldest first; `cursor` is where the next page begins, `more` whether there is one now. */
+export interface FactPage {
+  items: FactFrame[];
+  cursor: string;
+  more: boolean;
+}
+
+/** Facts are left as they came: each is read once, by its own rules. */
+export interface FactsBody {
+  facts: { [key: string]: unknown }[];
+}
+
+/** `first` and `last` are bytes of the entry, counted from 0 and both included. */
+export interface Finding {
+  code: string;
+  message: string;
+  entry?: string | null;
+  first?: number | null;
+  last?: number | null;
+}
+
+/** Where to fork: after an item, or at a cursor; with neither, now. */
+export interface ForkBody {
+  fromItemId?: string | null;
+  at?: string | null;
+  title?: string | null;
+}
+
+/**
+ * What anybody may know; `status` is degraded while the journal cannot be reached. `details` are
+ * for whoever shows the token.
+ */
+export interface Health {
+  status: "degraded" | "ok" | "stopping";
+  version: string;
+  details?: HealthDetails | null;
+}
+
+/**
+ * What whoever shows the token may know; `reason` is what ails the journal, `journalHead` and
+ * `feedLag` are absent while it cannot be asked.
+ */
+export interface HealthDetails {
+  edgeId: string;
+  uptimeSeconds: number;
+  feed: "degraded" | "live" | "stopped";
+  feedCursor: string;
+  journalHead?: number | null;
+  feedLag?: number | null;
+  reason?: string | null;
+  runsActive: number;
+  runsQueued: number;
+  approvalsPending: number;
+  streams: number;
+}
+
+/**
+ * One thing in a thread. `type` is user_message, agent_message, tool, run or another word; a
+ * `subagentId` says that it is not the main agent's.
+ */
+export interface Item {
+  itemId: string;
+  type: string;
+  status: string;
+  projectId?: string | null;
+  threadId?: string | null;
+  runId?: string | null;
+  role?: string | null;
+  content?: ItemContent | null;
+  subagentId?: string | null;
+  createdAt?: string | null;
+  updatedAt?: string | null;
+}
+
+/**
+ * What an item holds, by its type. `text` of an agent's message replaces what was streamed;
+ * `inputDelta` is the next piece of a call's input; `refs` name what is elsewhere.
+ */
+export interface ItemContent {
+  text?: string | null;
+  toolName?: string | null;
+  input?: unknown;
+  inputDelta?: string | null;
+  output?: unknown;
+  outputRef?: string | null;
+  isError?: boolean | null;
+  exitCode?: number | null;
+  failureCategory?: string | null;
+  progress?: number | null;
+  total?: number | null;
+  message?: string | null;
+  refs?: string[] | null;
+}
+
+/**
+ * Items of a thread, oldest first; without `next` there are no more. `asOf` is the cursor from
+ * which the thread's events go on.
+ */
+export interface ItemPage {
+  items: Item[];
+  asOf: string;
+  next?: string | null;
+}
+
+/**
+ * What a comparison found. `removed` counts facts that the journal no longer holds; `anchors`
+ * counts points of the chain that were compared, `incomparable` those that a removal took away.
+ * Of very many differences the first are listed, and `more` counts the others.
+ */
+export interface JournalMatch {
+  state: "compacted" | "copy" | "differs" | "matches" | "not_from_journal";
+  facts: number;
+  removed: number;
+  anchors: number;
+  incomparable: number;
+  differences: MatchDifference[];
+  more?: number;
+}
+
+/**
+ * One difference. Codes: `otherJournal`, `factDiffers`, `factMissing`, `factExtra`,
+ * `anchorDiffers`, `journalShorter`, `journalCorrupt`.
+ */
+export interface MatchDifference {
+  code: string;
+  seq: number;
+  message: string;
+}
+
+export interface MemberBody {
+  memberId: string;
+  memberType: string;
+}
+
+/** The run that a message led to, or what became of it as a steer. */
+export interface MessageAnswer {
+  run?: Run | null;
+  steered?: SteerAnswer | null;
+}
+
+/** `mode` says what happens while a run is active: wait, be told to it, or be refused. */
+export interface MessageBody {
+  text?: string;
+  input?: { [key: string]: unknown }[] | null;
+  agentId?: string | null;
+  options?: { [key: string]: unknown } | null;
+  mode?: "queue" | "refuse" | "steer";
+}
+
+/** How the last turn ended. */
+export interface Outcome {
+  status: string;
+  turnId?: string | null;
+  failureCategory?: string | null;
+  recoveryHint?: string | null;
+}
+
+/** What a check of a pack found; `journal` is missing where the pack itself is not right. */
+export interface PackCheck {
+  report: PackReport;
+  journal?: JournalMatch | null;
+}
+
+/**
+ * What a verification found. `digest` is the SHA-256 of the manifest; `derivedAgain` is whether
+ * what was derived could be compared: another version may derive otherwise.
+ */
+export interface PackReport {
+  ok: boolean;
+  findings: Finding[];
+  signer: Signer;
+  container: "as_written" | "changed" | "repacked";
+  facts: number;
+  digest: string;
+  producer: string;
+  derivedAgain: boolean;
+  containerOffset?: number | null;
+  createdAt?: string | null;
+}
+
+/** A folder of a run that is served on an origin of its own, by the Edge `edgeId`. */
+export interface Preview {
+  seq: number;
+  createdAt: string;
+  updatedAt: string;
+  threadId?: string | null;
+  previewId: string;
+  status: "ready" | "stopped";
+  projectId?: string | null;
+  runId?: string | null;
+  edgeId?: string | null;
+  url?: string | null;
+}
+
+export interface PreviewBody {
+  runId: string;
+  path?: string;
+}
+
+/** Some rows, and where the next page begins; without `next` there is none. */
+export interface PreviewPage {
+  items: Preview[];
+  asOf: string;
+  next?: string | null;
+}
+
+/** What a client reads when it was refused. */
+export interface ProblemDocument {
+  type: string;
+  title: string;
+  status: number;
+  code: string;
+  detail: string;
+  traceId: string;
+}
+
+/** A folder of work on this machine. */
+export interface Project {
+  seq: number;
+  createdAt: string;
+  updatedAt: string;
+  projectId: string;
+  name: string;
+  workDir?: string | null;
+}
+
+export interface ProjectBody {
+  name: string;
+  workDir?: string | null;
+}
+
+export interface ProjectChange {
+  name?: string;
+  workDir?: string;
+}
+
+/** Some rows, and where the next page begins; without `next` there is none. */
+export interface ProjectPage {
+  items: Project[];
+  asOf: string;
+  next?: string | null;
+}
+
+/** A run that has not started. */
+export interface QueuedRun {
+  runId: string;
+  prompt?: string | null;
+  agentId?: string | null;
+}
+
+/** One turn of an agent. */
+export interface Run {
+  seq: number;
+  createdAt: string;
+  updatedAt: string;
+  threadId?: string | null;
+  runId: string;
+  turnId: string;
+  status: "cancelled" | "failed" | "finished" | "queued" | "running" | "waiting";
+  projectId?: string | null;
+  agentId?: string | null;
+  prompt?: string | null;
+  retryOf?: string | null;
+  attempt?: number | null;
+  workDir?: string | null;
+  worktree?: RunWorktree | null;
+  startedAt?: string | null;
+  finishedAt?: string | null;
+  error?: RunError | null;
+}
+
+/**
+ * A run on a thread, or without `threadId` on a fresh one. With `worktree` it works in a fresh
+ * git worktree of its folder's repository; where it is absent, the configuration decides.
+ */
+export interface RunBody {
+  agentId: string;
+  prompt?: string;
+  input?: { [key: string]: unknown }[] | null;
+  threadId?: string | null;
+  projectId?: string | null;
+  title?: string | null;
+  workDir?: string | null;
+  worktree?: boolean | null;
+  options?: { [key: string]: unknown } | null;
+  whenBusy?: "queue" | "refuse";
+}
+
+/**
+ * `available` says whether git could tell; `reason` is a stable word where it could not. Of
+ * scope `run` is what was changed in the worktree of the run, by it and by runs that tried it
+ * again. Of scope `workspace` is whatever is in the folder and not in its last commit, which
+ * others may have changed, before the run or after it.
+ */
+export interface RunDiff {
+  runId: string;
+  scope: "run" | "workspace";
+  available: boolean;
+  files?: ChangedFile[];
+  truncated?: boolean;
+  reason?: string | null;
+  base?: string | null;
+}
+
+/** Why a run failed; the code is one of the Edge's, the category the runtime's own. */
+export interface RunError {
+  code: string;
+  message: string;
+  failureCategory?: string | null;
+  recoveryHint?: string | null;
+}
+
+/** Some rows, and where the next page begins; without `next` there is none. */
+export interface RunPage {
+  items: Run[];
+  asOf: string;
+  next?: string | null;
+}
+
+/** The git worktree of a run: where it is, of which repository, and as which commit it began. */
+export interface RunWorktree {
+  path: string;
+  repository: string;
+  base: string;
+}
+
+/** Which key signed, by its fingerprint; `name` is what the reader's trust list calls it. */
+export interface Signer {
+  state: "invalid" | "trusted" | "unknown" | "unsigned";
+  keyId?: string | null;
+  name?: string | null;
+}
+
+/**
+ * What became of words for a run that is under way. They wait for it (`pending`), were taken
+ * (`delivered`), or are a run of their own, which was `started` or is `queued`.
+ */
+export interface SteerAnswer {
+  steerId: string;
+  threadId: string;
+  turnId: string;
+  status: "delivered" | "pending" | "queued" | "started";
+}
+
+/** Content that was stored, by the ref under which a message can attach it. */
+export interface StoredBlob {
+  ref: string;
+  bytes: number;
+}
+
+/** Which of its outputs arrive piece by piece. */
+export interface Streaming {
+  text?: "no" | "unknown" | "yes";
+  reasoning?: "no" | "unknown" | "yes";
+  toolArgs?: "no" | "unknown" | "yes";
+  toolOutput?: "no" | "unknown" | "yes";
+}
+
+/** A piece of work; the whole of it is in the projection of its thread. */
+export interface Task {
+  seq: number;
+  createdAt: string;
+  updatedAt: string;
+  threadId?: string | null;
+  taskId: string;
+  status: string;
+  projectId?: string | null;
+  runId?: string | null;
+  title?: string | null;
+  parentTaskId?: string | null;
+  subagentId?: string | null;
+}
+
+/** A task, with its attempts and dependencies as the projection of its thread has them. */
+export interface TaskAnswer {
+  task: Task;
+  asOf: string;
+  snapshot?: TaskSnapshot | null;
+}
+
+/** Some rows, and where the next page begins; without `next` there is none. */
+export interface TaskPage {
+  items: Task[];
+  asOf: string;
+  next?: string | null;
+}
+
+/** How many steps of how many. */
+export interface TaskProgress {
+  completedSteps: number;
+  totalSteps: number;
+}
+
+/** One task at `eventCursor`. */
+export interface TaskSnapshot {
+  taskId: string;
+  status: string;
+  attempts: Attempt[];
+  dependencies: { [key: string]: string };
+  subagents: string[];
+  artifactRefs: string[];
+  evidenceRefs: string[];
+  objective?: string | null;
+  parentTaskId?: string | null;
+  currentRunId?: string | null;
+  progress?: TaskProgress | null;
+  eventCursor?: number | null;
+}
+
+/** `activity` is what its turns are at; `runtimeId` is who writes it. */
+export interface Thread {
+  seq: number;
+  createdAt: string;
+  updatedAt: string;
+  threadId: string;
+  status: "active" | "archived";
+  activity: "canceled" | "completed" | "failed" | "idle" | "running" | "waiting";
+  projectId?: string | null;
+  conversationId?: string | null;
+  title?: string | null;
+  agentId?: string | null;
+  runtimeId?: string | null;
+  latestRunId?: string | null;
+  parentThreadId?: string | null;
+  fromItemId?: string | null;
+  queuedRuns?: string[];
+  openApprovals?: string[];
+}
+
+export interface ThreadBody {
+  title?: string | null;
+  projectId?: string | null;
+  conversationId?: string | null;
+  agentId?: string | null;
+}
+
+export interface ThreadChange {
+  title?: string;
+  status?: "active" | "archived";
+}
+
+/** What a first screen of a thread needs, at a cursor. */
+export interface ThreadOverview {
+  asOf: string;
+  readModel: ThreadReadModel;
+}
+
+/** Some rows, and where the next page begins; without `next` there is none. */
+export interface ThreadPage {
+  items: Thread[];
+  asOf: string;
+  next?: string | null;
+}
+
+/** One thread at `eventCursor`, the sequence of the last fact that it knows of. */
+export interface ThreadReadModel {
+  schemaVersion: string;
+  runtimeId: string;
+  sessionId: string;
+  threadId: string;
+  status: string;
+  pendingActions: Action[];
+  toolCalls: ToolCallSummary[];
+  queuedTurns: QueuedTurn[];
+  incidents: Diagnostic[];
+  diagnostics: Diagnostic[];
+  activeTurnId?: string | null;
+  lastOutcome?: Outcome | null;
+  historyCursor?: string | null;
+  eventCursor?: number | null;
+}
+
+/** The projection of a thread at a cursor; its stream of changes goes on from there. */
+export interface ThreadState {
+  threadId: string;
+  asOf: string;
+  state: ProjectionState;
+}
+
+/** Opens one stream, as `?ticket=`, within `expiresIn` seconds. */
+export interface Ticket {
+  ticket: string;
+  expiresIn: number;
+}
+
+/** One call, without its input and output. */
+export interface ToolCallSummary {
+  toolCallId: string;
+  state: string;
+  toolName?: string | null;
+  title?: string | null;
+  turnId?: string | null;
+  subagentId?: string | null;
+  outputRef?: string | null;
+  failureCategory?: string | null;
+  startedAt?: string | null;
+  completedAt?: string | null;
+}
+
+/**
+ * What each operation takes and answers: `path` fills its address, `query` stands behind it. An
+ * answer that is no JSON is a `Blob`.
+ */
+export interface Operations {
+  /** Add a member to a conversation */
+  addMember: {
+    path: { conversationId: string };
+    query: Record<never, never>;
+    body: MemberBody;
+    answer: Conversation;
+  };
+  /** Put a thread into the archive */
+  archiveThread: {
+    path: { threadId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: Thread;
+  };
+  /** Ask a run to stop */
+  cancelRun: {
+    path: { runId: string };
+    query: Record<never, never>;
+    body: CancelBody | null;
+    answer: Run;
+  };
+  /** Rename a project, or give it another folder */
+  changeProject: {
+    path: { projectId: string };
+    query: Record<never, never>;
+    body: ProjectChange;
+    answer: Project;
+  };
+  /** Rename a thread, archive it or take it out of the archive */
+  changeThread: {
+    path: { threadId: string };
+    query: Record<never, never>;
+    body: ThreadChange;
+    answer: Thread;
+  };
+  /** Store an attachment, which a message then names by its ref */
+  createBlob: {
+    path: Record<never, never>;
+    query: Record<never, never>;
+    body: BlobBody;
+    answer: StoredBlob;
+  };
+  /** Make a conversation, to which threads and members can belong */
+  createConversation: {
+    path: Record<never, never>;
+    query: Record<never, never>;
+    body: ConversationBody;
+    answer: Conversation;
+  };
+  /** Serve a folder of a run on an origin of its own */
+  createPreview: {
+    path: Record<never, never>;
+    query: Record<never, never>;
+    body: PreviewBody;
+    answer: Preview;
+  };
+  /** Make a project */
+  createProject: {
+    path: Record<never, never>;
+    query: Record<never, never>;
+    body: ProjectBody;
+    answer: Project;
+  };
+  /** Start a run, or queue it behind the active one of its thread */
+  createRun: {
+    path: Record<never, never>;
+    query: Record<never, never>;
+    body: RunBody;
+    answer: Run;
+  };
+  /** Make a thread */
+  createThread: {
+    path: Record<never, never>;
+    query: Record<never, never>;
+    body: ThreadBody;
+    answer: Thread;
+  };
+  /** A ticket for one stream, for clients that cannot send a header */
+  createTicket: {
+    path: Record<never, never>;
+    query: Record<never, never>;
+    body: undefined;
+    answer: Ticket;
+  };
+  /** Decide what a run waits for */
+  decidePermission: {
+    path: Record<never, never>;
+    query: Record<never, never>;
+    body: DecisionBody;
+    answer: Approval;
+  };
+  /** Take a project off the list */
+  deleteProject: {
+    path: { projectId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** Take a thread off every list */
+  deleteThread: {
+    path: { threadId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** Remove the worktree of a run that has ended, with whatever it holds */
+  deleteWorktree: {
+    path: { runId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** Make a signed pack of a thread */
+  exportEvidence: {
+    path: Record<never, never>;
+    query: Record<never, never>;
+    body: EvidenceBody;
+    answer: EvidenceRow;
+  };
+  /** Make a thread that begins with this one's conversation, as it stood then */
+  forkThread: {
+    path: { threadId: string };
+    query: Record<never, never>;
+    body: ForkBody;
+    answer: Thread;
+  };
+  /** Who can be asked to do something, with what each can do */
+  listAgents: {
+    path: Record<never, never>;
+    query: Record<never, never>;
+    body: undefined;
+    answer: Agents;
+  };
+  /** What waits for a person, and what was decided */
+  listApprovals: {
+    path: Record<never, never>;
+    query: { status?: "approved" | "cancelled" | "denied" | "expired" | "pending"; threadId?: string; runId?: string; cursor?: string; limit?: number };
+    body: undefined;
+    answer: ApprovalPage;
+  };
+  /** What runs made, newest first */
+  listArtifacts: {
+    path: Record<never, never>;
+    query: { threadId?: string; runId?: string; cursor?: string; limit?: number };
+    body: undefined;
+    answer: ArtifactPage;
+  };
+  /** Conversations, newest first */
+  listConversations: {
+    path: Record<never, never>;
+    query: { cursor?: string; limit?: number };
+    body: undefined;
+    answer: ConversationPage;
+  };
+  /** Packs that were made, newest first */
+  listEvidence: {
+    path: Record<never, never>;
+    query: { threadId?: string; cursor?: string; limit?: number };
+    body: undefined;
+    answer: EvidenceRowPage;
+  };
+  /** What was said and done on a thread, oldest first */
+  listItems: {
+    path: { threadId: string };
+    query: { cursor?: string; limit?: number };
+    body: undefined;
+    answer: ItemPage;
+  };
+  /** Previews, newest first */
+  listPreviews: {
+    path: Record<never, never>;
+    query: { threadId?: string; runId?: string; status?: "ready" | "stopped"; cursor?: string; limit?: number };
+    body: undefined;
+    answer: PreviewPage;
+  };
+  /** Projects, newest first */
+  listProjects: {
+    path: Record<never, never>;
+    query: { cursor?: string; limit?: number };
+    body: undefined;
+    answer: ProjectPage;
+  };
+  /** Runs, newest first */
+  listRuns: {
+    path: Record<never, never>;
+    query: { threadId?: string; projectId?: string; status?: "cancelled" | "failed" | "finished" | "queued" | "running" | "waiting"; cursor?: string; limit?: number };
+    body: undefined;
+    answer: RunPage;
+  };
+  /** Tasks of all threads, newest first */
+  listTasks: {
+    path: Record<never, never>;
+    query: { threadId?: string; status?: string; cursor?: string; limit?: number };
+    body: undefined;
+    answer: TaskPage;
+  };
+  /** Threads, newest first */
+  listThreads: {
+    path: Record<never, never>;
+    query: { projectId?: string; status?: "active" | "archived"; activity?: "canceled" | "completed" | "failed" | "idle" | "running" | "waiting"; search?: string; cursor?: string; limit?: number };
+    body: undefined;
+    answer: ThreadPage;
+  };
+  /** Take in facts of an outside runtime */
+  postFacts: {
+    path: Record<never, never>;
+    query: Record<never, never>;
+    body: FactsBody;
+    answer: Accepted;
+  };
+  /** Say something to an agent */
+  postMessage: {
+    path: { threadId: string };
+    query: Record<never, never>;
+    body: MessageBody;
+    answer: MessageAnswer;
+  };
+  /** Let a waiting run go first */
+  promoteQueued: {
+    path: { threadId: string; runId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: QueuedRun[];
+  };
+  /** An artifact with its versions, as the projection of its thread has it */
+  readArtifact: {
+    path: { artifactId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: ArtifactAnswer;
+  };
+  /** What an artifact holds, as an attachment */
+  readArtifactContent: {
+    path: { artifactId: string };
+    query: { versionId?: string };
+    body: undefined;
+    answer: Blob;
+  };
+  /** The streams of this Edge, as an AsyncAPI document */
+  readAsyncapi: {
+    path: Record<never, never>;
+    query: Record<never, never>;
+    body: undefined;
+    answer: { [key: string]: unknown };
+  };
+  /** The bytes behind a ref, as an attachment */
+  readBlob: {
+    path: { ref: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: Blob;
+  };
+  /**
+   * What a run changed in its worktree, or without one what its folder has that its last commit
+   * has not, whoever changed it
+   */
+  readDiff: {
+    path: { runId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: RunDiff;
+  };
+  /** Envelopes after a cursor, oldest first */
+  readEvents: {
+    path: Record<never, never>;
+    query: { cursor?: string; since?: "now"; view?: "conversation" | "runtime"; projectId?: string; threadId?: string; runId?: string; types?: string; limit?: number };
+    body: undefined;
+    answer: EventPage;
+  };
+  /** What is known of a pack */
+  readEvidence: {
+    path: { evidenceId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: EvidenceRow;
+  };
+  /** Facts after a cursor, oldest first */
+  readFacts: {
+    path: Record<never, never>;
+    query: { cursor?: string; since?: "now"; projectId?: string; threadId?: string; runId?: string; classes?: string; limit?: number };
+    body: undefined;
+    answer: FactPage;
+  };
+  /** Whether this Edge is well */
+  readHealth: {
+    path: Record<never, never>;
+    query: Record<never, never>;
+    body: undefined;
+    answer: Health;
+  };
+  /** Bytes of what a program of a run printed */
+  readLogs: {
+    path: { runId: string };
+    query: { stream?: "stderr" | "stdout"; offset?: number; limit?: number; processId?: string };
+    body: undefined;
+    answer: Blob;
+  };
+  /** What this Edge counts, in Prometheus' text form */
+  readMetrics: {
+    path: Record<never, never>;
+    query: Record<never, never>;
+    body: undefined;
+    answer: Blob;
+  };
+  /** This interface, as an OpenAPI document */
+  readOpenapi: {
+    path: Record<never, never>;
+    query: Record<never, never>;
+    body: undefined;
+    answer: { [key: string]: unknown };
+  };
+  /** The pack itself, to be checked with `factwire evidence verify` */
+  readPack: {
+    path: { evidenceId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: Blob;
+  };
+  /** One preview, with its address while it is served */
+  readPreview: {
+    path: { previewId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: Preview;
+  };
+  /** One project */
+  readProject: {
+    path: { projectId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: Project;
+  };
+  /** The whole state of a thread, now or at a moment */
+  readProjection: {
+    path: { threadId: string };
+    query: { at?: string };
+    body: undefined;
+    answer: ThreadState;
+  };
+  /** What waits on a thread, next first */
+  readQueue: {
+    path: { threadId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: QueuedRun[];
+  };
+  /** One run, with how it stands */
+  readRun: {
+    path: { runId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: Run;
+  };
+  /** The events of a run, oldest first */
+  readRunEvents: {
+    path: { runId: string };
+    query: { cursor?: string; view?: "conversation" | "runtime"; limit?: number };
+    body: undefined;
+    answer: EventPage;
+  };
+  /** A task with its attempts, dependencies and progress */
+  readTask: {
+    path: { taskId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: TaskAnswer;
+  };
+  /** One thread, with what it is at */
+  readThread: {
+    path: { threadId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: Thread;
+  };
+  /** What a first screen of a thread needs */
+  readThreadModel: {
+    path: { threadId: string };
+    query: { at?: string };
+    body: undefined;
+    answer: ThreadOverview;
+  };
+  /** Take a run out of the queue */
+  removeQueued: {
+    path: { threadId: string; runId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: QueuedRun[];
+  };
+  /** Run what ended once more */
+  retryRun: {
+    path: { runId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: Run;
+  };
+  /** Say to the run that is under way what a waiting one was to be asked */
+  steerQueued: {
+    path: { threadId: string; runId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: QueuedRun[];
+  };
+  /** Serve a preview no longer */
+  stopPreview: {
+    path: { previewId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: Preview;
+  };
+  /** Check every byte of a pack, its signature, and whether the journal still agrees with it */
+  verifyEvidence: {
+    path: { evidenceId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: PackCheck;
+  };
+}
+
+/** Where each operation is; `{…}` in an address stands for a field of `path`. */
+export const OPERATIONS = {
+  addMember: { method: "POST", path: "/v1/conversations/{conversationId}/members" },
+  archiveThread: { method: "POST", path: "/v1/threads/{threadId}:archive" },
+  cancelRun: { method: "POST", path: "/v1/runs/{runId}:cancel" },
+  changeProject: { method: "PATCH", path: "/v1/projects/{projectId}" },
+  changeThread: { method: "PATCH", path: "/v1/threads/{threadId}" },
+  createBlob: { method: "POST", path: "/v1/blobs" },
+  createConversation: { method: "POST", path: "/v1/conversations" },
+  createPreview: { method: "POST", path: "/v1/previews" },
+  createProject: { method: "POST", path: "/v1/projects" },
+  createRun: { method: "POST", path: "/v1/runs" },
+  createThread: { method: "POST", path: "/v1/threads" },
+  createTicket: { method: "POST", path: "/v1/tickets" },
+  decidePermission: { method: "POST", path: "/v1/permissions/decide" },
+  deleteProject: { method: "DELETE", path: "/v1/projects/{projectId}" },
+  deleteThread: { method: "DELETE", path: "/v1/threads/{threadId}" },
+  deleteWorktree: { method: "DELETE", path: "/v1/runs/{runId}/worktree" },
+  exportEvidence: { method: "POST", path: "/v1/evidence" },
+  forkThread: { method: "POST", path: "/v1/threads/{threadId}:fork" },
+  listAgents: { method: "GET", path: "/v1/agents" },
+  listApprovals: { method: "GET", path: "/v1/approvals" },
+  listArtifacts: { method: "GET", path: "/v1/artifacts" },
+  listConversations: { method: "GET", path: "/v1/conversations" },
+  listEvidence: { method: "GET", path: "/v1/evidence" },
+  listItems: { method: "GET", path: "/v1/threads/{threadId}/items" },
+  listPreviews: { method: "GET", path: "/v1/previews" },
+  listProjects: { method: "GET", path: "/v1/projects" },
+  listRuns: { method: "GET", path: "/v1/runs" },
+  listTasks: { method: "GET", path: "/v1/tasks" },
+  listThreads: { method: "GET", path: "/v1/threads" },
+  postFacts: { method: "POST", path: "/v1/facts" },
+  postMessage: { method: "POST", path: "/v1/threads/{threadId}/messages" },
+  promoteQueued: { method: "POST", path: "/v1/threads/{threadId}/queue/{runId}:promote" },
+  readArtifact: { method: "GET", path: "/v1/artifacts/{artifactId}" },
+  readArtifactContent: { method: "GET", path: "/v1/artifacts/{artifactId}/content" },
+  readAsyncapi: { method: "GET", path: "/asyncapi.json" },
+  readBlob: { method: "GET", path: "/v1/blobs/{ref}" },
+  readDiff: { method: "GET", path: "/v1/runs/{runId}/diff" },
+  readEvents: { method: "GET", path: "/v1/events" },
+  readEvidence: { method: "GET", path: "/v1/evidence/{evidenceId}" },
+  readFacts: { method: "GET", path: "/v1/facts" },
+  readHealth: { method: "GET", path: "/v1/health" },
+  readLogs: { method: "GET", path: "/v1/runs/{runId}/logs" },
+  readMetrics: { method: "GET", path: "/v1/metrics" },
+  readOpenapi: { method: "GET", path: "/openapi.json" },
+  readPack: { method: "GET", path: "/v1/evidence/{evidenceId}/content" },
+  readPreview: { method: "GET", path: "/v1/previews/{previewId}" },
+  readProject: { method: "GET", path: "/v1/projects/{projectId}" },
+  readProjection: { method: "GET", path: "/v1/threads/{threadId}/projection" },
+  readQueue: { method: "GET", path: "/v1/threads/{threadId}/queue" },
+  readRun: { method: "GET", path: "/v1/runs/{runId}" },
+  readRunEvents: { method: "GET", path: "/v1/runs/{runId}/events" },
+  readTask: { method: "GET", path: "/v1/tasks/{taskId}" },
+  readThread: { method: "GET", path: "/v1/threads/{threadId}" },
+  readThreadModel: { method: "GET", path: "/v1/threads/{threadId}/read-model" },
+  removeQueued: { method: "DELETE", path: "/v1/threads/{threadId}/queue/{runId}" },
+  retryRun: { method: "POST", path: "/v1/runs/{runId}:retry" },
+  steerQueued: { method: "POST", path: "/v1/threads/{threadId}/queue/{runId}:steer" },
+  stopPreview: { method: "POST", path: "/v1/previews/{previewId}:stop" },
+  verifyEvidence: { method: "GET", path: "/v1/evidence/{evidenceId}/verification" },
+} as const satisfies { [name in keyof Operations]: { method: string; path: string } };

@@ -1,0 +1,124 @@
+import { Link } from "@tanstack/react-router";
+import { useDeferredValue, useMemo, useState } from "react";
+
+import type { Project, Thread } from "../api/generated/rest";
+import { wordsOf } from "../api/refusal";
+import { groupedByAttention, type Attention } from "../state/attention";
+import { useApprovals, useProjects, useThreads } from "../state/queries";
+import { Button, buttonClass, Icon, StatusIcon, Time, Tooltip } from "../ui";
+import buttonStyles from "../ui/Button.module.css";
+import styles from "./Sidebar.module.css";
+
+export const SEARCH_ID = "search-threads";
+
+const GROUP_TITLES: Record<Exclude<Attention, "none">, string> = {
+  needs_input: "Needs you",
+  plan_ready: "Plan ready",
+  failed: "Failed",
+  running: "Running",
+};
+
+/** All threads: those that need somebody first, the others under their projects. */
+export function Sidebar() {
+  const [wanted, setWanted] = useState("");
+  return (
+    <nav className={styles.sidebar} aria-label="Threads">
+      <div className={styles.head}>
+        <Link to="/" className={styles.brand}>
+          <Icon name="timeline" />
+          Factwire
+        </Link>
+        <Tooltip text="New thread">
+          <Link to="/" aria-label="New thread" className={buttonClass("ghost", "normal", buttonStyles.square)}>
+            <Icon name="plus" />
+          </Link>
+        </Tooltip>
+      </div>
+      <div className={styles.search}>
+        <Icon name="search" size={14} />
+        <input id={SEARCH_ID} type="search" placeholder="Search threads" aria-label="Search threads" value={wanted} onChange={(event) => setWanted(event.target.value)} />
+      </div>
+      <ThreadList wanted={useDeferredValue(wanted)} />
+    </nav>
+  );
+}
+
+function ThreadList({ wanted }: { wanted: string }) {
+  const threads = useThreads();
+  const groups = useGroups(threads.data, wanted);
+  if (threads.error && !threads.data) return <p className={styles.note}>{wordsOf(threads.error)}</p>;
+  return (
+    <div className={styles.list}>
+      {groups.map(({ key, title, rows, attention }) => (
+        <section key={key} aria-label={title}>
+          <h2 className={styles.group} dir="auto">
+            {title}
+          </h2>
+          <ul>
+            {rows.map((thread) => (
+              <ThreadLink key={thread.threadId} thread={thread} attention={attention} />
+            ))}
+          </ul>
+        </section>
+      ))}
+      {threads.data?.length === 0 && <p className={styles.note}>No threads yet.</p>}
+      {wanted !== "" && groups.length === 0 && <p className={styles.note}>No thread that is listed matches.</p>}
+      {threads.hasNextPage && (
+        <Button size="small" className={styles.more} busy={threads.isFetchingNextPage} onClick={() => void threads.fetchNextPage()}>
+          Show older threads
+        </Button>
+      )}
+    </div>
+  );
+}
+
+function ThreadLink({ thread, attention }: { thread: Thread; attention: Attention }) {
+  return (
+    <li>
+      <Link to="/threads/$threadId" params={{ threadId: thread.threadId }} className={styles.thread} activeOptions={{ includeSearch: false }}>
+        <StatusIcon status={attention === "none" ? thread.activity : attention} />
+        <span className={styles.title} dir="auto">
+          {thread.title ?? thread.threadId}
+        </span>
+        <span className={styles.when}>
+          <Time at={thread.updatedAt} />
+        </span>
+      </Link>
+    </li>
+  );
+}
+
+interface Group {
+  key: string;
+  title: string;
+  rows: Thread[];
+  attention: Attention;
+}
+
+function useGroups(threads: Thread[] | undefined, wanted: string): Group[] {
+  const approvals = useApprovals("pending").data;
+  const projects = useProjects().data;
+  return useMemo(() => {
+    const found = (threads ?? []).filter((thread) => matches(thread, wanted));
+    return groupedByAttention(found, approvals ?? []).flatMap(({ attention, threads: rows }) =>
+      attention === "none" ? byProject(rows, projects ?? []) : [{ key: attention, title: GROUP_TITLES[attention], rows, attention }],
+    );
+  }, [threads, approvals, projects, wanted]);
+}
+
+function byProject(rows: Thread[], projects: Project[]): Group[] {
+  const groups = new Map<string, Group>();
+  for (const row of rows) {
+    const project = projects.find((one) => one.projectId === row.projectId);
+    const key = project?.projectId ?? "";
+    const group = groups.get(key) ?? { key: `project:${key}`, title: project?.name ?? "Threads", rows: [], attention: "none" };
+    group.rows.push(row);
+    groups.set(key, group);
+  }
+  return [...groups.values()];
+}
+
+function matches(thread: Thread, wanted: string): boolean {
+  const words = `${thread.title ?? ""} ${thread.threadId} ${thread.agentId ?? ""}`.toLocaleLowerCase();
+  return words.includes(wanted.trim().toLocaleLowerCase());
+}

@@ -1,0 +1,67 @@
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from "@tanstack/react-router";
+
+import { onTokenChange, token } from "../api/auth";
+import { Failure, Missing } from "./Failure";
+import { Shell } from "./Shell";
+
+const root = createRootRoute({ notFoundComponent: Missing, errorComponent: Failure });
+
+const signIn = createRoute({
+  getParentRoute: () => root,
+  path: "/sign-in",
+  validateSearch: (search: Record<string, unknown>): { next?: string } => optional("next", search.next),
+  component: lazyRouteComponent(() => import("../screens/sign-in")),
+});
+
+const shell = createRoute({
+  getParentRoute: () => root,
+  id: "shell",
+  component: Shell,
+  beforeLoad: ({ location }) => {
+    if (token() === null) throw redirect({ to: "/sign-in", search: location.href === "/" ? {} : { next: location.href } });
+  },
+});
+
+const home = createRoute({
+  getParentRoute: () => shell,
+  path: "/",
+  component: lazyRouteComponent(() => import("../screens/home")),
+});
+
+const inbox = createRoute({
+  getParentRoute: () => shell,
+  path: "/inbox",
+  component: lazyRouteComponent(() => import("../screens/inbox")),
+});
+
+export interface ThreadSearch {
+  /** The screen that is open; the first where none is named. */
+  tab?: string;
+  /** A cursor: the thread is shown as it was then. */
+  at?: string;
+}
+
+const thread = createRoute({
+  getParentRoute: () => shell,
+  path: "/threads/$threadId",
+  validateSearch: (search: Record<string, unknown>): ThreadSearch => ({ ...optional("tab", search.tab), ...optional("at", search.at) }),
+  component: lazyRouteComponent(() => import("../screens/thread")),
+});
+
+export const router = createRouter({
+  routeTree: root.addChildren([signIn, shell.addChildren([home, inbox, thread])]),
+  defaultPreload: "intent",
+});
+
+// A token that came or went changes which pages there are.
+onTokenChange(() => void router.invalidate());
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}
+
+function optional<Name extends string>(name: Name, value: unknown): { [key in Name]?: string } {
+  return typeof value === "string" && value !== "" ? ({ [name]: value } as { [key in Name]?: string }) : {};
+}

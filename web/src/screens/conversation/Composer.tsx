@@ -1,0 +1,90 @@
+import type { KeyboardEvent } from "react";
+
+import type { ProjectionState } from "../../api/generated/projection";
+import type { AgentRow } from "../../api/generated/rest";
+import { call } from "../../api/client";
+import { wordsOf } from "../../api/refusal";
+import { useDraft } from "../../state/drafts";
+import { useAgents, useThread } from "../../state/queries";
+import { Button, toast } from "../../ui";
+import styles from "./Composer.module.css";
+import { useSending, type Mode } from "./useSending";
+import { Waiting } from "./Waiting";
+
+const FAILED = new Set(["failed", "cancelled", "canceled", "interrupted", "timed_out"]);
+
+/** Where one says something: sent, queued behind what runs, or told to it. */
+export function Composer({ threadId, state }: { threadId: string; state: ProjectionState }) {
+  const [text, setText] = useDraft(threadId);
+  const { send, busy, error } = useSending(threadId);
+  const agent = useAgents().data?.items.find((one) => one.agentId === state.runtime.agentId);
+  const active = state.runtime.activeTurnId != null;
+  const canSteer = active && agent?.manifest?.steer === "yes";
+  const empty = text.trim() === "";
+  const submit = async (mode: Mode) => {
+    if (!empty && !busy && (await send(text, mode))) setText("");
+  };
+  return (
+    <div className={styles.composer}>
+      <Waiting threadId={threadId} state={state} canSteer={canSteer} />
+      <div className={styles.box}>
+        <textarea
+          className={styles.input}
+          rows={1}
+          dir="auto"
+          aria-label="Message"
+          placeholder={active ? "Say something for when it is done" : "Say something"}
+          value={text}
+          onChange={(event) => setText(event.target.value)}
+          onKeyDown={(event) => isSend(event) && (event.preventDefault(), void submit("queue"))}
+        />
+        <div className={styles.row}>
+          <span className={styles.hint} role={error === null ? undefined : "alert"}>
+            {error === null ? <span className={styles.keys}>{hintOf(active, agent)}</span> : <span className={styles.error}>{error} Your text is kept.</span>}
+          </span>
+          {active && <Stop runId={state.runtime.activeRunId ?? null} />}
+          {!active && FAILED.has(state.runtime.latestTurnStatus ?? "") && <Retry threadId={threadId} />}
+          {canSteer && (
+            <Button size="small" icon="steer" disabled={empty || busy} onClick={() => void submit("steer")}>
+              Steer
+            </Button>
+          )}
+          <Button size="small" kind="primary" icon={active ? "queue" : "send"} busy={busy} disabled={empty} onClick={() => void submit("queue")}>
+            {active ? "Queue" : "Send"}
+          </Button>
+        </div>
+      </div>
+    </div>
+  );
+}
+
+/** Enter that ends the composing of a character is no Enter; 229 is how some browsers say so. */
+function isSend(event: KeyboardEvent): boolean {
+  return event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing && event.nativeEvent.keyCode !== 229;
+}
+
+function hintOf(active: boolean, agent: AgentRow | undefined): string {
+  if (!active) return "Enter sends, Shift+Enter begins a line";
+  return agent?.manifest?.steer === "yes" ? "Enter queues it; Steer tells it to the run now" : "Enter queues it behind the run";
+}
+
+function Stop({ runId }: { runId: string | null }) {
+  const stop = () => {
+    if (runId !== null) call("cancelRun", { path: { runId }, body: {} }).catch((error: unknown) => toast(wordsOf(error)));
+  };
+  return (
+    <Button size="small" kind="danger" icon="stop" disabled={runId === null} onClick={stop}>
+      Stop
+    </Button>
+  );
+}
+
+function Retry({ threadId }: { threadId: string }) {
+  const runId = useThread(threadId).data?.latestRunId;
+  if (runId == null) return null;
+  return (
+    <Button size="small" icon="retry" onClick={() => void call("retryRun", { path: { runId } }).catch((error: unknown) => toast(wordsOf(error)))}>
+      Retry
+    </Button>
+  );
+}

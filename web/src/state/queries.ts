@@ -1,0 +1,86 @@
+/** What is asked of the Edge by request: lists and single rows. `state/lists.ts` keeps them live. */
+
+import { QueryClient, useInfiniteQuery, useQuery } from "@tanstack/react-query";
+
+import { call, Refusal } from "../api/client";
+import type { Approval, Thread } from "../api/generated/rest";
+import { PAGE_ROWS } from "../api/limits";
+
+/** A refusal is an answer; only an Edge that could not be reached is asked again. */
+export const queries = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 30_000,
+      refetchOnWindowFocus: false,
+      retry: (failures, error) => error instanceof Refusal && error.status === 0 && failures < 3,
+    },
+  },
+});
+
+export function useThreads() {
+  return useInfiniteQuery({
+    queryKey: ["threads", "active"],
+    queryFn: ({ pageParam, signal }) =>
+      call("listThreads", {
+        query: { status: "active", limit: PAGE_ROWS, ...(pageParam === null ? {} : { cursor: pageParam }) },
+        signal,
+      }),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next ?? null,
+    select: (data): Thread[] => data.pages.flatMap((page) => page.items),
+  });
+}
+
+export function useThread(threadId: string) {
+  return useQuery({
+    queryKey: ["threads", "one", threadId],
+    queryFn: ({ signal }) => call("readThread", { path: { threadId }, signal }),
+  });
+}
+
+/** Approvals of all threads, newest first: those that wait, or the latest of every status. */
+export function useApprovals(status?: Approval["status"]) {
+  return useQuery({
+    queryKey: ["approvals", status ?? "all"],
+    queryFn: ({ signal }) =>
+      call("listApprovals", { query: { limit: PAGE_ROWS, ...(status === undefined ? {} : { status }) }, signal }),
+    select: (page) => page.items,
+  });
+}
+
+export function useAgents() {
+  return useQuery({
+    queryKey: ["agents"],
+    queryFn: ({ signal }) => call("listAgents", { signal }),
+    staleTime: 60_000,
+  });
+}
+
+export function useProjects() {
+  return useQuery({
+    queryKey: ["projects"],
+    queryFn: ({ signal }) => call("listProjects", { query: { limit: PAGE_ROWS }, signal }),
+    select: (page) => page.items,
+  });
+}
+
+/** Runs that wait on a thread, next first. The turn that runs and their number say which queue is meant. */
+export function useQueue(threadId: string, activeTurnId: string | null, waiting: number) {
+  return useQuery({
+    queryKey: ["queue", threadId, waiting, activeTurnId],
+    queryFn: ({ signal }) => call("readQueue", { path: { threadId }, signal }),
+    enabled: waiting > 0,
+    placeholderData: (before) => before,
+  });
+}
+
+/** A thread as it was at a cursor; the same state that a live one has. */
+export function useMoment(threadId: string, at: string | undefined) {
+  return useQuery({
+    queryKey: ["moment", threadId, at],
+    queryFn: ({ signal }) => call("readProjection", { path: { threadId }, query: { at: at ?? "" }, signal }),
+    enabled: at !== undefined,
+    staleTime: Infinity,
+    placeholderData: (before) => before,
+  });
+}

@@ -1,0 +1,17 @@
+export { Badge, StatusBadge, StatusIcon, type BadgeProps } from "./Badge";
+export { Button, buttonClass, IconButton, type ButtonProps, type IconButtonProps } from "./Button";
+export { Card, type CardProps } from "./Card";
+export { classes } from "./classes";
+export { CodeBlock, type CodeBlockProps } from "./CodeBlock";
+export { Dialog, type DialogProps } from "./Dialog";
+export { EmptyState, type EmptyStateProps } from "./EmptyState";
+export { Icon, type IconName, type IconProps } from "./Icon";
+export { Markdown } from "./Markdown";
+export { Spinner } from "./Spinner";
+export { lookOf, type Look, type Tone } from "./status";
+export { Tabs, type Tab, type TabsProps } from "./Tabs";
+export { durationWords, Time } from "./Time";
+export { toast, Toasts } from "./Toast";
+export { Tooltip, TooltipProvider } from "./Tooltip";
+export { Verbatim } from "./Verbatim";
+export { VirtualList, type VirtualListProps } from "./VirtualList";
