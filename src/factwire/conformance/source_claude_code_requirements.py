@@ -1,4 +1,4 @@
-"""What the converter of Claude Code promises."""
+"""What the converter of Claude Code promises, and what Claude Code does live."""
 
 from typing import Final
 
@@ -17,5 +17,16 @@ CLAUDE_CODE_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "sources.claude-code.results": "A tool result says if it ran, and names files and refs.",
         "sources.claude-code.remarks": "Limits, hooks, errors and remarks never become text.",
         "sources.claude-code.queue": "A prompt in a running turn waits for the next.",
+        "sources.claude-code.live.session": "A turn goes on with the session of the last.",
+        "sources.claude-code.live.asks": "People decide what it asks, seeing exactly what is done.",
+        "sources.claude-code.live.questions": "Questions and plans are answered in its form.",
+        "sources.claude-code.live.rules": "A rule holds whatever its own settings would allow.",
+        "sources.claude-code.live.always": "What a person allowed always is asked of nobody again.",
+        "sources.claude-code.live.end": "A turn ends when no further answer is to come.",
+        "sources.claude-code.live.steer": "What is said into a turn is answered within it.",
+        "sources.claude-code.live.stop": "A stop is its own interrupt, and certain.",
+        "sources.claude-code.live.failures": "A process that fails fails its turn with its words.",
+        "sources.claude-code.live.environment": "Keys pass by name, what is not its own does not.",
+        "sources.claude-code.live.setup": "What cannot be set is refused, what is missing named.",
     },
 )

@@ -32,6 +32,7 @@ from factwire.runtime import (
     SteerTaken,
 )
 from factwire.runtime.agent_streams import stream_of
+from factwire.runtime.standing_rules import Asked
 
 Ending = Literal["running", "returned", "raised", "stopped"]
 """How a stream ended: by itself, by an exception, or because somebody stopped it."""
@@ -150,6 +151,9 @@ class WatchedHost:
 
     async def ask(self, asked: ActionAsked) -> Decision:
         return await self._host.ask(asked)
+
+    def standing_rule(self, asked: Asked) -> str | None:
+        return self._host.standing_rule(asked)
 
     async def await_open(self, action_id: str) -> Decision:
         return await self._host.await_open(action_id)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from factwire.projection.reading import listed, table, word
 from factwire.sources.claude_code.session import Session
 
-_ACTIONS: Final = {"AskUserQuestion": "structured_input", "ExitPlanMode": "plan_decision"}
+QUESTIONS: Final = {"AskUserQuestion": "structured_input", "ExitPlanMode": "plan_decision"}
 """Tools that are questions by themselves; leave to run any other is a `tool_approval`."""
 
 _QUIET: Final = frozenset(
@@ -51,7 +51,7 @@ def _can_use_tool(session: Session, request_id: str, request: dict[str, Any]) ->
     if call_id is not None and call_id not in session.tell.tools:
         session.tell.tool(call_id, name, given, subagent_id=speaker)
     prompt = word(request, "title", "description", "display_name", "tool_name")
-    kind = _ACTIONS.get(name or "", "tool_approval")
+    kind = QUESTIONS.get(name or "", "tool_approval")
     if kind == "tool_approval":
         said = {
             "toolName": name,
@@ -61,13 +61,18 @@ def _can_use_tool(session: Session, request_id: str, request: dict[str, Any]) ->
         }
         session.tell.within(speaker, "permission.requested", said, tool_call_id=call_id)
     _plan(session, call_id, given)
+    command = word(table(given) or {}, "command")
     said = {
         "actionType": kind,
         "prompt": prompt,
         "toolName": name,
+        "command": command,
+        "cwd": session.cwd if command is not None else None,
         "args": given,
         "options": listed(request.get("permission_suggestions")),
+        "responseSchema": _answers(given) if kind == "structured_input" else None,
         "requestedBy": speaker,
+        **session.about(request),
     }
     session.tell.ask(request_id, said, tool_call_id=call_id, subagent_id=speaker)
 
@@ -78,6 +83,23 @@ def _plan(session: Session, call_id: str | None, given: Any) -> None:
     if plan is not None:
         said = {"text": plan, "planId": call_id}
         session.tell.fact("plan.final", said, part_id=call_id)
+
+
+def _answers(given: Any) -> dict[str, Any] | None:
+    """The form that questions to a person ask to be filled in: each answer under its question."""
+    rows = [row for row in map(table, listed((table(given) or {}).get("questions")) or ()) if row]
+    fields = {text: _answer(row) for row in rows if (text := word(row, "question"))}
+    return {"type": "object", "properties": fields, "required": list(fields)} if fields else None
+
+
+def _answer(row: dict[str, Any]) -> dict[str, Any]:
+    options = map(table, listed(row.get("options")) or ())
+    labels = [label for option in options if (label := word(option or {}, "label"))]
+    one = {"type": "string", "examples": labels}
+    titled = {"title": word(row, "header") or word(row, "question")}
+    return (
+        {**titled, "type": "array", "items": one} if row.get("multiSelect") else {**titled, **one}
+    )
 
 
 def _asker(session: Session, request: dict[str, Any]) -> str | None:
@@ -95,7 +117,7 @@ def _tool_answer(
     changed = answer.get("updatedInput")
     news = changed if changed != request.get("input") else None
     session.tell.answered(request_id, decision, reason=reason, response=news)
-    if word(request, "tool_name") not in _ACTIONS:
+    if word(request, "tool_name") not in QUESTIONS:
         said = {"toolName": word(request, "tool_name"), "decision": decision, "message": reason}
         session.tell.within(speaker, "permission.resolved", said, tool_call_id=call_id)
     if allowed and news and call_id in session.tell.tools:

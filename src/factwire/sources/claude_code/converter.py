@@ -72,8 +72,16 @@ def _reset(session: Session, item: dict[str, Any]) -> None:
     session.tell.fact("session.updated", said)
 
 
-_QUIET: Final = frozenset({"active_goal", "autocompact_state", "keep_alive", "prompt_suggestion"})
-"""What is only for the CLI's own screen."""
+_QUIET: Final = frozenset(
+    {
+        "active_goal",
+        "autocompact_state",
+        "command_lifecycle",
+        "keep_alive",
+        "prompt_suggestion",
+    }
+)
+"""What is only for the CLI's own screen, or for its host."""
 
 _TYPES: Final = {
     "system": system,

@@ -20,6 +20,8 @@ _HINTS: Final = {
     "budget_limit": "Allow a larger budget, then go on.",
     "rate_limited": "Wait until the limit resets, then retry the turn.",
     "unauthorized": "Sign in again, then retry the turn.",
+    "request_rejected": "Look at the message; the model or an attachment may not be had.",
+    "provider_unavailable": "Retry the turn later; the model's server did not do its part.",
 }
 _TOO_MANY, _SERVER = 429, 500
 _UNAUTHORIZED: Final = (401, 403)
@@ -34,6 +36,7 @@ def result(session: Session, item: dict[str, Any]) -> None:
             deny(session, call_id, None, None, name=word(row or {}, "tool_name"))
     _note_usage(session, item)
     _end(session, item)
+    session.ended = True
     session.renew()
 
 
@@ -60,7 +63,7 @@ def _category(item: dict[str, Any]) -> str:
         return "rate_limited"
     if status in _UNAUTHORIZED:
         return "unauthorized"
-    return "provider_unavailable" if status >= _SERVER else "provider_error"
+    return "provider_unavailable" if status >= _SERVER else "request_rejected"
 
 
 def _note_usage(session: Session, item: dict[str, Any]) -> None:

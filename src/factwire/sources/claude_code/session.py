@@ -4,6 +4,7 @@ Lines come from two sides: what the CLI prints, and, where the recording has it,
 wrote to it. The host's lines carry no time. Lines of a subagent name the call that started it.
 """
 
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
@@ -43,6 +44,8 @@ class Session:
         self.waiting: list[str] = []
         self.prompt: str | None = None
         self.initialised = False
+        self.ended = False
+        self.cwd: str | None = None
         self.agents: dict[str, str] = {}
         self.background: set[str] = set()
         self.shells: set[str] = set()
@@ -50,11 +53,13 @@ class Session:
         self.denied: set[str] = set()
         self.stopping = False
         self.cost = 0.0
+        self.about: Callable[[dict[str, Any]], dict[str, Any]] = _nothing_more
 
     def begin(self, prompt: str | None = None) -> None:
         """A turn begins."""
         self.tell.begin(prompt)
         self.prompt = prompt
+        self.ended = False
         self.renew()
 
     def go_on(self) -> None:
@@ -119,6 +124,12 @@ class Session:
             self.agents[call_id] = agent
         own = f"{agent}:turn" if alone else None
         self.tell.subagent(agent, task_id=agent, turn_id=own, **about)
+
+
+def _nothing_more(request: dict[str, Any]) -> dict[str, Any]:
+    """What a host adds to a question that it puts to somebody; a recording has no host."""
+    del request
+    return {}
 
 
 def blocks_of(item: dict[str, Any]) -> list[dict[str, Any]]:

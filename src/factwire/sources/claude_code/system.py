@@ -27,9 +27,10 @@ def system(session: Session, item: dict[str, Any]) -> None:
 def _init(session: Session, item: dict[str, Any]) -> None:
     """Each turn has its own; one that comes in a turn that had it already begins the next."""
     session.tell.known(session_id=word(item, "session_id") or session.tell.thread_id)
-    if not session.tell.is_open or session.initialised:
+    if not session.tell.is_open or session.initialised or session.ended:
         session.go_on()
     session.initialised = True
+    session.cwd = word(item, "cwd") or session.cwd
     said = {
         "model": word(item, "model"),
         "mode": word(item, "permissionMode"),

@@ -58,6 +58,7 @@ class LiveAgent(ABC):
         question = work and work.live.tell.question(decision.action_id)
         if work is None or question is None:
             raise TurnFailed("decision_not_delivered", "nobody waits for this decision any more")
+        work.live.tell.decided(decision.action_id)
         await work.answer(question, decision)
         return None
 

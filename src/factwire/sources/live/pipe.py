@@ -35,7 +35,11 @@ class JsonPipe:
 
     async def send(self, message: Mapping[str, Any]) -> None:
         """Write one message; raises `InputClosed` when the program hears nothing any more."""
-        await self._process.write(msgspec.json.encode(message) + b"\n")
+        await self.write(msgspec.json.encode(message) + b"\n")
+
+    async def write(self, data: bytes) -> None:
+        """Write what is no message; raises `InputClosed`."""
+        await self._process.write(data)
 
     async def close_input(self) -> None:
         await self._process.close_input()

@@ -9,6 +9,7 @@ that was there before this turn gets a name that was not.
 from typing import Any, Final
 
 from factwire.facts import Fact
+from factwire.facts.vocabulary import ACTION_CLOSERS
 from factwire.projection import ProjectionState
 from factwire.runtime.minting import Scope
 from factwire.runtime.provider import StartTurn
@@ -33,6 +34,8 @@ class LiveTelling(Telling):
         self._told_before = _names(turn.history)
         self._names: dict[str, str] = {}
         self._asked: dict[str, str] = {}
+        self._about: dict[str, dict[str, Any]] = {}
+        self._decided: set[str] = set()
         self._alone: set[str] = set()
 
     @property
@@ -44,6 +47,14 @@ class LiveTelling(Telling):
         """What the source calls a question of ours."""
         return next((theirs for theirs, ours in self._asked.items() if ours == action_id), None)
 
+    def decided(self, action_id: str) -> None:
+        """The runtime has told what was decided; that the source hears of it is no news."""
+        self._decided.add(action_id)
+
+    def show(self, question: str, **about: Any) -> None:
+        """What the next question of this name of the source's is shown with."""
+        self._about[question] = about
+
     def session(self, name: str) -> None:
         """What the source calls this thread; the next turn goes on with it."""
         self.fact("session.updated", {"agentSessionId": name})
@@ -52,6 +63,10 @@ class LiveTelling(Telling):
         """The turn has begun already; a source that answers again takes back the end it told."""
         del prompt, turn_id, said
         self.terminal = None
+
+    def close(self) -> None:
+        """Nothing more comes, of what works beside the turn either."""
+        self._close_all("interrupted", "the agent ended first", everything=True)
 
     def known(self, **ids: Any) -> None:
         """Whose facts these are, the runtime says."""
@@ -75,12 +90,22 @@ class LiveTelling(Telling):
         return scope.subagent_id not in self._alone
 
     def _say(self, scope: Scope, event_class: str, said: dict[str, Any], **fields: Any) -> None:
+        if fields.get("control") == "steer":
+            # What a person says into a turn, the runtime has told already.
+            return
         for field in _NAMED:
             if fields.get(field) is not None:
                 fields[field] = self._name(fields[field])
         action = fields.get("action_id")
         if action is not None:
-            fields["action_id"] = self._asked.setdefault(action, self._mint.ids("act"))
+            # A source may give the next question the name of one that was answered.
+            if event_class == "action.required" or action not in self._asked:
+                self._asked[action] = self._mint.ids("act")
+            fields["action_id"] = self._asked[action]
+            if event_class in ACTION_CLOSERS and self._asked[action] in self._decided:
+                return
+            if event_class == "action.required":
+                said = {**said, **self._about.pop(action, {})}
         super()._say(scope, event_class, said, **fields)
 
     def _name(self, given: str) -> str:

@@ -37,6 +37,13 @@ class LiveTurn:
         self._has_room = asyncio.Event()
         self._has_room.set()
 
+    @property
+    def known_session(self) -> str | None:
+        """What the agent calls this thread, as an earlier turn has heard it."""
+        history = self.turn.history
+        known = history.agent_sessions if history is not None else None
+        return (known or {}).get(self.host.scope.agent_id or "")
+
     async def hear(self, item: Item) -> None:
         """Tell one item of the agent; while facts wait to be written, the agent waits too."""
         self.take(item)
@@ -71,6 +78,7 @@ class LiveTurn:
             self.tell.cancel()
         elif self.tell.terminal is None:
             self.tell.cut()
+        self.tell.close()
         self.pass_on()
         self._ready.put_nowait(None)
 
