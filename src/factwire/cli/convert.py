@@ -3,7 +3,7 @@
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import msgspec
 import typer
@@ -23,6 +23,9 @@ from factwire.facts import (
     write_fact,
 )
 
+if TYPE_CHECKING:
+    from factwire.cli.outlet_streams import OutletStream
+
 SHAPES: Final = ("auto", "facts", "runtime-event", "ui")
 """Shapes of facts that can be read; any other name is that of a source."""
 
@@ -33,6 +36,10 @@ class ToOption(StrEnum):
     facts = "facts"
     runtime_event = "runtime-event"
     ui = "ui"
+    ag_ui = "ag-ui"
+    ai_sdk = "ai-sdk"
+    ai_sdk_5 = "ai-sdk-5"
+    ai_sdk_6 = "ai-sdk-6"
 
 
 def convert(
@@ -48,7 +55,14 @@ def convert(
             "mapping file, such as agent.toml, that says what the lines of any program mean.",
         ),
     ] = "auto",
-    target: Annotated[ToOption, typer.Option("--to", help="The shape to write.")] = ToOption.facts,
+    target: Annotated[
+        ToOption,
+        typer.Option("--to", help="The shape to write, or the protocol of a client to write for."),
+    ] = ToOption.facts,
+    sse: Annotated[
+        bool,
+        typer.Option("--sse", help="For a client: write server-sent events, not lines."),
+    ] = False,
     thread: Annotated[
         str | None,
         typer.Option(metavar="ID", help="For a stream: the thread of its facts; the file's name."),
@@ -71,8 +85,13 @@ def convert(
         from factwire.cli.source_streams import convert_stream
 
         raise typer.Exit(
-            convert_stream(file, source_form, target.value, thread=thread, at=at, blobs=blobs)
+            convert_stream(
+                file, source_form, target.value, sse=sse, thread=thread, at=at, blobs=blobs
+            )
         )
+    from factwire.cli.outlet_streams import outlet_stream
+
+    outlet = outlet_stream(target.value, sse=sse)
     failed = 0
     with open_source(file) as source:
         for index, (line, item) in enumerate(
@@ -82,9 +101,11 @@ def convert(
                 reading = read_item(item, source_form)
             except UnreadableInput as error:
                 raise UnreadableInput(error.reason, line=line) from error
-            problems = _write(reading, target.value)
+            problems = _write(reading, target.value, outlet)
             _complain(problems, f"line {line}" if line else f"fact {index + 1}")
             failed += bool(problems)
+    if outlet is not None:
+        outlet.finish()
     raise typer.Exit(ISSUES if failed else DONE)
 
 
@@ -95,10 +116,14 @@ def written(fact: Fact, source: Shape, target: Shape) -> list[dict[str, Any]]:
     return [write_fact(fact, target)]
 
 
-def _write(reading: Reading, shape: Shape) -> list[Issue]:
+def _write(reading: Reading, target: str, outlet: "OutletStream | None") -> list[Issue]:
     if reading.fact is None:
         return reading.issues
+    if outlet is not None:
+        outlet.take(reading.fact)
+        return []
     problems: list[Issue] = []
+    shape = cast("Shape", target)
     for value in written(reading.fact, reading.shape, shape):
         sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
         problems += shape_issues(value, shape)

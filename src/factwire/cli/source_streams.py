@@ -5,13 +5,14 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 
 from factwire.cli.convert import written
 from factwire.cli.documents import open_source
 from factwire.cli.failures import DONE, UNUSABLE, CliError, report
+from factwire.cli.outlet_streams import outlet_stream
 from factwire.cli.recording import note
 from factwire.facts import Shape
 from factwire.journal.blobs import FileBlobs
@@ -24,8 +25,9 @@ _NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 def convert_stream(
     file: str,
     name: str,
-    target: Shape,
+    target: str,
     *,
+    sse: bool,
     thread: str | None,
     at: str | None,
     blobs: Path | None,
@@ -38,6 +40,7 @@ def convert_stream(
     source = _mapped(name) if _is_mapping(name) else _source(name)
     if source is None:
         return UNUSABLE
+    outlet = outlet_stream(target, sse=sse)
     warnings = 0
     with open_source(file) as opened:
         facts = converted(
@@ -49,8 +52,13 @@ def convert_stream(
         )
         for fact in facts:
             warnings += fact.event_class == "runtime.warning"
-            for value in written(fact, "facts", target):
+            if outlet is not None:
+                outlet.take(fact)
+                continue
+            for value in written(fact, "facts", cast("Shape", target)):
                 sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
+    if outlet is not None:
+        outlet.finish()
     if warnings:
         note(f"{warnings} warnings are among the facts")
     return DONE

@@ -53,6 +53,10 @@ _REGISTRY: Final = requirements(
         "runtime.agents.registry": "Agents are registered by configuration and by entry point.",
         "runtime.agents.registry.errors": "An agent that cannot be had says why, by a stable code, "
         "and leaves the others.",
+        "runtime.agents.registry.lazy": "An agent is made when it is asked for; what is installed "
+        "and not used is not imported.",
+        "runtime.agents.registry.wrappers": "What a kind names may be an agent, an object of an "
+        "SDK that a wrapper knows, or a callable that makes either.",
         "runtime.agents.registry.means": "Policy, sandbox, limits and workspaces of agents are "
         "those of the configuration.",
     },

@@ -74,6 +74,8 @@ _RUN: Final = requirements(
         "cli.run.interrupt": "One interrupt cancels the turn, a second one quits at once.",
         "cli.run.json": "With --json the facts are printed once they are durable, nothing else.",
         "cli.run.exit-codes": "Completed is 0, failed 1, what cannot start 2, cancelled 130.",
+        "cli.run.named": "An agent is named as module:name from the current folder, by the command "
+        "line alone.",
         "cli.run.thread": "A named thread goes on with what was said on it before.",
         "cli.run.first-use": "The demo runs on a fresh machine without any setup.",
         "cli.run.busy": "A journal that another run holds is named with a code.",
@@ -104,6 +106,8 @@ _LOOKING: Final = requirements(
         "cli.threads.pages": "A list of threads goes on where the page before it ended.",
         "cli.threads.stale": "A thread that reads as running and that nobody runs is stale.",
         "cli.doctor": "What is installed and set up is told, with how to mend what is not.",
+        "cli.doctor.agents": "Of each outside agent the version and the place are told, or how to "
+        "install it.",
         "cli.doctor.fails": "What fails is said with a fix, and makes the exit code 1.",
     },
 )

@@ -30,7 +30,7 @@ def doctor(
     workspace: WorkspaceOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Check the installation: Python, SQLite, sandbox, journal, data folder, agents.
+    """Check the installation: Python, SQLite, sandbox, journal, data folder, agents, MCP servers.
 
     Each line that is not well says what to do. Exit code 0: it works. 1: something fails.
     """
@@ -49,8 +49,9 @@ async def _doctor(journal: str | None, workspace: "Path | None", *, as_json: boo
 
 
 async def _findings(journal: str | None, workspace: "Path | None") -> "AsyncIterator[Finding]":
-    from factwire.cli.doctor import machine, models, state
+    from factwire.cli.doctor import agents, machine, models, servers, state
     from factwire.cli.doctor.findings import fail
+    from factwire.runtime.agents import BUILT_INS, register
     from factwire.runtime.configuration import (
         ConfigurationError,
         SandboxSettings,
@@ -75,7 +76,10 @@ async def _findings(journal: str | None, workspace: "Path | None") -> "AsyncIter
     yield state.data_folder(given)
     yield await state.journal(given)
     yield await state.runtimes(given)
-    for finding in (*state.agents(given), *models.openai(given)):
+    registered = register(given)
+    told = (*state.agents(given, registered), *models.openai(given), *servers.servers(given))
+    others = {name: why for name, why in registered.problems.items() if name not in BUILT_INS}
+    for finding in (*told, *await agents.outside(given, others)):
         yield finding
 
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from factwire.cli.doctor.agents import is_absent
 from factwire.cli.doctor.findings import Finding, fail, ok, warn
 from factwire.cli.terminal_text import counted
 from factwire.journal import JournalError, open_journal
-from factwire.runtime.agents import BUILT_INS, register
+from factwire.runtime.agents import Registered
 from factwire.runtime.configuration import Configuration, Resolved
 from factwire.runtime.control import running
 
@@ -100,13 +101,11 @@ async def runtimes(given: Configuration) -> Finding:
     return ok("running", ", ".join(words))
 
 
-def agents(given: Configuration) -> Iterator[Finding]:
+def agents(given: Configuration, registered: Registered) -> Iterator[Finding]:
     """Which agents there are, and what is wrong with the others."""
-    registered = register(given)
     yield ok("agents", ", ".join(sorted(registered.agents)))
     for name, error in registered.problems.items():
-        if name in BUILT_INS and name not in given.agents:
-            # Nobody has asked for it.
+        if is_absent(name, error, given):
             continue
         yield warn(f"agent {name}", f"{error.code}: {error}", "mend it, or take it out of the file")
     if given.agent is not None and given.agent not in registered.agents:

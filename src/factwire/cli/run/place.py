@@ -6,6 +6,7 @@ configuration lists others.
 
 import os
 import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from factwire.cli.failures import UNUSABLE, CliError, report
 from factwire.cli.journal.access import journal_url
 from factwire.cli.terminal_text import harmless
 from factwire.runtime.configuration import (
+    Agent,
     Configuration,
     ConfigurationError,
     Resolved,
@@ -45,14 +47,31 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentFlags(msgspec.Struct, frozen=True, kw_only=True):
-    """What a command line sets for the agent that it names, over what the configuration says."""
+    """What a command line sets for the agent that it names, over what the configuration says.
+
+    A name `module:name` that is not configured is an agent as it stands. Only whoever types it
+    decides that code is loaded: no file, no fact and no request names one this way, and only for
+    it are modules of the current folder found.
+    """
 
     name: str
     model: str | None = None
     base_url: str | None = None
 
+    def named(self, configured: Configuration) -> Configuration:
+        """The configuration with the agent in it, if it is one that the command line names."""
+        if ":" not in self.name or self.name in configured.agents:
+            return configured
+        here = str(Path.cwd())
+        if here not in sys.path:
+            sys.path.insert(0, here)
+        agent = Agent(kind=self.name, model=self.model, base_url=self.base_url)
+        return msgspec.structs.replace(configured, agents={**configured.agents, self.name: agent})
+
     def over(self, configured: Configuration) -> list[tuple[str, str]]:
         """The flags; an agent that is not configured is one of the kind that its name says."""
+        if ":" in self.name and self.name not in configured.agents:
+            return []
         given = {"model": self.model, "base_url": self.base_url}
         flags = [(f"agents.{self.name}.{key}", value) for key, value in given.items() if value]
         if flags and self.name not in configured.agents:
@@ -77,6 +96,7 @@ def place(
     loaded = _loaded(folder, flags).configuration
     if agent is not None and (more := agent.over(loaded)):
         loaded = _loaded(folder, [*flags, *more]).configuration
+    loaded = loaded if agent is None else agent.named(loaded)
     if workspace is None and loaded.workspaces:
         _ensure_allowed(folder, loaded.workspaces)
     configuration = msgspec.structs.replace(

@@ -36,7 +36,9 @@ def resume(
     that of the last turn, as for factwire run.
     """
     from factwire.cli.run.continuing import Next, carry_on
-    from factwire.cli.run.place import place
+    from factwire.cli.run.place import AgentFlags, place
 
     wanted = Next(thread=thread, prompt=prompt, agent=agent, retry=retry, force=force)
-    run_work(carry_on(place(journal=journal, workspace=workspace), wanted, as_json=as_json))
+    flags = AgentFlags(name=agent) if agent else None
+    where = place(journal=journal, workspace=workspace, agent=flags)
+    run_work(carry_on(where, wanted, as_json=as_json))
