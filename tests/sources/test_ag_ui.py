@@ -81,3 +81,45 @@ def test_shared_state_is_patched_as_the_events_say():
 def test_a_run_ends_as_it_says_or_was_cut_off(event: dict[str, Any], status: str):
     facts = told(RUN, {"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "delta": "hi"}, event)
     assert screen_of(facts)["status"] == status
+
+
+@pytest.mark.requirement("sources.ag-ui.interrupts")
+@pytest.mark.parametrize(
+    ("payload", "decision", "end"),
+    [
+        ({"approved": True}, "approved", "tool.result"),
+        ({"approved": False, "reason": "no"}, "denied", "tool.failed"),
+        ("the left one", "answered", "tool.result"),
+    ],
+)
+def test_a_run_that_resumes_goes_on_in_the_same_turn(payload: Any, decision: str, end: str):
+    interrupt = {"id": "i", "reason": "approval", "toolCallId": "c"}
+    answers = [{"interruptId": "i", "status": "resolved", "payload": payload}]
+    given = {"threadId": "t", "runId": "r2", "messages": [], "resume": answers}
+    facts = told(
+        RUN,
+        {"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "deploy"},
+        {"type": "TOOL_CALL_END", "toolCallId": "c"},
+        finished(type="interrupt", interrupts=[interrupt]),
+        {**RUN, "runId": "r2", "input": given},
+        {"type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c", "content": "so"},
+        finished(type="success"),
+    )
+    classes = [fact.event_class for fact in facts]
+    assert (classes.count("turn.started"), classes.count("turn.completed")) == (1, 1)
+    resolved = [fact for fact in facts if fact.event_class == "action.resolved"]
+    assert [fact.payload["decision"] for fact in resolved] == [decision]
+    assert end in classes
+
+
+@pytest.mark.requirement("sources.ag-ui.interrupts")
+def test_a_run_that_does_not_resume_is_another_turn():
+    interrupt = {"id": "i", "reason": "approval"}
+    facts = told(
+        RUN,
+        finished(type="interrupt", interrupts=[interrupt]),
+        {**RUN, "runId": "r2"},
+        finished(type="success"),
+    )
+    classes = [fact.event_class for fact in facts]
+    assert (classes.count("turn.completed"), classes.count("action.cancelled")) == (2, 1)

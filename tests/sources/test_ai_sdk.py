@@ -107,3 +107,10 @@ def test_files_sources_and_data_are_things_and_not_text():
     assert "evidence.changed" in classes
     assert not any("aGk=" in str(fact.payload) for fact in facts)
     assert screen_of(facts)["warnings"] == ["unknown_source_item"]
+
+
+@pytest.mark.requirement("sources.ai-sdk.ends")
+@pytest.mark.parametrize("end", [{"type": "error", "errorText": "boom"}, {"type": "abort"}])
+def test_what_frames_a_message_after_its_end_begins_no_other(end: dict[str, Any]):
+    facts = told(START, STEP, end, {"type": "finish-step"}, {**FINISH, "finishReason": "error"})
+    assert [fact.event_class for fact in facts].count("turn.started") == 1

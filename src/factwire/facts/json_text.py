@@ -37,9 +37,16 @@ def decode_json(data: bytes | str) -> object:
         raise UnreadableInput(f"nested deeper than {NESTING_DEPTH} levels") from error
     except msgspec.DecodeError as error:
         raise UnreadableInput(f"not JSON: {error}") from error
-    if too_deep(value):
+    if _openings(data) > NESTING_DEPTH and too_deep(value):
         raise UnreadableInput(f"nested deeper than {NESTING_DEPTH} levels")
     return value
+
+
+def _openings(data: bytes | str) -> int:
+    """How often something may begin in a text; it is nested no deeper than that."""
+    if isinstance(data, str):
+        return data.count("{") + data.count("[")
+    return data.count(b"{") + data.count(b"[")
 
 
 def unwritable(value: object) -> str | None:

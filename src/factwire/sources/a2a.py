@@ -33,10 +33,10 @@ class A2a:
             self.tell.fail("provider_error", word(error, "message") or "the remote agent failed")
             return
         response = table(item.get("result")) or item
-        known = [(kind, table(response.get(kind))) for kind in _RESPONSES]
-        for kind, told in known:
+        for kind, handle in _RESPONSES.items():
+            told = table(response.get(kind))
             if told is not None:
-                _RESPONSES[kind](self, told)
+                handle(self, told)
                 return
         self.tell.unknown("a response of no known kind", item)
 
@@ -198,7 +198,13 @@ def _artifact_fact(
 
 def _others(a2a: A2a, artifact: dict[str, Any]) -> tuple[str, ...]:
     """Refs of the parts that are no text: bytes and data are kept, an address is its own ref."""
-    parts = [part for part in map(table, listed(artifact.get("parts")) or ()) if part]
+    parts = [
+        part
+        for part in map(table, listed(artifact.get("parts")) or ())
+        if part and _OTHER & part.keys()
+    ]
+    if not parts:
+        return ()
     held = [raw.encode("utf-8", "replace") for raw in _each(parts, "raw")]
     held += [msgspec.json.encode(part["data"]) for part in parts if part.get("data") is not None]
     return (*map(a2a.tell.keep, held), *_each(parts, "url"))
@@ -218,6 +224,7 @@ def _text(parts: object) -> str:
     return "".join(word(part, "text") or "" for part in map(table, listed(parts) or ()) if part)
 
 
+_OTHER: Final = frozenset({"raw", "data", "url"})
 _RESPONSES: Final = {
     "task": _task,
     "message": _message,

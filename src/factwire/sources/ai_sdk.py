@@ -5,20 +5,26 @@ takes back what its step had said. A stream that is resumed begins anew from its
 told already is recognised chunk by chunk and not told again.
 """
 
+from collections.abc import Callable
 from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
 
 from factwire.projection.reading import listed, table, word
+from factwire.sources.ai_sdk_parts import PREFIX, own_part
 from factwire.sources.source import Source
 from factwire.sources.telling import Telling
 
 _APPROVAL: Final = "tool_approval"
+_AFTER_THE_END: Final = frozenset({"finish-step", "finish", "message-metadata"})
+"""Chunks that frame a message and may still follow an error or an abort that has ended it."""
 
 
 class AiSdk:
-    """Converts one stream; a `start` begins a turn."""
+    """Converts one stream; a `start` begins a turn. `calls` and `failure` are what parts of our own
+    have said about calls and about the end that comes.
+    """
 
     def __init__(self, telling: Telling) -> None:
         self.tell = telling
@@ -26,14 +32,18 @@ class AiSdk:
         self.said: list[str] = []
         self.told: list[bytes] = []
         self.replayed: int | None = None
+        self.calls: dict[str, dict[str, Any]] = {}
+        self.failure: str | None = None
+        self.is_over = False
+        self.is_aside = False
 
     def take(self, item: dict[str, Any]) -> None:
         kind = word(item, "type") or ""
         if kind == "start" and self.tell.is_open:
             self.replayed = 0
-        if self._is_replay(item):
+        if self._is_replay(item) or (self.is_over and kind in _AFTER_THE_END):
             return
-        handle = _CHUNKS.get(kind) or (_data if kind.startswith("data-") else None)
+        handle = _CHUNKS.get(kind) or _data_handler(kind)
         if handle is None:
             self.tell.unknown(kind, item)
         else:
@@ -54,15 +64,28 @@ class AiSdk:
         return False
 
     def begin(self) -> None:
-        if not self.tell.is_open:
+        self.is_over = False
+        if not self.tell.is_open and not self.is_aside:
             self.tell.begin()
+
+    def whose(self, call_id: str) -> str | None:
+        """The subagent that a call is of."""
+        return word(self.calls.get(call_id, {}), "subagentId")
+
+
+def _data_handler(kind: str) -> "Callable[[AiSdk, dict[str, Any]], None] | None":
+    if kind.startswith(PREFIX):
+        return own_part
+    return _data if kind.startswith("data-") else None
 
 
 def _start(sdk: AiSdk, item: dict[str, Any]) -> None:
     if sdk.tell.is_open:
         return
-    sdk.steps, sdk.told = 0, sdk.told[-1:]
-    sdk.tell.begin()
+    sdk.steps, sdk.told, sdk.calls = 0, sdk.told[-1:], {}
+    ours = table((table(item.get("messageMetadata")) or {}).get("factwire")) or {}
+    sdk.is_aside = ours.get("isAside") is True
+    sdk.begin()
     _metadata(sdk, item)
 
 
@@ -116,7 +139,9 @@ def _reasoning_end(sdk: AiSdk, item: dict[str, Any]) -> None:
 
 def _tool_start(sdk: AiSdk, item: dict[str, Any]) -> None:
     sdk.begin()
-    sdk.tell.tool(_call(item), word(item, "toolName"), title=word(item, "title"))
+    call = _call(item)
+    title, subagent = word(item, "title"), sdk.whose(call)
+    sdk.tell.tool(call, word(item, "toolName"), title=title, subagent_id=subagent)
 
 
 def _tool_delta(sdk: AiSdk, item: dict[str, Any]) -> None:
@@ -126,7 +151,8 @@ def _tool_delta(sdk: AiSdk, item: dict[str, Any]) -> None:
 
 def _tool_input(sdk: AiSdk, item: dict[str, Any]) -> None:
     sdk.begin()
-    sdk.tell.tool(_call(item), word(item, "toolName"), item.get("input"))
+    call = _call(item)
+    sdk.tell.tool(call, word(item, "toolName"), item.get("input"), subagent_id=sdk.whose(call))
 
 
 def _tool_input_error(sdk: AiSdk, item: dict[str, Any]) -> None:
@@ -145,7 +171,8 @@ def _tool_output(sdk: AiSdk, item: dict[str, Any]) -> None:
 
 def _tool_error(sdk: AiSdk, item: dict[str, Any]) -> None:
     sdk.begin()
-    sdk.tell.tool_failed(_call(item), "tool_error", word(item, "errorText") or "the tool failed")
+    category = word(sdk.calls.get(_call(item), {}), "failureCategory") or "tool_error"
+    sdk.tell.tool_failed(_call(item), category, word(item, "errorText") or "the tool failed")
 
 
 def _tool_denied(sdk: AiSdk, item: dict[str, Any]) -> None:
@@ -164,7 +191,8 @@ def _approval(sdk: AiSdk, item: dict[str, Any]) -> None:
         "toolName": name,
         "args": tool.args if tool is not None else None,
     }
-    sdk.tell.ask(_id(item, "approvalId"), said, tool_call_id=call)
+    ids = {"tool_call_id": call, "subagent_id": sdk.whose(call)}
+    sdk.tell.ask(_id(item, "approvalId"), said, **ids)
 
 
 def _approved(sdk: AiSdk, item: dict[str, Any]) -> None:
@@ -217,17 +245,21 @@ def _steering(sdk: AiSdk, item: dict[str, Any]) -> None:
 
 def _error(sdk: AiSdk, item: dict[str, Any]) -> None:
     sdk.begin()
-    sdk.tell.fail("provider_error", word(item, "errorText") or "the stream ended with an error")
+    category, sdk.failure = sdk.failure or "provider_error", None
+    sdk.tell.fail(category, word(item, "errorText") or "the stream ended with an error")
+    sdk.is_over = True
 
 
 def _abort(sdk: AiSdk, item: dict[str, Any]) -> None:
     sdk.begin()
     sdk.tell.cancel(word(item, "reason") or "aborted")
+    sdk.is_over = True
 
 
 def _finish(sdk: AiSdk, item: dict[str, Any]) -> None:
     _metadata(sdk, item)
     reason = word(item, "finishReason")
+    sdk.is_aside = False
     if reason == "error":
         sdk.tell.fail("provider_error", "the model ended with an error")
     else:

@@ -63,7 +63,7 @@ class LangGraph:
         """A node waits for a value; whatever it gave along is for whoever answers."""
         value = interrupt.get("value")
         said = {
-            "actionType": "structured_input",
+            "actionType": _action_type(value),
             "prompt": value if isinstance(value, str) else None,
             "request": None if isinstance(value, str) else value,
             "responseSchema": table(interrupt.get("response_schema")),
@@ -88,6 +88,14 @@ class LangGraph:
         elif task_id in self.tasks:
             speaker = self.tasks.pop(task_id)
             self.tell.fact(f"task.{outcome}", said, task_id=task_id, subagent_id=speaker)
+
+
+def _action_type(value: object) -> str:
+    """LangChain's middleware for people in the loop asks about calls; anybody else wants a value
+    whose meaning only the application knows.
+    """
+    asks = "action_requests" in (table(value) or {})
+    return "tool_approval" if asks else "structured_input"
 
 
 def _tasks(graph: LangGraph, speaker: str | None, data: object) -> None:

@@ -21,6 +21,16 @@ _PLACES: Final = 1_000_000
 
 _COUNTS: Final = (("input_tokens", "inputTokens"), ("output_tokens", "outputTokens"))
 
+_HINTS: Final = {
+    "rate_limited": "Wait until the limit resets, then retry the turn.",
+    "unauthorized": "Check the key that the agent uses, then retry the turn.",
+    "provider_unavailable": "Retry the turn later; the model's server did not do its part.",
+    "stream_interrupted": "Retry the turn; what it had done until then is kept.",
+    "step_limit_reached": "Ask it to go on, or let it take more steps.",
+    "guardrail_tripped": "Ask in another way, or look at the guardrails of the agent.",
+}
+"""What helps when a run fails in one of the ways that a recorder can tell apart."""
+
 
 class RecordedRun:
     """Begins and ends the turns of a recording; `ask` tells one interruption as an action, and
@@ -139,9 +149,17 @@ def _failed(run: RecordedRun, item: dict[str, Any]) -> None:
     message = word(item, "message", "error") or "the run failed"
     if not run.tell.is_open:
         run.tell.begin()
+    category = _category(run, word(item, "category"))
     run.close("failed")
-    run.tell.fail("provider_error", message, code=word(item, "error"))
+    run.tell.fail(category, message, _HINTS.get(category), code=word(item, "error"))
     run.is_waiting = False
+
+
+def _category(run: RecordedRun, said: str | None) -> str:
+    """A connection that is lost cuts off an answer, or there was none to cut off."""
+    if said != "connection_lost":
+        return said or "provider_error"
+    return "stream_interrupted" if run.tell.messages else "provider_unavailable"
 
 
 def _cancelled(run: RecordedRun, item: dict[str, Any]) -> None:

@@ -1,0 +1,61 @@
+"""`Outlet`: facts of one thread, encoded for clients of an outside protocol.
+
+Pure and incremental: what a fact becomes is given at once, and only the facts before it matter.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from factwire.facts import Fact
+from factwire.outlets.ag_ui import AgUiOutlet
+from factwire.outlets.ai_sdk import AiSdkOutlet
+from factwire.outlets.framing import DONE
+
+
+class Outlet(Protocol):
+    """One stream to one client. Facts come once each, in the order of their thread."""
+
+    def take(self, fact: Fact) -> list[dict[str, Any]]:
+        """What the client is told of a fact; often nothing."""
+        ...
+
+    def finish(self) -> list[dict[str, Any]]:
+        """What it is told when no fact comes any more."""
+        ...
+
+
+class OutletKind(msgspec.Struct, frozen=True, kw_only=True):
+    """What can be said of an outlet; `last` is what its stream of events ends with."""
+
+    name: str
+    title: str
+    make: Callable[[], Outlet]
+    last: bytes = b""
+
+
+class UnknownOutlet(Exception):
+    """Nobody encodes for clients of this name."""
+
+    code = "unknown_outlet"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"expected one of the outlets {', '.join(OUTLETS)}, got {name!r}")
+
+
+def outlet_of(name: str) -> OutletKind:
+    """An outlet by name; raises `UnknownOutlet`."""
+    if name not in OUTLETS:
+        raise UnknownOutlet(name)
+    return OUTLETS[name]
+
+
+_KINDS: Final = (
+    OutletKind(name="ag-ui", title="AG-UI 1.0", make=AgUiOutlet),
+    OutletKind(name="ai-sdk", title="AI SDK 7", make=AiSdkOutlet, last=DONE),
+    OutletKind(name="ai-sdk-5", title="AI SDK 5", make=lambda: AiSdkOutlet(version=5), last=DONE),
+    OutletKind(name="ai-sdk-6", title="AI SDK 6", make=lambda: AiSdkOutlet(version=6), last=DONE),
+)
+OUTLETS: Final[dict[str, OutletKind]] = {kind.name: kind for kind in _KINDS}
+"""Every outlet, by name."""

@@ -1,0 +1,216 @@
+"""Agents that work elsewhere and are spoken to over HTTP: a request each, a stream of events back.
+
+Secrets stand in the environment and are looked up when a turn begins; nothing that the other side
+says is told with one in it. No redirect is followed, because a request carries what is meant for
+one place alone, and no proxy or password of the machine is used that nobody asked for.
+"""
+
+import asyncio
+import os
+from abc import abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+
+from factwire.runtime.agents import InvalidAgent
+from factwire.runtime.configuration import Agent
+from factwire.runtime.errors import TurnFailed
+from factwire.runtime.provider import Decision
+from factwire.runtime.toolbox.mcp.references import (
+    MissingVariable,
+    Veil,
+    resolved,
+    variables_of,
+)
+from factwire.sources.framing import Item, read_items
+from factwire.sources.live.agent import Work
+from factwire.sources.live.limits import (
+    REFUSAL_CHARACTERS,
+    REMOTE_SILENCE_SECONDS,
+    START_SECONDS,
+)
+from factwire.sources.live.remote_events import EventReader
+from factwire.sources.live.settings import options_of
+from factwire.sources.live.turn import LiveTurn
+
+_SECRET_HEADERS: Final = ("authorization", "cookie", "proxy-authorization", "x-api-key")
+_KEY: Final = "Authorization"
+_EVENTS: Final = "text/event-stream"
+_REFUSALS: Final = {
+    401: ("authentication_failed", "Check the key, and the variable that holds it."),
+    403: ("authentication_failed", "Check the key, and the variable that holds it."),
+    404: ("not_found", "Check the option url."),
+    429: ("rate_limited", "Wait, then retry the turn."),
+}
+_RETRY: Final = "Retry the turn; if it fails again, look at the remote agent."
+
+
+class RemoteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`url` is where the agent is. Values of `headers` refer to variables as `${NAME}`; the key in
+    `api_key_env` is sent as a bearer token.
+    """
+
+    url: str = ""
+    headers: dict[str, str] = {}
+    title: str | None = None
+    silence_seconds: Annotated[float, msgspec.Meta(gt=0)] = REMOTE_SILENCE_SECONDS
+    raw: bool = False
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a remote agent is, and how it is spoken to."""
+
+    url: str
+    headers: dict[str, str]
+    title: str
+    silence_seconds: float
+
+
+def place_of(settings: Agent) -> tuple[Place, RemoteOptions]:
+    """Where the agent that a configuration names is; raises `InvalidAgent`."""
+    options = options_of(settings, RemoteOptions)
+    parts = urlsplit(options.url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InvalidAgent(f"{settings.kind} needs the option url, such as https://example.org/run")
+    if parts.username or parts.password:
+        raise InvalidAgent("a url has no password in it; put one into a header, as ${NAME}")
+    headers = dict(options.headers)
+    if settings.api_key_env is not None:
+        headers[_KEY] = f"Bearer ${{{settings.api_key_env}}}"
+    for name, value in headers.items():
+        if name.lower() in _SECRET_HEADERS and not variables_of({name: value}):
+            raise InvalidAgent(f"the header {name} is a secret; write ${{NAME}} of a variable")
+    title = options.title or f"{settings.kind} at {parts.hostname}"
+    silence = options.silence_seconds
+    return Place(url=options.url, headers=headers, title=title, silence_seconds=silence), options
+
+
+class Remote:
+    """A connection to a remote agent, for one turn."""
+
+    def __init__(self, place: Place, client: httpx.AsyncClient, veil: Veil) -> None:
+        self._place = place
+        self._client = client
+        self._veil = veil
+
+    async def stream(self, body: dict[str, Any], **headers: str) -> AsyncIterator[Item]:
+        """What comes back for a request; raises `TurnFailed`."""
+        sent = {"Accept": _EVENTS, "Content-Type": "application/json", **headers}
+        data = msgspec.json.encode(body)
+        try:
+            async with self._client.stream(
+                "POST", self._place.url, content=data, headers=sent
+            ) as response:
+                async for item in self._items(response):
+                    yield item
+        except httpx.TimeoutException as error:
+            message = f"{self._place.title} said nothing for too long"
+            raise TurnFailed("agent_silent", message, _RETRY) from error
+        except httpx.TransportError as error:
+            reason = self._veil.short(str(error) or type(error).__name__, REFUSAL_CHARACTERS)
+            message = f"{self._place.title} cannot be heard: {reason}"
+            raise TurnFailed("stream_interrupted", message, _RETRY) from error
+
+    async def _items(self, response: httpx.Response) -> AsyncIterator[Item]:
+        if not response.is_success:
+            raise await self._refused(response)
+        if not response.headers.get("content-type", "").startswith(_EVENTS):
+            for item in read_items([await response.aread()], "lines"):
+                yield item
+            return
+        reader = EventReader()
+        async for data in response.aiter_bytes():
+            for item in reader.feed(data):
+                yield item
+        for item in reader.finish():
+            yield item
+
+    async def _refused(self, response: httpx.Response) -> TurnFailed:
+        text = (await response.aread()).decode("utf-8", "replace")
+        said = self._veil.short(text, REFUSAL_CHARACTERS)
+        message = f"{self._place.title} answered {response.status_code}: {said}"
+        category, hint = _REFUSALS.get(response.status_code, ("provider_error", _RETRY))
+        return TurnFailed(category, message, hint)
+
+
+@asynccontextmanager
+async def reached(place: Place) -> AsyncGenerator[Remote]:
+    """A connection with the secrets of the place; raises `TurnFailed` where one is not set."""
+    try:
+        headers = resolved(place.headers, os.environ)
+    except MissingVariable as missing:
+        hint = f"Set the variable {missing.name}."
+        raise TurnFailed("authentication_failed", str(missing), hint) from missing
+    timeout = httpx.Timeout(START_SECONDS, read=place.silence_seconds)
+    secrets = [os.environ[name] for name in variables_of(place.headers)]
+    async with httpx.AsyncClient(headers=headers, timeout=timeout, trust_env=False) as client:
+        yield Remote(place, client, Veil([*secrets, *headers.values()]))
+
+
+class RemoteWork(Work):
+    """A turn of requests: the first one, and one more each time that people have answered."""
+
+    def __init__(self, live: LiveTurn, place: Place) -> None:
+        super().__init__(live)
+        self.place = place
+        self.answers: dict[str, Decision] = {}
+        self._answered = asyncio.Event()
+        self._following: asyncio.Task[None] | None = None
+
+    @abstractmethod
+    async def follow(self, remote: Remote) -> None:
+        """Speak to the agent until the turn is over."""
+
+    async def withdraw(self, remote: Remote) -> None:
+        """Tell the agent that nobody wants the rest; most hear it by the line going dead."""
+
+    def waits_no_more(self) -> None:
+        """Nobody will answer what the agent has asked."""
+
+    async def run(self) -> None:
+        async with reached(self.place) as remote:
+            self._following = asyncio.create_task(self.follow(remote))
+            try:
+                await asyncio.wait({self._following})
+                if not self._following.cancelled():
+                    self._following.result()
+                elif self.live.is_stopping:
+                    await self._part(remote)
+            finally:
+                self._following.cancel()
+                await asyncio.gather(self._following, return_exceptions=True)
+
+    async def _part(self, remote: Remote) -> None:
+        """The turn is stopped here, whether or not the agent hears of it."""
+        try:
+            await self.withdraw(remote)
+        except TurnFailed as failed:
+            said = {"code": "cancel_not_delivered", "message": str(failed)}
+            self.live.tell.fact("runtime.warning", said)
+        self.waits_no_more()
+
+    async def answer(self, question: str, decision: Decision) -> None:
+        self.answers[question] = decision
+        self._answered.set()
+
+    async def stop(self) -> None:
+        if self._following is not None:
+            self._following.cancel()
+
+    async def all_answered(self) -> dict[str, Decision]:
+        """Wait until every question that is open has an answer; what the answers are."""
+        asked = list(self.live.tell.actions)
+        while any(question not in self.answers for question in asked):
+            self._answered.clear()
+            await self._answered.wait()
+        return {question: self.answers.pop(question) for question in asked}
+
+    def silent(self) -> TurnFailed:
+        """The agent was answered, and has said nothing to it."""
+        self.waits_no_more()
+        message = f"{self.place.title} did not go on after it was answered"
+        return TurnFailed("stream_interrupted", message, _RETRY)

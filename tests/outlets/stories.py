@@ -1,0 +1,34 @@
+"""Turns made up for a test, told as a source tells them; and streams of those that are on file."""
+
+from collections.abc import Callable
+from functools import cache
+
+from factwire.conformance.fixtures import fixture, fixture_names
+from factwire.facts import Fact
+from factwire.sources import Telling
+from tests.outlets.gists import ordered
+from tests.sources.recordings import RECORDINGS, facts_of, name_of
+
+OUTLETS = ("ag-ui", "ai-sdk", "ai-sdk-5", "ai-sdk-6")
+ON_FILE = (
+    *(name_of(path) for path in RECORDINGS),
+    *(f"fixture/{name}" for name in fixture_names()),
+)
+
+
+@cache
+def on_file(name: str) -> tuple[Fact, ...]:
+    """The facts of a recording or of a fixture."""
+    folder, _, rest = name.partition("/")
+    if folder == "fixture":
+        return tuple(ordered(fixture(rest)))
+    return tuple(facts_of(next(path for path in RECORDINGS if name_of(path) == name)))
+
+
+def story(*acts: Callable[[Telling], object]) -> list[Fact]:
+    """The facts of one turn."""
+    telling = Telling("demo", thread_id="thread", at="2026-06-10T08:00:00.000Z")
+    telling.begin("Do it.", turn_id="turn")
+    for act in acts:
+        act(telling)
+    return telling.drain()

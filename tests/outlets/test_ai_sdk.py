@@ -1,0 +1,273 @@
+"""AI SDK chunks: what a client is told of facts, and what each version of it understands."""
+
+from typing import Any
+
+import pytest
+
+from factwire.facts import Fact
+from factwire.outlets import AiSdkOutlet
+from tests.outlets.gists import encoded
+from tests.outlets.stories import ON_FILE, on_file, story
+from tests.outlets.test_round_trips import ENDS
+
+ASK = {"actionType": "tool_approval", "prompt": "Deploy?"}
+START: list[dict[str, Any]] = [
+    {
+        "type": "start",
+        "messageId": "turn",
+        "messageMetadata": {"threadId": "thread", "turnId": "turn"},
+    },
+    {"type": "start-step"},
+]
+FINISH: list[dict[str, Any]] = [{"type": "finish-step"}, {"type": "finish", "finishReason": "stop"}]
+
+NAMED = {"toolCallId", "toolName", "dynamic"}
+IN_5: dict[str, set[str]] = {
+    "abort": set(),
+    "error": {"errorText"},
+    "finish": {"messageMetadata"},
+    "finish-step": set(),
+    "message-metadata": {"messageMetadata"},
+    "reasoning-delta": {"id", "delta"},
+    "reasoning-end": {"id"},
+    "reasoning-start": {"id"},
+    "source-url": {"sourceId", "url", "title"},
+    "start": {"messageId", "messageMetadata"},
+    "start-step": set(),
+    "text-delta": {"id", "delta"},
+    "text-end": {"id"},
+    "text-start": {"id"},
+    "tool-input-available": {*NAMED, "input"},
+    "tool-input-delta": {"toolCallId", "inputTextDelta"},
+    "tool-input-start": NAMED,
+    "tool-output-available": {"toolCallId", "output", "dynamic", "preliminary"},
+    "tool-output-error": {"toolCallId", "errorText", "dynamic"},
+}
+IN_6: dict[str, set[str]] = {
+    **IN_5,
+    "abort": {"reason"},
+    "finish": {"messageMetadata", "finishReason"},
+    "tool-approval-request": {"approvalId", "toolCallId"},
+    "tool-input-available": {*NAMED, "input", "title"},
+    "tool-input-start": {*NAMED, "title"},
+    "tool-output-denied": {"toolCallId"},
+}
+DATA = {"id", "data", "transient"}
+
+
+@pytest.mark.requirement("outlets.ai-sdk.versions")
+@pytest.mark.parametrize(("outlet", "known"), [("ai-sdk-5", IN_5), ("ai-sdk-6", IN_6)])
+def test_an_older_client_gets_no_chunk_and_no_field_that_it_refuses(
+    outlet: str, known: dict[str, set[str]]
+):
+    for name in ON_FILE:
+        for chunk in encoded(on_file(name), outlet):
+            kind = chunk["type"]
+            allowed = DATA if kind.startswith("data-") else known[kind]
+            assert chunk.keys() - {"type"} <= allowed, (name, chunk)
+
+
+@pytest.mark.requirement("outlets.ai-sdk.turns")
+def test_a_turn_is_a_message_and_a_request_to_a_model_is_a_step():
+    facts = story(
+        lambda tell: tell.fact("model.requested", {"model": "m"}),
+        lambda tell: tell.text("m", "Hel"),
+        lambda tell: tell.text_end("m", "Hello"),
+        lambda tell: tell.tool("c", "look", title="Look"),
+        lambda tell: tell.tool_args("c", '{"at":'),
+        lambda tell: tell.tool_args("c", "1}"),
+        lambda tell: tell.tool("c", "look", {"at": 1}),
+        lambda tell: tell.tool_progress("c", output="so far"),
+        lambda tell: tell.tool_result("c", None),
+        lambda tell: tell.fact("model.requested", {"model": "m"}),
+        lambda tell: tell.text("n", "Done"),
+        lambda tell: tell.usage.update({"inputTokens": 3}),
+        lambda tell: tell.complete(stopReason="max_tokens"),
+    )
+    call = {"toolCallId": "c", "toolName": "look", "title": "Look", "dynamic": True}
+    assert encoded(facts, "ai-sdk") == [
+        *START,
+        {"type": "text-start", "id": "m"},
+        {"type": "text-delta", "id": "m", "delta": "Hel"},
+        {"type": "text-delta", "id": "m", "delta": "lo"},
+        {"type": "text-end", "id": "m"},
+        {"type": "tool-input-start", **call},
+        {"type": "tool-input-delta", "toolCallId": "c", "inputTextDelta": '{"at":'},
+        {"type": "tool-input-delta", "toolCallId": "c", "inputTextDelta": "1}"},
+        {"type": "tool-input-available", **call, "input": {"at": 1}},
+        {
+            "type": "tool-output-available",
+            "toolCallId": "c",
+            "dynamic": True,
+            "output": "so far",
+            "preliminary": True,
+        },
+        {"type": "tool-output-available", "toolCallId": "c", "dynamic": True, "output": None},
+        {"type": "finish-step"},
+        {"type": "start-step"},
+        {"type": "text-start", "id": "n"},
+        {"type": "text-delta", "id": "n", "delta": "Done"},
+        {"type": "text-end", "id": "n"},
+        {"type": "finish-step"},
+        {
+            "type": "finish",
+            "finishReason": "length",
+            "messageMetadata": {"usage": {"inputTokens": 3}},
+        },
+    ]
+
+
+@pytest.mark.requirement("outlets.ai-sdk.approvals")
+@pytest.mark.parametrize(
+    ("outlet", "kinds"),
+    [
+        ("ai-sdk", ["tool-approval-request", "tool-approval-response", "tool-output-denied"]),
+        ("ai-sdk-6", ["tool-approval-request", "data-factwire-action", "tool-output-denied"]),
+        (
+            "ai-sdk-5",
+            [
+                "data-factwire-action",
+                "data-factwire-action",
+                "data-factwire-call",
+                "tool-output-error",
+            ],
+        ),
+    ],
+)
+def test_an_approval_is_told_as_far_as_a_version_can(outlet: str, kinds: list[str]):
+    facts = story(
+        lambda tell: tell.tool("c", "deploy", {"to": "prod"}),
+        lambda tell: tell.ask("a", ASK, tool_call_id="c"),
+        lambda tell: tell.answered("a", "denied", reason="not today"),
+        lambda tell: tell.tool_failed("c", "permission_denied", "it was denied"),
+        lambda tell: tell.complete(),
+    )
+    told = encoded(facts, outlet)[4:-2]
+    assert [chunk["type"] for chunk in told] == kinds
+
+
+@pytest.mark.requirement("outlets.ai-sdk.approvals")
+def test_a_question_that_is_about_no_call_is_a_part_that_changes():
+    facts = story(
+        lambda tell: tell.ask("a", {"actionType": "clarification", "prompt": "Which?"}),
+        lambda tell: tell.answered("a", "answered", response="This one"),
+        lambda tell: tell.complete(),
+    )
+    told = [chunk for chunk in encoded(facts, "ai-sdk") if chunk["type"] == "data-factwire-action"]
+    assert [(chunk["id"], chunk["data"]["status"]) for chunk in told] == [
+        ("a", "required"),
+        ("a", "resolved"),
+    ]
+    assert told[1]["data"]["response"] == "This one"
+
+
+@pytest.mark.requirement("outlets.ai-sdk.ends")
+@pytest.mark.parametrize(
+    ("end", "last"),
+    [
+        ("completed", {"type": "finish", "finishReason": "stop"}),
+        ("canceled", {"type": "abort", "reason": "stop"}),
+        ("failed", {"type": "error", "errorText": "too slow"}),
+        ("", {"type": "error", "errorText": "the stream ended before the turn did"}),
+    ],
+)
+def test_a_message_ends_as_its_turn_did_or_was_cut_off(end: str, last: dict[str, Any]):
+    facts = story(lambda tell: tell.text("m", "a"), *([ENDS[end]] if end else []))
+    assert encoded(facts, "ai-sdk")[-1] == last
+
+
+@pytest.mark.requirement("outlets.hidden-reasoning")
+def test_a_client_sees_that_somebody_thinks_and_only_the_summary_of_it():
+    facts = story(
+        lambda tell: tell.reasoning("r", "secret thought"),
+        lambda tell: tell.reasoning_summary("r", "Looking around."),
+        lambda tell: tell.text("m", "a"),
+        lambda tell: tell.complete(),
+    )
+    assert encoded(facts, "ai-sdk")[2:5] == [
+        {"type": "reasoning-start", "id": "r:thought"},
+        {"type": "reasoning-delta", "id": "r:thought", "delta": "Looking around."},
+        {"type": "reasoning-end", "id": "r:thought"},
+    ]
+
+
+@pytest.mark.requirement("outlets.ai-sdk.retraction")
+@pytest.mark.parametrize(
+    ("outlet", "kind"), [("ai-sdk", "reset-step"), ("ai-sdk-6", "data-factwire-retraction")]
+)
+def test_a_text_that_is_taken_back_or_retold_counts_no_more(outlet: str, kind: str):
+    retold = story(
+        lambda tell: tell.text("m", "wrong"),
+        lambda tell: tell.text_end("m", "right"),
+        lambda tell: tell.complete(),
+    )
+    told = [chunk["type"] for chunk in encoded(retold, outlet)[2:-2]]
+    again = ["text-start", "text-delta", "text-end"]
+    assert told == [*again, kind, *again]
+    mixed = story(
+        lambda tell: tell.text_end("m", "wrong"),
+        lambda tell: tell.tool("c", "look"),
+        lambda tell: tell.retract("m"),
+        lambda tell: tell.complete(),
+    )
+    gone = [chunk for chunk in encoded(mixed, outlet) if chunk["type"].endswith("retraction")]
+    assert [chunk["data"] for chunk in gone] == [{"messageIds": ["m"]}]
+
+
+@pytest.mark.requirement("outlets.ai-sdk.subagents")
+def test_a_subagent_never_speaks_in_the_answer():
+    facts = story(
+        lambda tell: tell.subagent("s", title="Reader"),
+        lambda tell: tell.text("m", "mine", subagent_id="s"),
+        lambda tell: tell.tool("c", "look", {"at": 1}, subagent_id="s"),
+        lambda tell: tell.tool_result("c", "seen"),
+        lambda tell: tell.subagent_end("s", "subagent.completed"),
+        lambda tell: tell.complete(),
+    )
+    told = encoded(facts, "ai-sdk")
+    assert not any(chunk["type"].startswith("text-") for chunk in told)
+    whole = next(chunk for chunk in told if chunk["type"] == "data-factwire-subagent-text")
+    assert whole["data"] == {"subagentId": "s", "messageId": "m", "text": "mine"}
+    marks = [chunk["data"] for chunk in told if chunk["type"] == "data-factwire-call"]
+    assert marks == [{"toolCallId": "c", "subagentId": "s"}]
+
+
+@pytest.mark.requirement("outlets.notes")
+def test_sources_files_and_steering_have_chunks_of_their_own():
+    facts = story(
+        lambda tell: tell.fact(
+            "evidence.changed", {"url": "https://example.org", "title": "Here"}, evidence_id="e"
+        ),
+        lambda tell: tell.fact(
+            "artifact.changed",
+            {"mediaType": "image/png", "contentRef": "ref:1"},
+            artifact_id="x",
+        ),
+        lambda tell: tell.fact(
+            "queue.changed", {"steerId": "st", "text": "Faster", "status": "delivered"}
+        ),
+        lambda tell: tell.complete(),
+    )
+    outlet = AiSdkOutlet(address=lambda ref: f"https://example.org/{ref}")
+    told = [chunk for fact in facts for chunk in outlet.take(fact)][2:-2]
+    assert [chunk for chunk in told if not chunk["type"].startswith("data-")] == [
+        {"type": "source-url", "sourceId": "e", "url": "https://example.org", "title": "Here"},
+        {"type": "file", "url": "https://example.org/ref:1", "mediaType": "image/png"},
+        {"type": "steering-message", "id": "st", "parts": [{"type": "text", "text": "Faster"}]},
+    ]
+    assert [chunk["id"] for chunk in told if chunk["type"] == "data-factwire-artifact"] == ["x"]
+
+
+@pytest.mark.requirement("outlets.beside-turns")
+@pytest.mark.parametrize("outlet", ["ag-ui", "ai-sdk"])
+def test_what_is_joined_late_or_stands_beside_turns_has_a_beginning_and_an_end(outlet: str):
+    facts: list[Fact] = [
+        *story(lambda tell: tell.text("m", "a"), lambda tell: tell.complete())[4:],
+        *story(
+            lambda tell: tell.complete(),
+            lambda tell: tell.fact("artifact.changed", {"title": "Late"}, artifact_id="x"),
+        )[-1:],
+    ]
+    kinds = [item["type"] for item in encoded(facts, outlet)]
+    begin, end = {"ag-ui": ("RUN_STARTED", "RUN_FINISHED"), "ai-sdk": ("start", "finish")}[outlet]
+    assert (kinds.count(begin), kinds.count(end)) == (2, 2)
