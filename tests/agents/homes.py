@@ -85,7 +85,11 @@ class AgentHome:
 
     def codex(self, model: FakeModel) -> dict[str, str]:
         """For Codex."""
-        written = CODEX.format(url=model.openai_url)
+        return self.codex_at(model.openai_url)
+
+    def codex_at(self, url: str) -> dict[str, str]:
+        """For Codex, with a model at another address."""
+        written = CODEX.format(url=url)
         Path(self.environment["CODEX_HOME"], "config.toml").write_text(written, "utf-8")
         return self._give(OPENAI_API_KEY=KEY)
 

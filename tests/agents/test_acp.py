@@ -75,6 +75,8 @@ async def test_an_agent_of_the_sdk_edits_through_us_and_is_stopped(
         first = await drive.turn("please think")
         allowed = await drive.turn("please edit", decide=lambda _action: "approve")
         answers = allowed.answers
+        [diff] = [each["diffRef"] for each in allowed.said("file.changed") if "diffRef" in each]
+        kept = b"".join([piece async for piece in drive.runtime.blobs.get(diff)])
         turn = await drive.submit("please wait")
         await drive.seen("model.delta", 3)
         canceled = await drive.cancel(turn)
@@ -83,6 +85,7 @@ async def test_an_agent_of_the_sdk_edits_through_us_and_is_stopped(
     assert answers == ["It is 42.", "It is two now."]
     assert notes.read_text("utf-8") == "two\n"
     assert {each["path"] for each in allowed.said("file.changed")} == {str(notes)}
+    assert json.loads(kept)["newText"] == "two\n"
     assert len(allowed.named("action.required")) == 1
     assert canceled.status == "canceled"
     assert canceled.named("tool.failed") == []

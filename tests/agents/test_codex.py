@@ -12,6 +12,7 @@ from tests.agents.conftest import Aimock, Drive
 from tests.agents.fake_models import FakeModel
 from tests.agents.homes import AgentHome
 from tests.agents.replies import Reply, calls, cut, refuses, says, slowly
+from tests.agents.responses_server import call, responses_server, text
 
 pytestmark = pytest.mark.asyncio
 
@@ -239,3 +240,35 @@ async def test_codex_exec_asks_nobody_and_goes_on_with_its_thread(
     assert "inputTokens" not in second.said("turn.completed")[0]
     assert limited.failure["failureCategory"] == "provider_error"
     assert canceled.status == "canceled"
+
+
+@pytest.mark.requirement("sources.codex-app-server.live.agents")
+async def test_an_agent_that_codex_sets_to_work_is_told_with_what_it_says(
+    agent_home: AgentHome, driven: Drive
+) -> None:
+    def model(said: list[dict[str, Any]]) -> dict[str, Any]:
+        told = json.dumps(said)
+        if "count the files" in told and "call_spawn" not in told:
+            return text("There are three.")
+        if "call_spawn" not in told:
+            task = {"task_name": "count", "message": "count the files", "fork_turns": "none"}
+            return call("collaboration", "spawn_agent", "call_spawn", **task)
+        if "call_wait" not in told:
+            return call("collaboration", "wait_agent", "call_wait", timeout_ms=10_000)
+        return text("It is done.")
+
+    with responses_server(model) as url:
+        agent_home.codex_at(url)
+        async with driven(made(config={"features.multi_agent_v2": True})) as drive:
+            told = await drive.turn("have them counted")
+
+    assert told.status == "completed"
+    [started] = [fact for fact in told.facts if fact.event_class == "subagent.started"]
+    ended = [fact for fact in told.facts if fact.event_class == "subagent.completed"]
+    assert [fact.subagent_id for fact in ended] == [started.subagent_id]
+    said = {
+        fact.payload["text"]: fact.subagent_id
+        for fact in told.facts
+        if fact.event_class == "model.completed"
+    }
+    assert said == {"There are three.": started.subagent_id, "It is done.": None}

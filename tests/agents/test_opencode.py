@@ -22,7 +22,7 @@ def made(**options: Any) -> opencode.OpenCodeAgent:
 
 def runs(command: str, **match: Any) -> Reply:
     wanted = {"command": command, "description": "It must"}
-    return calls("bash", wanted, has_tool_result=False, **match)
+    return calls("bash", wanted, **match)
 
 
 def heard(model: FakeModel) -> str:
@@ -52,53 +52,44 @@ async def test_opencode_answers_and_goes_on_with_its_session(
     assert "It is 42." in heard(model)
 
 
-@pytest.mark.requirement("sources.opencode.live.approvals")
+@pytest.mark.requirement("sources.opencode.live.approvals", "sources.opencode.live.server")
 async def test_what_opencode_asks_a_person_decides_and_a_no_has_its_reason(
     aimock: Aimock, agent_home: AgentHome, driven: Drive
 ) -> None:
-    notes = agent_home.workspace / "notes.md"
+    notes, made_file = agent_home.workspace / "notes.md", agent_home.workspace / "made.txt"
+    look = "echo $OPENCODE_SERVER_PASSWORD; touch made.txt"
+    write = {"filePath": str(notes), "content": "one\n"}
     model = aimock(
-        runs("echo $OPENCODE_SERVER_PASSWORD; touch made.txt", user_message="make"),
-        runs("rm made.txt", call_id="call_no", user_message="remove"),
-        calls(
-            "write",
-            {"filePath": str(notes), "content": "one\n"},
-            call_id="call_write",
-            user_message="write",
-            has_tool_result=False,
-        ),
+        calls("write", write, call_id="call_write", tool_call_id="call_yes"),
+        runs("rm made.txt", call_id="call_no", tool_call_id="call_write"),
+        runs(look, call_id="call_yes", has_tool_result=False),
         says("Done."),
     )
     agent_home.opencode(model)
     asked: list[Any] = []
 
     def decide(action: Any) -> Any:
-        asked.append((action.tool_name, action.command, action.cwd))
-        if action.tool_name == "edit":
-            assert "+one" in action.shown
-        is_removal = "rm made.txt" in (action.command or "")
+        asked.append((action.tool_name, action.command, action.cwd, "+one" in action.shown))
+        is_removal = action.command == "rm made.txt"
         return {"decision": "deny", "reason": "keep it"} if is_removal else "approve"
 
     async with driven(made()) as drive:
-        allowed = await drive.turn("make it", decide=decide)
-        denied = await drive.turn("remove it", decide=decide)
-        answered = heard(model)
-        written = await drive.turn("write it", decide=decide)
+        told = await drive.turn("make it", decide=decide)
 
     place = str(agent_home.workspace)
     assert asked == [
-        ("bash", "echo $OPENCODE_SERVER_PASSWORD; touch made.txt", place),
-        ("bash", "rm made.txt", place),
-        ("edit", None, None),
+        ("bash", look, place, False),
+        ("edit", None, None, True),
+        ("bash", "rm made.txt", place, False),
     ]
-    assert [each["output"] for each in allowed.said("tool.result")] == ["[redacted]\n"]
-    assert [each["failureCategory"] for each in denied.said("tool.failed")] == ["permission_denied"]
-    assert [each["applied"] for each in denied.said("action.updated")] == [True]
-    assert (agent_home.workspace / "made.txt").exists()
-    assert "keep it" in answered
-    assert notes.read_text("utf-8") == "one\n"
-    assert {each["path"] for each in written.said("file.changed")} == {str(notes)}
-    assert written.answers[-1] == "Done."
+    assert (told.status, told.answers[-1]) == ("completed", "Done.")
+    # What a command says of the server's password is in no fact.
+    assert told.said("tool.result")[0]["output"] == "[redacted]\n"
+    assert [each["failureCategory"] for each in told.said("tool.failed")] == ["permission_denied"]
+    assert [each["applied"] for each in told.said("action.updated")] == [True] * 3
+    assert (made_file.exists(), notes.read_text("utf-8")) == (True, "one\n")
+    assert {each["path"] for each in told.said("file.changed")} == {str(notes)}
+    assert "keep it" in heard(model)
 
 
 @pytest.mark.requirement("sources.opencode.live.approvals")
@@ -109,26 +100,23 @@ async def test_a_question_gets_its_answer_and_a_subagent_answers_to_its_task(
     colour = {"header": "Colour", "question": "Which?", "options": colours}
     task = {"description": "Count", "prompt": "number the files", "subagent_type": "general"}
     model = aimock(
-        calls("question", {"questions": [colour]}, user_message="ask", has_tool_result=False),
-        calls("task", task, call_id="call_2", user_message="send", has_tool_result=False),
+        calls("task", task, call_id="call_2", tool_call_id="call_1"),
         says("Three files.", user_message="number the files"),
+        calls("question", {"questions": [colour]}, user_message="ask", has_tool_result=False),
         says("Done."),
     )
     agent_home.opencode(model)
     monkeypatch.setenv("OPENCODE_ENABLE_QUESTION_TOOL", "1")
+    answer = {"decision": "answer", "response": "Red"}
     async with driven(made()) as drive:
-        asked = await drive.turn(
-            "ask me", decide=lambda _action: {"decision": "answer", "response": "Red"}
-        )
-        told = heard(model)
-        sent = await drive.turn("send somebody")
+        told = await drive.turn("ask me, then send somebody", decide=lambda _action: answer)
 
-    assert (asked.status, sent.status) == ("completed", "completed")
-    assert "Red" in told
-    assert len(asked.said("action.resolved")) == 1
-    [done] = sent.named("subagent.completed")
+    assert (told.status, told.answers[-1]) == ("completed", "Done.")
+    assert '\\"Which?\\"=\\"Red\\"' in heard(model)
+    assert len(told.said("action.resolved")) == 1
+    [done] = told.named("subagent.completed")
     assert done.payload["output"] == "Three files."
-    said = [fact for fact in sent.named("model.completed") if fact.subagent_id is not None]
+    said = [fact for fact in told.named("model.completed") if fact.subagent_id is not None]
     assert [fact.payload["text"] for fact in said] == ["Three files."]
 
 
@@ -137,23 +125,23 @@ async def test_a_rule_answers_before_a_person_is_asked(
     aimock: Aimock, agent_home: AgentHome, driven: Drive
 ) -> None:
     model = aimock(
-        runs("touch made.txt", call_id="call_yes", user_message="make"),
-        runs("rm made.txt", call_id="call_no", user_message="remove"),
+        runs("rm made.txt", call_id="call_no", tool_call_id="call_yes"),
+        runs("touch made.txt", call_id="call_yes", has_tool_result=False),
         says("Done."),
     )
     agent_home.opencode(model)
     policy = Policy.of(allow=["Bash(touch *)"], deny=["Bash(rm *)"])
     async with driven(made(), policy=policy) as drive:
-        allowed = await drive.turn("make it")
-        denied = await drive.turn("remove it")
+        told = await drive.turn("make and remove it")
 
     assert (agent_home.workspace / "made.txt").exists()
-    assert not {"action.required"} & {fact.event_class for fact in denied.facts}
-    assert [each["rule"] for each in allowed.said("permission.evaluated")] == ["Bash(touch *)"]
-    assert denied.said("permission.denied")[0]["rule"] == "Bash(rm *)"
-    assert [each["failureCategory"] for each in denied.said("tool.failed")] == ["permission_denied"]
-    # It went on, and said so.
-    assert denied.answers[-1] == "Done."
+    assert told.named("action.required") == []
+    rules = [each["rule"] for each in told.said("permission.evaluated")]
+    assert rules == ["Bash(touch *)", "Bash(rm *)"]
+    assert [each["rule"] for each in told.said("permission.denied")] == ["Bash(rm *)"]
+    assert [each["failureCategory"] for each in told.said("tool.failed")] == ["permission_denied"]
+    # It heard why, and went on.
+    assert told.answers[-1] == "Done."
 
 
 @pytest.mark.requirement("sources.opencode.live.control")
@@ -189,9 +177,11 @@ async def test_what_a_model_does_wrong_is_tried_again_or_fails_the_turn(
     aimock: Aimock, agent_home: AgentHome, driven: Drive
 ) -> None:
     model = aimock(
+        # The title of a session is asked for first, with the same words.
+        says("A title", system_message="title generator"),
         refuses(429, "slow down", "rate_limit_error", user_message="often", sequence_index=0),
-        refuses(400, "broken", user_message="break"),
-        cut(says("A sentence that is never whole.", user_message="cut")),
+        refuses(400, "broken", "invalid_request_error", user_message="break"),
+        cut(says("A sentence that is never whole.", user_message="cut", sequence_index=0)),
         says("Back again."),
     )
     agent_home.opencode(model)
@@ -200,9 +190,10 @@ async def test_what_a_model_does_wrong_is_tried_again_or_fails_the_turn(
         broken = await drive.turn("break it")
         cut_off = await drive.turn("cut it")
 
-    assert [each["status"] for each in limited.said("run.status")] == ["running", "retrying", "running"]
-    assert (limited.status, limited.answers) == ("completed", ["Back again."])
+    for told in (limited, cut_off):
+        assert told.status == "completed"
+        statuses = [each["status"] for each in told.said("run.status")]
+        assert statuses == ["running", "retrying", "running"]
     assert broken.failure["failureCategory"] == "provider_error"
     assert "broken" in broken.failure["message"]
-    for f in cut_off.of_turn: print(f.event_class, str(f.payload)[:300])
-    assert cut_off.status == "x"
+    assert cut_off.answers == ["Back again.", "Back again."]

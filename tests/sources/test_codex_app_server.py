@@ -281,6 +281,30 @@ def test_a_turn_is_told_what_it_used_and_not_what_the_thread_has():
     assert costs == [30, 15]
 
 
+@pytest.mark.requirement("sources.codex-app-server.usage")
+@pytest.mark.parametrize("before", [[], [(100, 40)]])
+def test_a_thread_that_goes_on_counts_from_where_it_was(before: list[tuple[int, int]]):
+    def used(total: int, last: int) -> dict[str, Any]:
+        usage = {"total": {"inputTokens": total}, "last": {"inputTokens": last}}
+        return notice("thread/tokenUsage/updated", tokenUsage=usage)
+
+    resume = {"id": 1, "method": "thread/resume", "params": {"threadId": "main"}}
+    resumed = {"id": 1, "result": {"thread": {"id": "main"}}}
+    known = [used(*each) for each in before]
+    facts = told(resume, resumed, *known, BEGIN, used(110, 10), used(130, 20), end())
+    assert one(facts, "cost.recorded").payload["inputTokens"] == 30
+
+
+@pytest.mark.requirement("sources.codex-app-server.items")
+def test_a_patch_is_asked_about_with_all_that_it_changes():
+    change = {"path": "a.txt", "kind": {"type": "add"}, "diff": "+one"}
+    [began, _] = item("fileChange", "p", status="inProgress", changes=[change])
+    asked = asks("item/fileChange/requestApproval", itemId="p", reason="It must")
+    question = one(told(BEGIN, began, asked, end()), "action.required")
+    assert question.payload["args"] == {"changes": [change]}
+    assert question.payload["toolName"] == "fileChange"
+
+
 @pytest.mark.requirement("sources.codex-app-server.prompts")
 def test_facts_carry_the_time_that_their_notification_was_sent_at():
     began = {**BEGIN, "emittedAtMs": 1794754413000}

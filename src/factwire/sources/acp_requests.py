@@ -9,6 +9,7 @@ from typing import Any, Final
 from factwire.projection.reading import listed, table, word, words
 from factwire.sources.acp_thread import AcpThread
 from factwire.sources.acp_updates import take_call
+from factwire.sources.open_work import OpenTool
 
 Params = dict[str, Any]
 
@@ -27,16 +28,27 @@ def ask_permission(thread: AcpThread, action_id: str, params: Params) -> None:
     if call_id not in thread.tell.tools and call_id not in thread.closed:
         take_call(thread, {**call, "status": "pending"})
     title = word(call, "title") or thread.titles.get(call_id)
+    known = thread.tell.tools.get(call_id)
     said = {
         "actionType": "tool_approval",
         "prompt": f"Allow {title}?" if title else "Allow this call?",
-        "args": table(call.get("rawInput")),
+        "toolName": known.name if known is not None else None,
+        "args": _about(call, known),
         "options": [
             {"id": word(row, "optionId"), "label": word(row, "name"), "kind": word(row, "kind")}
             for row in _options(params)
         ],
     }
     thread.tell.ask(action_id, said, tool_call_id=call_id)
+
+
+def _about(call: Params, known: OpenTool | None) -> Params | None:
+    """Exactly what would be done: the input of the call, and the diffs that it comes with."""
+    before = table(known.args) if known is not None else None
+    rows = [row for row in map(table, listed(call.get("content")) or ()) if row]
+    diffs = [row for row in rows if word(row, "type") == "diff"]
+    changes = {"changes": diffs} if diffs else {}
+    return {**(before or {}), **(table(call.get("rawInput")) or {}), **changes} or None
 
 
 def ask_input(thread: AcpThread, action_id: str, params: Params) -> None:

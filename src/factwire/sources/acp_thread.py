@@ -91,6 +91,10 @@ class AcpThread:
         """A session is taken up again; what it has used before is not known."""
         self.loading, self.used, self.cost = [], None, None
 
+    def goes_on(self, session: str) -> None:
+        """A session is taken up again whose history is known."""
+        self.session, self.used, self.cost = session, None, None
+
     def recalled(self) -> None:
         """The history of a session that was taken up again is whole."""
         rows, self.loading = self.loading, None

@@ -26,7 +26,7 @@ class CodexExec:
 
     def __init__(self, telling: Telling) -> None:
         self.tell = telling
-        self.used: dict[str, int] = {}
+        self.used: dict[str, int] | None = {}
         self.error: str | None = None
 
     def take(self, item: dict[str, Any]) -> None:
@@ -39,8 +39,9 @@ class CodexExec:
 
     def finish(self) -> None:
         """A turn that ends with an error and without a word about itself has failed by it."""
-        if self.error is not None and self.tell.is_open:
-            self.tell.fail("provider_error", self.error)
+        error, self.error = self.error, None
+        if error is not None and self.tell.is_open:
+            self.tell.fail("provider_error", error)
 
 
 def _thread(codex: "CodexExec", item: dict[str, Any]) -> None:
@@ -55,11 +56,12 @@ def _turn(codex: "CodexExec", item: dict[str, Any]) -> None:
 
 def _turn_completed(codex: "CodexExec", item: dict[str, Any]) -> None:
     _note_usage(codex, table(item.get("usage")) or {})
+    codex.error = None
     codex.tell.complete()
 
 
 def _turn_failed(codex: "CodexExec", item: dict[str, Any]) -> None:
-    error = table(item.get("error")) or {}
+    error, codex.error = table(item.get("error")) or {}, None
     codex.tell.fail("provider_error", word(error, "message") or "Codex failed")
 
 
@@ -69,10 +71,12 @@ def _error(codex: "CodexExec", item: dict[str, Any]) -> None:
 
 
 def _note_usage(codex: "CodexExec", usage: dict[str, Any]) -> None:
-    """What this turn used: the sum so far, less the sum before it."""
+    """What this turn used: the sum so far, less the sum before it, if that is known."""
     sums = {name: value for name, value in usage.items() if type(value) is int}
-    spent = {name: value - codex.used.get(name, 0) for name, value in sums.items()}
-    codex.used = sums
+    before, codex.used = codex.used, sums
+    if before is None:
+        return
+    spent = {name: value - before.get(name, 0) for name, value in sums.items()}
     codex.tell.usage = {
         "inputTokens": spent.get("input_tokens", 0),
         "outputTokens": spent.get("output_tokens", 0),

@@ -37,6 +37,7 @@ def turn_started(session: Session, params: dict[str, Any]) -> None:
     thread, turn = word(params, "threadId"), table(params.get("turn")) or {}
     session.thread_id = session.thread_id or thread
     if thread in (None, session.thread_id):
+        session.begun = True
         session.settle()
         session.pending = word(turn, "id") or "turn"
     else:
@@ -75,11 +76,18 @@ def _record_usage(session: Session, params: dict[str, Any], speaker: str | None)
 
 
 def token_usage(session: Session, params: dict[str, Any]) -> None:
-    usage = table(params.get("tokenUsage")) or {}
-    total = table(usage.get("total")) or {}
-    counts = {name: whole(total.get(theirs)) for name, theirs in _TOKENS.items()}
-    known = {name: count for name, count in counts.items() if count is not None and count >= 0}
-    session.total[word(params, "threadId") or ""] = known
+    usage, thread = table(params.get("tokenUsage")) or {}, word(params, "threadId") or ""
+    session.total[thread] = total = _counts(usage.get("total"))
+    if thread in session.resumed:
+        # The sum counts from before this stream; the last request is the first that is ours.
+        session.resumed.discard(thread)
+        last = _counts(usage.get("last")) if session.begun else {}
+        session.used[thread] = {name: count - last.get(name, 0) for name, count in total.items()}
+
+
+def _counts(usage: object) -> dict[str, int]:
+    counts = {name: whole((table(usage) or {}).get(theirs)) for name, theirs in _TOKENS.items()}
+    return {name: count for name, count in counts.items() if count is not None and count >= 0}
 
 
 def message_delta(session: Session, params: dict[str, Any]) -> None:

@@ -4,6 +4,10 @@ from typing import Any, Final
 
 from factwire.projection.reading import listed, table, word
 from factwire.sources.codex_app_server.session import Session, input_text, named
+from factwire.sources.open_work import OpenTool
+
+_MORE: Final = ("additionalPermissions", "networkApprovalContext", "fileChanges")
+"""What a request may ask for beside its command."""
 
 ANSWER_FIELDS: Final = frozenset({"decision", "answers", "action", "permissions", "contentItems"})
 """Fields that only answers of a client have."""
@@ -52,9 +56,11 @@ def answer(session: Session, item: dict[str, Any]) -> None:
         session.tell.fact("runtime.error", {"code": "request_refused", "message": message})
         if method == "turn/start" and session.prompts:
             session.prompts.pop()
-    elif method == "thread/start":
+    elif method in ("thread/start", "thread/resume"):
         thread = word(table(result.get("thread")) or {}, "id")
         session.thread_id = session.thread_id or thread
+        if method == "thread/resume" and thread is not None:
+            session.resumed.add(thread)
 
 
 def resolved(session: Session, params: dict[str, Any]) -> None:
@@ -93,13 +99,27 @@ def _approval(session: Session, key: str, params: dict[str, Any]) -> None:
     item_id, speaker = word(params, "itemId", "callId"), session.speaker(params)
     said = {"command": text, "path": word(params, "grantRoot"), "message": word(params, "reason")}
     session.tell.within(speaker, "permission.requested", said, tool_call_id=item_id)
+    tool = session.tell.tools.get(item_id or "")
     asked = {
         "actionType": "tool_approval",
         "prompt": word(params, "reason") or text or "May these files be changed?",
-        "args": {"command": text, "cwd": word(params, "cwd")} if text else None,
+        "toolName": tool.name if tool is not None else None,
+        "command": text,
+        "cwd": word(params, "cwd"),
+        "path": word(params, "grantRoot"),
+        "args": _about(tool, text, params),
         "options": listed(params.get("availableDecisions")),
     }
     session.tell.ask(key, asked, tool_call_id=item_id, subagent_id=speaker)
+
+
+def _about(
+    tool: OpenTool | None, command: str | None, params: dict[str, Any]
+) -> dict[str, Any] | None:
+    """What would be done beside a command; a request for a patch leaves it to its item to say."""
+    known = table(tool.args) if tool is not None and command is None else None
+    more = {name: params.get(name) for name in _MORE if params.get(name) is not None}
+    return {**(known or {}), **more} or None
 
 
 def _permissions(session: Session, key: str, params: dict[str, Any]) -> None:

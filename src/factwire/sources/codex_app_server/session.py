@@ -30,6 +30,8 @@ class Session:
         self.turns: dict[str, int] = {}
         self.used: dict[str, dict[str, int]] = {}
         self.total: dict[str, dict[str, int]] = {}
+        self.resumed: set[str] = set()
+        self.begun = False
 
     def speaker(self, params: dict[str, Any]) -> str | None:
         """The subagent whose thread this is of, or none for the main one."""

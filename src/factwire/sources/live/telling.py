@@ -8,6 +8,8 @@ that was there before this turn gets a name that was not.
 
 from typing import Any, Final
 
+import msgspec
+
 from factwire.facts import Fact
 from factwire.facts.vocabulary import ACTION_CLOSERS
 from factwire.projection import ProjectionState
@@ -24,13 +26,16 @@ class LiveTelling(Telling):
     it is held back, because what goes on beside the turn may have more to say.
     """
 
-    def __init__(self, source: str, turn: StartTurn, *, keep: Keep = name_raw) -> None:
+    def __init__(
+        self, source: str, turn: StartTurn, *, keep: Keep = name_raw, keeps_unknown: bool = False
+    ) -> None:
         scope, mint = turn.host.scope, turn.host.mint
         super().__init__(source, thread_id=turn.thread_id, at=mint.clock(), keep=keep)
         self.turn_id = turn.turn_id
         self.terminal: Fact | None = None
         self._scope = scope
         self._mint = mint
+        self._keeps_unknown = keeps_unknown
         self._told_before = _names(turn.history)
         self._names: dict[str, str] = {}
         self._asked: dict[str, str] = {}
@@ -70,6 +75,12 @@ class LiveTelling(Telling):
 
     def known(self, **ids: Any) -> None:
         """Whose facts these are, the runtime says."""
+
+    def warn(self, code: str, message: str, item: Any) -> None:
+        """An item that is not known is named, and kept only where that is wanted."""
+        data = item if isinstance(item, bytes) else msgspec.json.encode(item)
+        ref = self.keep(data) if self._keeps_unknown else name_raw(data)
+        self.fact("runtime.warning", {"code": code, "message": message}, ref_ids=(ref,))
 
     def drain(self) -> list[Fact]:
         told = super().drain()

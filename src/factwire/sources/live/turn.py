@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from factwire.facts import Fact, redact_value
+from factwire.facts import Fact, redact_text, redact_value
 from factwire.runtime.errors import TurnFailed
 from factwire.runtime.provider import StartTurn
 from factwire.sources.framing import Item, Unreadable
@@ -22,16 +22,16 @@ from factwire.sources.telling import name_raw
 
 
 class LiveTurn:
-    """The way of a turn's items into facts. With `keep_raw`, each item that is not known is kept
-    as a blob, redacted, beside being named.
+    """The way of a turn's items into facts. What a fact names by a ref is kept as a blob, redacted;
+    an item that is not known only with `keep_raw`.
     """
 
     def __init__(self, source: Source, turn: StartTurn, *, keep_raw: bool = False) -> None:
         self.turn = turn
         self.host = turn.host
         self.is_stopping = False
-        self._raw: list[bytes] | None = [] if keep_raw else None
-        self.tell = LiveTelling(source.name, turn, keep=self._keep)
+        self._raw: list[bytes] = []
+        self.tell = LiveTelling(source.name, turn, keep=self._keep, keeps_unknown=keep_raw)
         self.converter = source.converter(self.tell)
         self._ready: asyncio.Queue[Fact | None] = asyncio.Queue()
         self._has_room = asyncio.Event()
@@ -93,8 +93,6 @@ class LiveTurn:
             yield self.tell.terminal
 
     def _keep(self, data: bytes) -> str:
-        if self._raw is None:
-            return name_raw(data)
         clean = _redacted(data)
         self._raw.append(clean)
         return name_raw(clean)
@@ -109,5 +107,5 @@ def _redacted(data: bytes) -> bytes:
     try:
         value: Any = msgspec.json.decode(data)
     except msgspec.DecodeError:
-        value = data.decode("utf-8", "replace")
+        return redact_text(data.decode("utf-8", "replace"))[0].encode("utf-8", "replace")
     return msgspec.json.encode(redact_value(value)[0])

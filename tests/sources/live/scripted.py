@@ -1,0 +1,47 @@
+"""A runtime around a program of ours that speaks an agent's protocol, and mostly wrongly."""
+
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from factwire.journal import open_journal
+from factwire.journal.blobs import MemoryBlobs
+from factwire.runtime import Means, Provider, Runtime, Settings
+from factwire.runtime.policy import Policy
+from factwire.runtime.processes import Ladder, Processes
+from tests.agents.driving import AGENT, Driven
+
+FOLDER = Path(__file__).resolve().parent
+
+
+def program(script: str, folder: Path) -> str:
+    """A script of this folder, as a program of its own."""
+    path = folder / script.removesuffix(".py")
+    path.write_text(f"#!{sys.executable}\n{(FOLDER / script).read_text('utf-8')}", "utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
+@asynccontextmanager
+async def driven(
+    agent: Provider, folder: Path, *, policy: Policy | None = None
+) -> AsyncGenerator[Driven]:
+    """The agent in a runtime that may run programs in `workspace`, and is quick to stop them."""
+    workspace = folder / "workspace"
+    workspace.mkdir(parents=True, exist_ok=True)
+    blobs, ladder = MemoryBlobs(), Ladder(terminate=0.5)
+    processes = Processes(folder / "data", workspaces=[workspace], blobs=blobs, ladder=ladder)
+    means = Means(blobs=blobs, processes=processes, policy=policy or Policy())
+    async with (
+        open_journal("memory:") as journal,
+        Runtime(
+            journal,
+            blobs,
+            {AGENT: agent},
+            workspace=workspace,
+            means=means,
+            settings=Settings(interrupt_seconds=0.5),
+        ) as runtime,
+    ):
+        yield Driven(runtime)

@@ -1,0 +1,365 @@
+"""Remote agents over HTTP: heard, answered, stopped, refused; with nothing secret in any fact."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pydantic_ai
+import pytest
+from pydantic_ai.models.test import TestModel
+from pydantic_ai.ui.vercel_ai import VercelAIAdapter
+
+from factwire.facts import Fact, encode_fact, inspect_stream, is_valid
+from factwire.runtime import Runtime
+from factwire.runtime.agents import InvalidAgent
+from factwire.runtime.configuration import Agent
+from factwire.sources import Unreadable
+from factwire.sources.live import LiveAgent, a2a, ag_ui, ai_sdk
+from factwire.sources.live.limits import LINE_BYTES
+from factwire.sources.live.remote_events import EventReader
+from tests.runtime.agents import WAIT, ended, facts_of, open_action
+from tests.sources.live.played import runtime_with
+from tests.sources.live.remote_servers import Answer, Heard, Refusal, Script, events, serving
+
+pytestmark = pytest.mark.asyncio
+
+MAKE = {"a2a": a2a.agent, "ag-ui": ag_ui.agent, "ai-sdk": ai_sdk.agent}
+TOKEN = "made-up-token-0123456789"
+
+FINISH: dict[str, Any] = {"type": "finish", "finishReason": "stop"}
+CALL: dict[str, Any] = {
+    "type": "tool-input-available",
+    "toolCallId": "c",
+    "toolName": "deploy",
+    "input": {"to": "prod"},
+}
+
+
+def chunks(text: str, *more: dict[str, Any]) -> list[dict[str, Any]]:
+    said = {"type": "text-delta", "id": "t", "delta": text}
+    return [{"type": "start", "messageId": "m"}, {"type": "text-start", "id": "t"}, said, *more]
+
+
+def run(*inside: dict[str, Any], **outcome: Any) -> list[dict[str, Any]]:
+    ids = {"threadId": "thread", "runId": "r"}
+    end = {"type": "RUN_FINISHED", **ids, "outcome": outcome or {"type": "success"}}
+    return [{"type": "RUN_STARTED", **ids}, *inside, end]
+
+
+def task(state: str, text: str | None = None) -> dict[str, Any]:
+    message = {"message": {"messageId": f"m-{state}", "parts": [{"text": text}]}} if text else {}
+    status = {"state": f"TASK_STATE_{state}", **message}
+    update = {"taskId": "task-1", "contextId": "context-1", "status": status}
+    return {"jsonrpc": "2.0", "id": 1, "result": {"statusUpdate": update}}
+
+
+SAYS_HELLO: dict[str, list[dict[str, Any]]] = {
+    "a2a": [task("WORKING"), task("COMPLETED", "Hello.")],
+    "ag-ui": run({"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "delta": "Hello."}),
+    "ai-sdk": chunks("Hello.", FINISH),
+}
+
+
+def settings(kind: str, url: str, **more: Any) -> Agent:
+    return Agent(kind=kind, options={"url": url, **more})
+
+
+async def told(runtime: Runtime) -> list[Fact]:
+    facts = await facts_of(runtime)
+    assert is_valid(inspect_stream([encode_fact(fact) for fact in facts]))
+    return facts
+
+
+def spoken(facts: list[Fact]) -> str:
+    return "".join(fact.payload["text"] for fact in facts if fact.event_class == "model.completed")
+
+
+def script(*answers: Answer) -> Script:
+    """One answer after the other."""
+    rest = list(answers)
+
+    def answer(_: Heard) -> Answer:
+        return rest.pop(0)
+
+    return answer
+
+
+def agent(kind: str, url: str, **more: Any) -> LiveAgent:
+    return MAKE[kind](settings(kind, url, **more))
+
+
+@pytest.mark.requirement("sources.remote.turns")
+@pytest.mark.parametrize("kind", MAKE)
+async def test_a_remote_agent_is_heard_and_goes_on_with_the_conversation(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("REMOTE_TOKEN", TOKEN)
+    headers = {"Authorization": "Bearer ${REMOTE_TOKEN}"}
+    hello = SAYS_HELLO[kind]
+    async with serving(script(events(*hello), events(*hello))) as server:
+        remote = agent(kind, server.url, headers=headers)
+        async with runtime_with(remote, tmp_path) as (runtime, _):
+            for turn in ("one", "two"):
+                await runtime.submit("thread", "agent", f"Do {turn}.", turn_id=turn)
+                assert await ended(runtime, turn) == "completed"
+            facts = await told(runtime)
+
+    assert spoken(facts) == "Hello.Hello."
+    assert [heard.headers["authorization"] for heard in server.heard] == [f"Bearer {TOKEN}"] * 2
+    assert TOKEN not in str(facts)
+    second = str(server.heard[1].body)
+    assert "Do two." in second
+    assert ("context-1" if kind == "a2a" else "Hello.") in second
+
+
+@pytest.mark.requirement("sources.remote.answers")
+@pytest.mark.parametrize("decision", ["approve", "deny"])
+async def test_an_interrupt_of_ag_ui_is_resumed_with_what_was_decided(
+    decision: str, tmp_path: Path
+):
+    call = [
+        {"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "deploy"},
+        {"type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": '{"to":"prod"}'},
+        {"type": "TOOL_CALL_END", "toolCallId": "c"},
+    ]
+    interrupt = {"id": "i", "reason": "tool_approval", "message": "Deploy?", "toolCallId": "c"}
+    result = {"type": "TOOL_CALL_RESULT", "messageId": "x", "toolCallId": "c", "content": "ok"}
+    said = {"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "delta": "Done."}
+    first = events(*run(*call, type="interrupt", interrupts=[interrupt]))
+    approved = decision == "approve"
+    async with (
+        serving(script(first, events(*run(result, said)))) as server,
+        runtime_with(agent("ag-ui", server.url), tmp_path) as (runtime, _),
+    ):
+        await runtime.submit("thread", "agent", "Deploy.", turn_id="turn")
+        action = await open_action(runtime)
+        await runtime.decide("thread", action, decision, by="lena", reason="because")
+        assert await ended(runtime, "turn") == "completed"
+        facts = await told(runtime)
+
+    body = server.heard[1].body
+    payload = {"approved": approved, "reason": "because"}
+    assert body["resume"] == [{"interruptId": "i", "status": "resolved", "payload": payload}]
+    assert body["runId"] == "turn:run-2"
+    [asked] = [row["toolCalls"] for row in body["messages"] if "toolCalls" in row]
+    assert asked[0]["function"] == {"name": "deploy", "arguments": '{"to":"prod"}'}
+    assert spoken(facts) == "Done."
+    # What an agent says of a call that was denied is a result in this protocol, and none to us.
+    ends = [
+        fact.event_class for fact in facts if fact.event_class in ("tool.result", "tool.failed")
+    ]
+    assert ends == ["tool.result" if approved else "tool.failed"]
+    closed = [fact.payload["decision"] for fact in facts if fact.event_class == "action.resolved"]
+    assert closed[:1] == ["approved" if approved else "denied"]
+
+
+@pytest.mark.requirement("sources.remote.answers")
+@pytest.mark.parametrize("decision", ["approve", "deny"])
+async def test_an_approval_of_the_ai_sdk_is_sent_back_in_its_message(decision: str, tmp_path: Path):
+    ask = {"type": "tool-approval-request", "approvalId": "p", "toolCallId": "c"}
+    approved = decision == "approve"
+    end = (
+        {"type": "tool-output-available", "toolCallId": "c", "output": "ok"}
+        if approved
+        else {"type": "tool-output-denied", "toolCallId": "c"}
+    )
+    first, second = chunks("Shall I?", CALL, ask, FINISH), [{"type": "start"}, end, FINISH]
+    async with (
+        serving(script(events(*first), events(*second))) as server,
+        runtime_with(agent("ai-sdk", server.url), tmp_path) as (runtime, _),
+    ):
+        await runtime.submit("thread", "agent", "Deploy.", turn_id="turn")
+        action = await open_action(runtime)
+        await runtime.decide("thread", action, decision, by="lena")
+        assert await ended(runtime, "turn") == "completed"
+        await told(runtime)
+        state = await runtime.state("thread")
+
+    [asked, answer] = server.heard[1].body["messages"]
+    assert asked["parts"] == [{"type": "text", "text": "Deploy."}]
+    assert answer["parts"][1] == {
+        "type": "tool-deploy",
+        "toolCallId": "c",
+        "state": "approval-responded",
+        "input": {"to": "prod"},
+        "approval": {"id": "p", "approved": approved},
+    }
+    [tool] = state.tools.values()
+    assert tool.state == ("output-available" if approved else "output-error")
+
+
+@pytest.mark.requirement("sources.remote.answers")
+@pytest.mark.parametrize("allowed", [True, False])
+async def test_a_task_of_a2a_goes_on_with_an_answer_and_is_cancelled_without(
+    allowed: bool, tmp_path: Path
+):
+    first = events(task("WORKING"), task("INPUT_REQUIRED", "Which one?"))
+    canceled = {
+        "id": "task-1",
+        "contextId": "context-1",
+        "status": {"state": "TASK_STATE_CANCELED"},
+    }
+    cancel = events({"jsonrpc": "2.0", "id": 2, "result": canceled})
+    goes_on = events(task("WORKING"), task("COMPLETED", "This one."))
+    async with (
+        serving(script(first, goes_on if allowed else cancel)) as server,
+        runtime_with(agent("a2a", server.url), tmp_path) as (runtime, _),
+    ):
+        await runtime.submit("thread", "agent", "Pick.", turn_id="turn")
+        action = await open_action(runtime)
+        word = "answer" if allowed else "deny"
+        await runtime.decide("thread", action, word, by="lena", response="The left one")
+        assert await ended(runtime, "turn") == ("completed" if allowed else "canceled")
+        await told(runtime)
+
+    second = server.heard[1].body
+    assert server.heard[1].headers["a2a-version"] == "1.0"
+    if allowed:
+        message = second["params"]["message"]
+        assert (second["method"], message["taskId"]) == ("SendStreamingMessage", "task-1")
+        assert message["parts"] == [{"text": "The left one"}]
+    else:
+        assert (second["method"], second["params"]) == ("CancelTask", {"id": "task-1"})
+
+
+def pydantic_ai_endpoint() -> Script:
+    """A real endpoint: an agent of pydantic-ai whose tool has to be approved."""
+    deployer = pydantic_ai.Agent(
+        TestModel(custom_output_text="It is deployed."),
+        output_type=[str, pydantic_ai.DeferredToolRequests],
+    )
+
+    @deployer.tool_plain(requires_approval=True)
+    def deploy(to: str) -> str:  # pyright: ignore[reportUnusedFunction]
+        return f"deployed to {to}"
+
+    async def answer(heard: Heard) -> AsyncIterator[bytes]:
+        given = VercelAIAdapter.build_run_input(json.dumps(heard.body).encode())
+        adapter = VercelAIAdapter(agent=deployer, run_input=given, sdk_version=7)
+        async for event in adapter.encode_stream(adapter.run_stream()):
+            yield event.encode()
+
+    return answer
+
+
+@pytest.mark.requirement("sources.remote.answers")
+@pytest.mark.parametrize("decision", ["approve", "deny"])
+async def test_a_real_endpoint_of_pydantic_ai_is_approved_and_denied(decision: str, tmp_path: Path):
+    async with (
+        serving(pydantic_ai_endpoint()) as server,
+        runtime_with(agent("ai-sdk", server.url), tmp_path) as (runtime, _),
+    ):
+        await runtime.submit("thread", "agent", "Deploy.", turn_id="turn")
+        action = await open_action(runtime)
+        await runtime.decide("thread", action, decision, by="lena", reason="because")
+        assert await ended(runtime, "turn") == "completed"
+        facts = await told(runtime)
+        [tool] = (await runtime.state("thread")).tools.values()
+    assert spoken(facts) == "It is deployed."
+    assert tool.tool_name == "deploy"
+    assert tool.state == ("output-available" if decision == "approve" else "output-error")
+
+
+@pytest.mark.requirement("sources.remote.cancel")
+@pytest.mark.parametrize("kind", MAKE)
+async def test_a_turn_that_is_cancelled_hangs_up_and_leaves_nothing_open(kind: str, tmp_path: Path):
+    never = asyncio.Event()
+    begun = SAYS_HELLO[kind][:-1]
+    refused = Refusal(500, "no")
+    async with (
+        serving(script(events(*begun, never), refused)) as server,
+        runtime_with(agent(kind, server.url), tmp_path) as (runtime, _),
+    ):
+        await runtime.submit("thread", "agent", "Go.", turn_id="turn")
+        async with asyncio.timeout(WAIT):
+            await server.asked.wait()
+        await runtime.cancel("thread", "turn")
+        assert await ended(runtime, "turn") == "canceled"
+        await told(runtime)
+        async with asyncio.timeout(WAIT):
+            await server.hung_up.wait()
+
+
+@pytest.mark.fault
+@pytest.mark.requirement("sources.remote.failures")
+@pytest.mark.parametrize("kind", MAKE)
+@pytest.mark.parametrize(
+    ("answer", "category"),
+    [
+        (Refusal(401, f"no such token {TOKEN}"), "authentication_failed"),
+        (Refusal(429, "slow down"), "rate_limited"),
+        (Refusal(302, "elsewhere"), "provider_error"),
+        (None, "stream_interrupted"),
+    ],
+)
+async def test_a_refusal_or_a_cut_fails_the_turn_and_says_why(
+    kind: str,
+    answer: Refusal | None,
+    category: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setenv("REMOTE_TOKEN", TOKEN)
+    cut: AsyncIterator[bytes] = events(*SAYS_HELLO[kind][:-1])
+    async with serving(script(answer or cut)) as server:
+        remote = agent(kind, server.url, headers={"X-Key": "${REMOTE_TOKEN}"})
+        async with runtime_with(remote, tmp_path) as (runtime, _):
+            await runtime.submit("thread", "agent", "Go.", turn_id="turn")
+            assert await ended(runtime, "turn") == "failed"
+            facts = await told(runtime)
+    [end] = [fact for fact in facts if fact.event_class == "turn.failed"]
+    assert end.payload["failureCategory"] == category
+    assert TOKEN not in str(facts)
+
+
+@pytest.mark.requirement("sources.remote.settings")
+async def test_a_secret_that_is_not_set_fails_the_turn_before_anything_is_sent(tmp_path: Path):
+    async with serving(script()) as server:
+        remote = agent("ag-ui", server.url, headers={"X-Key": "${NOT_SET_ANYWHERE}"})
+        async with runtime_with(remote, tmp_path) as (runtime, _):
+            await runtime.submit("thread", "agent", "Go.", turn_id="turn")
+            assert await ended(runtime, "turn") == "failed"
+    assert server.heard == []
+
+
+@pytest.mark.requirement("sources.remote.settings")
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({}, "needs the option url"),
+        ({"url": "ftp://example.org"}, "needs the option url"),
+        ({"url": "https://me:secret@example.org"}, "no password"),
+        ({"url": "https://example.org", "headers": {"authorization": "Bearer x"}}, "is a secret"),
+        ({"url": "https://example.org", "odd": 1}, "unknown field"),
+    ],
+)
+async def test_settings_that_cannot_be_right_are_refused(options: dict[str, Any], problem: str):
+    for kind, make in MAKE.items():
+        with pytest.raises(InvalidAgent, match=problem):
+            make(Agent(kind=kind, options=options))
+
+
+@pytest.mark.requirement("sources.remote.events")
+async def test_events_are_read_however_they_are_cut():
+    stream = (
+        b': hello\n\ndata: {"a": "\xe2\x80\xa8"}\r\n\r\nevent: x\ndata: {"b":\ndata: 2}\n\n'
+        b"data: [DONE]\n\ndata: {broken\n\ndata: 3"
+    )
+    for size in (1, 2, 7, len(stream)):
+        reader = EventReader()
+        pieces = [stream[at : at + size] for at in range(0, len(stream), size)]
+        items = [item for piece in pieces for item in reader.feed(piece)] + reader.finish()
+        assert items[:2] == [{"a": "\u2028"}, {"b": 2}]
+        assert [type(item) for item in items[2:]] == [Unreadable, Unreadable]
+
+
+@pytest.mark.requirement("sources.remote.events")
+async def test_an_event_without_end_is_refused_and_not_kept():
+    reader = EventReader()
+    piece = b"x" * (1024 * 1024)
+    items = [item for _ in range(LINE_BYTES // len(piece) + 1) for item in reader.feed(piece)]
+    [refused] = items
+    assert isinstance(refused, Unreadable)
+    assert len(refused.data) <= 1024
