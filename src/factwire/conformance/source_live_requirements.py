@@ -18,6 +18,7 @@ SOURCE_LIVE_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "nothing but its model.",
         "sources.live.command-line": "A real agent is run, answered from another terminal and "
         "continued by the command alone, here and over an Edge.",
+        "sources.live.big": "What is too big for a fact leaves a live agent as a ref, redacted.",
         "sources.live.raw": "What is not known is named, and kept only on request, redacted.",
     },
 )

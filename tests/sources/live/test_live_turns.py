@@ -179,3 +179,20 @@ async def test_what_is_not_known_is_named_and_on_request_kept_without_secrets(
     ]
     assert len(kept) == (2 if keep else 0)
     assert b"sk-proj" not in b"".join(kept)
+
+
+@pytest.mark.requirement("sources.live.big")
+async def test_what_is_too_big_for_a_fact_leaves_the_agent_as_a_ref(tmp_path: Path):
+    secret, size = "sk-proj-abcdefghijklmnopqrstuvwx0123456789", 100_000
+    big = command("completed", aggregated_output="x" * size + f" {secret}", exit_code=0)
+    player = Player("codex-exec", script(tmp_path, STARTED, RAN[0], big, SAID, ENDED))
+    async with runtime_with(player, tmp_path) as (runtime, means):
+        await runtime.submit("thread", "agent", "list", turn_id="turn")
+        assert await ended(runtime, "turn") == "completed"
+        facts, state = await told(runtime)
+        [tool] = state.tools.values()
+        kept = await read(means.blobs, tool.output_ref or "")
+
+    assert classes(facts).count("output.spilled") == 1
+    assert len(kept) > size
+    assert secret.encode() not in kept

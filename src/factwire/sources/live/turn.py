@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from factwire.facts import Fact, redact_text, redact_value
+from factwire.facts import Fact, plan_spill, redact_fact, redact_text, redact_value
 from factwire.runtime.errors import TurnFailed
 from factwire.runtime.provider import StartTurn
 from factwire.sources.framing import Item, Unreadable
@@ -88,9 +88,22 @@ class LiveTurn:
             if self._ready.qsize() <= FACTS_WAITING // 2:
                 self._has_room.set()
             await self._write_raw()
-            yield fact
+            for each in await self._light(fact):
+                yield each
         if self.tell.terminal is not None:
             yield self.tell.terminal
+
+    async def _light(self, fact: Fact) -> tuple[Fact, ...]:
+        """A fact as it travels: what is too big for one is kept, without secrets, and named."""
+        if plan_spill(fact) is None:
+            return (fact,)
+        clean = redact_fact(fact).fact
+        spill = plan_spill(clean)
+        if spill is None:
+            return (clean,)
+        for blob in spill.blobs:
+            await self.host.means.blobs.put(blob.content, kind=blob.ref.kind)
+        return spill.fact, spill.note
 
     def _keep(self, data: bytes) -> str:
         clean = _redacted(data)
