@@ -131,7 +131,9 @@ async def test_a_rule_answers_before_a_person_is_asked(
     )
     agent_home.opencode(model)
     policy = Policy.of(allow=["Bash(touch *)"], deny=["Bash(rm *)"])
-    async with driven(made(), policy=policy) as drive:
+    # OpenCode's own settings would let both pass.
+    lenient = {"permission": {"*": "allow", "bash": "allow"}}
+    async with driven(made(config=lenient), policy=policy) as drive:
         told = await drive.turn("make and remove it")
 
     assert (agent_home.workspace / "made.txt").exists()

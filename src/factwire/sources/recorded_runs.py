@@ -22,6 +22,7 @@ _PLACES: Final = 1_000_000
 _COUNTS: Final = (("input_tokens", "inputTokens"), ("output_tokens", "outputTokens"))
 
 _HINTS: Final = {
+    "agent_error": "Look at the message; the agent, its model or a tool of it raised it.",
     "rate_limited": "Wait until the limit resets, then retry the turn.",
     "unauthorized": "Check the key that the agent uses, then retry the turn.",
     "provider_unavailable": "Retry the turn later; the model's server did not do its part.",

@@ -42,6 +42,7 @@ class LiveTelling(Telling):
         self._about: dict[str, dict[str, Any]] = {}
         self._decided: set[str] = set()
         self._alone: set[str] = set()
+        self.own_ids: dict[str, Any] = {}
 
     @property
     def is_alone(self) -> bool:
@@ -74,7 +75,8 @@ class LiveTelling(Telling):
         self._close_all("interrupted", "the agent ended first", everything=True)
 
     def known(self, **ids: Any) -> None:
-        """Whose facts these are, the runtime says."""
+        """Whose facts these are, the runtime says; what the source calls itself is noted."""
+        self.own_ids.update(ids)
 
     def warn(self, code: str, message: str, item: Any) -> None:
         """An item that is not known is named, and kept only where that is wanted."""
@@ -107,17 +109,20 @@ class LiveTelling(Telling):
         for field in _NAMED:
             if fields.get(field) is not None:
                 fields[field] = self._name(fields[field])
-        action = fields.get("action_id")
-        if action is not None:
-            # A source may give the next question the name of one that was answered.
-            if event_class == "action.required" or action not in self._asked:
-                self._asked[action] = self._mint.ids("act")
-            fields["action_id"] = self._asked[action]
-            if event_class in ACTION_CLOSERS and self._asked[action] in self._decided:
+        if fields.get("action_id") is not None:
+            asked = self._action(event_class, fields["action_id"])
+            if event_class in ACTION_CLOSERS and asked in self._decided:
                 return
             if event_class == "action.required":
-                said = {**said, **self._about.pop(action, {})}
+                said = {**_question(said), **self._about.pop(fields["action_id"], {})}
+            fields["action_id"] = asked
         super()._say(scope, event_class, said, **fields)
+
+    def _action(self, event_class: str, given: str) -> str:
+        """Our id of a question; a source may use the name of one that was answered again."""
+        if event_class == "action.required" or given not in self._asked:
+            self._asked[given] = self._mint.ids("act")
+        return self._asked[given]
 
     def _name(self, given: str) -> str:
         known = self._names.get(given)
@@ -125,6 +130,14 @@ class LiveTelling(Telling):
             known = given if given not in self._told_before else f"{given}:{self.turn_id}"
             self._names[given] = known
         return known
+
+
+def _question(said: dict[str, Any]) -> dict[str, Any]:
+    """What is asked, in words; a source that has none asks about its tool."""
+    tool = said.get("toolName")
+    if said.get("prompt") is not None or not isinstance(tool, str):
+        return said
+    return {**said, "prompt": f"Run {tool}?"}
 
 
 def _names(history: ProjectionState | None) -> frozenset[str]:

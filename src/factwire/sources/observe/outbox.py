@@ -1,0 +1,249 @@
+"""`Outbox`: what was seen, on its way to where facts are kept, in a thread of its own.
+
+The program only appends bytes to a queue. While nothing can be sent, the queue grows to its bound;
+what comes then is dropped as lines, before it is a fact, so that the facts of a run are sound
+whatever is missing between them, and the next line of the run says how many are. The end of a run
+is never dropped once its beginning was taken.
+"""
+
+import os
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from factwire.facts import Fact
+from factwire.sources.observe.limits import (
+    BATCH_BYTES,
+    BATCH_FACTS,
+    FIRST_PAUSE,
+    LINE_BYTES,
+    LONGEST_PAUSE,
+    WAITING_BYTES,
+)
+from factwire.sources.observe.runs import ObservedRun, log
+from factwire.sources.observe.sinks import Away, Read, Refused, Sink
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_CLOSING: Final = (b'{"type":"run.c', b'{"type":"run.f', b'{"type":"run.i')
+_STARTING: Final = b'{"type":"run.s'
+_END: Final = b""
+"""In the place of a line: nothing more comes of this run."""
+
+
+class Seen(msgspec.Struct, frozen=True, gc=False):
+    """A line of a run; `dropped` counts those before it that were not taken."""
+
+    run: ObservedRun
+    at: str
+    data: bytes
+    dropped: int
+
+
+class Outbox:
+    """Takes lines from any thread, and sends facts from one."""
+
+    def __init__(self, sink: "Callable[[], Sink]", *, waiting_bytes: int = WAITING_BYTES) -> None:
+        self._make_sink = sink
+        self._most = waiting_bytes
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._changed = threading.Condition()
+        self._lines: deque[Seen] = deque()
+        self._bytes = 0
+        self._taken = 0
+        self._sent = 0
+        self._lost_runs = 0
+        self._deadline: float | None = None
+        self._thread: threading.Thread | None = None
+
+    def put(self, run: ObservedRun, at: str, data: bytes) -> None:
+        """Take a line, or count it as dropped."""
+        self._be_born()
+        with self._changed:
+            if not self._fits(run, data):
+                self._drop(run, data)
+                return
+            lost, self._lost_runs = self._lost_runs, 0
+            self._lines.append(Seen(run, at, data, run.dropped + lost))
+            run.dropped, run.has_begun = 0, True
+            self._bytes += len(data)
+            self._taken += 1
+            self._start()
+            self._changed.notify_all()
+
+    def end(self, run: ObservedRun) -> None:
+        """Nothing more comes of a run."""
+        if run.has_begun:
+            self.put(run, run.telling.at, _END)
+
+    def flush(self, seconds: float) -> bool:
+        """Wait until all that was seen so far is sent; whether it is."""
+        self._be_born()
+        with self._changed:
+            wanted = self._taken
+            return self._changed.wait_for(lambda: self._sent >= wanted, seconds)
+
+    def close(self, seconds: float) -> bool:
+        """Send what is left, for so long; whether all of it is sent."""
+        self._be_born()
+        with self._changed:
+            self._deadline = time.monotonic() + seconds
+            self._changed.notify_all()
+            thread = self._thread
+        if thread is not None:
+            thread.join(seconds + 1.0)
+        return self._sent >= self._taken
+
+    def _be_born(self) -> None:
+        """After a fork nobody sends in the child; what waited is its parent's to send."""
+        if self._pid != os.getpid():
+            self._begin()
+
+    def _fits(self, run: ObservedRun, data: bytes) -> bool:
+        if self._deadline is not None or len(data) > LINE_BYTES:
+            return False
+        if run.has_begun and (data == _END or data.startswith(_CLOSING)):
+            return True
+        return self._bytes + len(data) <= self._most and (
+            run.has_begun or data.startswith(_STARTING)
+        )
+
+    def _drop(self, run: ObservedRun, data: bytes) -> None:
+        if not run.has_begun:
+            self._lost_runs += data.startswith(_STARTING)
+            return
+        if not run.dropped:
+            log.warning("%d bytes wait to be sent; what happens now is not observed", self._bytes)
+        run.dropped += 1
+
+    def _start(self) -> None:
+        if self._thread is None:
+            # It must not keep a program alive; `close` is called at its exit.
+            self._thread = threading.Thread(target=self._work, name="factwire-observe", daemon=True)
+            self._thread.start()
+
+    def _work(self) -> None:
+        sending = _Sending(self._make_sink(), self._pause)
+        try:
+            while batch := self._next():
+                if not sending.send(batch):
+                    return
+                with self._changed:
+                    self._sent += len(batch)
+                    self._changed.notify_all()
+        finally:
+            sending.close()
+
+    def _next(self) -> list[Seen]:
+        """Lines that are sent together; none when it is time to end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._lines or self._deadline is not None)
+            batch: list[Seen] = []
+            size = 0
+            if self._is_late():
+                return batch
+            while self._lines and size < BATCH_BYTES and len(batch) < BATCH_FACTS:
+                batch.append(self._lines.popleft())
+                size += len(batch[-1].data)
+            self._bytes -= size
+            return batch
+
+    def _pause(self, seconds: float) -> bool:
+        """Wait before the next try; whether there may be one."""
+        with self._changed:
+            self._changed.wait_for(self._is_late, seconds)
+            return not self._is_late()
+
+    def _is_late(self) -> bool:
+        return self._deadline is not None and time.monotonic() > self._deadline
+
+
+class _Sending:
+    """Turns lines into facts, and sends them until they are there."""
+
+    def __init__(self, sink: Sink, pause: "Callable[[float], bool]") -> None:
+        self._sink = sink
+        self._pause = pause
+        self._reads: dict[int, Read] = {}
+        self._refused: set[str] = set()
+
+    def send(self, batch: list[Seen]) -> bool:
+        """Send what lines mean; False when time is up."""
+        facts: list[Fact] = []
+        for seen in batch:
+            try:
+                facts += self._facts(seen)
+            except Exception:  # noqa: BLE001 - logged
+                # A line that nobody can make sense of costs that line, not what follows.
+                log.exception("something that happened could not be told")
+        facts = [fact for fact in facts if fact.thread_id not in self._refused]
+        starts = range(0, len(facts), BATCH_FACTS)
+        return all(self._delivered(facts[start : start + BATCH_FACTS]) for start in starts)
+
+    def _delivered(self, facts: list[Fact]) -> bool:
+        try:
+            return self._deliver(facts)
+        except Exception:  # noqa: BLE001 - logged
+            # The thread that sends goes on, whatever a sink does.
+            log.exception("facts were not sent")
+            return True
+
+    def close(self) -> None:
+        self._sink.close()
+
+    def _facts(self, seen: Seen) -> list[Fact]:
+        run = seen.run
+        read = self._reads.setdefault(id(run), self._sink.reader())
+        run.telling.now = run.telling.at = seen.at
+        if seen.dropped:
+            _tell_dropped(run, seen.dropped)
+        if seen.data == _END:
+            run.converter.finish()
+            run.telling.cut()
+            del self._reads[id(run)]
+        else:
+            run.converter.take(msgspec.json.decode(seen.data, type=dict[str, Any]))
+        return [each for fact in run.telling.drain() for each in read(fact)]
+
+    def _deliver(self, facts: list[Fact]) -> bool:
+        pause, was_away = FIRST_PAUSE, False
+        while True:
+            try:
+                self._sink.send(facts)
+            except Away as away:
+                if not was_away:
+                    log.warning("facts cannot be sent and wait: %s", away)
+                was_away = True
+                if not self._pause(pause):
+                    log.error("%d facts were not sent: %s", len(facts), away)
+                    return False
+                pause = min(pause * 2, LONGEST_PAUSE)
+            except Refused as refused:
+                return self._split(facts, refused)
+            else:
+                if was_away:
+                    log.warning("facts are sent again")
+                return True
+
+    def _split(self, facts: list[Fact], refused: Refused) -> bool:
+        """One thread that is refused must not cost the others theirs."""
+        threads = dict.fromkeys(fact.thread_id or "" for fact in facts)
+        if len(threads) == 1:
+            self._refused.update(threads)
+            log.error("facts of thread %s are refused: %s", *threads, refused)
+            return True
+        parts = ([fact for fact in facts if (fact.thread_id or "") == name] for name in threads)
+        return all(self._deliver(part) for part in parts)
+
+
+def _tell_dropped(run: ObservedRun, count: int) -> None:
+    message = f"{count} things that happened were not observed, because too much waited to be sent"
+    said = {"code": "observations_dropped", "message": message, "count": count}
+    run.telling.fact("runtime.warning", said)
