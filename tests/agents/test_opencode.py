@@ -196,6 +196,6 @@ async def test_what_a_model_does_wrong_is_tried_again_or_fails_the_turn(
         assert told.status == "completed"
         statuses = [each["status"] for each in told.said("run.status")]
         assert statuses == ["running", "retrying", "running"]
-    assert broken.failure["failureCategory"] == "provider_error"
+    assert broken.failure["failureCategory"] == "invalid_request"
     assert "broken" in broken.failure["message"]
     assert cut_off.answers == ["Back again.", "Back again."]

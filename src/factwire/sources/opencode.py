@@ -207,14 +207,27 @@ def _permission(thread: OpenCodeThread, properties: Event, item: Event) -> None:
     del item
     name = word(properties, "permission", "action") or "tool"
     patterns = words(listed(properties.get("patterns")) or listed(properties.get("resources")))
+    call = _call_args(thread, properties)
+    args = table(properties.get("metadata")) or call
+    command = word(args, "command")
+    about = command or word(args, "filepath") or ", ".join(patterns)
     said = {
         "actionType": "tool_approval",
-        "prompt": f"Allow {name}: {', '.join(patterns)}" if patterns else f"Allow {name}?",
+        "prompt": f"Allow {name}: {about}" if about else f"Allow {name}?",
         "toolName": name,
-        "args": table(properties.get("metadata")),
+        "args": args or None,
+        "command": command,
+        "cwd": (word(call, "workdir") or thread.folder) if command else None,
         "options": list(_OPTIONS),
     }
     _ask(thread, properties, said)
+
+
+def _call_args(thread: OpenCodeThread, properties: Event) -> Event:
+    """With what the tool is called that a request is about; not every request repeats it."""
+    about = table(properties.get("tool")) or table(properties.get("source")) or {}
+    tool = thread.tell.tools.get(word(about, "callID") or "")
+    return (table(tool.args) if tool is not None else None) or {}
 
 
 def _question(thread: OpenCodeThread, properties: Event, item: Event) -> None:

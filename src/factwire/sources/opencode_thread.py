@@ -19,7 +19,15 @@ _CATEGORIES: Final = {
     "ContextOverflowError": "context_overflow",
     "ContentFilterError": "content_filtered",
 }
-_TOO_MANY_REQUESTS: Final = 429
+_STATUSES: Final[dict[float, str]] = {
+    400: "invalid_request",
+    401: "authentication_failed",
+    403: "authentication_failed",
+    429: "rate_limited",
+}
+"""What a model's server answered → what that means."""
+
+_SERVER_ERRORS: Final = 500
 
 
 class OpenCodeThread:
@@ -29,6 +37,7 @@ class OpenCodeThread:
         self.tell = telling
         self.moment = 0.0
         self.root: str | None = None
+        self.folder: str | None = None
         self.titles: dict[str, str | None] = {}
         self.others: set[str] = set()
         self.style: str | None = None
@@ -74,6 +83,7 @@ class OpenCodeThread:
 
     def note_session(self, info: dict[str, Any]) -> None:
         """A session below this one is a subagent."""
+        self.folder = word(info, "directory") or self.folder
         session, parent = word(info, "id"), word(info, "parentID")
         if session is None or parent is None or session in (self.root, *self.titles):
             return
@@ -189,9 +199,11 @@ def failure_of(error: dict[str, Any]) -> tuple[str, str]:
     """The category of a named error, and its words."""
     name, data = word(error, "name") or "", table(error.get("data")) or {}
     message = word(data, "message") or name or "OpenCode failed"
-    if number(data, "statusCode") == _TOO_MANY_REQUESTS:
-        return "rate_limited", message
-    return _CATEGORIES.get(name, "provider_error"), message
+    status = number(data, "statusCode")
+    known = _CATEGORIES.get(name) or _STATUSES.get(status or 0)
+    if known is None and status is not None and status >= _SERVER_ERRORS:
+        known = "provider_unavailable"
+    return known or "provider_error", message
 
 
 def rfc3339(milliseconds: float) -> str | None:

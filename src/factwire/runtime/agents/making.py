@@ -33,6 +33,7 @@ _EXTRAS: Final = {
     "acp": "acp",
     "agents": "openai-agents",
     "claude_agent_sdk": "claude-code",
+    "httpx": "client",
     "langchain_openai": "langgraph",
     "langgraph": "langgraph",
     "mcp": "mcp",

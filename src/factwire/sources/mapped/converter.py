@@ -100,7 +100,11 @@ class Mapped:
 
 def mapped_source(data: bytes, where: str = "mapping") -> Source:
     """The source that a mapping file describes; raises `MappingError`."""
-    mapping = read_mapping(data, where)
+    return source_by(read_mapping(data, where))
+
+
+def source_by(mapping: Mapping) -> Source:
+    """The source that a mapping describes."""
     return Source(
         name=mapping.name,
         title=mapping.title,

@@ -9,6 +9,7 @@ import msgspec
 from factwire.runtime.configuration import Problem
 from factwire.sources.framing import Framing
 from factwire.sources.mapped.buckets import Bucket, bucket_of, buckets_by_type
+from factwire.sources.mapped.inputs import Inputs, read_inputs
 from factwire.sources.mapped.limits import FILE_BYTES, RULES
 from factwire.sources.mapped.paths import Value
 from factwire.sources.mapped.problems import MappingError, Problems
@@ -19,14 +20,14 @@ from factwire.sources.mapped.values import ValueReader, nothing
 VERSION: Final = 1
 """The version of mapping files that is read."""
 
-_KEYS: Final = ("framing", "mapping", "name", "on", "time", "title", "type", "versions")
+_KEYS: Final = ("framing", "mapping", "name", "on", "stdin", "time", "title", "type", "versions")
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 _FRAMINGS: Final = ("lines", "events")
 
 
 class Mapping(msgspec.Struct, frozen=True, kw_only=True):
     """What a mapping file says. `by_type` has the rules for each type that it names, `always` those
-    that name none.
+    that name none; `inputs` is what the program is told where it is run.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Mapping(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[Rule, ...]
     by_type: dict[str, Bucket]
     always: Bucket
+    inputs: Inputs = Inputs()
 
 
 def read_mapping(data: bytes, where: str = "mapping") -> Mapping:
@@ -61,6 +63,7 @@ def read_mapping(data: bytes, where: str = "mapping") -> Mapping:
         rules=rules,
         by_type=buckets_by_type(rules),
         always=bucket_of(rule for rule in rules if not rule.types),
+        inputs=read_inputs(table, problems),
     )
     problems.raise_any()
     return mapping
