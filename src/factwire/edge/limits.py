@@ -131,6 +131,10 @@ LIVE_STATES: Final = 32
 PAST_STATES: Final = 4
 """Threads of which the moment that was asked for last is kept, so that a walk forwards is cheap."""
 
+ANCHOR_FACTS: Final = 512
+"""Facts on the way to a moment from which on the thread is kept as it was a little before, so that
+steps back from there are cheap too; a shorter way is gone again."""
+
 FORKED_TEXT_CHARACTERS: Final = 16_000
 """Characters of one fact of a forked thread's history; a longer message is cut there."""
 

@@ -2,7 +2,8 @@
 
 What was projected is kept for a while and brought along with the facts since. A moment of the past
 is projected from the nearest checkpoint before it, or from the moment that was asked for last: a
-walk through a thread costs each fact once.
+walk through a thread costs each fact once. On a long way there an anchor is dropped a little before
+the end, so that steps back begin there and not at the beginning.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ from collections import OrderedDict, defaultdict
 
 import msgspec
 
-from factwire.edge.limits import LIVE_STATES, PAST_STATES
+from factwire.edge.limits import ANCHOR_FACTS, LIVE_STATES, PAST_STATES
 from factwire.edge.streams.cursors import read_cursor
 from factwire.journal import Cursor, Filter, Journal
 from factwire.projection import Projection, UnreadableCheckpoint
@@ -23,6 +24,13 @@ class Seen(msgspec.Struct, frozen=True):
     cursor: Cursor
 
 
+class Anchor(msgspec.Struct, frozen=True):
+    """A place on the way to a moment, from which steps back are short."""
+
+    cursor: Cursor
+    data: bytes
+
+
 class States:
     """Projections by thread, those asked for last kept."""
 
@@ -30,6 +38,7 @@ class States:
         self._journal = journal
         self._seen: OrderedDict[str, Seen] = OrderedDict()
         self._past: OrderedDict[str, Seen] = OrderedDict()
+        self._anchors: dict[str, Anchor] = {}
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def now(self, thread_id: str) -> Seen:
@@ -54,14 +63,33 @@ class States:
         async with self._locks[thread_id]:
             known = self._past.pop(thread_id, None)
             if known is None or not _leads_to(known.cursor, until):
-                known = await self._start(thread_id, until)
+                known = self._anchored(thread_id, until) or await self._start(thread_id, until)
+            known = await self._dropping_anchor(thread_id, known, until)
             seen = await self._brought_along(thread_id, known, until)
             self._past[thread_id] = seen
             if len(self._past) > PAST_STATES:
                 forgotten, _ = self._past.popitem(last=False)
+                self._anchors.pop(forgotten, None)
                 if forgotten not in self._seen:
                     self._locks.pop(forgotten, None)
             return seen
+
+    def _anchored(self, thread_id: str, until: Cursor) -> Seen | None:
+        anchor = self._anchors.get(thread_id)
+        if anchor is None or not _leads_to(anchor.cursor, until):
+            return None
+        return Seen(Projection.restore(anchor.data), anchor.cursor)
+
+    async def _dropping_anchor(self, thread_id: str, known: Seen, until: Cursor) -> Seen:
+        """A thread on its way to a moment; where that is far, an anchor lies near its end."""
+        far = until.seq - known.cursor.seq
+        if far <= ANCHOR_FACTS:
+            return known
+        place = Cursor(until.epoch, until.seq - max(ANCHOR_FACTS // 2, far // 16))
+        near = await self._brought_along(thread_id, known, place)
+        data = await asyncio.to_thread(near.projection.checkpoint)
+        self._anchors[thread_id] = Anchor(near.cursor, data)
+        return near
 
     async def _ensure_known(self, until: Cursor) -> None:
         """Raise what is wrong with a cursor, before anything is made of it."""
