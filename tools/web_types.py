@@ -6,6 +6,7 @@ from the Edge's own OpenAPI document: a type for each resource, and a row for ea
 that the page's client knows addresses, bodies and answers by the name of an operation.
 """
 
+import json
 import re
 import textwrap
 from collections.abc import Iterable, Iterator
@@ -15,8 +16,13 @@ from typing import Any, Final, cast
 from factwire.edge.app import openapi
 from factwire.edge.events.schemas import edge_typescript
 from factwire.evidence.schemas import evidence_files
+from factwire.facts import ISSUE_CODES
 from factwire.facts.schemas import typescript
+from factwire.projection import DIAGNOSTIC_CODES
 from factwire.projection.schemas import projection_files
+from factwire.runtime import FAILURE_CATEGORIES
+from factwire.runtime.agents.openai import MODEL_FAILURES
+from factwire.runtime.toolbox import TOOL_FAILURES
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "web" / "src" / "api" / "generated"
@@ -62,11 +68,25 @@ def modules() -> dict[str, str]:
         "edge": edge_typescript(),
     }
     texts = {name: _as_module(text) for name, text in declared.items()}
-    return {f"{name}.ts": text for name, text in (texts | {"rest": rest(openapi())}).items()}
+    texts |= {"rest": rest(openapi()), "codes": codes()}
+    return {f"{name}.ts": text for name, text in texts.items()}
 
 
 def _as_module(declarations: str) -> str:
     return _IMPORT_OF_DECLARATIONS.sub(r'\1"', declarations).replace(".d.ts", ".ts")
+
+
+def codes() -> str:
+    """The module of codes: what each stable one means, by what it is said of."""
+    meanings: dict[str, dict[str, str]] = {
+        "remark": {**ISSUE_CODES, **DIAGNOSTIC_CODES},
+        "turn": {**FAILURE_CATEGORIES, **MODEL_FAILURES},
+        "tool": {**TOOL_FAILURES},
+    }
+    doc = "What each stable code means, by what it is said of; facts bring others as well."
+    prelude = "// Generated from the code's own tables by `make schemas`; change those instead.\n"
+    table = json.dumps(meanings, indent=2, sort_keys=True)
+    return f"{prelude}\n{_comment(doc)}export const CODE_MEANINGS = {table} as const;\n"
 
 
 def rest(document: Schema) -> str:

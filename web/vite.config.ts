@@ -1,3 +1,5 @@
+import { fileURLToPath } from "node:url";
+
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vitest/config";
 
@@ -6,12 +8,21 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   base: "/",
   plugins: [react()],
+  resolve: {
+    alias: {
+      // Its build for browsers looks names of characters up by setting innerHTML, which the page's
+      // policy forbids; the other one has a table.
+      "decode-named-character-reference": fileURLToPath(new URL("node_modules/decode-named-character-reference/index.js", import.meta.url)),
+    },
+  },
   build: {
     outDir: "../src/factwire/workbench",
     emptyOutDir: true,
     target: "es2022",
     // A data: address in a style or script would need a wider content security policy.
     assetsInlineLimit: 0,
+    // One file of styles, fetched with the page: a style that failed to come is never asked for again.
+    cssCodeSplit: false,
     modulePreload: { polyfill: false },
     sourcemap: false,
     reportCompressedSize: false,

@@ -134,6 +134,7 @@ async def test_a_thread_of_an_outside_runtime_is_found_whatever_its_id_is(tmp_pa
 
 
 POSTS: dict[str, dict[str, Any]] = {
+    "/v1/blobs": {"content": "aGk="},
     "/v1/projects": {"name": "One"},
     "/v1/conversations": {"title": "One"},
     "/v1/conversations/{conversationId}/members": {"memberId": "m", "memberType": "user"},

@@ -229,6 +229,12 @@ async def test_a_pack_of_a_thread_can_be_fetched_and_verifies(tmp_path: Path):
         path.write_bytes(pack.content)
         report = verify_pack(path)
         assert not report.findings, report
+        found = await edge.get(f"/v1/evidence/{row['evidenceId']}/verification")
+        assert found["report"]["ok"]
+        assert found["report"]["digest"] == report.digest
+        assert found["report"]["signer"]["name"] == "this Edge"
+        assert found["journal"]["state"] == "matches"
+        assert found["journal"]["differences"] == []
 
 
 @pytest.mark.requirement("edge.rest.artifacts")
@@ -302,6 +308,7 @@ PROBLEMS: list[tuple[str, Any, int, str]] = [
     ("GET /v1/events?types=,", None, 400, "invalid_parameter"),
     ("GET /v1/tasks/none", None, 404, "unknown_task"),
     ("GET /v1/evidence/none", None, 404, "unknown_evidence"),
+    ("GET /v1/evidence/none/verification", None, 404, "unknown_evidence"),
 ]
 
 

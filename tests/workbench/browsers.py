@@ -20,6 +20,7 @@ from playwright.async_api import (
     Request,
     Route,
     async_playwright,
+    expect,
 )
 
 SCREENSHOTS = Path(__file__).parent / "screenshots"
@@ -120,6 +121,7 @@ async def chromium() -> AsyncGenerator[Browser]:
     """The system's Chromium, without a window."""
     program = shutil.which("chromium")
     assert program is not None, "the tests need chromium: run tools/system_packages.py"
+    expect.set_options(timeout=WAIT_MILLISECONDS)
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=program, args=FLAGS)
         try:

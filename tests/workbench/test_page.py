@@ -56,29 +56,33 @@ async def test_the_link_signs_in_and_leaves_no_token_in_the_address(signed_in: W
 @pytest.mark.requirement("workbench.policy")
 async def test_the_browser_enforces_the_policy(signed_in: Watched):
     signed_in.expected = ["script-src", "img-src", "connect-src", "Content Security Policy"]
-    signed_in.expected += ["evil.example"]
+    signed_in.expected += ["evil.example", "trusted-types", "TrustedHTML", "TrustedScript"]
     refused = await signed_in.page.evaluate(
         """async () => {
+            const image = document.createElement("img");
             const tries = {
                 text: () => setTimeout("window.__run = 1"),
                 request: () => fetch("http://evil.example/"),
+                markup: () => { document.body.innerHTML = "<img onerror='window.__run = 1' src=x>"; },
+                handler: () => image.setAttribute("onerror", "window.__run = 1"),
+                worker: () => new Worker("/v1/health"),
+                policy: () => trustedTypes.createPolicy("another", {}),
             };
             const refused = {};
             for (const [name, attempt] of Object.entries(tries)) {
                 refused[name] = await Promise.resolve().then(attempt).then(() => false, () => true);
             }
             const script = document.createElement("script");
-            script.textContent = "window.__run = 1";
+            script.append("window.__run = 1");
             document.body.append(script);
-            const image = document.createElement("img");
-            image.setAttribute("onerror", "window.__run = 1");
             const failed = new Promise((done) => image.addEventListener("error", done));
             image.src = "http://evil.example/";
             await failed;
             return refused;
         }"""
     )
-    assert refused["request"]
+    assert refused == dict.fromkeys(refused, True)
     assert await signed_in.page.evaluate("window.__run") is None
     policies = {fault.split()[1] for fault in signed_in.faults if fault.startswith("policy ")}
-    assert {"connect-src:", "img-src:", "script-src-elem:", "script-src-attr:"} <= policies
+    wanted = {"connect-src:", "img-src:", "require-trusted-types-for:", "trusted-types:"}
+    assert wanted <= policies

@@ -22,7 +22,8 @@ ASSET = "/assets/index-Ab3_x9Zq.js"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data: blob:; font-src 'self'; frame-src http://127.0.0.1:*; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'"
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
+    "trusted-types factwire-files"
 )
 HEADERS = {
     "content-security-policy": POLICY,

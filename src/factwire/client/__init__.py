@@ -20,6 +20,14 @@ from factwire.client.errors import (
     UnreadableAnswer,
 )
 from factwire.client.frames import Delta, Event, PlacedFact, Scope, Snapshot
+from factwire.client.pack_checks import (
+    PackCheck,
+    PackDifference,
+    PackFinding,
+    PackMatch,
+    PackReport,
+    PackSigner,
+)
 from factwire.client.resources import (
     Accepted,
     Agent,
@@ -84,6 +92,12 @@ __all__ = [
     "ItemContent",
     "LogPiece",
     "MissingExtra",
+    "PackCheck",
+    "PackDifference",
+    "PackFinding",
+    "PackMatch",
+    "PackReport",
+    "PackSigner",
     "Page",
     "Pages",
     "PatchFailed",

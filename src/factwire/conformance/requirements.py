@@ -23,7 +23,9 @@ from factwire.conformance.evidence_requirements import EVIDENCE_REQUIREMENTS
 from factwire.conformance.facts_requirements import FACTS_REQUIREMENTS
 from factwire.conformance.journal_requirements import JOURNAL_REQUIREMENTS
 from factwire.conformance.lifecycle_requirements import LIFECYCLE_REQUIREMENTS
+from factwire.conformance.mcp_requirements import MCP_REQUIREMENTS
 from factwire.conformance.openai_agent_requirements import OPENAI_AGENT_REQUIREMENTS
+from factwire.conformance.outlet_requirements import OUTLET_REQUIREMENTS
 from factwire.conformance.process_requirements import PROCESS_REQUIREMENTS
 from factwire.conformance.projection_requirements import PROJECTION_REQUIREMENTS
 from factwire.conformance.projection_rule_requirements import PROJECTION_RULE_REQUIREMENTS
@@ -33,12 +35,19 @@ from factwire.conformance.seed_requirements import SEED_REQUIREMENTS
 from factwire.conformance.source_acp_requirements import SOURCE_ACP_REQUIREMENTS
 from factwire.conformance.source_claude_code_requirements import CLAUDE_CODE_REQUIREMENTS
 from factwire.conformance.source_codex_requirements import CODEX_REQUIREMENTS
+from factwire.conformance.source_live_requirements import SOURCE_LIVE_REQUIREMENTS
+from factwire.conformance.source_live_sdk_requirements import SOURCE_LIVE_SDK_REQUIREMENTS
 from factwire.conformance.source_mapped_requirements import SOURCE_MAPPED_REQUIREMENTS
 from factwire.conformance.source_opencode_requirements import SOURCE_OPENCODE_REQUIREMENTS
+from factwire.conformance.source_remote_requirements import SOURCE_REMOTE_REQUIREMENTS
 from factwire.conformance.source_requirements import SOURCE_REQUIREMENTS
 from factwire.conformance.source_sdk_requirements import SOURCE_SDK_REQUIREMENTS
 from factwire.conformance.steering_requirements import STEERING_REQUIREMENTS
 from factwire.conformance.turn_requirements import TURN_REQUIREMENTS
+from factwire.conformance.workbench_requirements import WORKBENCH_REQUIREMENTS
+from factwire.conformance.workbench_team_requirements import WORKBENCH_TEAM_REQUIREMENTS
+from factwire.conformance.workbench_things_requirements import WORKBENCH_THINGS_REQUIREMENTS
+from factwire.conformance.workbench_time_requirements import WORKBENCH_TIME_REQUIREMENTS
 
 _AREAS: Final = (
     FACTS_REQUIREMENTS,
@@ -52,6 +61,7 @@ _AREAS: Final = (
     PROCESS_REQUIREMENTS,
     AGENT_REQUIREMENTS,
     OPENAI_AGENT_REQUIREMENTS,
+    MCP_REQUIREMENTS,
     CLI_REQUIREMENTS,
     CLIENT_REQUIREMENTS,
     EDGE_EVENT_REQUIREMENTS,
@@ -62,16 +72,24 @@ _AREAS: Final = (
     EDGE_SECURITY_REQUIREMENTS,
     EDGE_ATTACK_REQUIREMENTS,
     EDGE_STREAM_REQUIREMENTS,
+    WORKBENCH_REQUIREMENTS,
+    WORKBENCH_TEAM_REQUIREMENTS,
+    WORKBENCH_THINGS_REQUIREMENTS,
+    WORKBENCH_TIME_REQUIREMENTS,
     COMPARISON_REQUIREMENTS,
     EVIDENCE_REQUIREMENTS,
     SEED_REQUIREMENTS,
     SOURCE_ACP_REQUIREMENTS,
     SOURCE_OPENCODE_REQUIREMENTS,
     SOURCE_REQUIREMENTS,
+    SOURCE_LIVE_REQUIREMENTS,
+    SOURCE_LIVE_SDK_REQUIREMENTS,
     CLAUDE_CODE_REQUIREMENTS,
     CODEX_REQUIREMENTS,
     SOURCE_SDK_REQUIREMENTS,
     SOURCE_MAPPED_REQUIREMENTS,
+    OUTLET_REQUIREMENTS,
+    SOURCE_REMOTE_REQUIREMENTS,
     ENGINE_REQUIREMENTS,
 )
 

@@ -2,10 +2,11 @@ import { Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
 import { useEffect, useMemo, useState } from "react";
 
 import { followLists } from "../state/lists";
-import { useApprovals } from "../state/queries";
 import { hurryAll } from "../state/thread-stores";
 import { classes } from "../ui";
+import { useAttention } from "./attention";
 import { Help } from "./Help";
+import { fetchParts } from "./parts";
 import styles from "./Shell.module.css";
 import { useShortcuts, type Shortcut } from "./shortcuts";
 import { SEARCH_ID, Sidebar } from "./Sidebar";
@@ -19,8 +20,9 @@ export function Shell() {
   const shortcuts = useShellShortcuts(() => setMenuOpen(true), () => setHelpOpen(true));
   useShortcuts(shortcuts);
   useLiveLists();
-  useTitle();
+  useAttention();
   useEffect(() => setMenuOpen(false), [address]);
+  useEffect(fetchParts, []);
   return (
     <div className={classes(styles.shell, menuOpen && styles.open)} onKeyDown={(event) => event.key === "Escape" && setMenuOpen(false)}>
       <a className={styles.skip} href="#content">
@@ -39,14 +41,6 @@ export function Shell() {
       {helpOpen && <Help shortcuts={shortcuts} onClose={() => setHelpOpen(false)} />}
     </div>
   );
-}
-
-/** The tab says how much waits, for those who look at another one. */
-function useTitle(): void {
-  const waiting = useApprovals("pending").data?.length ?? 0;
-  useEffect(() => {
-    document.title = waiting > 0 ? `(${waiting}) Factwire` : "Factwire";
-  }, [waiting]);
 }
 
 /** Lists are followed while somebody is signed in; when the network is back, so is everything. */

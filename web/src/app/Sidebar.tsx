@@ -1,7 +1,8 @@
 import { Link } from "@tanstack/react-router";
-import { useDeferredValue, useMemo, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 
 import type { Project, Thread } from "../api/generated/rest";
+import { SEARCH_PAUSE_MS } from "../api/limits";
 import { wordsOf } from "../api/refusal";
 import { groupedByAttention, type Attention } from "../state/attention";
 import { useApprovals, useProjects, useThreads } from "../state/queries";
@@ -38,14 +39,14 @@ export function Sidebar() {
         <Icon name="search" size={14} />
         <input id={SEARCH_ID} type="search" placeholder="Search threads" aria-label="Search threads" value={wanted} onChange={(event) => setWanted(event.target.value)} />
       </div>
-      <ThreadList wanted={useDeferredValue(wanted)} />
+      <ThreadList wanted={useSettled(wanted.trim())} />
     </nav>
   );
 }
 
 function ThreadList({ wanted }: { wanted: string }) {
-  const threads = useThreads();
-  const groups = useGroups(threads.data, wanted);
+  const threads = useThreads(wanted);
+  const groups = useGroups(threads.data);
   if (threads.error && !threads.data) return <p className={styles.note}>{wordsOf(threads.error)}</p>;
   return (
     <div className={styles.list}>
@@ -61,8 +62,7 @@ function ThreadList({ wanted }: { wanted: string }) {
           </ul>
         </section>
       ))}
-      {threads.data?.length === 0 && <p className={styles.note}>No threads yet.</p>}
-      {wanted !== "" && groups.length === 0 && <p className={styles.note}>No thread that is listed matches.</p>}
+      {threads.data?.length === 0 && <p className={styles.note}>{wanted === "" ? "No threads yet." : "No thread has these words in its title."}</p>}
       {threads.hasNextPage && (
         <Button size="small" className={styles.more} busy={threads.isFetchingNextPage} onClick={() => void threads.fetchNextPage()}>
           Show older threads
@@ -95,15 +95,14 @@ interface Group {
   attention: Attention;
 }
 
-function useGroups(threads: Thread[] | undefined, wanted: string): Group[] {
+function useGroups(threads: Thread[] | undefined): Group[] {
   const approvals = useApprovals("pending").data;
   const projects = useProjects().data;
   return useMemo(() => {
-    const found = (threads ?? []).filter((thread) => matches(thread, wanted));
-    return groupedByAttention(found, approvals ?? []).flatMap(({ attention, threads: rows }) =>
+    return groupedByAttention(threads ?? [], approvals ?? []).flatMap(({ attention, threads: rows }) =>
       attention === "none" ? byProject(rows, projects ?? []) : [{ key: attention, title: GROUP_TITLES[attention], rows, attention }],
     );
-  }, [threads, approvals, projects, wanted]);
+  }, [threads, approvals, projects]);
 }
 
 function byProject(rows: Thread[], projects: Project[]): Group[] {
@@ -118,7 +117,12 @@ function byProject(rows: Thread[], projects: Project[]): Group[] {
   return [...groups.values()];
 }
 
-function matches(thread: Thread, wanted: string): boolean {
-  const words = `${thread.title ?? ""} ${thread.threadId} ${thread.agentId ?? ""}`.toLocaleLowerCase();
-  return words.includes(wanted.trim().toLocaleLowerCase());
+/** What was typed, once nobody types any more; an empty field counts at once. */
+function useSettled(wanted: string): string {
+  const [settled, setSettled] = useState(wanted);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(wanted), SEARCH_PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [wanted]);
+  return wanted === "" ? "" : settled;
 }

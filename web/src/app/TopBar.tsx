@@ -1,11 +1,13 @@
 import { Link } from "@tanstack/react-router";
 
 import { signOut } from "../api/auth";
+import { forgetAttachments } from "../attachments";
 import { forgetDrafts } from "../state/drafts";
 import { queries, useApprovals } from "../state/queries";
 import { nextTheme, setTheme, useTheme, type Theme } from "../state/theme";
 import { buttonClass, Icon, IconButton, Tooltip, type IconName } from "../ui";
 import buttonStyles from "../ui/Button.module.css";
+import { Bell } from "./Bell";
 import { ConnectionBadge } from "./ConnectionBadge";
 import styles from "./TopBar.module.css";
 
@@ -22,6 +24,7 @@ export function TopBar({ onMenu, onHelp }: { onMenu: () => void; onHelp: () => v
       <ConnectionBadge />
       <span className={styles.space} />
       <InboxLink />
+      <Bell />
       <ThemeSwitch />
       <IconButton icon="info" label="Keys" onClick={onHelp} />
       <IconButton icon="signout" label="Sign out" onClick={leave} />
@@ -31,6 +34,7 @@ export function TopBar({ onMenu, onHelp }: { onMenu: () => void; onHelp: () => v
 
 function leave(): void {
   forgetDrafts();
+  forgetAttachments();
   queries.clear();
   signOut();
 }

@@ -1,11 +1,24 @@
-import { useState, type ReactNode } from "react";
+import { useState, type KeyboardEvent, type ReactNode } from "react";
 
-import { decide, useDecision, type OnItsWay, type Verdict } from "../state/decisions";
-import { Badge, Button, Card, CodeBlock, Icon, Spinner, StatusBadge, Time, Verbatim, type Tone } from "../ui";
+import { decide, useDecision, type Verdict } from "../state/decisions";
+import { Badge, Button, Card, Icon, Verbatim, type IconName, type Tone } from "../ui";
 import styles from "./ApprovalCard.module.css";
+import { Choices } from "./Choices";
+import { Decided } from "./Decided";
+import { Facts } from "./Facts";
 import type { ApprovalRequest } from "./request";
+import { Shown } from "./Shown";
 
 const SEVERITY_TONE: Record<string, Tone> = { critical: "bad", high: "bad", medium: "warn", low: "calm" };
+
+const KIND_LOOK: Record<string, { icon: IconName; words: string }> = {
+  plan_decision: { icon: "plan", words: "Plan" },
+  teammate_plan_decision: { icon: "plan", words: "Teammate's plan" },
+  structured_input: { icon: "message", words: "Question" },
+  clarification: { icon: "message", words: "Question" },
+  credential_request: { icon: "key", words: "Credential" },
+  artifact_review: { icon: "artifact", words: "Review" },
+};
 
 export interface ApprovalCardProps {
   request: ApprovalRequest;
@@ -17,153 +30,81 @@ export interface ApprovalCardProps {
 
 /** A request with what exactly would be done, and the decision once facts tell of one. */
 export function ApprovalCard({ request, live, children }: ApprovalCardProps) {
-  if (request.status !== "pending") return <Decided request={request}>{children}</Decided>;
+  const [firstStatus] = useState(request.status);
+  if (request.status !== "pending") {
+    return (
+      <Decided request={request} wasWatched={live && firstStatus === "pending"}>
+        {children}
+      </Decided>
+    );
+  }
   return (
-    <Card className={styles.card} tone="warn" aria-label={`Approval: ${request.title}`}>
-      <header className={styles.head}>
-        <Icon name="pause" />
-        <h2 className={styles.title} dir="auto">
-          <Verbatim text={request.title} />
-        </h2>
-        <Badge tone={SEVERITY_TONE[request.severity ?? ""] ?? "calm"}>{request.severity ?? "unknown"} risk</Badge>
-      </header>
-      <WhatWillBeDone request={request} />
+    <Pending request={request} live={live}>
+      {children}
+    </Pending>
+  );
+}
+
+function Pending({ request, live, children }: ApprovalCardProps) {
+  const [denying, setDenying] = useState(false);
+  const [looked, setLooked] = useState(request.argsHash);
+  const way = useDecision(request.requestId);
+  const changed = looked !== request.argsHash;
+  const open = live && !changed && request.runId !== null && way?.phase !== "sending" && way?.phase !== "sent";
+  const say = (verdict: Verdict) => void decide({ runId: request.runId ?? "", requestId: request.requestId, argsHash: request.argsHash }, verdict);
+  const keys: Record<string, () => void> = { d: () => setDenying(true), ...(request.form === null ? { a: () => say({ decision: "allow" }) } : {}) };
+  return (
+    <Card
+      className={styles.card}
+      tone="warn"
+      aria-label={`Approval: ${request.title}`}
+      aria-keyshortcuts={request.form === null ? "A D" : "D"}
+      tabIndex={0}
+      onKeyDown={(event) => {
+        if (open) carryOut(event, keys);
+      }}
+    >
+      <Head request={request} />
+      <Shown shown={request.shown} diffRef={request.diffRef} />
       <Facts request={request} />
-      {live ? <Choices request={request} /> : <p className={styles.way}>It waited for a decision at this moment.</p>}
+      {!live && <p className={styles.way}>It waited for a decision at this moment.</p>}
+      {live && changed && <Changed onLooked={() => setLooked(request.argsHash)} />}
+      {live && !changed && <Choices request={request} way={way} denying={denying} onDenying={setDenying} say={say} />}
       {children}
     </Card>
   );
 }
 
-/** One line once it is decided; what was shown is a click away. */
-function Decided({ request, children }: Omit<ApprovalCardProps, "live">) {
+function Head({ request }: { request: ApprovalRequest }) {
+  const look = Object.hasOwn(KIND_LOOK, request.kind) ? KIND_LOOK[request.kind] : undefined;
   return (
-    <details className={styles.decided}>
-      <summary>
-        <span className={styles.title} dir="auto">
-          {request.title}
-        </span>
-        <StatusBadge status={request.decision ?? request.status} />
-      </summary>
-      <div className={styles.card}>
-        <WhatWillBeDone request={request} />
-        <Facts request={request} />
-        {children}
-      </div>
-    </details>
+    <header className={styles.head}>
+      <Icon name={look?.icon ?? "pause"} {...(look === undefined ? {} : { label: look.words })} />
+      <h2 className={styles.title} dir="auto">
+        <Verbatim text={request.title} />
+      </h2>
+      <Badge tone={SEVERITY_TONE[request.severity ?? ""] ?? "calm"}>{request.severity ?? "unknown"} risk</Badge>
+    </header>
   );
 }
 
-function WhatWillBeDone({ request }: { request: ApprovalRequest }) {
-  if (request.shown === null) return <p className={styles.way}>What exactly is asked for is unknown.</p>;
+/** An answer is bound to what somebody has read; what came instead of it must be read first. */
+function Changed({ onLooked }: { onLooked: () => void }) {
   return (
-    <CodeBlock text={request.shown} label="What is asked for" wrap>
-      <Verbatim text={request.shown} />
-    </CodeBlock>
-  );
-}
-
-function Facts({ request }: { request: ApprovalRequest }) {
-  const rows: [string, ReactNode][] = [
-    ["Asked by", request.requester],
-    ["Folder", request.cwd],
-    ["Rule", request.rule],
-    ["Expires", request.status === "pending" && request.expiresAt !== null ? <Time at={request.expiresAt} /> : null],
-    ["Decided by", request.decidedBy],
-    ["Reason", request.reason],
-    ["Took effect", request.status === "pending" ? null : appliedWords(request.applied)],
-  ];
-  return (
-    <dl className={styles.facts}>
-      {rows.map(([name, value]) => (value === null || value === "" ? null : <Row key={name} name={name} value={value} />))}
-    </dl>
-  );
-}
-
-function Row({ name, value }: { name: string; value: ReactNode }) {
-  return (
-    <>
-      <dt>{name}</dt>
-      <dd dir="auto">{value}</dd>
-    </>
-  );
-}
-
-function appliedWords(applied: boolean | null): string {
-  if (applied === null) return "unknown";
-  return applied ? "yes" : "not yet";
-}
-
-function Choices({ request }: { request: ApprovalRequest }) {
-  const [denying, setDenying] = useState(false);
-  const way = useDecision(request.requestId);
-  if (way?.phase === "sending" || way?.phase === "sent") return <OnTheWay way={way} />;
-  if (request.runId === null) return <p className={styles.way}>The request names no run, so it cannot be decided from here.</p>;
-  const subject = { runId: request.runId, requestId: request.requestId, argsHash: request.argsHash };
-  const say = (verdict: Verdict) => void decide(subject, verdict);
-  return (
-    <>
-      {denying ? <Denying onDeny={say} onBack={() => setDenying(false)} /> : <Buttons isCommand={request.isCommand} say={say} onDeny={() => setDenying(true)} />}
-      {way?.phase === "refused" && (
-        <p className={styles.error} role="alert">
-          {way.message}
-        </p>
-      )}
-    </>
-  );
-}
-
-/** Sent is not decided: the card says so until a fact comes. */
-function OnTheWay({ way }: { way: OnItsWay }) {
-  const said = way.decision === "allow" ? "Approval" : "Denial";
-  return (
-    <p className={styles.way} role="status">
-      <Spinner />
-      {way.phase === "sending" ? `${said} is being sent…` : `${said} sent; the runtime has not confirmed it yet.`}
-    </p>
-  );
-}
-
-function Buttons({ isCommand, say, onDeny }: { isCommand: boolean; say: (verdict: Verdict) => void; onDeny: () => void }) {
-  return (
-    <div className={styles.choices}>
-      <Button kind="primary" icon="check" onClick={() => say({ decision: "allow" })}>
-        Approve
-      </Button>
-      <Button kind="danger" icon="close" onClick={onDeny}>
-        Deny…
-      </Button>
-      {isCommand && (
-        <>
-          <Button kind="ghost" onClick={() => say({ decision: "allow", always: "thread" })}>
-            Always in this thread
-          </Button>
-          <Button kind="ghost" onClick={() => say({ decision: "allow", always: "workspace" })}>
-            Always in this workspace
-          </Button>
-        </>
-      )}
+    <div className={styles.choices} role="alert">
+      <span className={styles.error}>This changed while you looked at it. Read it again before you decide.</span>
+      <Button onClick={onLooked}>I have read it again</Button>
     </div>
   );
 }
 
-function Denying({ onDeny, onBack }: { onDeny: (verdict: Verdict) => void; onBack: () => void }) {
-  const [reason, setReason] = useState("");
-  return (
-    <form
-      className={styles.choices}
-      onSubmit={(event) => {
-        event.preventDefault();
-        onDeny({ decision: "deny", ...(reason.trim() === "" ? {} : { reason: reason.trim() }) });
-      }}
-    >
-      <input className={styles.reason} autoFocus value={reason} placeholder="Why not? The agent is told." aria-label="Reason" dir="auto" onChange={(event) => setReason(event.target.value)} />
-      <Button type="submit" kind="danger" icon="close">
-        Deny
-      </Button>
-      <Button kind="ghost" onClick={onBack}>
-        Back
-      </Button>
-    </form>
-  );
+/** Keys of a card count while the focus is on it, and never while somebody types. */
+function carryOut(event: KeyboardEvent<HTMLElement>, keys: Record<string, () => void>): void {
+  const typing = event.target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
+  if (typing || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+  const run = Object.hasOwn(keys, event.key) ? keys[event.key] : undefined;
+  if (run === undefined) return;
+  event.preventDefault();
+  event.stopPropagation();
+  run();
 }

@@ -2,13 +2,18 @@
 
 import type { Action } from "../api/generated/projection";
 import type { Approval } from "../api/generated/rest";
+import { formOf, type Form } from "./form";
 
 export interface ApprovalRequest {
   requestId: string;
   runId: string | null;
   status: string;
+  /** What kind of decision it is, in the projection's words. */
+  kind: string;
   title: string;
   shown: string | null;
+  /** A diff that is kept behind a ref. */
+  diffRef: string | null;
   severity: string | null;
   requester: string | null;
   toolName: string | null;
@@ -19,20 +24,38 @@ export interface ApprovalRequest {
   isCommand: boolean;
   argsHash: string | null;
   expiresAt: string | null;
+  /** What is to be filled in; `unread` where the list does not tell and the state was not read yet. */
+  form: Form | null | "unread";
+  /** Ways to say yes or no that the agent offers beside the plain ones. */
+  ways: OfferedWay[];
   decision: string | null;
   decidedBy: string | null;
   reason: string | null;
   applied: boolean | null;
 }
 
+export interface OfferedWay {
+  id: string;
+  label: string;
+  decision: "allow" | "deny";
+}
+
+const NAMELESS = "Something waits for a decision";
+
+/** Kinds of ways by the Agent Client Protocol; a plain yes and a plain no have their own buttons. */
+const WAYS: Record<string, OfferedWay["decision"]> = { allow_always: "allow", reject_always: "deny" };
+
 /** `teammate` is the name of the subagent that asks, where one does. */
 export function requestOfAction(action: Action, teammate: string | null): ApprovalRequest {
+  const kind = action.actionType ?? "unknown";
   return {
     requestId: action.actionId,
     runId: action.runId ?? null,
     status: action.status,
-    title: action.title ?? action.prompt ?? "Something waits for a decision",
+    kind,
+    title: action.prompt ?? action.title ?? NAMELESS,
     shown: action.shown ?? null,
+    diffRef: action.diffRef ?? null,
     severity: action.severity ?? null,
     requester: teammate ?? action.requestedBy ?? null,
     toolName: action.toolName ?? null,
@@ -41,6 +64,8 @@ export function requestOfAction(action: Action, teammate: string | null): Approv
     isCommand: action.command != null,
     argsHash: action.argsHash ?? null,
     expiresAt: action.expiresAt ?? null,
+    form: formOf(kind, action.responseSchema ?? null, action.options ?? null),
+    ways: waysOf(action.options ?? []),
     decision: action.decision ?? null,
     decidedBy: action.decidedBy ?? null,
     reason: action.reason ?? null,
@@ -48,25 +73,41 @@ export function requestOfAction(action: Action, teammate: string | null): Approv
   };
 }
 
-export function requestOfApproval(row: Approval): ApprovalRequest {
+/** The same request as the state of its thread has it; `unknown` where that does not hold it. */
+export type Details = Action | "unread" | "unknown";
+
+export function requestOfApproval(row: Approval, details: Details): ApprovalRequest {
+  const whole = typeof details === "string" ? null : requestOfAction(details, null);
   return {
     requestId: row.approvalId,
     runId: row.runId ?? null,
     status: row.status,
-    title: row.summary ?? "Something waits for a decision",
+    kind: row.kind,
+    title: row.summary ?? NAMELESS,
     shown: row.shown ?? null,
+    diffRef: whole?.diffRef ?? null,
     severity: row.riskLevel,
-    requester: row.subagentId ?? row.requestedBy ?? null,
+    requester: row.subagentId == null ? (row.requestedBy ?? null) : `teammate ${row.subagentId}`,
     toolName: row.toolName ?? null,
     cwd: row.cwd ?? null,
     rule: row.rule ?? null,
-    // The list carries no command; only commands have a folder to run in.
-    isCommand: row.cwd != null,
+    isCommand: whole?.isCommand ?? false,
     argsHash: row.argsHash ?? null,
     expiresAt: row.expiresAt ?? null,
+    form: details === "unread" ? "unread" : (whole?.form ?? formOf(row.kind, null, null)),
+    ways: whole?.ways ?? [],
     decision: row.decision ?? null,
     decidedBy: row.decidedBy ?? null,
     reason: row.reason ?? null,
     applied: row.applied ?? null,
   };
+}
+
+function waysOf(options: unknown[]): OfferedWay[] {
+  return options.flatMap((option) => {
+    const { id, label, kind } = (option ?? {}) as Record<string, unknown>;
+    const decision = typeof kind === "string" && Object.hasOwn(WAYS, kind) ? WAYS[kind] : undefined;
+    if (decision === undefined || typeof id !== "string") return [];
+    return [{ id, label: typeof label === "string" ? label : id, decision }];
+  });
 }

@@ -6,7 +6,8 @@
 import { create } from "zustand";
 
 import { call, newKey } from "../api/client";
-import { wordsOf } from "../api/refusal";
+import { Refusal, wordsOf } from "../api/refusal";
+import { queries } from "./queries";
 
 export interface Subject {
   runId: string;
@@ -23,7 +24,7 @@ export interface Verdict {
 
 export interface OnItsWay {
   decision: Verdict["decision"];
-  phase: "sending" | "sent" | "refused";
+  phase: "sending" | "sent" | "refused" | "confirmed";
   message?: string;
 }
 
@@ -31,6 +32,14 @@ const useDecisions = create<Record<string, OnItsWay>>(() => ({}));
 
 export function useDecision(requestId: string): OnItsWay | undefined {
   return useDecisions((decisions) => decisions[requestId]);
+}
+
+/** A fact came: what was sent is no longer on its way, and stands in nobody's way if it is asked anew. */
+export function confirm(requestId: string): void {
+  useDecisions.setState((decisions) => {
+    const way = decisions[requestId];
+    return way?.phase === "sent" ? { [requestId]: { ...way, phase: "confirmed" } } : decisions;
+  });
 }
 
 /** Send a decision, bound to the hash of what was shown. */
@@ -42,6 +51,20 @@ export async function decide(subject: Subject, verdict: Verdict): Promise<void> 
     await call("decidePermission", { body: { ...subject, ...verdict }, idempotencyKey: newKey() });
     set({ decision, phase: "sent" });
   } catch (error) {
-    set({ decision, phase: "refused", message: wordsOf(error) });
+    set({ decision, phase: "refused", message: refusalWords(error) });
+    // Whoever is refused has seen something old: what the lists hold now is asked for at once.
+    if (error instanceof Refusal && error.status === 409) void queries.invalidateQueries({ queryKey: ["approvals"] });
   }
+}
+
+const REFUSALS: Record<string, string> = {
+  approval_changed: "It asks for something else now than what you decided on. Read it again, then decide.",
+  approval_decided: "Somebody else decided first.",
+  approval_expired: "Its time has run out, so it counts as denied.",
+  thread_owned_elsewhere: "Another runtime asks for this, and only there can it be decided.",
+};
+
+function refusalWords(error: unknown): string {
+  const known = error instanceof Refusal && Object.hasOwn(REFUSALS, error.code) ? REFUSALS[error.code] : undefined;
+  return known ?? wordsOf(error);
 }

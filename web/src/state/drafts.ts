@@ -1,22 +1,35 @@
-/** What was typed and not sent, by thread: it outlives a reload and a failure to send. */
+/** What was typed and not sent, by thread, with what goes with it: it outlives a reload and a failure to send. */
 
 import { useCallback, useState } from "react";
 
 const PREFIX = "factwire.draft.";
 
 export function useDraft(place: string): [string, (text: string) => void] {
-  const key = PREFIX + place;
-  const [held, setHeld] = useState({ key, text: sessionStorage.getItem(key) ?? "" });
-  if (held.key !== key) setHeld({ key, text: sessionStorage.getItem(key) ?? "" });
+  const [held, setHeld] = useState({ place, text: readDraft("text", place) ?? "" });
+  if (held.place !== place) setHeld({ place, text: readDraft("text", place) ?? "" });
   const write = useCallback(
     (text: string) => {
-      setHeld({ key, text });
-      if (text === "") sessionStorage.removeItem(key);
-      else sessionStorage.setItem(key, text);
+      setHeld({ place, text });
+      writeDraft("text", place, text);
     },
-    [key],
+    [place],
   );
   return [held.text, write];
+}
+
+export type DraftPart = "text" | "files";
+
+export function readDraft(part: DraftPart, place: string): string | null {
+  return sessionStorage.getItem(keyOf(part, place));
+}
+
+export function writeDraft(part: DraftPart, place: string, value: string): void {
+  if (value === "") sessionStorage.removeItem(keyOf(part, place));
+  else sessionStorage.setItem(keyOf(part, place), value);
+}
+
+function keyOf(part: DraftPart, place: string): string {
+  return `${PREFIX}${part}.${place}`;
 }
 
 /** Forget them all: somebody signs out, and the next one at this tab is somebody else. */

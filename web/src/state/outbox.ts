@@ -6,6 +6,7 @@ import type { ProjectionState } from "../api/generated/projection";
 
 export interface Sent {
   text: string;
+  refs: string[];
   turnId: string;
   steerId: string | null;
 }

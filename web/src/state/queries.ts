@@ -17,16 +17,18 @@ export const queries = new QueryClient({
   },
 });
 
-export function useThreads() {
+/** Threads, newest first; with words to look for, those that the Edge finds by them. */
+export function useThreads(search = "") {
   return useInfiniteQuery({
-    queryKey: ["threads", "active"],
+    queryKey: ["threads", "active", search],
     queryFn: ({ pageParam, signal }) =>
       call("listThreads", {
-        query: { status: "active", limit: PAGE_ROWS, ...(pageParam === null ? {} : { cursor: pageParam }) },
+        query: { status: "active", limit: PAGE_ROWS, ...(search === "" ? {} : { search }), ...(pageParam === null ? {} : { cursor: pageParam }) },
         signal,
       }),
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next ?? null,
+    placeholderData: (before) => before,
     select: (data): Thread[] => data.pages.flatMap((page) => page.items),
   });
 }
@@ -45,6 +47,26 @@ export function useApprovals(status?: Approval["status"]) {
     queryFn: ({ signal }) =>
       call("listApprovals", { query: { limit: PAGE_ROWS, ...(status === undefined ? {} : { status }) }, signal }),
     select: (page) => page.items,
+  });
+}
+
+/** What waits on a thread, in full: forms and commands, which the list of all threads leaves out. */
+export function usePendingActions(threadId: string | null) {
+  return useQuery({
+    queryKey: ["approvals", "actions", threadId],
+    queryFn: ({ signal }) => call("readThreadModel", { path: { threadId: threadId ?? "" }, signal }),
+    select: ({ readModel }) => readModel.pendingActions,
+    enabled: threadId !== null,
+  });
+}
+
+/** Packs that were made of a thread. The number of facts about evidence says which list is meant. */
+export function usePacks(threadId: string, known: number) {
+  return useQuery({
+    queryKey: ["packs", threadId, known],
+    queryFn: ({ signal }) => call("listEvidence", { query: { threadId, limit: PAGE_ROWS }, signal }),
+    select: (page) => page.items,
+    placeholderData: (before) => before,
   });
 }
 
@@ -70,17 +92,6 @@ export function useQueue(threadId: string, activeTurnId: string | null, waiting:
     queryKey: ["queue", threadId, waiting, activeTurnId],
     queryFn: ({ signal }) => call("readQueue", { path: { threadId }, signal }),
     enabled: waiting > 0,
-    placeholderData: (before) => before,
-  });
-}
-
-/** A thread as it was at a cursor; the same state that a live one has. */
-export function useMoment(threadId: string, at: string | undefined) {
-  return useQuery({
-    queryKey: ["moment", threadId, at],
-    queryFn: ({ signal }) => call("readProjection", { path: { threadId }, query: { at: at ?? "" }, signal }),
-    enabled: at !== undefined,
-    staleTime: Infinity,
     placeholderData: (before) => before,
   });
 }

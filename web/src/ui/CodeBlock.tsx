@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 import { IconButton } from "./Button";
 import { classes } from "./classes";
 import styles from "./CodeBlock.module.css";
-import { toast } from "./Toast";
+import { copyText } from "./copy";
 
 export interface CodeBlockProps {
   /** What is copied, and shown unless there are children. */
@@ -20,16 +20,7 @@ export function CodeBlock({ text, label, wrap = false, children }: CodeBlockProp
       <pre className={classes(styles.code, wrap && styles.wrap)} tabIndex={0} role="group" aria-label={label} dir="auto">
         {children ?? text}
       </pre>
-      <IconButton icon="copy" label="Copy" size="small" className={styles.copy} onClick={() => void copy(text)} />
+      <IconButton icon="copy" label="Copy" size="small" className={styles.copy} onClick={() => void copyText(text)} />
     </div>
   );
-}
-
-async function copy(text: string): Promise<void> {
-  try {
-    await navigator.clipboard.writeText(text);
-    toast("Copied", "good");
-  } catch {
-    toast("The browser did not allow copying. Select the text instead.");
-  }
 }

@@ -1,4 +1,4 @@
-import { useEffect, useId, useRef, type ReactNode } from "react";
+import { useId, useLayoutEffect, useRef, type ReactNode } from "react";
 
 import { IconButton } from "./Button";
 import { classes } from "./classes";
@@ -18,7 +18,8 @@ export interface DialogProps {
 export function Dialog({ title, onClose, narrow = false, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   const heading = useId();
-  useEffect(() => {
+  // Before it is taken out of the page: only a dialog that is closed there gives the focus back.
+  useLayoutEffect(() => {
     const dialog = element.current;
     dialog?.showModal();
     return () => dialog?.close();
@@ -30,6 +31,12 @@ export function Dialog({ title, onClose, narrow = false, children }: DialogProps
       aria-labelledby={heading}
       onCancel={(event) => {
         event.preventDefault();
+        onClose();
+      }}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape") return;
+        // A tooltip that is open takes Escape for itself, and the browser then closes nothing.
+        event.stopPropagation();
         onClose();
       }}
       onClick={(event) => event.target === element.current && onClose()}

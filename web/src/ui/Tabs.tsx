@@ -1,4 +1,4 @@
-import { useRef, type KeyboardEvent } from "react";
+import { useEffect, useRef, type KeyboardEvent } from "react";
 
 import { Icon, type IconName } from "./Icon";
 import styles from "./Tabs.module.css";
@@ -23,6 +23,10 @@ const STEPS: Record<string, number> = { ArrowLeft: -1, ArrowRight: 1 };
 
 export function Tabs({ label, tabs, chosen, onChoose, panelId }: TabsProps) {
   const list = useRef<HTMLDivElement>(null);
+  // Where the row is wider than the page, the one that is chosen is the one to see.
+  useEffect(() => {
+    list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [chosen]);
   const onKeyDown = (event: KeyboardEvent) => {
     const step = STEPS[event.key];
     if (step === undefined) return;

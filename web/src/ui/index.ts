@@ -3,10 +3,12 @@ export { Button, buttonClass, IconButton, type ButtonProps, type IconButtonProps
 export { Card, type CardProps } from "./Card";
 export { classes } from "./classes";
 export { CodeBlock, type CodeBlockProps } from "./CodeBlock";
+export { copyText } from "./copy";
 export { Dialog, type DialogProps } from "./Dialog";
 export { EmptyState, type EmptyStateProps } from "./EmptyState";
 export { Icon, type IconName, type IconProps } from "./Icon";
 export { Markdown } from "./Markdown";
+export { Ref } from "./Ref";
 export { Spinner } from "./Spinner";
 export { lookOf, type Look, type Tone } from "./status";
 export { Tabs, type Tab, type TabsProps } from "./Tabs";

@@ -90,6 +90,7 @@ class AsyncClient:
     export_evidence = Verb(thing_calls.export_evidence)
     evidence_pack = Verb(thing_calls.evidence_pack)
     evidence_content = Fetching(thing_calls.evidence_content)
+    verify_evidence = Verb(thing_calls.verify_evidence)
 
     past_events = Listing(past_calls.past_events)
     run_events = Listing(past_calls.run_events)

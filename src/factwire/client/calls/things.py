@@ -2,6 +2,7 @@
 
 from factwire.client.address import path_of, query_of
 from factwire.client.call import Call, get, given, json, nothing, post
+from factwire.client.pack_checks import PackCheck
 from factwire.client.resources import (
     Artifact,
     ArtifactDetails,
@@ -115,3 +116,8 @@ def evidence_pack(evidence_id: str) -> Call[EvidencePack]:
 def evidence_content(evidence_id: str) -> Call[None]:
     """The pack itself, to be checked with `factwire evidence verify`."""
     return get(path_of("evidence", evidence_id, "content"), nothing)
+
+
+def verify_evidence(evidence_id: str) -> Call[PackCheck]:
+    """Have the Edge check every byte of a pack, its signature, and compare it with the journal."""
+    return get(path_of("evidence", evidence_id, "verification"), json(PackCheck))

@@ -2,7 +2,9 @@
 
 The page shows what agents wrote. Should a piece of that ever become markup, this is what it meets:
 no script but the build's, no style, form or request that leads elsewhere, and nobody who frames
-it. Frames show previews alone, which live on origins of their own.
+it. No string becomes markup or code either: where a browser would take one, it wants a trusted
+type, and the page makes them of the addresses of its own files alone. Frames show previews alone,
+which live on origins of their own.
 """
 
 from typing import Final
@@ -21,6 +23,8 @@ _REFUSED: Final = (
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types factwire-files",
 )
 _DEVICES: Final = (
     "camera",

@@ -4,6 +4,7 @@ import type { ProjectionState } from "../../api/generated/projection";
 import type { AgentRow } from "../../api/generated/rest";
 import { call } from "../../api/client";
 import { wordsOf } from "../../api/refusal";
+import { AttachButton, Chips, partsOf, takesFiles, useAttachments } from "../../attachments";
 import { useDraft } from "../../state/drafts";
 import { useAgents, useThread } from "../../state/queries";
 import { Button, toast } from "../../ui";
@@ -16,18 +17,22 @@ const FAILED = new Set(["failed", "cancelled", "canceled", "interrupted", "timed
 /** Where one says something: sent, queued behind what runs, or told to it. */
 export function Composer({ threadId, state }: { threadId: string; state: ProjectionState }) {
   const [text, setText] = useDraft(threadId);
+  const files = useAttachments(threadId);
   const { send, busy, error } = useSending(threadId);
   const agent = useAgents().data?.items.find((one) => one.agentId === state.runtime.agentId);
   const active = state.runtime.activeTurnId != null;
   const canSteer = active && agent?.manifest?.steer === "yes";
-  const empty = text.trim() === "";
+  const input = partsOf(files.attachments);
+  const empty = files.storing || (text.trim() === "" && input.length === 0);
   const submit = async (mode: Mode) => {
-    if (!empty && !busy && (await send(text, mode))) setText("");
+    if (empty || busy || !(await send(text, input, mode))) return;
+    setText("");
+    files.sent(input);
   };
   return (
     <div className={styles.composer}>
       <Waiting threadId={threadId} state={state} canSteer={canSteer} />
-      <div className={styles.box}>
+      <div className={styles.box} {...takesFiles(files.add)}>
         <textarea
           className={styles.input}
           rows={1}
@@ -38,7 +43,11 @@ export function Composer({ threadId, state }: { threadId: string; state: Project
           onChange={(event) => setText(event.target.value)}
           onKeyDown={(event) => isSend(event) && (event.preventDefault(), void submit("queue"))}
         />
+        <div className={styles.files}>
+          <Chips attachments={files.attachments} onRemove={files.remove} />
+        </div>
         <div className={styles.row}>
+          <AttachButton size="small" onFiles={files.add} />
           <span className={styles.hint} role={error === null ? undefined : "alert"}>
             {error === null ? <span className={styles.keys}>{hintOf(active, agent)}</span> : <span className={styles.error}>{error} Your text is kept.</span>}
           </span>

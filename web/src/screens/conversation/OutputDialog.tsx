@@ -32,7 +32,7 @@ function readerOf({ outputRef, log }: OutputPlace): OutputReader | null {
   return log === null ? null : logReader(log.runId, log.processId, "stdout");
 }
 
-function Pages({ reader }: { reader: OutputReader }) {
+export function Pages({ reader }: { reader: OutputReader }) {
   const { pages, ended, error, busy, more } = usePages(reader);
   return (
     <div className={styles.output}>
@@ -72,8 +72,8 @@ function usePages(reader: OutputReader) {
     try {
       const page = await reader.next();
       if (closed.current) return;
-      if (page === null) setEnded(true);
-      else setPages((before) => [...before, page]);
+      if (page !== null) setPages((before) => [...before, page]);
+      setEnded(page === null || reader.ended());
     } catch (reason) {
       if (!closed.current) setError(wordsOf(reason));
     } finally {

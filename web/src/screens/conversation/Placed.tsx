@@ -6,6 +6,7 @@ import { requestOfAction } from "../../approval/request";
 import { Badge, Card, Icon, Markdown, StatusBadge, StatusIcon } from "../../ui";
 import styles from "./Conversation.module.css";
 import type { CardPart } from "./rows";
+import { ToItem } from "./ToItem";
 
 export function PlanCard({ plan }: { plan: Plan }) {
   const steps = stepsOf(plan);
@@ -63,7 +64,11 @@ function ArtifactCard({ artifactId, state }: { artifactId: string; state: Projec
     <Card className={styles.panel} aria-label="Artifact">
       <header className={styles.panelhead}>
         <Icon name="artifact" />
-        <h2 dir="auto">{artifact?.title ?? artifact?.path ?? artifactId}</h2>
+        <h2 dir="auto">
+          <ToItem tab="artifacts" item={artifactId}>
+            {artifact?.title ?? artifact?.path ?? artifactId}
+          </ToItem>
+        </h2>
         <Badge>{artifact?.kind ?? "unknown"}</Badge>
         <StatusBadge status={artifact?.status} />
       </header>
@@ -78,7 +83,11 @@ function Citation({ evidenceId, verdict, state }: { evidenceId: string; verdict:
   return (
     <p className={styles.panelhead}>
       <Icon name="evidence" size={14} />
-      <span dir="auto">{item?.title ?? evidenceId}</span>
+      <span dir="auto">
+        <ToItem tab="evidence" item={evidenceId}>
+          {item?.title ?? evidenceId}
+        </ToItem>
+      </span>
       <Badge>{item?.kind ?? "unknown"}</Badge>
       <Badge>{`verdict: ${item?.verdict ?? verdict ?? "unknown"}`}</Badge>
     </p>

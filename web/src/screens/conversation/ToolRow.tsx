@@ -97,7 +97,7 @@ function Measures({ tool, program }: Omit<Call, "runId">) {
   );
 }
 
-function ToolBody({ tool, program, runId }: Call) {
+export function ToolBody({ tool, program, runId }: Call) {
   const input = inputText(tool);
   const failure = tool.failureCategory ?? program?.failureCategory;
   return (

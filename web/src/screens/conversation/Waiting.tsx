@@ -10,11 +10,19 @@ export function Waiting({ threadId, state, canSteer }: { threadId: string; state
   const steers = state.queue.steers.filter((steer) => steer.status === "pending");
   const waiting = state.queue.turns.length;
   const queue = useQueue(threadId, state.runtime.activeTurnId ?? null, waiting).data ?? [];
+  // What waits in another runtime is not in this Edge's queue: it can be told, and not be moved.
+  const elsewhere = queue.length > 0 ? [] : state.queue.turns;
   if (waiting === 0 && steers.length === 0) return null;
   return (
     <ul className={styles.queue} aria-label="Waiting">
       {steers.map((steer) => (
         <SteerRow key={steer.eventId} steer={steer} />
+      ))}
+      {elsewhere.map(({ queuedTurnId, prompt }) => (
+        <li key={queuedTurnId} className={styles.queued}>
+          <Icon name="queue" size={14} label="Queued" />
+          <span dir="auto">{prompt ?? "unknown"}</span>
+        </li>
       ))}
       {waiting > 0 && queue.map(({ runId, prompt }, at) => (
         <li key={runId} className={styles.queued}>

@@ -2,6 +2,7 @@ import { memo, useMemo } from "react";
 
 import type { Message, ProjectionState, TextPart } from "../../api/generated/projection";
 import type { ScreenProps } from "../../app/screens";
+import { NamedRefs } from "../../attachments";
 import { useUnconfirmed, type Sent } from "../../state/outbox";
 import { EmptyState, Icon, Markdown, StatusBadge, VirtualList } from "../../ui";
 import { Composer } from "./Composer";
@@ -50,7 +51,7 @@ function Nothing() {
   );
 }
 
-function RowView({ row, state, live }: { row: Shown; state: ProjectionState; live: boolean }) {
+export function RowView({ row, state, live }: { row: Shown; state: ProjectionState; live: boolean }) {
   switch (row.kind) {
     case "user":
       return <UserMessage message={row.message} steered={row.steered} />;
@@ -75,7 +76,7 @@ function RowView({ row, state, live }: { row: Shown; state: ProjectionState; liv
 
 const UserMessage = memo(function UserMessage({ message, steered }: { message: Message; steered: boolean }) {
   const text = message.parts.flatMap((part) => (part.type === "text" ? part.text : [])).join("\n");
-  const attached = message.inputRefs?.length ?? 0;
+  const refs = message.inputRefs ?? [];
   return (
     <div className={styles.user} dir="auto">
       {steered && (
@@ -84,7 +85,7 @@ const UserMessage = memo(function UserMessage({ message, steered }: { message: M
         </span>
       )}
       {text}
-      {attached > 0 && <p className={styles.caption}>{attached === 1 ? "1 attachment" : `${attached} attachments`}</p>}
+      {refs.length > 0 && <NamedRefs refs={refs} />}
     </div>
   );
 });
@@ -109,6 +110,7 @@ function Unconfirmed({ sent }: { sent: Sent }) {
     <div className={`${styles.user} ${styles.waiting}`} dir="auto">
       <span className={styles.steered}>Sent, not confirmed yet</span>
       {sent.text}
+      {sent.refs.length > 0 && <NamedRefs refs={sent.refs} />}
     </div>
   );
 }

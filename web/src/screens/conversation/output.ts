@@ -9,6 +9,8 @@ import { OUTPUT_PAGE_BYTES } from "../../api/limits";
 /** The next piece, or null at the end. */
 export interface OutputReader {
   next(): Promise<string | null>;
+  /** Whether the last piece is known to have been the last one. */
+  ended(): boolean;
   close(): void;
 }
 
@@ -22,6 +24,8 @@ export function logReader(runId: string, processId: string, stream: "stdout" | "
       offset += bytes.byteLength;
       return bytes.byteLength === 0 ? null : decoder.decode(bytes, { stream: true });
     },
+    // A program that runs may always say more.
+    ended: () => false,
     close: () => undefined,
   };
 }
@@ -29,12 +33,15 @@ export function logReader(runId: string, processId: string, stream: "stdout" | "
 export function blobReader(ref: string): OutputReader {
   const stop = new AbortController();
   let pieces: AsyncIterator<string> | undefined;
+  let ended = false;
   return {
     next: async () => {
       pieces ??= piecesOf(await send("readBlob", { path: { ref }, signal: stop.signal }));
       const { done, value } = await pieces.next();
+      ended = done === true || value.length < OUTPUT_PAGE_BYTES;
       return done === true ? null : value;
     },
+    ended: () => ended,
     close: () => stop.abort(),
   };
 }

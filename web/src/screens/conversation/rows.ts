@@ -43,9 +43,11 @@ type Asides = ReadonlyMap<string, Aside[]>;
 /** Ends of a turn that a reader should not have to guess; one that completed needs no word. */
 const TOLD_OUTCOMES = new Set(["failed", "cancelled", "canceled", "interrupted", "timed_out", "lost"]);
 
-export function rowsOf(state: ProjectionState): Row[] {
-  const messages = state.messages.filter((message) => message.subagentId == null && message.status !== "retracted");
-  const { between, within } = placed(asidesOf(state, messages), messages, state.timeline);
+/** The rows of the conversation, or of the transcript of one teammate. */
+export function rowsOf(state: ProjectionState, teammate: string | null = null): Row[] {
+  const messages = state.messages.filter((message) => (message.subagentId ?? null) === teammate && message.status !== "retracted");
+  const asides = teammate === null ? asidesOf(state, messages) : asidesOfTeammate(state, messages, teammate);
+  const { between, within } = placed(asides, messages, state.timeline);
   const rows = new RowList(state, within);
   let next = 0;
   for (const message of messages) {
@@ -112,6 +114,11 @@ function asidesOf(state: ProjectionState, messages: Message[]): Aside[] {
   return [...plansOf(state), ...actionsOf(state, messages), ...boundariesOf(state)].sort((a, b) => a.sequence - b.sequence);
 }
 
+function asidesOfTeammate(state: ProjectionState, messages: Message[], teammate: string): Aside[] {
+  const actions = actionsOf(state, messages).filter(({ row }) => row.kind === "action" && row.action.subagentId === teammate);
+  return [...plansOf(state, teammate), ...actions].sort((a, b) => a.sequence - b.sequence);
+}
+
 function precedes(aside: Aside | undefined, message: Message): boolean {
   return aside !== undefined && message.sequence !== null && aside.sequence < message.sequence;
 }
@@ -153,8 +160,8 @@ function firstAfter(timeline: TimelineEntry[], sequence: number): number {
 }
 
 /** A plan stands where the timeline has it; one that it has no more stands at the end. */
-function plansOf(state: ProjectionState): Aside[] {
-  const plans = Object.values(state.plans).filter((plan) => plan.subagentId == null);
+function plansOf(state: ProjectionState, teammate: string | null = null): Aside[] {
+  const plans = Object.values(state.plans).filter((plan) => (plan.subagentId ?? null) === teammate);
   if (plans.length === 0) return [];
   const places = new Map<string, number>();
   for (const entry of state.timeline) {

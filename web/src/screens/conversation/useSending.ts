@@ -2,6 +2,7 @@ import { useRef, useState } from "react";
 
 import { call, newKey } from "../../api/client";
 import { wordsOf } from "../../api/refusal";
+import type { AssetPart } from "../../attachments";
 import { noteSent } from "../../state/outbox";
 
 export type Mode = "queue" | "steer";
@@ -13,16 +14,17 @@ export type Mode = "queue" | "steer";
 export function useSending(threadId: string) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<string | null>(null);
-  const last = useRef({ text: "", mode: "queue" as Mode, key: "" });
-  const send = async (text: string, mode: Mode): Promise<boolean> => {
-    const again = last.current.text === text && last.current.mode === mode && error !== null;
-    last.current = { text, mode, key: again ? last.current.key : newKey() };
+  const last = useRef({ said: "", key: "" });
+  const send = async (text: string, input: AssetPart[], mode: Mode): Promise<boolean> => {
+    const body = { text, mode, ...(input.length === 0 ? {} : { input }) };
+    const said = JSON.stringify(body);
+    last.current = { said, key: last.current.said === said && error !== null ? last.current.key : newKey() };
     setBusy(true);
     setError(null);
     try {
-      const { run, steered } = await call("postMessage", { path: { threadId }, body: { text, mode }, idempotencyKey: last.current.key });
+      const { run, steered } = await call("postMessage", { path: { threadId }, body, idempotencyKey: last.current.key });
       const turnId = run?.turnId ?? steered?.turnId;
-      if (turnId !== undefined) noteSent(threadId, { text, turnId, steerId: steered?.steerId ?? null });
+      if (turnId !== undefined) noteSent(threadId, { text, refs: input.map(({ ref }) => ref), turnId, steerId: steered?.steerId ?? null });
       return true;
     } catch (reason) {
       setError(wordsOf(reason));

@@ -3,6 +3,7 @@ import { useState } from "react";
 
 import { call, newKey } from "../../api/client";
 import { wordsOf } from "../../api/refusal";
+import { AttachButton, Chips, partsOf, takesFiles, useAttachments, type AssetPart } from "../../attachments";
 import { useDraft } from "../../state/drafts";
 import { useAgents, useProjects, useThreads } from "../../state/queries";
 import { Button, Card, Spinner } from "../../ui";
@@ -55,19 +56,24 @@ interface BeginProps {
 
 function Begin({ agents, preset }: BeginProps) {
   const [prompt, setPrompt] = useDraft("new");
+  const files = useAttachments("new");
   const [picked, setPicked] = useState<string | null>(null);
   const [projectId, setProjectId] = useState("");
   const { start, busy, error } = useStart();
   const chosen = picked ?? preset ?? agents.find((agent) => agent.available)?.agentId ?? null;
-  const ready = chosen !== null && prompt.trim() !== "";
+  const input = partsOf(files.attachments);
+  const ready = chosen !== null && !files.storing && (prompt.trim() !== "" || input.length > 0);
   const submit = async () => {
     if (!ready || busy) return;
-    const begun = await start({ agentId: chosen, prompt, ...(projectId === "" ? {} : { projectId }) });
-    if (begun) setPrompt("");
+    const begun = await start({ agentId: chosen, prompt, ...(projectId === "" ? {} : { projectId }), ...(input.length === 0 ? {} : { input }) });
+    if (!begun) return;
+    setPrompt("");
+    files.sent(input);
   };
   return (
     <form
       className={styles.form}
+      {...takesFiles(files.add)}
       onSubmit={(event) => {
         event.preventDefault();
         void submit();
@@ -87,6 +93,7 @@ function Begin({ agents, preset }: BeginProps) {
           void submit();
         }}
       />
+      <Chips attachments={files.attachments} onRemove={files.remove} />
       <AgentChoice agents={agents} chosen={chosen} onChoose={setPicked} />
       {error && (
         <p className={styles.error} role="alert">
@@ -94,6 +101,7 @@ function Begin({ agents, preset }: BeginProps) {
         </p>
       )}
       <div className={styles.foot}>
+        <AttachButton onFiles={files.add} />
         <ProjectChoice chosen={projectId} onChoose={setProjectId} />
         <span className={styles.space} />
         <Button type="submit" kind="primary" icon="send" busy={busy} disabled={!ready}>
@@ -123,6 +131,7 @@ interface Wish {
   agentId: string;
   prompt: string;
   projectId?: string;
+  input?: AssetPart[];
 }
 
 const TITLE_CHARACTERS = 80;

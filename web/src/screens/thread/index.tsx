@@ -4,10 +4,12 @@ import { Suspense, useId } from "react";
 import type { ProjectionState } from "../../api/generated/projection";
 import { Refusal, wordsOf } from "../../api/refusal";
 import { SCREENS } from "../../app/screens";
-import { useMoment, useThread } from "../../state/queries";
+import { TimeMachineContext, useTimeMachine } from "../../state/moments";
+import { useThread } from "../../state/queries";
 import { useThreadStream } from "../../state/thread-stores";
 import { buttonClass, EmptyState, Spinner, StatusBadge, Tabs } from "../../ui";
-import { HydrationNotice, MomentNotice } from "./notices";
+import { MomentBar, MomentMissing } from "../timeline/MomentBar";
+import { HydrationNotice } from "./notices";
 import styles from "./Thread.module.css";
 
 /** One thread: asked for first, so that one which does not exist is said to be so. */
@@ -31,19 +33,20 @@ function NoThread({ error }: { error: Refusal }) {
 }
 
 function ThreadFrame({ threadId }: { threadId: string }) {
-  const { at } = useSearch({ from: "/shell/threads/$threadId" });
-  const stream = useThreadStream(threadId);
-  const moment = useMoment(threadId, at);
-  const state = at === undefined ? stream.state : (moment.data?.state ?? null);
-  if (moment.error) return <EmptyState icon="clock" title="This moment cannot be shown">{wordsOf(moment.error)}</EmptyState>;
+  const { at, tab } = useSearch({ from: "/shell/threads/$threadId" });
+  const machine = useTimeMachine(threadId, at, useThreadStream(threadId));
+  const { state, live } = machine;
+  if (state === null && machine.error !== null) return <MomentMissing machine={machine} />;
   if (state === null) return <Loading />;
   return (
-    <div className={styles.page}>
-      <Head threadId={threadId} state={state} />
-      {at !== undefined && <MomentNotice threadId={threadId} state={state} />}
-      <HydrationNotice hydration={state.hydration} />
-      <Screens threadId={threadId} state={state} live={at === undefined} />
-    </div>
+    <TimeMachineContext value={machine}>
+      <div className={styles.page}>
+        <Head threadId={threadId} state={state} />
+        {!live && <MomentBar compact={tab === "timeline"} />}
+        <HydrationNotice hydration={state.hydration} />
+        <Screens threadId={threadId} state={state} live={live} />
+      </div>
+    </TimeMachineContext>
   );
 }
 

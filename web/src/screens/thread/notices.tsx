@@ -1,7 +1,5 @@
-import { Link } from "@tanstack/react-router";
-
-import type { Hydration, ProjectionState } from "../../api/generated/projection";
-import { buttonClass, Icon } from "../../ui";
+import type { Hydration } from "../../api/generated/projection";
+import { Icon } from "../../ui";
 import styles from "./Thread.module.css";
 
 const NOT_WHOLE: Partial<Record<Hydration["status"], string>> = {
@@ -23,18 +21,6 @@ export function HydrationNotice({ hydration }: { hydration: Hydration }) {
         {words}
         {gaps !== "" && ` Missing: ${gaps}.`}
       </span>
-    </div>
-  );
-}
-
-export function MomentNotice({ threadId, state }: { threadId: string; state: ProjectionState }) {
-  return (
-    <div className={styles.notice} role="status">
-      <Icon name="clock" />
-      <span>The thread as it was at fact {state.runtime.latestSequence ?? "unknown"}.</span>
-      <Link to="/threads/$threadId" params={{ threadId }} search={({ at: _, ...rest }) => rest} className={buttonClass("plain", "small")}>
-        Back to now
-      </Link>
     </div>
   );
 }

@@ -1,1 +1,0 @@
-import{$ as e,tt as t}from"./queries-DZztBAVw.js";var n=t(e(),1),r=n.createContext(null);function i(e){return n.useContext(r)}export{r as n,i as t};

@@ -1,0 +1,127 @@
+"""An agent that asks and makes whatever its prompt names, and an Edge that has it.
+
+`form` asks for structured input and says what was answered; `page` asks before it writes a page and
+changes it; `teammate` lets a subagent ask.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from factwire.facts import CapabilityManifest, Fact
+from factwire.projection import ThreadReadModel
+from factwire.runtime.agents.demo.agent import MANIFEST
+from factwire.runtime.provider import (
+    ActionAsked,
+    CancelTurn,
+    ReadThread,
+    RespondAction,
+    StartTurn,
+)
+from factwire.runtime.recording.shown import shown_hash
+from factwire.runtime.toolbox import Toolbox
+from tests.workbench.edges import WorkbenchEdge
+
+ROOT = Path(__file__).parents[2]
+AGENT = '[agents.asking]\nkind = "tests.workbench.asking:Asking"\n[policy]\nmode = "acceptEdits"\n'
+
+FORM: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": ["name", "tries"],
+    "properties": {
+        "name": {"type": "string", "title": "Name of the branch"},
+        "size": {"type": "string", "title": "Size", "enum": ["small", "large"]},
+        "checks": {
+            "type": "array",
+            "title": "Checks",
+            "items": {"type": "string", "enum": ["types", "tests", "docs"]},
+        },
+        "tries": {"type": "integer", "title": "Tries", "minimum": 1, "maximum": 5},
+        "push": {"type": "boolean", "title": "Push it, too"},
+    },
+}
+PAGE: Final = "<!doctype html>\n<title>Page</title>\n<h1 id=word>One</h1>\n"
+
+
+class Asking:
+    """Made by the Edge from its configuration."""
+
+    def __init__(self, settings: object = None) -> None:
+        del settings
+        self.manifest: CapabilityManifest = msgspec.structs.replace(MANIFEST, agent_id="asking")
+
+    async def start_turn(self, turn: StartTurn) -> AsyncIterator[Fact]:
+        toolbox = Toolbox(turn.host)
+        said = await _BEATS[turn.prompt.split()[0]](turn, toolbox)
+        host = turn.host
+        message = host.mint.ids("msg")
+        yield host.mint.fact(host.scope, "text.final", {"text": said}, message_id=message)
+        yield host.mint.fact(host.scope, "turn.completed")
+
+    async def cancel_turn(self, cancel: CancelTurn) -> Fact | None:
+        del cancel
+        return None
+
+    async def respond_action(self, respond: RespondAction) -> Fact | None:
+        del respond
+        return None
+
+    async def read_thread(self, read: ReadThread) -> ThreadReadModel | None:
+        del read
+        return None
+
+
+async def _form(turn: StartTurn, toolbox: Toolbox) -> str:
+    del toolbox
+    shown, digest = shown_hash("How shall I go on?", FORM["required"])
+    decision = await turn.host.ask(
+        ActionAsked(
+            action_type="structured_input",
+            prompt="How shall I go on?",
+            shown=shown,
+            args_hash=digest,
+            response_schema=FORM,
+        )
+    )
+    await turn.host.applied(decision)
+    return f"Answered: {msgspec.json.encode(decision.response).decode()}"
+
+
+async def _page(turn: StartTurn, toolbox: Toolbox) -> str:
+    path = f"site-{turn.turn_id}/index.html"
+    await toolbox.call("write", {"path": path, "content": PAGE})
+    edit = {"path": path, "old": "One", "new": "Two"}
+    outcome = await toolbox.call("patch", {"edits": [edit]}, always_ask=True)
+    return "Changed." if outcome.ok else "Left."
+
+
+async def _teammate(turn: StartTurn, toolbox: Toolbox) -> str:
+    scope = turn.host.scope.within(subagent_id="sub_reader", task_id="task_read")
+    spawned = {"name": "reader", "role": "reader", "title": "Read"}
+    turn.host.emit(turn.host.mint.fact(scope, "subagent.spawned", spawned))
+    outcome = await toolbox.call("run", {"command": ["true"]}, scope=scope, always_ask=True)
+    return "Ran." if outcome.ok else "Left."
+
+
+_BEATS: Final[dict[str, Callable[[StartTurn, Toolbox], Awaitable[str]]]] = {
+    "form": _form,
+    "page": _page,
+    "teammate": _teammate,
+}
+
+
+class AskingEdge(WorkbenchEdge):
+    """An Edge with this agent beside the demo."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        with (self.work / "factwire.toml").open("a") as settings:
+            settings.write(AGENT)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        given = super().environment
+        known = given.get("PYTHONPATH")
+        return {**given, "PYTHONPATH": f"{known}:{ROOT}" if known else str(ROOT)}

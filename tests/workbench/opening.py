@@ -1,0 +1,48 @@
+"""Threads of a test's own on the shared Edge, and pages that look at them."""
+
+from typing import Any
+
+import httpx
+from playwright.async_api import Locator, Page, expect
+
+from tests.client.edge_processes import TOKEN
+
+KEEP_SOCKETS = """
+window.__sockets = [];
+window.WebSocket = class extends WebSocket {
+  constructor(...given) {
+    super(...given);
+    window.__sockets.push(this);
+  }
+};
+"""
+"""A script that lets a test get at the streams of a page."""
+
+
+def begun(http: httpx.Client, prompt: str, title: str) -> dict[str, Any]:
+    """A run of the demo agent, on a thread of its own."""
+    body = {"agentId": "demo", "prompt": prompt, "title": title}
+    answer = http.post("/v1/runs", json=body)
+    assert answer.is_success, answer.text
+    return answer.json()
+
+
+def state_of(http: httpx.Client, thread_id: str) -> dict[str, Any]:
+    """What the Edge says of a thread now."""
+    return http.get(f"/v1/threads/{thread_id}/projection").json()["state"]
+
+
+async def opened(page: Page, thread_id: str, tab: str | None = None) -> None:
+    """The page shows a thread, signed in and live."""
+    query = "" if tab is None else f"?tab={tab}"
+    await page.goto(f"/threads/{thread_id}{query}#token={TOKEN}")
+    await expect(badge(page)).to_have_text("Live")
+
+
+def badge(page: Page) -> Locator:
+    """How the page says that it is connected."""
+    return page.get_by_role("banner").get_by_role("status").first
+
+
+def conversation(page: Page) -> Locator:
+    return page.get_by_role("region", name="Conversation")

@@ -1,0 +1,120 @@
+"""A team at work, as another runtime tells of it, and threads with very many nodes."""
+
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+
+from tests.workbench.seeding import fact, post
+
+Said = tuple[str, dict[str, Any], dict[str, str]]
+
+PLANNER = {"subagentId": "sub_planner", "taskId": "tsk_parser"}
+CODER = {"subagentId": "sub_coder", "taskId": "tsk_grammar", "parentTaskId": "tsk_parser"}
+TESTER = {"workerId": "wrk_tests", "taskId": "tsk_tests"}
+REMOTE = {"subagentId": "sub_remote", "channelId": "chn_1", "surface": "remote_teammate"}
+HANDOFF = {"handoffId": "hnd_1", "taskId": "tsk_grammar"}
+TOLD = {"fromAgent": "sub_planner", "toAgent": "sub_coder", "reason": "the plan is ready"}
+REVIEW = {"reviewId": "rev_1", "taskId": "tsk_grammar", "evidenceId": "evd_1"}
+
+OPENING: list[Said] = [
+    ("turn.submitted", {"prompt": "Ship the parser as a team."}, {}),
+    ("turn.started", {}, {}),
+    ("team.changed", {"name": "parsers", "phase": "running", "topology": "coordinator_team"}, {}),
+    ("task.started", {"title": "Ship the parser"}, {"taskId": "tsk_parser"}),
+    ("tool.started", {"toolName": "delegate"}, {"toolCallId": "call_delegate"}),
+    (
+        "subagent.spawned",
+        {"name": "planner", "role": "plans the work"},
+        PLANNER | {"toolCallId": "call_delegate"},
+    ),
+    ("subagent.started", {"name": "planner"}, PLANNER),
+    ("text.final", {"text": "First the grammar, then tests."}, PLANNER | {"messageId": "msg_p"}),
+]
+GRAMMAR: list[Said] = [
+    (
+        "task.created",
+        {"title": "Write the grammar", "assignee": "sub_coder"},
+        {"taskId": "tsk_grammar", "parentTaskId": "tsk_parser"},
+    ),
+    ("subagent.started", {"name": "coder", "parentSubagentId": "sub_planner"}, CODER),
+    ("task.started", {}, {"taskId": "tsk_grammar"}),
+    ("handoff.requested", TOLD, HANDOFF),
+    ("handoff.accepted", TOLD, HANDOFF),
+    (
+        "tool.started",
+        {"toolName": "shell", "args": {"command": "make grammar"}},
+        CODER | {"toolCallId": "call_make"},
+    ),
+    (
+        "action.required",
+        {"actionType": "delegated_permission", "severity": "high", "prompt": "May I run make?"},
+        CODER | {"toolCallId": "call_make", "actionId": "act_make"},
+    ),
+    ("review.requested", {"reviewer": "sub_planner"}, REVIEW),
+    ("review.verdict", {"verdict": "approved", "summary": "Small and clear."}, REVIEW),
+]
+REST: list[Said] = [
+    (
+        "task.created",
+        {"title": "Test the grammar", "dependsOn": ["tsk_grammar"]},
+        {"taskId": "tsk_tests"},
+    ),
+    ("worker.started", {"name": "tester"}, TESTER),
+    (
+        "worker.notification",
+        {
+            "role": "user",
+            "message": "48 tests pass.",
+            "status": "completed",
+            "resultRef": "output:tests",
+        },
+        TESTER,
+    ),
+    ("task.failed", {"title": "Publish", "failureCategory": "timeout"}, {"taskId": "tsk_publish"}),
+    ("task.blocked", {"title": "שלום: announce it"}, {"taskId": "tsk_announce"}),
+    ("channel.connected", {"name": "deployer"}, REMOTE),
+    ("worker.started", {"name": "stray"}, {"workerId": "wrk_stray"}),
+]
+TEAM = [*OPENING, *GRAMMAR, *REST]
+ANSWER: list[Said] = [("action.resolved", {"decision": "deny"}, CODER | {"actionId": "act_make"})]
+
+
+@contextmanager
+def team_on(http: httpx.Client, thread_id: str, told: Iterable[Said] = TEAM) -> Generator[None]:
+    """A team, or the beginning of one; by the end all of it was told, and its request answered.
+
+    Other tests look at the inbox of the same Edge, where a request that waits would be in the way.
+    """
+    post(http, facts_of(thread_id, told))
+    try:
+        yield
+    finally:
+        post(http, facts_of(thread_id, ANSWER, begin=len(TEAM) + 2))
+
+
+def facts_of(thread_id: str, told: Iterable[Said], begin: int = 1) -> list[dict[str, Any]]:
+    """Facts of a thread from a sequence on; the first opens it."""
+    rows: list[Said] = [
+        *([("thread.started", {"title": "Parsers"}, {})] if begin == 1 else []),
+        *told,
+    ]
+    return [
+        fact(thread_id, sequence, event_class, payload, **ids)
+        for sequence, (event_class, payload, ids) in enumerate(rows, begin)
+    ]
+
+
+def many_turns(thread_id: str, turns: int, calls: int) -> Iterator[dict[str, Any]]:
+    """So many turns with so many calls each."""
+    told: list[Said] = []
+    for number in range(turns):
+        turn = {"turnId": f"{thread_id}-turn-{number}"}
+        told.append(("turn.started", {}, turn))
+        for call in range(calls):
+            ids = turn | {"toolCallId": f"{thread_id}-call-{number}-{call}"}
+            told.append(("tool.started", {"toolName": f"search {number}.{call}"}, ids))
+            told.append(("tool.result", {"output": "found"}, ids))
+        told.append(("turn.completed", {}, turn | {"status": "completed"}))
+    yield from facts_of(thread_id, told)

@@ -1,0 +1,29 @@
+"""The demo's tour on a running Edge, with whatever it asks for allowed: a thread that has it all."""
+
+from time import monotonic
+from typing import Any
+
+import httpx
+
+from tests.client.edge_processes import PATIENCE
+from tests.workbench.opening import begun
+
+ENDED = ("finished", "failed", "cancelled")
+
+
+def toured(http: httpx.Client, title: str = "Tour of the demo") -> str:
+    """The id of a thread on which the whole tour was made."""
+    run = begun(http, "demo: tour", title)
+    allow_all(http, run)
+    return run["threadId"]
+
+
+def allow_all(http: httpx.Client, run: dict[str, Any]) -> None:
+    """Allow what a run asks for until it has ended."""
+    until = monotonic() + PATIENCE
+    while http.get(f"/v1/runs/{run['runId']}").json()["status"] not in ENDED:
+        assert monotonic() < until, "the run did not end"
+        waiting = {"threadId": run["threadId"], "status": "pending"}
+        for asked in http.get("/v1/approvals", params=waiting).json()["items"]:
+            decision = {"runId": run["runId"], "requestId": asked["approvalId"]}
+            http.post("/v1/permissions/decide", json={**decision, "decision": "allow"})

@@ -1,0 +1,125 @@
+import { useState } from "react";
+
+import type { OnItsWay, Verdict } from "../state/decisions";
+import { Button, Spinner } from "../ui";
+import styles from "./ApprovalCard.module.css";
+import { AnswerForm } from "./AnswerForm";
+import type { ApprovalRequest, OfferedWay } from "./request";
+
+export interface ChoicesProps {
+  request: ApprovalRequest;
+  way: OnItsWay | undefined;
+  denying: boolean;
+  onDenying: (denying: boolean) => void;
+  say: (verdict: Verdict) => void;
+}
+
+/** All that can be said to a request, or what became of what was said. */
+export function Choices({ request, way, denying, onDenying, say }: ChoicesProps) {
+  if (way?.phase === "sending" || way?.phase === "sent") return <OnTheWay way={way} />;
+  if (request.runId === null) return <p className={styles.way}>The request names no run, so it cannot be decided from here.</p>;
+  return (
+    <>
+      {denying ? <Denying onDeny={say} onBack={() => onDenying(false)} /> : <Answering request={request} say={say} onDeny={() => onDenying(true)} />}
+      {way?.phase === "refused" && (
+        <p className={styles.error} role="alert">
+          {way.message}
+        </p>
+      )}
+    </>
+  );
+}
+
+function Answering({ request, say, onDeny }: { request: ApprovalRequest; say: (verdict: Verdict) => void; onDeny: () => void }) {
+  const { form } = request;
+  if (form === "unread") {
+    return (
+      <p className={styles.way}>
+        <Spinner /> Reading what can be answered…
+      </p>
+    );
+  }
+  if (form === null) return <Buttons request={request} say={say} onDeny={onDeny} />;
+  return (
+    <AnswerForm
+      requestId={request.requestId}
+      form={form}
+      onDecline={onDeny}
+      onAnswer={(response) => say({ decision: "allow", ...(response === undefined ? {} : { response }) })}
+    />
+  );
+}
+
+/** Sent is not decided: the card says so until a fact comes. */
+function OnTheWay({ way }: { way: OnItsWay }) {
+  const said = way.decision === "allow" ? "Approval" : "Denial";
+  return (
+    <p className={styles.way} role="status">
+      <Spinner />
+      {way.phase === "sending" ? `${said} is being sent…` : `${said} sent, waiting for the runtime.`}
+    </p>
+  );
+}
+
+const APPROVE_WORDS: Record<string, string> = { plan_decision: "Approve plan", teammate_plan_decision: "Approve plan" };
+
+function Buttons({ request, say, onDeny }: { request: ApprovalRequest; say: (verdict: Verdict) => void; onDeny: () => void }) {
+  return (
+    <div className={styles.choices}>
+      <Button kind="primary" icon="check" onClick={() => say({ decision: "allow" })}>
+        {APPROVE_WORDS[request.kind] ?? "Approve"}
+      </Button>
+      <Button kind="danger" icon="close" onClick={onDeny}>
+        Deny…
+      </Button>
+      {request.isCommand && <Always say={say} />}
+      {request.ways.map((offered) => (
+        <Offered key={offered.id} offered={offered} say={say} />
+      ))}
+    </div>
+  );
+}
+
+/** The Edge works out the rule from what was shown, and refuses where no exact one says it. */
+function Always({ say }: { say: (verdict: Verdict) => void }) {
+  return (
+    <>
+      <Button kind="ghost" onClick={() => say({ decision: "allow", always: "thread" })}>
+        Always in this thread
+      </Button>
+      <Button kind="ghost" onClick={() => say({ decision: "allow", always: "workspace" })}>
+        Always in this workspace
+      </Button>
+    </>
+  );
+}
+
+function Offered({ offered, say }: { offered: OfferedWay; say: (verdict: Verdict) => void }) {
+  return (
+    <Button kind="ghost" onClick={() => say({ decision: offered.decision, response: offered.id })}>
+      {offered.label}
+    </Button>
+  );
+}
+
+function Denying({ onDeny, onBack }: { onDeny: (verdict: Verdict) => void; onBack: () => void }) {
+  const [reason, setReason] = useState("");
+  return (
+    <form
+      className={styles.choices}
+      onKeyDown={(event) => event.key === "Escape" && onBack()}
+      onSubmit={(event) => {
+        event.preventDefault();
+        onDeny({ decision: "deny", ...(reason.trim() === "" ? {} : { reason: reason.trim() }) });
+      }}
+    >
+      <input className={styles.reason} autoFocus value={reason} placeholder="Why not? The agent is told." aria-label="Reason" dir="auto" onChange={(event) => setReason(event.target.value)} />
+      <Button type="submit" kind="danger" icon="close">
+        Deny
+      </Button>
+      <Button kind="ghost" onClick={onBack}>
+        Back
+      </Button>
+    </form>
+  );
+}

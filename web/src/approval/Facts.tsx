@@ -1,0 +1,38 @@
+import type { ReactNode } from "react";
+
+import styles from "./ApprovalCard.module.css";
+import { Countdown } from "./Countdown";
+import type { ApprovalRequest } from "./request";
+
+/** Who asks, where, by which rule and until when; and what was decided, once it is. */
+export function Facts({ request }: { request: ApprovalRequest }) {
+  const pending = request.status === "pending";
+  const rows: [string, ReactNode][] = [
+    ["Asked by", request.requester ?? "unknown"],
+    ["Folder", request.cwd],
+    ["Rule", request.rule],
+    ["Expires", pending && request.expiresAt !== null ? <Countdown until={request.expiresAt} /> : null],
+    ["Decided by", request.decidedBy],
+    ["Reason", request.reason],
+    ["Took effect", pending ? null : appliedWords(request.applied)],
+  ];
+  return (
+    <dl className={styles.facts}>
+      {rows.map(([name, value]) => (value === null || value === "" ? null : <Row key={name} name={name} value={value} />))}
+    </dl>
+  );
+}
+
+function Row({ name, value }: { name: string; value: ReactNode }) {
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd dir="auto">{value}</dd>
+    </>
+  );
+}
+
+function appliedWords(applied: boolean | null): string {
+  if (applied === null) return "unknown";
+  return applied ? "yes" : "not yet";
+}

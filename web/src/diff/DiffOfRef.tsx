@@ -1,0 +1,19 @@
+import { useMemo } from "react";
+
+import { DIFF_BYTES } from "../api/limits";
+import { wordsOf } from "../api/refusal";
+import { textIn, useContent } from "../state/contents";
+import { Spinner } from "../ui";
+import { DiffView } from "./DiffView";
+import { unifiedLines } from "./lines";
+
+/** A diff that is kept behind a ref, as it was kept. */
+export function DiffOfRef({ diffRef, tall = false }: { diffRef: string; tall?: boolean }) {
+  const content = useContent(diffRef, DIFF_BYTES);
+  const text = content.data === undefined ? null : textIn(content.data);
+  const lines = useMemo(() => (text === null ? [] : unifiedLines(text)), [text]);
+  if (content.error) return <p role="alert">{wordsOf(content.error)}</p>;
+  if (content.data === undefined) return <Spinner label="Reading the diff" />;
+  if (text === null || !content.data.whole) return <p>This diff is no text, or too long to be shown. It can be downloaded.</p>;
+  return <DiffView lines={lines} label="Diff" tall={tall} />;
+}

@@ -1,0 +1,75 @@
+import { useNavigate, useSearch } from "@tanstack/react-router";
+
+import type { Artifact } from "../../api/generated/projection";
+import type { ScreenProps } from "../../app/screens";
+import { Badge, Button, classes, EmptyState, Icon, StatusIcon, Time } from "../../ui";
+import styles from "./Artifacts.module.css";
+import { nameOf } from "./naming";
+import { Viewer } from "./Viewer";
+
+/** Everything that was made on a thread, and a place to look at one of them. */
+export default function Artifacts({ threadId, state, live }: ScreenProps) {
+  const [item, choose] = useItem(threadId);
+  // A state holds them in the order of their first facts.
+  const rows = Object.values(state.artifacts).reverse();
+  const chosen = (item === undefined ? undefined : state.artifacts[item]) ?? null;
+  if (rows.length === 0) return <Nothing />;
+  return (
+    <div className={classes(styles.screen, chosen !== null && styles.chosen)}>
+      <nav className={styles.list} aria-label="Artifacts">
+        <ul>
+          {rows.map((artifact) => (
+            <li key={artifact.artifactId}>
+              <Row artifact={artifact} chosen={artifact === chosen} onChoose={() => choose(artifact.artifactId)} />
+            </li>
+          ))}
+        </ul>
+      </nav>
+      <div className={styles.place}>
+        {chosen === null ? (
+          <EmptyState icon="artifact" title={item === undefined ? "Choose what to look at" : "It is not there at this moment"} />
+        ) : (
+          <>
+            <Button size="small" kind="ghost" icon="back" className={styles.back} onClick={() => choose(undefined)}>
+              All artifacts
+            </Button>
+            <Viewer key={chosen.artifactId} threadId={threadId} artifact={chosen} state={state} live={live} />
+          </>
+        )}
+      </div>
+    </div>
+  );
+}
+
+function Nothing() {
+  return (
+    <EmptyState icon="artifact" title="Nothing was made yet">
+      <p>Files that are changed and documents that are made on this thread are listed here, with all their versions.</p>
+    </EmptyState>
+  );
+}
+
+function Row({ artifact, chosen, onChoose }: { artifact: Artifact; chosen: boolean; onChoose: () => void }) {
+  return (
+    <button type="button" className={styles.row} aria-current={chosen ? "true" : undefined} onClick={onChoose}>
+      <Icon name="artifact" size={14} />
+      <span className={styles.name} dir="auto" title={nameOf(artifact)}>
+        {nameOf(artifact)}
+      </span>
+      <StatusIcon status={artifact.status} />
+      <span className={styles.about}>
+        <Badge>{artifact.kind}</Badge>
+        {artifact.versions.length > 1 && `${artifact.versions.length} versions`}
+        <Time at={artifact.updatedAt ?? artifact.createdAt} />
+      </span>
+    </button>
+  );
+}
+
+function useItem(threadId: string): [string | undefined, (item: string | undefined) => void] {
+  const navigate = useNavigate();
+  const { item } = useSearch({ from: "/shell/threads/$threadId" });
+  const choose = (next: string | undefined) =>
+    void navigate({ to: "/threads/$threadId", params: { threadId }, search: ({ item: _, ...rest }) => (next === undefined ? rest : { ...rest, item: next }) });
+  return [item, choose];
+}

@@ -1,0 +1,10 @@
+import { toast } from "./Toast";
+
+export async function copyText(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    toast("Copied", "good");
+  } catch {
+    toast("The browser did not allow copying. Select the text instead.");
+  }
+}
