@@ -14,13 +14,14 @@ import pytest_asyncio
 from playwright.async_api import Browser
 
 from tests.client.edge_processes import TOKEN
-from tests.workbench import asking_fixtures
+from tests.workbench import asking_fixtures, teams
 from tests.workbench.browsers import Watched, chromium, watched_page
 from tests.workbench.edges import WorkbenchEdge
 from tests.workbench.seeding import client_of
 
 asked, asking_edge = asking_fixtures.asked, asking_fixtures.asking_edge
 open_page, start = asking_fixtures.open_page, asking_fixtures.start
+tell_team = teams.tell_team
 
 NewPage = Callable[..., AbstractAsyncContextManager[Watched]]
 

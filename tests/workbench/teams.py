@@ -1,14 +1,15 @@
 """A team at work, as another runtime tells of it, and threads with very many nodes."""
 
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.workbench.seeding import fact, post
 
 Said = tuple[str, dict[str, Any], dict[str, str]]
+TellTeam = Callable[..., list[dict[str, Any]]]
 
 PLANNER = {"subagentId": "sub_planner", "taskId": "tsk_parser"}
 CODER = {"subagentId": "sub_coder", "taskId": "tsk_grammar", "parentTaskId": "tsk_parser"}
@@ -81,17 +82,23 @@ TEAM = [*OPENING, *GRAMMAR, *REST]
 ANSWER: list[Said] = [("action.resolved", {"decision": "deny"}, CODER | {"actionId": "act_make"})]
 
 
-@contextmanager
-def team_on(http: httpx.Client, thread_id: str, told: Iterable[Said] = TEAM) -> Generator[None]:
-    """A team, or the beginning of one; by the end all of it was told, and its request answered.
+@pytest.fixture
+def tell_team(asked: httpx.Client) -> Generator[TellTeam]:
+    """`tell_team("thr_1")`: five members, tasks in every column, and a request that waits.
 
-    Other tests look at the inbox of the same Edge, where a request that waits would be in the way.
+    It is answered in the end: other tests look at the inbox of the same Edge.
     """
-    post(http, facts_of(thread_id, told))
-    try:
-        yield
-    finally:
-        post(http, facts_of(thread_id, ANSWER, begin=len(TEAM) + 2))
+    threads: list[str] = []
+
+    def tell(thread_id: str, told: Iterable[Said] = TEAM) -> list[dict[str, Any]]:
+        threads.append(thread_id)
+        facts = facts_of(thread_id, told)
+        post(asked, facts)
+        return facts
+
+    yield tell
+    for thread_id in threads:
+        post(asked, facts_of(thread_id, ANSWER, begin=len(TEAM) + 2))
 
 
 def facts_of(thread_id: str, told: Iterable[Said], begin: int = 1) -> list[dict[str, Any]]:

@@ -1,7 +1,5 @@
 """The graph in a real browser: drawn from facts, steady while they come, told in words as well."""
 
-from typing import Any
-
 import httpx
 import pytest
 from playwright.async_api import Locator, Page, expect
@@ -9,7 +7,7 @@ from playwright.async_api import Locator, Page, expect
 from tests.workbench.asking_fixtures import OpenPage
 from tests.workbench.loops import BROWSER
 from tests.workbench.seeding import post
-from tests.workbench.teams import GRAMMAR, OPENING, REST, facts_of, many_turns, team
+from tests.workbench.teams import GRAMMAR, OPENING, REST, TellTeam, facts_of, many_turns
 
 pytestmark = BROWSER
 
@@ -40,13 +38,9 @@ def _canvas(page: Page) -> Locator:
 @pytest.mark.requirement("workbench.graph.stated")
 @pytest.mark.requirement("workbench.team.transcript")
 async def test_what_facts_state_is_drawn_and_a_teammate_opens_with_its_transcript(
-    open_page: OpenPage, asked: httpx.Client
+    open_page: OpenPage, tell_team: TellTeam
 ):
-    with team_on(asked, "thr_graph"):
-        await _see_the_graph(open_page)
-
-
-async def _see_the_graph(open_page: OpenPage) -> None:
+    tell_team("thr_graph")
     async with open_page("/threads/thr_graph?tab=graph") as watched:
         page = watched.page
         for title in ("Ship the parser", "planner", "coder", "Write the grammar", "stray"):
@@ -74,9 +68,9 @@ async def _see_the_graph(open_page: OpenPage) -> None:
 
 @pytest.mark.requirement("workbench.graph.steady")
 async def test_nodes_come_while_one_looks_and_those_that_were_there_stay(
-    open_page: OpenPage, asked: httpx.Client
+    open_page: OpenPage, tell_team: TellTeam, asked: httpx.Client
 ):
-    post(asked, facts_of("thr_steady", OPENING))
+    tell_team("thr_steady", OPENING)
     async with open_page("/threads/thr_steady?tab=graph") as watched:
         page = watched.page
         await expect(_box(page, "planner")).to_be_visible()
@@ -93,8 +87,9 @@ async def test_nodes_come_while_one_looks_and_those_that_were_there_stay(
 
 @pytest.mark.requirement("workbench.graph.keyboard")
 async def test_keys_lead_from_node_to_node_open_them_and_fold_them(
-    open_page: OpenPage, asked: httpx.Client
+    open_page: OpenPage, tell_team: TellTeam
 ):
+    tell_team("thr_keys")
     async with open_page("/threads/thr_keys?tab=graph", theme="dark") as watched:
         page = watched.page
         await expect(_box(page, "planner")).to_be_visible()
@@ -117,7 +112,10 @@ async def test_keys_lead_from_node_to_node_open_them_and_fold_them(
 
 
 @pytest.mark.requirement("workbench.graph.words")
-async def test_a_phone_shows_the_same_as_a_tree_in_words(open_page: OpenPage, asked: httpx.Client):
+async def test_a_phone_shows_the_same_as_a_tree_in_words(
+    open_page: OpenPage, tell_team: TellTeam, asked: httpx.Client
+):
+    tell_team("thr_words")
     address = "/threads/thr_words?tab=graph"
     async with open_page(address, theme="dark", size="phone") as watched:
         page = watched.page
@@ -164,10 +162,9 @@ async def test_two_thousand_nodes_are_grouped_and_only_those_on_screen_exist(
 
 @pytest.mark.requirement("workbench.graph.moment")
 async def test_at_a_moment_of_the_past_only_what_was_is_drawn(
-    open_page: OpenPage, asked: httpx.Client
+    open_page: OpenPage, tell_team: TellTeam
 ):
-    facts: list[dict[str, Any]] = team("thr_then")
-    post(asked, facts)
+    facts = tell_team("thr_then")
     last = facts[len(OPENING)]["id"]
     async with open_page(f"/threads/thr_then?tab=graph&at={last}") as watched:
         page = watched.page

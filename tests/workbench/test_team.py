@@ -11,7 +11,7 @@ from factwire.projection import TeamView, decode_state, team_view
 from tests.workbench.asking_fixtures import OpenPage, Start
 from tests.workbench.loops import BROWSER
 from tests.workbench.seeding import post, told
-from tests.workbench.teams import team
+from tests.workbench.teams import TellTeam
 
 pytestmark = BROWSER
 
@@ -47,9 +47,9 @@ async def _ensure_same(page: Page, view: TeamView) -> None:
 @pytest.mark.requirement("workbench.team.surfaces")
 @pytest.mark.requirement("workbench.team.reports")
 async def test_roster_board_and_lanes_show_what_the_projection_says_of_the_team(
-    open_page: OpenPage, asked: httpx.Client
+    open_page: OpenPage, tell_team: TellTeam, asked: httpx.Client
 ):
-    post(asked, team("thr_surfaces"))
+    tell_team("thr_surfaces")
     async with open_page("/threads/thr_surfaces?tab=team") as watched:
         page = watched.page
         await _ensure_same(page, _view(asked, "thr_surfaces"))

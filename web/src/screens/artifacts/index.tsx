@@ -2,7 +2,7 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 
 import type { Artifact } from "../../api/generated/projection";
 import type { ScreenProps } from "../../app/screens";
-import { Badge, Button, classes, EmptyState, Icon, StatusIcon, Time } from "../../ui";
+import { Badge, Button, classes, EmptyState, Icon, StatusBadge, Time } from "../../ui";
 import styles from "./Artifacts.module.css";
 import { nameOf } from "./naming";
 import { Viewer } from "./Viewer";
@@ -12,10 +12,11 @@ export default function Artifacts({ threadId, state, live }: ScreenProps) {
   const [item, choose] = useItem(threadId);
   // A state holds them in the order of their first facts.
   const rows = Object.values(state.artifacts).reverse();
-  const chosen = (item === undefined ? undefined : state.artifacts[item]) ?? null;
+  // Where there is room for both, the newest is open until somebody chooses; a phone shows the list.
+  const chosen = (item === undefined ? rows[0] : state.artifacts[item]) ?? null;
   if (rows.length === 0) return <Nothing />;
   return (
-    <div className={classes(styles.screen, chosen !== null && styles.chosen)}>
+    <div className={classes(styles.screen, item !== undefined && chosen !== null && styles.chosen)}>
       <nav className={styles.list} aria-label="Artifacts">
         <ul>
           {rows.map((artifact) => (
@@ -27,7 +28,7 @@ export default function Artifacts({ threadId, state, live }: ScreenProps) {
       </nav>
       <div className={styles.place}>
         {chosen === null ? (
-          <EmptyState icon="artifact" title={item === undefined ? "Choose what to look at" : "It is not there at this moment"} />
+          <EmptyState icon="artifact" title="It is not there at this moment" />
         ) : (
           <>
             <Button size="small" kind="ghost" icon="back" className={styles.back} onClick={() => choose(undefined)}>
@@ -56,9 +57,9 @@ function Row({ artifact, chosen, onChoose }: { artifact: Artifact; chosen: boole
       <span className={styles.name} dir="auto" title={nameOf(artifact)}>
         {nameOf(artifact)}
       </span>
-      <StatusIcon status={artifact.status} />
       <span className={styles.about}>
         <Badge>{artifact.kind}</Badge>
+        <StatusBadge status={artifact.status} />
         {artifact.versions.length > 1 && `${artifact.versions.length} versions`}
         <Time at={artifact.updatedAt ?? artifact.createdAt} />
       </span>

@@ -14,6 +14,8 @@ import { Waiting } from "./Waiting";
 
 const FAILED = new Set(["failed", "cancelled", "canceled", "interrupted", "timed_out"]);
 
+const MOST_ROWS = 10;
+
 /** Where one says something: sent, queued behind what runs, or told to it. */
 export function Composer({ threadId, state }: { threadId: string; state: ProjectionState }) {
   const [text, setText] = useDraft(threadId);
@@ -35,7 +37,8 @@ export function Composer({ threadId, state }: { threadId: string; state: Project
       <div className={styles.box} {...takesFiles(files.add)}>
         <textarea
           className={styles.input}
-          rows={1}
+          // For browsers that do not size a field by its content.
+          rows={Math.min(text.split("\n").length, MOST_ROWS)}
           dir="auto"
           aria-label="Message"
           placeholder={active ? "Say something for when it is done" : "Say something"}

@@ -16,7 +16,7 @@ export interface TurnTimes {
 }
 
 const STATUSES = new Set(["turn.started", "run.status", "turn.failed", "turn.completed", "turn.canceled"]);
-const TEXTS = new Set(["text.delta", "text.final", "message.delta", "message.completed"]);
+const TEXTS = new Set(["model.delta", "model.completed", "text.delta", "text.final", "message.delta", "message.completed"]);
 
 /** What had come by a moment; all of it, where it is live. */
 export function upTo(rows: readonly FactRow[], until: number | null): readonly FactRow[] {

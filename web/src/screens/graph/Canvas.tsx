@@ -18,6 +18,9 @@ import type { Shown } from "./useGraph";
 
 /** Boxes up to which all of a graph is worth showing at once. */
 const FIT_ALL = 40;
+
+/** Boxes up to which there is a map; it draws all of them, however few are on screen. */
+const MOST_ON_A_MAP = 600;
 const ARROWS: Record<string, Direction> = { ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down" };
 const BOX_TYPES = { box: BoxView };
 const HOW = "Graph. Arrow keys move between nodes, Enter opens one, Space folds it, plus and minus zoom, 0 fits. The outline says the same in words.";
@@ -96,7 +99,9 @@ function Flow({ graph, shown, chosenId, onChoose }: CanvasProps) {
         onInit={(instance) => showLatest(instance, shown, frame())}
       >
         <Background gap={24} />
-        <MiniMap pannable className={styles.minimap ?? ""} nodeClassName={(box) => `tone-${lookOf((box as Box).data.item.node?.status).tone}`} ariaLabel="The whole graph, small" />
+        {nodes.length <= MOST_ON_A_MAP && (
+          <MiniMap pannable className={styles.minimap ?? ""} nodeClassName={(box) => `tone-${lookOf((box as Box).data.item.node?.status).tone}`} ariaLabel="The whole graph, small" />
+        )}
       </ReactFlow>
       <LineLegend graph={graph} />
       <CanvasTools isTidy={shown.isTidy} onTidy={shown.onTidy} onFit={onFit} onLatest={() => showLatest(flow, shown, frame())} />

@@ -1,4 +1,4 @@
-import { useState, useSyncExternalStore } from "react";
+import { useMemo, useState, useSyncExternalStore } from "react";
 
 import type { ProjectionState } from "../../api/generated/projection";
 import type { ScreenProps } from "../../app/screens";
@@ -10,13 +10,17 @@ import styles from "./Graph.module.css";
 import { GroupDetails } from "./GroupDetails";
 import { kindOf } from "./kinds";
 import { Outline } from "./Outline";
+import { named } from "./titles";
 import { useGraph, type Shown } from "./useGraph";
 
 type View = "graph" | "outline";
 
 /** What hangs on what: turns, tasks, teammates, calls and requests, as a picture or in words. */
-export default function GraphScreen({ state, live }: ScreenProps) {
-  const shown = useGraph(state.graph);
+export default function GraphScreen({ state: told, live }: ScreenProps) {
+  // Text that streams changes no name, so only another message is looked at.
+  const graph = useMemo(() => named(told), [told.graph, told.messages.length]);
+  const state = { ...told, graph };
+  const shown = useGraph(graph);
   const narrow = useNarrow();
   const [wanted, setWanted] = useState<View | null>(null);
   const [chosenId, setChosenId] = useState<string | null>(null);

@@ -69,7 +69,7 @@ function Head({ team, state }: { team: TeamWorkbench; state: ProjectionState }) 
   return (
     <header className={styles.head}>
       <h2 className={styles.name} dir="auto">
-        {name ?? "Team without a name"}
+        {name ?? "Team"}
       </h2>
       {team.teamPhase != null && <StatusBadge status={team.teamPhase} />}
       {team.topology != null && <Badge>{plainWords(team.topology)}</Badge>}

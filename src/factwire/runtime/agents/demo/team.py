@@ -97,8 +97,8 @@ def _handoff(stage: Stage, state: str) -> None:
     handoff = stage.name("hnd", "team")
     said = {
         "handoffId": handoff,
-        "fromAgent": READER,
-        "toAgent": WRITER,
+        "fromAgent": stage.name("sub", READER),
+        "toAgent": stage.name("sub", WRITER),
         "reason": "no line was found" if READER in _undone(stage) else "the lines are found",
         "status": state,
     }
