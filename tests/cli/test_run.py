@@ -46,6 +46,16 @@ def test_tools_have_their_state_and_the_end_of_their_output(factwire: Factwire):
     assert output[7].startswith("✓ completed · thread ")
 
 
+@pytest.mark.requirement("cli.run.view")
+def test_warnings_and_retries_are_shown_once_each_and_not_without_end(factwire: Factwire):
+    done = factwire("run", "warns", "x")
+    notices = [line for line in done.out.splitlines() if line.startswith("! ")]
+    assert notices[0].startswith("! gone ")
+    assert "\x1b" not in done.out
+    assert notices[1:] == [f"! attempt {attempt}" for attempt in range(1, 20)]
+    assert "Done.\n" in done.out
+
+
 @pytest.mark.requirement("cli.run.exit-codes")
 def test_how_a_turn_ends_is_the_exit_code(factwire: Factwire):
     failed = factwire("run", "fails", "x")
@@ -147,6 +157,7 @@ def test_a_second_run_on_the_same_journal_says_who_is_in_its_way(home: Home):
         elsewhere = home.run("run", "echo", "x", "--journal", "other.db")
     assert (second.code, second.out) == (2, "")
     assert "journal_busy" in second.err
+    assert "--edge" in second.err
     assert elsewhere.code == 0
 
 

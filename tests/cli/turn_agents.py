@@ -30,6 +30,7 @@ NAMES = (
     "streams",
     "talks",
     "listens",
+    "warns",
 )
 
 CONFIGURATION = "".join(
@@ -140,6 +141,21 @@ def fails(_: AgentSettings) -> Agent:
 async def _fails(turn: StartTurn) -> AsyncIterator[Fact]:
     yield _text(turn.host, "Trying.")
     raise TurnFailed("out_of_luck", "it did not work", "try again")
+
+
+def warns(_: AgentSettings) -> Agent:
+    """Has trouble, some of it again and again, and answers all the same."""
+    return Agent(_warns)
+
+
+async def _warns(turn: StartTurn) -> AsyncIterator[Fact]:
+    for _ in range(2):
+        yield said(turn.host, "runtime.warning", {"code": "odd", "message": f"gone {HOSTILE}"})
+    for attempt in range(1, 100):
+        told = {"status": "retrying", "message": f"attempt {attempt}"}
+        yield said(turn.host, "run.status", told)
+    yield _text(turn.host, "Done.")
+    yield said(turn.host, "turn.completed")
 
 
 def hostile(_: AgentSettings) -> Agent:

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.asyncio
 PARTLY = (chunk({"role": "assistant"}), chunk({"content": "The answer is"}))
 
 REFUSALS = {
-    "authentication_failed": refusal(401, f"Incorrect API key provided: {KEY}."),
+    "unauthorized": refusal(401, f"Incorrect API key provided: {KEY}."),
     "model_not_found": refusal(404, "no model called tiny", code="model_not_found"),
     "rate_limited": refusal(429, "slow down"),
     "quota_exceeded": refusal(429, "nothing left", code="insufficient_quota"),
@@ -57,7 +57,7 @@ async def test_an_endpoint_that_repeats_the_key_is_not_repeated(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
     with caplog.at_level(logging.DEBUG):
-        done, _ = await talk(tmp_path, REFUSALS["authentication_failed"], key=True)
+        done, _ = await talk(tmp_path, REFUSALS["unauthorized"], key=True)
 
     assert done.failure["message"].endswith("401 Incorrect API key provided: [redacted].")
     assert KEY not in str(done.state)

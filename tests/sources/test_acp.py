@@ -225,7 +225,7 @@ def test_an_elicitation_is_asked_and_answered(action: str, event_class: str):
         (result(0, stopReason="cancelled"), "turn.canceled", None),
         (result(0, stopReason="of another day"), "turn.completed", None),
         (failed(0, -32603, "broke"), "turn.failed", "provider_error"),
-        (failed(0, -32000, "who?"), "turn.failed", "authentication_failed"),
+        (failed(0, -32000, "who?"), "turn.failed", "unauthorized"),
         (failed(0, -32800, "stopped"), "turn.canceled", None),
     ],
 )

@@ -140,6 +140,15 @@ def test_an_api_error_is_told_as_an_error_and_not_as_an_answer():
     assert classes(facts, "model.completed") == []
 
 
+@pytest.mark.requirement("sources.claude-code.ends")
+def test_a_turn_of_somebody_who_is_not_signed_in_says_so():
+    refused = said(
+        "a", text("Not logged in"), error="authentication_failed", is_api_error_message=True
+    )
+    facts = told(PROMPT, INIT, refused, {"type": "result", "subtype": "success", "is_error": True})
+    assert one(facts, "turn.failed").payload["failureCategory"] == "unauthorized"
+
+
 @pytest.mark.requirement("sources.claude-code.background")
 def test_a_background_subagent_works_on_between_the_turns_of_its_parent():
     facts = recorded("background-subagent")
@@ -295,6 +304,27 @@ def test_a_failed_result_says_whether_the_tool_ran(kind: str | None, category: s
     assert one(facts, "tool.failed").payload["failureCategory"] == category
     denied = classes(facts, "permission.denied")
     assert len(denied) == (category == "permission_denied")
+
+
+@pytest.mark.requirement("sources.claude-code.results")
+@pytest.mark.parametrize("behavior", ["allow", "deny"])
+def test_a_call_that_a_stop_broke_off_was_denied_only_if_somebody_did(behavior: str):
+    """Claude Code says of both that the user rejected them."""
+    meta = [{"id": "c", "non_execution_kind": "user-rejected"}]
+    facts = told(
+        PROMPT,
+        INIT,
+        said("a", call("c")),
+        asks("r", "c"),
+        answers("r", behavior=behavior),
+        requests("interrupt"),
+        gave("c", "no", is_error=True, tool_result_meta=meta),
+        DONE,
+    )
+    denied = behavior == "deny"
+    category = "permission_denied" if denied else "interrupted"
+    assert one(facts, "tool.failed").payload["failureCategory"] == category
+    assert len(classes(facts, "permission.denied")) == denied
 
 
 @pytest.mark.requirement("sources.claude-code.results")

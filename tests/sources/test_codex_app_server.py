@@ -184,6 +184,8 @@ def test_what_a_cut_response_had_said_is_taken_back_when_it_is_tried_again():
         ("usageLimitExceeded", "rate_limited"),
         ({"responseTooManyFailedAttempts": {"httpStatusCode": 429}}, "rate_limited"),
         ({"responseTooManyFailedAttempts": {"httpStatusCode": 503}}, "provider_unavailable"),
+        ({"httpConnectionFailed": {"httpStatusCode": 401}}, "unauthorized"),
+        ({"httpConnectionFailed": {"httpStatusCode": ["?"]}}, "provider_unavailable"),
         ("unauthorized", "unauthorized"),
         ("sandboxError", "sandbox_error"),
         ("neverHeardOf", "provider_error"),

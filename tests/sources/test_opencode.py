@@ -116,7 +116,7 @@ def test_a_subagent_that_ends_with_an_error_has_failed_and_the_turn_has_not():
     [
         ({"name": "MessageAbortedError", "data": {"message": "x"}}, "turn.canceled", None),
         ({"name": "APIError", "data": {"statusCode": 429}}, "turn.failed", "rate_limited"),
-        ({"name": "ProviderAuthError", "data": {}}, "turn.failed", "authentication_failed"),
+        ({"name": "ProviderAuthError", "data": {}}, "turn.failed", "unauthorized"),
         ({"name": "APIError", "data": {"statusCode": 503}}, "turn.failed", "provider_unavailable"),
         ({"name": "APIError", "data": {"statusCode": 400}}, "turn.failed", "invalid_request"),
         ({"name": "Unheard"}, "turn.failed", "provider_error"),

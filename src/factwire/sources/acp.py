@@ -141,7 +141,7 @@ class Acp:
         if code == _CANCELLED:
             thread.end("cancelled")
         else:
-            category = "authentication_failed" if code == _AUTHENTICATION else "provider_error"
+            category = "unauthorized" if code == _AUTHENTICATION else "provider_error"
             told = code if type(code) is int else None
             thread.fail(category, message, code=told)
 

@@ -13,7 +13,7 @@ from factwire.projection.reading import number, table, word
 from factwire.sources.telling import Telling
 
 _CATEGORIES: Final = {
-    "ProviderAuthError": "authentication_failed",
+    "ProviderAuthError": "unauthorized",
     "MessageOutputLengthError": "output_too_long",
     "StructuredOutputError": "invalid_output",
     "ContextOverflowError": "context_overflow",
@@ -21,8 +21,8 @@ _CATEGORIES: Final = {
 }
 _STATUSES: Final[dict[float, str]] = {
     400: "invalid_request",
-    401: "authentication_failed",
-    403: "authentication_failed",
+    401: "unauthorized",
+    403: "unauthorized",
     429: "rate_limited",
 }
 """What a model's server answered → what that means."""

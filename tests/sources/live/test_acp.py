@@ -35,7 +35,7 @@ def made(*args: str, **options: Any) -> acp.AcpAgent:
         ("it answers", ("broken",), "stream_interrupted", "exit code 1: error: no settings"),
         ("it answers", ("silent",), "agent_silent", "not ready for the turn in 0.5 s"),
         ("it answers", ("new",), "unsupported_version", "version 1 of the protocol"),
-        ("it answers", ("locked",), "authentication_failed", "sign in first"),
+        ("it answers", ("locked",), "unauthorized", "sign in first"),
     ],
 )
 async def test_an_agent_that_fails_ends_the_turn_and_says_why(

@@ -197,18 +197,18 @@ async def test_codex_exec_that_fails_says_why_and_takes_no_images(tmp_path: Path
 
 @pytest.mark.requirement("sources.codex-app-server.live.settings")
 @pytest.mark.parametrize(
-    ("options", "error"),
+    ("options", "error", "said"),
     [
-        ({"command": "no-such-codex"}, NotInstalled),
-        ({"sandbox": "none"}, InvalidAgent),
-        ({"colour": "red"}, InvalidAgent),
+        ({"command": "no-such-codex"}, NotInstalled, "to have it"),
+        ({"sandbox": "none"}, InvalidAgent, "one of read-only, workspace-write, danger-full"),
+        ({"colour": "red"}, InvalidAgent, "`colour`; there are command, args, config"),
     ],
 )
 async def test_settings_that_make_no_sense_are_refused(
-    options: dict[str, Any], error: type[AgentError]
+    options: dict[str, Any], error: type[AgentError], said: str
 ):
     for make in (codex.agent, codex_exec.agent):
-        with pytest.raises(error):
+        with pytest.raises(error, match=said):
             make(Agent(kind="codex", options=options))
     with pytest.raises(InvalidAgent, match="base_url"):
         codex.agent(Agent(kind="codex", base_url="http://127.0.0.1"))

@@ -17,7 +17,7 @@ from factwire.runtime.agents import InvalidAgent
 from factwire.runtime.configuration import Agent
 from factwire.sources import Unreadable
 from factwire.sources.live import LiveAgent, a2a, ag_ui, ai_sdk
-from factwire.sources.live.limits import LINE_BYTES
+from factwire.sources.live.limits import LINE_BYTES, REFUSAL_CHARACTERS
 from factwire.sources.live.remote_events import EventReader
 from tests.runtime.agents import WAIT, ended, facts_of, open_action
 from tests.sources.live.played import runtime_with
@@ -288,9 +288,11 @@ async def test_a_turn_that_is_cancelled_hangs_up_and_leaves_nothing_open(kind: s
 @pytest.mark.parametrize(
     ("answer", "category"),
     [
-        (Refusal(401, f"no such token {TOKEN}"), "authentication_failed"),
+        (Refusal(401, f"no such token {TOKEN}"), "unauthorized"),
         (Refusal(429, "slow down"), "rate_limited"),
         (Refusal(302, "elsewhere"), "provider_error"),
+        (Refusal(200, f"<html>Sign in with {TOKEN}</html>"), "invalid_response"),
+        (Refusal(500, "x" * 1_000_000), "provider_error"),
         (None, "stream_interrupted"),
     ],
 )
@@ -311,6 +313,7 @@ async def test_a_refusal_or_a_cut_fails_the_turn_and_says_why(
             facts = await told(runtime)
     [end] = [fact for fact in facts if fact.event_class == "turn.failed"]
     assert end.payload["failureCategory"] == category
+    assert len(end.payload["message"]) < 2 * REFUSAL_CHARACTERS
     assert TOKEN not in str(facts)
 
 
@@ -332,7 +335,7 @@ async def test_a_secret_that_is_not_set_fails_the_turn_before_anything_is_sent(t
         ({"url": "ftp://example.org"}, "needs the option url"),
         ({"url": "https://me:secret@example.org"}, "no password"),
         ({"url": "https://example.org", "headers": {"authorization": "Bearer x"}}, "is a secret"),
-        ({"url": "https://example.org", "odd": 1}, "unknown field"),
+        ({"url": "https://example.org", "odd": 1}, "unknown field `odd`; there are url, headers"),
     ],
 )
 async def test_settings_that_cannot_be_right_are_refused(options: dict[str, Any], problem: str):

@@ -13,8 +13,9 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from factwire.cli.run.notices import Notices
 from factwire.cli.run.transcript import Transcript
-from factwire.cli.sections.lines import DIM, NAME
+from factwire.cli.sections.lines import DIM, LINE, NAME
 from factwire.cli.terminal_text import harmless
 from factwire.facts import Fact, encode_fact
 from factwire.projection import ProjectionState
@@ -82,18 +83,19 @@ class Facts:
 
 
 class Plain:
-    """Lines, each once."""
+    """Lines, each once; what an agent's runtime warns of is among them as it comes."""
 
     def __init__(self, console: Console, transcript: Transcript, lost: Lost) -> None:
         self._console = console
         self._transcript = transcript
         self._lost: Lost | None = lost
+        self._notices = Notices()
 
     def fact(self, fact: Fact) -> None:
-        del fact
+        self._notices.note(fact)
 
     def show(self, state: ProjectionState) -> None:
-        self.say(*self._transcript.take(state))
+        self.say(*self._notices.take(), *self._transcript.take(state))
 
     def say(self, *lines: Text) -> None:
         with _unless_lost(self):
@@ -129,7 +131,7 @@ class Drawn:
         """What is said at the very end while something goes on."""
 
     def fact(self, fact: Fact) -> None:
-        del fact
+        self._plain.fact(fact)
 
     def show(self, state: ProjectionState) -> None:
         self._plain.show(state)
@@ -162,10 +164,11 @@ class Drawn:
 
 def _foot(state: ProjectionState, said: str | None) -> Text:
     now = state.runtime
-    words = [said or now.status, now.model, now.message]
+    words = [said or now.status, now.model]
     if now.queued_turn_count:
         words.append(f"{now.queued_turn_count} queued")
-    text = " · ".join(harmless(word, NAME) for word in words if word and word != "unknown")
+    shown = [harmless(word, NAME) for word in words if word and word != "unknown"]
+    text = " · ".join([*shown, harmless(now.message, LINE)] if now.message else shown)
     return Text(f"⋯ {text}", style=DIM)
 
 

@@ -96,7 +96,8 @@ async def journal_of(place: Place, *, create: bool) -> AsyncGenerator[Journal]:
             yield journal
     except JournalBusy as error:
         raise CliError(
-            f"{error.code}: {harmless(str(error))}; wait until it ends, or give another --journal"
+            f"{error.code}: {harmless(str(error))} to read it. To run beside it, give another "
+            "--journal, or let factwire edge hold this one and use --edge"
         ) from error
     except RuntimeRefused as error:
         refused(error)

@@ -20,6 +20,9 @@ from factwire.projection.actions import Action
 
 _MARKS = {"completed": ("✓", "green"), "failed": ("✗", "red"), "canceled": ("-", "yellow")}
 
+_REASON = 5 * LINE
+"""Characters of why a turn failed: what a program said last stands at the end of it."""
+
 
 class Watched(msgspec.Struct, frozen=True, kw_only=True):
     """A turn, or without one whatever runs on the thread; `begin` starts it.
@@ -79,7 +82,7 @@ def _ending(work: Work, session: Session, outcome: str) -> list[Text]:
     words = ("failureCategory", "message", "recoveryHint") if outcome == "failed" else ("reason",)
     for word in words:
         if said.get(word):
-            line.append(f" · {harmless(str(said[word]), LINE)}")
+            line.append(f" · {harmless(str(said[word]), _REASON)}")
     line.append(f" · thread {harmless(work.thread_id)}", style="bright_black")
     sys.stdout.flush()
     return [line]

@@ -41,7 +41,8 @@ def tool_lines(state: ProjectionState, tool: Tool, now: str | None) -> Iterator[
     said = str(process.output) if process is not None else str(tool.output_text)
     if not said and isinstance(tool.output, str) and tool.completed_at is not None:
         said = tool.output
-    yield from _output(said)
+    if said != outcome:
+        yield from _output(said)
 
 
 def _about(args: Any) -> str | None:

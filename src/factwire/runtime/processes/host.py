@@ -133,9 +133,7 @@ class Processes:
             environment["TMPDIR"] = "/tmp"  # noqa: S108 - private to the sandbox
         program = find_program(spec.argv[0], folder.path, environment)
         if plan is not None and not plan.shows(program):
-            raise ProgramNotFound(
-                f"the sandbox hides {program}; name its folder as readable in the policy"
-            )
+            raise ProgramNotFound(f"the sandbox hides {program}; name its folder under `readable`")
         return launch(
             [*(plan.argv if plan else ()), program, *spec.argv[1:]],
             environment={**environment, MARKER: process_id},

@@ -122,6 +122,8 @@ def _tool_answer(
         session.tell.within(speaker, "permission.resolved", said, tool_call_id=call_id)
     if allowed and news and call_id in session.tell.tools:
         session.tell.tool(call_id, None, news)
+    if not allowed and call_id is not None:
+        session.refused.add(call_id)
     if answer.get("interrupt") is True:
         session.stopping = True
 

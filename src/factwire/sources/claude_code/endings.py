@@ -15,11 +15,14 @@ _CATEGORIES: Final = {
     "error_max_budget_usd": "budget_limit",
     "error_max_structured_output_retries": "invalid_output",
 }
+_ERRORS: Final = {"authentication_failed": "unauthorized"}
+"""What the CLI says in the model's place where no API was asked."""
+
 _HINTS: Final = {
     "turn_limit": "Go on with another turn, or allow more rounds.",
     "budget_limit": "Allow a larger budget, then go on.",
     "rate_limited": "Wait until the limit resets, then retry the turn.",
-    "unauthorized": "Sign in again, then retry the turn.",
+    "unauthorized": "Set the key, or sign in again; then retry the turn.",
     "request_rejected": "Look at the message; the model or an attachment may not be had.",
     "provider_unavailable": "Retry the turn later; the model's server did not do its part.",
 }
@@ -47,18 +50,18 @@ def _end(session: Session, item: dict[str, Any]) -> None:
     if reason.startswith("aborted") or (failed and session.stopping):
         session.tell.cancel(reason or "requested", **said)
     elif failed:
-        category = _category(item)
+        category = _category(session, item)
         message = word(item, "result") or "\n".join(words(item.get("errors"))) or category
         session.tell.fail(category, message, _HINTS.get(category), **said)
     else:
         session.tell.complete(**said)
 
 
-def _category(item: dict[str, Any]) -> str:
+def _category(session: Session, item: dict[str, Any]) -> str:
     known = _CATEGORIES.get(word(item, "subtype") or "")
     status = item.get("api_error_status")
     if known is not None or type(status) is not int:
-        return known or "provider_error"
+        return known or _ERRORS.get(session.error or "", "provider_error")
     if status == _TOO_MANY:
         return "rate_limited"
     if status in _UNAUTHORIZED:

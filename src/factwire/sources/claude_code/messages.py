@@ -87,6 +87,7 @@ def _api_error(session: Session, item: dict[str, Any]) -> None:
     texts = [text for block in blocks_of(item) if (text := word(block, "text"))]
     code = word(item, "api_error_type", "error") or "provider_error"
     message = "\n".join(texts) or "the model's API refused the request"
+    session.error = code
     session.tell.fact("runtime.error", {"code": code, "message": message})
 
 

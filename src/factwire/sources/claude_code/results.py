@@ -34,7 +34,7 @@ def tool_result(
     content, about = block.get("content"), table(structured) or {}
     output: Any = text_of(content) or content or None
     if block.get("is_error") is True:
-        category = _NOT_RUN.get(word(meta, "non_execution_kind") or "", "tool_error")
+        category = _category(session, call_id, word(meta, "non_execution_kind") or "")
         _denied(session, speaker, call_id, meta, category)
         message = text_of(content) or "the tool failed"
         session.tell.tool_failed(call_id, category, message, output=output)
@@ -43,6 +43,15 @@ def tool_result(
         kept = kept_at(word(about, "persistedOutputPath"))
         session.tell.tool_result(call_id, output, **kept)
     _agent_done(session, call_id, block, about)
+
+
+def _category(session: Session, call_id: str, kind: str) -> str:
+    """Why a call failed. The CLI says of a call that a stop broke off that the user rejected it,
+    and so it says of one that a person refused: who refused nothing has only stopped it.
+    """
+    if kind == "user-rejected" and session.stopping and call_id not in session.refused:
+        return "interrupted"
+    return _NOT_RUN.get(kind, "tool_error")
 
 
 def _denied(

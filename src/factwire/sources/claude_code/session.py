@@ -51,7 +51,9 @@ class Session:
         self.shells: set[str] = set()
         self.asked: dict[str, dict[str, Any]] = {}
         self.denied: set[str] = set()
+        self.refused: set[str] = set()
         self.stopping = False
+        self.error: str | None = None
         self.cost = 0.0
         self.about: Callable[[dict[str, Any]], dict[str, Any]] = _nothing_more
 
@@ -76,8 +78,10 @@ class Session:
     def renew(self) -> None:
         """Nothing of the turn before counts any more."""
         self.initialised = self.stopping = False
+        self.error = None
         self.streams.clear()
         self.denied.clear()
+        self.refused.clear()
 
     def stream(self, speaker: str | None, message_id: str, model: str | None) -> Stream:
         """The message that a speaker is writing; another id is another message."""

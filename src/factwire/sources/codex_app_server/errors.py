@@ -26,18 +26,19 @@ _CATEGORIES: Final = {
 _HINTS: Final = {
     "context_limit": "Compact the thread, then retry the turn.",
     "rate_limited": "Wait until the limit resets, then retry the turn.",
-    "unauthorized": "Sign in again, then retry the turn.",
+    "unauthorized": "Set the key, or sign in again; then retry the turn.",
 }
-_TOO_MANY: Final = 429
+_STATUSES: Final = {401: "unauthorized", 403: "unauthorized", 429: "rate_limited"}
+"""HTTP statuses that say more than the name of the error does."""
 
 
 def category_of(info: Any) -> str:
     """The category of an error; an HTTP status that says more than the name goes first."""
     name = named(info) or ""
     detail = table((table(info) or {}).get(name)) or {}
-    if detail.get("httpStatusCode") == _TOO_MANY:
-        return "rate_limited"
-    return _CATEGORIES.get(name, "provider_error")
+    status = detail.get("httpStatusCode")
+    known = _STATUSES.get(status) if type(status) is int else None
+    return known or _CATEGORIES.get(name, "provider_error")
 
 
 def hint_of(category: str) -> str | None:

@@ -216,7 +216,7 @@ class AcpTurn(Work):
     def _told(self, refused: Refused) -> TurnFailed:
         if refused.number == _SIGN_IN:
             hint = "Sign in with the agent's own program, or set the option sign_in."
-            return TurnFailed("authentication_failed", str(refused), hint)
+            return TurnFailed("unauthorized", str(refused), hint)
         return TurnFailed("provider_error", str(refused), _HINT)
 
     # What the agent says and asks

@@ -44,5 +44,8 @@ REMOTE_SILENCE_SECONDS: Final = 600.0
 REFUSAL_CHARACTERS: Final = 500
 """Characters of what a remote agent says when it refuses a request that explain the failure."""
 
+REFUSAL_BYTES: Final = 64 * 1024
+"""Bytes that are read of such an answer; one without end is left there."""
+
 HEARTBEAT_SECONDS: Final = 120.0
 """Seconds in which a server of our own says nothing, though it beats every ten: it hangs."""

@@ -29,6 +29,8 @@ from factwire.runtime.toolbox.mcp.references import (
 from factwire.sources.framing import Item, read_items
 from factwire.sources.live.agent import Work
 from factwire.sources.live.limits import (
+    LINE_BYTES,
+    REFUSAL_BYTES,
     REFUSAL_CHARACTERS,
     REMOTE_SILENCE_SECONDS,
     START_SECONDS,
@@ -40,12 +42,14 @@ from factwire.sources.live.turn import LiveTurn
 _SECRET_HEADERS: Final = ("authorization", "cookie", "proxy-authorization", "x-api-key")
 _KEY: Final = "Authorization"
 _EVENTS: Final = "text/event-stream"
+_JSON: Final = "json"
 _REFUSALS: Final = {
-    401: ("authentication_failed", "Check the key, and the variable that holds it."),
-    403: ("authentication_failed", "Check the key, and the variable that holds it."),
+    401: ("unauthorized", "Check the key, and the variable that holds it."),
+    403: ("unauthorized", "Check the key, and the variable that holds it."),
     404: ("not_found", "Check the option url."),
     429: ("rate_limited", "Wait, then retry the turn."),
 }
+_REDIRECT: Final = "No redirect is followed; set the option url to where the agent is now."
 _RETRY: Final = "Retry the turn; if it fails again, look at the remote agent."
 
 
@@ -119,7 +123,7 @@ class Remote:
         if not response.is_success:
             raise await self._refused(response)
         if not response.headers.get("content-type", "").startswith(_EVENTS):
-            for item in read_items([await response.aread()], "lines"):
+            for item in await self._lines(response):
                 yield item
             return
         reader = EventReader()
@@ -129,12 +133,36 @@ class Remote:
         for item in reader.finish():
             yield item
 
+    async def _lines(self, response: httpx.Response) -> list[Item]:
+        """An answer that is no stream: JSON, or else somebody who is no agent."""
+        kind = response.headers.get("content-type", "")
+        if _JSON not in kind:
+            said = await self._start_of(response)
+            message = f"{self._place.title} answered with {kind or 'nothing'}, no events: {said}"
+            raise TurnFailed("invalid_response", message, "Check the option url.")
+        return list(read_items([await _start(response, LINE_BYTES)], "lines"))
+
     async def _refused(self, response: httpx.Response) -> TurnFailed:
-        text = (await response.aread()).decode("utf-8", "replace")
-        said = self._veil.short(text, REFUSAL_CHARACTERS)
-        message = f"{self._place.title} answered {response.status_code}: {said}"
-        category, hint = _REFUSALS.get(response.status_code, ("provider_error", _RETRY))
+        status = response.status_code
+        message = f"{self._place.title} answered {status}: {await self._start_of(response)}"
+        usual = _REDIRECT if response.is_redirect else _RETRY
+        category, hint = _REFUSALS.get(status, ("provider_error", usual))
         return TurnFailed(category, message, hint)
+
+    async def _start_of(self, response: httpx.Response) -> str:
+        # Bytes enough that a secret at the end of what is told is whole, and is taken out.
+        data = await _start(response, REFUSAL_BYTES)
+        return self._veil.short(data.decode("utf-8", "replace"), REFUSAL_CHARACTERS)
+
+
+async def _start(response: httpx.Response, size: int) -> bytes:
+    """The first bytes of an answer, and no more of one without end."""
+    data = bytearray()
+    async for piece in response.aiter_bytes():
+        data += piece
+        if len(data) >= size:
+            break
+    return bytes(data[:size])
 
 
 @asynccontextmanager
@@ -144,7 +172,7 @@ async def reached(place: Place) -> AsyncGenerator[Remote]:
         headers = resolved(place.headers, os.environ)
     except MissingVariable as missing:
         hint = f"Set the variable {missing.name}."
-        raise TurnFailed("authentication_failed", str(missing), hint) from missing
+        raise TurnFailed("unauthorized", str(missing), hint) from missing
     timeout = httpx.Timeout(START_SECONDS, read=place.silence_seconds)
     secrets = [os.environ[name] for name in variables_of(place.headers)]
     async with httpx.AsyncClient(headers=headers, timeout=timeout, trust_env=False) as client:

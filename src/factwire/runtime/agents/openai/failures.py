@@ -9,7 +9,7 @@ class Failing(NamedTuple):
 
 
 FAILINGS: Final = {
-    "authentication_failed": Failing(
+    "unauthorized": Failing(
         "the endpoint did not accept the key",
         "Check the key, and that api_key_env names the variable that holds it.",
     ),

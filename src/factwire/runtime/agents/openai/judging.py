@@ -16,7 +16,7 @@ from factwire.runtime.agents.openai.limits import MESSAGE_CHARACTERS
 from factwire.runtime.errors import TurnFailed
 
 _CATEGORIES: Final[tuple[tuple[type[Exception], str], ...]] = (
-    (ai.ModelAuthenticationError, "authentication_failed"),
+    (ai.ModelAuthenticationError, "unauthorized"),
     (ai.ModelNotFoundError, "model_not_found"),
     (ai.ModelContextWindowExceededError, "context_too_long"),
     (ai.ModelQuotaExceededError, "quota_exceeded"),
