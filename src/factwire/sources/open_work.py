@@ -24,6 +24,9 @@ DONE_IN_A_TURN: Final = frozenset(
 )
 """Families of classes that stand in a turn and nowhere else."""
 
+TURNS_KEPT: Final = 4_096
+"""Turns whose ids are remembered, so that none begins twice under the same one."""
+
 
 class OpenMessage(msgspec.Struct):
     """A text that is being written; its pieces are joined at its end."""

@@ -12,7 +12,7 @@ import msgspec
 
 from factwire.facts import Fact, content_ref
 from factwire.runtime.minting import Mint, Scope
-from factwire.sources.open_work import DONE_IN_A_TURN, OpenMessage, OpenTool
+from factwire.sources.open_work import DONE_IN_A_TURN, TURNS_KEPT, OpenMessage, OpenTool
 
 START: Final = "1970-01-01T00:00:00.000Z"
 """The time of facts whose source tells none, until somebody gives a better one."""
@@ -53,7 +53,7 @@ class Telling:
         self._turns = 0
         self._facts = 0
         self._asides = 0
-        self._begun: set[str] = set()
+        self._begun: dict[str, None] = {}
         self.messages: dict[str, OpenMessage] = {}
         self.tools: dict[str, OpenTool] = {}
         self.actions: dict[str, Scope] = {}
@@ -85,7 +85,9 @@ class Telling:
         self.turn_id = turn_id or f"{self.thread_id}:turn-{self._turns}"
         if self.turn_id in self._begun:  # No turn begins twice, whatever a source says.
             self.turn_id = f"{self.turn_id}:again-{self._turns}"
-        self._begun.add(self.turn_id)
+        self._begun[self.turn_id] = None
+        if len(self._begun) > TURNS_KEPT:
+            del self._begun[next(iter(self._begun))]
         self._facts = 0
         self._scope = self._scope.within(turn_id=self.turn_id, run_id=f"run_{self.turn_id}")
         self.fact("turn.submitted", {**({"prompt": prompt} if prompt else {}), **said})
@@ -296,8 +298,6 @@ class Telling:
     ) -> None:
         """Any other fact of a subagent, or of the turn itself."""
         self._say(self._speaking(subagent_id), event_class, said, **fields)
-
-    # Everything else
 
     def warn(self, code: str, message: str, item: Any) -> None:
         """Something that is not known, or not as it should be; the item itself is behind a ref."""
