@@ -13,6 +13,8 @@ from bench import (
     journal_sqlite,
     projection,
     runtime,
+    sources,
+    workbench,
 )
 from bench.measure import Row, show
 
@@ -23,9 +25,11 @@ GROUPS: dict[str, tuple[str, Callable[[], list[Row]]]] = {
     "nats": ("Journal on NATS JetStream", journal_nats.rows),
     "projection": ("Projection: one core, decoded facts", projection.rows),
     "runtime": ("Runtime: one turn, journal on SQLite", runtime.rows),
+    "sources": ("Sources: one core, lines of other agents to facts", sources.rows),
     "edge": ("Edge: from a request to every reader", edge_path.rows),
     "fanout": ("Edge: one core, facts to many sockets", edge_fanout.rows),
     "evidence": ("Evidence: a pack of a million facts", evidence.rows),
+    "workbench": ("Workbench: in Chromium, from a key to the picture", workbench.rows),
 }
 
 

@@ -254,6 +254,7 @@ async def test_a_stranger_learns_that_an_edge_is_well_and_who_has_the_token_how(
         assert details.pop("feedCursor").startswith("fw1.")
         assert details == {
             "edgeId": edge.machine.edge_id,
+            "runtimeId": edge.machine.mint.runtime_id,
             "feed": "live",
             "journalHead": edge.machine.feed.cursor.seq,
             "feedLag": 0,

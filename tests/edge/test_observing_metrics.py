@@ -173,6 +173,12 @@ async def test_a_path_has_the_template_of_what_answers_it(path: str, template: s
     assert templates.of(path) == template
 
 
+@pytest.mark.requirement("edge.observing.bounded")
+@pytest.mark.parametrize("path", ["/", "", "//"])
+async def test_the_root_has_its_own_template_where_it_is_served(path: str):
+    assert Templates(["/", "/v1/runs"]).of(path) == "/"
+
+
 @pytest.mark.requirement("edge.observing.metrics")
 async def test_why_streams_end_is_counted():
     async with open_journal("memory:") as journal:

@@ -289,6 +289,28 @@ async def test_no_more_turns_run_at_once_than_allowed(tmp_path: Path):
     assert most == 2
 
 
+@pytest.mark.requirement("runtime.turn.room")
+async def test_a_turn_that_waits_for_a_person_gives_its_place_to_another(tmp_path: Path):
+    async def either(turn: StartTurn) -> AsyncIterator[Fact]:
+        script = asking if turn.prompt == "ask" else echo
+        async for fact in script(turn):
+            yield fact
+
+    async with running(either, tmp_path, active_turns=1) as runtime:
+        for n in range(3):
+            await runtime.submit(f"asks{n}", "agent", "ask", turn_id=f"asks{n}")
+            await open_action(runtime, f"asks{n}")
+        assert runtime.active_turns == 0
+        await runtime.submit("works", "agent", "hello", turn_id="works")
+        assert await ended(runtime, "works", "works") == "completed"
+        for n in range(3):
+            action = await open_action(runtime, f"asks{n}")
+            await runtime.decide(f"asks{n}", action, "approve", by="lena")
+            assert await ended(runtime, f"asks{n}", f"asks{n}") == "completed"
+        await runtime.submit("again", "agent", "hello", turn_id="again")
+        assert await ended(runtime, "again", "again") == "completed"
+
+
 @pytest.mark.requirement("runtime.turn.secrets")
 async def test_a_secret_in_a_fact_never_reaches_the_journal(tmp_path: Path):
     key = "sk-" + "a1B2" * 12

@@ -32,6 +32,18 @@ def state_of(http: httpx.Client, thread_id: str) -> dict[str, Any]:
     return http.get(f"/v1/threads/{thread_id}/projection").json()["state"]
 
 
+def waiting(http: httpx.Client, thread_id: str) -> list[dict[str, Any]]:
+    """What waits for a decision on a thread."""
+    wanted = {"threadId": thread_id, "status": "pending"}
+    return http.get("/v1/approvals", params=wanted).json()["items"]
+
+
+def decide(http: httpx.Client, run: dict[str, Any], approval_id: str, decision: str) -> None:
+    body = {"runId": run["runId"], "requestId": approval_id, "decision": decision}
+    answer = http.post("/v1/permissions/decide", json=body)
+    assert answer.is_success, answer.text
+
+
 async def opened(page: Page, thread_id: str, tab: str | None = None) -> None:
     """The page shows a thread, signed in and live."""
     query = "" if tab is None else f"?tab={tab}"
@@ -46,3 +58,12 @@ def badge(page: Page) -> Locator:
 
 def conversation(page: Page) -> Locator:
     return page.get_by_role("region", name="Conversation")
+
+
+async def turned_to(page: Page, tab: str) -> Locator:
+    """The panel of a tab, once it is there."""
+    await page.get_by_role("tab", name=tab).click()
+    panel = page.get_by_role("tabpanel", name=tab)
+    await expect(panel).not_to_be_empty()
+    await expect(page.get_by_role("img", name="Reading the thread")).to_have_count(0)
+    return panel

@@ -127,7 +127,7 @@ async def test_a_phone_shows_the_same_as_a_tree_in_words(
         await tree.focus()
         for key in ("ArrowDown", "ArrowLeft"):
             await page.keyboard.press(key)
-        parser = rows.filter(has_text="Ship the parser")
+        parser = rows.filter(has=page.get_by_text("Ship the parser", exact=True))
         await expect(parser).to_have_attribute("aria-expanded", "false")
         await expect(rows.filter(has_text="planner")).to_have_count(0)
         await rows.filter(has_text="Publish").click()

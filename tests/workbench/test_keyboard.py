@@ -10,8 +10,8 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.client.edge_processes import TOKEN
-from tests.workbench.conftest import NewPage
 from tests.workbench.browsers import Watched
+from tests.workbench.conftest import NewPage
 from tests.workbench.loops import BROWSER
 
 pytestmark = BROWSER
@@ -19,13 +19,13 @@ pytestmark = BROWSER
 MOST_STEPS = 80
 FOCUSED = """() => {
   const element = document.activeElement;
-  const { outlineStyle, outlineWidth, boxShadow, borderTopColor } = getComputedStyle(element);
+  const { outlineStyle, boxShadow } = getComputedStyle(element);
   const box = element.getBoundingClientRect();
   const frame = element.closest("[class*=box], [class*=search]");
   return {
     tag: element.tagName,
     name: element.getAttribute("aria-label") ?? element.textContent.trim(),
-    ringed: (outlineStyle !== "none" && outlineWidth !== "0px") || boxShadow !== "none" || frame !== null,
+    ringed: outlineStyle !== "none" || boxShadow !== "none" || frame !== null,
     seen: box.width > 0 && box.height > 0 && box.bottom > 0 && box.top < innerHeight,
     inDialog: element.closest("dialog") !== null,
   };

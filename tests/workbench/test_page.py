@@ -63,7 +63,7 @@ async def test_the_browser_enforces_the_policy(signed_in: Watched):
             const tries = {
                 text: () => setTimeout("window.__run = 1"),
                 request: () => fetch("http://evil.example/"),
-                markup: () => { document.body.innerHTML = "<img onerror='window.__run = 1' src=x>"; },
+                markup: () => { document.body.innerHTML = "<img onerror='__run = 1' src=x>"; },
                 handler: () => image.setAttribute("onerror", "window.__run = 1"),
                 worker: () => new Worker("/v1/health"),
                 policy: () => trustedTypes.createPolicy("another", {}),

@@ -37,6 +37,9 @@ NOTE_BADGES = """() => {
 }"""
 
 
+Said = tuple[str, dict[str, Any]]
+
+
 class Streaming:
     """An agent elsewhere that answers in pieces, as far as it is told to."""
 
@@ -53,9 +56,9 @@ class Streaming:
     def _told(self) -> Iterator[dict[str, Any]]:
         said = {"messageId": f"{self.thread_id}-m", "partId": f"{self.thread_id}-p"}
         ids = {"messageId": said["messageId"]}
-        opening = [("thread.started", {"title": "Streamed"}), ("turn.started", {})]
-        pieces = [("text.delta", {**said, "delta": piece}) for piece in PIECES]
-        ending = [("text.final", {**said, "text": WHOLE}), ("turn.completed", {})]
+        opening: list[Said] = [("thread.started", {"title": "Streamed"}), ("turn.started", {})]
+        pieces: list[Said] = [("text.delta", {**said, "delta": piece}) for piece in PIECES]
+        ending: list[Said] = [("text.final", {**said, "text": WHOLE}), ("turn.completed", {})]
         for sequence, (name, payload) in enumerate([*opening, *pieces, *ending], 1):
             yield fact(self.thread_id, sequence, name, payload, **ids if "text" in name else {})
 

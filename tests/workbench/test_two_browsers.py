@@ -8,7 +8,7 @@ from playwright.async_api import expect
 
 from tests.workbench.conftest import NewPage
 from tests.workbench.loops import BROWSER
-from tests.workbench.opening import KEEP_SOCKETS, begun, conversation, opened
+from tests.workbench.opening import KEEP_SOCKETS, begun, conversation, decide, opened, waiting
 
 pytestmark = BROWSER
 
@@ -53,9 +53,7 @@ async def test_a_decision_that_came_too_late_is_refused_and_says_who_was_first(
         await expect(page.get_by_role("button", name="Approve")).to_be_visible()
         # Nothing that happens reaches the page any more, as with a stream that is slow.
         await page.evaluate("window.__sockets.forEach((socket) => (socket.onmessage = null))")
-        waiting = http.get("/v1/approvals", params={"threadId": run["threadId"]}).json()["items"]
-        decision = {"runId": run["runId"], "requestId": waiting[0]["approvalId"]}
-        first = http.post("/v1/permissions/decide", json={**decision, "decision": "deny"})
-        assert first.is_success, first.text
+        (asked,) = waiting(http, run["threadId"])
+        decide(http, run, asked["approvalId"], "deny")
         await page.get_by_role("button", name="Approve").click()
         await expect(page.get_by_role("alert")).to_contain_text("decided first")

@@ -1,4 +1,4 @@
-"""The demo's tour on a running Edge, with whatever it asks for allowed: a thread that has it all."""
+"""The demo's tour on a running Edge, with all that it asks for allowed."""
 
 from time import monotonic
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 
 from tests.client.edge_processes import PATIENCE
-from tests.workbench.opening import begun
+from tests.workbench.opening import begun, decide, waiting
 
 ENDED = ("finished", "failed", "cancelled")
 
@@ -23,7 +23,5 @@ def allow_all(http: httpx.Client, run: dict[str, Any]) -> None:
     until = monotonic() + PATIENCE
     while http.get(f"/v1/runs/{run['runId']}").json()["status"] not in ENDED:
         assert monotonic() < until, "the run did not end"
-        waiting = {"threadId": run["threadId"], "status": "pending"}
-        for asked in http.get("/v1/approvals", params=waiting).json()["items"]:
-            decision = {"runId": run["runId"], "requestId": asked["approvalId"]}
-            http.post("/v1/permissions/decide", json={**decision, "decision": "allow"})
+        for asked in waiting(http, run["threadId"]):
+            decide(http, run, asked["approvalId"], "allow")

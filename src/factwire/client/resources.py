@@ -317,6 +317,7 @@ class HealthDetails(Resource, frozen=True, kw_only=True):
     """How an Edge is at work; what its journal would have to say is absent while it cannot."""
 
     edge_id: str
+    runtime_id: str
     uptime_seconds: float
     feed: Literal["live", "degraded", "stopped"]
     feed_cursor: str

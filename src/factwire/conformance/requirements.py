@@ -44,6 +44,7 @@ from factwire.conformance.source_requirements import SOURCE_REQUIREMENTS
 from factwire.conformance.source_sdk_requirements import SOURCE_SDK_REQUIREMENTS
 from factwire.conformance.steering_requirements import STEERING_REQUIREMENTS
 from factwire.conformance.turn_requirements import TURN_REQUIREMENTS
+from factwire.conformance.workbench_quality_requirements import WORKBENCH_QUALITY_REQUIREMENTS
 from factwire.conformance.workbench_requirements import WORKBENCH_REQUIREMENTS
 from factwire.conformance.workbench_team_requirements import WORKBENCH_TEAM_REQUIREMENTS
 from factwire.conformance.workbench_things_requirements import WORKBENCH_THINGS_REQUIREMENTS
@@ -73,6 +74,7 @@ _AREAS: Final = (
     EDGE_ATTACK_REQUIREMENTS,
     EDGE_STREAM_REQUIREMENTS,
     WORKBENCH_REQUIREMENTS,
+    WORKBENCH_QUALITY_REQUIREMENTS,
     WORKBENCH_TEAM_REQUIREMENTS,
     WORKBENCH_THINGS_REQUIREMENTS,
     WORKBENCH_TIME_REQUIREMENTS,

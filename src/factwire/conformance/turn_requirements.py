@@ -19,6 +19,7 @@ _TURNS: Final = requirements(
         "runtime.turn.one-active": "A thread has one active turn; another is queued or refused.",
         "runtime.turn.limit": "No more turns run at once than allowed.",
         "runtime.turn.retry": "A retry is a new turn that names the old one, which is kept.",
+        "runtime.turn.room": "A turn that waits for a person keeps no other from working.",
         "runtime.turn.secrets": "A secret in a fact never reaches the journal.",
         "runtime.queue": "Queued turns run in order, and can be promoted and removed.",
         "runtime.agents.unknown": "An unknown agent is refused with those that there are.",

@@ -179,3 +179,7 @@ KEPT_SPANS: Final = 2_000
 
 SPAN_CHARACTERS: Final = 200
 """Characters of a name or an attribute in a span; ids and names of tools are shorter."""
+
+RUNS_WAITING: Final = 100
+"""Runs that wait for a person at once: they take no place of those that work, but memory, and the
+time of whoever has to decide."""

@@ -7,7 +7,7 @@ or queues a turn holds `order`, so that none of them decides on what is no longe
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import Any, Literal
 
 import msgspec
@@ -24,6 +24,7 @@ from factwire.runtime.limits import QUEUED_TURNS
 from factwire.runtime.minting import Mint, Scope
 from factwire.runtime.retry_policy import RetryPolicy
 from factwire.runtime.retrying import effect_of_turn, later, seconds_until
+from factwire.runtime.room import Room
 from factwire.runtime.steering import Steers
 from factwire.runtime.submission import Submission, SubmittedAs
 from factwire.runtime.thread_log import ThreadLog
@@ -41,7 +42,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     blobs: BlobStore
     mint: Mint
     identity: Identity
-    room: asyncio.Semaphore
+    room: Room
     begin: Begin
     retry: Callable[[str], RetryPolicy]
     failed: Callable[["LiveThread"], None]
@@ -80,6 +81,11 @@ class LiveThread:
     def is_busy(self) -> bool:
         """Whether a turn runs, or waits for its time or for room."""
         return self._task is not None and not self._task.done()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a turn waits for a person."""
+        return self.turn is not None and bool(self.log.gates.open_actions)
 
     @property
     def is_working(self) -> bool:
@@ -304,17 +310,18 @@ class LiveThread:
     @asynccontextmanager
     async def _room_for(self, turn: Turn) -> AsyncGenerator[None]:
         """Wait for room to run a turn; one that is told to stop meanwhile needs none."""
-        room = asyncio.ensure_future(self._around.room.acquire())
+        room = self._around.room
+        entering, has_place = asyncio.ensure_future(room.enter()), False
         stopping = asyncio.ensure_future(turn.stopping.wait())
         try:
-            await asyncio.wait({room, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            yield
+            await asyncio.wait({entering, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            has_place = entering.done()
+            async with room.shared(self.log) if has_place else nullcontext():
+                yield
         finally:
             stopping.cancel()
-            if room.done() and not room.cancelled():
-                self._around.room.release()
-            else:
-                room.cancel()
+            if not entering.cancel() and not has_place:
+                room.leave()
 
     async def _next(self) -> None:
         """Start what waits first; until its time has come, wait for that, or for a change."""

@@ -36,6 +36,7 @@ from factwire.runtime.minting import Mint, run_of
 from factwire.runtime.policy import parse_rule
 from factwire.runtime.provider import Decision, Provider, StartTurn, SteerTaken
 from factwire.runtime.recovery import claimed_elsewhere, close, left_behind, recover, settle
+from factwire.runtime.room import Room
 from factwire.runtime.settings import Settings
 from factwire.runtime.standing_rules import Lasting, StandingRules
 from factwire.runtime.steer_requests import (
@@ -94,7 +95,7 @@ class Runtime:
             blobs=blobs,
             mint=self.mint,
             identity=self.identity,
-            room=asyncio.Semaphore(self.settings.active_turns),
+            room=Room(self.settings.active_turns),
             begin=self._begin,
             retry=self.settings.retry_of,
             failed=on_failure,
@@ -141,9 +142,9 @@ class Runtime:
 
     @property
     def active_turns(self) -> int:
-        """Turns that run or wait for room, and those that are about to."""
-        working = {thread.thread_id for thread in self.live if thread.turn is not None}
-        return len(working | self._starting)
+        """Turns that run, are about to, or wait for room; not those that wait for a person."""
+        busy = {each.thread_id for each in self.live if each.turn and not each.is_waiting}
+        return len(busy | self._starting)
 
     def agent(self, name: str) -> Provider:
         """A registered agent."""

@@ -50,17 +50,8 @@ function ThreadList({ wanted }: { wanted: string }) {
   if (threads.error && !threads.data) return <p className={styles.note}>{wordsOf(threads.error)}</p>;
   return (
     <div className={styles.list}>
-      {groups.map(({ key, title, rows, attention }) => (
-        <section key={key} aria-label={title}>
-          <h2 className={styles.group} dir="auto">
-            {title}
-          </h2>
-          <ul>
-            {rows.map((thread) => (
-              <ThreadLink key={thread.threadId} thread={thread} attention={attention} />
-            ))}
-          </ul>
-        </section>
+      {groups.map((group) => (
+        <ThreadGroup key={group.key} group={group} />
       ))}
       {threads.data?.length === 0 && <p className={styles.note}>{wanted === "" ? "No threads yet." : "No thread has these words in its title."}</p>}
       {threads.hasNextPage && (
@@ -69,6 +60,31 @@ function ThreadList({ wanted }: { wanted: string }) {
         </Button>
       )}
     </div>
+  );
+}
+
+/** What failed stays so for ever; a few of them tell, and all of them would hide what runs now. */
+const FAILED_SHOWN = 5;
+
+function ThreadGroup({ group: { title, rows, attention } }: { group: Group }) {
+  const [all, setAll] = useState(false);
+  const shown = all || attention !== "failed" ? rows : rows.slice(0, FAILED_SHOWN);
+  return (
+    <section aria-label={title}>
+      <h2 className={styles.group} dir="auto">
+        {title}
+      </h2>
+      <ul>
+        {shown.map((thread) => (
+          <ThreadLink key={thread.threadId} thread={thread} attention={attention} />
+        ))}
+      </ul>
+      {shown.length < rows.length && (
+        <Button size="small" kind="ghost" className={styles.more} onClick={() => setAll(true)}>
+          {rows.length - shown.length} more that failed
+        </Button>
+      )}
+    </section>
   );
 }
 

@@ -25,7 +25,7 @@ export function Teammate({ teammate, state, live }: TranscriptProps) {
     <>
       <p className={styles.line}>
         <StatusBadge status={thread?.status} />
-        {thread?.role != null && <span dir="auto">{thread.role}</span>}
+        {thread?.role != null && thread.role !== thread.name && <span dir="auto">{thread.role}</span>}
         {thread?.taskId != null && (
           <span dir="auto">
             <Icon name="plan" size={12} /> {taskName(thread.taskId, state)}

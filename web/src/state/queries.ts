@@ -78,6 +78,18 @@ export function useAgents() {
   });
 }
 
+/** Who writes a thread if that is not this Edge, so that only there it can be changed; null while that is not known. */
+export function useOtherWriter(threadId: string): string | null {
+  const writer = useThread(threadId).data?.runtimeId;
+  const own = useQuery({
+    queryKey: ["health"],
+    queryFn: ({ signal }) => call("readHealth", { signal }),
+    select: ({ details }) => details?.runtimeId,
+    staleTime: Infinity,
+  }).data;
+  return writer == null || own === undefined || writer === own ? null : writer;
+}
+
 export function useProjects() {
   return useQuery({
     queryKey: ["projects"],

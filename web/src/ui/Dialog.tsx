@@ -22,6 +22,8 @@ export function Dialog({ title, onClose, narrow = false, children }: DialogProps
   useLayoutEffect(() => {
     const dialog = element.current;
     dialog?.showModal();
+    // A browser begins at the first button, which closes and shows its tooltip; one comes to read, or to fill in.
+    dialog?.querySelector<HTMLElement>("[data-begin]")?.focus();
     return () => dialog?.close();
   }, []);
   return (

@@ -39,7 +39,8 @@ class Templates:
 
     def _add(self, path: str) -> None:
         place = self._tree
-        for part in path.split("/")[1:]:
+        # The page's own path is the root: an empty part would stand where a template's end does.
+        for part in filter(None, path.split("/")):
             if part.startswith(":"):
                 self._verbs.add(part[1:])
             place = place.setdefault(_ANY if part.startswith("{") else part, {})

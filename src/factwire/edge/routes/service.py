@@ -17,10 +17,11 @@ from factwire.facts import CapabilityManifest
 
 class HealthDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """What whoever shows the token may know; `reason` is what ails the journal, `journal_head` and
-    `feed_lag` are absent while it cannot be asked.
+    `feed_lag` are absent while it cannot be asked. `runtime_id` writes the Edge's own threads.
     """
 
     edge_id: str
+    runtime_id: str
     uptime_seconds: float
     feed: Literal["live", "degraded", "stopped"]
     feed_cursor: str
@@ -86,6 +87,7 @@ async def _details(request: EdgeRequest) -> HealthDetails:
     vitals = await observing.vitals()
     return HealthDetails(
         edge_id=machine_of(request).edge_id,
+        runtime_id=machine_of(request).mint.runtime_id,
         uptime_seconds=round(observing.uptime, 3),
         feed=vitals.feed.state,
         feed_cursor=str(vitals.feed.cursor),

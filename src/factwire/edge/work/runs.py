@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from factwire.edge.events import run_of
+from factwire.edge.limits import RUNS_WAITING
 from factwire.edge.machine import Machine
 from factwire.edge.problems import Problem
 from factwire.edge.records.rows import Approval, Run
@@ -217,12 +218,17 @@ def project_of(machine: Machine, project_id: str | None) -> str | None:
 
 
 def ensure_room(machine: Machine) -> None:
-    """Raise `Problem` while as many runs are active as may; nothing is made for one more."""
-    most = machine.runtime.settings.active_turns
-    if machine.runtime.active_turns >= most:
-        raise Problem(
-            429,
-            "too_many_runs",
-            f"{most} runs are active, as many as this Edge runs at once; wait for one to end",
-            headers={"retry-after": "5"},
-        )
+    """Raise `Problem` while as many runs work, or wait for a person, as may; nothing is made for
+    one more.
+    """
+    runtime = machine.runtime
+    most = runtime.settings.active_turns
+    if runtime.active_turns >= most:
+        message = f"{most} runs are at work, as many as `limits.concurrent_runs` allows; wait for "
+        raise _full(f"{message}one to end, or cancel one")
+    if sum(thread.is_waiting for thread in runtime.live) >= RUNS_WAITING:
+        raise _full(f"{RUNS_WAITING} runs wait for a person; decide some of them first")
+
+
+def _full(message: str) -> Problem:
+    return Problem(429, "too_many_runs", message, headers={"retry-after": "5"})

@@ -51,7 +51,6 @@ export const CODE_MEANINGS = {
     "unknown_tool": "there is no tool of this name"
   },
   "turn": {
-    "authentication_failed": "the endpoint did not accept the key",
     "content_filtered": "the endpoint's filter kept the answer back",
     "context_too_long": "the conversation is longer than the model can read",
     "endpoint_error": "the endpoint failed, also after the retries",
@@ -71,6 +70,7 @@ export const CODE_MEANINGS = {
     "step_limit_reached": "the model did not come to an end within the steps that it has",
     "stream_interrupted": "the answer broke off",
     "timeout": "the turn took longer than it may",
+    "unauthorized": "the endpoint did not accept the key",
     "unrecorded": "the journal took no facts while the turn ran",
     "unsupported_input": "an attachment cannot be given to the model"
   }

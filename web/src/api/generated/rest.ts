@@ -246,10 +246,11 @@ export interface Health {
 
 /**
  * What whoever shows the token may know; `reason` is what ails the journal, `journalHead` and
- * `feedLag` are absent while it cannot be asked.
+ * `feedLag` are absent while it cannot be asked. `runtimeId` writes the Edge's own threads.
  */
 export interface HealthDetails {
   edgeId: string;
+  runtimeId: string;
   uptimeSeconds: number;
   feed: "degraded" | "live" | "stopped";
   feedCursor: string;

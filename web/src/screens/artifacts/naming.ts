@@ -12,5 +12,6 @@ export function versionsOf(artifact: Artifact): ArtifactVersion[] {
 }
 
 export function versionWords(version: ArtifactVersion, at: number): string {
-  return version.versionId === "" ? "The only version" : `Version ${at + 1} (${version.versionId})`;
+  if (version.versionId === "") return "The only version";
+  return version.versionId === String(at + 1) ? `Version ${at + 1}` : `Version ${at + 1} (${version.versionId})`;
 }

@@ -5,9 +5,9 @@ import type { AgentRow } from "../../api/generated/rest";
 import { call } from "../../api/client";
 import { wordsOf } from "../../api/refusal";
 import { AttachButton, Chips, partsOf, takesFiles, useAttachments } from "../../attachments";
-import { useDraft } from "../../state/drafts";
-import { useAgents, useThread } from "../../state/queries";
-import { Button, toast } from "../../ui";
+import { readDraft, useDraft } from "../../state/drafts";
+import { useAgents, useOtherWriter, useThread } from "../../state/queries";
+import { Button, Icon, toast } from "../../ui";
 import styles from "./Composer.module.css";
 import { useSending, type Mode } from "./useSending";
 import { Waiting } from "./Waiting";
@@ -16,8 +16,25 @@ const FAILED = new Set(["failed", "cancelled", "canceled", "interrupted", "timed
 
 const MOST_ROWS = 10;
 
-/** Where one says something: sent, queued behind what runs, or told to it. */
+/** Where one says something, unless the thread is another runtime's, which alone can be told. */
 export function Composer({ threadId, state }: { threadId: string; state: ProjectionState }) {
+  const writer = useOtherWriter(threadId);
+  if (writer === null) return <Own threadId={threadId} state={state} />;
+  return (
+    <div className={styles.composer}>
+      <Waiting threadId={threadId} state={state} canSteer={false} />
+      <p className={styles.foreign}>
+        <Icon name="info" size={14} />
+        <span>
+          The runtime <code dir="auto">{writer}</code> writes this thread and sends its facts here. You can watch it; to say something, or to stop it, go there.
+        </span>
+      </p>
+    </div>
+  );
+}
+
+/** Sent, queued behind what runs, or told to it. */
+function Own({ threadId, state }: { threadId: string; state: ProjectionState }) {
   const [text, setText] = useDraft(threadId);
   const files = useAttachments(threadId);
   const { send, busy, error } = useSending(threadId);
@@ -28,7 +45,9 @@ export function Composer({ threadId, state }: { threadId: string; state: Project
   const empty = files.storing || (text.trim() === "" && input.length === 0);
   const submit = async (mode: Mode) => {
     if (empty || busy || !(await send(text, input, mode))) return;
-    setText("");
+    // What was typed while it was on its way belongs to the next message.
+    const now = readDraft("text", threadId) ?? "";
+    setText(now.startsWith(text) ? now.slice(text.length) : now);
     files.sent(input);
   };
   return (

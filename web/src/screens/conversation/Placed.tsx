@@ -52,7 +52,10 @@ export function CardRow({ part, state }: { part: CardPart; state: ProjectionStat
   if (part.type === "evidence-citation") return <Citation evidenceId={part.evidenceId} verdict={part.verdict ?? null} state={state} />;
   return (
     <p className={styles.caption}>
-      <Icon name="diagnostics" size={12} /> A remark is among the diagnostics.
+      <Icon name="diagnostics" size={12} />{" "}
+      <ToItem tab="diagnostics" item={part.diagnosticId}>
+        A remark is among the diagnostics
+      </ToItem>
     </p>
   );
 }

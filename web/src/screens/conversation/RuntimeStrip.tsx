@@ -28,7 +28,7 @@ export function RuntimeStrip({ runtime }: { runtime: Runtime }) {
 function Words({ runtime }: { runtime: Runtime }) {
   if (runtime.status === "idle" || runtime.status === "completed") return null;
   const phase = PHASE_WORDS[runtime.phase] ?? runtime.phase;
-  const said = runtime.message ?? runtime.blockedReason;
+  const said = runtime.message ?? runtime.blockedReason?.replaceAll("_", " ");
   return (
     <>
       {runtime.status === "running" ? <Spinner /> : <StatusIcon status={runtime.status} />}

@@ -31,12 +31,20 @@ function lineOf(tool: Tool): string {
   const args = tool.args;
   if (args === undefined || args === null) return tool.argsText;
   if (typeof args !== "object") return String(args);
-  for (const name of ["command", "path", "file_path", "query", "url", "pattern", "description"]) {
+  for (const name of ["command", "path", "file_path", "query", "url", "pattern", "description", "plan", "prompt"]) {
     const value = (args as Record<string, unknown>)[name];
     if (typeof value === "string") return value;
     if (Array.isArray(value)) return value.map(String).join(" ");
   }
-  return JSON.stringify(args);
+  return pathsOf(args as Record<string, unknown>) ?? JSON.stringify(args);
+}
+
+/** Which files a list of changes is about, where each of them names one. */
+function pathsOf(args: Record<string, unknown>): string | null {
+  const changes = [args["edits"], args["changes"]].find((each): each is { path?: unknown }[] => Array.isArray(each) && each.length > 0);
+  const paths = changes?.map((change) => change?.path) ?? [];
+  if (paths.length === 0 || paths.some((path) => typeof path !== "string")) return null;
+  return [...new Set(paths)].join(" ");
 }
 
 /** The whole input, to be read. */

@@ -1,8 +1,9 @@
-import { useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 
 import { call, newKey } from "../../api/client";
-import { wordsOf } from "../../api/refusal";
+import { Refusal, wordsOf } from "../../api/refusal";
 import type { AssetPart } from "../../attachments";
+import { useWorstConnection } from "../../state/connections";
 import { noteSent } from "../../state/outbox";
 
 export type Mode = "queue" | "steer";
@@ -13,12 +14,13 @@ export type Mode = "queue" | "steer";
  */
 export function useSending(threadId: string) {
   const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<string | null>(null);
-  const last = useRef({ said: "", key: "" });
+  const [error, setError] = useState<unknown>(null);
+  const last = useRef({ said: "", key: "", failed: false });
+  useForgotten(error, setError);
   const send = async (text: string, input: AssetPart[], mode: Mode): Promise<boolean> => {
     const body = { text, mode, ...(input.length === 0 ? {} : { input }) };
     const said = JSON.stringify(body);
-    last.current = { said, key: last.current.said === said && error !== null ? last.current.key : newKey() };
+    last.current = { said, key: last.current.said === said && last.current.failed ? last.current.key : newKey(), failed: false };
     setBusy(true);
     setError(null);
     try {
@@ -27,11 +29,24 @@ export function useSending(threadId: string) {
       if (turnId !== undefined) noteSent(threadId, { text, refs: input.map(({ ref }) => ref), turnId, steerId: steered?.steerId ?? null });
       return true;
     } catch (reason) {
-      setError(wordsOf(reason));
+      last.current.failed = true;
+      setError(reason);
       return false;
     } finally {
       setBusy(false);
     }
   };
-  return { send, busy, error };
+  return { send, busy, error: error === null ? null : wordsOf(error) };
+}
+
+/** That the Edge cannot be reached is true only until it can be again; the text and its key are kept. */
+function useForgotten(error: unknown, setError: (error: null) => void): void {
+  const reached = useWorstConnection() === "live";
+  const unreached = error instanceof Refusal && error.status === 0;
+  const wasAway = useRef(false);
+  useEffect(() => {
+    if (!reached) wasAway.current = true;
+    else if (wasAway.current && unreached) setError(null);
+    if (reached) wasAway.current = false;
+  }, [reached, unreached, setError]);
 }

@@ -58,7 +58,7 @@ async function refusalOf(given: string): Promise<string> {
     return "";
   } catch (error) {
     signOut();
-    return error instanceof Refusal && error.status === 401 ? "The Edge does not know this token." : wordsOf(error);
+    return error instanceof Refusal && error.status === 401 ? "The Edge does not know this token. On its machine, `factwire open` opens this page with the right one." : wordsOf(error);
   }
 }
 

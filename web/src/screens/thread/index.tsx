@@ -60,8 +60,8 @@ function Head({ threadId, state }: { threadId: string; state: ProjectionState })
       <StatusBadge status={state.runtime.status} />
       <span className={styles.space} />
       <span className={styles.agent}>
-        {state.runtime.agentId ?? "agent unknown"}
-        {state.runtime.model != null && ` · ${state.runtime.model}`}
+        {state.runtime.agentId ?? row?.agentId ?? "agent unknown"}
+        {state.runtime.model != null && state.runtime.model !== state.runtime.agentId && ` · ${state.runtime.model}`}
       </span>
     </header>
   );

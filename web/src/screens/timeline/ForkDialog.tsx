@@ -41,7 +41,7 @@ export function ForkDialog({ machine, onClose }: { machine: TimeMachine; onClose
         <p>The new thread begins with the conversation as it stood then. This one stays as it is; no file goes back.</p>
         <label className={styles.label}>
           Title
-          <input className={styles.title} value={title} maxLength={TITLE_CHARACTERS} dir="auto" onChange={(event) => setTitle(event.target.value)} />
+          <input data-begin className={styles.title} value={title} maxLength={TITLE_CHARACTERS} dir="auto" onChange={(event) => setTitle(event.target.value)} />
         </label>
         {error !== null && (
           <p className={styles.error} role="alert">

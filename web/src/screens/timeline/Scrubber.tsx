@@ -42,7 +42,7 @@ export function Scrubber({ machine }: { machine: TimeMachine }) {
       <Strip machine={machine} lanes scale={scale} range={range} onRange={setRange} onHover={setHovered} />
       <div className={styles.readout}>
         <span className={styles.named} dir="auto">
-          {named === null ? "Live" : `${named.sequence} · ${named.eventClass} · ${clockWords(named.time)} · ${named.title}`}
+          {named === null ? "Live" : [named.sequence, named.eventClass, clockWords(named.time), ...(named.title === named.eventClass ? [] : [named.title])].join(" · ")}
         </span>
         <Extent machine={machine} />
       </div>
