@@ -75,7 +75,7 @@ async def test_a_server_that_does_not_heed_the_interrupt_is_killed(tmp_path: Pat
 @pytest.mark.requirement("sources.codex-app-server.live.approvals")
 async def test_each_question_gets_the_answer_of_its_own_form(tmp_path: Path):
     said = {
-        "May": {"decision": "approve", "response": "acceptForSession"},
+        "Change": {"decision": "approve", "response": "acceptForSession"},
         "Why?": {"decision": "answer", "response": "because"},
         "How many?": {"decision": "answer", "response": {"count": 3}},
     }

@@ -102,7 +102,7 @@ def _approval(session: Session, key: str, params: dict[str, Any]) -> None:
     tool = session.tell.tools.get(item_id or "")
     asked = {
         "actionType": "tool_approval",
-        "prompt": word(params, "reason") or text or "May these files be changed?",
+        "prompt": _question(text, word(params, "reason")),
         "toolName": tool.name if tool is not None else None,
         "command": text,
         "cwd": word(params, "cwd"),
@@ -111,6 +111,15 @@ def _approval(session: Session, key: str, params: dict[str, Any]) -> None:
         "options": listed(params.get("availableDecisions")),
     }
     session.tell.ask(key, asked, tool_call_id=item_id, subagent_id=speaker)
+
+
+def _question(command: str | None, reason: str | None) -> str:
+    """What is asked, in our words: an agent's reason for it is an agent's, and said to be."""
+    return _given("Run this command?" if command is not None else "Change these files?", reason)
+
+
+def _given(question: str, reason: str | None) -> str:
+    return question if reason is None else f"{question} The agent's reason: {reason}"
 
 
 def _about(
@@ -129,7 +138,7 @@ def _permissions(session: Session, key: str, params: dict[str, Any]) -> None:
     session.tell.within(speaker, "permission.requested", told, tool_call_id=item_id)
     said = {
         "actionType": "permission_grant",
-        "prompt": reason or "More permissions are asked for.",
+        "prompt": _given("Give these permissions?", reason),
         "args": params.get("permissions"),
     }
     session.tell.ask(key, said, tool_call_id=item_id, subagent_id=speaker)
