@@ -58,6 +58,31 @@ async def test_a_denial_reaches_the_agent_with_its_reason(tmp_path: Path):
         assert "permission_denied" in failed
 
 
+@pytest.mark.requirement("edge.rest.standing")
+async def test_the_rule_of_an_always_is_told_before_it_is_granted(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        run = await edge.start("approve")
+        write = await edge.pending(run["runId"])
+        none = await edge.get(_rule_of(write))
+        assert (none["code"], "rule" in none) == ("no_standing_rule", False)
+        refused = await edge.decide(write, "allow", always="thread")
+        assert (refused.status_code, refused.json()["code"]) == (409, none["code"])
+        await edge.decide(write, "allow")
+        command = await edge.pending(run["runId"])
+        told = await edge.get(_rule_of(command))
+        assert told["argsHash"] == command["argsHash"]
+        assert told["workspace"] == str((tmp_path / "workspace").resolve())
+        await edge.decide(command, "allow", always="workspace")
+        granted = (await edge.get(f"/v1/threads/{run['threadId']}/projection"))["state"]
+        assert granted["permissions"]["policy"]["standing"]["rule"] == told["rule"]
+        assert (await edge.get(_rule_of(command)))["code"] == "approval_decided"
+        assert (await edge.http.get(_rule_of({"approvalId": "nobody"}))).status_code == 404
+
+
+def _rule_of(approval: dict[str, Any]) -> str:
+    return f"/v1/approvals/{approval['approvalId']}/standing-rule"
+
+
 @pytest.mark.requirement("edge.rest.cancel")
 async def test_cancel_stops_a_run_and_again_is_no_news(tmp_path: Path):
     async with running_edge(tmp_path) as edge:

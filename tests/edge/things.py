@@ -37,6 +37,7 @@ def made_things(url: str) -> Things:
         preview = _made(http, "/v1/previews", {"runId": told["runId"]})
         _made(http, "/v1/facts", {"facts": outside_facts()})
         artifacts = http.get("/v1/artifacts").json()["items"]
+        approvals = http.get("/v1/approvals").json()["items"]
         kept = [row["contentRef"] for row in artifacts if "contentRef" in row]
         return Things(
             {
@@ -46,6 +47,7 @@ def made_things(url: str) -> Things:
                 "conversationId": [conversation["conversationId"]],
                 "evidenceId": [evidence["evidenceId"]],
                 "previewId": [preview["previewId"]],
+                "approvalId": [row["approvalId"] for row in approvals],
                 "artifactId": [row["artifactId"] for row in artifacts],
                 "taskId": ["outside-task"],
                 "ref": kept,

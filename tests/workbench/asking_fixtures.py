@@ -24,9 +24,9 @@ def rows_of(client: httpx.Client, address: str, **wanted: str) -> list[dict[str,
     return client.get(address, params=wanted).json()["items"]
 
 
-def say(client: httpx.Client, thread_id: str, text: str) -> None:
-    """Say something to the demo on a thread that there is."""
-    body = {"text": text, "agentId": "demo"}
+def say(client: httpx.Client, thread_id: str, text: str, agent: str = "demo") -> None:
+    """Say something to an agent on a thread that there is."""
+    body = {"text": text, "agentId": agent}
     answer = client.post(f"/v1/threads/{thread_id}/messages", json=body)
     assert answer.is_success, answer.text
 

@@ -156,15 +156,40 @@ async def test_a_plan_a_patch_and_a_teammate_are_told_apart(
         await expect(approve_plan).to_have_count(0)
         await watched.page.goto(f"/threads/{teammate['threadId']}")
         await expect(_card(watched.page)).to_contain_text("teammate reader")
-        await _card(watched.page).get_by_role("button", name="Always in this thread").click()
+        await _card(watched.page).get_by_role("button", name="Approve", exact=True).click()
         await expect(watched.page.get_by_text("Ran.")).to_be_visible()
         await watched.page.goto(f"/threads/{patch['threadId']}")
         await _card(watched.page).get_by_role("button", name="Deny").click()
         await watched.page.get_by_role("button", name="Deny", exact=True).click()
         await expect(watched.page.get_by_text("Left.")).to_be_visible()
     assert _actions(asked, plan["threadId"])[0]["decision"] == "approved"
-    permissions = _state(asked, teammate["threadId"])["permissions"]
-    assert permissions["policy"]["standing"]["lasts"] == "thread"
+
+
+@pytest.mark.requirement("workbench.approvals.rule")
+async def test_a_rule_is_on_screen_before_it_is_granted_and_then_nobody_is_asked(
+    open_page: OpenPage, start: Start, asked: httpx.Client
+):
+    thread, patch = start("teammate", "asking")["threadId"], start("page", "asking")["threadId"]
+    async with open_page(f"/threads/{thread}", size="phone") as watched:
+        card = _card(watched.page)
+        offer = card.get_by_role("button", name="Always allow Bash(true)")
+        await offer.click()
+        await expect(card.get_by_role("group", name="Rule")).to_have_text("Bash(true)")
+        assert await watched.accessibility() == []
+        await watched.screenshot("approval-rule-light-phone")
+        await watched.page.keyboard.press("Escape")
+        await offer.click()
+        await card.get_by_role("button", name="Always in this thread").click()
+        await expect(watched.page.get_by_text("Ran.")).to_be_visible()
+        say(asked, thread, "teammate", "asking")
+        await expect(watched.page.get_by_text("Ran.")).to_have_count(2)
+        await watched.page.goto(f"/threads/{patch}")
+        await expect(card.get_by_role("button", name="Deny")).to_be_visible()
+        await expect(card.get_by_role("button", name="Always")).to_have_count(0)
+    standing = _state(asked, thread)["permissions"]["policy"]["standing"]
+    assert (standing["rule"], standing["lasts"]) == ("Bash(true)", "thread")
+    deciders = [action["decidedBy"] for action in _actions(asked, thread)]
+    assert deciders == ["edge", "policy"]
 
 
 @pytest.mark.requirement("workbench.approvals.changed")

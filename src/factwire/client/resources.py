@@ -154,6 +154,19 @@ class Approval(Row, frozen=True, kw_only=True):
     applied: bool | None = None
 
 
+class StandingRule(Resource, frozen=True, kw_only=True):
+    """The rule that `always` would grant for what has this `args_hash`; without one, `code` is a
+    stable word for why, and `reason` tells it.
+    """
+
+    approval_id: str
+    args_hash: str | None = None
+    rule: str | None = None
+    workspace: str | None = None
+    code: str | None = None
+    reason: str | None = None
+
+
 class ItemContent(Resource, frozen=True, kw_only=True):
     """What an item holds, by its type; `refs` name what is elsewhere."""
 

@@ -9,6 +9,7 @@ EDGE_REST_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
     {
         "edge.rest.runs": "A run is accepted at once, and its end is told by facts and lists.",
         "edge.rest.approvals": "An approval is decided once, for its run, on what was shown.",
+        "edge.rest.standing": "The rule of an always is told before it is granted, or why none is.",
         "edge.rest.cancel": "A run is cancelled once; it can be tried again as a new one.",
         "edge.rest.queue": "A second run on a thread waits in a queue that can be changed.",
         "edge.rest.limits": "As many runs as may are active; one more is refused and leaves "

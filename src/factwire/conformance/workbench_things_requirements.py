@@ -11,6 +11,8 @@ WORKBENCH_THINGS_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "card says so once a fact does.",
         "workbench.approvals.shown": "A card shows exactly what would be done, who asks, where, "
         "and by which rule.",
+        "workbench.approvals.rule": "The rule of an always is on screen before it is granted, and "
+        "without one nothing is offered.",
         "workbench.approvals.form": "A question is a form of its schema, and its answer has the "
         "types that the schema asks for.",
         "workbench.approvals.changed": "What changes under a reader's eyes must be read again "

@@ -17,7 +17,11 @@ _IDS: Final = {
 }
 """Component → the member that is its id, and the name of that id in addresses."""
 
-_LISTED: Final = {"ArtifactPage": "artifactId", "TaskPage": "taskId"}
+_LISTED: Final = {
+    "ApprovalPage": "approvalId",
+    "ArtifactPage": "artifactId",
+    "TaskPage": "taskId",
+}
 _DECIDING: Final = {
     "operationId": "decidePermission",
     "requestBody": {
@@ -55,15 +59,13 @@ def _component(response: Document) -> str:
 
 
 def _links(component: str, operations: list[tuple[str, str, Document]]) -> Document:
-    if component == "ApprovalPage":
-        return {"decidePermission": _DECIDING}
     if component in _IDS:
         name, place = _IDS[component], f"$response.body#/{_IDS[component]}"
     elif component in _LISTED:
         name, place = _LISTED[component], f"$response.body#/items/0/{_LISTED[component]}"
     else:
         return {}
-    return {
+    named = {
         operation["operationId"]: {
             "operationId": operation["operationId"],
             "parameters": {name: place},
@@ -71,3 +73,4 @@ def _links(component: str, operations: list[tuple[str, str, Document]]) -> Docum
         for _, path, operation in operations
         if f"{{{name}}}" in path
     }
+    return {**named, "decidePermission": _DECIDING} if component == "ApprovalPage" else named

@@ -2,6 +2,7 @@ import { useState } from "react";
 
 import type { OnItsWay, Verdict } from "../state/decisions";
 import { Button, Spinner } from "../ui";
+import { AlwaysButton, Granting, useRule } from "./Always";
 import styles from "./ApprovalCard.module.css";
 import { AnswerForm } from "./AnswerForm";
 import type { ApprovalRequest, OfferedWay } from "./request";
@@ -64,6 +65,9 @@ function OnTheWay({ way }: { way: OnItsWay }) {
 const APPROVE_WORDS: Record<string, string> = { plan_decision: "Approve plan", teammate_plan_decision: "Approve plan" };
 
 function Buttons({ request, say, onDeny }: { request: ApprovalRequest; say: (verdict: Verdict) => void; onDeny: () => void }) {
+  const [granting, setGranting] = useState(false);
+  const rule = useRule(request);
+  if (granting && rule != null) return <Granting rule={rule} say={say} onBack={() => setGranting(false)} />;
   return (
     <div className={styles.choices}>
       <Button kind="primary" icon="check" onClick={() => say({ decision: "allow" })}>
@@ -72,25 +76,11 @@ function Buttons({ request, say, onDeny }: { request: ApprovalRequest; say: (ver
       <Button kind="danger" icon="close" onClick={onDeny}>
         Deny…
       </Button>
-      {request.isCommand && <Always say={say} />}
+      <AlwaysButton rule={rule} onOpen={() => setGranting(true)} />
       {request.ways.map((offered) => (
         <Offered key={offered.id} offered={offered} say={say} />
       ))}
     </div>
-  );
-}
-
-/** The Edge works out the rule from what was shown, and refuses where no exact one says it. */
-function Always({ say }: { say: (verdict: Verdict) => void }) {
-  return (
-    <>
-      <Button kind="ghost" onClick={() => say({ decision: "allow", always: "thread" })}>
-        Always in this thread
-      </Button>
-      <Button kind="ghost" onClick={() => say({ decision: "allow", always: "workspace" })}>
-        Always in this workspace
-      </Button>
-    </>
   );
 }
 

@@ -20,7 +20,7 @@ export interface ApprovalRequest {
   cwd: string | null;
   /** The rule by which it was asked. */
   rule: string | null;
-  /** Only commands can be allowed for longer; whether this one can, the Edge says when asked. */
+  /** Only commands can be allowed for longer; whether this one can, and by which rule, the Edge says. */
   isCommand: boolean;
   argsHash: string | null;
   expiresAt: string | null;

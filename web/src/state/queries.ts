@@ -60,6 +60,15 @@ export function usePendingActions(threadId: string | null) {
   });
 }
 
+/** What `always` would grant for a request. The hash of what was shown says which rule is meant. */
+export function useStandingRule(approvalId: string, argsHash: string | null, enabled: boolean) {
+  return useQuery({
+    queryKey: ["standing-rule", approvalId, argsHash],
+    queryFn: ({ signal }) => call("readStandingRule", { path: { approvalId }, signal }),
+    enabled,
+  });
+}
+
 /** Packs that were made of a thread. The number of facts about evidence says which list is meant. */
 export function usePacks(threadId: string, known: number) {
   return useQuery({

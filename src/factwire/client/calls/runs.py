@@ -14,6 +14,7 @@ from factwire.client.resources import (
     Run,
     RunDiff,
     RunStatus,
+    StandingRule,
 )
 
 
@@ -112,6 +113,11 @@ def approvals(
     """What waits for a person, and what was decided; newest first."""
     query = query_of(status=status, thread_id=thread_id, run_id=run_id, cursor=cursor, limit=limit)
     return get(path_of("approvals"), json(Page[Approval]), query)
+
+
+def standing_rule(approval_id: str) -> Call[StandingRule]:
+    """The rule that `always` would grant for what waits, or why there is none."""
+    return get(path_of("approvals", approval_id, "standing-rule"), json(StandingRule))
 
 
 def decide(

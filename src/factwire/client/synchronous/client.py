@@ -73,6 +73,7 @@ class Client:
     diff = Verb(run_calls.diff)
     delete_worktree = Verb(run_calls.delete_worktree)
     approvals = Listing(run_calls.approvals)
+    standing_rule = Verb(run_calls.standing_rule)
     decide = Verb(run_calls.decide)
 
     artifacts = Listing(thing_calls.artifacts)

@@ -24,6 +24,7 @@ from factwire.edge.routes.paging import DEFAULT_LIMIT, After, Limit, page
 from factwire.edge.routes.reads import View, events_page
 from factwire.edge.work import output, runs, threads
 from factwire.edge.work.output import RunDiff
+from factwire.edge.work.standing import StandingRule, standing_rule
 
 
 @get("/v1/runs", tags=["runs"])
@@ -182,6 +183,12 @@ async def list_approvals(
     return page(machine, machine.records.approvals, after, limit, wanted)
 
 
+@get("/v1/approvals/{approval_id:str}/standing-rule", tags=["approvals"])
+async def read_standing_rule(request: EdgeRequest, approval_id: FromPath[str]) -> StandingRule:
+    """The rule that `always` would grant for what waits, or why there is none."""
+    return await standing_rule(machine_of(request), approval_id)
+
+
 @post("/v1/permissions/decide", status_code=200, tags=["approvals"])
 async def decide_permission(request: EdgeRequest, data: JSONBody[DecisionBody]) -> Approval:
     """Decide what a run waits for: once, on what was shown."""
@@ -207,5 +214,6 @@ ROUTES: list[Any] = [
     read_logs,
     read_diff,
     list_approvals,
+    read_standing_rule,
     decide_permission,
 ]

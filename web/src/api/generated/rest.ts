@@ -541,6 +541,19 @@ export interface Signer {
 }
 
 /**
+ * The rule that `always` would grant for what has this `argsHash`, in its thread or in this
+ * workspace. Where there is no rule, `code` is a stable word for why, and `reason` tells it.
+ */
+export interface StandingRule {
+  approvalId: string;
+  argsHash?: string | null;
+  rule?: string | null;
+  workspace?: string | null;
+  code?: string | null;
+  reason?: string | null;
+}
+
+/**
  * What became of words for a run that is under way. They wait for it (`pending`), were taken
  * (`delivered`), or are a run of their own, which was `started` or is `queued`.
  */
@@ -1071,6 +1084,13 @@ export interface Operations {
     body: undefined;
     answer: EventPage;
   };
+  /** The rule that `always` would grant for what waits, or why there is none */
+  readStandingRule: {
+    path: { approvalId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: StandingRule;
+  };
   /** A task with its attempts, dependencies and progress */
   readTask: {
     path: { taskId: string };
@@ -1182,6 +1202,7 @@ export const OPERATIONS = {
   readQueue: { method: "GET", path: "/v1/threads/{threadId}/queue" },
   readRun: { method: "GET", path: "/v1/runs/{runId}" },
   readRunEvents: { method: "GET", path: "/v1/runs/{runId}/events" },
+  readStandingRule: { method: "GET", path: "/v1/approvals/{approvalId}/standing-rule" },
   readTask: { method: "GET", path: "/v1/tasks/{taskId}" },
   readThread: { method: "GET", path: "/v1/threads/{threadId}" },
   readThreadModel: { method: "GET", path: "/v1/threads/{threadId}/read-model" },
