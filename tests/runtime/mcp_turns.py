@@ -21,6 +21,9 @@ from tests.runtime.programs import PYTHON
 from tests.runtime.toolboxes import Kept, Used, assert_sound
 
 HERE = Path(__file__).parent
+READABLE = (*PYTHON, str(HERE))
+"""What the sandbox of a server shows of this machine, wherever the tests lie."""
+
 FREELY = Policy.of("default", allow=["mcp__*"])
 """Tools of servers are allowed; whoever tests the asking says otherwise."""
 
@@ -31,13 +34,13 @@ Step = Callable[[Toolbox], Awaitable[Any]]
 def raw(how: str = "plain", **settings: Any) -> McpServer:
     """A server that misbehaves in a way of `mcp_raw_server`."""
     program = (sys.executable, "-I", "-S", str(HERE / "mcp_raw_server.py"), how)
-    return McpServer(command=program, readable=PYTHON, **settings)
+    return McpServer(command=program, readable=READABLE, **settings)
 
 
 def library(**settings: Any) -> McpServer:
     """The server of `mcp_library_server`, as a program."""
     program = (sys.executable, "-P", str(HERE / "mcp_library_server.py"))
-    return McpServer(command=program, readable=PYTHON, **settings)
+    return McpServer(command=program, readable=READABLE, **settings)
 
 
 @asynccontextmanager

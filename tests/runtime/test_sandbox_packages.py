@@ -15,8 +15,8 @@ def put(folder: Path, name: str, script: str) -> None:
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A PATH with git and prlimit alone."""
-    for name in ("git", "prlimit"):
+    """A PATH with all that is needed but bubblewrap."""
+    for name in ("chromium", "git", "prlimit", "strace"):
         put(tmp_path, name, "")
     put(tmp_path, "env", 'shift; exec "$@"')
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -43,7 +43,7 @@ async def look(machine: Machine, streams: Streams) -> Vitals:
         feed=feed,
         head=None if feed.lag is None else feed.cursor.seq + feed.lag,
         runs={status: counted[status] for status in RUN_STATUSES},
-        active=machine.runtime.active_turns,
+        active=sum(thread.turn is not None for thread in machine.runtime.live),
         active_most=machine.runtime.settings.active_turns,
         pending=len(waiting),
         oldest_pending=max(ages, default=None),

@@ -31,6 +31,8 @@ from factwire.edge.streams.closing import (
 )
 from factwire.edge.streams.sink import Unwatched, Watcher
 
+_KEY: Final = "Sec-WebSocket-Key"
+
 EXTENSION: Final = "factwire.socket"
 """Where a scope holds the `SocketWriter`."""
 
@@ -93,6 +95,9 @@ class FactwireSocketProtocol(WebSocketsSansIOProtocol):
         self.ping_timeout = None
 
     def handle_connect(self, event: Request) -> None:
+        if not all(map(str.isascii, event.headers.get_all(_KEY))):
+            # Older releases of the library stumble over such a key; without one it is a bad request.
+            del event.headers[_KEY]
         super().handle_connect(event)
         if not self.close_sent and not self.conn.extensions:
             self._writer = SocketWriter(self)
