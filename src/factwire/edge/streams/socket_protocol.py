@@ -96,7 +96,7 @@ class FactwireSocketProtocol(WebSocketsSansIOProtocol):
 
     def handle_connect(self, event: Request) -> None:
         if not all(map(str.isascii, event.headers.get_all(_KEY))):
-            # Older releases of the library stumble over such a key; without one it is a bad request.
+            # Older releases of the library stumble over it; without a key it is a bad request.
             del event.headers[_KEY]
         super().handle_connect(event)
         if not self.close_sent and not self.conn.extensions:
