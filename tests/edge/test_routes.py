@@ -336,6 +336,7 @@ PROBLEMS: list[tuple[str, Any, int, str]] = [
     ("GET /v1/tasks/none", None, 404, "unknown_task"),
     ("GET /v1/evidence/none", None, 404, "unknown_evidence"),
     ("GET /v1/evidence/none/verification", None, 404, "unknown_evidence"),
+    ("GET /v1/threads/none/evidence-progress", None, 404, "unknown_thread"),
 ]
 
 

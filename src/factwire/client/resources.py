@@ -251,6 +251,14 @@ class EvidencePack(Row, frozen=True, kw_only=True):
     export_ref: str | None = None
 
 
+class EvidenceProgress(Resource, frozen=True, kw_only=True):
+    """A pack that is being made; `total` is missing where the Edge cannot tell it."""
+
+    state: Literal["idle", "making", "unknown"]
+    facts: int = 0
+    total: int | None = None
+
+
 class ChangedFile(Resource, frozen=True, kw_only=True):
     """One file of a diff. `diff` is absent for binary files and past the Edge's bound."""
 

@@ -20,6 +20,7 @@ EDGE_REST_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "edge.rest.snapshot-cursor": "Every snapshot says the cursor from which events go on.",
         "edge.rest.outside-facts": "Facts from outside are checked, redacted, atomic, idempotent.",
         "edge.rest.evidence": "A thread's evidence pack is made, fetched and verified.",
+        "edge.rest.evidence.progress": "While a pack is made, it is told how far it is.",
         "edge.rest.artifacts": "Artifacts and blobs are attachments, by id and never by path.",
         "edge.rest.time-travel": "A thread's state can be read as of any cursor.",
         "edge.rest.problems": "Whatever is refused is told by a stable code and a trace id.",

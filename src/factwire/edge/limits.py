@@ -168,6 +168,9 @@ PREVIEW_PATH_CHARACTERS: Final = 4_096
 PREVIEW_STOP_SECONDS: Final = 1
 """Whole seconds in which transfers of a preview that was stopped may end; then they are cut."""
 
+EXPORTS_FOLLOWED: Final = 64
+"""Evidence packs in the making whose progress is known; each of them reads the journal."""
+
 COMPRESSED_BYTES: Final = 1_024
 """Bytes from which a file of the workbench is sent compressed; below, it saves no packet."""
 

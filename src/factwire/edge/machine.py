@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from factwire.edge.exports import Exports
 from factwire.edge.limits import SETTLE_SECONDS
 from factwire.edge.previews import Previews
 from factwire.edge.problems import Problem
@@ -40,6 +41,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     previews: Previews
     worktrees: Path
     own_worktree: bool = False
+    exports: Exports = msgspec.field(default_factory=Exports)
 
     @property
     def records(self) -> Records:

@@ -1,5 +1,6 @@
 """From a journal, or from facts in any other place, to a pack."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import aclosing
 from typing import BinaryIO, Final
@@ -64,7 +65,9 @@ async def export_journal(
                 if within:
                     writer.take(stored.fact, stored.line, stored.seq)
                     places.note(stored.seq)
-                    told.one()
+                    if told.one():
+                        # Whoever else lives in this process works on meanwhile.
+                        await asyncio.sleep(0)
         told.rest()
         _ensure_some(writer.facts)
         writer.end_facts()
@@ -114,10 +117,13 @@ class _Told:
         self._progress = progress
         self._count = 0
 
-    def one(self) -> None:
+    def one(self) -> bool:
+        """Whether a step is done, and told."""
         self._count += 1
-        if self._count == PROGRESS_FACTS:
+        is_step = self._count == PROGRESS_FACTS
+        if is_step:
             self.rest()
+        return is_step
 
     def rest(self) -> None:
         if self._count:

@@ -18,6 +18,9 @@ export const HIDDEN_FRAME_MS = 250;
 /** Events of this long are answered with one reading of the lists. */
 export const LIST_PAUSE_MS = 150;
 
+/** How often it is asked how far a pack is: often enough for a bar that moves, and no load. */
+export const PROGRESS_PAUSE_MS = 500;
+
 /** Rows of a list that are asked for at once. */
 export const PAGE_ROWS = 100;
 

@@ -4,7 +4,7 @@ import { QueryClient, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 
 import { call, Refusal } from "../api/client";
 import type { Approval, Thread } from "../api/generated/rest";
-import { PAGE_ROWS } from "../api/limits";
+import { PAGE_ROWS, PROGRESS_PAUSE_MS } from "../api/limits";
 
 /** A refusal is an answer; only an Edge that could not be reached is asked again. */
 export const queries = new QueryClient({
@@ -76,6 +76,17 @@ export function usePacks(threadId: string, known: number) {
     queryFn: ({ signal }) => call("listEvidence", { query: { threadId, limit: PAGE_ROWS }, signal }),
     select: (page) => page.items,
     placeholderData: (before) => before,
+  });
+}
+
+/** How far the pack of a thread is, while one is made; an answer of an earlier one is never shown. */
+export function usePackProgress(threadId: string) {
+  return useQuery({
+    queryKey: ["pack-progress", threadId],
+    queryFn: ({ signal }) => call("readEvidenceProgress", { path: { threadId }, signal }),
+    refetchInterval: PROGRESS_PAUSE_MS,
+    retry: false,
+    gcTime: 0,
   });
 }
 

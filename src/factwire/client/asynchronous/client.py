@@ -89,6 +89,7 @@ class AsyncClient:
     task = Verb(thing_calls.task)
     evidence = Listing(thing_calls.evidence)
     export_evidence = Verb(thing_calls.export_evidence)
+    evidence_progress = Verb(thing_calls.evidence_progress)
     evidence_pack = Verb(thing_calls.evidence_pack)
     evidence_content = Fetching(thing_calls.evidence_content)
     verify_evidence = Verb(thing_calls.verify_evidence)

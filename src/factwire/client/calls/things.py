@@ -7,6 +7,7 @@ from factwire.client.resources import (
     Artifact,
     ArtifactDetails,
     EvidencePack,
+    EvidenceProgress,
     Page,
     Preview,
     PreviewStatus,
@@ -106,6 +107,11 @@ def export_evidence(thread_id: str, *, with_blobs: bool = False) -> Call[Evidenc
     """Make a signed pack of a thread."""
     body = given(threadId=thread_id, withBlobs=with_blobs)
     return post(path_of("evidence"), json(EvidencePack), body)
+
+
+def evidence_progress(thread_id: str) -> Call[EvidenceProgress]:
+    """How far the pack of a thread is that is being made; idle where none is."""
+    return get(path_of("threads", thread_id, "evidence-progress"), json(EvidenceProgress))
 
 
 def evidence_pack(evidence_id: str) -> Call[EvidencePack]:

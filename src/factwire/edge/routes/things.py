@@ -8,6 +8,7 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from litestar.response import Stream
 from litestar.status_codes import HTTP_201_CREATED
 
+from factwire.edge.exports import ExportProgress
 from factwire.edge.machine import Machine
 from factwire.edge.problems import Problem
 from factwire.edge.records import Page
@@ -133,6 +134,13 @@ async def export_evidence(request: EdgeRequest, data: JSONBody[EvidenceBody]) ->
     )
 
 
+@get("/v1/threads/{thread_id:str}/evidence-progress", tags=["evidence"])
+async def read_evidence_progress(request: EdgeRequest, thread_id: FromPath[str]) -> ExportProgress:
+    """How far the pack of a thread is that is being made; idle where none is."""
+    machine = machine_of(request)
+    return machine.exports.of(machine.thread(thread_id).thread_id)
+
+
 @get("/v1/evidence", tags=["evidence"])
 async def list_evidence(
     request: EdgeRequest,
@@ -205,6 +213,7 @@ ROUTES: list[Any] = [
     list_tasks,
     read_task,
     export_evidence,
+    read_evidence_progress,
     list_evidence,
     read_evidence,
     read_pack,

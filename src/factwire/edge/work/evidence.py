@@ -13,6 +13,7 @@ from factwire.edge.problems import Problem
 from factwire.edge.records.rows import EvidenceRow
 from factwire.evidence import EvidenceError, Options, create_key, export_journal, load_key
 from factwire.facts import Ref
+from factwire.journal import Journal
 from factwire.journal.blobs.disk import on_disk
 
 KEY_FILE: Final = "evidence-key.pem"
@@ -57,13 +58,23 @@ def find(machine: Machine, evidence_id: str) -> EvidenceRow:
 async def _packed(machine: Machine, thread_id: str, *, with_blobs: bool) -> Ref:
     key = await on_disk(_key, machine.data / KEY_FILE)
     options = Options(key=key, blobs=machine.blobs, with_blobs=with_blobs)
-    with TemporaryFile() as file:
+    total = await _total(machine.journal, thread_id)
+    with TemporaryFile() as file, machine.exports.following(thread_id, total) as export:
         try:
-            await export_journal(machine.journal, file, threads=[thread_id], options=options)
+            await export_journal(
+                machine.journal, file, threads=[thread_id], options=options, progress=export.advance
+            )
         except EvidenceError as error:
             raise Problem(409, error.code, str(error)) from error
         file.seek(0)
         return await machine.blobs.put(_pieces(file), kind="evidence")
+
+
+async def _total(journal: Journal, thread_id: str) -> int | None:
+    """How many facts a thread has, while nothing was removed: the catalogue counts that as well."""
+    stats = await journal.stats()
+    row = await journal.thread(thread_id)
+    return None if row is None or stats.head.seq != stats.facts else row.fact_count
 
 
 def _key(path: Path) -> Ed25519PrivateKey:

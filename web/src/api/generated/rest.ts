@@ -206,6 +206,16 @@ export interface EvidenceRowPage {
   next?: string | null;
 }
 
+/**
+ * Facts of a thread that are in the pack being made, of how many; `total` is missing where the
+ * journal has removed facts, since it counts those as well.
+ */
+export interface ExportProgress {
+  state: "idle" | "making" | "unknown";
+  facts?: number;
+  total?: number | null;
+}
+
 /** Facts, oldest first; `cursor` is where the next page begins, `more` whether there is one now. */
 export interface FactPage {
   items: FactFrame[];
@@ -1000,6 +1010,13 @@ export interface Operations {
     body: undefined;
     answer: EvidenceRow;
   };
+  /** How far the pack of a thread is that is being made */
+  readEvidenceProgress: {
+    path: { threadId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: ExportProgress;
+  };
   /** Facts after a cursor, oldest first */
   readFacts: {
     path: Record<never, never>;
@@ -1190,6 +1207,7 @@ export const OPERATIONS = {
   readDiff: { method: "GET", path: "/v1/runs/{runId}/diff" },
   readEvents: { method: "GET", path: "/v1/events" },
   readEvidence: { method: "GET", path: "/v1/evidence/{evidenceId}" },
+  readEvidenceProgress: { method: "GET", path: "/v1/threads/{threadId}/evidence-progress" },
   readFacts: { method: "GET", path: "/v1/facts" },
   readHealth: { method: "GET", path: "/v1/health" },
   readLogs: { method: "GET", path: "/v1/runs/{runId}/logs" },

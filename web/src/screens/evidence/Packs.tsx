@@ -8,6 +8,7 @@ import { DownloadButton } from "../../content/DownloadButton";
 import { queries, usePacks } from "../../state/queries";
 import { Button, Card, Icon, Spinner, StatusBadge, Time } from "../../ui";
 import { Check } from "./Check";
+import { Making } from "./Making";
 import styles from "./Evidence.module.css";
 
 /** Packs of the thread: made here, checked by the Edge on request, and proven by anybody who has the file. */
@@ -42,11 +43,7 @@ function Export({ threadId }: { threadId: string }) {
         <input type="checkbox" checked={withBlobs} disabled={making.isPending} onChange={(event) => setWithBlobs(event.target.checked)} />
         with contents behind refs
       </label>
-      {making.isPending && (
-        <span className={styles.soft} role="status">
-          The journal's chain is verified, then every fact is written and hashed.
-        </span>
-      )}
+      {making.isPending && <Making threadId={threadId} />}
       {making.error && <p role="alert">{wordsOf(making.error)}</p>}
     </div>
   );
