@@ -132,6 +132,7 @@ async def test_an_edge_that_is_killed_and_comes_back_is_found_again_exactly(
     async with page_of(browser, own_edge, agent.thread_id) as watched:
         watched.expected = [*LOST, "ERR_FAILED"]
         page = watched.page
+        await expect(page.get_by_text("piece 39 of the answer")).to_be_visible()
         await page.evaluate(NOTE_BADGES)
         own_edge.kill()
         await expect(badge(page)).to_have_text("Reconnecting")

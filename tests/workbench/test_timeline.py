@@ -163,9 +163,9 @@ async def test_a_drag_across_a_long_thread_waits_for_one_moment_at_a_time(
     signed_in: Watched, http: httpx.Client
 ):
     page = signed_in.page
-    post(http, told("long", (f"words {number}" for number in range(LONG)), "Long"))
+    post(http, told("dragged", (f"words {number}" for number in range(LONG)), "Long"))
     asking = Asking(page)
-    await page.goto("/threads/long?tab=timeline")
+    await page.goto("/threads/dragged?tab=timeline")
     await expect(page.get_by_text(f"{LONG + 2:,} facts ·")).to_be_visible()
     assert await listed(page).count() < MANY_ROWS
     box = await strip(page).bounding_box()
