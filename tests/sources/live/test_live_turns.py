@@ -10,6 +10,7 @@ from factwire.journal.blobs import BlobStore
 from factwire.projection import ProjectionState
 from factwire.projection.parts import TextPart
 from factwire.runtime import Runtime
+from factwire.sources.codex_exec import CodexExec
 from tests.runtime.agents import classes, ended, facts_of, open_action, open_tool
 from tests.sources.live.played import WAIT, Player, runtime_with, script
 
@@ -196,3 +197,22 @@ async def test_what_is_too_big_for_a_fact_leaves_the_agent_as_a_ref(tmp_path: Pa
     assert classes(facts).count("output.spilled") == 1
     assert len(kept) > size
     assert secret.encode() not in kept
+
+
+@pytest.mark.requirement("sources.live.cut")
+async def test_an_adapter_that_stumbles_at_the_end_fails_its_turn_and_holds_up_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def stumble(_: object) -> None:
+        raise LookupError("no such thing")
+
+    player = Player("codex-exec", script(tmp_path, STARTED, command("in_progress")))
+    monkeypatch.setattr(CodexExec, "finish", stumble)
+    async with runtime_with(player, tmp_path) as (runtime, _):
+        await runtime.submit("thread", "agent", "list", turn_id="turn")
+        assert await ended(runtime, "turn") == "failed"
+        facts, _ = await told(runtime)
+
+    failed = next(fact for fact in facts if fact.event_class == "turn.failed")
+    assert failed.payload["failureCategory"] == "provider_error"
+    assert "no such thing" in failed.payload["message"]

@@ -72,6 +72,13 @@ class LiveTurn:
 
     def end(self) -> None:
         """Nothing more comes. A turn that the source did not end was stopped, or was cut off."""
+        try:
+            self._close()
+        finally:
+            # Whatever goes wrong here, nobody waits for more.
+            self._ready.put_nowait(None)
+
+    def _close(self) -> None:
         self.converter.finish()
         self.pass_on()
         if self.tell.terminal is None and self.is_stopping:
@@ -80,7 +87,6 @@ class LiveTurn:
             self.tell.cut()
         self.tell.close()
         self.pass_on()
-        self._ready.put_nowait(None)
 
     async def facts(self) -> AsyncIterator[Fact]:
         """Everything that is told, and at last the terminal."""
