@@ -1,6 +1,7 @@
-"""A thread whose turn cannot come to its end: whoever waits hears of it."""
+"""A thread whose turn cannot come to its end, or not begin: whoever waits hears of it."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,9 @@ from typing import Any
 import pytest
 
 from factwire.facts import Fact
-from factwire.journal import JournalUnwritable
+from factwire.journal import JournalUnwritable, open_journal
 from factwire.runtime import StartTurn
-from tests.runtime.agents import WAIT, running, said
+from tests.runtime.agents import WAIT, echo, ended, endless, open_tool, running, said
 
 
 @pytest.mark.asyncio
@@ -36,3 +37,19 @@ async def test_a_journal_that_takes_no_more_ends_the_wait(
                 await thread.wait_for("turn")
             with pytest.raises(JournalUnwritable):
                 await thread.wait_idle()
+
+
+@pytest.mark.asyncio
+async def test_a_turn_that_is_about_to_start_when_the_runtime_closes_waits_for_the_next(
+    tmp_path: Path,
+):
+    async with open_journal("memory:") as journal:
+        async with running(endless, tmp_path, journal) as runtime:
+            await runtime.submit("thread", "agent", "x", turn_id="first")
+            await open_tool(runtime)
+            await runtime.submit("thread", "agent", "y", turn_id="second")
+        async with running(echo, tmp_path, journal):
+            pass  # Closed before the task of the second has made a step.
+        async with running(echo, tmp_path, journal) as runtime:
+            assert await ended(runtime, "second") == "completed"
+    gc.collect()  # A coroutine that was left behind is a warning, and that an error.

@@ -1,6 +1,7 @@
 """Recording: anyone's own loop becomes whole, valid facts."""
 
 import asyncio
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -209,6 +210,15 @@ def test_plain_code_records_the_same(tmp_path: Path):
 def test_a_recorder_that_cannot_open_says_so_and_leaves_no_thread(tmp_path: Path):
     with pytest.raises(JournalError), BlockingRecorder(f"sqlite:{tmp_path}"):
         pass
+
+
+@pytest.mark.requirement("runtime.recording.blocking")
+def test_a_recorder_that_is_closed_takes_no_more_and_leaves_nothing_behind():
+    with BlockingRecorder("memory:") as recorder:
+        pass
+    with pytest.raises(RuntimeError, match="closed"), recorder.turn("Too late"):
+        pass
+    gc.collect()  # A coroutine that was left behind is a warning, and that an error.
 
 
 @pytest.mark.requirement("runtime.recording.turn")

@@ -8,6 +8,7 @@ or queues a turn holds `order`, so that none of them decides on what is no longe
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext, suppress
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -151,7 +152,7 @@ class LiveThread:
     def go_on(self) -> None:
         """Start what waits, if nothing runs."""
         if self.queue.turns and not self.is_busy and not self.is_closing:
-            self._task = asyncio.get_running_loop().create_task(self._noting(self._next()))
+            self._task = asyncio.get_running_loop().create_task(self._noting(self._next))
 
     async def promote(self, turn_id: str) -> None:
         """Let a waiting turn go first."""
@@ -285,14 +286,18 @@ class LiveThread:
         self.queue.left(submission.turn_id)
 
     async def _work(self, turn: Turn) -> None:
-        await self._noting(self._ran(turn))
+        await self._noting(partial(self._ran, turn))
         if self.failure is None:
-            await self._noting(self._next())
+            await self._noting(self._next)
 
-    async def _noting(self, work: Awaitable[None]) -> None:
-        """Do something; whoever waits for a turn hears of what keeps it from its end."""
+    async def _noting(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do something; whoever waits for a turn hears of what keeps it from its end.
+
+        The work is begun here: a task that is cancelled before its first step never gets here, and
+        a coroutine that was made for it would be left behind.
+        """
         try:
-            await work
+            await work()
         except Exception as error:  # noqa: BLE001 - kept for all who wait, and for who asks later
             self.failure = error
             self._around.failed(self)

@@ -33,12 +33,12 @@ async def outside(given: Configuration, problems: Mapping[str, AgentError]) -> l
     """A line for each; what a configuration breaks is told with the agents that it names."""
     points = sorted(set(entry_points(group=GROUP)), key=lambda point: point.name)
     found = {point.name: program for point in points if (program := _program(point)) is not None}
-    programs = [_line(name, program, given.agents.get(name)) for name, program in found.items()]
     others = [
         ok(name, f"not set up: {error}")
         for name, error in problems.items()
         if name not in found and is_absent(name, error, given)
     ]
+    programs = [_line(name, program, given.agents.get(name)) for name, program in found.items()]
     return [*await asyncio.gather(*programs), *others, *_sdks()]
 
 

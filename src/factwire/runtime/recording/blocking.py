@@ -6,7 +6,7 @@ error is raised where it was caused.
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -34,13 +34,22 @@ class _Loop:
         async def run() -> Done:
             return await work()
 
-        return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
+        return self._result(run())
 
     def call(self, work: Callable[..., Done], *args: Any, **named: Any) -> Done:
         async def run() -> Done:
             return work(*args, **named)
 
-        return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
+        return self._result(run())
+
+    def _result(self, work: Coroutine[Any, Any, Done]) -> Done:
+        try:
+            coming = asyncio.run_coroutine_threadsafe(work, self._loop)
+        except RuntimeError:
+            # The recorder is closed, and nobody else would ever begin or close this.
+            work.close()
+            raise
+        return coming.result()
 
     @contextmanager
     def entered(self, manager: AbstractAsyncContextManager[Entered]) -> Generator[Entered]:
