@@ -40,6 +40,31 @@ async def test_a_journal_that_takes_no_more_ends_the_wait(
 
 
 @pytest.mark.asyncio
+async def test_a_turn_that_stops_in_time_is_ended_and_followed_however_long_that_takes(
+    tmp_path: Path,
+):
+    stopped = asyncio.Event()
+
+    async def script(turn: StartTurn) -> AsyncIterator[Fact]:
+        yield said(turn.host, "tool.started", {"toolName": "wait"}, tool_call_id=turn.turn_id)
+        await stopped.wait()
+        yield said(turn.host, "turn.completed")
+
+    async with running(script, tmp_path) as runtime:
+        await runtime.submit("thread", "agent", "x", turn_id="first")
+        await open_tool(runtime)
+        await runtime.submit("thread", "agent", "y", turn_id="second")
+        thread = await runtime.thread("thread")
+        assert thread.turn is not None
+        async with thread.order:
+            # The end cannot be written for as long as somebody else has a say.
+            stopped.set()
+            await thread.turn.cancel("requested")
+        assert await ended(runtime, "first") == "canceled"
+        assert await ended(runtime, "second") == "completed"
+
+
+@pytest.mark.asyncio
 async def test_a_turn_that_is_about_to_start_when_the_runtime_closes_waits_for_the_next(
     tmp_path: Path,
 ):

@@ -134,6 +134,7 @@ class Turn:
         self._canceled: str | None = None
         self._began: Began | None = None
         self._is_working = False
+        self._has_left = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -167,7 +168,10 @@ class Turn:
         await self._log.write(self._fact("turn.started", agent), running)
 
     async def cancel(self, reason: str) -> None:
-        """Ask the agent to stop; after a while, stop it."""
+        """Ask the agent to stop; after a while, stop it.
+
+        Only the agent: the task goes on to write the end of the turn, and to start the next one.
+        """
         if self._canceled is not None:
             return
         self._canceled = reason
@@ -181,14 +185,14 @@ class Turn:
                 fact = await self._provider.cancel_turn(asked)
                 if fact is not None:
                     self._log.put(fact)
-                await asyncio.wait({self._task})
+                await self._has_left.wait()
         except TimeoutError:
             pass
         except (Exception, SystemExit) as error:  # noqa: BLE001 - then it is stopped
             message = f"the agent could not be asked to stop: {type(error).__name__}: {error}"
             said = {"code": "cancel_request_failed", "message": message}
             self._log.put(self._fact("runtime.warning", said))
-        if not self._task.done():
+        if not self._has_left.is_set():
             self._task.cancel()
 
     async def _terminal(self) -> Fact:
@@ -210,6 +214,8 @@ class Turn:
             if isinstance(error, GeneratorExit) and not self._goes_on():
                 raise
             terminal = self._failed(*self._told(error))
+        finally:
+            self._has_left.set()
         if self._canceled is not None:
             return self._end("turn.canceled", reason=self._canceled)
         cut_off = FAILURE_CATEGORIES["stream_interrupted"]
