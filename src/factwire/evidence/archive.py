@@ -29,6 +29,7 @@ class Archive:
         # Without a way back in its target, an archive is written from front to end.
         self._zip = zipfile.ZipFile(cast("IO[bytes]", self._output), "w", self._method)
         self._zip.comment = _NO_SEAL_YET
+        self._stream: IO[bytes] | None = None
 
     @property
     def size(self) -> int:
@@ -42,7 +43,8 @@ class Archive:
         info.create_system = _UNIX
         info.external_attr = _MODE
         # The size is not known before the end, so that every entry is one that may get large.
-        return EntryWriter(name, self._zip.open(info, "w", force_zip64=True), self.entries)
+        self._stream = self._zip.open(info, "w", force_zip64=True)
+        return EntryWriter(name, self._stream, self.entries)
 
     def put(self, name: str, data: bytes) -> None:
         """Write a small entry."""
@@ -56,8 +58,16 @@ class Archive:
         self._output.close()
 
     def abandon(self) -> None:
-        """Leave the archive unfinished, because what should be in it cannot be had."""
-        self._zip.fp = None
+        """Leave the archive unfinished, because what should be in it cannot be had.
+
+        An open entry and the directory write their ends when they are closed, and a stream that is
+        left open is closed by whoever collects it; so all are closed here, and nothing of it
+        reaches the target.
+        """
+        self._output.cut()
+        if self._stream is not None:
+            self._stream.close()
+        self._zip.close()
 
 
 class EntryWriter:
@@ -97,8 +107,15 @@ class _Sealed:
         self._target = target
         self._digest = sha256()
         self._tail = b""
+        self._is_cut = False
+
+    def cut(self) -> None:
+        """Take what comes, and pass on nothing more."""
+        self._is_cut = True
 
     def write(self, data: bytes) -> int:
+        if self._is_cut:
+            return len(data)
         both = self._tail + bytes(data)
         ready, self._tail = both[:-SEAL_BYTES], both[-SEAL_BYTES:]
         self._digest.update(ready)
@@ -107,7 +124,8 @@ class _Sealed:
         return len(data)
 
     def flush(self) -> None:
-        self._target.flush()
+        if not self._is_cut:
+            self._target.flush()
 
     def close(self) -> None:
         self._target.write(seal(self._digest.digest()))

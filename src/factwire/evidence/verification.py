@@ -220,15 +220,19 @@ def _first_change(pack: Pack, stream: BinaryIO, container: ContainerState) -> in
         return None
     compared = _Compared(stream)
     archive = Archive(compared, stored=pack.manifest.stored)  # pyright: ignore[reportArgumentType]
-    for entry in pack.manifest.entries:
-        writer = archive.begin(entry.name)
-        for block in pack.container.blocks(entry):
-            writer.write(block)
-        writer.close()
-    archive.put(MANIFEST, pack.manifest_bytes)
-    if pack.signature is not None:
-        archive.put(SIGNATURE, encode(pack.signature))
-    archive.close()
+    try:
+        for entry in pack.manifest.entries:
+            writer = archive.begin(entry.name)
+            for block in pack.container.blocks(entry):
+                writer.write(block)
+            writer.close()
+        archive.put(MANIFEST, pack.manifest_bytes)
+        if pack.signature is not None:
+            archive.put(SIGNATURE, encode(pack.signature))
+        archive.close()
+    except BaseException:
+        archive.abandon()
+        raise
     return compared.result()
 
 
