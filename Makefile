@@ -1,27 +1,29 @@
 # Each verb is what .ci/run runs too. `make` alone lists them.
 
 PYTHON ?= python3
+PYTHONS ?= 3.12 3.13
 WORKERS ?= 2
 QUICK := not fault and not fuzz and not agents and not browser
 SLOW := (fault or fuzz) and not agents and not browser
 PYTEST = $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
-BIN := .venv/bin
-STAMP := .venv/.installed
-RUNS := .venv/.runs
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+RUNS := $(VENV)/.runs
 
 .DEFAULT_GOAL := help
-.PHONY: help install run tour test test-fast test-agents coverage lint format types schemas web docs bench build lock clean
+.PHONY: help install run tour test test-fast test-pythons test-agents coverage lint format types schemas web docs bench build lock clean
 
 help: ## List the verbs
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 install: $(STAMP) ## Create .venv with the pinned tools and Factwire in it
 
 # uv comes first, by pip and with its hash; it then installs the rest much faster.
 define INSTALL
 	@$(PYTHON) -c 'import sys; sys.exit("Factwire needs Python 3.11 or later" if sys.version_info < (3, 11) else 0)'
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements/uv.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r $(1)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
@@ -52,7 +54,24 @@ test: $(STAMP) ## Run everything: the suite, faults and fuzz, a real browser, re
 
 test-fast: $(STAMP) ## Run the suite without faults, fuzz, browser and agents
 	@$(BIN)/python tools/system_packages.py
-	$(PYTEST) -m "$(QUICK)"
+	$(PYTEST) -m "$(QUICK)" $(PYTEST_ARGS)
+
+# All are looked for before the first one is tried. What pyenv puts on PATH is there for versions
+# that are not switched on as well, so its folders come first.
+test-pythons: ## Run the fast suite on Python 3.12 and 3.13, each in a .venv of its own
+	@pairs=; for version in $(PYTHONS); do \
+		found=$$(ls -d "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/$$version.*/bin/python$$version 2>/dev/null \
+			| sort -V | tail -n 1); \
+		found=$${found:-$$(command -v python$$version)}; \
+		"$$found" -c '' 2>/dev/null || { \
+			echo "Python $$version was not found, neither in pyenv's folders nor as python$$version on PATH;" \
+				"install it, or name those you have: make test-pythons PYTHONS=\"3.12\"" >&2; exit 1; }; \
+		pairs="$$pairs $$version=$$found"; \
+	done; \
+	for pair in $$pairs; do \
+		echo "Python $${pair%%=*}"; \
+		$(MAKE) --no-print-directory test-fast VENV=.venv-$${pair%%=*} PYTHON="$${pair#*=}" || exit 1; \
+	done
 
 # A network of their own is all they get: nothing that they do leaves the machine.
 test-agents: $(STAMP) ## Run real agents against a fake model on this machine
