@@ -29,6 +29,7 @@ MOST_HEAP_BYTES = 200_000_000
 """Several times of what it takes, and a small part of what would hold everything as elements."""
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.requirement("workbench.long")
 async def test_fifty_thousand_facts_open_scroll_and_scrub_within_bounds(
     new_page: NewPage, http: httpx.Client
