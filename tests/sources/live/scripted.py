@@ -13,6 +13,10 @@ from factwire.runtime.processes import Ladder, Processes
 from tests.agents.driving import AGENT, Driven
 
 FOLDER = Path(__file__).resolve().parent
+INTERRUPT_SECONDS = 3.0
+"""Long enough for a program on a busy machine to heed an interrupt, and short for one that never
+does.
+"""
 
 
 def program(script: str, folder: Path) -> str:
@@ -41,7 +45,7 @@ async def driven(
             {AGENT: agent},
             workspace=workspace,
             means=means,
-            settings=Settings(interrupt_seconds=0.5),
+            settings=Settings(interrupt_seconds=INTERRUPT_SECONDS),
         ) as runtime,
     ):
         yield Driven(runtime)

@@ -41,7 +41,7 @@ def made(*args: str, **options: Any) -> acp.AcpAgent:
 async def test_an_agent_that_fails_ends_the_turn_and_says_why(
     tmp_path: Path, prompt: str, args: tuple[str, ...], category: str, message: str
 ):
-    seconds = 0.5 if "silent" in args else 20
+    seconds = 0.5 if "silent" in args else 60
     async with driven(made(*args, start_seconds=seconds), tmp_path) as drive:
         told = await drive.turn(prompt)
 

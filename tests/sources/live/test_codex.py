@@ -40,7 +40,7 @@ def made(folder: Path, *args: str, **options: Any) -> codex.Codex:
 async def test_a_process_that_fails_ends_the_turn_and_says_why(
     tmp_path: Path, prompt: str, args: tuple[str, ...], category: str, message: str
 ):
-    seconds = 0.5 if "silent" in args else 20
+    seconds = 0.5 if "silent" in args else 60
     async with driven(made(tmp_path, *args, start_seconds=seconds), tmp_path) as drive:
         told = await drive.turn(prompt)
 

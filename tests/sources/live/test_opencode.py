@@ -11,7 +11,7 @@ from factwire.runtime.agents import InvalidAgent
 from factwire.runtime.configuration import Agent
 from factwire.runtime.policy import Policy, Request
 from factwire.runtime.provider import Decision
-from factwire.sources.live import NotInstalled, opencode
+from factwire.sources.live import NotInstalled, opencode, opencode_server
 from factwire.sources.live.opencode_questions import question_of
 from factwire.sources.telling import Telling
 from tests.sources.live.scripted import driven, program
@@ -37,10 +37,18 @@ def made(folder: Path, *args: str, **options: Any) -> opencode.OpenCodeAgent:
         ("it answers", ("silent",), "agent_silent", "not ready for the turn in 0.5 s"),
     ],
 )
-async def test_a_server_that_fails_ends_the_turn_and_says_why(
-    tmp_path: Path, prompt: str, args: tuple[str, ...], category: str, message: str
+async def test_a_server_that_fails_ends_the_turn_and_says_why(  # noqa: PLR0917 - by keyword
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    prompt: str,
+    args: tuple[str, ...],
+    category: str,
+    message: str,
 ):
-    seconds = 0.5 if "silent" in args else 20
+    if prompt == "it dies":
+        # The stream of events breaks off first; how the program ended is known when it has.
+        monkeypatch.setattr(opencode_server, "FAREWELL_SECONDS", 60.0)
+    seconds = 0.5 if "silent" in args else 60
     async with driven(made(tmp_path, *args, start_seconds=seconds), tmp_path) as drive:
         told = await drive.turn(prompt)
 
