@@ -19,9 +19,9 @@ from tests.agents.replies import Reply
 from tools.agents import MODULES, NODE
 
 _LISTENS: Final = re.compile(r"listening on http://127\.0\.0\.1:(\d+)")
-_START_SECONDS: Final = 30.0
+_START_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.02
-_ANSWER_SECONDS: Final = 10.0
+_ANSWER_SECONDS: Final = 60.0
 
 
 class FakeModel:

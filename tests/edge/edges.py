@@ -14,7 +14,7 @@ from factwire.edge.server import EdgeServer, listening_socket, server_config
 from factwire.runtime.configuration import Agent, Configuration, Limits, PolicySettings
 
 TOKEN = "an-edge-token-for-tests-0123456789"
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 60.0
 ENDED = ("finished", "failed", "cancelled")
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-_STOP_SECONDS = 20
+_STOP_SECONDS = 60
 
 _SERVE = """
 import asyncio, sys

@@ -22,7 +22,7 @@ from factwire.edge.streams import (
 )
 from factwire.journal import Journal
 
-WAIT = 20
+WAIT = 60
 """Seconds after which a wait in these tests counts as lost."""
 
 EDGE = "edge_test"

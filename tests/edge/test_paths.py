@@ -97,7 +97,7 @@ async def answer_to(
         b"content-length: %d\r\n\r\n%s"
         % (method.encode(), target, TOKEN.encode(), kind, len(content), content)
     )
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         data = await reader.read()
     writer.close()
     await writer.wait_closed()

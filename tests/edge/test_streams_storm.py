@@ -7,7 +7,6 @@ from typing import Any, cast
 import pytest
 
 from factwire.edge.events import Envelope, View, envelope_of
-from factwire.edge.limits import CLOSE_SECONDS
 from factwire.edge.streams import socket_protocol
 from factwire.edge.streams.catching_up import CatchingUp
 from factwire.facts import Fact
@@ -97,7 +96,7 @@ async def test_a_stop_does_not_wait_for_a_reader_that_takes_nothing(
         stuck.transport.pause_reading()
         for number in range(20):
             await journal.append([make_fact(number, payload={"delta": "x" * 40_000})])
-        async with asyncio.timeout(CLOSE_SECONDS):
+        async with asyncio.timeout(WAIT):
             await served.streams.close()
         await until(lambda: not served.server.server_state.connections)
         stuck.transport.abort()

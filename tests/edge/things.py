@@ -27,7 +27,7 @@ class Things:
 def made_things(url: str) -> Things:
     """Make one of everything that an Edge keeps."""
     headers = {"authorization": f"Bearer {TOKEN}"}
-    with httpx.Client(base_url=url, headers=headers, trust_env=False, timeout=20) as http:
+    with httpx.Client(base_url=url, headers=headers, trust_env=False, timeout=60) as http:
         project = _made(http, "/v1/projects", {"name": "Site"})
         thread = _made(http, "/v1/threads", {"projectId": project["projectId"]})
         told = _run(http, "files", thread["threadId"])

@@ -37,7 +37,7 @@ from factwire.journal import (
     UnstorableFact,
 )
 
-WAIT = 20
+WAIT = 60
 """Seconds after which a wait in these tests counts as lost."""
 
 

@@ -22,7 +22,7 @@ from factwire.runtime import (
 )
 
 Script = Callable[[StartTurn], AsyncIterator[Fact]]
-WAIT = 20.0
+WAIT = 60.0
 """Seconds after which a wait in a test has failed."""
 
 

@@ -53,7 +53,7 @@ async def served(server: MCPServer, port: int = 0) -> AsyncGenerator[str]:
     web = _Web(config)
     task = asyncio.create_task(web.serve())
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await web.ready.wait()
         port = web.servers[0].sockets[0].getsockname()[1]
         yield f"http://127.0.0.1:{port}/mcp"

@@ -170,7 +170,7 @@ async def test_lists_of_the_configuration_say_which_tools_are_offered(tmp_path: 
 @pytest.mark.parametrize("by", ["stdio", "http"])
 async def test_a_tool_that_comes_later_is_offered(tmp_path: Path, by: str):
     async def until_offered(toolbox: Toolbox) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while "mcp__lib__late" not in {tool.name for tool in await toolbox.offered()}:
                 pass
 

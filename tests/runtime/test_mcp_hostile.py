@@ -73,7 +73,7 @@ async def test_an_http_server_that_is_gone_fails_the_call_and_a_new_one_is_used(
             del toolbox
             await second.enter_async_context(served(made(), port=port))
 
-        means = kept(tmp_path, lib=McpServer(url=url, seconds=20, start_seconds=20))
+        means = kept(tmp_path, lib=McpServer(url=url, seconds=60, start_seconds=60))
         used = await turn(means, add, leave, add, come_back, add)
 
     assert [each.category for each in used.outcomes] == [None, "server_died", None]
@@ -173,7 +173,7 @@ async def test_an_http_answer_that_is_too_big_or_packed_is_not_read(
 ):
     monkeypatch.setattr(http, "MESSAGE_BYTES", 100_000)
     async with answering_http(b"HTTP/1.1 200 OK\r\n" + answer) as url:
-        means = kept(tmp_path, raw=McpServer(url=url, start_seconds=5))
+        means = kept(tmp_path, raw=McpServer(url=url, start_seconds=30))
         used = await turn(means, ECHO)
 
     assert used.outcome.category == "server_unavailable"

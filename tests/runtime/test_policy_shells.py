@@ -53,7 +53,7 @@ class Sandpit:
             env={"PATH": str(self.programs), "X": "a b", "CALLS": str(calls), "HOME": str(work)},
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=20,
+            timeout=60,
             check=False,
         )
         told = (call.read_bytes().decode(errors="replace") for call in calls.iterdir())

@@ -132,7 +132,7 @@ async def test_a_request_can_be_decided_by_name():
                 return (await turn.ask("Deploy?")).allowed
 
         working = asyncio.create_task(work())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await asked.wait()
             [action] = recorder.state.actions
             await recorder.decide(action, "approve", by="lena", reason="fine")

@@ -9,7 +9,7 @@ import factwire
 from factwire.facts import Fact, inspect_stream, verify
 from factwire.journal import open_journal
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 class Place:

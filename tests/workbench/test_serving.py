@@ -46,7 +46,7 @@ async def anybody(
 
 
 def _client(url: str) -> httpx.AsyncClient:
-    return httpx.AsyncClient(base_url=url, trust_env=False, timeout=20)
+    return httpx.AsyncClient(base_url=url, trust_env=False, timeout=60)
 
 
 @pytest.mark.requirement("workbench.page")
