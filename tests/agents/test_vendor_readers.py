@@ -20,7 +20,7 @@ def read_by(script: str, streams: list[list[dict[str, Any]]]) -> list[Any]:
         input=json.dumps(streams).encode(),
         capture_output=True,
         check=True,
-        timeout=100,
+        timeout=280,
     )
     return json.loads(done.stdout)
 

@@ -427,7 +427,7 @@ def test_a_damaged_journal_is_one_line_with_its_code(factwire: Factwire, verb: s
 
 
 @pytest.mark.fault
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.requirement("cli.project.constant-memory")
 def test_a_longer_journal_takes_no_more_memory(tmp_path: Path):
     from tests.cli.test_memory import peak_memory

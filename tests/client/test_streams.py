@@ -232,7 +232,7 @@ async def test_closing_the_client_ends_its_streams(tmp_path: Path):
 
 @pytest.mark.fault
 @pytest.mark.requirement("client.resume")
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 async def test_resume_across_kills_repeats_and_omits_nothing(tmp_path: Path):
     with EdgeProcess(tmp_path) as edge:
         events, facts = await _through_kills(edge, kills=5)
@@ -247,7 +247,7 @@ async def test_resume_across_kills_repeats_and_omits_nothing(tmp_path: Path):
 
 @pytest.mark.fault
 @pytest.mark.requirement("client.resume")
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 async def test_without_the_cursor_the_same_kills_repeat_what_was_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

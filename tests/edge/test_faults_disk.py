@@ -121,7 +121,6 @@ async def check_refusals(edge: RunningEdge, thread_id: str, number: int) -> None
         await edge.get(path)
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.requirement("edge.faults.disk")
 async def test_a_disk_that_refuses_is_told_and_forgiven_without_a_restart(
     disk: FaultyDisk, tmp_path: Path
@@ -162,7 +161,6 @@ async def check_run(edge: RunningEdge, run: dict[str, Any]) -> None:
     assert (await edge.run_until(again["runId"]))["status"] == "finished"
 
 
-@pytest.mark.timeout(60)
 async def test_without_the_telling_a_run_would_look_alive_for_ever(
     disk: FaultyDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -27,7 +27,7 @@ async def kill_often(story: Story, random: Random) -> None:
 
 @pytest.mark.fault
 @pytest.mark.asyncio
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.requirement("edge.faults.kill")
 async def test_nothing_acknowledged_is_missing_after_an_edge_was_killed(tmp_path: Path):
     random = Random(1)
@@ -43,7 +43,6 @@ async def test_nothing_acknowledged_is_missing_after_an_edge_was_killed(tmp_path
 
 @pytest.mark.fault
 @pytest.mark.asyncio
-@pytest.mark.timeout(120)
 async def test_an_edge_that_answers_before_the_commit_would_lose_facts(tmp_path: Path):
     """The check above bites: answers that do not wait for the disk are lost with the process."""
     random = Random(2)

@@ -112,7 +112,6 @@ async def survive(folder: Path, url: str, server: Server) -> None:
             assert refused.json()["code"] in ("journal_unavailable", "lists_behind")
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.requirement("edge.faults.servers")
 async def test_an_edge_on_postgres_goes_on_exactly_when_the_server_is_back(tmp_path: Path):
     with PostgresServer() as server:
@@ -120,7 +119,6 @@ async def test_an_edge_on_postgres_goes_on_exactly_when_the_server_is_back(tmp_p
         await survive(tmp_path, url, server)
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.requirement("edge.faults.servers")
 async def test_an_edge_on_nats_goes_on_exactly_when_the_server_is_back(tmp_path: Path):
     with running_server() as server:

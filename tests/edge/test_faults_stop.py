@@ -32,7 +32,7 @@ def saved_seq(folder: Path, cursor: Cursor) -> int:
     return saved.seq
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.requirement("edge.faults.stop")
 async def test_a_stop_under_load_loses_nothing_and_tells_readers_to_come_again(tmp_path: Path):
     random = Random(3)
@@ -54,7 +54,6 @@ async def test_a_stop_under_load_loses_nothing_and_tells_readers_to_come_again(t
         assert saved_seq(tmp_path, epoch) >= seq
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.requirement("edge.faults.stop")
 async def test_a_stop_waits_for_no_reader_no_sender_and_no_run_that_does_not_end(tmp_path: Path):
     async with new_client() as http:

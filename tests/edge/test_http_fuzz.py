@@ -148,7 +148,7 @@ def _is_well(edge: ServedEdge) -> None:
 
 
 @pytest.mark.asyncio
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 @pytest.mark.requirement("edge.http.malformed")
 async def test_malformed_http_gets_documented_answers_and_leaves_no_trace(tmp_path: Path):
     with served_edge(tmp_path, seconds=SECONDS) as edge:
@@ -184,7 +184,7 @@ def _wrong_fact(chance: random.Random, number: int) -> Any:
 
 
 @pytest.mark.asyncio
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 @pytest.mark.requirement("edge.http.facts")
 async def test_mutated_facts_are_taken_whole_or_refused_by_name(tmp_path: Path):
     chance = random.Random(7)

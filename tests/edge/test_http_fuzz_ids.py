@@ -14,7 +14,7 @@ from factwire.edge.app import openapi
 from tests.edge.edges import RunningEdge, running_edge
 from tests.edge.things import made_things, outside_facts
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.asyncio
 
 DOCUMENT = openapi()
 OPERATIONS: list[tuple[str, str, dict[str, Any]]] = [

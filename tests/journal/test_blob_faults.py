@@ -32,7 +32,7 @@ def program(*arguments: object) -> list[str]:
 
 def run(*arguments: object) -> str:
     done = subprocess.run(
-        program(*arguments), check=True, capture_output=True, text=True, timeout=110
+        program(*arguments), check=True, capture_output=True, text=True, timeout=280
     )
     return done.stdout
 

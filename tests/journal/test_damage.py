@@ -127,7 +127,7 @@ def damage(content: bytes, random: Random) -> bytes:
 
 @pytest.mark.fault
 @pytest.mark.asyncio
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.requirement("journal.damage")
 async def test_a_changed_byte_is_never_served_as_good(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -24,21 +24,21 @@ def on_disk() -> Generator[SqliteBackend]:
 
 
 @pytest.mark.fault
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.requirement("journal.model")
 def test_memory_equals_the_model():
     check_model(in_memory)
 
 
 @pytest.mark.fault
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.requirement("journal.model")
 def test_sqlite_equals_the_model():
     check_model(on_disk)
 
 
 @pytest.mark.fault
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.requirement("journal.model")
 def test_sqlite_equals_the_model_while_it_merges_and_seals_all_the_time(
     monkeypatch: pytest.MonkeyPatch,

@@ -33,14 +33,14 @@ class TestNats(JournalContract, RestoreContract):
 
 
 @pytest.mark.fault
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.requirement("journal.model")
 def test_nats_equals_the_model(nats_server: NatsServer):
     check_model(lambda: on_nats(nats_server))
 
 
 @pytest.mark.fault
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.requirement("journal.model")
 def test_nats_equals_the_model_with_tiny_messages_pages_and_checkpoints(
     nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch

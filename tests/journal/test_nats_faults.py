@@ -144,7 +144,7 @@ async def survive(server: NatsServer, rounds: int) -> None:
 
 @pytest.mark.asyncio
 @pytest.mark.fault
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.requirement("journal.nats.killed")
 async def test_a_server_killed_and_restarted_under_load_loses_and_doubles_nothing():
     with running_server() as server:
@@ -153,7 +153,6 @@ async def test_a_server_killed_and_restarted_under_load_loses_and_doubles_nothin
 
 @pytest.mark.asyncio
 @pytest.mark.fault
-@pytest.mark.timeout(120)
 async def test_the_same_crashes_lose_facts_when_the_server_does_not_sync(
     monkeypatch: pytest.MonkeyPatch,
 ):

@@ -37,7 +37,7 @@ class TestPostgres(JournalContract, RestoreContract):
 
 
 @pytest.mark.fault
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 @pytest.mark.requirement("journal.model")
 def test_postgres_equals_the_model(monkeypatch: pytest.MonkeyPatch):
     # Even a few requests at once are split, so that one commit is put together on another.

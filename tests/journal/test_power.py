@@ -70,7 +70,7 @@ def busy_upkeep(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.fault
 @pytest.mark.asyncio
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.requirement("journal.power")
 async def test_nothing_acknowledged_is_lost_with_the_power(tmp_path: Path):
     for seed in range(SEEDS):
@@ -80,7 +80,6 @@ async def test_nothing_acknowledged_is_lost_with_the_power(tmp_path: Path):
 
 @pytest.mark.fault
 @pytest.mark.asyncio
-@pytest.mark.timeout(120)
 async def test_without_a_sync_for_each_commit_power_takes_facts(tmp_path: Path):
     for seed in range(SEEDS):
         safe, images = await cut(tmp_path, seed, synchronous="normal")

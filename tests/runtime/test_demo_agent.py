@@ -73,7 +73,7 @@ class Played:
 async def play(kept: Kept, prompt: str, answer: str = "approve") -> Played:
     async with kept.running({"demo": demo()}) as runtime:
         await runtime.submit("thread", "demo", prompt, turn_id="turn")
-        async with asyncio.timeout(100):
+        async with asyncio.timeout(280):
             await answer_all(runtime, answer)
         status = await ended(runtime, "turn")
         played = Played(prompt, status, await runtime.state("thread"), await facts_of(runtime))
@@ -288,7 +288,7 @@ async def test_it_goes_on_after_a_restart_at_whatever_it_asked(tmp_path: Path, t
     """With a policy that asks about everything, the runtime stops at every request."""
     kept = Kept(tmp_path, Policy())
     stops = 0
-    async with open_journal(f"sqlite:{tmp_path / 'journal.db'}") as journal, asyncio.timeout(100):
+    async with open_journal(f"sqlite:{tmp_path / 'journal.db'}") as journal, asyncio.timeout(280):
         async with kept.running({"demo": demo()}, journal) as runtime:
             await runtime.submit("thread", "demo", f"demo: {theme}", turn_id="turn")
             action = await open_action(runtime)

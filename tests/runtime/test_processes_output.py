@@ -277,7 +277,7 @@ def peak(folder: Path, size: int, output: str) -> int:
         [sys.executable, str(CHATTY), str(folder / f"run-{size}"), str(size), output],
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=280,
         check=False,
     )
     assert done.returncode == 0, done.stderr

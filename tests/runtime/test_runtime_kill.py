@@ -68,7 +68,7 @@ async def gone_on(runtime: Runtime, doing: str) -> ProjectionState:
 
 @pytest.mark.fault
 @pytest.mark.asyncio
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 @pytest.mark.requirement("runtime.kill")
 @pytest.mark.parametrize("doing", ROUNDS)
 async def test_a_killed_runtime_leaves_nothing_half_done(tmp_path: Path, doing: str):
@@ -111,7 +111,7 @@ def check_whole(state: ProjectionState, doing: str) -> None:
 
 @pytest.mark.fault
 @pytest.mark.asyncio
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.requirement("runtime.no-leaks")
 async def test_two_thousand_short_turns_leave_nothing_behind(tmp_path: Path):
     prepare(tmp_path)

@@ -60,7 +60,7 @@ def lost(state: ProjectionState, steers: list[str]) -> list[str]:
 
 @pytest.mark.fault
 @pytest.mark.asyncio
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.requirement("runtime.steer.kill")
 async def test_no_steer_is_lost_by_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     random, missing = Random("steer"), 0
@@ -88,7 +88,7 @@ def attempts(facts: list[Fact]) -> list[tuple[Any, int]]:
 
 @pytest.mark.fault
 @pytest.mark.asyncio
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.requirement("runtime.retry.kill")
 async def test_a_retry_that_was_due_happens_once_after_a_kill(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
