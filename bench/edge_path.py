@@ -27,7 +27,7 @@ from bench.workload import events
 from factwire.edge.records import read_records
 from factwire.facts import Fact
 from factwire.journal import open_journal
-from factwire.journal.chunk import decode_line
+from factwire.journal.chunks import decode_line
 
 READERS: Final = 100
 BATCH: Final = 16

@@ -16,10 +16,10 @@ import msgspec
 import uvicorn
 import uvloop
 
-from factwire.edge.limits import BACKLOG
 from factwire.facts import Fact
 from factwire.facts.shapes import encode_fact
 from factwire.journal import open_journal
+from factwire.serving.limits import BACKLOG
 
 
 class Body(msgspec.Struct):

@@ -25,11 +25,12 @@ import uvloop
 from litestar import Litestar, WebSocket, websocket
 
 from bench.workload import facts
-from factwire.edge.streams import FactwireHttpProtocol, Feed, Streams, socket_settings
-from factwire.edge.streams.frames import text_frame
+from factwire.edge.events import build_envelope
 from factwire.facts import Fact
-from factwire.journal import Cursor, Journal, Stretch, open_journal
-from factwire.journal.chunk import decode_line
+from factwire.journal import Cursor, FactBatch, Journal, open_journal
+from factwire.journal.chunks import decode_line
+from factwire.serving.streams import FactwireHttpProtocol, JournalFeed, Streams, socket_settings
+from factwire.serving.streams.frame_encoder import text_frame
 
 TICK = 16
 """Facts of one tick; the last of them is of another thread, which the filter passes over."""
@@ -55,15 +56,15 @@ class Ticks:
     async def head(self) -> Cursor:
         return Cursor("0" * 16, self.seq)
 
-    async def read(self, *_: Any, **__: Any) -> AsyncIterator[Stretch]:
+    async def read(self, *_: Any, **__: Any) -> AsyncIterator[FactBatch]:
         return
         yield
 
-    async def follow(self, *_: Any, **__: Any) -> AsyncIterator[Stretch]:
+    async def follow(self, *_: Any, **__: Any) -> AsyncIterator[FactBatch]:
         while True:
             await self.asked.get()
             first, self.seq = self.seq + 1, self.seq + TICK
-            yield Stretch(
+            yield FactBatch(
                 epoch="0" * 16,
                 first=first,
                 last=self.seq,
@@ -112,9 +113,12 @@ async def edge(stack: AsyncExitStack) -> tuple[int, Answer]:
     ticks = Ticks()
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     journal = await stack.enter_async_context(open_journal(f"sqlite:{folder / 'journal.db'}"))
-    feed = await stack.enter_async_context(Feed(cast("Journal", ticks)))
-    whole = await stack.enter_async_context(Feed(journal))
-    streams, other = Streams(feed, edge_id="bench"), Streams(whole, edge_id="bench")
+    feed = await stack.enter_async_context(JournalFeed(cast("Journal", ticks)))
+    whole = await stack.enter_async_context(JournalFeed(journal))
+    streams, other = (
+        Streams(feed, edge_id="bench", envelope_of=build_envelope),
+        Streams(whole, edge_id="bench", envelope_of=build_envelope),
+    )
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
         chosen = streams if b"threadId" in scope["query_string"] else other
@@ -125,7 +129,7 @@ async def edge(stack: AsyncExitStack) -> tuple[int, Answer]:
 
     async def publish() -> None:
         ticks.asked.put_nowait(None)
-        await feed.reached(ticks.seq + TICK)
+        await feed.wait_for(ticks.seq + TICK)
 
     async def answer(words: list[str]) -> dict[str, Any]:
         if words[0] == "publish":
@@ -164,13 +168,13 @@ async def _appended(journal: Journal, seconds: float) -> float:
 
 
 def _stamp(template: Fact, number: int) -> Fact:
-    said = {"messageId": "m", "delta": "word " * 20, "at": time.monotonic_ns()}
+    payload = {"messageId": "m", "delta": "word " * 20, "at": time.monotonic_ns()}
     return msgspec.structs.replace(
         template,
-        id=f"stamped-{said['at']}-{number}",
+        id=f"stamped-{payload['at']}-{number}",
         sequence=None,
         event_class="model.delta",
-        payload=said,
+        payload=payload,
     )
 
 

@@ -28,7 +28,7 @@ from bench.measure import Row
 from bench.workload import facts
 from factwire.facts.fact import Fact
 from factwire.facts.shapes import encode_fact
-from factwire.journal.chunk import decode_line
+from factwire.journal.chunks import decode_line
 from factwire.journal.nats import NatsJournal
 
 GROUP = 256

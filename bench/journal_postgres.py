@@ -13,9 +13,9 @@ from itertools import count, islice
 from bench.measure import Row, rates
 from bench.workload import facts
 from factwire.facts import Fact
-from factwire.journal.chunk import decode_line
+from factwire.journal.chunks import decode_line
 from factwire.journal.postgres import PostgresJournal
-from factwire.journal.postgres.driver import Connection, connect
+from factwire.journal.postgres.server_connection import PostgresConnection, connect
 from tests.journal.postgres_server import PostgresServer
 
 _PRODUCERS = 1_024
@@ -32,7 +32,7 @@ CREATE TABLE raw_fact (seq bigint PRIMARY KEY, data bytea STORAGE EXTERNAL NOT N
 class _Raw:
     """Loops over one connection, without a journal."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: PostgresConnection) -> None:
         self._connection = connection
         self._numbers = count(1)
 
@@ -58,15 +58,17 @@ async def _produce(journal: PostgresJournal, source: Iterator[Fact], size: int) 
         await journal.append(batch)
 
 
-async def _journal(journal: PostgresJournal, given: list[Fact], producers: int, size: int) -> int:
+async def _journal(journal: PostgresJournal, facts: list[Fact], producers: int, size: int) -> int:
     before = (await journal.head()).seq
-    source = iter(given)
+    source = iter(facts)
     await asyncio.gather(*(_produce(journal, source, size) for _ in range(producers)))
-    assert (await journal.head()).seq == before + len(given)
-    return len(given)
+    assert (await journal.head()).seq == before + len(facts)
+    return len(facts)
 
 
-async def _bare_commits(connection: Connection, lines: list[bytes], numbers: Iterator[int]) -> int:
+async def _bare_commits(
+    connection: PostgresConnection, lines: list[bytes], numbers: Iterator[int]
+) -> int:
     for line in lines:
         await connection.execute("INSERT INTO raw_fact VALUES ($1, $2)", -next(numbers), line)
     return len(lines)
@@ -87,7 +89,7 @@ def rows() -> list[Row]:
 
 
 def _measured(
-    runner: asyncio.Runner, journal: PostgresJournal, connection: Connection
+    runner: asyncio.Runner, journal: PostgresJournal, connection: PostgresConnection
 ) -> list[Row]:
     lines = facts((2 * _ROUND + 200) * _ROUNDS)
     mine, same, also = iter([decode_line(line) for line in lines]), iter(lines), iter(lines)

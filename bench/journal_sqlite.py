@@ -249,7 +249,7 @@ async def _best_of(rounds: int, url: str) -> tuple[float, float]:
     for _ in range(rounds):
         async with open_journal(url) as journal:
             start = perf_counter()
-            stored = [stretch.data async for stretch in journal.read()]
+            stored = [batch.data async for batch in journal.read()]
             ours.append(perf_counter() - start)
         lines = b"".join(stored).split(b"\n")[:-1]
         start = perf_counter()
@@ -351,15 +351,15 @@ async def follow(scale: float) -> list[Row]:
     appended: list[float] = []
     with folder() as place:
         async with open_journal(f"sqlite:{place / 'journal.db'}") as journal:
-            stretches = journal.follow()
-            waiting = asyncio.ensure_future(anext(stretches))
+            batches = journal.follow()
+            waiting = asyncio.ensure_future(anext(batches))
             for number in range(count):
                 start = perf_counter()
                 await journal.append([make_fact(number, 0, number + 1)])
                 appended.append(perf_counter() - start)
                 await waiting
                 received.append(perf_counter() - start)
-                waiting = asyncio.ensure_future(anext(stretches))
+                waiting = asyncio.ensure_future(anext(batches))
                 await asyncio.sleep(0)
             waiting.cancel()
             await asyncio.gather(waiting, return_exceptions=True)

@@ -164,9 +164,9 @@ def _run(program: str, arguments: list[str], *, seconds: float) -> str:
     return done.stdout
 
 
-def _reason(said: str) -> str:
+def _reason(output: str) -> str:
     """The start of what a program complained about, on one line and without its warnings."""
-    lines = [line for line in said.splitlines() if not line.startswith("npm warn")]
+    lines = [line for line in output.splitlines() if not line.startswith("npm warn")]
     return " ".join(" ".join(lines).split())[:_REASON_CHARACTERS]
 
 

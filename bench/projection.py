@@ -18,7 +18,7 @@ from bench.peers import PeerResult, peer_results, problem_row
 from bench.turns import LARGE, SMALL, Size, turn
 from bench.workload import facts
 from factwire.facts import Fact, decode_fact
-from factwire.projection import Projection, folded
+from factwire.projection import Projection, fold_changes
 
 _COUNT = 40_000
 _FEW, _MANY = 1_000, 50_000
@@ -132,7 +132,9 @@ def _repeatedly(stream: list[Fact], times: int) -> int:
 def _wire(stream: list[Fact]) -> int:
     projection, encoder = Projection(), msgspec.json.Encoder()
     for start in range(0, len(stream), 16):
-        encoder.encode(folded([projection.apply(fact) for fact in stream[start : start + 16]]))
+        encoder.encode(
+            fold_changes([projection.apply(fact) for fact in stream[start : start + 16]])
+        )
     return len(stream)
 
 

@@ -18,11 +18,11 @@ from factwire.journal.blobs import MemoryBlobs
 from factwire.projection import ThreadReadModel
 from factwire.runtime import (
     CancelTurn,
+    FactScope,
     Mint,
     ReadThread,
     RespondAction,
     Runtime,
-    Scope,
     StartTurn,
 )
 
@@ -96,12 +96,12 @@ async def _run(words: int) -> float:
 
 
 async def _straight(words: int) -> float:
-    mint, scope = Mint("bench"), Scope(session_id="s", thread_id="t", turn_id="u", run_id="r")
+    mint, scope = Mint("bench"), FactScope(session_id="s", thread_id="t", turn_id="u", run_id="r")
     with tempfile.TemporaryDirectory() as name:
         async with open_journal(f"sqlite:{Path(name) / 'journal.db'}") as journal:
             start = time.perf_counter()
             for first in range(0, words, _BATCH):
                 batch = range(first, min(first + _BATCH, words))
-                said = {"messageId": "m", "delta": "word "}
-                await journal.append([mint.fact(scope, "model.delta", said) for _ in batch])
+                payload = {"messageId": "m", "delta": "word "}
+                await journal.append([mint.fact(scope, "model.delta", payload) for _ in batch])
             return words / (time.perf_counter() - start)

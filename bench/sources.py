@@ -14,7 +14,14 @@ from pathlib import Path
 import msgspec
 
 from bench.measure import Row, rates
-from factwire.sources import MODULES, Source, Telling, converted, read_items, source_of
+from factwire.sources import (
+    MODULES,
+    FactBuilder,
+    Source,
+    convert_recording,
+    find_source,
+    read_items,
+)
 
 _FOLDER = Path(__file__).resolve().parent.parent / "examples" / "recordings"
 _COUNT = 20_000
@@ -22,8 +29,8 @@ _LONGER = 10
 
 
 def rows() -> list[Row]:
-    found = [row for name in sorted(MODULES) for row in _speed(source_of(name))]
-    return [*found, _memory(source_of("claude-code"))]
+    found = [row for name in sorted(MODULES) for row in _speed(find_source(name))]
+    return [*found, _memory(find_source("claude-code"))]
 
 
 def _speed(source: Source) -> list[Row]:
@@ -73,16 +80,16 @@ def _peak(source: Source, count: int) -> int:
 
 def _play(name: str, count: int) -> None:
     """Convert a recording so many times over, and print what that took at its peak, in KiB."""
-    source = source_of(name)
+    source = find_source(name)
     lines = _recording(source).read_bytes().splitlines(keepends=True)
     repeated = (line for _ in range(count) for line in lines)
-    for _ in converted(source, repeated, thread_id="bench"):
+    for _ in convert_recording(source, repeated, thread_id="bench"):
         pass
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 def _converted(source: Source, lines: list[bytes], items: int) -> int:
-    for _ in converted(source, lines, thread_id="bench"):
+    for _ in convert_recording(source, lines, thread_id="bench"):
         pass
     return items
 
@@ -100,7 +107,7 @@ def _parted(source: Source) -> tuple[list[bytes], list[bytes], list[bytes]]:
     )
     for path in paths:
         frames = _frames(source, path.read_bytes().splitlines(keepends=True))
-        telling = Telling(source.name, thread_id="bench")
+        telling = FactBuilder(source.name, thread_id="bench")
         converter = source.converter(telling)
         for place, frame in enumerate(frames):
             for item in read_items(frame, source.framing):

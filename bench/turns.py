@@ -68,9 +68,9 @@ def steps(deltas: int, tools: int) -> list[Step]:
 
 def outcome(deltas: int, tools: int) -> Outcome:
     """What the turn amounts to."""
-    said = steps(deltas, tools)
-    text = "".join(piece for step in said for piece in step.pieces)
-    calls = [step.call for step in said if step.call]
+    script = steps(deltas, tools)
+    text = "".join(piece for step in script for piece in step.pieces)
+    calls = [step.call for step in script if step.call]
     lines = [f"\n{call.id} {_json(call.args)} {call.result}" for call in calls]
     digest = sha256((text + "".join(lines)).encode()).hexdigest()
     return Outcome(text_length=len(text), tool_calls=len(calls), digest=digest)

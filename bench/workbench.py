@@ -129,12 +129,12 @@ async def _frames(page: Page, http: httpx.Client) -> list[Row]:
 
 def _stream(http: httpx.Client) -> None:
     """Pieces of an answer, ten at a time, in as many batches a second as the pace says."""
-    said = {"messageId": "m", "partId": "p"}
+    ids = {"messageId": "m", "partId": "p"}
     for first in range(2, 2 + PACE * SECONDS, BATCH):
         began = time.perf_counter()
-        pieces = [{**said, "delta": f"word {at} "} for at in range(first, first + BATCH)]
-        told = enumerate(pieces, first)
-        post(http, [fact("live", at, "text.delta", piece, messageId="m") for at, piece in told])
+        pieces = [{**ids, "delta": f"word {at} "} for at in range(first, first + BATCH)]
+        numbered = enumerate(pieces, first)
+        post(http, [fact("live", at, "text.delta", piece, messageId="m") for at, piece in numbered])
         time.sleep(max(0.0, BATCH / PACE - (time.perf_counter() - began)))
 
 

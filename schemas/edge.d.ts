@@ -54,14 +54,14 @@ export interface OutputChunk {
 }
 
 /** Why a run failed: one of a few codes, and in `details` what the facts say exactly. */
-export interface RunError {
+export interface RunErrorEvent {
   code: RunErrorCode;
   message: string;
   details?: JsonObject | null;
 }
 
 /** A folder of work on this machine. */
-export interface Project {
+export interface ProjectEvent {
   projectId: string;
   name?: string | null;
   workDir?: string | null;
@@ -75,7 +75,7 @@ export interface ProjectGone {
 }
 
 /** A place where people and agents talk. */
-export interface Conversation {
+export interface ConversationEvent {
   conversationId: string;
   projectId?: string | null;
   title?: string | null;
@@ -90,7 +90,7 @@ export interface Member {
 }
 
 /** A thread, or what changed about it; `status` is active or archived. */
-export interface Thread {
+export interface ThreadEvent {
   threadId: string;
   projectId?: string | null;
   conversationId?: string | null;
@@ -148,7 +148,7 @@ export interface Runner {
 }
 
 /** A run that was asked for; `retryOf` names the run that it repeats. */
-export interface Run {
+export interface RunEvent {
   runId: string;
   status: RunStatus;
   projectId?: string | null;
@@ -175,7 +175,7 @@ export interface RunChange {
 export interface RunFailure {
   runId: string;
   status: "failed";
-  error: RunError;
+  error: RunErrorEvent;
   finishedAt?: string | null;
 }
 
@@ -184,7 +184,7 @@ export interface RunStatusChange {
   runId: string;
   from: "queued" | "running" | "unknown";
   to: RunStatus;
-  error?: RunError | null;
+  error?: RunErrorEvent | null;
 }
 
 /**
@@ -250,7 +250,7 @@ export interface ApprovalDecision {
 }
 
 /** A thing that a run made; its content is behind refs. `status` is what its facts say. */
-export interface Artifact {
+export interface ArtifactEvent {
   artifactId: string;
   status: string;
   runId?: string | null;
@@ -267,7 +267,7 @@ export interface Artifact {
 }
 
 /** A look at what a run made: a server with a `url`, or an artifact's preview behind `ref`. */
-export interface Preview {
+export interface PreviewEvent {
   previewId: string;
   status: "ready" | "stopped";
   runId?: string | null;
@@ -571,13 +571,13 @@ export interface UnknownFact {
 
 /** The payload of each listed type; other types are classes of facts and carry any object. */
 export interface PayloadByType {
-  "project.created": Project;
-  "project.updated": Project;
+  "project.created": ProjectEvent;
+  "project.updated": ProjectEvent;
   "project.deleted": ProjectGone;
-  "conversation.created": Conversation;
+  "conversation.created": ConversationEvent;
   "conversation.member.added": Member;
-  "thread.created": Thread;
-  "thread.updated": Thread;
+  "thread.created": ThreadEvent;
+  "thread.updated": ThreadEvent;
   "thread.deleted": ThreadGone;
   "thread.forked": ThreadFork;
   "message.created": Item;
@@ -586,7 +586,7 @@ export interface PayloadByType {
   "item.updated": Item;
   "runner.online": Runner;
   "runner.offline": Runner;
-  "run.queued": Run;
+  "run.queued": RunEvent;
   "run.started": RunChange;
   "run.finished": RunChange;
   "run.cancelled": RunChange;
@@ -597,10 +597,10 @@ export interface PayloadByType {
   "run.persistence_error": PersistenceError;
   "approval.requested": ApprovalRequest;
   "approval.decided": ApprovalDecision;
-  "artifact.created": Artifact;
-  "artifact.updated": Artifact;
-  "preview.ready": Preview;
-  "preview.stopped": Preview;
+  "artifact.created": ArtifactEvent;
+  "artifact.updated": ArtifactEvent;
+  "preview.ready": PreviewEvent;
+  "preview.stopped": PreviewEvent;
   "run.agent.session_init": SessionInit;
   "run.agent.text_delta": AgentText;
   "run.agent.text_block": AgentText;

@@ -56,8 +56,8 @@ async def main() -> None:
         async with chromium() as browser, watched_page(browser, edge.url) as watched:
             await watched.page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
             film = Film(watched.page)
-            still = await _toured(watched, film)
-            frames = await _encoded(browser, film.frames)
+            still = await _record_tour(watched, film)
+            frames = await _encode_frames(browser, film.frames)
     (FOLDER / "workbench.png").write_bytes(still)
     moving = animation(WIDTH, HEIGHT, frames)
     if len(moving) > MOST_BYTES:
@@ -66,7 +66,7 @@ async def main() -> None:
     print(f"{len(still)} and {len(moving)} bytes in {FOLDER.name}")
 
 
-async def _toured(watched: Watched, film: Film) -> bytes:
+async def _record_tour(watched: Watched, film: Film) -> bytes:
     """Click through the tour; the picture of the moment in which somebody is asked comes back."""
     page = watched.page
     await page.goto(f"/#token={TOKEN}")
@@ -74,7 +74,7 @@ async def _toured(watched: Watched, film: Film) -> bytes:
     await page.get_by_label("What should be done?").fill(PROMPT)
     await film.take(900)
     await page.get_by_role("button", name="Start", exact=True).click()
-    still = await _decided(page, film)
+    still = await _decide_approval(page, film)
     await expect(page.get_by_text("That was all.")).to_be_visible()
     await film.take(1_200)
     for tab in ("Graph", "Team", "Evidence", "Timeline"):
@@ -92,7 +92,7 @@ async def _toured(watched: Watched, film: Film) -> bytes:
     return still
 
 
-async def _decided(page: Page, film: Film) -> bytes:
+async def _decide_approval(page: Page, film: Film) -> bytes:
     """Approve whatever the tour asks for; the second request is the one with a diff to show."""
     stills: list[bytes] = []
     done = page.get_by_text("That was all.")
@@ -105,12 +105,14 @@ async def _decided(page: Page, film: Film) -> bytes:
         stills.append(await page.screenshot())
         await film.take(900)
         card = page.get_by_role("group", name="Approval: ").last
-        asked = await card.get_attribute("aria-label")
+        label = await card.get_attribute("aria-label")
         await approve.last.click()
-        await expect(page.get_by_role("group", name=asked or "", exact=True)).to_have_count(0)
+        await expect(page.get_by_role("group", name=label or "", exact=True)).to_have_count(0)
 
 
-async def _encoded(browser: Browser, frames: list[tuple[bytes, int]]) -> list[tuple[bytes, int]]:
+async def _encode_frames(
+    browser: Browser, frames: list[tuple[bytes, int]]
+) -> list[tuple[bytes, int]]:
     page = await browser.new_page()
     encoded: list[tuple[bytes, int]] = []
     for picture, milliseconds in frames:

@@ -3,19 +3,17 @@
 import ast
 from collections.abc import Iterator
 from importlib import import_module
+from importlib.metadata import entry_points
 from itertools import pairwise
 from pathlib import Path
-from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
 from factwire.client import limits as client_limits
 from factwire.conformance import limits as conformance_limits
-from factwire.edge import limits as edge_limits
-from factwire.edge.app import openapi
-from factwire.edge.events.schemas import payload_rows, type_rows
+from factwire.edge.edge_app import build_openapi
+from factwire.edge.events.event_schemas import payload_rows, type_rows
 from factwire.evidence import limits as evidence_limits
-from factwire.evidence.comparison import limits as comparison_limits
 from factwire.facts import (
     EDGE_CLASSES,
     ISSUE_CODES,
@@ -26,24 +24,25 @@ from factwire.facts import (
     VIOLATION_CODES,
     CapabilityManifest,
     ClassRow,
-    needs_of,
+    required_fields_of,
     vocabulary,
 )
 from factwire.facts import limits as facts_limits
-from factwire.facts.rules import PAYLOAD_TYPES
+from factwire.facts.fact_rules import PAYLOAD_TYPES
 from factwire.projection import DIAGNOSTIC_CODES
 from factwire.projection import limits as projection_limits
 from factwire.runtime import FAILURE_CATEGORIES
 from factwire.runtime import limits as runtime_limits
-from factwire.runtime.agents.openai import MODEL_FAILURES
-from factwire.runtime.agents.openai import limits as openai_limits
+from factwire.runtime.agents import openai_limits
+from factwire.runtime.agents.openai_agent import MODEL_FAILURES
+from factwire.runtime.agents.registry import GROUP
 from factwire.runtime.processes import limits as process_limits
 from factwire.runtime.sandbox import limits as sandbox_limits
-from factwire.runtime.toolbox import TOOL_FAILURES
+from factwire.runtime.toolbox import TOOL_FAILURES, mcp_limits
 from factwire.runtime.toolbox import limits as toolbox_limits
-from factwire.runtime.toolbox.mcp import limits as mcp_limits
-from factwire.sources import MODULES, live, source_of
-from factwire.sources.claude_code import limits as claude_limits
+from factwire.serving import limits as edge_limits
+from factwire.sources import MODULES, find_source
+from factwire.sources.claude_code import transcript as claude_limits
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
@@ -64,7 +63,7 @@ def _class_rows(rows: dict[str, ClassRow]) -> list[tuple[str, ...]]:
             row.phase,
             row.surface,
             row.persistence,
-            ", ".join(need.wanted for need in needs_of(row.name)),
+            ", ".join(need.expected for need in required_fields_of(row.name)),
             _payload(row.name),
             " ".join(f"`{name}`" for name in row.ui),
         )
@@ -152,7 +151,7 @@ def codes() -> str:
 def sources() -> str:
     parts = ["# Sources\n\nWhat streams of outside agents become, and what they do not offer.\n"]
     for name in sorted(MODULES):
-        source = source_of(name)
+        source = find_source(name)
         rows = [(emitted, becomes) for emitted, becomes in source.maps.items()]
         parts += [
             f"\n## {source.title}\n\n`--from {name}`, tested with {source.versions}.\n\n",
@@ -174,8 +173,9 @@ _LIVE_HEADER = (
 
 
 def _live_rows() -> Iterator[tuple[str, ...]]:
-    for module in iter_modules(live.__path__, f"{live.__name__}."):
-        manifest = getattr(import_module(module.name), "MANIFEST", None)
+    points = {point.module for point in entry_points(group=GROUP)}
+    for module in sorted(point for point in points if point.startswith("factwire.sources.")):
+        manifest = getattr(import_module(module), "MANIFEST", None)
         if isinstance(manifest, CapabilityManifest):
             about = manifest.cancel, manifest.steer, manifest.subagents, manifest.cost
             inputs = ", ".join(manifest.inputs)
@@ -193,8 +193,7 @@ def limits() -> str:
         "Toolbox": toolbox_limits,
         "MCP servers": mcp_limits,
         "The agent openai": openai_limits,
-        "Evidence": evidence_limits,
-        "Comparison": comparison_limits,
+        "Evidence and comparison": evidence_limits,
         "Conformance": conformance_limits,
         "Edge": edge_limits,
         "Client": client_limits,
@@ -212,6 +211,8 @@ def _rows(module: ModuleType) -> list[tuple[str, ...]]:
     for node, text in pairwise(body):
         if isinstance(node, ast.AnnAssign) and isinstance(text, ast.Expr):
             name = ast.unparse(node.target)
+            if not isinstance(getattr(module, name), int | float):
+                continue
             rows.append((f"`{name}`", f"{getattr(module, name):,}", ast.literal_eval(text.value)))
     return rows
 
@@ -228,7 +229,7 @@ def edge_events() -> str:
 
 
 def edge_rest() -> str:
-    document = openapi()
+    document = build_openapi()
     operations = [
         (method.upper(), path, operation)
         for path, methods in document["paths"].items()
@@ -263,7 +264,7 @@ def edge_rest() -> str:
 def _takes(operation: dict[str, Any]) -> str:
     query = [f"`?{row['name']}`" for row in operation["parameters"] if row["in"] == "query"]
     body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
-    return " ".join([*_named(body.get("schema", {})), *query])
+    return " ".join([*_type_name(body.get("schema", {})), *query])
 
 
 def _answers(operation: dict[str, Any]) -> str:
@@ -272,12 +273,12 @@ def _answers(operation: dict[str, Any]) -> str:
     named = [
         name
         for media, body in content.items()
-        for name in (_named(body["schema"]) or [f"`{media}`"])
+        for name in (_type_name(body["schema"]) or [f"`{media}`"])
     ]
     return " ".join([status, *named])
 
 
-def _named(schema: dict[str, Any]) -> list[str]:
+def _type_name(schema: dict[str, Any]) -> list[str]:
     """The names of the types in a schema."""
     inner = [schema, schema.get("items", {}), *schema.get("anyOf", [])]
     return [f"`{ref.rpartition('/')[2]}`" for each in inner if (ref := each.get("$ref"))]

@@ -13,15 +13,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, cast
 
-from factwire.edge.app import openapi
-from factwire.edge.events.schemas import edge_typescript
+from factwire.edge.edge_app import build_openapi
+from factwire.edge.events.event_schemas import edge_typescript
 from factwire.evidence.schemas import evidence_files
 from factwire.facts import ISSUE_CODES
 from factwire.facts.schemas import typescript
 from factwire.projection import DIAGNOSTIC_CODES
 from factwire.projection.schemas import projection_files
 from factwire.runtime import FAILURE_CATEGORIES
-from factwire.runtime.agents.openai import MODEL_FAILURES
+from factwire.runtime.agents.openai_agent import MODEL_FAILURES
 from factwire.runtime.toolbox import TOOL_FAILURES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -68,7 +68,7 @@ def modules() -> dict[str, str]:
         "edge": edge_typescript(),
     }
     texts = {name: _as_module(text) for name, text in declared.items()}
-    texts |= {"rest": rest(openapi()), "codes": codes()}
+    texts |= {"rest": rest(build_openapi()), "codes": codes()}
     return {f"{name}.ts": text for name, text in texts.items()}
 
 
@@ -94,10 +94,10 @@ def rest(document: Schema) -> str:
     schemas: dict[str, Schema] = document["components"]["schemas"]
     operations = sorted(_operations(document), key=lambda row: row[0])
     roots = [_component(name) for row in operations for name in _references(row[3])]
-    own = _reached(["ProblemDocument", *roots], schemas)
+    own = _reachable(["ProblemDocument", *roots], schemas)
     text = "\n".join(
         [
-            *(_declared(name, schemas[name]) for name in sorted(own)),
+            *(_declare_type(name, schemas[name]) for name in sorted(own)),
             _operation_types(operations),
             _addresses(operations),
         ]
@@ -122,7 +122,7 @@ def _references(node: Any) -> Iterator[str]:
             yield from _references(value)
 
 
-def _reached(names: list[str], schemas: dict[str, Schema]) -> set[str]:
+def _reachable(names: list[str], schemas: dict[str, Schema]) -> set[str]:
     found: set[str] = set()
     while names:
         name = names.pop()
@@ -146,14 +146,14 @@ def _comment(text: str, indent: str = "") -> str:
     )
 
 
-def _declared(name: str, schema: Schema) -> str:
+def _declare_type(name: str, schema: Schema) -> str:
     doc = _comment(schema["description"]) if "description" in schema else ""
     if schema.get("type") != "object" or "properties" not in schema:
-        return f"{doc}export type {name} = {written(schema)};\n"
+        return f"{doc}export type {name} = {write_type(schema)};\n"
     return f"{doc}export interface {name} {_fields(schema, '')}\n"
 
 
-def written(schema: Schema, indent: str = "") -> str:
+def write_type(schema: Schema, indent: str = "") -> str:
     """A schema as a type."""
     if "$ref" in schema:
         return _component(schema["$ref"])
@@ -161,7 +161,7 @@ def written(schema: Schema, indent: str = "") -> str:
         return " | ".join(_literal(value) for value in schema["enum"])
     for union in ("anyOf", "oneOf"):
         if union in schema:
-            return " | ".join(dict.fromkeys(written(part, indent) for part in schema[union]))
+            return " | ".join(dict.fromkeys(write_type(part, indent) for part in schema[union]))
     kinds = schema.get("type", [])
     named = [kinds] if isinstance(kinds, str) else kinds
     return " | ".join(_of_kind(kind, schema, indent) for kind in named) or "unknown"
@@ -175,12 +175,12 @@ def _of_kind(kind: str, schema: Schema, indent: str) -> str:
     if kind in _PRIMITIVES:
         return _PRIMITIVES[kind]
     if kind == "array":
-        item = written(schema.get("items", {}), indent)
+        item = write_type(schema.get("items", {}), indent)
         return f"({item})[]" if " | " in item else f"{item}[]"
     if schema.get("properties"):
         return _fields(schema, indent)
     values = schema.get("additionalProperties")
-    value = written(cast("Schema", values), indent) if isinstance(values, dict) else "unknown"
+    value = write_type(cast("Schema", values), indent) if isinstance(values, dict) else "unknown"
     return f"{{ [key: string]: {value} }}"
 
 
@@ -188,7 +188,7 @@ def _fields(schema: Schema, indent: str) -> str:
     required = schema.get("required", ())
     inner = f"{indent}  "
     lines = (
-        f"{inner}{_key(name)}{'' if name in required else '?'}: {written(field, inner)};\n"
+        f"{inner}{_key(name)}{'' if name in required else '?'}: {write_type(field, inner)};\n"
         for name, field in schema["properties"].items()
     )
     return f"{{\n{''.join(lines)}{indent}}}"
@@ -222,17 +222,18 @@ def _operation_type(operation: Schema) -> str:
 
 
 def _parameters(parameters: list[Schema], place: str) -> str:
-    chosen = [given for given in parameters if given.get("in") == place]
+    chosen = [parameter for parameter in parameters if parameter.get("in") == place]
     fields = (
-        f"{_key(given['name'])}{'' if given.get('required') else '?'}: {written(given['schema'])}"
-        for given in chosen
+        f"{_key(parameter['name'])}{'' if parameter.get('required') else '?'}: "
+        + write_type(parameter["schema"])
+        for parameter in chosen
     )
     return f"{{ {'; '.join(fields)} }}" if chosen else "Record<never, never>"
 
 
 def _body(operation: Schema) -> str:
     content = operation.get("requestBody", {}).get("content", {})
-    return written(content["application/json"]["schema"]) if content else _WITHOUT_A_BODY
+    return write_type(content["application/json"]["schema"]) if content else _WITHOUT_A_BODY
 
 
 def _answer(operation: Schema) -> str:
@@ -240,7 +241,7 @@ def _answer(operation: Schema) -> str:
     success = next(answer for status, answer in operation["responses"].items() if status[0] == "2")
     content = success.get("content", {})
     if "application/json" in content:
-        return written(content["application/json"].get("schema", {}))
+        return write_type(content["application/json"].get("schema", {}))
     return "Blob" if content else _WITHOUT_A_BODY
 
 

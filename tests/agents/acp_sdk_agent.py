@@ -77,8 +77,8 @@ class Obedient:
         diff = tool_diff_content(path, "two\n", "one\n")
         call = start_tool_call("call-1", "notes.md", kind="edit", content=[diff])
         await self.client.session_update(session_id, call)
-        asked = ToolCallUpdate(tool_call_id="call-1", title="notes.md", content=[diff])
-        answer = await self.client.request_permission(session_id, asked, OPTIONS)
+        question = ToolCallUpdate(tool_call_id="call-1", title="notes.md", content=[diff])
+        answer = await self.client.request_permission(session_id, question, OPTIONS)
         if getattr(answer.outcome, "option_id", None) != "yes":
             return
         await self.client.write_text_file(session_id, path, "two\n")

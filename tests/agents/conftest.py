@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import pytest
 
 from factwire.runtime import Provider
-from tests.agents.driving import Driven, driven_agent
+from tests.agents.driving import DrivenAgent, driven_agent
 from tests.agents.fake_models import FakeModel
 from tests.agents.homes import FOREIGN, PROXIES, AgentHome
 from tests.agents.loopback import loopback_only
@@ -32,7 +32,9 @@ class Aimock(Protocol):
 class Drive(Protocol):
     """A runtime around an agent; settings are those of the runtime, and its policy."""
 
-    def __call__(self, agent: Provider, **settings: Any) -> AbstractAsyncContextManager[Driven]: ...
+    def __call__(
+        self, agent: Provider, **settings: Any
+    ) -> AbstractAsyncContextManager[DrivenAgent]: ...
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -89,7 +91,7 @@ def aimock(tmp_path: Path, loopback: None) -> Generator[Aimock]:  # noqa: ARG001
 
 @pytest.fixture
 def driven(agent_home: AgentHome) -> Drive:
-    def drive(agent: Provider, **settings: Any) -> AbstractAsyncContextManager[Driven]:
+    def drive(agent: Provider, **settings: Any) -> AbstractAsyncContextManager[DrivenAgent]:
         return driven_agent(agent, agent_home, **settings)
 
     return drive

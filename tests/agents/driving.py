@@ -12,8 +12,8 @@ from factwire.journal import open_journal
 from factwire.journal.blobs import FileBlobs
 from factwire.projection import ProjectionState
 from factwire.projection.actions import Action
-from factwire.projection.parts import TextPart
-from factwire.runtime import Means, Provider, Runtime, Settings
+from factwire.projection.messages import TextPart
+from factwire.runtime import Provider, Runtime, TurnResources, TurnSettings
 from factwire.runtime.policy import Policy
 from factwire.runtime.processes import Processes
 from tests.agents.homes import KEY, AgentHome
@@ -31,7 +31,7 @@ THREAD: Final = "thread"
 AGENT: Final = "agent"
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class TurnOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """How a turn ended, with the facts of its thread and what they come to."""
 
     status: str
@@ -39,12 +39,12 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     facts: list[Fact]
     state: ProjectionState
 
-    def named(self, event_class: str) -> list[Fact]:
+    def facts_of_class(self, event_class: str) -> list[Fact]:
         """Facts of a class, of this turn."""
         return [fact for fact in self.of_turn if fact.event_class == event_class]
 
-    def said(self, event_class: str) -> list[dict[str, Any]]:
-        return [fact.payload for fact in self.named(event_class)]
+    def payloads_of(self, event_class: str) -> list[dict[str, Any]]:
+        return [fact.payload for fact in self.facts_of_class(event_class)]
 
     @property
     def of_turn(self) -> list[Fact]:
@@ -62,25 +62,25 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def failure(self) -> dict[str, Any]:
-        [only] = self.said("turn.failed")
+        [only] = self.payloads_of("turn.failed")
         return only
 
 
-class Driven:
+class DrivenAgent:
     """A runtime with one agent, called `agent`, and one thread, called `thread`."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
 
-    async def turn(self, prompt: str, *, decide: Decide | None = None, **how: Any) -> Told:
+    async def turn(self, prompt: str, *, decide: Decide | None = None, **how: Any) -> TurnOutcome:
         """Hold a turn to its end; whatever is asked is decided. Its facts are sound."""
         turn_id = await self.submit(prompt, **how)
-        return await self.ended(turn_id, decide=decide)
+        return await self.wait_for_end(turn_id, decide=decide)
 
     async def submit(self, prompt: str, **how: Any) -> str:
         return (await self.runtime.submit(THREAD, AGENT, prompt, **how)).turn_id
 
-    async def ended(self, turn_id: str, *, decide: Decide | None = None) -> Told:
+    async def wait_for_end(self, turn_id: str, *, decide: Decide | None = None) -> TurnOutcome:
         deciding = asyncio.create_task(self._decide(decide)) if decide else None
         try:
             async with asyncio.timeout(WAIT):
@@ -90,15 +90,15 @@ class Driven:
         finally:
             if deciding is not None:
                 await _over(deciding)
-        return await self.told(turn_id, status)
+        return await self.outcome_of(turn_id, status)
 
-    async def told(self, turn_id: str, status: str = "") -> Told:
+    async def outcome_of(self, turn_id: str, status: str = "") -> TurnOutcome:
         """What is on the thread now; it is sound, and nowhere in it is a key."""
         facts = await self.facts()
         assert inspect_stream(facts) == []
         assert verify(facts) == []
         assert KEY not in str(facts)
-        return Told(status=status, turn_id=turn_id, facts=facts, state=await self.state())
+        return TurnOutcome(status=status, turn_id=turn_id, facts=facts, state=await self.state())
 
     async def facts(self) -> list[Fact]:
         found: list[Fact] = []
@@ -109,7 +109,7 @@ class Driven:
     async def state(self) -> ProjectionState:
         return await self.runtime.state(THREAD)
 
-    async def seen(self, event_class: str, count: int = 1) -> Fact:
+    async def wait_for_fact(self, event_class: str, count: int = 1) -> Fact:
         """The first fact of a class, or another one by its number, once it is there."""
         log = (await self.runtime.thread(THREAD)).log
         arrived = asyncio.Event()
@@ -127,7 +127,7 @@ class Driven:
         finally:
             stop()
 
-    async def asked(self) -> Action:
+    async def next_action(self) -> Action:
         """The first request that is open, once there is one."""
         found: asyncio.Queue[Action] = asyncio.Queue()
         watching = asyncio.create_task(self._watch(found, set()))
@@ -141,22 +141,22 @@ class Driven:
 
     async def answer(self, action: Action, answer: Answer) -> None:
         """Say to a request what a person says, bound to what was shown."""
-        given: dict[str, Any] = {"decision": answer} if isinstance(answer, str) else dict(answer)
-        decision = given.pop("decision")
+        settings: dict[str, Any] = {"decision": answer} if isinstance(answer, str) else dict(answer)
+        decision = settings.pop("decision")
         await self.runtime.decide(
             THREAD,
             action.action_id,
             decision,
             by="tester",
             args_hash=action.args_hash,
-            **given,
+            **settings,
         )
 
-    async def cancel(self, turn_id: str) -> Told:
+    async def cancel(self, turn_id: str) -> TurnOutcome:
         """Stop a turn, and wait for its end."""
         async with asyncio.timeout(WAIT):
             await self.runtime.cancel(THREAD, turn_id)
-        return await self.ended(turn_id)
+        return await self.wait_for_end(turn_id)
 
     async def _decide(self, decide: Decide) -> None:
         found: asyncio.Queue[Action] = asyncio.Queue()
@@ -193,7 +193,7 @@ class Driven:
 @asynccontextmanager
 async def driven_agent(
     agent: Provider, home: AgentHome, *, policy: Policy | None = None, **settings: Any
-) -> AsyncGenerator[Driven]:
+) -> AsyncGenerator[DrivenAgent]:
     """A runtime around an agent that lives in a home. Entered again with the same home, it goes on
     with the journal that is there.
     """
@@ -201,7 +201,7 @@ async def driven_agent(
     data.mkdir(exist_ok=True)
     blobs = FileBlobs(data / "blobs")
     processes = Processes(data, workspaces=[home.workspace], blobs=blobs)
-    means = Means(blobs=blobs, policy=policy or Policy(), processes=processes)
+    means = TurnResources(blobs=blobs, policy=policy or Policy(), processes=processes)
     async with (
         open_journal(f"sqlite:{data / 'journal.db'}") as journal,
         Runtime(
@@ -210,10 +210,10 @@ async def driven_agent(
             {AGENT: agent},
             workspace=home.workspace,
             means=means,
-            settings=Settings(**settings),
+            settings=TurnSettings(**settings),
         ) as runtime,
     ):
-        yield Driven(runtime)
+        yield DrivenAgent(runtime)
 
 
 async def _over(task: "asyncio.Task[Any]") -> None:

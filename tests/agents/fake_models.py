@@ -76,8 +76,8 @@ class FakeModel:
 
     def requests(self, path: str = "") -> list[dict[str, Any]]:
         """What was asked, in order: `path`, `headers`, `body`, `response`; of paths that end so."""
-        asked = cast("list[dict[str, Any]]", self._call("GET", "journal?limit=1000"))
-        return [each for each in asked if str(each["path"]).partition("?")[0].endswith(path)]
+        question = cast("list[dict[str, Any]]", self._call("GET", "journal?limit=1000"))
+        return [each for each in question if str(each["path"]).partition("?")[0].endswith(path)]
 
     def bodies(self, path: str = "") -> list[dict[str, Any]]:
         return [each["body"] for each in self.requests(path) if each["body"] is not None]
@@ -100,8 +100,8 @@ class FakeModel:
         # A proxy of the machine is no way to loopback.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(request, timeout=_ANSWER_SECONDS) as answer:
-            said = answer.read()
-        return json.loads(said) if said else None
+            payloads = answer.read()
+        return json.loads(payloads) if payloads else None
 
     def _listening(self) -> int:
         deadline = time.monotonic() + _START_SECONDS

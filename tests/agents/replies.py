@@ -29,9 +29,9 @@ def calls(
 ) -> Reply:
     """A call of a tool, after a text if there is one."""
     call = {"id": call_id, "name": name, "arguments": dict(arguments)}
-    said = {"content": text, "reasoning": reasoning}
+    payloads = {"content": text, "reasoning": reasoning}
     return _reply(
-        {"toolCalls": [call], **{key: value for key, value in said.items() if value}}, match
+        {"toolCalls": [call], **{key: value for key, value in payloads.items() if value}}, match
     )
 
 

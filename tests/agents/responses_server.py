@@ -20,9 +20,9 @@ def text(words: str) -> Item:
 
 
 def call(namespace: str, name: str, call_id: str, **arguments: Any) -> Item:
-    given = json.dumps(arguments)
+    settings = json.dumps(arguments)
     named = {"type": "function_call", "id": f"fc_{call_id}", "call_id": call_id, "name": name}
-    return {**named, "namespace": namespace, "arguments": given, "status": "completed"}
+    return {**named, "namespace": namespace, "arguments": settings, "status": "completed"}
 
 
 @contextmanager
@@ -32,8 +32,8 @@ def responses_server(model: Model) -> Generator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             size = int(self.headers["content-length"])
-            said = json.loads(self.rfile.read(size))
-            item = model(said["input"])
+            payloads = json.loads(self.rfile.read(size))
+            item = model(payloads["input"])
             usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
             response = {"id": "resp_1", "object": "response", "output": [item], "usage": usage}
             self.send_response(200)

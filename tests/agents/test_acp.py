@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from factwire.runtime.configuration import Agent
-from factwire.sources.live import acp
+from factwire.runtime.configuration import AgentSettings
+from factwire.sources.acp import live as acp
 from tests.agents.conftest import Aimock, Drive
 from tests.agents.homes import AgentHome
 from tests.agents.replies import calls, says, slowly
@@ -25,7 +25,7 @@ SDK_AGENT = Path(__file__).with_name("acp_sdk_agent.py")
 
 
 def made(*command: str) -> acp.AcpAgent:
-    return acp.agent(Agent(kind="acp", options={"command": command, "env": NAMES}))
+    return acp.agent(AgentSettings(kind="acp", options={"command": command, "env": NAMES}))
 
 
 @pytest.mark.requirement("sources.acp.live.turn")
@@ -52,14 +52,18 @@ async def test_opencode_answers_asks_and_is_stopped(
         denied = await drive.turn("write it", decide=decide)
         turn = await drive.submit("count to four")
         pieces = [fact for fact in denied.facts if fact.event_class == "model.delta"]
-        await drive.seen("model.delta", len(pieces) + 1)
+        await drive.wait_for_fact("model.delta", len(pieces) + 1)
         canceled = await drive.cancel(turn)
 
-    assert "".join(each["delta"] for each in allowed.said("reasoning.delta")) == "It is made."
+    assert (
+        "".join(each["delta"] for each in allowed.payloads_of("reasoning.delta")) == "It is made."
+    )
     assert answers == ["Done."]
-    assert [each["output"]["output"] for each in allowed.said("tool.result")] == ["made\n"]
+    assert [each["output"]["output"] for each in allowed.payloads_of("tool.result")] == ["made\n"]
     assert "echo made" in json.dumps(model.bodies("completions")[-1]["messages"])
-    assert [each["failureCategory"] for each in denied.said("tool.failed")] == ["permission_denied"]
+    assert [each["failureCategory"] for each in denied.payloads_of("tool.failed")] == [
+        "permission_denied"
+    ]
     assert not (agent_home.workspace / "notes.md").exists()
     assert canceled.status == "canceled"
 
@@ -75,17 +79,19 @@ async def test_an_agent_of_the_sdk_edits_through_us_and_is_stopped(
         first = await drive.turn("please think")
         allowed = await drive.turn("please edit", decide=lambda _action: "approve")
         answers = allowed.answers
-        [diff] = [each["diffRef"] for each in allowed.said("file.changed") if "diffRef" in each]
+        [diff] = [
+            each["diffRef"] for each in allowed.payloads_of("file.changed") if "diffRef" in each
+        ]
         kept = b"".join([piece async for piece in drive.runtime.blobs.get(diff)])
         turn = await drive.submit("please wait")
-        await drive.seen("model.delta", 3)
+        await drive.wait_for_fact("model.delta", 3)
         canceled = await drive.cancel(turn)
 
-    assert [each["text"] for each in first.said("plan.final")] == ["[x] Say it"]
+    assert [each["text"] for each in first.payloads_of("plan.final")] == ["[x] Say it"]
     assert answers == ["It is 42.", "It is two now."]
     assert notes.read_text("utf-8") == "two\n"
-    assert {each["path"] for each in allowed.said("file.changed")} == {str(notes)}
+    assert {each["path"] for each in allowed.payloads_of("file.changed")} == {str(notes)}
     assert json.loads(kept)["newText"] == "two\n"
-    assert len(allowed.named("action.required")) == 1
+    assert len(allowed.facts_of_class("action.required")) == 1
     assert canceled.status == "canceled"
-    assert canceled.named("tool.failed") == []
+    assert canceled.facts_of_class("tool.failed") == []

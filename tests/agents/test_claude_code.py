@@ -10,11 +10,11 @@ import pytest
 
 from factwire.facts import AssetInput
 from factwire.projection.actions import Action
-from factwire.runtime.configuration import Agent
+from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.policy import Policy
-from factwire.sources.live.claude_code import agent
+from factwire.sources.claude_code.live import agent
 from tests.agents.conftest import Aimock, Drive
-from tests.agents.driving import AGENT, THREAD, Answer, Told
+from tests.agents.driving import AGENT, THREAD, Answer, TurnOutcome
 from tests.agents.homes import AgentHome
 from tests.agents.replies import calls, cut, refuses, says, slowly
 
@@ -26,7 +26,7 @@ DOT = b64decode(
 
 
 def claude(**options: Any):
-    return agent(Agent(kind="claude-code", options=options))
+    return agent(AgentSettings(kind="claude-code", options=options))
 
 
 def bash(command: str, call_id: str, **match: Any) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def hook_after_commands(home: AgentHome) -> None:
     path.write_text(json.dumps({"hooks": {"PostToolUse": [hook]}}), "utf-8")
 
 
-def states(told: Told) -> dict[str, str | None]:
+def states(told: TurnOutcome) -> dict[str, str | None]:
     return {name.partition(":")[0]: tool.state for name, tool in told.state.tools.items()}
 
 
@@ -67,13 +67,15 @@ async def test_a_turn_answers_and_the_next_ones_go_on_with_the_session(
         third = await driving.turn("Are you still there?")
 
     assert (first.status, second.status, third.status) == ("completed",) * 3
-    assert first.named("reasoning.delta")
+    assert first.facts_of_class("reasoning.delta")
     assert known == session
-    assert [compacted.status, len(compacted.said("history.compacted"))] == ["completed", 1]
-    asked = next(str(body) for body in model.bodies("messages") if "picture?" in str(body))
-    assert "My favourite colour is green." in asked
-    assert "[Image: source:" in asked
-    assert [row["code"] for row in third.said("runtime.warning")] == ["session_not_continued"]
+    assert [compacted.status, len(compacted.payloads_of("history.compacted"))] == ["completed", 1]
+    question = next(str(body) for body in model.bodies("messages") if "picture?" in str(body))
+    assert "My favourite colour is green." in question
+    assert "[Image: source:" in question
+    assert [row["code"] for row in third.payloads_of("runtime.warning")] == [
+        "session_not_continued"
+    ]
     assert third.answers == ["Green it is.", "A dot.", "A new start."]
     assert third.state.agent_sessions != session
 
@@ -97,39 +99,39 @@ async def test_what_it_asks_is_decided_by_people_and_what_was_allowed_is_done(
             bash("touch made.txt && echo made", "toolu_yes", text="I make it."),
         )
     )
-    asked: list[Action] = []
+    question: list[Action] = []
 
     def decide(action: Action) -> Answer:
-        asked.append(action)
+        question.append(action)
         if "forbidden" in (action.shown or ""):
             return {"decision": "deny", "reason": "Not that one."}
         return "approve"
 
     async with driven(claude()) as driving:
-        told = await driving.turn("Make the files.", decide=decide)
+        outcome = await driving.turn("Make the files.", decide=decide)
 
-    assert told.status == "completed"
-    assert states(told) == {
+    assert outcome.status == "completed"
+    assert states(outcome) == {
         "toolu_yes": "output-available",
         "toolu_no": "output-error",
         "toolu_write": "output-available",
     }
     assert made.exists()
     assert not (agent_home.workspace / "forbidden.txt").exists()
-    assert [(each.tool_name, each.command, each.cwd) for each in asked] == [
+    assert [(each.tool_name, each.command, each.cwd) for each in question] == [
         ("Bash", "touch made.txt && echo made", str(agent_home.workspace)),
         ("Bash", "touch forbidden.txt", str(agent_home.workspace)),
         ("Write", None, str(agent_home.workspace)),
     ]
-    assert "# Notes" in (asked[2].shown or "")
-    assert all(action.applied for action in told.state.actions.values())
-    [denied] = told.said("tool.failed")
+    assert "# Notes" in (question[2].shown or "")
+    assert all(action.applied for action in outcome.state.actions.values())
+    [denied] = outcome.payloads_of("tool.failed")
     assert denied["failureCategory"] == "permission_denied"
     assert "Not that one." in denied["message"]
-    [changed] = told.said("file.changed")
+    [changed] = outcome.payloads_of("file.changed")
     assert (Path(changed["path"]).name, changed["change"]) == ("notes.md", "created")
-    assert told.answers == ["I make it.", "All tried."]
-    assert [row["hookEvent"] for row in told.said("hook.completed")] == ["PostToolUse"]
+    assert outcome.answers == ["I make it.", "All tried."]
+    assert [row["hookEvent"] for row in outcome.payloads_of("hook.completed")] == ["PostToolUse"]
 
 
 @pytest.mark.requirement("sources.claude-code.live.questions")
@@ -151,24 +153,24 @@ async def test_questions_are_answered_and_plans_decided(
         calls("AskUserQuestion", {"questions": [question]}, call_id="toolu_ask"),
     )
     agent_home.anthropic(model)
-    asked: list[Action] = []
+    questions: list[Action] = []
 
     def decide(action: Action) -> Answer:
-        asked.append(action)
+        questions.append(action)
         if action.action_type == "plan_decision":
             return "approve"
         return {"decision": "answer", "response": {"Which colour?": "Blue"}}
 
     async with driven(claude(permission_mode="plan")) as driving:
-        told = await driving.turn("Paint the fence.", decide=decide)
+        outcome = await driving.turn("Paint the fence.", decide=decide)
 
-    assert told.status == "completed"
-    assert [action.action_type for action in asked] == ["structured_input", "plan_decision"]
-    schema = asked[0].response_schema or {}
+    assert outcome.status == "completed"
+    assert [action.action_type for action in questions] == ["structured_input", "plan_decision"]
+    schema = questions[0].response_schema or {}
     assert schema["properties"]["Which colour?"]["examples"] == ["Blue", "Red"]
-    assert states(told) == {"toolu_ask": "output-available", "toolu_plan": "output-available"}
-    assert '"Which colour?"="Blue"' in str(told.said("tool.result")[0])
-    assert told.answers == ["The plan is taken."]
+    assert states(outcome) == {"toolu_ask": "output-available", "toolu_plan": "output-available"}
+    assert '"Which colour?"="Blue"' in str(outcome.payloads_of("tool.result")[0])
+    assert outcome.answers == ["The plan is taken."]
 
 
 @pytest.mark.requirement("sources.claude-code.live.end")
@@ -193,17 +195,17 @@ async def test_the_turn_waits_for_whoever_works_in_the_background_and_can_be_ste
     agent_home.anthropic(model)
     async with driven(claude()) as driving:
         turn = await driving.submit("Delegate the counting.")
-        await driving.seen("subagent.started")
+        await driving.wait_for_fact("subagent.started")
         await driving.runtime.steer(THREAD, "Now say hello.", steer_id="steer")
-        told = await driving.ended(turn)
+        outcome = await driving.wait_for_end(turn)
 
-    assert told.status == "completed"
-    assert len(told.named("turn.completed")) == 1
-    [agent_told] = told.state.subagents.threads.values()
+    assert outcome.status == "completed"
+    assert len(outcome.facts_of_class("turn.completed")) == 1
+    [agent_told] = outcome.state.subagents.threads.values()
     assert agent_told.status == "completed"
-    assert states(told) == {"toolu_agent": "output-available", "toolu_ls": "output-available"}
-    assert {"It is back.", "And hello to you."} <= set(told.answers)
-    assert [steer.status for steer in told.state.queue.steers] == ["delivered"]
+    assert states(outcome) == {"toolu_agent": "output-available", "toolu_ls": "output-available"}
+    assert {"It is back.", "And hello to you."} <= set(outcome.answers)
+    assert [steer.status for steer in outcome.state.queue.steers] == ["delivered"]
 
 
 @pytest.mark.requirement("sources.claude-code.live.stop")
@@ -217,18 +219,18 @@ async def test_a_stop_is_claudes_own_and_the_conversation_goes_on_after_it(
     agent_home.anthropic(model)
     async with driven(claude()) as driving:
         turn = await driving.submit("Take the slow one.")
-        await driving.seen("model.delta", 2)
+        await driving.wait_for_fact("model.delta", 2)
         stopped = await driving.cancel(turn)
         turn = await driving.submit("Now run it.")
-        await driving.asked()
-        asked = await driving.cancel(turn)
+        await driving.next_action()
+        question = await driving.cancel(turn)
         processes = driving.runtime.means.processes
         assert processes is not None
         assert await processes.reap() == []
 
-    assert (stopped.status, asked.status) == ("canceled", "canceled")
-    assert "cancelling" in [row["status"] for row in stopped.said("run.status")]
-    assert [action.status for action in asked.state.actions.values()] == ["cancelled"]
+    assert (stopped.status, question.status) == ("canceled", "canceled")
+    assert "cancelling" in [row["status"] for row in stopped.payloads_of("run.status")]
+    assert [action.status for action in question.state.actions.values()] == ["cancelled"]
     assert not (agent_home.workspace / "never.txt").exists()
     assert "Take the slow one." in str(model.bodies("messages")[-1])
 
@@ -250,8 +252,8 @@ async def test_requests_that_fail_are_told_and_an_answer_that_broke_off_is_taken
         failed = await driving.turn("Fail it.")
 
     assert (tried.status, failed.status) == ("completed", "failed")
-    assert tried.named("rate_limit.hit")
-    assert tried.said("messages.snapshot")[0]["retractedMessageIds"]
+    assert tried.facts_of_class("rate_limit.hit")
+    assert tried.payloads_of("messages.snapshot")[0]["retractedMessageIds"]
     assert tried.answers == ["This one is whole."]
     assert failed.failure["failureCategory"] == "request_rejected"
     assert "bad request made" in failed.failure["message"]
@@ -273,27 +275,29 @@ async def test_rules_hold_whatever_claudes_own_settings_say(
     )
     agent_home.anthropic(model)
     policy = Policy.of(allow=["Bash(touch ruled.txt)"], deny=["Read(secret.txt)"])
-    asked: list[Action] = []
+    question: list[Action] = []
 
     def decide(action: Action) -> Answer:
-        asked.append(action)
+        question.append(action)
         return {"decision": "approve", "always": "thread"}
 
     async with driven(claude(), policy=policy) as driving:
-        told = await driving.turn("Look around.", decide=decide)
+        outcome = await driving.turn("Look around.", decide=decide)
 
-    assert told.status == "completed"
-    assert states(told) == {
+    assert outcome.status == "completed"
+    assert states(outcome) == {
         "toolu_read": "output-error",
         "toolu_ruled": "output-available",
         "toolu_asked": "output-available",
         "toolu_again": "output-available",
     }
-    [denied] = told.said("permission.denied")
+    [denied] = outcome.payloads_of("permission.denied")
     assert (denied["rule"], denied["reasonCode"]) == ("Read(secret.txt)", "rule_deny")
-    assert "nobody's business" not in str(told.facts)
-    assert [row["rule"] for row in told.said("permission.evaluated")][1] == "Bash(touch ruled.txt)"
-    assert [action.command for action in asked] == ["touch asked.txt"]
-    again = list(told.state.actions.values())[1]
+    assert "nobody's business" not in str(outcome.facts)
+    assert [row["rule"] for row in outcome.payloads_of("permission.evaluated")][
+        1
+    ] == "Bash(touch ruled.txt)"
+    assert [action.command for action in question] == ["touch asked.txt"]
+    again = list(outcome.state.actions.values())[1]
     assert (again.decision, again.decided_by) == ("approved", "policy")
-    assert AGENT in (told.state.agent_sessions or {})
+    assert AGENT in (outcome.state.agent_sessions or {})

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from factwire.runtime.configuration import Agent
+from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.policy import Policy
-from factwire.sources.live import codex, codex_exec
+from factwire.sources.codex import exec_live
+from factwire.sources.codex import live as codex
 from tests.agents.conftest import Aimock, Drive
 from tests.agents.fake_models import FakeModel
 from tests.agents.homes import AgentHome
@@ -26,8 +27,8 @@ PATCH = """apply_patch <<'EOF'
 EOF"""
 
 
-def made(**options: Any) -> codex.Codex:
-    return codex.agent(Agent(kind="codex", options={"model": "gpt-5.5", **options}))
+def made(**options: Any) -> codex.CodexAgent:
+    return codex.agent(AgentSettings(kind="codex", options={"model": "gpt-5.5", **options}))
 
 
 def runs(command: str, **match: Any) -> Reply:
@@ -60,9 +61,9 @@ async def test_codex_answers_and_goes_on_with_its_thread(
 
     assert (first.status, second.status) == ("completed", "completed")
     assert second.answers == ["It is 42.", "Still 42."]
-    assert [each["summary"] for each in first.said("reasoning.summary")] == ["It is known."]
-    assert "".join(each["delta"] for each in first.said("model.delta")) == "It is 42."
-    assert len(first.said("session.updated")) == 1
+    assert [each["summary"] for each in first.payloads_of("reasoning.summary")] == ["It is known."]
+    assert "".join(each["delta"] for each in first.payloads_of("model.delta")) == "It is 42."
+    assert len(first.payloads_of("session.updated")) == 1
     assert "It is 42." in heard(model)
 
 
@@ -76,10 +77,10 @@ async def test_a_command_runs_when_a_person_allows_it_and_does_not_when_one_deni
         says("Done."),
     )
     agent_home.codex(model)
-    asked: list[Any] = []
+    question: list[Any] = []
 
     def decide(action: Any) -> Any:
-        asked.append((action.tool_name, action.command, action.cwd))
+        question.append((action.tool_name, action.command, action.cwd))
         is_removal = "rm made.txt" in action.command
         return {"decision": "deny", "reason": "keep it"} if is_removal else "approve"
 
@@ -89,11 +90,13 @@ async def test_a_command_runs_when_a_person_allows_it_and_does_not_when_one_deni
 
     place = str(agent_home.workspace)
     commands = ["/bin/bash -lc 'echo made > made.txt; cat made.txt'", "/bin/bash -lc 'rm made.txt'"]
-    assert asked == [("commandExecution", command, place) for command in commands]
+    assert question == [("commandExecution", command, place) for command in commands]
     assert (allowed.status, denied.status) == ("completed", "completed")
-    assert [each["output"] for each in allowed.said("tool.result")] == ["made\n"]
-    assert [each["failureCategory"] for each in denied.said("tool.failed")] == ["permission_denied"]
-    assert [each["applied"] for each in denied.said("action.updated")] == [True]
+    assert [each["output"] for each in allowed.payloads_of("tool.result")] == ["made\n"]
+    assert [each["failureCategory"] for each in denied.payloads_of("tool.failed")] == [
+        "permission_denied"
+    ]
+    assert [each["applied"] for each in denied.payloads_of("action.updated")] == [True]
     assert (agent_home.workspace / "made.txt").exists()
     assert "keep it" in heard(model)
 
@@ -126,13 +129,13 @@ async def test_a_patch_is_shown_whole_and_a_question_gets_its_answer(
     agent = made(approvals="untrusted", sandbox="danger-full-access", config=config)
     async with driven(agent) as drive:
         patched = await drive.turn("patch it", decide=decide)
-        asked = await drive.turn("ask me", decide=decide)
+        question = await drive.turn("ask me", decide=decide)
 
     assert notes.read_text("utf-8") == "two\n"
     assert str(notes) in shown[0]
     assert "| -one\n| +two" in shown[0]
-    assert [each["change"] for each in patched.said("file.changed")] == ["modified"]
-    assert asked.status == "completed"
+    assert [each["change"] for each in patched.payloads_of("file.changed")] == ["modified"]
+    assert question.status == "completed"
     assert '\\"answers\\":[\\"Red\\"]' in heard(model)
 
 
@@ -153,9 +156,13 @@ async def test_a_rule_answers_before_a_person_is_asked(
 
     assert (agent_home.workspace / "made.txt").exists()
     assert not {"action.required"} & {fact.event_class for fact in denied.facts}
-    assert [each["rule"] for each in allowed.said("permission.evaluated")] == ["Bash(touch *)"]
-    assert denied.said("permission.denied")[0]["rule"] == "Bash(rm *)"
-    assert [each["failureCategory"] for each in denied.said("tool.failed")] == ["permission_denied"]
+    assert [each["rule"] for each in allowed.payloads_of("permission.evaluated")] == [
+        "Bash(touch *)"
+    ]
+    assert denied.payloads_of("permission.denied")[0]["rule"] == "Bash(rm *)"
+    assert [each["failureCategory"] for each in denied.payloads_of("tool.failed")] == [
+        "permission_denied"
+    ]
 
 
 @pytest.mark.requirement("sources.codex-app-server.live.control")
@@ -170,20 +177,20 @@ async def test_a_turn_is_steered_and_another_one_is_stopped(
     agent_home.codex(model)
     async with driven(made()) as drive:
         steered = await drive.submit("tell a story")
-        await drive.seen("model.delta")
+        await drive.wait_for_fact("model.delta")
         await drive.runtime.steer("thread", "make it shorter")
-        told = await drive.ended(steered)
-        last, before = told.answers[-1], len(told.named("model.delta"))
+        outcome = await drive.wait_for_end(steered)
+        last, before = outcome.answers[-1], len(outcome.facts_of_class("model.delta"))
         stopped = await drive.submit("count to seven")
-        await drive.seen("model.delta", before + 1)
+        await drive.wait_for_fact("model.delta", before + 1)
         canceled = await drive.cancel(stopped)
 
-    assert told.status == "completed"
+    assert outcome.status == "completed"
     assert last == "As you wish."
-    steers = [each for each in told.said("queue.changed") if each.get("steerId")]
+    steers = [each for each in outcome.payloads_of("queue.changed") if each.get("steerId")]
     assert [each["status"] for each in steers] == ["pending", "delivered"]
     assert canceled.status == "canceled"
-    assert canceled.named("model.completed")
+    assert canceled.facts_of_class("model.completed")
 
 
 @pytest.mark.requirement("sources.codex-app-server.live.failures")
@@ -223,21 +230,21 @@ async def test_codex_exec_asks_nobody_and_goes_on_with_its_thread(
         says("Done.", user_message="make"),
     )
     agent_home.codex(model)
-    settings = Agent(kind="codex-exec", options={"sandbox": "danger-full-access"})
-    async with driven(codex_exec.agent(settings)) as drive:
+    settings = AgentSettings(kind="codex-exec", options={"sandbox": "danger-full-access"})
+    async with driven(exec_live.agent(settings)) as drive:
         first = await drive.turn("what is it")
         second = await drive.turn("make it")
         remembered = heard(model)
         limited = await drive.turn("too often")
         stopped = await drive.submit("count to four")
-        await drive.seen("session.updated", 4)
+        await drive.wait_for_fact("session.updated", 4)
         canceled = await drive.cancel(stopped)
 
     assert second.answers == ["It is 42.", "Done."]
     assert "It is 42." in remembered
-    assert [each["output"] for each in second.said("tool.result")] == ["made\n"]
-    assert first.said("turn.completed")[0]["inputTokens"] == 0
-    assert "inputTokens" not in second.said("turn.completed")[0]
+    assert [each["output"] for each in second.payloads_of("tool.result")] == ["made\n"]
+    assert first.payloads_of("turn.completed")[0]["inputTokens"] == 0
+    assert "inputTokens" not in second.payloads_of("turn.completed")[0]
     assert limited.failure["failureCategory"] == "provider_error"
     assert canceled.status == "canceled"
 
@@ -247,28 +254,28 @@ async def test_an_agent_that_codex_sets_to_work_is_told_with_what_it_says(
     agent_home: AgentHome, driven: Drive
 ) -> None:
     def model(said: list[dict[str, Any]]) -> dict[str, Any]:
-        told = json.dumps(said)
-        if "count the files" in told and "call_spawn" not in told:
+        outcome = json.dumps(said)
+        if "count the files" in outcome and "call_spawn" not in outcome:
             return text("There are three.")
-        if "call_spawn" not in told:
+        if "call_spawn" not in outcome:
             task = {"task_name": "count", "message": "count the files", "fork_turns": "none"}
             return call("collaboration", "spawn_agent", "call_spawn", **task)
-        if "call_wait" not in told:
+        if "call_wait" not in outcome:
             return call("collaboration", "wait_agent", "call_wait", timeout_ms=10_000)
         return text("It is done.")
 
     with responses_server(model) as url:
         agent_home.codex_at(url)
         async with driven(made(config={"features.multi_agent_v2": True})) as drive:
-            told = await drive.turn("have them counted")
+            outcome = await drive.turn("have them counted")
 
-    assert told.status == "completed"
-    [started] = [fact for fact in told.facts if fact.event_class == "subagent.started"]
-    ended = [fact for fact in told.facts if fact.event_class == "subagent.completed"]
+    assert outcome.status == "completed"
+    [started] = [fact for fact in outcome.facts if fact.event_class == "subagent.started"]
+    ended = [fact for fact in outcome.facts if fact.event_class == "subagent.completed"]
     assert [fact.subagent_id for fact in ended] == [started.subagent_id]
     said = {
         fact.payload["text"]: fact.subagent_id
-        for fact in told.facts
+        for fact in outcome.facts
         if fact.event_class == "model.completed"
     }
     assert said == {"There are three.": started.subagent_id, "It is done.": None}

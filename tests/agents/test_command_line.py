@@ -13,8 +13,8 @@ import pytest
 from tests.agents.conftest import Aimock
 from tests.agents.homes import KEY, AgentHome
 from tests.agents.replies import Reply, calls, says
-from tests.cli.commands import COMMAND, Done
-from tests.cli.homes import PATIENCE, Background, action_in, thread_in
+from tests.cli.cli_commands import COMMAND, CommandOutput
+from tests.cli.cli_homes import PATIENCE, Background, action_in, thread_in
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -80,7 +80,7 @@ def started(*arguments: str) -> Generator[Background]:
             process.stdout.close()
 
 
-def command(*arguments: str) -> Done:
+def command(*arguments: str) -> CommandOutput:
     done = subprocess.run(
         [*COMMAND, *arguments],
         stdin=subprocess.DEVNULL,
@@ -90,7 +90,7 @@ def command(*arguments: str) -> Done:
         timeout=PATIENCE,
         check=False,
     )
-    return Done(done.returncode, done.stdout, done.stderr)
+    return CommandOutput(done.returncode, done.stdout, done.stderr)
 
 
 def asked_and_approved(case: Case, made: Path, *flags: str) -> str:
@@ -134,8 +134,8 @@ def test_an_edge_runs_an_agent_for_a_command_elsewhere(aimock: Aimock, agent_hom
     getattr(agent_home, case.lives)(model)
 
     with started("edge", "--port", "0") as serving:
-        said = serving.until("Ctrl-C stops")
-        address = next(word for word in said.split() if word.startswith("http://"))
+        payloads = serving.until("Ctrl-C stops")
+        address = next(word for word in payloads.split() if word.startswith("http://"))
         asked_and_approved(case, agent_home.workspace / "made.txt", "--edge", address)
 
 

@@ -15,8 +15,8 @@ from pydantic import SecretStr
 
 from factwire.projection.actions import Action
 from factwire.runtime import Provider
-from factwire.runtime.configuration import Agent as Settings
-from factwire.sources.live.langgraph import wrap
+from factwire.runtime.configuration import AgentSettings as Settings
+from factwire.sources.langgraph.live import wrap
 from tests.agents.conftest import Aimock, Drive
 from tests.agents.driving import Answer
 from tests.agents.fake_models import FakeModel
@@ -96,7 +96,7 @@ async def test_nodes_text_and_tools_are_told_and_the_next_turn_knows_them(
         {"city": "Rome"},
         "sunny in Rome",
     )
-    assert [fact.payload["title"] for fact in first.named("task.started")] == [
+    assert [fact.payload["title"] for fact in first.facts_of_class("task.started")] == [
         "model",
         "tools",
         "model",
@@ -115,17 +115,17 @@ async def test_an_interrupt_goes_on_with_what_was_decided(
     model = aimock(
         calls("deploy", {"target": "production"}, has_tool_result=False), says("That is settled.")
     )
-    asked: list[Action] = []
+    question: list[Action] = []
 
     def decide(action: Action) -> Answer:
-        asked.append(action)
+        question.append(action)
         return answer
 
     async with driven(made(acting(model).compile())) as here:
-        told = await here.turn("deploy it", decide=decide)
-    assert (told.status, told.answers) == ("completed", ["That is settled."])
+        outcome = await here.turn("deploy it", decide=decide)
+    assert (outcome.status, outcome.answers) == ("completed", ["That is settled."])
     assert done == DONE
-    assert ['"target": "production"' in (action.shown or "") for action in asked] == [True]
+    assert ['"target": "production"' in (action.shown or "") for action in question] == [True]
 
 
 def asking_twice(state: State) -> dict[str, Any]:
@@ -160,11 +160,11 @@ async def test_questions_at_once_and_one_after_the_other_each_get_their_own_answ
         return {"decision": "approved", "response": answers[action.prompt or ""]}
 
     async with driven(made(graph)) as here:
-        told = await here.turn("go", decide=decide)
-    assert told.status == "completed"
-    assert sorted(told.answers) == ["Ann is 30", "left: 1", "right: 2"]
-    assert len(told.state.actions) == 4
-    [agent] = told.state.subagents.threads.values()
+        outcome = await here.turn("go", decide=decide)
+    assert outcome.status == "completed"
+    assert sorted(outcome.answers) == ["Ann is 30", "left: 1", "right: 2"]
+    assert len(outcome.state.actions) == 4
+    [agent] = outcome.state.subagents.threads.values()
     assert agent.status == "completed"
 
 
@@ -178,8 +178,8 @@ async def test_what_goes_wrong_in_a_graph_is_told_by_category(aimock: Aimock, dr
     )
     prompts = ("limit", "busy", "a story", "forever")
     async with driven(made(acting(model), recursion_limit=7)) as here:
-        told = [await here.turn(prompt) for prompt in prompts]
-    assert [each.failure["failureCategory"] for each in told] == [
+        outcome = [await here.turn(prompt) for prompt in prompts]
+    assert [each.failure["failureCategory"] for each in outcome] == [
         "rate_limited",
         "provider_unavailable",
         "stream_interrupted",
@@ -197,10 +197,10 @@ async def test_after_a_stop_the_next_turn_of_a_graph_goes_on(aimock: Aimock, dri
     )
     async with driven(made(acting(model))) as here:
         speaking = await here.submit("tell me")
-        await here.seen("model.delta")
+        await here.wait_for_fact("model.delta")
         stopped = await here.cancel(speaking)
         waiting = await here.submit("deploy it")
-        await here.asked()
+        await here.next_action()
         given_up = await here.cancel(waiting)
         after = await here.turn("tell me more")
     assert (stopped.status, given_up.status) == ("canceled", "canceled")
@@ -216,6 +216,6 @@ async def test_a_graph_that_forgot_is_told_the_words_of_the_thread_again(
     async with driven(made(acting(model))) as here:
         await here.turn("my question")
     async with driven(made(acting(model))) as here:
-        told = await here.turn("and again?")
-    assert told.answers == ["The answer is 42.", "As I said."]
+        outcome = await here.turn("and again?")
+    assert outcome.answers == ["The answer is 42.", "As I said."]
     assert "The answer is 42." in str(model.bodies()[-1])

@@ -11,8 +11,10 @@ from typing import NamedTuple
 import pytest
 
 from factwire.runtime.agents import Make
-from factwire.runtime.configuration import Agent
-from factwire.sources.live import claude_code, codex, opencode
+from factwire.runtime.configuration import AgentSettings
+from factwire.sources.claude_code import live as claude_code
+from factwire.sources.codex import live as codex
+from factwire.sources.opencode import live as opencode
 from tests.agents.conftest import Aimock, Drive
 from tests.agents.contacts import Watched
 from tests.agents.homes import AgentHome
@@ -31,19 +33,19 @@ class Case(NamedTuple):
     program: Callable[[], str]
     lives: str
     make: Make
-    settings: Agent
+    settings: AgentSettings
 
 
 CASES = [
     Case(
         "claude",
-        claude_code.PROGRAM.found,
+        claude_code.PROGRAM.require_path,
         "anthropic",
         claude_code.agent,
-        Agent(kind="claude-code"),
+        AgentSettings(kind="claude-code"),
     ),
-    Case("codex", codex.PROGRAM.found, "codex", codex.agent, Agent(kind="codex")),
-    Case("opencode", lambda: OPENCODE, "opencode", opencode.agent, Agent(kind="opencode")),
+    Case("codex", codex.PROGRAM.require_path, "codex", codex.agent, AgentSettings(kind="codex")),
+    Case("opencode", lambda: OPENCODE, "opencode", opencode.agent, AgentSettings(kind="opencode")),
 ]
 
 TRIES = f"import socket; socket.create_connection({OUTSIDE!r}, timeout=5)"
@@ -78,9 +80,9 @@ async def test_an_agent_with_these_settings_reaches_for_nothing_but_its_model(
     monkeypatch.setenv("PATH", str(watched.folder), prepend=os.pathsep)
 
     async with driven(case.make(case.settings)) as run:
-        told = await run.turn("hi")
+        outcome = await run.turn("hi")
 
-    assert (told.status, told.answers) == ("completed", ["Hello."])
+    assert (outcome.status, outcome.answers) == ("completed", ["Hello."])
     assert ("127.0.0.1", model.port) in watched.contacts()
     assert list(watched.leaving()) == []
 
@@ -89,6 +91,6 @@ async def test_an_agent_with_these_settings_reaches_for_nothing_but_its_model(
 def test_a_program_that_tries_to_leave_or_asks_for_a_name_is_seen(does: str, tmp_path: Path):
     watched = Watched(tmp_path, "python", sys.executable)
     subprocess.run(
-        [watched.folder / "python", "-c", does], check=False, capture_output=True, timeout=60
+        [watched.folder / "python", "-c", does], check=False, capture_output=True, timeout=280
     )
     assert list(watched.leaving())

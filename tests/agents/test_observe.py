@@ -22,7 +22,7 @@ from tests.agents.conftest import Aimock
 from tests.agents.fake_models import FakeModel
 from tests.agents.homes import KEY
 from tests.agents.replies import calls, cut, refuses, says, slowly
-from tests.sources.observed import Place, by_thread, end, said, texts
+from tests.sources.observed import ObservedJournal, by_thread, end, payloads_of, texts
 
 pytestmark = pytest.mark.asyncio
 
@@ -35,7 +35,7 @@ def weather(city: str) -> str:
 
 async def observed(folder: Path, *programs: Any) -> list[list[Fact]]:
     """The threads of programs, one after the other."""
-    place = Place(folder)
+    place = ObservedJournal(folder)
     with factwire.observe(journal=place.url) as observing:
         for program in programs:
             await asyncio.gather(program, return_exceptions=True)
@@ -65,9 +65,9 @@ async def test_streamed_runs_are_told_in_pieces_and_end_as_they_do(aimock: Aimoc
         prompts = ("the weather", "limit", "a story")
         threads = await observed(tmp_path, *(streamed(agent, prompt) for prompt in prompts))
     assert texts(threads[0]) == ["It is sunny."]
-    assert said(threads[0], "model.delta")
+    assert payloads_of(threads[0], "model.delta")
     assert [end(facts) for facts in threads] == ["turn.completed", "turn.failed", "turn.failed"]
-    failures = [said(facts, "turn.failed")[0]["failureCategory"] for facts in threads[1:]]
+    failures = [payloads_of(facts, "turn.failed")[0]["failureCategory"] for facts in threads[1:]]
     assert failures == ["rate_limited", "stream_interrupted"]
 
 

@@ -11,9 +11,9 @@ from openai import AsyncOpenAI
 
 from factwire.projection.actions import Action
 from factwire.runtime import Provider
-from factwire.runtime.configuration import Agent as Settings
+from factwire.runtime.configuration import AgentSettings as Settings
 from factwire.runtime.policy import Policy
-from factwire.sources.live.openai_agents import wrap
+from factwire.sources.openai_agents.live import wrap
 from tests.agents.conftest import Aimock, Drive
 from tests.agents.driving import Answer
 from tests.agents.fake_models import FakeModel
@@ -71,9 +71,9 @@ async def test_text_reasoning_tools_and_handoffs_are_told_and_the_next_turn_know
         {"city": "Rome"},
         "sunny in Rome",
     )
-    assert first.named("reasoning.delta")
+    assert first.facts_of_class("reasoning.delta")
     assert second.answers == ["It is sunny.", "Roses are red."]
-    [handed] = second.said("handoff.completed")
+    [handed] = second.payloads_of("handoff.completed")
     assert handed == {"fromAgent": "Assistant", "toAgent": "Poet"}
     assert "sunny in Rome" in str(model.bodies("/responses")[-1])
 
@@ -93,20 +93,20 @@ async def test_a_decision_reaches_the_agent_as_it_was_made(
     model = aimock(
         calls("deploy", {"target": "production"}, has_tool_result=False), says("That is settled.")
     )
-    asked: list[Action] = []
+    question: list[Action] = []
 
     def decide(action: Action) -> Answer:
-        asked.append(action)
+        question.append(action)
         return answer
 
     async with made(model) as agent, driven(agent) as here:
-        told = await here.turn("deploy it", decide=decide)
-    assert told.status == "completed"
-    assert told.answers == ["That is settled."]
+        outcome = await here.turn("deploy it", decide=decide)
+    assert outcome.status == "completed"
+    assert outcome.answers == ["That is settled."]
     assert done == DONE
-    [action] = asked
+    [action] = question
     assert '"target": "production"' in (action.shown or "")
-    [tool] = told.state.tools.values()
+    [tool] = outcome.state.tools.values()
     assert tool.failure_category == (None if done else "permission_denied")
     assert heard in str(model.bodies("/responses")[-1])
 
@@ -119,8 +119,8 @@ async def test_rules_of_the_owner_decide_before_anybody_is_asked(aimock: Aimock,
     )
     async with made(model) as agent, driven(agent, policy=Policy.of(deny=["deploy"])) as here:
         denied = await here.turn("deploy it")
-    assert denied.named("action.required") == []
-    assert [said["rule"] for said in denied.said("permission.denied")] == ["deploy"]
+    assert denied.facts_of_class("action.required") == []
+    assert [payloads["rule"] for payloads in denied.payloads_of("permission.denied")] == ["deploy"]
     assert [tool.failure_category for tool in denied.state.tools.values()] == ["permission_denied"]
     assert DONE == []
 
@@ -134,15 +134,15 @@ async def test_what_goes_wrong_at_the_model_is_told_by_category(aimock: Aimock, 
         cut(slowly(says("There was a very long story"), milliseconds=20), after=8),
     )
     async with made(model) as agent, driven(agent) as here:
-        told = [await here.turn(prompt) for prompt in ("limit", "busy", "key", "a story")]
-    categories = [each.failure["failureCategory"] for each in told]
+        outcome = [await here.turn(prompt) for prompt in ("limit", "busy", "key", "a story")]
+    categories = [each.failure["failureCategory"] for each in outcome]
     assert categories == [
         "rate_limited",
         "provider_unavailable",
         "unauthorized",
         "stream_interrupted",
     ]
-    assert all(each.failure["recoveryHint"] for each in told)
+    assert all(each.failure["recoveryHint"] for each in outcome)
 
 
 @pytest.mark.requirement("sources.sdk.live.stop")
@@ -155,10 +155,10 @@ async def test_a_turn_is_stopped_while_it_speaks_and_while_it_waits(aimock: Aimo
     )
     async with made(model) as agent, driven(agent) as here:
         speaking = await here.submit("tell me")
-        await here.seen("model.delta")
+        await here.wait_for_fact("model.delta")
         stopped = await here.cancel(speaking)
         waiting = await here.submit("deploy it")
-        await here.asked()
+        await here.next_action()
         given_up = await here.cancel(waiting)
         after = await here.turn("tell me more")
     assert (stopped.status, given_up.status) == ("canceled", "canceled")

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from factwire.runtime.configuration import Agent
+from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.policy import Policy
-from factwire.sources.live import opencode
+from factwire.sources.opencode import live as opencode
 from tests.agents.conftest import Aimock, Drive
 from tests.agents.fake_models import FakeModel
 from tests.agents.homes import AgentHome
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.asyncio
 
 
 def made(**options: Any) -> opencode.OpenCodeAgent:
-    return opencode.agent(Agent(kind="opencode", options=options))
+    return opencode.agent(AgentSettings(kind="opencode", options=options))
 
 
 def runs(command: str, **match: Any) -> Reply:
@@ -45,10 +45,10 @@ async def test_opencode_answers_and_goes_on_with_its_session(
 
     assert (first.status, second.status) == ("completed", "completed")
     assert second.answers == ["It is 42.", "Still 42."]
-    assert [each["delta"] for each in first.said("reasoning.delta")] == ["It is known."]
-    assert "".join(each["delta"] for each in first.said("model.delta")) == "It is 42."
-    assert len(first.said("session.updated")) == 1
-    assert second.said("session.updated") == []
+    assert [each["delta"] for each in first.payloads_of("reasoning.delta")] == ["It is known."]
+    assert "".join(each["delta"] for each in first.payloads_of("model.delta")) == "It is 42."
+    assert len(first.payloads_of("session.updated")) == 1
+    assert second.payloads_of("session.updated") == []
     assert "It is 42." in heard(model)
 
 
@@ -66,29 +66,31 @@ async def test_what_opencode_asks_a_person_decides_and_a_no_has_its_reason(
         says("Done."),
     )
     agent_home.opencode(model)
-    asked: list[Any] = []
+    question: list[Any] = []
 
     def decide(action: Any) -> Any:
-        asked.append((action.tool_name, action.command, action.cwd, "+one" in action.shown))
+        question.append((action.tool_name, action.command, action.cwd, "+one" in action.shown))
         is_removal = action.command == "rm made.txt"
         return {"decision": "deny", "reason": "keep it"} if is_removal else "approve"
 
     async with driven(made()) as drive:
-        told = await drive.turn("make it", decide=decide)
+        outcome = await drive.turn("make it", decide=decide)
 
     place = str(agent_home.workspace)
-    assert asked == [
+    assert question == [
         ("bash", look, place, False),
         ("edit", None, None, True),
         ("bash", "rm made.txt", place, False),
     ]
-    assert (told.status, told.answers[-1]) == ("completed", "Done.")
+    assert (outcome.status, outcome.answers[-1]) == ("completed", "Done.")
     # What a command says of the server's password is in no fact.
-    assert told.said("tool.result")[0]["output"] == "[redacted]\n"
-    assert [each["failureCategory"] for each in told.said("tool.failed")] == ["permission_denied"]
-    assert [each["applied"] for each in told.said("action.updated")] == [True] * 3
+    assert outcome.payloads_of("tool.result")[0]["output"] == "[redacted]\n"
+    assert [each["failureCategory"] for each in outcome.payloads_of("tool.failed")] == [
+        "permission_denied"
+    ]
+    assert [each["applied"] for each in outcome.payloads_of("action.updated")] == [True] * 3
     assert (made_file.exists(), notes.read_text("utf-8")) == (True, "one\n")
-    assert {each["path"] for each in told.said("file.changed")} == {str(notes)}
+    assert {each["path"] for each in outcome.payloads_of("file.changed")} == {str(notes)}
     assert "keep it" in heard(model)
 
 
@@ -109,15 +111,17 @@ async def test_a_question_gets_its_answer_and_a_subagent_answers_to_its_task(
     monkeypatch.setenv("OPENCODE_ENABLE_QUESTION_TOOL", "1")
     answer = {"decision": "answer", "response": "Red"}
     async with driven(made()) as drive:
-        told = await drive.turn("ask me, then send somebody", decide=lambda _action: answer)
+        outcome = await drive.turn("ask me, then send somebody", decide=lambda _action: answer)
 
-    assert (told.status, told.answers[-1]) == ("completed", "Done.")
+    assert (outcome.status, outcome.answers[-1]) == ("completed", "Done.")
     assert '\\"Which?\\"=\\"Red\\"' in heard(model)
-    assert len(told.said("action.resolved")) == 1
-    [done] = told.named("subagent.completed")
+    assert len(outcome.payloads_of("action.resolved")) == 1
+    [done] = outcome.facts_of_class("subagent.completed")
     assert done.payload["output"] == "Three files."
-    said = [fact for fact in told.named("model.completed") if fact.subagent_id is not None]
-    assert [fact.payload["text"] for fact in said] == ["Three files."]
+    payloads = [
+        fact for fact in outcome.facts_of_class("model.completed") if fact.subagent_id is not None
+    ]
+    assert [fact.payload["text"] for fact in payloads] == ["Three files."]
 
 
 @pytest.mark.requirement("sources.opencode.live.policy")
@@ -134,16 +138,18 @@ async def test_a_rule_answers_before_a_person_is_asked(
     # OpenCode's own settings would let both pass.
     lenient = {"permission": {"*": "allow", "bash": "allow"}}
     async with driven(made(config=lenient), policy=policy) as drive:
-        told = await drive.turn("make and remove it")
+        outcome = await drive.turn("make and remove it")
 
     assert (agent_home.workspace / "made.txt").exists()
-    assert told.named("action.required") == []
-    rules = [each["rule"] for each in told.said("permission.evaluated")]
+    assert outcome.facts_of_class("action.required") == []
+    rules = [each["rule"] for each in outcome.payloads_of("permission.evaluated")]
     assert rules == ["Bash(touch *)", "Bash(rm *)"]
-    assert [each["rule"] for each in told.said("permission.denied")] == ["Bash(rm *)"]
-    assert [each["failureCategory"] for each in told.said("tool.failed")] == ["permission_denied"]
+    assert [each["rule"] for each in outcome.payloads_of("permission.denied")] == ["Bash(rm *)"]
+    assert [each["failureCategory"] for each in outcome.payloads_of("tool.failed")] == [
+        "permission_denied"
+    ]
     # It heard why, and went on.
-    assert told.answers[-1] == "Done."
+    assert outcome.answers[-1] == "Done."
 
 
 @pytest.mark.requirement("sources.opencode.live.control")
@@ -158,20 +164,20 @@ async def test_a_turn_is_steered_and_another_one_is_stopped(
     agent_home.opencode(model)
     async with driven(made()) as drive:
         steered = await drive.submit("tell a story")
-        await drive.seen("model.delta")
+        await drive.wait_for_fact("model.delta")
         await drive.runtime.steer("thread", "make it shorter")
-        told = await drive.ended(steered)
-        last, before = told.answers[-1], len(told.named("model.delta"))
+        outcome = await drive.wait_for_end(steered)
+        last, before = outcome.answers[-1], len(outcome.facts_of_class("model.delta"))
         stopped = await drive.submit("count to seven")
-        await drive.seen("model.delta", before + 1)
+        await drive.wait_for_fact("model.delta", before + 1)
         canceled = await drive.cancel(stopped)
 
-    assert told.status == "completed"
+    assert outcome.status == "completed"
     assert last == "As you wish."
-    steers = [each for each in told.said("queue.changed") if each.get("steerId")]
+    steers = [each for each in outcome.payloads_of("queue.changed") if each.get("steerId")]
     assert [each["status"] for each in steers] == ["pending", "delivered"]
     assert canceled.status == "canceled"
-    assert canceled.named("model.completed")
+    assert canceled.facts_of_class("model.completed")
 
 
 @pytest.mark.requirement("sources.opencode.live.failures")
@@ -192,9 +198,9 @@ async def test_what_a_model_does_wrong_is_tried_again_or_fails_the_turn(
         broken = await drive.turn("break it")
         cut_off = await drive.turn("cut it")
 
-    for told in (limited, cut_off):
-        assert told.status == "completed"
-        statuses = [each["status"] for each in told.said("run.status")]
+    for outcome in (limited, cut_off):
+        assert outcome.status == "completed"
+        statuses = [each["status"] for each in outcome.payloads_of("run.status")]
         assert statuses == ["running", "retrying", "running"]
     assert broken.failure["failureCategory"] == "invalid_request"
     assert "broken" in broken.failure["message"]

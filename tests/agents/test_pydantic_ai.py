@@ -12,9 +12,9 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 from factwire.projection.actions import Action
 from factwire.runtime import Provider
-from factwire.runtime.configuration import Agent as Settings
+from factwire.runtime.configuration import AgentSettings as Settings
 from factwire.runtime.policy import Policy
-from factwire.sources.live.pydantic_ai import wrap
+from factwire.sources.pydantic_ai.live import wrap
 from tests.agents.conftest import Aimock, Drive
 from tests.agents.driving import Answer
 from tests.agents.fake_models import FakeModel
@@ -72,7 +72,7 @@ async def test_text_reasoning_and_tools_are_told_and_the_next_turn_knows_them(
         {"city": "Rome"},
         "sunny in Rome",
     )
-    assert first.named("reasoning.delta")
+    assert first.facts_of_class("reasoning.delta")
     assert "sunny in Rome" in str(model.bodies()[-1])
 
 
@@ -102,9 +102,13 @@ async def test_calls_that_wait_at_once_go_on_with_what_was_decided_about_each(
         return {"decision": "denied", "reason": "not on a Friday"}
 
     async with made(model) as agent, driven(agent) as here:
-        told = await here.turn("deploy it", decide=decide)
-    assert (told.status, told.answers, DONE) == ("completed", ["That is settled."], ["staging"])
-    categories = {key: tool.failure_category for key, tool in told.state.tools.items()}
+        outcome = await here.turn("deploy it", decide=decide)
+    assert (outcome.status, outcome.answers, DONE) == (
+        "completed",
+        ["That is settled."],
+        ["staging"],
+    )
+    categories = {key: tool.failure_category for key, tool in outcome.state.tools.items()}
     assert categories == {"staging": None, "production": "permission_denied", "ask": None}
     heard = str(model.bodies()[-1])
     assert "not on a Friday" in heard
@@ -118,9 +122,11 @@ async def test_a_rule_that_allows_spares_the_question(aimock: Aimock, driven: Dr
         calls("deploy", {"target": "production"}, has_tool_result=False), says("That is settled.")
     )
     async with made(model) as agent, driven(agent, policy=Policy.of(allow=["deploy"])) as here:
-        told = await here.turn("deploy it")
-    assert told.named("action.required") == []
-    assert [said["decision"] for said in told.said("permission.evaluated")] == ["allow"]
+        outcome = await here.turn("deploy it")
+    assert outcome.facts_of_class("action.required") == []
+    assert [payloads["decision"] for payloads in outcome.payloads_of("permission.evaluated")] == [
+        "allow"
+    ]
     assert DONE == ["production"]
 
 
@@ -134,8 +140,8 @@ async def test_what_goes_wrong_at_the_model_is_told_by_category(aimock: Aimock, 
     )
     prompts = ("limit", "busy", "a story", "forever")
     async with made(model, max_requests=3) as agent, driven(agent) as here:
-        told = [await here.turn(prompt) for prompt in prompts]
-    assert [each.failure["failureCategory"] for each in told] == [
+        outcome = [await here.turn(prompt) for prompt in prompts]
+    assert [each.failure["failureCategory"] for each in outcome] == [
         "rate_limited",
         "provider_unavailable",
         "stream_interrupted",
@@ -153,10 +159,10 @@ async def test_a_turn_is_stopped_while_it_speaks_and_while_it_waits(aimock: Aimo
     )
     async with made(model) as agent, driven(agent) as here:
         speaking = await here.submit("tell me")
-        await here.seen("model.delta")
+        await here.wait_for_fact("model.delta")
         stopped = await here.cancel(speaking)
         waiting = await here.submit("deploy it")
-        await here.asked()
+        await here.next_action()
         given_up = await here.cancel(waiting)
         after = await here.turn("tell me more")
     assert (stopped.status, given_up.status) == ("canceled", "canceled")

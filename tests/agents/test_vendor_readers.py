@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.outlets.gists import encoded
-from tests.outlets.stories import ON_FILE, on_file
+from tests.outlets.gists import encode_facts
+from tests.outlets.stories import ON_FILE, facts_on_file
 from tools import agents
 
 pytestmark = pytest.mark.agents
@@ -34,11 +34,13 @@ def messages(chunks: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 @pytest.mark.requirement("outlets.vendors")
 @pytest.mark.parametrize("outlet", ["ai-sdk", "ai-sdk-6", "ai-sdk-5"])
 def test_the_ai_sdk_reads_every_message_and_has_its_words_and_calls(outlet: str):
-    streams = [each for name in ON_FILE for each in messages(encoded(on_file(name), outlet))]
+    streams = [
+        each for name in ON_FILE for each in messages(encode_facts(facts_on_file(name), outlet))
+    ]
     for chunks, read in zip(streams, read_by("read_chunks.mjs", streams), strict=True):
-        said = [chunk["errorText"] for chunk in chunks if chunk["type"] == "error"]
+        payloads = [chunk["errorText"] for chunk in chunks if chunk["type"] == "error"]
         assert "problem" not in read, read
-        assert [error.removeprefix("Error: ") for error in read["errors"]] == said
+        assert [error.removeprefix("Error: ") for error in read["errors"]] == payloads
         if not any(chunk["type"] == "reset-step" for chunk in chunks):
             assert texts(read["parts"]) == spoken(chunks)
         assert calls(read["parts"]) == called(chunks)
@@ -62,7 +64,7 @@ def calls(parts: list[dict[str, Any]]) -> set[str]:
 
 @pytest.mark.requirement("outlets.vendors")
 def test_ag_ui_verifies_every_event_and_strips_nothing():
-    streams = [encoded(on_file(name), "ag-ui") for name in ON_FILE]
+    streams = [encode_facts(facts_on_file(name), "ag-ui") for name in ON_FILE]
     verdicts = read_by("verify_events.mjs", streams)
     assert dict(zip(ON_FILE, verdicts, strict=True)) == dict.fromkeys(ON_FILE)
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import Factwire
-from tests.cli.homes import Home
+from tests.cli.cli_commands import Factwire
+from tests.cli.cli_homes import Home
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ import pytest
 from factwire.cli import main
 from factwire.facts.fact import Fact
 from factwire.journal import open_journal
-from factwire.journal.sqlite.database import Database
+from factwire.journal.sqlite.schema import Database
 
 
-class Done(msgspec.Struct):
+class JournalOutput(msgspec.Struct):
     code: int
     out: bytes
     err: str
@@ -39,14 +39,14 @@ class CommandLine:
         self._capture = capture
         self._patch = patch
 
-    def __call__(self, *arguments: object, given: bytes = b"") -> Done:
+    def __call__(self, *arguments: object, given: bytes = b"") -> JournalOutput:
         self._patch.setattr(sys, "argv", ["factwire", "journal", *map(str, arguments)])
         self._patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
         with pytest.raises(SystemExit) as ended:
             main()
         out, err = self._capture.readouterr()
         code = ended.value.code
-        return Done(code if isinstance(code, int) else 0, out, err.decode())
+        return JournalOutput(code if isinstance(code, int) else 0, out, err.decode())
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def journal(
     return CommandLine(capsysbinary, monkeypatch)
 
 
-def started(*arguments: object) -> subprocess.Popen[bytes]:
+def start_command(*arguments: object) -> subprocess.Popen[bytes]:
     """`factwire journal …` in a process of its own."""
     return subprocess.Popen(
         [sys.executable, "-c", "from factwire.cli import main; main()", "journal"]

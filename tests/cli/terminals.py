@@ -14,7 +14,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from tests.cli.commands import COMMAND
+from tests.cli.cli_commands import COMMAND
 
 PATIENCE = 60.0
 STYLE = re.compile(r"\x1b\[[0-9;]*m")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from factwire.runtime.configuration import SETTINGS
-from tests.cli.commands import Factwire
+from tests.cli.cli_commands import Factwire
 
 
 @pytest.fixture(autouse=True)

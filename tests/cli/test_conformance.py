@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import Factwire, run
+from tests.cli.cli_commands import Factwire, run
 from tests.cli.journal_files import make, streamed_turn
 from tests.conformance.reference_provider import PROMPTS
 
@@ -72,8 +72,8 @@ def test_only_as_far_as_was_asked_for(factwire: Factwire):
 
 @pytest.mark.requirement("cli.conformance")
 def test_prompts_can_be_given(factwire: Factwire):
-    given = [f"--prompt={name}={text}" for name, text in PROMPTS.items()]
-    done = factwire("conformance", "--provider", f"{REFERENCE}:Promptless", "--json", *given)
+    options = [f"--prompt={name}={text}" for name, text in PROMPTS.items()]
+    done = factwire("conformance", "--provider", f"{REFERENCE}:Promptless", "--json", *options)
     assert (done.code, json.loads(done.out)["level"]) == (0, "runtime")
 
 
@@ -90,7 +90,7 @@ def test_without_a_word_factwire_itself_is_tried_and_conforms(factwire: Factwire
 @pytest.mark.requirement("cli.conformance.errors")
 @pytest.mark.requirement("cli.conformance.exit")
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--provider", "nowhere:make"], "unknown_module"),
         (["--provider", f"{AGENTS}:nobody"], "unknown_factory"),
@@ -105,23 +105,23 @@ def test_without_a_word_factwire_itself_is_tried_and_conforms(factwire: Factwire
     ],
 )
 def test_what_cannot_be_tried_is_said_in_one_line(
-    factwire: Factwire, arguments: list[str], said: str
+    factwire: Factwire, arguments: list[str], message: str
 ):
     done = factwire("conformance", *arguments)
     assert done.code == 2
-    assert said in done.err
+    assert message in done.err
     assert done.err.count("\n") == 1
 
 
 @pytest.mark.requirement("cli.conformance.errors")
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [("", "empty_stream"), ("not json", "unreadable_input"), ("5", "unreadable_input")],
 )
-def test_a_file_without_facts_is_an_error(factwire: Factwire, content: str, said: str):
+def test_a_file_without_facts_is_an_error(factwire: Factwire, content: str, message: str):
     done = factwire("conformance", "--facts", factwire.file(content))
     assert (done.code, done.out) == (2, "")
-    assert said in done.err
+    assert message in done.err
 
 
 LINGERS = """

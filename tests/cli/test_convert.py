@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from factwire.facts import SHAPES, Shape, read_fact, ui_events, write_fact
-from tests.cli.commands import Factwire, lines
+from factwire.facts import SHAPES, Shape, read_fact, to_ui_events, write_fact
+from tests.cli.cli_commands import Factwire, lines
 from tests.facts.samples import complete, runtime_event, wire, without
 
 FACTS = [
@@ -41,7 +41,7 @@ def test_converting_to_the_ui_writes_the_ui_events_of_each_fact(factwire: Factwi
     expected = [
         json.loads(json.dumps(write_fact(event, "ui")))
         for value in FACTS
-        for event in ui_events(read_fact(value))
+        for event in to_ui_events(read_fact(value))
     ]
     assert objects(done.out) == expected
     assert [event["type"] for event in expected] == [

@@ -5,36 +5,40 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from factwire.evidence.comparison import Comparison, compare, narrowed
-from factwire.evidence.manifest import FACTS
+from factwire.evidence.pack_format import FACTS
+from factwire.evidence.run_comparison import Comparison, narrow_comparison
+from factwire.evidence.run_diff import compare
 from factwire.facts import Fact
-from tests.cli.commands import Factwire, lines
-from tests.cli.homes import Home
+from tests.cli.cli_commands import Factwire, lines
+from tests.cli.cli_homes import Home
+from tests.cli.cli_recordings import HOSTILE, facts, turn
 from tests.cli.journal_files import damage, make
-from tests.cli.runs import HOSTILE, facts, turn
-from tests.evidence.compared_runs import STREAMS, Told, facts_of, stream
-from tests.evidence.packs import contents, packed_facts, repack, zipped
+from tests.evidence.compared_runs import STREAMS, TurnSpec, facts_of, stream
+from tests.evidence.sample_packs import contents, pack_facts, repack, zip_content
 
 GRANTED, DENIED = STREAMS / "approval_granted.ndjson", STREAMS / "approval_denied.ndjson"
 
 
-def written(factwire: Factwire, run: list[Fact], name: str) -> Path:
+def write_facts(factwire: Factwire, run: list[Fact], name: str) -> Path:
     return factwire.file(lines(*(msgspec.to_builtins(fact) for fact in run)), name)
 
 
-def parsed(text: str) -> Comparison:
+def parse_output(text: str) -> Comparison:
     return msgspec.json.decode(text, type=Comparison)
 
 
 @pytest.mark.requirement("cli.diff.view")
 def test_what_differs_is_seen_at_a_glance_and_then_how(factwire: Factwire):
     a = [
-        *(Told(prompt=f"Step {number}", answer="Done.") for number in range(5)),
-        Told(prompt="Count the tests.", answer="There are 48 of them."),
-        Told(prompt="Goodbye.", answer="Bye."),
+        *(TurnSpec(prompt=f"Step {number}", answer="Done.") for number in range(5)),
+        TurnSpec(prompt="Count the tests.", answer="There are 48 of them."),
+        TurnSpec(prompt="Goodbye.", answer="Bye."),
     ]
-    b = [*a[:5], Told(prompt="Count the tests.", answer="There are 47 of them.", tokens=200)]
-    one, other = written(factwire, facts_of(a), "a"), written(factwire, facts_of(b, "b"), "b")
+    b = [*a[:5], TurnSpec(prompt="Count the tests.", answer="There are 47 of them.", tokens=200)]
+    one, other = (
+        write_facts(factwire, facts_of(a), "a"),
+        write_facts(factwire, facts_of(b, "b"), "b"),
+    )
     done = factwire("diff", one, other)
     assert (done.code, done.err) == (1, "")
     assert [line.rstrip() for line in done.out.splitlines()] == [
@@ -62,10 +66,12 @@ def test_what_differs_is_seen_at_a_glance_and_then_how(factwire: Factwire):
 def test_long_values_and_texts_are_shown_line_by_line(factwire: Factwire):
     long = [f"Line {number} of the answer." for number in range(60)]
     other = [*long[:30], "A new line.", *long[31:]]
-    a = [Told(prompt="Write down all that you know of it.", answer="\n".join(long))]
-    b = [Told(prompt="Write down whatever you know of it.", answer="\n".join(other))]
+    a = [TurnSpec(prompt="Write down all that you know of it.", answer="\n".join(long))]
+    b = [TurnSpec(prompt="Write down whatever you know of it.", answer="\n".join(other))]
     done = factwire(
-        "diff", written(factwire, facts_of(a), "a"), written(factwire, facts_of(b, "b"), "b")
+        "diff",
+        write_facts(factwire, facts_of(a), "a"),
+        write_facts(factwire, facts_of(b, "b"), "b"),
     )
     shown = [line.strip() for line in done.out.splitlines()]
     start = shown.index("text", shown.index("answers"))
@@ -92,18 +98,18 @@ def test_the_same_run_is_exit_code_0(factwire: Factwire):
 def test_with_json_the_whole_comparison_is_printed(factwire: Factwire):
     done = factwire("diff", GRANTED, DENIED, "--json")
     expected = compare(stream("approval_granted"), stream("approval_denied"))
-    assert (done.code, parsed(done.out), done.err) == (1, expected, "")
+    assert (done.code, parse_output(done.out), done.err) == (1, expected, "")
 
 
 @pytest.mark.requirement("cli.diff.filters")
 def test_aspects_and_turns_are_chosen(factwire: Factwire):
     whole = compare(stream("approval_granted"), stream("approval_denied"))
     done = factwire("diff", GRANTED, DENIED, "--json", "--only", "tools, answers", "--only", "cost")
-    only = narrowed(whole, aspects=frozenset({"tools", "answers", "cost"}))
-    assert (done.code, parsed(done.out)) == (1, only)
+    only = narrow_comparison(whole, aspects=frozenset({"tools", "answers", "cost"}))
+    assert (done.code, parse_output(done.out)) == (1, only)
     assert factwire("diff", GRANTED, DENIED, "--only", "models").code == 0
     first = factwire("diff", GRANTED, DENIED, "--json", "--turn", "1")
-    assert parsed(first.out) == narrowed(whole, turn=1)
+    assert parse_output(first.out) == narrow_comparison(whole, turn=1)
 
 
 @pytest.mark.requirement("cli.diff.filters")
@@ -127,8 +133,8 @@ def test_what_there_is_not_is_refused(factwire: Factwire, arguments: list[str], 
 def test_a_side_is_a_file_standard_input_a_journal_or_one_of_its_threads(factwire: Factwire):
     runs = [*facts(turn("t1")), *facts(turn("t2", say="Not done."))]
     path = make(factwire.folder / "j.db", runs)
-    both = written(factwire, runs, "both.ndjson")
-    only = written(factwire, facts(turn("t1")), "t1.ndjson")
+    both = write_facts(factwire, runs, "both.ndjson")
+    only = write_facts(factwire, facts(turn("t1")), "t1.ndjson")
     expected = compare(facts(turn("t1")), facts(turn("t2", say="Not done.")))
     sides: list[tuple[str | Path, str, list[str | Path]]] = [
         (f"sqlite:{path}#t1", f"{path}#t2", []),
@@ -140,7 +146,7 @@ def test_a_side_is_a_file_standard_input_a_journal_or_one_of_its_threads(factwir
     for a, b, options in sides:
         done = factwire("diff", a, b, *options, "--json", stdin=only.read_bytes())
         assert (done.code, done.err) == (1, ""), a
-        assert parsed(done.out) == expected, a
+        assert parse_output(done.out) == expected, a
 
 
 @pytest.mark.requirement("cli.diff.sides")
@@ -151,7 +157,7 @@ def test_a_side_is_an_evidence_pack(factwire: Factwire):
     assert factwire("diff", pack, GRANTED).code == 0
     done = factwire("diff", pack, DENIED, "--json")
     expected = compare(stream("approval_granted"), stream("approval_denied"))
-    assert (done.code, parsed(done.out)) == (1, expected)
+    assert (done.code, parse_output(done.out)) == (1, expected)
 
 
 @pytest.mark.requirement("cli.diff.exit-codes")
@@ -159,14 +165,14 @@ def test_a_side_is_an_evidence_pack(factwire: Factwire):
 @pytest.mark.parametrize("verb", [("diff",), ("benchmark", "compare")])
 def test_what_cannot_be_read_is_never_called_different(factwire: Factwire, verb: tuple[str, ...]):
     whole, edited = factwire.folder / "whole.zip", factwire.folder / "edited.zip"
-    packed_facts(whole, stream("approval_granted"))
+    pack_facts(whole, stream("approval_granted"))
     entries = contents(whole)
     repack(edited, {**entries, FACTS: entries[FACTS].replace(b"gone", b"lost", 1)})
     journal = make(factwire.folder / "j.db", facts(turn())[:5], facts(turn())[5:])
     damage(journal, 6)
     unusable: dict[str | Path, str] = {
         factwire.file(whole.read_bytes()[:900], "cut.zip"): "pack_truncated",
-        factwire.file(zipped(b"a note"), "other.zip"): "manifest_missing",
+        factwire.file(zip_content(b"a note"), "other.zip"): "manifest_missing",
         edited: "entry_changed",
         journal: "journal_corrupt",
         factwire.file("{\n{", "broken.ndjson"): "broken.ndjson: line",
@@ -180,7 +186,7 @@ def test_what_cannot_be_read_is_never_called_different(factwire: Factwire, verb:
 @pytest.mark.requirement("cli.diff.sides")
 def test_how_to_choose_a_thread_is_told_as_a_side_is_written(factwire: Factwire):
     runs = [*facts(turn("t1")), *facts(turn("t2"))]
-    both = written(factwire, runs, "both.ndjson")
+    both = write_facts(factwire, runs, "both.ndjson")
     assert f"choose one with {both}#THREAD" in factwire("diff", both, GRANTED).err
     url = f"sqlite:{make(factwire.folder / 'j.db', runs)}"
     done = factwire("diff", GRANTED, url)
@@ -190,7 +196,7 @@ def test_how_to_choose_a_thread_is_told_as_a_side_is_written(factwire: Factwire)
 
 @pytest.mark.requirement("cli.diff.sides")
 def test_a_path_may_hold_the_mark_of_a_thread(factwire: Factwire):
-    path = written(factwire, facts(turn("t1")), "run#1.ndjson")
+    path = write_facts(factwire, facts(turn("t1")), "run#1.ndjson")
     assert factwire("diff", path, path).code == 0
     assert factwire("diff", f"{path}#t1", path).code == 0
 
@@ -199,7 +205,7 @@ def test_a_path_may_hold_the_mark_of_a_thread(factwire: Factwire):
 @pytest.mark.requirement("cli.diff.exit-codes")
 def test_a_side_that_is_not_there_is_named(factwire: Factwire, home: Home):
     path = make(factwire.folder / "j.db", facts(turn("t1")))
-    several = written(factwire, [*facts(turn("t1")), *facts(turn("t2"))], "several.ndjson")
+    several = write_facts(factwire, [*facts(turn("t1")), *facts(turn("t2"))], "several.ndjson")
     for arguments, words in [
         (("gone.ndjson", GRANTED), "there is no file gone.ndjson"),
         (("thr_1", GRANTED), "thr_1 is no file, and there is no journal to find a thread thr_1 in"),
@@ -223,9 +229,12 @@ def test_nothing_is_compared_with_a_note(factwire: Factwire):
 
 @pytest.mark.requirement("cli.diff.harmless")
 def test_nothing_in_a_fact_steers_the_terminal(factwire: Factwire):
-    a = [Told(prompt=HOSTILE, answer=f"{HOSTILE} one", warnings=[HOSTILE])]
-    b = [Told(prompt=HOSTILE, answer=f"{HOSTILE} two\n{HOSTILE}", artifacts=[HOSTILE])]
-    one, other = written(factwire, facts_of(a), "a"), written(factwire, facts_of(b, "b"), "b")
+    a = [TurnSpec(prompt=HOSTILE, answer=f"{HOSTILE} one", warnings=[HOSTILE])]
+    b = [TurnSpec(prompt=HOSTILE, answer=f"{HOSTILE} two\n{HOSTILE}", artifacts=[HOSTILE])]
+    one, other = (
+        write_facts(factwire, facts_of(a), "a"),
+        write_facts(factwire, facts_of(b, "b"), "b"),
+    )
     done = factwire("diff", one, other)
     assert done.code == 1
     assert "[bold]x[/]" in done.out

@@ -5,8 +5,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from factwire.evidence.comparison import BenchmarkComparison, Trial, compare_trials, trials
-from tests.cli.commands import Factwire
+from factwire.evidence.benchmark_trials import (
+    BenchmarkComparison,
+    TrialRecord,
+    compare_trials,
+    read_trials,
+)
+from tests.cli.cli_commands import Factwire
 from tests.cli.journal_files import make
 from tests.evidence.compared_runs import STREAMS, stream
 
@@ -31,9 +36,9 @@ def test_trials_are_listed(factwire: Factwire):
         ["✗", "bug-fixes-small", "race", "timeout", "1", "s"],
     ]
     listed = msgspec.json.decode(
-        factwire("benchmark", "trials", TRIALS, "--json").out, type=list[Trial]
+        factwire("benchmark", "trials", TRIALS, "--json").out, type=list[TrialRecord]
     )
-    assert listed == trials(stream("benchmark_trials"))
+    assert listed == read_trials(stream("benchmark_trials"))
 
 
 @pytest.mark.requirement("cli.benchmark.trials")
@@ -52,7 +57,7 @@ def test_trials_of_all_threads_of_a_journal_are_listed_or_of_one(factwire: Factw
 
     def ids(where: str) -> list[str]:
         done = factwire("benchmark", "trials", where, "--json")
-        return [each.trial_id for each in msgspec.json.decode(done.out, type=list[Trial])]
+        return [each.trial_id for each in msgspec.json.decode(done.out, type=list[TrialRecord])]
 
     assert ids(url) == ["trial_1", "trial_2", "x"]
     assert ids(f"{url}#other") == ["x"]
@@ -78,11 +83,11 @@ def test_a_run_without_trials_is_noted(factwire: Factwire):
 
 @pytest.mark.requirement("cli.benchmark.trials")
 @pytest.mark.requirement("cli.benchmark.compare")
-@pytest.mark.parametrize("given", ["nan", "inf", "-inf"])
-def test_a_reward_to_solve_at_is_a_number(factwire: Factwire, given: str):
+@pytest.mark.parametrize("reward", ["nan", "inf", "-inf"])
+def test_a_reward_to_solve_at_is_a_number(factwire: Factwire, reward: str):
     for sides in (("trials", TRIALS), ("compare", TRIALS, TRIALS)):
-        done = factwire("benchmark", *sides, f"--solved-at={given}")
-        assert (done.code, done.out, f"not {given}" in done.err) == (2, "", True), done
+        done = factwire("benchmark", *sides, f"--solved-at={reward}")
+        assert (done.code, done.out, f"not {reward}" in done.err) == (2, "", True), done
 
 
 @pytest.mark.requirement("cli.benchmark.compare")
@@ -117,7 +122,7 @@ def test_the_comparison_is_one_json_document_and_its_verdict_the_exit_code(factw
     found = msgspec.json.decode(done.out, type=BenchmarkComparison)
     assert (done.code, found.same, found.a.solved) == (1, False, 1)
     same = factwire("benchmark", "compare", TRIALS, TRIALS, "--json")
-    own = trials(stream("benchmark_trials"))
+    own = read_trials(stream("benchmark_trials"))
     assert same.code == 0
     assert msgspec.json.decode(same.out, type=BenchmarkComparison) == compare_trials(own, own)
     assert factwire("benchmark", "compare", TRIALS, TRIALS).out.splitlines()[2] == "same"
@@ -137,6 +142,6 @@ def test_the_result_is_recorded_as_evidence_on_a_thread(factwire: Factwire):
         "better.ndjson against benchmark_trials.ndjson",
     )
     assert item["summary"] == "B's reward is +0.25 on 1 task."
-    told = factwire("benchmark", "compare", TRIALS, TRIALS, "--record", "bench.db")
-    assert (told.code, told.out) == (2, "")
-    assert "expected JOURNAL#THREAD" in told.err
+    refusal = factwire("benchmark", "compare", TRIALS, TRIALS, "--record", "bench.db")
+    assert (refusal.code, refusal.out) == (2, "")
+    assert "expected JOURNAL#THREAD" in refusal.err

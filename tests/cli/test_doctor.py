@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from factwire.cli.doctor.machine import sandbox_finding
+from factwire.cli.doctor_command import judge_sandbox
 from factwire.runtime.sandbox import Probe
-from tests.cli.commands import Factwire
-from tests.cli.homes import Home
+from tests.cli.cli_commands import Factwire
+from tests.cli.cli_homes import Home
 
 pytestmark = pytest.mark.usefixtures("home")
 
 
-def looked(factwire: Factwire, *arguments: str) -> tuple[int, dict[str, dict[str, Any]]]:
+def run_doctor(factwire: Factwire, *arguments: str) -> tuple[int, dict[str, dict[str, Any]]]:
     done = factwire("doctor", "--json", *arguments)
     report = json.loads(done.out)
     assert (report["ok"], done.err) == (done.code == 0, "")
@@ -23,7 +23,7 @@ def looked(factwire: Factwire, *arguments: str) -> tuple[int, dict[str, dict[str
 
 @pytest.mark.requirement("cli.doctor")
 def test_a_fresh_machine_is_well_and_nothing_is_made(factwire: Factwire, home: Home):
-    code, found = looked(factwire, "--workspace", str(home.folder))
+    code, found = run_doctor(factwire, "--workspace", str(home.folder))
     assert code == 0
     names = ["python", "sqlite", "extras", "sandbox", "configuration", "workspace", "data folder"]
     assert list(found)[:10] == [*names, "journal", "running", "agents"]
@@ -46,7 +46,7 @@ def test_people_get_a_line_each(factwire: Factwire):
 def test_a_run_that_goes_on_is_seen(factwire: Factwire, home: Home):
     with home.background("run", "asks", "x") as running:
         running.until("factwire deny act_")
-        _, found = looked(factwire)
+        _, found = run_doctor(factwire)
     message = f"process {running.process.pid} on 1 thread"
     assert (found["running"]["message"], found["journal"]["status"]) == (message, "ok")
 
@@ -55,7 +55,7 @@ def test_a_run_that_goes_on_is_seen(factwire: Factwire, home: Home):
 def test_a_data_folder_that_others_can_read_is_warned_of(factwire: Factwire, home: Home):
     home.state.mkdir(parents=True)
     home.state.chmod(0o755)
-    code, found = looked(factwire)
+    code, found = run_doctor(factwire)
     assert (code, found["data folder"]["status"]) == (0, "warn")
     assert found["data folder"]["fix"] == f"chmod 700 {home.state}"
 
@@ -64,20 +64,20 @@ def test_a_data_folder_that_others_can_read_is_warned_of(factwire: Factwire, hom
 def test_a_data_folder_that_is_none_fails(factwire: Factwire, home: Home):
     home.state.parent.mkdir()
     home.state.write_text("")
-    code, found = looked(factwire)
+    code, found = run_doctor(factwire)
     assert (code, found["data folder"]["status"]) == (1, "fail")
     assert "FACTWIRE_DATA" in found["data folder"]["fix"]
 
 
 @pytest.mark.requirement("cli.doctor.fails")
 def test_a_workspace_that_a_run_would_refuse_is_told(factwire: Factwire, home: Home):
-    code, found = looked(factwire, "--workspace", "nowhere")
+    code, found = run_doctor(factwire, "--workspace", "nowhere")
     assert (code, found["workspace"]["status"]) == (1, "fail")
     assert "workspace_missing" in found["workspace"]["message"]
     file = home.folder / "factwire.toml"
     (home.folder / "other").mkdir()
     file.write_text(f'workspaces = ["other"]\n{file.read_text()}')
-    code, found = looked(factwire)
+    code, found = run_doctor(factwire)
     assert (code, found["workspace"]["status"]) == (0, "warn")
 
 
@@ -86,7 +86,7 @@ def test_a_configuration_that_cannot_be_looked_at_is_a_line(
     factwire: Factwire, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("XDG_CONFIG_HOME", f"/{'x' * 300}")
-    code, found = looked(factwire)
+    code, found = run_doctor(factwire)
     assert (code, found["configuration"]["status"]) == (1, "fail")
     assert (
         "expected a place that can be looked at, got File name" in found["configuration"]["message"]
@@ -101,7 +101,7 @@ def test_a_configuration_that_cannot_be_looked_at_is_a_line(
 def test_a_journal_that_is_none_fails(factwire: Factwire, home: Home):
     broken = home.folder / "broken.db"
     broken.write_bytes(b"not a journal" * 1_000)
-    code, found = looked(factwire, "--journal", str(broken))
+    code, found = run_doctor(factwire, "--journal", str(broken))
     assert (code, found["journal"]["status"]) == (1, "fail")
     assert "export" in found["journal"]["fix"]
 
@@ -109,7 +109,7 @@ def test_a_journal_that_is_none_fails(factwire: Factwire, home: Home):
 @pytest.mark.requirement("cli.doctor.fails")
 def test_a_configuration_that_cannot_be_read_fails_with_its_place(factwire: Factwire, home: Home):
     (home.folder / "factwire.toml").write_text("[policy]\nmode = 'yolo'\n")
-    code, found = looked(factwire)
+    code, found = run_doctor(factwire)
     assert (code, found["configuration"]["status"]) == (1, "fail")
     assert "factwire.toml:2" in found["configuration"]["message"]
     done = factwire("doctor")
@@ -122,7 +122,7 @@ def test_an_agent_that_cannot_be_had_is_told_and_the_default_one_must_be_there(
 ):
     config = home.folder / "factwire.toml"
     config.write_text('agent = "none"\n[agents.broken]\nkind = "no_such_module:agent"\n')
-    code, found = looked(factwire)
+    code, found = run_doctor(factwire)
     assert code == 1
     assert (found["agent broken"]["status"], found["agent"]["status"]) == ("warn", "fail")
 
@@ -131,8 +131,8 @@ def test_an_agent_that_cannot_be_had_is_told_and_the_default_one_must_be_there(
 @pytest.mark.parametrize("code", ["bubblewrap_missing", "namespaces_refused", "not_linux"])
 def test_a_sandbox_that_does_not_work_fails_only_where_it_is_required(code: Any):
     probe = Probe(works=False, reason_code=code, reason="because")
-    preferred = sandbox_finding(probe, required=False)
-    required = sandbox_finding(probe, required=True)
+    preferred = judge_sandbox(probe, required=False)
+    required = judge_sandbox(probe, required=True)
     assert (preferred.status, required.status) == ("warn", "fail")
     assert code in required.message
     assert required.fix
@@ -140,10 +140,10 @@ def test_a_sandbox_that_does_not_work_fails_only_where_it_is_required(code: Any)
 
 @pytest.mark.requirement("cli.doctor")
 def test_a_sandbox_that_works_in_part_says_which(factwire: Factwire):
-    whole = sandbox_finding(Probe(works=True, version="1"), required=True)
+    whole = judge_sandbox(Probe(works=True, version="1"), required=True)
     part = Probe(works=True, version="1", missing={"system_call_filter": "no"})
-    assert (whole.status, sandbox_finding(part, required=True).status) == ("ok", "warn")
-    assert "system call filter" in sandbox_finding(part, required=True).message
+    assert (whole.status, judge_sandbox(part, required=True).status) == ("ok", "warn")
+    assert "system call filter" in judge_sandbox(part, required=True).message
     Path("factwire.toml").write_text("[sandbox]\nmode = 'off'\n")
-    _, found = looked(factwire)
+    _, found = run_doctor(factwire)
     assert "off by configuration" in found["sandbox"]["message"]

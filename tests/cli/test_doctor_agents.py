@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from factwire.cli.doctor import agents
-from tests.cli.commands import Factwire
-from tests.cli.homes import Home
+from factwire.cli import doctor_command
+from tests.cli.cli_commands import Factwire
+from tests.cli.cli_homes import Home
 
 pytestmark = [
     pytest.mark.usefixtures("home", "gardener"),
@@ -19,13 +19,13 @@ pytestmark = [
 
 MODULE = """
 from factwire.runtime.agents import ShellAgent
-from factwire.sources.live import Program
+from factwire.sources.kit.program import AgentProgram
 
-PROGRAM = Program(title="Gardener", name="gardener", install="pip install gardener")
+PROGRAM = AgentProgram(title="Gardener", name="gardener", install="pip install gardener")
 
 
 def agent(settings):
-    PROGRAM.found(settings.options.get("command"))
+    PROGRAM.require_path(settings.options.get("command"))
     return ShellAgent()
 """
 
@@ -54,11 +54,11 @@ def gardener(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def looked_up(group: str) -> list[EntryPoint]:
         return points[group]
 
-    monkeypatch.setattr("factwire.cli.doctor.agents.entry_points", looked_up)
+    monkeypatch.setattr("factwire.cli.doctor_command.entry_points", looked_up)
     monkeypatch.setattr("factwire.runtime.agents.registry.entry_points", looked_up)
 
 
-def looked(factwire: Factwire) -> dict[str, dict[str, Any]]:
+def run_doctor(factwire: Factwire) -> dict[str, dict[str, Any]]:
     done = factwire("doctor", "--json")
     assert (done.code, done.err) == (0, "")
     return {each["name"]: each for each in json.loads(done.out)["findings"]}
@@ -74,7 +74,7 @@ def program(home: Home, text: str, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_is_not_installed_is_told_with_how_to_have_it_and_is_no_fault(factwire: Factwire):
-    found = looked(factwire)
+    found = run_doctor(factwire)
     assert found["gardener"]["status"] == "ok"
     words = "Gardener is not installed; to have it: pip install gardener"
     assert found["gardener"]["message"] == words
@@ -89,7 +89,7 @@ def test_a_program_says_its_version_in_a_home_that_is_thrown_away_and_without_ke
 ):
     monkeypatch.setenv("GARDEN_KEY", "made-up")
     there = program(home, SAYS, monkeypatch)
-    found = looked(factwire)
+    found = run_doctor(factwire)
     assert found["gardener"]["message"] == f"gardener 1.2, {there}"
     assert "gardener" in found["agents"]["message"].split(", ")
     assert not (home.folder.parent / "was-here").exists()
@@ -100,16 +100,16 @@ def test_a_program_that_does_not_say_its_version_is_warned_of(
     text: str, factwire: Factwire, home: Home, monkeypatch: pytest.MonkeyPatch
 ):
     there = program(home, text, monkeypatch)
-    finding = looked(factwire)["gardener"]
+    finding = run_doctor(factwire)["gardener"]
     assert (finding["status"], finding["fix"]) == ("warn", f"try {there} --version by hand")
 
 
 def test_a_program_that_hangs_is_waited_for_no_longer_than_that(
     factwire: Factwire, home: Home, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(agents, "_SECONDS", 0.1)
+    monkeypatch.setattr(doctor_command, "_SECONDS", 0.1)
     program(home, "#!/bin/sh\nexec sleep 600\n", monkeypatch)
-    assert looked(factwire)["gardener"]["status"] == "warn"
+    assert run_doctor(factwire)["gardener"]["status"] == "warn"
 
 
 def test_the_program_that_a_configuration_names_is_the_one_that_is_asked(
@@ -121,4 +121,4 @@ def test_the_program_that_a_configuration_names_is_the_one_that_is_asked(
     other.chmod(0o755)
     named = '[agents.gardener]\nkind = "gardener"\noptions = { command = "./other" }\n'
     (home.folder / "factwire.toml").write_text(named)
-    assert looked(factwire)["gardener"]["message"] == f"gardener 1.2, {other}"
+    assert run_doctor(factwire)["gardener"]["message"] == f"gardener 1.2, {other}"

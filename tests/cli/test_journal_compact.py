@@ -12,7 +12,7 @@ from tests.cli.journal_files import (
     lines_of,
     make,
     request,
-    started,
+    start_command,
     streamed_turn,
 )
 
@@ -93,8 +93,8 @@ async def test_beside_a_writer_only_reading_works(path: Path):
             (("cat", path, "--after", "f59"), 0),
             (("export", path, "-"), 0),
         ):
-            with started(*arguments) as process:
-                out, err = process.communicate(timeout=60)
+            with start_command(*arguments) as process:
+                out, err = process.communicate(timeout=280)
             assert process.returncode == code, err
             if arguments[0] == "compact" and code:
                 assert err.startswith(b"error: journal_busy: ")

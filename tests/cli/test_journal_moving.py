@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from factwire.cli.journal import importing
-from factwire.cli.journal import lines as journal_lines
+from factwire.cli import journal_export_format as journal_lines
+from factwire.cli import journal_transfer
 from factwire.facts.fact import Fact
-from factwire.journal import Appended, ConflictingFact, open_journal
+from factwire.journal import AppendResult, ConflictingFact, open_journal
 from tests.cli.journal_files import (
     CommandLine,
     damage,
@@ -126,7 +126,7 @@ def test_an_empty_journal_is_exported_and_imported(journal: CommandLine, tmp_pat
 def test_many_facts_go_in_batches(
     journal: CommandLine, path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(importing, "_BATCH", 3)
+    monkeypatch.setattr(journal_transfer, "_BATCH", 3)
     export = journal("export", path, "-").out
     journal("import", "-", path.with_name("new.db"), given=export)
     assert lines_of(path.with_name("new.db")) == lines_of(path)
@@ -207,7 +207,7 @@ def test_lines_that_are_missing_repeated_or_moved_are_refused(journal: CommandLi
 def closed(*contents: object) -> bytes:
     """An export with right checks, whatever it says."""
     writer = journal_lines.LineWriter()
-    return b"".join(writer._closed(msgspec.json.encode(content)[:-1]) for content in contents)
+    return b"".join(writer._close_line(msgspec.json.encode(content)[:-1]) for content in contents)
 
 
 HEADER = {
@@ -321,7 +321,7 @@ def bare(export: bytes) -> list[dict[str, Any]]:
 
 
 def repeat(path: Path, known: Fact) -> tuple[tuple[int, ...], tuple[bool, ...]]:
-    async def append() -> Appended:
+    async def append() -> AppendResult:
         async with open_journal(f"sqlite:{path}") as opened:
             return await opened.append([known])
 
@@ -400,7 +400,7 @@ def test_an_export_that_fails_leaves_the_old_file(
 async def test_an_export_leaves_out_what_is_appended_while_it_runs(tmp_path: Path):
     from io import BytesIO
 
-    from factwire.cli.journal import export as journal_export
+    from factwire.cli import journal_transfer as journal_export
 
     class Growing(BytesIO):
         """Takes lines slowly: a fact is appended for the first of them."""
@@ -413,9 +413,9 @@ async def test_an_export_leaves_out_what_is_appended_while_it_runs(tmp_path: Pat
     appending: list[list[Fact]] = []
     async with open_journal(f"sqlite:{tmp_path / 'runs.db'}") as opened:
         await opened.append([fact(1), request(2, "t1", "a1")])
-        whole = await journal_export._whole(opened)
+        whole = await journal_export._verify_scope(opened)
         await opened.append([fact(3)])
         target = Growing()
-        end = await journal_export._write(opened, whole, target, lambda _: None)
+        end = await journal_export._write_export(opened, whole, target, lambda _: None)
     assert (end.facts, appending != []) == (2, True)
     assert [seq for seq, _ in facts_of(target.getvalue())] == [1, 2]

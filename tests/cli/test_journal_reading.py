@@ -6,9 +6,17 @@ from typing import Self
 
 import pytest
 
-from factwire.journal import Cursor, memory
-from factwire.journal.memory import MemoryJournal
-from tests.cli.journal_files import CommandLine, damage, fact, journal, lines_of, make, started
+from factwire.journal import Cursor, memory_journal
+from factwire.journal.memory_journal import MemoryJournal
+from tests.cli.journal_files import (
+    CommandLine,
+    damage,
+    fact,
+    journal,
+    lines_of,
+    make,
+    start_command,
+)
 
 __all__ = ["journal"]
 
@@ -210,7 +218,7 @@ def test_cat_of_a_damaged_journal_stops_before_the_damage(journal: CommandLine, 
 @pytest.mark.requirement("cli.journal.errors")
 def test_a_reader_that_goes_away_ends_cat_quietly(tmp_path: Path):
     many = [fact(number, payload={"text": "x" * 1000}) for number in range(2000)]
-    with started("cat", make(tmp_path / "runs.db", many)) as process:
+    with start_command("cat", make(tmp_path / "runs.db", many)) as process:
         assert process.stdout
         assert process.stderr
         assert process.stdout.readline().startswith(b'{"id":"f0"')
@@ -229,6 +237,6 @@ def test_a_warning_of_a_backend_is_one_line(journal: CommandLine, monkeypatch: p
     def opened(_: str) -> MemoryJournal:
         return Warns()
 
-    monkeypatch.setattr(memory, "open_memory", opened)
+    monkeypatch.setattr(memory_journal, "open_memory", opened)
     done = journal("info", "memory:")
     assert (done.code, done.err) == (0, "warning: an ack means \\x1b little here\n")

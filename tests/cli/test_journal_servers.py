@@ -13,7 +13,7 @@ from tests.cli.journal_files import (
     lines_of,
     make,
     request,
-    started,
+    start_command,
     streamed_turn,
 )
 from tests.journal.nats_server import nats_server
@@ -84,7 +84,7 @@ def test_a_journal_in_a_server_is_compacted_as_foretold(journal: CommandLine, ur
 
 def test_a_journal_in_a_server_is_followed(url: str):
     make(url, FACTS)
-    with started("tail", url, "--lines", 2) as process:
+    with start_command("tail", url, "--lines", 2) as process:
         assert process.stdout
         assert process.stderr
         first = [process.stdout.readline().split()[0] for _ in range(2)]

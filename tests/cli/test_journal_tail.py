@@ -12,14 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from factwire.cli.failures import errors
-from factwire.cli.journal.progress import progress
-from factwire.cli.journal.tail import described, newest
-from factwire.cli.terminal_text import harmless
+from factwire.cli.journal_command import fact_line, read_newest
+from factwire.cli.targets import show_progress
+from factwire.cli.terminal import errors, terminal_safe
 from factwire.facts.fact import Fact
-from factwire.journal import Compaction, Filter, Retention, open_journal
-from factwire.journal.memory import MemoryJournal
-from tests.cli.journal_files import fact, lines_of, make, started, streamed_turn
+from factwire.journal import CompactionPolicy, Filter, RetentionPolicy, open_journal
+from factwire.journal.memory_journal import MemoryJournal
+from tests.cli.journal_files import fact, lines_of, make, start_command, streamed_turn
 
 hostile = pytest.mark.requirement("cli.journal.tail.safe")
 
@@ -27,14 +26,14 @@ hostile = pytest.mark.requirement("cli.journal.tail.safe")
 def shown(item: Fact) -> str:
     target = io.StringIO()
     console = Console(file=target, highlight=False, width=1000, force_terminal=True)
-    console.print(described(7, item), no_wrap=True, overflow="ellipsis")
+    console.print(fact_line(7, item), no_wrap=True, overflow="ellipsis")
     return target.getvalue()
 
 
 @pytest.mark.requirement("cli.journal.tail")
 def test_a_fact_is_one_readable_line():
     item = fact(1, event_class="tool.result", payload={"output": "two\nlines [bold]here[/]"})
-    assert described(7, item).plain == (
+    assert fact_line(7, item).plain == (
         "       7  2026-06-10 09:00:00  t1            tool.result           Fact 1"
         "  two lines [bold]here[/]"
     )
@@ -44,7 +43,7 @@ def test_a_fact_is_one_readable_line():
 @pytest.mark.requirement("cli.journal.tail")
 def test_what_a_fact_does_not_say_is_left_open():
     item = fact(1, thread_id=None, event_class=None, payload={"a": [1]}, detail=None)
-    assert described(1, item).plain.split() == [
+    assert fact_line(1, item).plain.split() == [
         *("1", "2026-06-10", "09:00:00", "-", "-", "Fact", "1", '{"a":[1]}')
     ]
 
@@ -68,13 +67,13 @@ def test_what_a_fact_does_not_say_is_left_open():
     ],
 )
 def test_text_that_a_terminal_would_obey_is_spelled_out(text: str, expected: str):
-    assert harmless(text) == expected
+    assert terminal_safe(text) == expected
 
 
 @hostile
 @given(st.text(), st.one_of(st.none(), st.integers(1, 50)))
 def test_no_text_leaves_anything_but_visible_characters(text: str, limit: int | None):
-    line = harmless(text, limit)
+    line = terminal_safe(text, limit)
     assert line.isprintable()
     assert not any(unicodedata.bidirectional(c) in {"RLO", "LRO", "RLE", "LRE"} for c in line)
     assert limit is None or len(line) <= limit + 1
@@ -99,12 +98,12 @@ async def test_the_newest_are_found_behind_any_filter(count: int):
         facts = [fact(n, thread_id="rare" if n % 500 == 3 else "common") for n in range(3000)]
         for at in range(0, 3000, 100):
             await journal.append(facts[at : at + 100])
-        rows, cursor = await newest(journal, count, None)
+        rows, cursor = await read_newest(journal, count, None)
         assert [seq for seq, _ in rows] == list(range(3000 - min(count, 3000) + 1, 3001))
         assert cursor == await journal.head()
-        rows, _ = await newest(journal, count, Filter(thread="rare"))
+        rows, _ = await read_newest(journal, count, Filter(thread="rare"))
         assert [seq for seq, _ in rows] == [4, 504, 1004, 1504, 2004, 2504][6 - min(count, 6) :]
-        assert (await newest(journal, count, Filter(thread="none")))[0] == []
+        assert (await read_newest(journal, count, Filter(thread="none")))[0] == []
 
 
 @pytest.mark.asyncio
@@ -114,21 +113,21 @@ async def test_the_newest_are_found_where_facts_were_removed():
         for number in range(30):
             await journal.append(streamed_turn(number * 10, "t1", f"u{number}"))
         await journal.append([fact(1000, thread_id="t2")])
-        await journal.compact(Compaction())
-        rows, _ = await newest(journal, 100, None)
+        await journal.compact(CompactionPolicy())
+        rows, _ = await read_newest(journal, 100, None)
         assert len(rows) == 100
-        await journal.retain(Retention(keep_per_thread=3))
-        rows, _ = await newest(journal, 100, None)
+        await journal.retain(RetentionPolicy(keep_per_thread=3))
+        rows, _ = await read_newest(journal, 100, None)
         assert [seq for seq, _ in rows][-1] == 241
         assert len(rows) == 4
-        await journal.retain(Retention(keep_facts=2))
-        assert len((await newest(journal, 100, None))[0]) == 2
+        await journal.retain(RetentionPolicy(keep_facts=2))
+        assert len((await read_newest(journal, 100, None))[0]) == 2
 
 
 @pytest.mark.asyncio
 async def test_the_newest_of_an_empty_journal_are_none():
     async with MemoryJournal() as journal:
-        assert await newest(journal, 10, None) == ([], await journal.head())
+        assert await read_newest(journal, 10, None) == ([], await journal.head())
 
 
 @pytest.mark.requirement("cli.journal.tail")
@@ -141,7 +140,7 @@ def test_tail_shows_the_newest_then_live_until_interrupted(tmp_path: Path, form:
             await opened.append([fact(100), fact(101, thread_id="t2"), fact(102)])
 
     options = ["--json"] if form == "json" else []
-    with started("tail", path, "--thread", "t1", "--lines", 3, *options) as process:
+    with start_command("tail", path, "--thread", "t1", "--lines", 3, *options) as process:
         assert process.stdout
         assert process.stderr
         first = [process.stdout.readline() for _ in range(3)]
@@ -161,7 +160,7 @@ def test_tail_shows_the_newest_then_live_until_interrupted(tmp_path: Path, form:
 @pytest.mark.requirement("cli.journal.tail")
 def test_tail_after_a_fact_begins_there(tmp_path: Path):
     path = make(tmp_path / "runs.db", [fact(number) for number in range(20)])
-    with started("tail", path, "--after", "f17") as process:
+    with start_command("tail", path, "--after", "f17") as process:
         assert process.stdout
         assert [int(process.stdout.readline().split()[0]) for _ in range(2)] == [19, 20]
         process.send_signal(signal.SIGINT)
@@ -172,13 +171,13 @@ def test_tail_after_a_fact_begins_there(tmp_path: Path):
 def test_progress_is_drawn_on_a_terminal_alone(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, total: int | None
 ):
-    with progress("working", total) as advance:
+    with show_progress("working", total) as advance:
         advance(1)
     assert capsys.readouterr() == ("", "")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setattr(errors, "is_interactive", True)
     monkeypatch.setenv("TERM", "xterm")
-    with progress("working", total) as advance:
+    with show_progress("working", total) as advance:
         advance(1)
     out, err = capsys.readouterr()
     assert out == ""

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from factwire.facts import decode_fact
-from tests.cli.commands import Done, Factwire
-from tests.cli.homes import THREAD, Background, Home, action_in, thread_in
+from tests.cli.cli_commands import CommandOutput, Factwire
+from tests.cli.cli_homes import THREAD, Background, Home, action_in, thread_in
 from tests.cli.terminals import Terminal
 from tests.cli.terminals import terminal as on_terminal
 
@@ -24,8 +24,8 @@ def edge(tmp_path_factory: pytest.TempPathFactory) -> Generator[Home]:
     """A home with an Edge, which its commands talk to."""
     home = Home(tmp_path_factory.mktemp("edge"))
     with home.background("edge", "--port", "0") as serving:
-        said = serving.until("Ctrl-C stops")
-        address = next(word for word in said.split() if word.startswith("http://"))
+        output = serving.until("Ctrl-C stops")
+        address = next(word for word in output.split() if word.startswith("http://"))
         home.environment["FACTWIRE_EDGE"] = address
         yield home
 
@@ -39,7 +39,7 @@ def ask(edge: Home, factwire: Factwire, monkeypatch: pytest.MonkeyPatch) -> Fact
     return factwire
 
 
-def listed(ask: Factwire, *arguments: str) -> list[dict[str, Any]]:
+def list_threads(ask: Factwire, *arguments: str) -> list[dict[str, Any]]:
     done = ask("threads", "--json", *arguments)
     assert done.code == 0, done.err
     found: dict[str, Any] = msgspec.json.decode(done.out)
@@ -63,7 +63,7 @@ def test_a_run_is_shown_like_one_that_runs_here(ask: Factwire):
         assert (there.code, _plain(there)) == (here.code, _plain(here))
 
 
-def _plain(done: Done) -> str:
+def _plain(done: CommandOutput) -> str:
     return THREAD.sub("thr", done.out)
 
 
@@ -103,7 +103,7 @@ def test_ctrl_c_cancels_the_run_on_the_edge(ask: Factwire, edge: Home):
         shown.press(b"\x03", "- canceled")
         assert shown.end() == 130
         thread = thread_in(shown.seen)
-    (row,) = [each for each in listed(ask) if each["threadId"] == thread]
+    (row,) = [each for each in list_threads(ask) if each["threadId"] == thread]
     assert row["activity"] == "canceled"
 
 
@@ -122,8 +122,8 @@ def test_approvals_are_decided_from_another_terminal(ask: Factwire, edge: Home):
     with started(edge, "asks", "x") as run:
         action = action_in(run.until("factwire approve"))
         assert action in ask("threads", "--status", "waiting").out
-        said = ask("approve", action, "--reason", "fine")
-        assert (said.code, said.out) == (0, f"approved by edge: {action}\n")
+        answer = ask("approve", action, "--reason", "fine")
+        assert (answer.code, answer.out) == (0, f"approved by edge: {action}\n")
         assert "It was approved." in run.until("completed")
         assert run.end() == 0
     again = ask("approve", action, "--json")
@@ -138,7 +138,7 @@ def test_approvals_are_decided_from_another_terminal(ask: Factwire, edge: Home):
 def test_a_run_is_cancelled_by_thread_and_not_twice(ask: Factwire, edge: Home):
     with started(edge, "endless", "x") as run:
         run.until("Waiting.")
-        thread = listed(ask, "--status", "running")[0]["threadId"]
+        thread = list_threads(ask, "--status", "running")[0]["threadId"]
         assert ask("cancel", thread, "--reason", "enough").code == 0
         assert "canceled · enough" in run.until("canceled ·")
         assert run.end() == 130
@@ -152,15 +152,15 @@ def test_a_run_is_cancelled_by_thread_and_not_twice(ask: Factwire, edge: Home):
 def test_a_run_is_steered_and_its_queue_changed(ask: Factwire, edge: Home):
     with started(edge, "listens", "x") as run:
         run.until("Listening.")
-        thread = listed(ask, "--status", "running")[0]["threadId"]
+        thread = list_threads(ask, "--status", "running")[0]["threadId"]
         with started(edge, "echo", "second", "--thread", thread) as second:
-            waiting = _queued(ask, thread, "second")
+            waiting = _queued_prompts(ask, thread, "second")
             assert ask("queue", thread, "--promote", waiting).code == 0
             removed = ask("queue", thread, "--remove", waiting)
             assert removed.out == "nothing waits\n"
             assert second.end() == 130
-        said = ask("steer", thread, "go north")
-        assert said.code == 0, said.err
+        answer = ask("steer", thread, "go north")
+        assert answer.code == 0, answer.err
         assert "Heard: go north." in run.until("completed")
     late = ask("steer", thread, "too late")
     assert (late.code, "turn_not_active" in late.err) == (1, True)
@@ -168,15 +168,15 @@ def test_a_run_is_steered_and_its_queue_changed(ask: Factwire, edge: Home):
 
 @pytest.mark.requirement("cli.edge.answers")
 def test_what_an_edge_refuses_has_the_code_that_a_runtime_here_would_give():
-    from factwire.cli.edge.asking import _CODES
-    from factwire.edge.work.runs import STATUSES
+    from factwire.cli.over_edge import _CODES
+    from factwire.edge.operations.run_operations import REFUSAL_STATUSES
     from factwire.runtime.control import REFUSALS
 
-    theirs = {edge: code for code, (_, edge) in STATUSES.items() if code in REFUSALS}
+    theirs = {edge: code for code, (_, edge) in REFUSAL_STATUSES.items() if code in REFUSALS}
     assert {code: _CODES.get(code) for code in theirs} == theirs
 
 
-def _queued(ask: Factwire, thread: str, prompt: str) -> str:
+def _queued_prompts(ask: Factwire, thread: str, prompt: str) -> str:
     """The id of a run, once it waits."""
     for _ in range(50):
         rows: list[dict[str, Any]] = msgspec.json.decode(ask("queue", thread, "--json").out)[
@@ -286,4 +286,4 @@ def test_what_keeps_a_command_from_an_edge_is_said_in_one_line(
 def test_a_journal_that_is_named_comes_before_the_environment(ask: Factwire, edge: Home):
     done = ask("run", "echo", "here", "--journal", os.fspath(edge.folder / "own.db"))
     assert done.code == 0, done.err
-    assert thread_in(done.out) not in [row["threadId"] for row in listed(ask)]
+    assert thread_in(done.out) not in [row["threadId"] for row in list_threads(ask)]

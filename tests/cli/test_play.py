@@ -9,24 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from factwire.cli.play import pace as pace_module
-from factwire.cli.play import player as player_module
-from factwire.cli.play.controls import HELP, Controls
-from factwire.cli.play.keys import KeyReader
-from factwire.cli.play.pace import Pace, parsed_speed, recorded_pause
-from factwire.cli.play.player import Player
-from factwire.cli.play.screen import frame_of
-from factwire.cli.play.view import page, screen
-from factwire.cli.recording import Placed
+from factwire.cli import playback
+from factwire.cli.play_command import build_frame, build_page, build_screen
+from factwire.cli.playback import HELP, Controls, Pace, Player, parse_speed, recorded_pause
+from factwire.cli.recordings import PlacedRow
+from factwire.cli.terminal_keys import KeyReader
 from factwire.facts import RUNTIME_CLASSES, Fact
 from factwire.projection import Projection
-from tests.cli.commands import Factwire, lines
+from tests.cli.cli_commands import Factwire, lines
+from tests.cli.cli_recordings import HOSTILE, Recorder, Wire, facts, teamwork, turn
 from tests.cli.journal_files import make
-from tests.cli.runs import HOSTILE, Recorder, Wire, facts, teamwork, turn
 
 
-def placed(values: list[Wire]) -> list[Placed]:
-    return [Placed(fact.sequence, fact) for fact in facts(values)]
+def placed(values: list[Wire]) -> list[PlacedRow]:
+    return [PlacedRow(fact.sequence, fact) for fact in facts(values)]
 
 
 def player_of(values: list[Wire]) -> Player:
@@ -54,14 +50,14 @@ def drawn(controls: Controls, width: int, height: int) -> list[str]:
     console = Console(
         file=io.StringIO(), width=width, height=height, force_terminal=True, color_system=None
     )
-    shown = screen(frame_of(controls, "sequence"), width, height)
+    shown = build_screen(build_frame(controls, "sequence"), width, height)
     rows = console.render_lines(shown, console.options.update_dimensions(width, height))
     return ["".join(segment.text for segment in row) for row in rows]
 
 
 def printed(controls: Controls) -> str:
     console = Console(file=io.StringIO(), width=100, color_system=None)
-    console.print(page(frame_of(controls, "sequence")))
+    console.print(build_page(build_frame(controls, "sequence")))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -130,8 +126,8 @@ def test_a_speed_that_is_none_is_wrong_usage(factwire: Factwire, speed: str):
 def test_a_place_looks_the_same_whichever_way_one_got_there(jumps: list[int], data: st.DataObject):
     run = long_run(35)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(player_module, "CHECKPOINT_FACTS", data.draw(st.sampled_from([1, 7, 64])))
-        patch.setattr(player_module, "CHECKPOINT_BYTES", data.draw(st.sampled_from([1, 10**9])))
+        patch.setattr(playback, "CHECKPOINT_FACTS", data.draw(st.sampled_from([1, 7, 64])))
+        patch.setattr(playback, "CHECKPOINT_BYTES", data.draw(st.sampled_from([1, 10**9])))
         player = player_of(run)
         for jump in jumps:
             player.seek(jump)
@@ -148,12 +144,12 @@ def test_going_back_replays_a_bounded_stretch():
     for position in (9_999, 5_000, 17, 9_000, 300, 0):
         before = player.applied
         player.seek(position)
-        assert player.applied - before < player_module.CHECKPOINT_FACTS
+        assert player.applied - before < playback.CHECKPOINT_FACTS
 
 
 @pytest.mark.requirement("cli.play.bounded-seek")
 def test_without_checkpoints_going_back_would_replay_the_run(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(player_module, "CHECKPOINT_BYTES", 0)
+    monkeypatch.setattr(playback, "CHECKPOINT_BYTES", 0)
     run = long_run(100)
     player = player_of(run)
     player.seek(len(run))
@@ -227,14 +223,14 @@ def test_facts_come_when_they_are_due():
 @pytest.mark.requirement("cli.play.pace")
 def test_as_fast_as_possible_comes_to_the_end_and_starts_over():
     player = player_of(long_run(30))
-    pace = Pace(player, parsed_speed("max"))
+    pace = Pace(player, parse_speed("max"))
     pace.play(1.0)
     while pace.advance(1.0):
-        assert player.position % pace_module._BATCH == 0 or player.at_end
+        assert player.position % playback._BATCH == 0 or player.at_end
     assert (player.at_end, pace.playing) == (True, False)
     pace.play(2.0)
     assert (player.position, pace.playing) == (0, True)
-    assert parsed_speed("0") == parsed_speed(0) == math.inf
+    assert parse_speed("0") == parse_speed(0) == math.inf
 
 
 @pytest.mark.requirement("cli.play.pace")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.commands import lines
-from tests.cli.runs import HOSTILE, turn
+from tests.cli.cli_commands import lines
+from tests.cli.cli_recordings import HOSTILE, turn
 from tests.cli.terminals import Terminal
 from tests.cli.terminals import terminal as on_terminal
 
@@ -108,7 +108,7 @@ def test_a_terminal_that_changes_its_size_is_filled_again(path: Path):
 
 @pytest.mark.requirement("cli.play.keys")
 def test_facts_from_a_pipe_leave_the_keys_to_the_terminal(path: Path):
-    with path.open("rb") as given, terminal("-", "--at", "7", stdin=given) as shown:
+    with path.open("rb") as stdin, terminal("-", "--at", "7", stdin=stdin) as shown:
         shown.until("‖ 7/11")
         shown.press(b"\x1b[C", "‖ 8/11")
         shown.press(b"q", LEAVE)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from factwire import __version__
-from tests.cli.commands import COMMAND, Factwire, lines, run
+from tests.cli.cli_commands import COMMAND, Factwire, lines, run
 from tests.facts.samples import complete, wire
 
 GOOD = lines(complete("turn.started", 1), complete("turn.completed", 2))
@@ -45,7 +45,7 @@ def test_the_exit_codes_of_a_process(tmp_path: Path):
 def test_the_installed_script_runs_the_command():
     script = Path(sys.executable).with_name("factwire")
     command = [str(script)] if script.exists() else COMMAND
-    done = subprocess.run([*command, "--version"], capture_output=True, check=True, timeout=60)
+    done = subprocess.run([*command, "--version"], capture_output=True, check=True, timeout=280)
     assert done.stdout.decode().split() == ["factwire", __version__]
 
 
@@ -109,7 +109,7 @@ def test_a_full_disk_is_said_in_one_line(arguments: list[str]):
             input=GOOD.encode(),
             stdout=full,
             stderr=subprocess.PIPE,
-            timeout=60,
+            timeout=280,
             check=False,
         )
     assert done.returncode == 2
@@ -129,7 +129,7 @@ def test_a_closed_stream_is_no_traceback(closed: str, code: int, error: str, tmp
     done = subprocess.run(
         ["sh", "-c", f'exec "$@" {closed}', "sh", *COMMAND, "validate", source],
         capture_output=True,
-        timeout=60,
+        timeout=280,
         check=False,
     )
     assert (done.returncode, done.stderr.decode()) == (code, error)
@@ -150,7 +150,7 @@ def test_being_interrupted_is_130(factwire: Factwire, monkeypatch: pytest.Monkey
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("factwire.cli.documents._lines", interrupt)
+    monkeypatch.setattr("factwire.cli.fact_files._read_lines", interrupt)
     assert factwire("validate", "-") == (130, "", "")
 
 

@@ -12,12 +12,12 @@ import msgspec
 import pytest
 
 from factwire.facts import Fact, decode_fact, write_fact
-from factwire.journal import Cursor, Filter, Stretch, memory
-from factwire.journal.memory import MemoryJournal
+from factwire.journal import Cursor, FactBatch, Filter, memory_journal
+from factwire.journal.memory_journal import MemoryJournal
 from factwire.projection import Projection
-from tests.cli.commands import Factwire, lines
+from tests.cli.cli_commands import Factwire, lines
+from tests.cli.cli_recordings import HOSTILE, Recorder, Wire, facts, teamwork, turn
 from tests.cli.journal_files import damage, make
-from tests.cli.runs import HOSTILE, Recorder, Wire, facts, teamwork, turn
 from tests.journal.nats_server import nats_server
 from tests.journal.postgres_server import postgres
 
@@ -62,8 +62,8 @@ def test_every_form_and_shape_of_the_same_facts_gives_one_state(factwire: Factwi
     for form, content in forms.items():
         path = factwire.file(content, form)
         assert factwire("project", path, "--json") == expected, form
-        given = content if isinstance(content, bytes) else content.encode()
-        assert factwire("project", "-", "--json", stdin=given) == expected, form
+        data = content if isinstance(content, bytes) else content.encode()
+        assert factwire("project", "-", "--json", stdin=data) == expected, form
     one = factwire.file(msgspec.json.encode(run[0]), "one")
     assert factwire("project", one, "--json").out == snapshot(run[:1])
 
@@ -106,8 +106,8 @@ def test_a_person_sees_every_part_that_says_something(factwire: Factwire):
     record("evidence.changed", evidenceId="e", payload={"title": "Tests", "verdict": "passed"})
     record("task.progress", taskId="k", payload={"title": "Fix", "progress": {"completedSteps": 1}})
     record("runtime.warning", payload={"code": "slow", "message": "It is slow."})
-    asked = {"prompt": "Push?", "command": "git push", "severity": "low"}
-    record("action.required", "blocked", actionId="a2", subagentId="writer", payload=asked)
+    request = {"prompt": "Push?", "command": "git push", "severity": "low"}
+    record("action.required", "blocked", actionId="a2", subagentId="writer", payload=request)
     done = factwire("project", factwire.file(lines(*record.facts)))
     assert (done.code, done.err) == (0, "")
     shown = [line.rstrip() for line in done.out.splitlines()]
@@ -179,8 +179,8 @@ def test_text_of_facts_cannot_steer_the_terminal(factwire: Factwire):
     run = turn(say=HOSTILE, title=HOSTILE)
     for fact in run:
         fact["title"] = HOSTILE
-    asked = {"prompt": HOSTILE, "command": [HOSTILE], "severity": HOSTILE}
-    run[6]["payload"] = asked
+    request = {"prompt": HOSTILE, "command": [HOSTILE], "severity": HOSTILE}
+    run[6]["payload"] = request
     path = factwire.file(lines(*run))
     for arguments in (["project", path], ["project", path, "--at", "7"]):
         done = factwire(*arguments)
@@ -344,7 +344,7 @@ class Watched(MemoryJournal):
         *,
         filter: Filter | None = None,  # noqa: A002
         limit: int | None = None,
-    ) -> AsyncIterator[Stretch]:
+    ) -> AsyncIterator[FactBatch]:
         self.asked.append(filter)
         async for stretch in super().read(after, filter=filter, limit=limit):
             self.given += [fact for _, fact in stretch.facts()]
@@ -359,7 +359,7 @@ def test_of_a_journal_only_the_family_is_read(factwire: Factwire, monkeypatch: p
     def opened(_: str) -> Watched:
         return watched
 
-    monkeypatch.setattr(memory, "open_memory", opened)
+    monkeypatch.setattr(memory_journal, "open_memory", opened)
     done = factwire("project", "memory:", "--json", "--thread", "main")
     assert done == (0, snapshot(of_family(teamwork())), "")
     assert None not in watched.asked

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from factwire.facts import read_fact, verify
-from tests.cli.commands import COMMAND, Factwire
-from tests.cli.homes import PATIENCE, Home, action_in, thread_in
+from tests.cli.cli_commands import COMMAND, Factwire
+from tests.cli.cli_homes import PATIENCE, Home, action_in, thread_in
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -143,8 +143,8 @@ def test_how_to_answer_names_the_journal_that_was_named(home: Home):
     with home.background("run", "asks", "x", "--journal", "my runs.db") as running:
         seen = running.until("factwire deny act_")
         path = home.folder / "my runs.db"
-        said = f"factwire approve {action_in(seen)} --journal '{path}'  or  factwire deny "
-        assert said in running.until("'\n")
+        hint = f"factwire approve {action_in(seen)} --journal '{path}'  or  factwire deny "
+        assert hint in running.until("'\n")
         done = home.run("approve", action_in(seen), "--journal", str(path))
         assert (done.code, running.end()) == (0, 0)
 
@@ -172,8 +172,8 @@ def test_an_approval_is_answered_from_another_process(home: Home, verb: str, wor
         (listed,) = home.threads()
         assert (listed["thread"]["status"], listed["live"]) == ("waiting", True)
         assert listed["thread"]["openActions"] == [action]
-        said = home.run(verb, action, "--reason", "because", "--json")
-        assert json.loads(said.out)["decision"] == word
+        answer = home.run(verb, action, "--reason", "because", "--json")
+        assert json.loads(answer.out)["decision"] == word
         assert waiting.end() == 0
         assert f"It was {word}." in waiting.seen
     late = home.run("deny" if verb == "approve" else "approve", action)
@@ -186,8 +186,8 @@ def test_an_approval_is_answered_from_another_process(home: Home, verb: str, wor
 def test_a_turn_is_cancelled_from_another_process(home: Home, which: str):
     with home.background("run", "endless", "x", "--json") as running:
         first = json.loads(running.until("tool.started").splitlines()[0])
-        said = home.run("cancel", first[which])
-        assert said == (0, f"canceled: {first['turnId']}\n", "")
+        answer = home.run("cancel", first[which])
+        assert answer == (0, f"canceled: {first['turnId']}\n", "")
         assert running.end() == 130
 
 
@@ -272,9 +272,9 @@ def test_a_run_that_is_killed_while_it_waits_is_answered_all_the_same(
         running.end()
     word = {"approve": "approved", "deny": "denied"}[verb]
     if when == "before":
-        said = home.run(verb, action)
-        assert said.code == 0
-        assert "go on with: factwire resume mine" in said.out
+        answer = home.run(verb, action)
+        assert answer.code == 0
+        assert "go on with: factwire resume mine" in answer.out
         done = home.run("resume", "mine")
         assert (done.code, done.err) == (0, "")
         assert f"It was {word}." in done.out

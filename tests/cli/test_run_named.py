@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import Factwire
-from tests.cli.homes import PATIENCE, Home, thread_in
+from tests.cli.cli_commands import Factwire
+from tests.cli.cli_homes import PATIENCE, Home, thread_in
 
 pytestmark = [pytest.mark.usefixtures("home"), pytest.mark.requirement("cli.run.named")]
 

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from tests.cli.homes import Home, action_in
+from tests.cli.cli_homes import Home, action_in
 from tests.cli.terminals import Terminal
 from tests.cli.terminals import terminal as on_terminal
 
@@ -30,16 +30,16 @@ def test_a_question_is_answered_with_a_key_and_all_stays_on_the_screen(
     home: Home, key: bytes, word: str
 ):
     with terminal(home, "asks", "x") as shown:
-        asked = shown.until("[?] help")
-        assert "? Run it?  medium" in asked
-        assert "│ make deploy" in asked
-        assert "[a]" not in asked
+        question = shown.until("[?] help")
+        assert "? Run it?  medium" in question
+        assert "│ make deploy" in question
+        assert "[a]" not in question
         shown.press(b"?", "allow exactly what is shown")
         shown.press(b"xa\r " + key, f"It was {word}.")
         assert (shown.end(), shown.restored) == (0, True)
         assert "✓ completed" in shown.seen
-        assert ALTERNATE not in asked + shown.seen
-        assert SHOW_CURSOR in asked
+        assert ALTERNATE not in question + shown.seen
+        assert SHOW_CURSOR in question
         assert shown.seen.rfind(SHOW_CURSOR) >= shown.seen.rfind(HIDE_CURSOR)
     (thread,) = home.threads()
     assert thread["thread"]["status"] == "completed"
@@ -48,11 +48,11 @@ def test_a_question_is_answered_with_a_key_and_all_stays_on_the_screen(
 @pytest.mark.requirement("cli.run.always")
 def test_always_allows_the_same_again_for_the_rest_of_the_run(home: Home):
     with terminal(home, "twice", "echo hi", "--sandbox", "off") as shown:
-        asked = shown.until("[?] help")
-        assert "[a] always allow Bash(echo hi)" in asked
-        said = shown.press(b"a", "✓ completed")
-        assert "✓ allowed by Bash(echo hi)" in said
-        assert said.count("ok: True") == 2
+        question = shown.until("[?] help")
+        assert "[a] always allow Bash(echo hi)" in question
+        output = shown.press(b"a", "✓ completed")
+        assert "✓ allowed by Bash(echo hi)" in output
+        assert output.count("ok: True") == 2
         assert shown.end() == 0
 
 

@@ -7,18 +7,17 @@ from pathlib import Path
 import pytest
 
 from factwire.conformance.report import report_files
-from factwire.edge.app import openapi
-from factwire.edge.events.schemas import edge_files
-from factwire.evidence.comparison.schemas import comparison_files
-from factwire.evidence.schemas import evidence_files
+from factwire.edge.edge_app import build_openapi
+from factwire.edge.events.event_schemas import edge_files
+from factwire.evidence.schemas import comparison_files, evidence_files
 from factwire.facts.schemas import schema_files
-from factwire.facts.schemas.files import document_text
+from factwire.facts.schemas.schema_files import document_text
 from factwire.projection.schemas import projection_files
-from tests.cli.commands import Factwire
+from tests.cli.cli_commands import Factwire
 
 FILES = schema_files() | projection_files() | comparison_files() | edge_files() | evidence_files()
 FILES.update(report_files())
-FILES["openapi.json"] = document_text(openapi())
+FILES["openapi.json"] = document_text(build_openapi())
 COMMITTED = Path(__file__).resolve().parents[2] / "schemas"
 NAMES = [name.removesuffix(".schema.json") for name in FILES if name.endswith(".schema.json")]
 
@@ -68,7 +67,7 @@ def test_declarations_are_printed_by_their_name(factwire: Factwire):
 def test_without_the_edge_only_its_document_is_missing(
     factwire: Factwire, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setitem(sys.modules, "factwire.edge.app", None)
+    monkeypatch.setitem(sys.modules, "factwire.edge.edge_app", None)
     done = factwire("schema", "openapi")
     assert (done.code, done.out) == (2, "")
     assert "install factwire[edge]" in done.err

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tests.cli.commands import Factwire
-from tests.cli.homes import Home, action_in
+from tests.cli.cli_commands import Factwire
+from tests.cli.cli_homes import Home, action_in
 
 pytestmark = [pytest.mark.usefixtures("home"), pytest.mark.requirement("cli.steer")]
 
@@ -13,11 +13,11 @@ pytestmark = [pytest.mark.usefixtures("home"), pytest.mark.requirement("cli.stee
 def test_a_turn_is_steered_from_another_process(home: Home):
     with home.background("run", "listens", "go", "--thread", "mine") as running:
         running.until("Listening.")
-        said = home.run("steer", "mine", "to the left")
+        answer = home.run("steer", "mine", "to the left")
         assert running.end() == 0
         assert "Heard: to the left." in running.seen
-    assert said.code == 0
-    assert said.out.startswith("pending: steer_")
+    assert answer.code == 0
+    assert answer.out.startswith("pending: steer_")
 
 
 def test_what_cannot_be_steered_is_refused_or_queued_and_the_queue_can_be_changed(home: Home):

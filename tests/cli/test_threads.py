@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from tests.cli.commands import Factwire
-from tests.cli.homes import Home, action_in
-from tests.cli.runs import HOSTILE
+from tests.cli.cli_commands import Factwire
+from tests.cli.cli_homes import Home, action_in
+from tests.cli.cli_recordings import HOSTILE
 
 pytestmark = pytest.mark.usefixtures("home")
 
 
-def listed(factwire: Factwire, *arguments: str) -> dict[str, Any]:
+def list_threads(factwire: Factwire, *arguments: str) -> dict[str, Any]:
     done = factwire("threads", "--json", *arguments)
     assert (done.code, done.err) == (0, "")
     return json.loads(done.out)
@@ -23,7 +23,7 @@ def test_a_fresh_machine_has_no_threads_and_says_how_to_begin(factwire: Factwire
     done = factwire("threads")
     assert (done.code, done.out) == (0, "")
     assert 'factwire run demo "hello"' in done.err
-    assert listed(factwire) == {"threads": [], "after": None}
+    assert list_threads(factwire) == {"threads": [], "after": None}
     assert not home.state.exists()
 
 
@@ -38,9 +38,9 @@ def test_threads_are_listed_by_their_last_activity(factwire: Factwire):
     assert "second \\x1b[2J" in two
     assert one.startswith("✓ completed one  ")
     assert "first thing" in one
-    found = listed(factwire, "--status", "failed")["threads"]
+    found = list_threads(factwire, "--status", "failed")["threads"]
     assert [each["thread"]["threadId"] for each in found] == ["two"]
-    assert listed(factwire, "--project", "other")["threads"] == []
+    assert list_threads(factwire, "--project", "other")["threads"] == []
 
 
 @pytest.mark.requirement("cli.threads")
@@ -55,12 +55,12 @@ def test_pages_follow_each_other(factwire: Factwire):
     for name in ("one", "two", "three"):
         factwire("run", "echo", "x", "--thread", name)
     names: list[str] = []
-    page = listed(factwire, "--limit", "2")
+    page = list_threads(factwire, "--limit", "2")
     while True:
         names += [each["thread"]["threadId"] for each in page["threads"]]
         if page["after"] is None:
             break
-        page = listed(factwire, "--limit", "2", "--after", page["after"])
+        page = list_threads(factwire, "--limit", "2", "--after", page["after"])
     assert names == ["three", "two", "one"]
     assert "there are more: --after" in factwire("threads", "--limit", "2").err
 
@@ -75,12 +75,12 @@ def test_a_thread_that_waits_says_for_what_and_one_that_nobody_runs_is_stale(
         shown = factwire("threads").out
         assert shown.startswith("■ waiting   mine  ")
         assert f"\n    ? factwire approve {action}\n" in shown
-        assert listed(factwire)["threads"][0]["live"]
+        assert list_threads(factwire)["threads"][0]["live"]
         running.process.kill()
         running.end()
     factwire("approve", action)
     assert factwire("threads").out.startswith("▸ stale     mine  ")
-    assert not listed(factwire)["threads"][0]["live"]
+    assert not list_threads(factwire)["threads"][0]["live"]
 
 
 @pytest.mark.requirement("cli.resume")

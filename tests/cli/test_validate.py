@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.commands import Factwire, lines
+from tests.cli.cli_commands import Factwire, lines
 from tests.facts.samples import complete, runtime_event, wire, without
 
 GOOD = [complete("turn.started", 1), complete("tool.started", 2), complete("tool.result", 3)]
@@ -288,7 +288,7 @@ def test_a_long_table_is_cut_and_says_so(factwire: Factwire):
 
 @pytest.mark.requirement("cli.validate.bounded-issues")
 def test_issues_past_the_bound_are_counted(factwire: Factwire, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(importlib.import_module("factwire.cli.validate"), "ISSUES_KEPT", 5)
+    monkeypatch.setattr(importlib.import_module("factwire.cli.validate_command"), "ISSUES_KEPT", 5)
     stream = [wire("tool.args", number) for number in range(12)]
     found = factwire.report(lines(*stream))
     assert (len(found["issues"]), found["issuesOmitted"], found["valid"]) == (5, 7, False)
@@ -355,7 +355,7 @@ def test_a_file_name_cannot_steer_the_terminal(factwire: Factwire):
 def test_a_line_that_is_too_long_is_refused_before_it_is_read(
     factwire: Factwire, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("factwire.cli.documents.LINE_BYTES", 2_000)
+    monkeypatch.setattr("factwire.cli.fact_files.LINE_BYTES", 2_000)
     found = factwire.report(lines(GOOD[0]) + "x" * 2_001 + "\n")
     assert found["error"] == {
         "code": "unreadable_input",
@@ -368,6 +368,6 @@ def test_a_line_that_is_too_long_is_refused_before_it_is_read(
 def test_a_document_that_is_too_big_is_refused_with_advice(
     factwire: Factwire, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("factwire.cli.documents.DOCUMENT_BYTES", 500)
+    monkeypatch.setattr("factwire.cli.fact_files.DOCUMENT_BYTES", 500)
     found = factwire.report(json.dumps(GOOD, indent=2))
     assert found["error"]["message"].endswith("write one fact to a line")

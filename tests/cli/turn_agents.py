@@ -8,9 +8,9 @@ from pathlib import Path
 from factwire.facts import Fact
 from factwire.projection.actions import Action
 from factwire.runtime import CancelTurn, Host, StartTurn, TurnFailed
-from factwire.runtime.configuration import Agent as AgentSettings
+from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.toolbox import Toolbox
-from tests.cli.runs import HOSTILE
+from tests.cli.cli_recordings import HOSTILE
 from tests.runtime.agents import Agent, Script, approval, said
 from tests.runtime.agents import echo as echo_script
 from tests.runtime.agents import endless as endless_script
@@ -86,14 +86,14 @@ def asks(_: AgentSettings) -> Agent:
 
 
 async def _asks(turn: StartTurn) -> AsyncIterator[Fact]:
-    asked = _asked_before(turn)
-    if asked is None:
+    was_asked = _asked_before(turn)
+    if was_asked is None:
         yield said(turn.host, "tool.started", {"toolName": "deploy"}, tool_call_id="call")
         decision = await turn.host.ask(approval("call"))
     else:
-        decision = await turn.host.await_open(asked.action_id)
+        decision = await turn.host.await_open(was_asked.action_id)
     if decision.allowed:
-        await turn.host.applied(decision)
+        await turn.host.mark_applied(decision)
         yield said(turn.host, "tool.result", {"summary": "deployed"}, tool_call_id="call")
     else:
         failure = {"failureCategory": "permission_denied"}
@@ -152,8 +152,8 @@ async def _warns(turn: StartTurn) -> AsyncIterator[Fact]:
     for _ in range(2):
         yield said(turn.host, "runtime.warning", {"code": "odd", "message": f"gone {HOSTILE}"})
     for attempt in range(1, 100):
-        told = {"status": "retrying", "message": f"attempt {attempt}"}
-        yield said(turn.host, "run.status", told)
+        payload = {"status": "retrying", "message": f"attempt {attempt}"}
+        yield said(turn.host, "run.status", payload)
     yield _text(turn.host, "Done.")
     yield said(turn.host, "turn.completed")
 
@@ -166,8 +166,8 @@ def hostile(_: AgentSettings) -> Agent:
 async def _hostile(turn: StartTurn) -> AsyncIterator[Fact]:
     yield _text(turn.host, f"{HOSTILE}\nmore")
     yield said(turn.host, "tool.started", {"toolName": HOSTILE}, tool_call_id="call")
-    asked = approval("call", prompt=HOSTILE, shown=f"rm -rf /\n{HOSTILE}")
-    await turn.host.ask(asked)
+    request = approval("call", prompt=HOSTILE, shown=f"rm -rf /\n{HOSTILE}")
+    await turn.host.ask(request)
     yield said(turn.host, "turn.completed")
 
 
@@ -219,7 +219,7 @@ def listens(_: AgentSettings) -> Agent:
 
 async def _listens(turn: StartTurn) -> AsyncIterator[Fact]:
     yield _text(turn.host, "Listening.\n")
-    await turn.host.steered()
+    await turn.host.wait_for_steer()
     for steer in await turn.host.take_steers():
         answer = {"text": f"Heard: {steer.text}."}
         yield said(turn.host, "model.completed", answer, message_id="heard")

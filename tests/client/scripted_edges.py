@@ -16,7 +16,7 @@ class Reply(NamedTuple):
     headers: tuple[tuple[str, str], ...] = ()
 
 
-class Asked(NamedTuple):
+class ReceivedRequest(NamedTuple):
     line: str
     headers: dict[str, str]
     body: bytes
@@ -28,14 +28,14 @@ CUT = Reply(None)
 class ScriptedEdge:
     def __init__(self, *replies: Reply) -> None:
         self.replies = list(replies)
-        self.asked: list[Asked] = []
+        self.asked: list[ReceivedRequest] = []
         self.url = ""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
-                asked = await _read(reader)
-                self.asked.append(asked)
+                request = await _read(reader)
+                self.asked.append(request)
                 reply = self.replies.pop(0)
                 if reply.status is None:
                     return
@@ -47,13 +47,13 @@ class ScriptedEdge:
             writer.close()
 
 
-async def _read(reader: asyncio.StreamReader) -> Asked:
+async def _read(reader: asyncio.StreamReader) -> ReceivedRequest:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     line, *rest = head.strip().split("\r\n")
     pairs = (each.partition(":") for each in rest)
     headers = {name.lower(): value.strip() for name, _, value in pairs}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Asked(line, headers, body)
+    return ReceivedRequest(line, headers, body)
 
 
 def _answer(reply: Reply) -> bytes:

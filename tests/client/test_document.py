@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factwire.client import Delta, PatchFailed, Snapshot, ThreadDocument
+from factwire.client import PatchFailed, ThreadDelta, ThreadDocument, ThreadSnapshot
 from factwire.facts import decode_fact
-from factwire.projection import Document, Projection, folded
-from factwire.projection import PatchFailed as Failed
+from factwire.facts.json_patch import InvalidPatch as Failed
+from factwire.facts.json_patch import JsonDocument
+from factwire.projection import Projection, fold_changes
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 STREAMS = [ROOT / "examples" / "first_turn.ndjson", *sorted(ROOT.glob("examples/streams/*.ndjson"))]
@@ -20,13 +21,13 @@ STREAMS = [ROOT / "examples" / "first_turn.ndjson", *sorted(ROOT.glob("examples/
 pytestmark = pytest.mark.requirement("client.document")
 
 
-def snapshot(state: dict[str, Any]) -> Snapshot:
-    return Snapshot(thread_id="t", cursor="c0", state=state)
+def snapshot(state: dict[str, Any]) -> ThreadSnapshot:
+    return ThreadSnapshot(thread_id="t", cursor="c0", state=state)
 
 
-def delta(operations: list[Any]) -> Delta:
+def delta(operations: list[Any]) -> ThreadDelta:
     plain = msgspec.json.decode(msgspec.json.encode(operations))
-    return Delta(thread_id="t", cursor="c1", operations=plain)
+    return ThreadDelta(thread_id="t", cursor="c1", operations=plain)
 
 
 @pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
@@ -37,7 +38,7 @@ def test_every_example_comes_out_as_the_projection_has_it(path: Path, at_once: i
     document.take(snapshot(msgspec.json.decode(projection.snapshot())))
     for first in range(0, len(facts), at_once):
         changes = [projection.replay(fact) for fact in facts[first : first + at_once]]
-        document.take(delta(folded(changes)))
+        document.take(delta(fold_changes(changes)))
     assert document.state == msgspec.json.decode(projection.snapshot())
     assert document.cursor == "c1"
 
@@ -60,7 +61,7 @@ OPERATIONS = st.lists(
 @given(OPERATIONS)
 def test_any_patch_is_carried_out_or_refused_alike(operations: list[dict[str, Any]]):
     start: dict[str, Any] = {"a": {"t": "x", "~": 1}, "l": ["x", ["y"], {"b": "z"}], "b": "text"}
-    theirs, ours = Document(deepcopy(start)), ThreadDocument()
+    theirs, ours = JsonDocument(deepcopy(start)), ThreadDocument()
     ours.take(snapshot(deepcopy(start)))
     try:
         theirs.patch(deepcopy(operations))

@@ -11,7 +11,7 @@ import pytest
 from factwire.client import Approval, AsyncClient, Client, EdgeProblem, Run
 from factwire.evidence import verify_pack
 from factwire.facts import read_fact
-from tests.cli.runs import turn
+from tests.cli.cli_recordings import turn
 from tests.edge.edges import TOKEN, RunningEdge, running_edge
 
 pytestmark = pytest.mark.asyncio
@@ -41,12 +41,14 @@ async def until(asking: AsyncClient, run: Run, *statuses: str) -> Run:
 
 async def approved(asking: AsyncClient, run: Run, decision: Any = "allow") -> list[Approval]:
     """Answer whatever a run asks, until it ends."""
-    said: list[Approval] = []
+    approvals: list[Approval] = []
     while (await until(asking, run, "waiting", "finished", "failed")).status == "waiting":
         for each in (await asking.approvals(run_id=run.run_id, status="pending").page()).items:
             key, shown = each.approval_id, each.args_hash
-            said += [await asking.decide(run.run_id, key, decision, args_hash=shown, reason="why")]
-    return said
+            approvals += [
+                await asking.decide(run.run_id, key, decision, args_hash=shown, reason="why")
+            ]
+    return approvals
 
 
 @pytest.mark.requirement("client.addresses")

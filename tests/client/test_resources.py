@@ -15,20 +15,20 @@ from factwire.client import (
     PlacedFact,
     Run,
     Steered,
-    asynchronous,
-    synchronous,
+    async_client,
+    blocking_client,
 )
-from factwire.client.call import Call
-from factwire.client.frames import Delta, Snapshot
-from factwire.client.resources import Resource
-from factwire.edge.app import openapi
-from factwire.edge.events import Envelope, FactFrame, ProjectionDelta, ProjectionSnapshot
+from factwire.client.async_client import AsyncCallMethod, AsyncContentMethod, AsyncListMethod
+from factwire.client.edge_connection import EdgeCall
+from factwire.client.resources import Resource, ThreadDelta, ThreadSnapshot
+from factwire.edge.edge_app import build_openapi
+from factwire.serving.envelopes import Envelope, FactFrame, ProjectionDelta, ProjectionSnapshot
 
-DOCUMENT = openapi()
-VERBS = {
+DOCUMENT = build_openapi()
+VERBS: dict[str, Any] = {
     name: verb
     for name, verb in vars(AsyncClient).items()
-    if type(verb).__name__ in ("Verb", "Listing", "Fetching")
+    if isinstance(verb, AsyncCallMethod | AsyncListMethod | AsyncContentMethod)
 }
 
 # Read from a part of an answer, from bytes, or from a page of a stream; each has a test of its own.
@@ -43,21 +43,21 @@ OTHERWISE: dict[str, Any] = {
 }
 
 
-def made(name: str) -> Call[Any]:
+def make_call(name: str) -> EdgeCall[Any]:
     """The call of a verb, with an id that can be told from a word of the path."""
     make = VERBS[name]._make
     kinds = get_type_hints(make)
     parameters = inspect.signature(make).parameters.values()
     needed = [each.name for each in parameters if each.default is inspect.Parameter.empty]
-    given = {each: f"<{each}>" if kinds[each] is str else _some(kinds[each]) for each in needed}
-    return make(**given)
+    arguments = {each: f"<{each}>" if kinds[each] is str else _some(kinds[each]) for each in needed}
+    return make(**arguments)
 
 
 def _some(kind: Any) -> Any:
     return get_args(kind)[0] if get_args(kind) and isinstance(get_args(kind)[0], str) else []
 
 
-def address(call: Call[Any]) -> tuple[str, str]:
+def address(call: EdgeCall[Any]) -> tuple[str, str]:
     path = "/".join("{}" if "%3C" in step else step for step in call.path.split("/"))
     verb = call.path.rpartition(":")[2] if ":" in call.path else ""
     return call.method, f"{path}:{verb}" if verb and not path.endswith(verb) else path
@@ -78,7 +78,7 @@ def _step(step: str) -> str:
 
 @pytest.mark.requirement("client.addresses")
 def test_every_address_of_an_edge_has_a_method():
-    assert {address(made(name)) for name in VERBS} == set(addresses())
+    assert {address(make_call(name)) for name in VERBS} == set(addresses())
 
 
 @pytest.mark.requirement("client.addresses")
@@ -92,7 +92,7 @@ def test_both_clients_have_the_same_methods():
     for name in ("events", "facts", "projection"):
         theirs, ours = getattr(Client, name), getattr(AsyncClient, name)
         assert inspect.signature(theirs).parameters == inspect.signature(ours).parameters
-    assert len(asynchronous.__all__) == len(synchronous.__all__)
+    assert len(async_client.__all__) == len(blocking_client.__all__)
 
 
 @pytest.mark.requirement("client.resources")
@@ -102,7 +102,7 @@ def test_what_is_read_is_what_is_answered(name: str):
         kind = get_args(get_type_hints(VERBS[name]._make)["return"])[0]
         assert kind == OTHERWISE[name]
         return
-    operation = addresses()[address(made(name))]
+    operation = addresses()[address(make_call(name))]
     status = next(status for status in operation["responses"] if status.startswith("2"))
     content: dict[str, Any] = operation["responses"][status].get("content", {})
     theirs = next((each["schema"] for each in content.values()), dict[str, Any]())
@@ -119,8 +119,8 @@ def test_what_is_read_is_what_is_answered(name: str):
     [
         (Event, Envelope),
         (PlacedFact, FactFrame),
-        (Snapshot, ProjectionSnapshot),
-        (Delta, ProjectionDelta),
+        (ThreadSnapshot, ProjectionSnapshot),
+        (ThreadDelta, ProjectionDelta),
     ],
 )
 def test_what_streams_bring_is_what_they_send(ours: type[Resource], theirs: Any):
@@ -133,11 +133,11 @@ def test_what_streams_bring_is_what_they_send(ours: type[Resource], theirs: Any)
 @pytest.mark.requirement("client.addresses")
 @pytest.mark.parametrize("name", VERBS)
 def test_a_body_has_no_field_that_the_edge_refuses(name: str):
-    call = made(name)
+    call = make_call(name)
     if call.body is None:
         return
     content = addresses()[address(call)]["requestBody"]["content"]
-    known = _resolved(_some_object(next(iter(content.values()))["schema"]))["properties"]
+    known = _resolve_schema(_some_object(next(iter(content.values()))["schema"]))["properties"]
     fields = inspect.signature(VERBS[name]._make).parameters
     sent: dict[str, Any] = msgspec.json.decode(call.body)
     assert set(sent) <= set(known)
@@ -153,18 +153,18 @@ def test_a_query_has_the_names_that_the_edge_takes(name: str):
         for each in inspect.signature(make).parameters.values()
         if each.default is not inspect.Parameter.empty
     ]
-    if made(name).method != "GET":
+    if make_call(name).method != "GET":
         return
-    call = make(**dict.fromkeys(optional, "1"), **_needed(make))
+    call = make(**dict.fromkeys(optional, "1"), **_required_parameters(make))
     known = {
         each["name"]
-        for each in addresses()[address(made(name))].get("parameters", ())
+        for each in addresses()[address(make_call(name))].get("parameters", ())
         if each["in"] == "query"
     }
     assert {name for name, _ in call.query} == known - {"since"}
 
 
-def _needed(make: Any) -> dict[str, str]:
+def _required_parameters(make: Any) -> dict[str, str]:
     parameters = inspect.signature(make).parameters.values()
     return {each.name: "<id>" for each in parameters if each.default is inspect.Parameter.empty}
 
@@ -178,12 +178,12 @@ def _ours(kind: Any) -> dict[str, Any]:
 OURS: dict[str, Any] = {}
 
 
-def _resolved(schema: dict[str, Any]) -> dict[str, Any]:
+def _resolve_schema(schema: dict[str, Any]) -> dict[str, Any]:
     ref = schema.get("$ref")
     if ref is None:
         return schema
     definitions = OURS if ref.startswith("#ours") else DOCUMENT["components"]["schemas"]
-    return _resolved(definitions[ref.rpartition("/")[2]])
+    return _resolve_schema(definitions[ref.rpartition("/")[2]])
 
 
 def _some_object(schema: dict[str, Any]) -> dict[str, Any]:
@@ -195,18 +195,18 @@ def _some_object(schema: dict[str, Any]) -> dict[str, Any]:
 def _types(schema: dict[str, Any]) -> set[str]:
     options = schema.get("anyOf", schema.get("oneOf"))
     if options is not None:
-        return {each for option in options for each in _types(_resolved(option))}
+        return {each for option in options for each in _types(_resolve_schema(option))}
     kinds = schema.get("type", "string" if "enum" in schema else [])
     return {kinds} if isinstance(kinds, str) else set(kinds)
 
 
 def _differences(ours: dict[str, Any], theirs: dict[str, Any], path: str) -> list[str]:
-    mine, yours = _resolved(ours), _resolved(theirs)
+    mine, yours = _resolve_schema(ours), _resolve_schema(theirs)
     if not mine.get("type") and "anyOf" not in mine and "enum" not in mine:
         return []
     if _types(mine) != _types(yours):
         return [f"{path}: {sorted(_types(mine))} is not {sorted(_types(yours))}"]
-    mine, yours = _resolved(_some_object(mine)), _resolved(_some_object(yours))
+    mine, yours = _resolve_schema(_some_object(mine)), _resolve_schema(_some_object(yours))
     if "enum" in mine and sorted(mine["enum"]) != sorted(yours.get("enum", [])):
         return [f"{path}: {mine['enum']} is not {yours.get('enum')}"]
     if "items" in mine:

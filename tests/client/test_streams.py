@@ -16,11 +16,11 @@ from factwire.client import (
     Event,
     PlacedFact,
     Run,
-    Snapshot,
     StreamEnded,
     ThreadDocument,
+    ThreadSnapshot,
 )
-from factwire.client.stream import Course, events_course
+from factwire.client.edge_streams import StreamPosition, position_in_events
 from tests.client.edge_processes import TOKEN, EdgeProcess
 from tests.edge.edges import TOKEN as EDGE_TOKEN
 from tests.edge.edges import RunningEdge, running_edge
@@ -34,7 +34,7 @@ def client(edge: RunningEdge, **more: Any) -> AsyncClient:
     return AsyncClient(edge.url, token=EDGE_TOKEN, **more)
 
 
-async def finished(asking: AsyncClient, prompt: str = "help", **more: Any) -> Run:
+async def run_to_end(asking: AsyncClient, prompt: str = "help", **more: Any) -> Run:
     """A run that has come to its end."""
     async with asking.events(since="now", types=["run"]) as events:
         run = await asking.start_run("demo", prompt, **more)
@@ -52,7 +52,7 @@ async def everything(asking: AsyncClient, **wanted: Any) -> list[Event]:
 @pytest.mark.requirement("client.now")
 async def test_a_stream_that_begins_now_misses_nothing_that_its_block_sets_off(tmp_path: Path):
     async with running_edge(tmp_path) as edge, client(edge) as asking:
-        await finished(asking)
+        await run_to_end(asking)
         async with asking.events(since="now") as events:
             start = events.cursor
             run = await asking.start_run("demo", "help")
@@ -69,7 +69,7 @@ async def test_a_stream_that_begins_now_misses_nothing_that_its_block_sets_off(t
 async def test_a_filtered_stream_moves_its_cursor_past_what_it_does_not_show(tmp_path: Path):
     async with running_edge(tmp_path) as edge, client(edge) as asking:
         async with asking.events(since="now", types=["project"]) as events:
-            await finished(asking)
+            await run_to_end(asking)
             made = await asking.create_project("one")
             event = await anext(events)
             assert (event.type, event.payload["projectId"]) == ("project.created", made.project_id)
@@ -82,7 +82,7 @@ async def test_a_filtered_stream_moves_its_cursor_past_what_it_does_not_show(tmp
 @pytest.mark.requirement("client.resume")
 async def test_facts_come_typed_and_with_their_place(tmp_path: Path):
     async with running_edge(tmp_path) as edge, client(edge) as asking:
-        run = await finished(asking)
+        run = await run_to_end(asking)
         async with asking.facts(thread_id=run.thread_id, classes=["turn"]) as facts:
             seen: list[PlacedFact] = []
             while not seen or seen[-1].fact.event_class != "turn.completed":
@@ -98,7 +98,7 @@ async def test_a_document_is_the_state_that_the_edge_has(tmp_path: Path):
         thread = await asking.create_thread(title="watched")
         document = ThreadDocument()
         async with asking.projection(thread.thread_id) as changes:
-            await finished(asking, thread_id=thread.thread_id)
+            await run_to_end(asking, thread_id=thread.thread_id)
             last = await asking.state(thread.thread_id)
             async with asyncio.timeout(PATIENCE):
                 async for change in changes:
@@ -109,7 +109,7 @@ async def test_a_document_is_the_state_that_the_edge_has(tmp_path: Path):
         async with asking.projection(thread.thread_id, cursor=document.cursor) as rest:
             await asking.change_thread(thread.thread_id, title="renamed")
             change = await anext(rest)
-            assert not isinstance(change, Snapshot)
+            assert not isinstance(change, ThreadSnapshot)
             document.take(change)
         assert document.state == (await asking.state(thread.thread_id)).state
 
@@ -117,7 +117,7 @@ async def test_a_document_is_the_state_that_the_edge_has(tmp_path: Path):
 @pytest.mark.requirement("client.resume")
 async def test_a_restart_in_between_repeats_and_omits_nothing(tmp_path: Path):
     async with running_edge(tmp_path) as edge, client(edge) as asking:
-        await finished(asking)
+        await run_to_end(asking)
         async with aclosing(asking.events()) as events:
             seen = [await anext(events) for _ in range(5)]
             # Every socket is closed with "service restart"; the Edge itself goes on.
@@ -142,7 +142,7 @@ async def test_two_clients_in_parallel_see_the_same(tmp_path: Path):
             return found
 
         reading = [asyncio.create_task(seen(each)) for each in (one, two)]
-        await asyncio.gather(*(finished(each) for each in (one, two) for _ in range(2)))
+        await asyncio.gather(*(run_to_end(each) for each in (one, two) for _ in range(2)))
         first, second = await asyncio.wait_for(asyncio.gather(*reading), PATIENCE)
         assert first == second
 
@@ -150,7 +150,7 @@ async def test_two_clients_in_parallel_see_the_same(tmp_path: Path):
 @pytest.mark.requirement("client.resume")
 async def test_the_client_that_waits_streams_too(tmp_path: Path):
     async with running_edge(tmp_path) as edge, client(edge) as asking:
-        run = await finished(asking)
+        run = await run_to_end(asking)
         past = await everything(asking)
         loop = asyncio.get_running_loop()
 
@@ -202,7 +202,7 @@ async def test_a_cursor_of_no_use_says_where_to_begin_anew(cursor: str, code: st
 @pytest.mark.requirement("client.resume")
 @pytest.mark.parametrize("code", [1000, 1001, 1006, 1011, 1012, 1013])
 async def test_these_closes_mean_to_come_again(code: int):
-    _course().closed(code, "because")
+    _course().handle_close(code, "because")
 
 
 @pytest.mark.requirement("client.cursor-lost")
@@ -212,11 +212,11 @@ async def test_these_closes_mean_to_come_again(code: int):
 )
 async def test_these_closes_mean_not_to(code: int, error: type[Exception]):
     with pytest.raises(error):
-        _course().closed(code, "because")
+        _course().handle_close(code, "because")
 
 
-def _course() -> Course[Event]:
-    return events_course(cursor=None, now=False)
+def _course() -> StreamPosition[Event]:
+    return position_in_events(cursor=None, now=False)
 
 
 async def test_closing_the_client_ends_its_streams(tmp_path: Path):
@@ -251,7 +251,7 @@ async def test_resume_across_kills_repeats_and_omits_nothing(tmp_path: Path):
 async def test_without_the_cursor_the_same_kills_repeat_what_was_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(Course, "query", property(lambda course: course._query))
+    monkeypatch.setattr(StreamPosition, "query", property(lambda course: course._query))
     with EdgeProcess(tmp_path) as edge:
         events, _ = await _through_kills(edge, kills=1)
     assert len({event.id for event in events}) < len(events)
@@ -307,9 +307,9 @@ async def test_a_stream_whose_edge_stays_away_says_so(tmp_path: Path):
         events = asking.events(since="now")
         await events.__aenter__()
     with pytest.raises(EdgeUnreachable):
-        await asyncio.wait_for(_drained(events), PATIENCE)
+        await asyncio.wait_for(_drain(events), PATIENCE)
     await asking.aclose()
 
 
-async def _drained(events: AsyncStream[Event]) -> list[Event]:
+async def _drain(events: AsyncStream[Event]) -> list[Event]:
     return [event async for event in events]

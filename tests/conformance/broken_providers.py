@@ -22,7 +22,7 @@ class DoublesText(Fresh):
     def spoilt(self, turn: StartTurn, fact: Fact) -> list[Any]:
         if fact.event_class != "model.completed":
             return [fact]
-        again = self.said(
+        again = self.build_fact(
             turn, "model.delta", {"delta": "".join(ANSWER)}, message_id=fact.message_id
         )
         return [again, msgspec.structs.replace(fact, sequence=3)]
@@ -34,7 +34,10 @@ class DoublesFinal(Fresh):
     def spoilt(self, turn: StartTurn, fact: Fact) -> list[Any]:
         if fact.event_class != "model.completed":
             return [fact]
-        return [fact, self.said(turn, "model.completed", fact.payload, message_id=fact.message_id)]
+        return [
+            fact,
+            self.build_fact(turn, "model.completed", fact.payload, message_id=fact.message_id),
+        ]
 
 
 class RenamesMessage(Fresh):
@@ -84,7 +87,7 @@ class FinishesEarly(Fresh):
     def spoilt(self, turn: StartTurn, fact: Fact) -> list[Any]:
         if fact.event_class != "tool.started":
             return [fact]
-        return [self.said(turn, "run.status", {"status": "completed"}), fact]
+        return [self.build_fact(turn, "run.status", {"status": "completed"}), fact]
 
 
 class InventsCompletion(Fresh):
@@ -102,7 +105,7 @@ class SpeaksOn(Fresh):
     def spoilt(self, turn: StartTurn, fact: Fact) -> list[Any]:
         if fact.event_class != "turn.completed":
             return [fact]
-        more = self.said(turn, "model.delta", {"delta": "PS"}, message_id="msg_more")
+        more = self.build_fact(turn, "model.delta", {"delta": "PS"}, message_id="msg_more")
         return [fact, more]
 
 
@@ -112,7 +115,7 @@ class EndsTwice(Fresh):
     def spoilt(self, turn: StartTurn, fact: Fact) -> list[Any]:
         if fact.event_class != "turn.completed":
             return [fact]
-        return [fact, self.said(turn, "turn.completed")]
+        return [fact, self.build_fact(turn, "turn.completed")]
 
 
 class NeverEnds(Fresh):
@@ -163,7 +166,7 @@ class RepeatsId(Fresh):
     def spoilt(self, turn: StartTurn, fact: Fact) -> list[Any]:
         if fact.event_class != "tool.started":
             return [fact]
-        status = self.said(turn, "run.status", {"status": "running"})
+        status = self.build_fact(turn, "run.status", {"status": "running"})
         return [status, status, fact]
 
 
@@ -181,7 +184,7 @@ class ForgetsIds(Fresh):
     def spoilt(self, turn: StartTurn, fact: Fact) -> list[Any]:
         if fact.event_class != "tool.started":
             return [fact]
-        return [self.said(turn, "artifact.created", {"kind": "document"}), fact]
+        return [self.build_fact(turn, "artifact.created", {"kind": "document"}), fact]
 
 
 class GivesNoHint(Fresh):
@@ -197,15 +200,15 @@ class GivesNoHint(Fresh):
 class Disobeys(Fresh):
     """Does what it was told not to do."""
 
-    def deployed(self, turn: StartTurn, decision: Decision, call: dict[str, str]) -> list[Fact]:
+    def deploy(self, turn: StartTurn, decision: Decision, call: dict[str, str]) -> list[Fact]:
         del decision
-        return [self.said(turn, "tool.result", {"summary": "deployed"}, **call)]
+        return [self.build_fact(turn, "tool.result", {"summary": "deployed"}, **call)]
 
 
 class NeverAsks(Fresh):
     """Does what it should ask about."""
 
-    async def asked(self, turn: StartTurn, call: str) -> Decision:
+    async def ask(self, turn: StartTurn, call: str) -> Decision:
         del turn, call
         return Decision(action_id="none", allowed=True, decision="approved")
 
@@ -237,15 +240,15 @@ class NeverCalls(Fresh):
     """Speaks of a tool instead of calling it."""
 
     async def _tool(self, turn: StartTurn) -> AsyncIterator[Fact]:
-        yield self.said(turn, "model.completed", {"text": "I counted."}, message_id="msg")
-        yield self.said(turn, "turn.completed")
+        yield self.build_fact(turn, "model.completed", {"text": "I counted."}, message_id="msg")
+        yield self.build_fact(turn, "turn.completed")
 
 
 class EndsAtOnce(Fresh):
     """Has nothing to say that takes long enough to be cancelled."""
 
     async def _cancel(self, turn: StartTurn) -> AsyncIterator[Fact]:
-        yield self.said(turn, "turn.completed")
+        yield self.build_fact(turn, "turn.completed")
 
 
 class ForgetsCalls(Fresh):
@@ -270,7 +273,7 @@ class Raises(Fresh):
     """Fails by an exception that says nothing of what kind of failure it is."""
 
     async def _failure(self, turn: StartTurn) -> AsyncIterator[Fact]:
-        yield self.said(turn, "run.status", {"status": "running"})
+        yield self.build_fact(turn, "run.status", {"status": "running"})
         raise ValueError("out of quota")
 
 
@@ -278,7 +281,7 @@ class NeverFails(Fresh):
     """Completes what it was asked to fail at."""
 
     async def _failure(self, turn: StartTurn) -> AsyncIterator[Fact]:
-        yield self.said(turn, "turn.completed")
+        yield self.build_fact(turn, "turn.completed")
 
 
 class StartsAnother(Fresh):
@@ -287,7 +290,7 @@ class StartsAnother(Fresh):
     def spoilt(self, turn: StartTurn, fact: Fact) -> list[Any]:
         if fact.event_class != "tool.started":
             return [fact]
-        again = self.said(turn, "turn.started")
+        again = self.build_fact(turn, "turn.started")
         return [msgspec.structs.replace(again, turn_id="trn_again"), fact]
 
 
@@ -309,8 +312,8 @@ class ForgetsWhatItAsked(Fresh):
             return
         call = {"tool_call_id": f"call_{turn.turn_id}"}
         failure = {"failureCategory": "state_lost", "recoveryHint": "Start again."}
-        yield self.said(turn, "tool.failed", failure, **call)
-        yield self.said(turn, "turn.failed", failure)
+        yield self.build_fact(turn, "tool.failed", failure, **call)
+        yield self.build_fact(turn, "turn.failed", failure)
 
 
 class Misremembers(Fresh):
@@ -341,7 +344,7 @@ class Hangs(Fresh):
     """Never comes back from a tool."""
 
     async def _tool(self, turn: StartTurn) -> AsyncIterator[Fact]:
-        yield self.said(turn, "tool.started", {"toolName": "wait"}, tool_call_id="call")
+        yield self.build_fact(turn, "tool.started", {"toolName": "wait"}, tool_call_id="call")
         await asyncio.Event().wait()
 
 
@@ -350,14 +353,14 @@ class Blocks(Fresh):
 
     async def _tool(self, turn: StartTurn) -> AsyncIterator[Fact]:
         time.sleep(BLOCKED_SECONDS)  # noqa: ASYNC251 - that is what is wrong with it
-        yield self.said(turn, "turn.completed")
+        yield self.build_fact(turn, "turn.completed")
 
 
 class Leaves(Fresh):
     """Ends the process in place of its turn, and once more beside it."""
 
     async def _tool(self, turn: StartTurn) -> AsyncIterator[Fact]:
-        yield self.said(turn, "tool.started", {"toolName": "exit"}, tool_call_id="call")
+        yield self.build_fact(turn, "tool.started", {"toolName": "exit"}, tool_call_id="call")
         raise SystemExit(7)
 
     async def _failure(self, turn: StartTurn) -> AsyncIterator[Fact]:
@@ -386,7 +389,7 @@ class OnlyHangs(Fresh):
 
     async def start_turn(self, turn: StartTurn) -> AsyncIterator[Fact]:
         await asyncio.Event().wait()
-        yield self.said(turn, "turn.completed")
+        yield self.build_fact(turn, "turn.completed")
 
 
 BROKEN: dict[Callable[[], Reference], set[str]] = {

@@ -9,14 +9,14 @@ import msgspec
 from factwire.facts import CapabilityManifest, Fact
 from factwire.projection import Projection, ThreadReadModel, thread_read_model
 from factwire.runtime import (
-    ActionAsked,
     CancelTurn,
     Decision,
+    DecisionRequest,
     ReadThread,
     RespondAction,
     StartTurn,
 )
-from factwire.runtime.agents import pending_call
+from factwire.runtime.agents import find_pending_call
 
 PROMPTS = {
     "text": "say something",
@@ -53,17 +53,17 @@ class Reference:
         self._sequence = 0
         script = {text: name for name, text in PROMPTS.items()}[turn.prompt]
         async for fact in getattr(self, f"_{script}")(turn):
-            for given in self.spoilt(turn, fact):
-                if isinstance(given, Fact):
-                    self._note(turn, given)
-                yield given
+            for item in self.spoilt(turn, fact):
+                if isinstance(item, Fact):
+                    self._note(turn, item)
+                yield item
 
     def spoilt(self, turn: StartTurn, fact: Fact) -> list[Any]:
         """What is yielded in place of a fact that is right."""
         del turn
         return [fact]
 
-    def said(
+    def build_fact(
         self, turn: StartTurn, event_class: str, payload: dict[str, Any] | None = None, **ids: Any
     ) -> Fact:
         return turn.host.mint.fact(turn.host.scope, event_class, payload, **ids)
@@ -75,32 +75,34 @@ class Reference:
     async def _text(self, turn: StartTurn) -> AsyncIterator[Fact]:
         ids = {"message_id": f"msg_{turn.turn_id}"}
         for piece in ANSWER:
-            yield self.ordered(self.said(turn, "model.delta", {"delta": piece}, **ids))
+            yield self.ordered(self.build_fact(turn, "model.delta", {"delta": piece}, **ids))
         whole = {"text": "".join(ANSWER)}
-        yield self.ordered(self.said(turn, "model.completed", whole, **ids))
-        yield self.ordered(self.said(turn, "turn.completed"))
+        yield self.ordered(self.build_fact(turn, "model.completed", whole, **ids))
+        yield self.ordered(self.build_fact(turn, "turn.completed"))
 
     async def _tool(self, turn: StartTurn) -> AsyncIterator[Fact]:
         call = {"tool_call_id": f"call_{turn.turn_id}"}
         ref = await turn.host.means.blobs.put(BIG, kind="output")
-        yield self.said(turn, "tool.started", {"toolName": "seq"}, **call)
-        yield self.said(turn, "tool.result", {"summary": "counted", "outputRef": ref.ref}, **call)
-        yield self.said(turn, "turn.completed")
+        yield self.build_fact(turn, "tool.started", {"toolName": "seq"}, **call)
+        yield self.build_fact(
+            turn, "tool.result", {"summary": "counted", "outputRef": ref.ref}, **call
+        )
+        yield self.build_fact(turn, "turn.completed")
 
     async def _approval(self, turn: StartTurn) -> AsyncIterator[Fact]:
         call = {"tool_call_id": f"call_{turn.turn_id}"}
-        pending = pending_call(turn)
+        pending = find_pending_call(turn)
         if pending is not None:
             decision = await turn.host.await_open(pending.action.action_id)
         else:
-            yield self.said(turn, "tool.started", {"toolName": "deploy"}, **call)
-            decision = await self.asked(turn, call["tool_call_id"])
-        for fact in self.deployed(turn, decision, call):
+            yield self.build_fact(turn, "tool.started", {"toolName": "deploy"}, **call)
+            decision = await self.ask(turn, call["tool_call_id"])
+        for fact in self.deploy(turn, decision, call):
             yield fact
-        yield self.said(turn, "turn.completed")
+        yield self.build_fact(turn, "turn.completed")
 
-    async def asked(self, turn: StartTurn, call: str) -> Decision:
-        asked = ActionAsked(
+    async def ask(self, turn: StartTurn, call: str) -> Decision:
+        request = DecisionRequest(
             action_type="tool_approval",
             prompt="Deploy?",
             shown="make deploy",
@@ -108,22 +110,24 @@ class Reference:
             tool_call_id=call,
             tool_name="deploy",
         )
-        return await turn.host.ask(asked)
+        return await turn.host.ask(request)
 
-    def deployed(self, turn: StartTurn, decision: Decision, call: dict[str, str]) -> list[Fact]:
+    def deploy(self, turn: StartTurn, decision: Decision, call: dict[str, str]) -> list[Fact]:
         if decision.allowed:
-            return [self.said(turn, "tool.result", {"summary": "deployed"}, **call)]
+            return [self.build_fact(turn, "tool.result", {"summary": "deployed"}, **call)]
         failure = {"failureCategory": "permission_denied", "message": "not allowed"}
-        return [self.said(turn, "tool.failed", failure, **call)]
+        return [self.build_fact(turn, "tool.failed", failure, **call)]
 
     async def _failure(self, turn: StartTurn) -> AsyncIterator[Fact]:
         failure = {"failureCategory": "quota_exceeded", "recoveryHint": "Wait an hour."}
-        yield self.said(turn, "turn.failed", failure)
+        yield self.build_fact(turn, "turn.failed", failure)
 
     async def _cancel(self, turn: StartTurn) -> AsyncIterator[Fact]:
-        yield self.said(turn, "model.delta", {"delta": "And "}, message_id=f"msg_{turn.turn_id}")
+        yield self.build_fact(
+            turn, "model.delta", {"delta": "And "}, message_id=f"msg_{turn.turn_id}"
+        )
         await self._stopping.wait()
-        yield self.said(turn, "turn.canceled", {"reason": "told to"})
+        yield self.build_fact(turn, "turn.canceled", {"reason": "told to"})
 
     async def cancel_turn(self, cancel: CancelTurn) -> Fact | None:
         del cancel
@@ -174,12 +178,12 @@ class AsksByFact(Fresh):
     async def _approval(self, turn: StartTurn) -> AsyncIterator[Fact]:
         call, action = {"tool_call_id": f"call_{turn.turn_id}"}, f"act_{turn.turn_id}"
         self._answers[action] = asyncio.get_running_loop().create_future()
-        yield self.said(turn, "tool.started", {"toolName": "deploy"}, **call)
+        yield self.build_fact(turn, "tool.started", {"toolName": "deploy"}, **call)
         request = {"actionType": "tool_approval", "prompt": "Deploy?", "command": "make deploy"}
-        yield self.said(turn, "action.required", request, action_id=action, **call)
-        for fact in self.deployed(turn, await self._answers[action], call):
+        yield self.build_fact(turn, "action.required", request, action_id=action, **call)
+        for fact in self.deploy(turn, await self._answers[action], call):
             yield fact
-        yield self.said(turn, "turn.completed")
+        yield self.build_fact(turn, "turn.completed")
 
     async def respond_action(self, respond: RespondAction) -> Fact | None:
         self._answers[respond.decision.action_id].set_result(respond.decision)

@@ -6,12 +6,18 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from factwire.conformance import REQUIREMENTS, Report, Result, try_provider
-from factwire.conformance.report import standings
-from factwire.conformance.streams import Stream, judged
-from factwire.conformance.trials import MINIMUMS, loop_thread, trial
-from factwire.conformance.trials.plays import Play, straight
-from factwire.conformance.trials.witness import Witness
+from factwire.conformance import (
+    REQUIREMENTS,
+    Report,
+    Result,
+    provider_trial,
+    time_limits,
+    try_provider,
+)
+from factwire.conformance.provider_minimums import MINIMUMS, TrialCourse, run_straight
+from factwire.conformance.provider_trial import RecordingProvider
+from factwire.conformance.report import build_standings
+from factwire.conformance.stream_checks import JudgedStream, check_streams
 from factwire.facts import CapabilityManifest
 from tests.conformance import broken_providers as agents
 from tests.conformance.broken_providers import BROKEN
@@ -20,9 +26,9 @@ from tests.conformance.reference_provider import PROMPTS, AsksByFact, Keeps, Pro
 SECONDS = 20.0
 
 
-def tried(make: Callable[[], Reference], **options: object) -> Report:
-    given = {"seconds": SECONDS, **options}
-    return try_provider(make, name="agent", **given)  # pyright: ignore[reportArgumentType]
+def try_agent(make: Callable[[], Reference], **options: object) -> Report:
+    arguments = {"seconds": SECONDS, **options}
+    return try_provider(make, name="agent", **arguments)  # pyright: ignore[reportArgumentType]
 
 
 def result_of(report: Report, name: str) -> Result:
@@ -33,12 +39,12 @@ def result_of(report: Report, name: str) -> Result:
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent that has to be cut off is cut off at once."""
-    monkeypatch.setattr(trial, "INTERRUPT_SECONDS", 0.2)
+    monkeypatch.setattr(provider_trial, "INTERRUPT_SECONDS", 0.2)
 
 
 @pytest.mark.requirement("conformance.reference")
 def test_the_reference_agent_passes_every_requirement():
-    report = tried(Keeps)
+    report = try_agent(Keeps)
     assert report.failed == set()
     assert (report.conformant, report.level) == (True, "runtime")
     held_to = {
@@ -51,7 +57,7 @@ def test_the_reference_agent_passes_every_requirement():
 @pytest.mark.requirement("conformance.reference")
 @pytest.mark.requirement("provider.approval")
 def test_an_agent_may_ask_in_its_own_stream_and_be_told_by_respond_action():
-    report = tried(AsksByFact)
+    report = try_agent(AsksByFact)
     assert report.failed == set()
     for name in ("provider.approval", "provider.denial", "stream.approval"):
         assert result_of(report, name).status == "passed"
@@ -85,7 +91,7 @@ def test_an_agent_may_ask_in_its_own_stream_and_be_told_by_respond_action():
 @pytest.mark.requirement("provider.read-model")
 @pytest.mark.parametrize("make", BROKEN, ids=lambda make: make.__name__)
 def test_a_broken_agent_fails_exactly_what_it_breaks(make: type[Reference]):
-    report = tried(make)
+    report = try_agent(make)
     assert report.failed == BROKEN[make]
     assert not report.conformant
 
@@ -100,7 +106,7 @@ def test_there_is_a_broken_agent_for_every_requirement_of_streams_and_agents():
 
 @pytest.mark.requirement("conformance.broken")
 def test_a_failure_is_shown_by_the_fact_that_commits_it():
-    report = tried(agents.GuessesStatus)
+    report = try_agent(agents.GuessesStatus)
     [finding, *_] = result_of(report, "stream.status").findings
     assert finding.fact is not None
     assert (finding.fact["eventClass"], finding.fact["status"]) == ("tool.started", "completed")
@@ -110,7 +116,7 @@ def test_a_failure_is_shown_by_the_fact_that_commits_it():
 
 @pytest.mark.requirement("conformance.raw")
 def test_what_the_runtime_mends_is_still_the_agents_fault():
-    report = tried(agents.InlinesOutput)
+    report = try_agent(agents.InlinesOutput)
     assert report.failed == {"stream.size"}
     assert result_of(report, "provider.tool").status == "passed"
     assert result_of(report, "provider.refs").status == "passed"
@@ -123,23 +129,25 @@ def test_what_the_runtime_mends_is_still_the_agents_fault():
 )
 def test_the_journal_alone_would_not_show_it(make: type[Reference], prompt: str):
     """Without the witness, what the runtime mended would look well."""
-    play = Play(
+    play = TrialCourse(
         name=prompt,
         prompt=PROMPTS[prompt],
-        witness=Witness(make()),
-        make=lambda: Witness(make()),
+        witness=RecordingProvider(make()),
+        make=lambda: RecordingProvider(make()),
         seconds=SECONDS,
     )
-    kept = asyncio.run(straight(play))
-    mended, _ = judged([Stream(items=kept.facts)])
+    kept = asyncio.run(run_straight(play))
+    mended, _ = check_streams([JudgedStream(items=kept.facts)])
     assert {name for each in mended for name in each.broken} == set()
-    given, _ = judged([Stream(items=kept.account.given, begun=(play.turn_id,), typed=True)])
-    assert {name for each in given for name in each.broken} == BROKEN[make]
+    results, _ = check_streams(
+        [JudgedStream(items=kept.account.items, begun=(play.turn_id,), typed=True)]
+    )
+    assert {name for each in results for name in each.broken} == BROKEN[make]
 
 
 @pytest.mark.requirement("conformance.raw")
 def test_a_turn_that_the_runtime_had_to_refuse_is_not_judged_twice():
-    report = tried(agents.InventsCompletion)
+    report = try_agent(agents.InventsCompletion)
     found = result_of(report, "provider.tool")
     assert found.status == "not-applicable"
     assert found.reason == "not judged: what the agent gave breaks stream.lifecycle"
@@ -156,12 +164,12 @@ def test_a_turn_that_the_runtime_had_to_refuse_is_not_judged_twice():
     ],
 )
 def test_the_level_is_the_highest_without_a_failure(make: type[Reference], level: str | None):
-    assert tried(make).level == level
+    assert try_agent(make).level == level
 
 
 @pytest.mark.requirement("conformance.levels")
 def test_only_what_was_asked_for_counts():
-    report = tried(agents.Raises, level="projection")
+    report = try_agent(agents.Raises, level="projection")
     assert (report.conformant, report.level) == (True, "projection")
     assert {each.level for each in report.results} == {"facts", "projection"}
     [row] = [row for row in report.requirements if row.id == "provider.text"]
@@ -183,7 +191,7 @@ class OnlyTalks(Keeps):
 
 @pytest.mark.requirement("conformance.not-applicable")
 def test_what_a_manifest_rules_out_is_named_and_not_passed():
-    report = tried(OnlyTalks, prompts={})
+    report = try_agent(OnlyTalks, prompts={})
     assert report.failed == set()
     reasons = {
         each.id: each.reason
@@ -203,7 +211,7 @@ def test_what_a_manifest_rules_out_is_named_and_not_passed():
 
 @pytest.mark.requirement("conformance.prompts")
 def test_a_minimum_without_a_prompt_has_failed_and_says_how_to_give_one():
-    report = tried(Promptless, prompts={"text": PROMPTS["text"]})
+    report = try_agent(Promptless, prompts={"text": PROMPTS["text"]})
     needed = {each.requirement for each in MINIMUMS if each.prompt != "text"}
     assert report.failed == needed
     [finding] = result_of(report, "provider.tool").findings
@@ -213,14 +221,14 @@ def test_a_minimum_without_a_prompt_has_failed_and_says_how_to_give_one():
 
 @pytest.mark.requirement("conformance.prompts")
 def test_prompts_that_are_given_go_before_the_agents_own():
-    assert tried(Promptless, prompts=PROMPTS).failed == set()
+    assert try_agent(Promptless, prompts=PROMPTS).failed == set()
     swapped = {"failure": PROMPTS["text"]}
-    assert tried(Keeps, prompts=swapped).failed == {"provider.failure"}
+    assert try_agent(Keeps, prompts=swapped).failed == {"provider.failure"}
 
 
 @pytest.mark.requirement("conformance.coverage")
 def test_a_report_names_every_requirement_and_why_it_was_not_tried():
-    report = tried(Keeps)
+    report = try_agent(Keeps)
     rows = {row.id: row for row in report.requirements}
     assert set(rows) == {
         name for name in REQUIREMENTS if name.startswith(("stream.", "screen.", "provider."))
@@ -229,14 +237,14 @@ def test_a_report_names_every_requirement_and_why_it_was_not_tried():
     untried = [row for row in rows.values() if row.status == "not-tried"]
     assert all(row.reason for row in untried)
     assert rows["screen.expected"].reason == "needs a fixture, which says what it expects"
-    silent = tried(agents.OnlyRaises)
+    silent = try_agent(agents.OnlyRaises)
     assert silent.judged < report.judged
     assert len(silent.requirements) == len(rows)
 
 
 @pytest.mark.requirement("conformance.coverage")
 def test_factwires_own_promises_are_only_in_its_own_report():
-    rows = {row.id: row for row in standings(())}
+    rows = {row.id: row for row in build_standings(())}
     assert set(rows) == set(REQUIREMENTS)
     own = [row for row in rows.values() if row.id.startswith("journal.")]
     assert {row.reason for row in own} == {
@@ -246,7 +254,7 @@ def test_factwires_own_promises_are_only_in_its_own_report():
 
 @pytest.mark.requirement("conformance.time")
 def test_an_agent_that_hangs_is_a_finding_and_the_others_are_still_tried():
-    report = tried(agents.Hangs, seconds=1.0)
+    report = try_agent(agents.Hangs, seconds=1.0)
     assert report.failed == {"provider.tool"}
     [finding] = result_of(report, "provider.tool").findings
     assert finding.message == "tool: the agent did not end within 1 s"
@@ -257,8 +265,8 @@ def test_an_agent_that_hangs_is_a_finding_and_the_others_are_still_tried():
 
 @pytest.mark.requirement("conformance.time")
 def test_an_agent_that_blocks_its_loop_cannot_take_the_run_along(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(loop_thread, "GRACE_SECONDS", 0.2)
-    report = tried(agents.Blocks, seconds=0.5)
+    monkeypatch.setattr(time_limits, "GRACE_SECONDS", 0.2)
+    report = try_agent(agents.Blocks, seconds=0.5)
     [finding] = result_of(report, "provider.tool").findings
     assert "blocked its event loop and could not be stopped" in finding.message
     assert result_of(report, "provider.text").status == "passed"
@@ -268,7 +276,7 @@ def test_an_agent_that_blocks_its_loop_cannot_take_the_run_along(monkeypatch: py
 @pytest.mark.requirement("conformance.discreet")
 def test_a_report_repeats_neither_the_secret_nor_the_megabyte():
     for make in (agents.LeaksSecret, agents.InlinesOutput):
-        text = msgspec.json.encode(tried(make)).decode()
+        text = msgspec.json.encode(try_agent(make)).decode()
         assert agents.SECRET not in text
         assert "x" * 1_000 not in text
         assert len(text) < 400_000
@@ -276,7 +284,7 @@ def test_a_report_repeats_neither_the_secret_nor_the_megabyte():
 
 @pytest.mark.requirement("conformance.time")
 def test_an_agent_that_ends_the_process_ends_only_its_trial():
-    report = tried(agents.Leaves)
+    report = try_agent(agents.Leaves)
     [finding] = result_of(report, "provider.tool").findings
     assert "SystemExit" in finding.message
     assert result_of(report, "stream.schema").status == "passed"
@@ -286,7 +294,7 @@ def test_an_agent_that_ends_the_process_ends_only_its_trial():
 @pytest.mark.requirement("conformance.coverage")
 @pytest.mark.parametrize("make", [agents.OnlyRaises, agents.OnlyHangs])
 def test_an_agent_that_gives_no_fact_passes_nothing_but_its_manifest(make: type[Reference]):
-    report = tried(make, seconds=0.5)
+    report = try_agent(make, seconds=0.5)
     passed = {each.id for each in report.results if each.status == "passed"}
     assert passed <= {"provider.manifest", "provider.read-model"}
     assert (report.conformant, report.level) == (False, None)

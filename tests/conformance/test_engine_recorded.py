@@ -15,9 +15,9 @@ from factwire.conformance import (
     try_facts,
 )
 from factwire.conformance.case import Case, Finding, Projector, factwire_projector
-from factwire.conformance.fixtures import fixture, fixture_cases
+from factwire.conformance.fixture_checks import fixture, fixture_cases
 from factwire.conformance.runner import try_fixture
-from factwire.conformance.screens import screened
+from factwire.conformance.screen_checks import check_screens
 from factwire.facts import Fact, read_fact, write_fact
 from factwire.projection import (
     Projection,
@@ -28,7 +28,7 @@ from factwire.projection import (
     thread_read_model,
 )
 from tests.conformance.broken_providers import SECRET
-from tests.projection.streams import spoilt, stream, wild
+from tests.projection.generated_streams import build_random_facts, build_stream, spoil_facts
 
 CLASSES = {
     "turn.submitted": "pending",
@@ -74,13 +74,13 @@ def turn() -> list[dict[str, Any]]:
     ]
 
 
-def tried(events: Sequence[object]) -> Report:
+def try_recorded(events: Sequence[object]) -> Report:
     return try_facts(events, name="recorded")
 
 
 @pytest.mark.requirement("conformance.recorded")
 def test_a_sound_stream_reaches_what_a_stream_can_reach():
-    report = tried(turn())
+    report = try_recorded(turn())
     assert (report.failed, report.conformant, report.level) == (set(), True, "projection")
     rows = {row.id: row for row in report.requirements}
     assert rows["provider.text"].status == "not-tried"
@@ -93,9 +93,13 @@ def test_lines_objects_and_facts_are_judged_alike():
     lines = [msgspec.json.encode(each) for each in events]
     facts = [read_fact(each) for each in events]
     results = [
-        [(each.id, each.status) for each in tried(given).results] for given in (lines, facts)
+        [(each.id, each.status) for each in try_recorded(items).results] for items in (lines, facts)
     ]
-    assert results[0] == results[1] == [(each.id, each.status) for each in tried(events).results]
+    assert (
+        results[0]
+        == results[1]
+        == [(each.id, each.status) for each in try_recorded(events).results]
+    )
 
 
 def second_turn() -> list[Any]:
@@ -125,44 +129,46 @@ SPOILT: dict[str, tuple[Callable[[], list[Any]], set[str]]] = {
 @pytest.mark.parametrize("name", SPOILT)
 def test_a_spoilt_stream_fails_what_it_breaks(name: str):
     spoil, broken = SPOILT[name]
-    assert tried(spoil()).failed == broken
+    assert try_recorded(spoil()).failed == broken
 
 
 @pytest.mark.requirement("stream.terminal")
 def test_a_turn_that_waits_for_a_person_need_not_have_ended():
-    asked = event(2, "action.required", {"actionType": "tool_approval"}, actionId="act")
-    asked["status"] = "blocked"
-    assert tried([event(1, "turn.started"), asked]).failed == set()
+    request = event(2, "action.required", {"actionType": "tool_approval"}, actionId="act")
+    request["status"] = "blocked"
+    assert try_recorded([event(1, "turn.started"), request]).failed == set()
 
 
 @pytest.mark.requirement("screen.final-text")
 def test_text_that_lost_a_piece_on_the_way_is_not_called_doubled():
     events = [each for each in turn() if each["id"] != "evt_3"]
-    assert tried(events).failed == {"stream.sequence"}
+    assert try_recorded(events).failed == {"stream.sequence"}
 
 
 @pytest.mark.requirement("screen.stable-ids")
 def test_a_message_that_a_snapshot_renames_is_found():
     rows = [{"messageId": "other", "role": "assistant", "text": "Reading."}]
     snapshot = event(8, "messages.snapshot", {"messages": rows})
-    report = tried([*turn(), snapshot])
+    report = try_recorded([*turn(), snapshot])
     assert report.failed == {"screen.stable-ids"}
     named = [{**rows[0], "messageId": "m"}]
-    assert tried([*turn(), event(8, "messages.snapshot", {"messages": named})]).failed == set()
+    assert (
+        try_recorded([*turn(), event(8, "messages.snapshot", {"messages": named})]).failed == set()
+    )
 
 
 @pytest.mark.requirement("conformance.recorded")
 def test_threads_of_one_recording_are_judged_one_by_one():
     other = [{**each, "id": f"other_{each['id']}", "threadId": "thr2"} for each in turn()]
     mixed = [each for pair in zip(turn(), other, strict=True) for each in pair]
-    report = tried([{**each, "turnId": each["threadId"]} for each in mixed])
+    report = try_recorded([{**each, "turnId": each["threadId"]} for each in mixed])
     assert report.failed == set()
 
 
 @pytest.mark.requirement("conformance.recorded")
 def test_an_empty_stream_is_an_error_and_no_pass():
     with pytest.raises(EmptyStream, match="nothing to judge"):
-        tried([])
+        try_recorded([])
 
 
 @pytest.mark.requirement("screen.expected")
@@ -242,9 +248,9 @@ def test_a_projection_that_doubles_loses_guesses_or_hides_is_caught(
     projector: Projector, events: Callable[[], list[Any]], broken: str
 ):
     facts = [read_fact(each) for each in events()]
-    found = {name for each in screened(facts, projector) for name in each.broken}
+    found = {name for each in check_screens(facts, projector) for name in each.broken}
     assert found == {broken}
-    assert {name for each in screened(facts) for name in each.broken} == set()
+    assert {name for each in check_screens(facts) for name in each.broken} == set()
 
 
 def raising(facts: Sequence[Fact], model: ThreadReadModel | None) -> ProjectionState:
@@ -253,7 +259,7 @@ def raising(facts: Sequence[Fact], model: ThreadReadModel | None) -> ProjectionS
 
 @pytest.mark.requirement("conformance.projectors")
 def test_a_projection_that_raises_is_a_finding():
-    found = screened([read_fact(each) for each in turn()], raising)
+    found = check_screens([read_fact(each) for each in turn()], raising)
     broken = {name for each in found for name in each.broken}
     assert broken == {"screen.replay", "screen.refs", "screen.nothing-guessed"}
     assert "KeyError" in found[0].findings[0].message
@@ -299,33 +305,33 @@ def test_a_case_that_takes_too_long_or_raises_is_a_finding():
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_a_recording_holds_it_is_judged(seed: int):
     source = random.Random(seed)
-    facts = [*spoilt(source, stream(seed, hostile=True)), *wild(seed, 60)]
-    html_report(tried(facts))
+    facts = [*spoil_facts(source, build_stream(seed, hostile=True)), *build_random_facts(seed, 60)]
+    html_report(try_recorded(facts))
     lines = [msgspec.json.encode(write_fact(fact)) for fact in facts]
     cut = [
         line[: source.randrange(1, len(line))] if source.random() < 0.1 else line for line in lines
     ]
-    assert "stream.schema" in tried(cut).failed
+    assert "stream.schema" in try_recorded(cut).failed
 
 
 @pytest.mark.requirement("screen.refs")
 def test_a_ref_in_a_message_that_was_taken_back_is_not_lost():
     asset = {"type": "asset", "kind": "image", "ref": "asset:1"}
-    asked = event(0, "turn.submitted", {"input": [asset]})
+    submitted = event(0, "turn.submitted", {"input": [asset]})
     rows = [{"messageId": "m", "role": "assistant", "text": "Reading."}]
     snapshot = event(8, "messages.snapshot", {"messages": rows})
-    assert tried([asked, *turn(), snapshot]).failed == set()
+    assert try_recorded([submitted, *turn(), snapshot]).failed == set()
 
 
 @pytest.mark.requirement("conformance.discreet")
 def test_half_a_secret_is_not_shown_either():
-    said = f"{'word ' * 9}{SECRET}"
+    text = f"{'word ' * 9}{SECRET}"
     events = [
         event(1, "turn.started"),
-        event(2, "model.delta", {"delta": said}, messageId="m"),
-        event(3, "model.completed", {"text": f"{said}!"}, messageId="m"),
+        event(2, "model.delta", {"delta": text}, messageId="m"),
+        event(3, "model.completed", {"text": f"{text}!"}, messageId="m"),
         event(4, "turn.completed"),
     ]
-    report = tried(events)
+    report = try_recorded(events)
     assert report.failed == {"stream.secrets", "screen.final-text"}
     assert SECRET[:10] not in msgspec.json.encode(report).decode()

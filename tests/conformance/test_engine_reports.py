@@ -67,11 +67,15 @@ def test_the_page_loads_nothing_and_shows_what_agents_wrote_as_text():
     page = html_report(hostile_report())
     seen = Page(page)
     assert {tag for tag, _ in seen.tags} & {"script", "img", "link", "iframe", "object"} == set()
-    attributes = {name for _, given in seen.tags for name in given}
+    attributes = {name for _, tag_attributes in seen.tags for name in tag_attributes}
     assert attributes & {"src", "href", "onerror", "onclick", "style"} == set()
     assert "url(" not in page
     assert "<script src=https://example.org/x>" in seen.text
-    policies = [given["content"] for _, given in seen.tags if given.get("http-equiv")]
+    policies = [
+        tag_attributes["content"]
+        for _, tag_attributes in seen.tags
+        if tag_attributes.get("http-equiv")
+    ]
     assert [policy and policy.split(";")[0] for policy in policies] == ["default-src 'none'"]
     page.encode("utf-8")
 
@@ -122,7 +126,7 @@ def author_runs(folder: Path, suite: str) -> "subprocess.CompletedProcess[str]":
         env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "COLUMNS": "200"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=280,
         check=False,
     )
 
@@ -191,17 +195,17 @@ def test_an_agent_that_cannot_be_had_is_an_error_with_a_code(where: str, code: s
 @pytest.mark.usefixtures("modules")
 @pytest.mark.requirement("conformance.subjects")
 @pytest.mark.parametrize(
-    ("where", "said"),
+    ("where", "message"),
     [
         ("has_things:Half", "no start_turn, no cancel_turn, no respond_action, no read_thread"),
         ("has_things:Awaited", "must be an async generator (use yield), got a coroutine"),
         ("has_things:number", "got a value of type int"),
     ],
 )
-def test_what_is_no_provider_is_told_with_all_that_it_lacks(where: str, said: str):
+def test_what_is_no_provider_is_told_with_all_that_it_lacks(where: str, message: str):
     with pytest.raises(NotAProvider) as error:
         load_factory(where)()
-    assert str(error.value).endswith(said)
+    assert str(error.value).endswith(message)
 
 
 @pytest.mark.requirement("conformance.subjects")

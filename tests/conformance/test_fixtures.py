@@ -10,25 +10,23 @@ import msgspec
 import pytest
 
 from factwire.conformance.case import factwire_projector
-from factwire.conformance.fixtures import (
-    figures,
+from factwire.conformance.fixture_checks import (
+    check_expected,
+    check_facts,
+    check_first_screen,
+    check_nothing_guessed,
+    check_refs,
+    check_replay,
     fixture,
     fixture_cases,
     fixture_findings,
     fixture_names,
     fixtures,
-)
-from factwire.conformance.fixtures.checks import (
-    expected,
-    first_screen_restored,
-    nothing_guessed,
-    refs_kept,
-    replayed,
-    valid_facts,
+    read_figures,
 )
 from factwire.conformance.reducers import Reducer, factwire_reducer
 from factwire.conformance.requirements import REQUIREMENTS
-from factwire.conformance.scenarios import scenario, scenario_names
+from factwire.conformance.scenario import scenario, scenario_names
 from factwire.facts import Fixture, read_fact
 from factwire.projection import Projection, read_thread_model, thread_read_model
 from tools.conformance.record import documents
@@ -78,38 +76,38 @@ def test_the_program_writes_the_documents(tmp_path: Path):
 @every_fixture
 @pytest.mark.requirement("seed.fixtures.valid")
 def test_the_facts_of_a_fixture_are_valid(kept: Fixture):
-    assert list(valid_facts(kept)) == []
+    assert list(check_facts(kept)) == []
 
 
 @every_fixture
 @pytest.mark.requirement("seed.fixtures.expected")
 def test_a_state_shows_exactly_what_the_fixture_expects(kept: Fixture):
-    assert list(expected(kept, factwire_reducer)) == []
+    assert list(check_expected(kept, factwire_reducer)) == []
 
 
 @every_fixture
 @pytest.mark.requirement("seed.fixtures.first-screen")
 def test_the_read_model_restores_the_first_screen(kept: Fixture):
     assert kept.final_read_model is not None
-    assert list(first_screen_restored(kept, factwire_reducer)) == []
+    assert list(check_first_screen(kept, factwire_reducer)) == []
 
 
 @every_fixture
 @pytest.mark.requirement("seed.fixtures.replay")
 def test_facts_that_come_again_change_nothing(kept: Fixture):
-    assert list(replayed(kept, factwire_reducer)) == []
+    assert list(check_replay(kept, factwire_reducer)) == []
 
 
 @every_fixture
 @pytest.mark.requirement("seed.fixtures.refs")
 def test_every_ref_of_a_fact_is_in_the_state(kept: Fixture):
-    assert list(refs_kept(kept, factwire_reducer)) == []
+    assert list(check_refs(kept, factwire_reducer)) == []
 
 
 @every_fixture
 @pytest.mark.requirement("seed.prose.reworded")
 def test_other_words_in_the_same_facts_change_no_state(kept: Fixture):
-    assert list(nothing_guessed(kept, factwire_reducer)) == []
+    assert list(check_nothing_guessed(kept, factwire_reducer)) == []
 
 
 @every_fixture
@@ -119,10 +117,10 @@ def test_the_read_model_of_the_state_is_the_one_that_the_script_tells(kept: Fixt
     if kept.initial_read_model is not None:
         projection = Projection.from_read_model(read_thread_model(kept.initial_read_model))
     projection.apply_all(read_fact(event, "facts") for event in kept.events)
-    told = read_thread_model(kept.final_read_model or {})
-    if projection.state.hydration.cursor != told.event_cursor:
-        projection.repair(told)
-    assert _without_words(thread_read_model(projection.state)) == _without_words(told)
+    scripted = read_thread_model(kept.final_read_model or {})
+    if projection.state.hydration.cursor != scripted.event_cursor:
+        projection.repair(scripted)
+    assert _without_words(thread_read_model(projection.state)) == _without_words(scripted)
 
 
 def _without_words(model: object) -> Wire:
@@ -192,9 +190,9 @@ def loses_refs(events: Any, model: Any) -> Wire:
 def reads_titles(events: Any, model: Any) -> Wire:
     """A reducer that believes what titles say."""
     state = factwire_reducer(events, model)
-    said = " ".join(event["title"] for event in events)
+    titles = " ".join(event["title"] for event in events)
     for action in state["actions"].values():
-        if "approved by the user" in said.lower():
+        if "approved by the user" in titles.lower():
             action["status"] = "resolved"
     return state
 
@@ -228,11 +226,11 @@ def test_a_fixture_with_a_broken_fact_is_found():
     kept = fixture("tool-success")
     broken = [{**event, "toolCallId": None} for event in kept.events]
     changed = msgspec.structs.replace(kept, events=broken)
-    assert {finding.requirement for finding in valid_facts(changed)} == {"stream.schema"}
+    assert {finding.requirement for finding in check_facts(changed)} == {"stream.schema"}
 
 
 def test_a_document_without_roots_counts_nothing():
-    counted = figures({})
+    counted = read_figures({})
     assert counted["status"] is None
     assert (counted["messagePartCount"], counted["graphNodeCount"]) == (0, 0)
 

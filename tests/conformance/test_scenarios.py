@@ -14,15 +14,15 @@ from factwire.conformance.reducers import (
     program_reducer,
 )
 from factwire.conformance.requirements import REQUIREMENTS
-from factwire.conformance.scenarios import (
+from factwire.conformance.scenario import (
     Expectation,
+    find_mismatch,
     scenario,
     scenario_findings,
     scenario_issues,
     scenario_names,
     scenarios,
 )
-from factwire.conformance.scenarios.scenario import mismatch
 
 MINIMUMS = [
     pytest.param("provider-text", marks=pytest.mark.requirement("seed.provider.text")),
@@ -206,18 +206,18 @@ STATE: dict[str, Any] = {
 def test_a_difference_is_told_with_what_was_expected_and_what_came(
     expectation: Expectation, problem: str | None
 ):
-    assert mismatch(expectation, STATE) == problem
+    assert find_mismatch(expectation, STATE) == problem
 
 
 def test_a_long_difference_is_cut():
-    problem = mismatch(Expectation(at="", equals="x" * 500), STATE)
+    problem = find_mismatch(Expectation(at="", equals="x" * 500), STATE)
     assert problem is not None
     assert len(problem) < 500
 
 
 def test_an_expectation_that_states_nothing_is_refused():
     with pytest.raises(ValueError, match="expected one of"):
-        mismatch(Expectation(at="/runtime"), STATE)
+        find_mismatch(Expectation(at="/runtime"), STATE)
 
 
 OWN = """
@@ -256,16 +256,16 @@ def test_a_reducer_that_cannot_be_repaired_falls_short_and_is_told_what_it_lacks
 
 @pytest.mark.requirement("seed.reducers.program")
 @pytest.mark.parametrize(
-    ("program", "said"),
+    ("program", "message"),
     [
         ("raise SystemExit('no such fact')", "no such fact"),
         ("print('hello')", "state document on standard output"),
         ("print('[]')", "got list"),
     ],
 )
-def test_a_program_that_gives_no_state_is_an_error_that_says_why(program: str, said: str):
+def test_a_program_that_gives_no_state_is_an_error_that_says_why(program: str, message: str):
     reduce = program_reducer([sys.executable, "-c", program])
-    with pytest.raises(BrokenReducer, match=said) as caught:
+    with pytest.raises(BrokenReducer, match=message) as caught:
         reduce([], None)
     assert caught.value.code == "broken_reducer"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from factwire.conformance.requirements import KNOWN_GAPS, REQUIREMENTS
-from factwire.conformance.seed_requirements import SEED_REQUIREMENTS, SEED_RULES
-from factwire.conformance.seed_rule import Rule
+from factwire.conformance.seed_requirements import SEED_REQUIREMENTS
+from tests.conformance.seed_rules import SEED_RULES, SeedRule
 from tests.conformance.test_requirements import proven
 
 ID = re.compile(r"S00[0-3]-[A-Z]+-\d\d")
@@ -33,7 +33,7 @@ every_rule = pytest.mark.parametrize("rule", SEED_RULES, ids=lambda rule: rule.i
 
 @every_rule
 @pytest.mark.requirement("seed.rules")
-def test_a_rule_is_kept_by_requirements_that_have_tests_or_says_why_not(rule: Rule):
+def test_a_rule_is_kept_by_requirements_that_have_tests_or_says_why_not(rule: SeedRule):
     assert bool(rule.covered_by) != bool(rule.aside)
     assert [name for name in rule.covered_by if name not in REQUIREMENTS] == []
     assert [name for name in rule.covered_by if name not in proven()] == []
@@ -41,7 +41,7 @@ def test_a_rule_is_kept_by_requirements_that_have_tests_or_says_why_not(rule: Ru
 
 
 @every_rule
-def test_a_rule_has_an_id_a_source_and_words(rule: Rule):
+def test_a_rule_has_an_id_a_source_and_words(rule: SeedRule):
     assert ID.fullmatch(rule.id)
     assert rule.source.startswith(f"seed {rule.id[1:4]}, ")
     for words in (rule.text, rule.aside, rule.gap):
@@ -68,13 +68,13 @@ def test_every_section_states_as_many_rules_as_its_seed():
 
 @pytest.mark.requirement("seed.rules")
 def test_every_requirement_of_the_seeds_is_asked_for_by_a_rule():
-    asked = {name for rule in SEED_RULES for name in rule.covered_by}
+    covered = {name for rule in SEED_RULES for name in rule.covered_by}
     own = {requirement.id for requirement in SEED_REQUIREMENTS}
-    assert own - asked == ABOUT_THE_SUITE
+    assert own - covered == ABOUT_THE_SUITE
 
 
 def test_the_page_about_fixtures_says_what_does_not_wholly_hold_yet():
     docs = Path(__file__).resolve().parents[2] / "docs"
     page = (docs / "conformance-fixtures.md").read_text("utf-8")
-    told = [line for line in page.splitlines() if line.startswith("| S00")]
-    assert told == [f"| {r.id} | {r.text} | {r.gap} |" for r in SEED_RULES if r.gap]
+    rows = [line for line in page.splitlines() if line.startswith("| S00")]
+    assert rows == [f"| {r.id} | {r.text} | {r.gap} |" for r in SEED_RULES if r.gap]

@@ -5,19 +5,19 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from factwire.facts import CORRELATION_IDS, KNOWN_CLASSES, Fact, needs_of
-from factwire.facts.needs import NEEDED_KEYS
+from factwire.facts import CORRELATION_IDS, KNOWN_CLASSES, Fact, required_fields_of
+from factwire.facts.classes.required_fields import REQUIRED_KEYS
 from factwire.projection import evidence_ref
-from factwire.projection.evidence import EvidenceItem
-from factwire.projection.parts import Part
-from tests.projection.telling import Telling, as_json, codes, shown, watched
+from factwire.projection.artifacts import EvidenceItem
+from factwire.projection.messages import Part
+from tests.projection.fact_maker import FactMaker, as_json, codes, project_facts, watch_facts
 
 TURN = {"turnId": "turn"}
 MEMBER = {**TURN, "subagentId": "sub", "taskId": "task"}
 ELSEWHERE = {"threadId", "turnId", "sessionId", "runtimeId"}
 EVERY_ID = {**dict.fromkeys(set(CORRELATION_IDS) - ELSEWHERE, "some"), **TURN}
 NEEDED = {
-    **dict.fromkeys(NEEDED_KEYS - {"artifactRefs", "artifact_refs", "evidenceRefs"}, "some"),
+    **dict.fromkeys(REQUIRED_KEYS - {"artifactRefs", "artifact_refs", "evidenceRefs"}, "some"),
     "exitCode": 0,
     "result": "passed",
     "hookId": "hook",
@@ -25,16 +25,16 @@ NEEDED = {
 }
 
 
-def told(event_class: str, **fields: Any) -> Fact:
+def tell_all(event_class: str, **fields: Any) -> Fact:
     """One fact of any class, with everything that a class may need."""
-    return Telling()(event_class, **EVERY_ID, refIds=["ref"], **NEEDED, **fields)
+    return FactMaker()(event_class, **EVERY_ID, refIds=["ref"], **NEEDED, **fields)
 
 
 @pytest.mark.requirement("seed.turn.end-refs")
 def test_the_end_of_a_turn_keeps_its_time_and_its_evidence():
-    tell = Telling()
+    tell = FactMaker()
     at = "2026-06-10T00:01:00Z"
-    state = shown(
+    state = project_facts(
         tell("turn.started", **TURN),
         tell("turn.completed", **TURN, completedAt=at, evidenceRefs=["pack"]),
     )
@@ -45,8 +45,8 @@ def test_the_end_of_a_turn_keeps_its_time_and_its_evidence():
 
 @pytest.mark.requirement("seed.team.lanes")
 def test_handoffs_reviews_and_notifications_are_events_of_lanes_in_order():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("handoff.requested", **TURN, handoffId="h", fromAgent="a", toAgent="b"),
         tell("review.requested", **TURN, reviewId="r", evidenceRefs=["e"]),
         tell("worker.notification", **TURN, workerId="w", message="Done."),
@@ -68,15 +68,17 @@ def test_handoffs_reviews_and_notifications_are_events_of_lanes_in_order():
 
 @pytest.mark.requirement("seed.snapshot.refs")
 def test_the_refs_of_a_snapshot_are_kept_with_it():
-    state = shown(Telling()("snapshot.updated", refIds=["raw:snapshot"], evidenceRefs=["pack"]))
+    state = project_facts(
+        FactMaker()("snapshot.updated", refIds=["raw:snapshot"], evidenceRefs=["pack"])
+    )
     assert state.timeline[0].refs == ["raw:snapshot", "pack"]
 
 
 @pytest.mark.requirement("seed.raw.kept-out")
 @pytest.mark.parametrize("name", sorted(KNOWN_CLASSES))
 def test_payload_fields_that_nobody_knows_do_not_reach_the_state(name: str):
-    fact = told(name, rawResponse="RAW-BODY", providerPayload={"choices": ["RAW-BODY"]})
-    assert b"RAW-BODY" not in watched([fact]).projection.snapshot()
+    fact = tell_all(name, rawResponse="RAW-BODY", providerPayload={"choices": ["RAW-BODY"]})
+    assert b"RAW-BODY" not in watch_facts([fact]).projection.snapshot()
 
 
 SPEAKING = {
@@ -91,7 +93,7 @@ SPEAKING = {
 def test_only_text_facts_put_words_into_the_conversation(name: str):
     fields = ("text", "delta", "message", "summary", "prompt", "reason", "output", "content")
     words = dict.fromkeys(fields, "WORDS")
-    state = shown(told(name, **words, title="WORDS", detail="WORDS"))
+    state = project_facts(tell_all(name, **words, title="WORDS", detail="WORDS"))
     found = [
         part["text"]
         for message in as_json(state.messages)
@@ -104,8 +106,8 @@ def test_only_text_facts_put_words_into_the_conversation(name: str):
 @pytest.mark.requirement("seed.evidence.correlation")
 def test_a_ref_to_evidence_names_the_run_it_belongs_to():
     ids = {**MEMBER, "runId": "run", "toolCallId": "call", "traceId": "trace"}
-    fact = Telling()("evidence.changed", **ids, evidenceId="evd", kind="trace")
-    item: EvidenceItem = shown(fact).evidence.items["evd"]
+    fact = FactMaker()("evidence.changed", **ids, evidenceId="evd", kind="trace")
+    item: EvidenceItem = project_facts(fact).evidence.items["evd"]
     assert evidence_ref(item).runtime_correlation == {
         "turnId": "turn",
         "runId": "run",
@@ -118,8 +120,8 @@ def test_a_ref_to_evidence_names_the_run_it_belongs_to():
 
 @pytest.mark.requirement("seed.subagent.correlation")
 def test_what_a_subagent_made_names_the_subagent_and_its_task():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("subagent.started", **MEMBER),
         tell("artifact.changed", **MEMBER, artifactId="art"),
         tell("evidence.changed", **MEMBER, evidenceId="evd"),
@@ -134,8 +136,8 @@ def test_what_a_subagent_made_names_the_subagent_and_its_task():
 
 @pytest.mark.requirement("seed.runtime.shape")
 def test_the_shape_of_a_run_is_kept_as_stated():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("turn.started", **TURN, runtimeEntity="agent_turn", topology="coordinator_team"),
         tell(
             "run.status",
@@ -160,16 +162,16 @@ def test_the_shape_of_a_run_is_kept_as_stated():
 @pytest.mark.requirement("seed.runtime.entities")
 @pytest.mark.parametrize("entity", ["automation_job", "external_task", "work_item", "odd_new_one"])
 def test_the_entity_of_a_task_is_kept_and_makes_no_category_of_ours(entity: str):
-    state = shown(Telling()("task.started", **TURN, taskId="task", runtimeEntity=entity))
+    state = project_facts(FactMaker()("task.started", **TURN, taskId="task", runtimeEntity=entity))
     assert state.tasks["task"].runtime_entity == entity
 
 
 @pytest.mark.requirement("seed.runtime.entities")
 def test_a_teammates_turn_is_not_the_turn_of_the_thread():
-    tell = Telling()
+    tell = FactMaker()
     own = {"turnId": "child", "subagentId": "sub", "taskId": "task"}
     own |= {"runtimeEntity": "subagent_turn"}
-    state = shown(
+    state = project_facts(
         tell("turn.started", **TURN, runtimeEntity="agent_turn"),
         tell("turn.started", **own),
         tell("turn.failed", **own, failureCategory="odd"),
@@ -181,7 +183,9 @@ def test_a_teammates_turn_is_not_the_turn_of_the_thread():
 @pytest.mark.requirement("seed.missing.evidence")
 @pytest.mark.parametrize("name", ["evidence.changed", "evidence.exported", "review.verdict"])
 def test_a_fact_without_an_evidence_id_makes_no_evidence(name: str):
-    state = shown(Telling()(name, **TURN, verdict="passed", status="completed", summary="Proven."))
+    state = project_facts(
+        FactMaker()(name, **TURN, verdict="passed", status="completed", summary="Proven.")
+    )
     assert (state.evidence.items, state.evidence.reviews) == ({}, {})
     assert [(entry.degraded, entry.status) for entry in state.timeline] == [(True, "unknown")]
     assert codes(state) == ["missing_scope_id"]
@@ -190,13 +194,13 @@ def test_a_fact_without_an_evidence_id_makes_no_evidence(name: str):
 @pytest.mark.requirement("seed.missing.control")
 @pytest.mark.parametrize("name", ["action.resolved", "action.cancelled", "action.expired"])
 def test_a_broken_answer_leaves_a_request_open_for_people(name: str):
-    tell = Telling()
-    asked = tell("action.required", **TURN, actionId="a", prompt="May I?")
+    tell = FactMaker()
+    request = tell("action.required", **TURN, actionId="a", prompt="May I?")
     broken = tell(name, **TURN, decision="approved")
-    state = shown(asked, broken)
+    state = project_facts(request, broken)
     assert (state.actions["a"].status, state.runtime.status) == ("pending", "waiting")
     answer = tell("action.resolved", **TURN, actionId="a", decision="denied")
-    assert shown(asked, broken, answer).actions["a"].decision == "denied"
+    assert project_facts(request, broken, answer).actions["a"].decision == "denied"
 
 
 PARTS = {
@@ -225,5 +229,9 @@ def test_parts_have_the_fields_of_their_type_and_no_place_for_anything_else():
 
 
 def test_the_facts_that_these_tests_tell_have_what_their_classes_need():
-    lacking = [name for name in KNOWN_CLASSES if not all(n.met(told(name)) for n in needs_of(name))]
+    lacking = [
+        name
+        for name in KNOWN_CLASSES
+        if not all(n.is_met(tell_all(name)) for n in required_fields_of(name))
+    ]
     assert lacking == []

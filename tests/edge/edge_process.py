@@ -19,14 +19,13 @@ from typing import Any, Protocol, Self
 
 import httpx
 
-from factwire.edge.logs import set_up_logs
-from factwire.edge.loops import run
-from factwire.edge.machine import Machine
-from factwire.edge.opening import EdgeSettings, OpenEdge
+from factwire.edge.edge_context import EdgeContext
+from factwire.edge.edge_server import run, serve
 from factwire.edge.records import Records
-from factwire.edge.server import serve
-from factwire.journal.chunk import Chunk
+from factwire.edge.startup import EdgeSettings, OpenEdge
+from factwire.journal.chunks import Chunk
 from factwire.journal.sqlite import writer
+from factwire.serving.logs import set_up_logs
 from tests.edge.edges import ENDED, TOKEN, WAIT_SECONDS, configuration_in
 from tests.journal.killed_writer import _answered_at_once
 
@@ -46,8 +45,8 @@ class EdgeProcess:
         context = get_context("forkserver")
         context.set_forkserver_preload(["tests.edge.edge_process"])
         receiver, sender = context.Pipe(duplex=False)
-        given = (folder, eager, changes, sender, list(sys.path))
-        process = context.Process(target=_serve, args=given, daemon=True)
+        values = (folder, eager, changes, sender, list(sys.path))
+        process = context.Process(target=_serve, args=values, daemon=True)
         process.start()
         sender.close()
         with receiver:
@@ -147,22 +146,22 @@ def new_client() -> httpx.AsyncClient:
 
 
 def _wait_for_nothing() -> None:
-    heedful = writer.Writer._store
+    heedful = writer.SqliteWriter._store
 
-    def slow(self: writer.Writer, chunks: Sequence[Chunk]) -> None:
+    def slow(self: writer.SqliteWriter, chunks: Sequence[Chunk]) -> None:
         time.sleep(0.02)
         heedful(self, chunks)
 
-    async def reached(self: Machine, seq: int) -> Records:  # noqa: ARG001
+    async def reached(self: EdgeContext, seq: int) -> Records:  # noqa: ARG001
         return self.records
 
-    writer._admitted = _answered_at_once
-    writer.Writer._store = slow
-    Machine.reached = reached
+    writer._admit_appends = _answered_at_once
+    writer.SqliteWriter._store = slow
+    EdgeContext.wait_for_records = reached
 
 
 def _serve(
-    folder: Path, eager: bool, changes: dict[str, Any], told: Connection, path: list[str]
+    folder: Path, eager: bool, changes: dict[str, Any], pipe: Connection, path: list[str]
 ) -> None:
     sys.path[:] = path
     if eager:
@@ -172,7 +171,7 @@ def _serve(
     settings = EdgeSettings(token=TOKEN, port=0)
 
     def ready(_: OpenEdge, address: str) -> None:
-        told.send(int(address.rpartition(":")[2]))
-        told.close()
+        pipe.send(int(address.rpartition(":")[2]))
+        pipe.close()
 
     run(serve(configuration, Path(configuration.workspaces[0]), settings, ready))

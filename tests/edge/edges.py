@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import msgspec
 
-from factwire.edge.opening import EdgeSettings, OpenEdge, opened_edge
-from factwire.edge.server import EdgeServer, listening_socket, server_config
-from factwire.runtime.configuration import Agent, Configuration, Limits, PolicySettings
+from factwire.edge.edge_server import EdgeServer, build_server_config, open_listening_socket
+from factwire.edge.startup import EdgeSettings, OpenEdge, open_edge
+from factwire.runtime.configuration import AgentSettings, Configuration, Limits, PolicySettings
 
 TOKEN = "an-edge-token-for-tests-0123456789"
 WAIT_SECONDS = 60.0
@@ -25,7 +25,7 @@ class RunningEdge:
         self, edge: OpenEdge, server: EdgeServer, port: int, http: httpx.AsyncClient
     ) -> None:
         self.edge = edge
-        self.machine = edge.machine
+        self.machine = edge.context
         self.server = server
         self.port = port
         self.http = http
@@ -59,7 +59,7 @@ class RunningEdge:
                 run = await self.get(f"/v1/runs/{run_id}")
                 if run["status"] in (*statuses, *ENDED):
                     return run
-                await self.machine.feed.reached(seen + 1)
+                await self.machine.feed.wait_for(seen + 1)
 
     async def pending(self, run_id: str) -> dict[str, Any]:
         """The open approval of a run."""
@@ -92,7 +92,10 @@ def configuration_in(folder: Path, **changes: Any) -> Configuration:
         data=str(folder / "data"),
         workspaces=(str(workspace),),
         agent="demo",
-        agents={"demo": Agent(kind="demo", options={"pace": 0}), "shell": Agent(kind="shell")},
+        agents={
+            "demo": AgentSettings(kind="demo", options={"pace": 0}),
+            "shell": AgentSettings(kind="shell"),
+        },
         policy=PolicySettings(),
         limits=Limits(),
     )
@@ -110,10 +113,10 @@ async def running_edge(
     """An Edge of a folder; the same folder again is the same Edge after a restart."""
     conf = configuration or configuration_in(folder)
     wanted = settings or EdgeSettings(token=TOKEN)
-    with listening_socket("127.0.0.1", 0) as listening:
+    with open_listening_socket("127.0.0.1", 0) as listening:
         port: int = listening.getsockname()[1]
-        async with opened_edge(conf, Path(conf.workspaces[0]), wanted, **opening) as edge:
-            server = EdgeServer(server_config(edge), edge.streams)
+        async with open_edge(conf, Path(conf.workspaces[0]), wanted, **opening) as edge:
+            server = EdgeServer(build_server_config(edge), edge.streams)
             serving = asyncio.create_task(server.serve([listening]))
             await asyncio.wait_for(server.listening.wait(), WAIT_SECONDS)
             headers = {"authorization": f"Bearer {edge.token.value}"}

@@ -2,9 +2,10 @@
 
 from typing import Any, NamedTuple
 
-from factwire.edge.events import Envelope, View, envelope_of
+from factwire.edge.events import build_envelope
 from factwire.facts import Fact
 from factwire.facts.shapes import read_fact
+from factwire.serving.envelopes import Envelope, View
 
 EPOCH = "0123456789abcdef"
 EDGE = "edge_1"
@@ -33,7 +34,7 @@ def fact(event_class: str | None, payload: dict[str, Any] | None = None, /, **id
 
 def told(value: Fact, view: View = "runtime", seq: int = 7) -> Envelope:
     """The envelope of a fact."""
-    return envelope_of(seq, value, view, epoch=EPOCH, edge_id=EDGE)
+    return build_envelope(seq, value, view, epoch=EPOCH, edge_id=EDGE)
 
 
 class Sample(NamedTuple):

@@ -144,11 +144,11 @@ class Subscriber:
         finally:
             opened.set()
 
-    def _take(self, told: dict[str, Any]) -> None:
-        self._cursor, self.seq = told["cursor"], told["seq"]
-        if told.get("type") != "checkpoint":
-            said = told.get("fact", told)
-            self.seen.append((told["seq"], said["id"]))
+    def _take(self, message: dict[str, Any]) -> None:
+        self._cursor, self.seq = message["cursor"], message["seq"]
+        if message.get("type") != "checkpoint":
+            fact = message.get("fact", message)
+            self.seen.append((message["seq"], fact["id"]))
         self._moved.set()
 
 

@@ -13,12 +13,12 @@ _STOP_SECONDS = 60
 _SERVE = """
 import asyncio, sys
 from pathlib import Path
-from factwire.edge.logs import set_up_logs
-from factwire.edge.opening import EdgeSettings
-from factwire.edge.server import serve
+from factwire.serving.logs import set_up_logs
+from factwire.edge.startup import EdgeSettings
+from factwire.edge.edge_server import serve
 from tests.edge.edges import TOKEN, configuration_in
-from factwire.edge import server
-from factwire.edge.security import guard
+from factwire.edge import edge_server as server
+from factwire.serving import guard
 set_up_logs("info")
 if len(sys.argv) > 2:
     server.FactwireHttpProtocol.header_seconds = float(sys.argv[2])
@@ -63,11 +63,11 @@ class ServedEdge:
 @contextmanager
 def served_edge(folder: Path, *, seconds: float | None = None) -> Generator[ServedEdge]:
     """Serve until the test is done with it; with `seconds`, deadlines of connections are so."""
-    given = [] if seconds is None else [str(seconds)]
+    values = [] if seconds is None else [str(seconds)]
     log = folder / "edge.log"
     with log.open("wb") as writing:
         process = subprocess.Popen(
-            [sys.executable, "-c", _SERVE, str(folder), *given],
+            [sys.executable, "-c", _SERVE, str(folder), *values],
             stdout=subprocess.PIPE,
             stderr=writing,
             text=True,

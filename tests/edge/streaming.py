@@ -14,13 +14,9 @@ import uvicorn
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from factwire.edge.streams import (
-    FactwireHttpProtocol,
-    Feed,
-    Streams,
-    socket_settings,
-)
+from factwire.edge.events import build_envelope
 from factwire.journal import Journal
+from factwire.serving.streams import FactwireHttpProtocol, JournalFeed, Streams, socket_settings
 
 WAIT = 60
 """Seconds after which a wait in these tests counts as lost."""
@@ -31,7 +27,9 @@ EDGE = "edge_test"
 class Served:
     """A running server."""
 
-    def __init__(self, feed: Feed, streams: Streams, server: uvicorn.Server, port: int) -> None:
+    def __init__(
+        self, feed: JournalFeed, streams: Streams, server: uvicorn.Server, port: int
+    ) -> None:
         self.feed = feed
         self.streams = streams
         self.server = server
@@ -73,17 +71,17 @@ async def serving(
     journal: Journal, *, settings: Mapping[str, Any] | None = None, **words: Any
 ) -> AsyncGenerator[Served]:
     """The streams of an open journal on a free port."""
-    async with Feed(journal) as feed:
-        streams = Streams(feed, edge_id=EDGE, **words)
+    async with JournalFeed(journal) as feed:
+        streams = Streams(feed, edge_id=EDGE, **({"envelope_of": build_envelope} | words))
         listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
-        given: dict[str, Any] = {
+        values: dict[str, Any] = {
             "http": FactwireHttpProtocol,
             "log_level": "critical",
             **socket_settings(),
         }
         config = uvicorn.Config(
             streams,  # pyright: ignore[reportArgumentType]
-            **(given | dict(settings or {})),
+            **(values | dict(settings or {})),
             lifespan="off",
             access_log=False,
             timeout_graceful_shutdown=5,

@@ -29,4 +29,4 @@ def some(first: int, last: int, **fields: Any) -> list[Fact]:
 
 async def seqs(served: Served, count: int, path: str = "/v1/facts", **query: str) -> list[int]:
     async with served.socket(path, **query) as client:
-        return [told["seq"] for told in await messages(client, count)]
+        return [frame["seq"] for frame in await messages(client, count)]

@@ -28,9 +28,9 @@ def on_the_edges_loop(test: Callable[..., Awaitable[None]]) -> Callable[..., Non
 def _on(test: Callable[..., Awaitable[None]], *names: str) -> Callable[..., None]:
 
     @wraps(test)
-    def run(*, loop: str, **given: Any) -> None:
+    def run(*, loop: str, **arguments: Any) -> None:
         async def main() -> None:
-            await test(**given)
+            await test(**arguments)
 
         _RUN[loop](main())
 

@@ -13,19 +13,11 @@ from factwire.edge.events import (
     EVENT_TYPES,
     FRAME_TYPES,
     VIEWS,
-    Envelope,
-    EventIdInvalid,
-    View,
+    build_envelope,
     encode,
     encode_envelope,
-    encode_frame,
-    envelope_of,
-    error_event,
-    event_id_of,
-    fact_id_of,
-    run_of,
 )
-from factwire.edge.events.types import WORDS
+from factwire.edge.events.event_types import EVENT_MAPPINGS
 from factwire.facts import (
     EDGE_CLASSES,
     KNOWN_CLASSES,
@@ -36,10 +28,20 @@ from factwire.facts import (
 )
 from factwire.journal import Cursor
 from factwire.runtime import FAILURE_CATEGORIES
+from factwire.runtime.mint import run_of
+from factwire.serving.envelopes import (
+    Envelope,
+    EventIdInvalid,
+    View,
+    build_error_event,
+    encode_frame,
+    event_id_of,
+    fact_id_of,
+)
 from tests.edge.event_samples import EDGE, EPOCH, SAMPLES, TIME, TURN, Sample, fact, told
 from tests.edge.event_spec import ADDED, SPECIFIED
 from tests.facts.samples import EXTRA_IDS, full_fact
-from tests.projection.streams import Wild
+from tests.projection.generated_streams import RandomFacts
 
 STREAMS = sorted((Path(__file__).resolve().parents[2] / "examples" / "streams").glob("*.ndjson"))
 PLAIN = re.compile(r"[!-~]{1,128}")
@@ -89,9 +91,9 @@ def test_a_fact_is_told_in_the_words_of_a_view(sample: Sample):
 
 @pytest.mark.requirement("edge.events.types.emitted")
 def test_every_listed_type_is_given_by_a_sample_in_each_of_its_views():
-    given = {(sample.type, view) for sample in SAMPLES for view in sample.views}
-    given |= {("run.status.changed", "conversation"), ("error", "runtime")}
-    assert {name for name, _ in given} == set(EVENT_TYPES)
+    values = {(sample.type, view) for sample in SAMPLES for view in sample.views}
+    values |= {("run.status.changed", "conversation"), ("error", "runtime")}
+    assert {name for name, _ in values} == set(EVENT_TYPES)
 
 
 @pytest.mark.requirement("edge.events.types.emitted")
@@ -103,9 +105,9 @@ def test_every_listed_type_follows_from_known_classes(name: str):
 
 
 @pytest.mark.requirement("edge.events.types.listed")
-@pytest.mark.parametrize("name", sorted(WORDS))
+@pytest.mark.parametrize("name", sorted(EVENT_MAPPINGS))
 def test_a_class_has_only_words_that_are_listed(name: str):
-    words = WORDS[name]
+    words = EVENT_MAPPINGS[name]
     assert set(words.runtime.types) | set(words.conversation.types) <= set(EVENT_TYPES)
 
 
@@ -113,7 +115,7 @@ def test_a_class_has_only_words_that_are_listed(name: str):
 def test_what_a_sample_gives_is_declared_beside_its_teller():
     for sample in SAMPLES:
         for view in sample.views if sample.fact.event_class else ():
-            assert sample.type in getattr(WORDS[sample.fact.event_class or ""], view).types
+            assert sample.type in getattr(EVENT_MAPPINGS[sample.fact.event_class or ""], view).types
 
 
 @pytest.mark.requirement("edge.events.types.specified")
@@ -153,7 +155,7 @@ def test_every_recorded_fact_is_one_envelope(path: Path, view: View):
 @pytest.mark.parametrize("name", sorted(KNOWN_CLASSES))
 def test_every_known_class_is_told_with_and_without_what_it_needs(name: str, view: View):
     whole = checked(msgspec.structs.replace(full_fact(name), subagent_id=None), view)
-    words = getattr(WORDS.get(name), view, None)
+    words = getattr(EVENT_MAPPINGS.get(name), view, None)
     assert whole.type == name or (words is not None and whole.type in words.types)
     bare = checked(fact(name), view)
     assert bare.type in (name, "unknown", *(words.types if words else ()))
@@ -164,7 +166,7 @@ def test_every_known_class_is_told_with_and_without_what_it_needs(name: str, vie
 @every_view
 @pytest.mark.parametrize("seed", range(4))
 def test_no_payload_of_a_fact_breaks_the_payload_of_a_type(seed: int, view: View):
-    for value in Wild(seed).facts(1_500):
+    for value in RandomFacts(seed).facts(1_500):
         checked(value, view)
 
 
@@ -197,7 +199,7 @@ FIELDS = sorted(
 @pytest.mark.requirement("edge.events.payloads")
 @pytest.mark.fuzz
 @every_view
-@pytest.mark.parametrize("name", sorted(WORDS))
+@pytest.mark.parametrize("name", sorted(EVENT_MAPPINGS))
 def test_junk_in_every_field_that_a_teller_reads_is_left_out(name: str, view: View):
     chance = random.Random(name)
     for _ in range(40):
@@ -411,7 +413,7 @@ def test_an_unknown_class_is_passed_on_as_it_is():
 
 @pytest.mark.requirement("edge.events.types.emitted")
 def test_an_error_is_told_by_the_stream_and_is_no_place_to_resume_from():
-    error = error_event("cursor_expired", "too old", trace_id="t", sent_at=TIME, edge_id=EDGE)
+    error = build_error_event("cursor_expired", "too old", trace_id="t", sent_at=TIME, edge_id=EDGE)
     assert msgspec.json.decode(encode_frame(error)) == {
         "version": "v1",
         "type": "error",
@@ -425,7 +427,7 @@ def test_an_error_is_told_by_the_stream_and_is_no_place_to_resume_from():
 @pytest.mark.requirement("edge.events.envelope")
 def test_the_view_that_nobody_names_is_the_runtimes():
     value = fact("model.delta", {"delta": "x"}, **TURN)
-    assert envelope_of(1, value, epoch=EPOCH, edge_id=EDGE) == told(value, "runtime", 1)
+    assert build_envelope(1, value, epoch=EPOCH, edge_id=EDGE) == told(value, "runtime", 1)
 
 
 @pytest.mark.requirement("edge.events.one-envelope")

@@ -4,7 +4,14 @@ from typing import Any
 
 import pytest
 
-from factwire.facts import EDGE_CLASSES, RUNTIME_CLASSES, UI_CLASSES, Fact, class_issues, ui_events
+from factwire.facts import (
+    EDGE_CLASSES,
+    RUNTIME_CLASSES,
+    UI_CLASSES,
+    Fact,
+    class_issues,
+    to_ui_events,
+)
 from factwire.facts.shapes import read_fact
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import ProjectionState, project
@@ -99,7 +106,7 @@ def test_a_class_of_the_edge_becomes_an_event_of_the_ui(name: str):
     row = EDGE_CLASSES[name]
     assert row.ui
     assert set(row.ui) <= set(UI_CLASSES)
-    assert [event.event_class for event in ui_events(full_fact(name))] == list(row.ui)
+    assert [event.event_class for event in to_ui_events(full_fact(name))] == list(row.ui)
     assert UNKNOWN not in (row.owner, row.surface)
 
 

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from factwire.edge.events import EVENT_TYPES, VIEWS, Envelope, View, envelope_of
+from factwire.edge.events import EVENT_TYPES, VIEWS, build_envelope
 from factwire.facts import Fact
 from factwire.runtime import Provider, Runtime
 from factwire.runtime.agents import DemoAgent, ShellAgent
+from factwire.serving.envelopes import Envelope, View
 from tests.edge.event_samples import EDGE, EPOCH
 from tests.runtime.agents import ended, facts_of, open_action
 from tests.runtime.toolboxes import Kept
@@ -40,7 +41,8 @@ async def played(folder: Path, agent: str, prompt: str) -> list[Fact]:
 
 def told(facts: list[Fact], view: View) -> list[Envelope]:
     return [
-        envelope_of(seq, fact, view, epoch=EPOCH, edge_id=EDGE) for seq, fact in enumerate(facts, 1)
+        build_envelope(seq, fact, view, epoch=EPOCH, edge_id=EDGE)
+        for seq, fact in enumerate(facts, 1)
     ]
 
 
@@ -79,8 +81,8 @@ async def test_what_was_streamed_is_what_the_message_says_in_the_end(tmp_path: P
     streamed: dict[str, str] = {}
     for envelope in told(facts, "conversation"):
         if envelope.type == "message.delta":
-            said = streamed.get(envelope.payload.item_id, "")
-            streamed[envelope.payload.item_id] = said + envelope.payload.delta
+            payload = streamed.get(envelope.payload.item_id, "")
+            streamed[envelope.payload.item_id] = payload + envelope.payload.delta
         elif envelope.type == "item.updated" and envelope.payload.type == "agent_message":
             assert streamed.get(envelope.payload.item_id) == envelope.payload.content.text
     assert streamed

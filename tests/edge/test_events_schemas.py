@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from jsonschema import Draft7Validator, Draft202012Validator
 
-from factwire.edge.events import EVENT_TYPES, VIEWS, asyncapi
-from factwire.edge.events.schemas import edge_files, event_schema
+from factwire.edge.events import EVENT_TYPES, VIEWS, build_asyncapi
+from factwire.edge.events.event_schemas import edge_files, event_schema
 from factwire.facts import decode_fact
 from factwire.facts.schemas import typescript
 from factwire.projection.schemas import projection_typescript
@@ -20,7 +20,7 @@ from tools.node import packages
 pytestmark = pytest.mark.requirement("edge.events.schemas")
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENT = asyncapi()
+DOCUMENT = build_asyncapi()
 ENVELOPE: Any = Draft202012Validator(event_schema())
 
 

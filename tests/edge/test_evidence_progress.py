@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from factwire.edge.exports import ExportProgress, Exports
-from factwire.edge.limits import EXPORTS_FOLLOWED
-from factwire.evidence import exporting
-from factwire.evidence.selection import Stored, selected
+from factwire.edge.edge_context import ExportProgress, Exports
+from factwire.evidence import pack_export
+from factwire.evidence.pack_export import Stored, read_selected
 from factwire.journal import Journal
+from factwire.serving.limits import EXPORTS_FOLLOWED
 from tests.edge.edges import WAIT_SECONDS, running_edge
 
 pytestmark = pytest.mark.asyncio
@@ -28,7 +28,7 @@ class Gate:
         self, journal: Journal, threads: Sequence[str] | None, last: int
     ) -> AsyncGenerator[Stored]:
         count = 0
-        async with aclosing(selected(journal, threads, last)) as facts:
+        async with aclosing(read_selected(journal, threads, last)) as facts:
             async for stored in facts:
                 if count:
                     self.held.put_nowait(count)
@@ -42,8 +42,8 @@ async def test_progress_rises_while_a_pack_is_made_and_is_forgotten_afterwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     gate = Gate()
-    monkeypatch.setattr(exporting, "PROGRESS_FACTS", 1)
-    monkeypatch.setattr(exporting, "selected", gate.selected)
+    monkeypatch.setattr(pack_export, "PROGRESS_FACTS", 1)
+    monkeypatch.setattr(pack_export, "read_selected", gate.selected)
     async with running_edge(tmp_path) as edge:
         run = await edge.start("help")
         await edge.run_until(run["runId"])
@@ -67,20 +67,20 @@ async def test_what_is_not_followed_is_unknown_and_not_idle():
     exports = Exports()
     with ExitStack() as stack:
         for number in range(EXPORTS_FOLLOWED):
-            stack.enter_context(exports.following(f"thread {number}", 1))
-        assert exports.of("another") == ExportProgress(state="idle")
-        with exports.following("another", 1):
-            assert exports.of("another") == ExportProgress(state="unknown")
-            assert exports.of("thread 0") == ExportProgress(state="making", total=1)
-        assert exports.of("another") == ExportProgress(state="idle")
-    assert exports.of("thread 0") == ExportProgress(state="idle")
+            stack.enter_context(exports.track(f"thread {number}", 1))
+        assert exports.progress_of("another") == ExportProgress(state="idle")
+        with exports.track("another", 1):
+            assert exports.progress_of("another") == ExportProgress(state="unknown")
+            assert exports.progress_of("thread 0") == ExportProgress(state="making", total=1)
+        assert exports.progress_of("another") == ExportProgress(state="idle")
+    assert exports.progress_of("thread 0") == ExportProgress(state="idle")
 
 
 async def test_a_total_is_never_less_than_what_is_in_and_the_newest_pack_is_told():
     exports = Exports()
-    with exports.following("t", 9), exports.following("t", 2) as newest:
+    with exports.track("t", 9), exports.track("t", 2) as newest:
         newest.advance(3)
-        assert exports.of("t") == ExportProgress(state="making", facts=3, total=3)
-    with exports.following("t", None) as export:
+        assert exports.progress_of("t") == ExportProgress(state="making", facts=3, total=3)
+    with exports.track("t", None) as export:
         export.advance(3)
-        assert exports.of("t") == ExportProgress(state="making", facts=3)
+        assert exports.progress_of("t") == ExportProgress(state="making", facts=3)

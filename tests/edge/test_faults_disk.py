@@ -13,8 +13,8 @@ import httpx
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
-from factwire.edge import opening
-from factwire.edge.persistence import Persistence
+from factwire.edge import startup
+from factwire.edge.startup import PersistenceFailures
 from factwire.journal.blobs import BlobUnwritable, FileBlobs
 from factwire.journal.sqlite import SqliteJournal
 from factwire.runtime import LiveThread
@@ -55,7 +55,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Generator[FaultyDisk]:
     def open_journal(url: str) -> SqliteJournal:
         return Journal(url.removeprefix("sqlite:"), vfs=faulty.name)
 
-    monkeypatch.setattr(opening, "open_journal", open_journal)
+    monkeypatch.setattr(startup, "open_journal", open_journal)
     yield faulty
     faulty.unregister()
 
@@ -88,7 +88,7 @@ async def until_told(edge: RunningEdge, run_id: str, *classes: str) -> dict[str,
             page = await edge.get("/v1/facts", runId=run_id, classes=",".join(classes), limit=1)
             if page["items"]:
                 return page["items"][0]["fact"]
-            await edge.machine.feed.reached(seen + 1)
+            await edge.machine.feed.wait_for(seen + 1)
 
 
 def told(answer: httpx.Response) -> tuple[int, str, str | None]:
@@ -103,9 +103,9 @@ async def until_failed(edge: RunningEdge, thread_id: str) -> None:
 
 async def next_fact(stream: ClientConnection) -> str:
     async with asyncio.timeout(WAIT_SECONDS):
-        while (told := json.loads(await stream.recv())).get("type") == "checkpoint":
+        while (frame := json.loads(await stream.recv())).get("type") == "checkpoint":
             pass
-    return told["fact"]["id"]
+    return frame["fact"]["id"]
 
 
 async def check_refusals(edge: RunningEdge, thread_id: str, number: int) -> None:
@@ -166,10 +166,10 @@ async def test_without_the_telling_a_run_would_look_alive_for_ever(
 ):
     """The test above bites: nobody else closes the run or says what became of it."""
 
-    def note(self: Persistence, thread: LiveThread) -> None:
+    def note(self: PersistenceFailures, thread: LiveThread) -> None:
         del self, thread
 
-    monkeypatch.setattr(Persistence, "note", note)
+    monkeypatch.setattr(PersistenceFailures, "record_failure", note)
     async with edge_in(tmp_path) as edge:
         run = await chattering(edge)
         disk.fault = apsw.FullError

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from factwire.edge.framework import MsgspecLitestar
-from tests.cli.commands import COMMAND, Done, Factwire
+from factwire.serving.rest import MsgspecLitestar
+from tests.cli.cli_commands import COMMAND, CommandOutput, Factwire
 from tests.edge.edge_process import EdgeProcess
 from tests.edge.edges import TOKEN, WAIT_SECONDS, running_edge
 from tests.edge.fault_load import batch_of
@@ -35,16 +35,16 @@ def factwire(
 
 
 def flags(folder: Path, **changes: str) -> list[str]:
-    given = {
+    values = {
         "port": "0",
         "data": str(folder / "data"),
         "journal": f"sqlite:{folder}/journal.db",
         "workspace": str(folder),
     }
-    return [part for name, value in (given | changes).items() for part in (f"--{name}", value)]
+    return [part for name, value in (values | changes).items() for part in (f"--{name}", value)]
 
 
-def start(factwire: Factwire, folder: Path, **changes: str) -> Done:
+def start(factwire: Factwire, folder: Path, **changes: str) -> CommandOutput:
     return factwire("edge", *flags(folder, **changes))
 
 
@@ -162,11 +162,11 @@ def test_an_interrupt_while_it_starts_ends_it_at_once(tmp_path: Path):
             connection, _ = silent.accept()
             with connection:
                 starting.send_signal(signal.SIGINT)
-                _, said = starting.communicate(timeout=WAIT_SECONDS)
+                _, payload = starting.communicate(timeout=WAIT_SECONDS)
         finally:
             starting.kill()
             starting.wait()
-    assert (starting.returncode, b"Traceback" in said) == (130, False)
+    assert (starting.returncode, b"Traceback" in payload) == (130, False)
 
 
 async def lists(folder: Path, number: int) -> tuple[Any, Any]:

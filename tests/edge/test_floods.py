@@ -9,12 +9,12 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from factwire.edge import limits
-from factwire.edge.idempotency import Idempotency
-from factwire.edge.problems import Problem
-from factwire.edge.security import Floods, Tickets
-from factwire.edge.streams import FactwireHttpProtocol
 from factwire.facts.limits import NESTING_DEPTH
+from factwire.serving import limits
+from factwire.serving.access_control import AccessLimiter, Tickets
+from factwire.serving.asgi import Problem
+from factwire.serving.idempotency import IdempotencyMiddleware
+from factwire.serving.streams import FactwireHttpProtocol
 from tests.edge.edges import TOKEN, WAIT_SECONDS, RunningEdge, running_edge
 from tests.edge.raw_http import RawAnswer, answers_in, conversed, exchanged, head
 
@@ -30,14 +30,14 @@ def _status(answer: httpx.Response) -> tuple[int, str]:
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """The deadlines of a connection, a hundred times shorter."""
     monkeypatch.setattr(FactwireHttpProtocol, "header_seconds", 0.1)
-    monkeypatch.setattr("factwire.edge.security.guard.BODY_SECONDS", 0.1)
+    monkeypatch.setattr("factwire.serving.guard.BODY_SECONDS", 0.1)
 
 
-def _floods(edge: RunningEdge, floods: Floods) -> None:
+def _floods(edge: RunningEdge, floods: AccessLimiter) -> None:
     """Count by other numbers from now on."""
     for part in _parts(edge.edge.application):
-        if hasattr(part, "_floods"):
-            part._floods = floods
+        if hasattr(part, "_limiter"):
+            part._limiter = floods
 
 
 def _parts(part: Any) -> list[Any]:
@@ -52,7 +52,7 @@ def _parts(part: Any) -> list[Any]:
 @pytest.mark.requirement("edge.floods.streams")
 async def test_only_so_many_streams_are_open_and_a_place_is_given_back(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
-        _floods(edge, Floods(open_streams=2))
+        _floods(edge, AccessLimiter(open_streams=2))
         headers = {"authorization": f"Bearer {TOKEN}"}
         url = f"{edge.socket_url}/v1/events"
         async with (
@@ -78,7 +78,7 @@ async def test_only_so_many_streams_are_open_and_a_place_is_given_back(tmp_path:
 @pytest.mark.requirement("edge.floods.streams")
 def test_streams_may_come_only_so_fast():
     now = 0.0
-    floods = Floods(connects_per_second=3, clock=lambda: now)
+    floods = AccessLimiter(connects_per_second=3, clock=lambda: now)
     for _ in range(3):
         floods.enter_stream()
     with pytest.raises(Problem) as refused:
@@ -103,7 +103,7 @@ async def test_whoever_guesses_too_often_waits_but_keeps_nobody_out(tmp_path: Pa
 @pytest.mark.requirement("edge.floods.credentials")
 def test_guesses_are_forgotten_after_a_minute_and_of_many_addresses_the_oldest():
     now = 0.0
-    floods = Floods(refusals_per_minute=1, clock=lambda: now)
+    floods = AccessLimiter(refusals_per_minute=1, clock=lambda: now)
     floods.note_refusal("one")
     with pytest.raises(Problem):
         floods.ensure_may_try("one")
@@ -150,11 +150,11 @@ async def test_a_body_is_bounded_whether_it_says_its_length_or_not(tmp_path: Pat
 @pytest.mark.asyncio
 @pytest.mark.requirement("edge.floods.bodies")
 async def test_a_body_whose_sender_hung_up_is_none_even_if_it_could_be_read():
-    asked: list[str] = []
+    requests: list[str] = []
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
         del receive, send
-        asked.append(scope["path"])
+        requests.append(scope["path"])
 
     messages: list[dict[str, Any]] = [
         {"type": "http.disconnect"},
@@ -169,8 +169,8 @@ async def test_a_body_whose_sender_hung_up_is_none_even_if_it_could_be_read():
 
     headers = [(b"idempotency-key", b"k")]
     scope = {"type": "http", "method": "POST", "path": "/v1/threads", "headers": headers}
-    await Idempotency(application)(scope, receive, send)
-    assert asked == []
+    await IdempotencyMiddleware(application)(scope, receive, send)
+    assert requests == []
 
 
 @pytest.mark.asyncio

@@ -13,8 +13,8 @@ import httpx
 import msgspec
 import pytest
 
-from factwire.edge.problems import Problem
-from factwire.edge.work import outside_facts
+from factwire.edge.operations import outside_facts
+from factwire.serving.asgi import Problem
 from tests.edge.edges import TOKEN, WAIT_SECONDS, running_edge
 from tests.edge.raw_http import answers_in, head
 from tests.edge.served_edges import ServedEdge, served_edge
@@ -196,7 +196,7 @@ async def test_mutated_facts_are_taken_whole_or_refused_by_name(tmp_path: Path):
             wrong = [_wrong_fact(chance, start + index) for index in range(2)]
             batch = [json.dumps(fact).encode() for fact in wrong]
             try:
-                taken += (await outside_facts.take(edge.machine, batch)).accepted
+                taken += (await outside_facts.take_facts(edge.machine, batch)).accepted
             except Problem as problem:
                 refusals[problem.code] = problem.status
         after = await edge.get("/v1/facts", limit=1)

@@ -10,13 +10,13 @@ from urllib.parse import quote
 
 import pytest
 
-from factwire.edge.app import openapi
+from factwire.edge.edge_app import build_openapi
 from tests.edge.edges import RunningEdge, running_edge
 from tests.edge.things import made_things, outside_facts
 
 pytestmark = pytest.mark.asyncio
 
-DOCUMENT = openapi()
+DOCUMENT = build_openapi()
 OPERATIONS: list[tuple[str, str, dict[str, Any]]] = [
     (method.upper(), path, operation)
     for path, methods in DOCUMENT["paths"].items()
@@ -78,9 +78,9 @@ async def test_an_id_of_another_kind_or_of_another_thread_is_not_found(tmp_path:
                 for kind, known in things.ids.items():
                     if kind == name or not known:
                         continue
-                    given = {other: things.ids[other][0] for other in names} | {name: known[0]}
-                    problem = await _refused(edge, method, path.format(**given), operation)
-                    assert problem["status"] in (404, 409), (method, path, given, problem)
+                    values = {other: things.ids[other][0] for other in names} | {name: known[0]}
+                    problem = await _refused(edge, method, path.format(**values), operation)
+                    assert problem["status"] in (404, 409), (method, path, values, problem)
         thread, other = things.ids["threadId"][:2]
         waiting = [await edge.start("help", threadId=other) for _ in range(2)]
         for verb, suffix in (("POST", ":promote"), ("POST", ":steer"), ("DELETE", "")):

@@ -18,13 +18,13 @@ import structlog
 from websockets.asyncio.client import connect
 from websockets.typing import Subprotocol
 
-from factwire.edge.limits import REFUSALS_PER_MINUTE
-from factwire.edge.logs import LogFormat, hide, logger, set_up_logs
-from factwire.edge.opening import EdgeSettings
-from factwire.edge.security import SUBPROTOCOL, TOKEN_SUBPROTOCOL
-from factwire.edge.server import serve
-from factwire.edge.work import runs
+from factwire.edge.edge_server import serve
+from factwire.edge.operations import run_operations
+from factwire.edge.startup import EdgeSettings
 from factwire.facts import REDACTED
+from factwire.serving.guard import SUBPROTOCOL, TOKEN_SUBPROTOCOL
+from factwire.serving.limits import REFUSALS_PER_MINUTE
+from factwire.serving.logs import LogFormat, hide_secret, logger, set_up_logs
 from tests.edge.edges import TOKEN, configuration_in, running_edge
 from tests.edge.streaming import WAIT, until
 
@@ -119,8 +119,8 @@ async def test_start_stop_and_what_was_found_are_told(tmp_path: Path, log: Log):
 
     async with asyncio.timeout(WAIT):
         await serve(configuration, Path(configuration.workspaces[0]), settings, ready)
-    told = [line["event"] for line in log.lines()]
-    assert told == [
+    messages = [line["event"] for line in log.lines()]
+    assert messages == [
         "edge_recovered",
         "edge_started",
         "mind the gap",
@@ -139,10 +139,10 @@ async def test_start_stop_and_what_was_found_are_told(tmp_path: Path, log: Log):
 async def test_nothing_that_a_client_sends_is_logged(
     tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch
 ):
-    async def broken(_: object, new: runs.NewRun) -> None:
+    async def broken(_: object, new: run_operations.NewRun) -> None:
         raise RuntimeError(f"{new.prompt} of {TOKEN}")
 
-    monkeypatch.setattr(runs, "start", broken)
+    monkeypatch.setattr(run_operations, "start_run", broken)
     async with running_edge(tmp_path) as edge:
         ticket = (await edge.post("/v1/tickets", status=201))["ticket"]
         headers = {"x-api-key": SECRET, "cookie": f"session={WORD}", "user-agent": WORD}
@@ -173,7 +173,7 @@ async def test_nothing_that_a_client_sends_is_logged(
 @pytest.mark.parametrize("form", ["json", "text"])
 def test_secrets_in_errors_and_warnings_of_libraries_are_hidden(log: Log, form: LogFormat):
     set_up_logs("info", form, log.stream)
-    shown = hide("our-own-token-which-has-no-form")
+    shown = hide_secret("our-own-token-which-has-no-form")
     texts = (f"password={SECRET}", "our-own-token-which-has-no-form")
     for text in texts:
         error = ValueError(text)
@@ -191,10 +191,10 @@ def test_secrets_in_errors_and_warnings_of_libraries_are_hidden(log: Log, form: 
 @pytest.mark.requirement("edge.observing.logs")
 def test_text_is_for_people_and_steers_no_terminal(log: Log):
     set_up_logs("info", "text", log.stream)
-    said = logger("factwire.edge")
-    said.info("request", route="/v1/runs/{run_id}", status=200, detail="two words")
-    said.warning("odd\nline \x1b[31m", detail="\x1b]0;title\x07", exc_info=ValueError("\x9b31m"))
-    said.debug("unheard")
+    payload = logger("factwire.edge")
+    payload.info("request", route="/v1/runs/{run_id}", status=200, detail="two words")
+    payload.warning("odd\nline \x1b[31m", detail="\x1b]0;title\x07", exc_info=ValueError("\x9b31m"))
+    payload.debug("unheard")
     first, second, *trace = log.text.splitlines()
     assert first.endswith('INFO    request route=/v1/runs/{run_id} status=200 detail="two words"')
     assert second.endswith(r'WARNING odd\nline \x1b[31m detail="\u001b]0;title\u0007"')
@@ -229,8 +229,8 @@ def test_the_command_logs_as_it_is_told(
     tmp_path: Path, options: tuple[str, ...], level: str | None, told: list[str]
 ):
     command = [str(Path(sys.executable).with_name("factwire")), "edge", "--port", "0", *options]
-    given = {"HOME": str(tmp_path), "FACTWIRE_TOKEN": TOKEN, "PATH": os.environ["PATH"]}
-    environment = given if level is None else {**given, "FACTWIRE_LOG_LEVEL": level}
+    values = {"HOME": str(tmp_path), "FACTWIRE_TOKEN": TOKEN, "PATH": os.environ["PATH"]}
+    environment = values if level is None else {**values, "FACTWIRE_LOG_LEVEL": level}
     with subprocess.Popen(
         command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:

@@ -11,11 +11,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from factwire import __version__
-from factwire.edge.observing import UNMATCHED, Templates
-from factwire.edge.observing.loop_lag import LoopLag
-from factwire.edge.streams import CLOSINGS
-from factwire.edge.streams.closing import WORDS
 from factwire.journal import open_journal
+from factwire.serving.request_observing import UNMATCHED, LoopLag, RouteTemplates
+from factwire.serving.streams import CLOSE_REASONS
+from factwire.serving.streams.stream_sinks import CLOSE_NAMES
 from tests.edge.edges import RunningEdge, running_edge
 from tests.edge.streaming import WAIT, Served, closing, serving, until
 from tests.edge.streaming_clients import Raw
@@ -53,15 +52,17 @@ async def test_requests_are_counted_by_method_template_and_status(tmp_path: Path
         await edge.http.get("/v1/runs/none")
         await edge.http.post("/v1/runs/none:cancel", json={})
         await edge.http.get("/v1/runs/none", headers={"authorization": "Bearer wrong"})
-        told = await scraped(edge)
+        figures = await scraped(edge)
     route = "/v1/runs/{run_id}"
-    assert told[series("requests_total", method="POST", route="/v1/runs", status="202")] == 1
-    assert told[series("requests_total", method="GET", route=route, status="404")] == 1
-    assert told[series("requests_total", method="GET", route=route, status="401")] == 1
+    assert figures[series("requests_total", method="POST", route="/v1/runs", status="202")] == 1
+    assert figures[series("requests_total", method="GET", route=route, status="404")] == 1
+    assert figures[series("requests_total", method="GET", route=route, status="401")] == 1
     cancelled = {"method": "POST", "route": f"{route}:cancel", "status": "404"}
-    assert told[series("requests_total", **cancelled)] == 1
-    assert told[series("request_seconds_count", method="POST", route="/v1/runs")] == 1
-    assert told[series("request_seconds_bucket", method="POST", route="/v1/runs", le="+Inf")] == 1
+    assert figures[series("requests_total", **cancelled)] == 1
+    assert figures[series("request_seconds_count", method="POST", route="/v1/runs")] == 1
+    assert (
+        figures[series("request_seconds_bucket", method="POST", route="/v1/runs", le="+Inf")] == 1
+    )
 
 
 @pytest.mark.requirement("edge.observing.metrics")
@@ -71,25 +72,25 @@ async def test_runs_approvals_journal_and_process_are_told(tmp_path: Path):
         await edge.pending(waiting["runId"])
         queued = {"agentId": "demo", "prompt": "help", "threadId": waiting["threadId"]}
         await edge.post("/v1/runs", queued, status=202)
-        told = await scraped(edge)
+        figures = await scraped(edge)
         head = (await edge.machine.journal.head()).seq
-        assert told[series("runs", status="waiting")] == 1
-        assert told[series("runs", status="queued")] == 1
-        assert told[series("runs", status="failed")] == 0
-        assert told[series("runs_active")] == 1
-        assert told[series("approvals_pending")] == 1
-        assert told[series("approvals_oldest_pending_seconds")] >= 0
-        assert told[series("previews")] == 0
-        assert told[series("journal_head")] == head
-        assert told[series("feed_lag_facts")] == 0
-        assert 0 < told[series("facts_total")] <= head
-        assert told[series("feed_state", state="live")] == 1
-        assert told[series("feed_state", state="degraded")] == 0
-        assert told[series("streams_closed_total", reason="slow")] == 0
-        assert told[series("streams_closed_total", reason="cursor_expired")] == 0
+        assert figures[series("runs", status="waiting")] == 1
+        assert figures[series("runs", status="queued")] == 1
+        assert figures[series("runs", status="failed")] == 0
+        assert figures[series("runs_active")] == 1
+        assert figures[series("approvals_pending")] == 1
+        assert figures[series("approvals_oldest_pending_seconds")] >= 0
+        assert figures[series("previews")] == 0
+        assert figures[series("journal_head")] == head
+        assert figures[series("feed_lag_facts")] == 0
+        assert 0 < figures[series("facts_total")] <= head
+        assert figures[series("feed_state", state="live")] == 1
+        assert figures[series("feed_state", state="degraded")] == 0
+        assert figures[series("streams_closed_total", reason="slow")] == 0
+        assert figures[series("streams_closed_total", reason="cursor_expired")] == 0
         build = series("build_info", version=__version__, edge_id=edge.machine.edge_id)
-        assert told[build] == 1
-    names = {name for name, _ in told}
+        assert figures[build] == 1
+    names = {name for name, _ in figures}
     assert {"process_resident_memory_bytes", "python_gc_collections_total", "python_info"} <= names
     assert not any(name.endswith("_created") for name in names)
 
@@ -100,10 +101,10 @@ async def test_the_figures_of_a_journal_that_is_away_are_left_out(
 ):
     async with running_edge(tmp_path) as edge:
         monkeypatch.setattr(edge.machine.feed, "_trouble", "away")
-        told = await scraped(edge)
-        assert told[series("feed_state", state="degraded")] == 1
-        assert series("journal_head") not in told
-        assert series("feed_lag_facts") not in told
+        figures = await scraped(edge)
+        assert figures[series("feed_state", state="degraded")] == 1
+        assert series("journal_head") not in figures
+        assert series("feed_lag_facts") not in figures
 
 
 @pytest.mark.requirement("edge.observing.metrics")
@@ -116,15 +117,15 @@ async def test_strangers_get_no_figures_and_two_edges_share_none(tmp_path: Path)
         assert refused.status_code == 401
         for _ in range(3):
             await one.get("/v1/agents")
-        asked = series("requests_total", method="GET", route="/v1/agents", status="200")
-        assert (await scraped(one))[asked] == 3
-        assert asked not in await scraped(two)
+        requests = series("requests_total", method="GET", route="/v1/agents", status="200")
+        assert (await scraped(one))[requests] == 3
+        assert requests not in await scraped(two)
 
 
 @pytest.mark.requirement("edge.observing.bounded")
 async def test_a_thousand_ids_paths_and_methods_make_no_series(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
-        asked = [
+        requests = [
             ("GET", "/v1/runs/{}"),
             ("GET", "/v1/threads/{}/projection/stream"),
             ("POST", "/v1/runs/{}:cancel"),
@@ -134,16 +135,16 @@ async def test_a_thousand_ids_paths_and_methods_make_no_series(tmp_path: Path):
             ("PURGE", "/v1/runs/{}"),
         ]
         for number in ("first", "second"):
-            await _ask(edge, asked, number)
+            await _ask(edge, requests, number)
         await scraped(edge)
         before = set(await scraped(edge))
-        for number in range(1_000 // len(asked) + 1):
-            await _ask(edge, asked, f"ID{number}")
+        for number in range(1_000 // len(requests) + 1):
+            await _ask(edge, requests, f"ID{number}")
         assert set(await scraped(edge)) == before
 
 
-async def _ask(edge: RunningEdge, asked: list[tuple[str, str]], name: str) -> None:
-    for method, path in asked:
+async def _ask(edge: RunningEdge, requests: list[tuple[str, str]], name: str) -> None:
+    for method, path in requests:
         await edge.http.request(method, path.format(name))
 
 
@@ -169,14 +170,14 @@ async def _ask(edge: RunningEdge, asked: list[tuple[str, str]], name: str) -> No
     ],
 )
 async def test_a_path_has_the_template_of_what_answers_it(path: str, template: str):
-    templates = Templates(["/v1/runs", "/v1/runs/{run_id}", "/v1/runs/{run_id}/:cancel"])
-    assert templates.of(path) == template
+    templates = RouteTemplates(["/v1/runs", "/v1/runs/{run_id}", "/v1/runs/{run_id}/:cancel"])
+    assert templates.match(path) == template
 
 
 @pytest.mark.requirement("edge.observing.bounded")
 @pytest.mark.parametrize("path", ["/", "", "//"])
 async def test_the_root_has_its_own_template_where_it_is_served(path: str):
-    assert Templates(["/", "/v1/runs"]).of(path) == "/"
+    assert RouteTemplates(["/", "/v1/runs"]).match(path) == "/"
 
 
 @pytest.mark.requirement("edge.observing.metrics")
@@ -215,8 +216,8 @@ async def _left_behind(served: Served, journal: Any) -> None:
 
 @pytest.mark.requirement("edge.observing.metrics")
 async def test_every_way_to_end_a_stream_has_a_word():
-    assert set(WORDS) == {*CLOSINGS, None}
-    assert len(set(WORDS.values())) == len(WORDS)
+    assert set(CLOSE_NAMES) == {*CLOSE_REASONS, None}
+    assert len(set(CLOSE_NAMES.values())) == len(CLOSE_NAMES)
 
 
 @pytest.mark.requirement("edge.observing.metrics")
@@ -224,12 +225,12 @@ async def test_a_stream_counts_when_it_opens_and_has_no_duration(tmp_path: Path)
     async with running_edge(tmp_path) as edge:
         headers = {"accept": "text/event-stream"}
         async with edge.http.stream("GET", "/v1/events?since=now", headers=headers):
-            told = await scraped(edge)
-            asked = {"method": "GET", "route": "/v1/events"}
-            assert told[series("requests_total", **asked, status="200")] == 1
-            assert series("request_seconds_count", **asked) not in told
-            assert told[series("streams")] + told[series("streams_catching_up")] == 1
-            assert told[series("streams_opened_total")] == 1
+            figures = await scraped(edge)
+            requests = {"method": "GET", "route": "/v1/events"}
+            assert figures[series("requests_total", **requests, status="200")] == 1
+            assert series("request_seconds_count", **requests) not in figures
+            assert figures[series("streams")] + figures[series("streams_catching_up")] == 1
+            assert figures[series("streams_opened_total")] == 1
 
 
 @pytest.mark.requirement("edge.observing.metrics")
@@ -240,7 +241,7 @@ async def test_a_loop_that_is_held_up_shows():
         await asyncio.sleep(0)
     lag.stop()
     seen = lag.durations.buckets()[-1][1]
-    lag.durations.note(0.3)
+    lag.durations.observe(0.3)
     buckets = dict(lag.durations.buckets())
     assert buckets["+Inf"] == seen + 1
     assert buckets["0.5"] - buckets["0.25"] >= 1

@@ -10,14 +10,13 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from factwire.edge.events.ids import traced
-from factwire.edge.observing import Tracing, follow_runs
-from factwire.edge.observing.span_words import moment
-from factwire.edge.observing.tracer import trace_id_digits
 from factwire.edge.records import Records
-from factwire.edge.streams import Feed
-from factwire.edge.tracing import Traceparent, read_traceparent, trace_id_of
+from factwire.edge.run_spans import follow_runs, to_nanoseconds
 from factwire.journal import open_journal
+from factwire.serving.asgi import Traceparent, read_traceparent, trace_id_from
+from factwire.serving.envelopes import derive_trace_id
+from factwire.serving.request_observing import Tracing, trace_id_digits
+from factwire.serving.streams import JournalFeed
 from tests.edge.edges import RunningEdge, running_edge
 
 pytestmark = pytest.mark.asyncio
@@ -87,8 +86,8 @@ async def test_a_request_its_run_and_its_tools_are_one_trace(tmp_path: Path):
     assert run.attributes is not None
     assert run.attributes["factwire.run.id"] == run_id
     assert run.attributes["factwire.run.status"] == "completed"
-    assert run.start_time == moment(row["createdAt"])
-    assert run.end_time == moment(row["finishedAt"])
+    assert run.start_time == to_nanoseconds(row["createdAt"])
+    assert run.end_time == to_nanoseconds(row["finishedAt"])
     assert tool.attributes is not None
     assert tool.attributes["gen_ai.operation.name"] == "execute_tool"
     assert approval.attributes is not None
@@ -169,7 +168,7 @@ async def test_a_run_that_outlives_the_process_is_told_whole_by_the_next(tmp_pat
         body = {"agentId": "demo", "prompt": "approve"}
         answer = await edge.http.post("/v1/runs", json=body, headers={"traceparent": TRACEPARENT})
         run_id = answer.json()["runId"]
-        asked = await edge.pending(run_id)
+        requests = await edge.pending(run_id)
     assert (first.one("factwire.run").attributes or {})["factwire.run.left_open"] is True
     async with running_edge(tmp_path, tracer_provider=second.provider) as edge:
         assert (await edge.allow_all(run_id))["status"] == "finished"
@@ -177,8 +176,11 @@ async def test_a_run_that_outlives_the_process_is_told_whole_by_the_next(tmp_pat
         row = await edge.get(f"/v1/runs/{run_id}")
     run, (approval, *_) = second.one("factwire.run"), second.spans("factwire.approval")
     assert trace_of(run) == TRACE
-    assert approval.start_time == moment(asked["createdAt"])
-    assert (run.start_time, run.end_time) == (moment(row["startedAt"]), moment(row["finishedAt"]))
+    assert approval.start_time == to_nanoseconds(requests["createdAt"])
+    assert (run.start_time, run.end_time) == (
+        to_nanoseconds(row["startedAt"]),
+        to_nanoseconds(row["finishedAt"]),
+    )
     assert is_below(approval, run)
 
 
@@ -188,14 +190,14 @@ async def test_facts_from_outside_are_traced_as_their_envelopes_say(tmp_path: Pa
     async with running_edge(tmp_path, tracer_provider=collected.provider) as edge:
         await edge.post("/v1/facts", {"facts": [*_turn("traced", TRACE), *_turn("plain", None)]})
         await edge.post("/v1/facts", {"facts": _turn("odd", "my trace")})
-        await edge.machine.settled()
+        await edge.machine.wait_until_settled()
     runs = {
         (span.attributes or {})["factwire.run.id"]: span for span in collected.spans("factwire.run")
     }
     assert {name: trace_of(span) for name, span in runs.items()} == {
         "run_traced": TRACE,
-        "run_plain": traced("run_plain"),
-        "run_odd": traced("my trace"),
+        "run_plain": derive_trace_id("run_plain"),
+        "run_odd": derive_trace_id("my trace"),
     }
     assert (runs["run_odd"].attributes or {})["factwire.trace.id"] == "my trace"
     assert all((span.start_time, span.end_time) == (_at(1), _at(4)) for span in runs.values())
@@ -209,7 +211,7 @@ async def test_facts_from_outside_are_traced_as_their_envelopes_say(tmp_path: Pa
 async def test_a_call_of_a_model_lasts_to_its_last_word_and_says_what_it_took(tmp_path: Path):
     collected = Collected()
     message = {"messageId": "msg"}
-    told: list[Told] = [
+    messages: list[Told] = [
         ("turn.started", {}, {}),
         ("model.requested", {"model": "gpt", "provider": "openai"}, message),
         ("model.completed", {"text": "one"}, {**message, "partId": "1"}),
@@ -220,8 +222,8 @@ async def test_a_call_of_a_model_lasts_to_its_last_word_and_says_what_it_took(tm
         ("tool.result", {"output": "late"}, {"toolCallId": "late"}),
     ]
     async with running_edge(tmp_path, tracer_provider=collected.provider) as edge:
-        await edge.post("/v1/facts", {"facts": _facts("turn", told, {})})
-        await edge.machine.settled()
+        await edge.post("/v1/facts", {"facts": _facts("turn", messages, {})})
+        await edge.machine.wait_until_settled()
     whole, cut = collected.spans("chat gpt")
     assert whole.kind is SpanKind.CLIENT
     assert (whole.start_time, whole.end_time) == (_at(2), _at(4))
@@ -241,21 +243,21 @@ Told = tuple[str, dict[str, Any], dict[str, str]]
 
 
 def _at(second: int) -> int:
-    return moment(f"2026-01-01T00:00:0{second}Z")
+    return to_nanoseconds(f"2026-01-01T00:00:0{second}Z")
 
 
 def _turn(name: str, trace_id: str | None) -> list[dict[str, Any]]:
     """A turn of another runtime, with a call that failed and nothing that tells of the start."""
-    told: list[Told] = [
+    messages: list[Told] = [
         ("turn.started", {}, {}),
         ("tool.started", {"toolName": "Read"}, {"toolCallId": "call"}),
         ("tool.failed", {"failureCategory": "not_found", "message": "no"}, {"toolCallId": "call"}),
         ("turn.completed", {}, {}),
     ]
-    return _facts(name, told, {} if trace_id is None else {"traceId": trace_id})
+    return _facts(name, messages, {} if trace_id is None else {"traceId": trace_id})
 
 
-def _facts(name: str, told: list[Told], more: dict[str, str]) -> list[dict[str, Any]]:
+def _facts(name: str, messages: list[Told], more: dict[str, str]) -> list[dict[str, Any]]:
     return [
         {
             "id": f"{name}-{index}",
@@ -273,7 +275,7 @@ def _facts(name: str, told: list[Told], more: dict[str, str]) -> list[dict[str, 
             **ids,
             **more,
         }
-        for index, (event_class, payload, ids) in enumerate(told, 1)
+        for index, (event_class, payload, ids) in enumerate(messages, 1)
     ]
 
 
@@ -281,11 +283,11 @@ def _facts(name: str, told: list[Told], more: dict[str, str]) -> list[dict[str, 
 async def test_without_a_collector_no_fact_is_looked_at():
     tracing = Tracing()
     assert not tracing.is_on
-    async with open_journal("memory:") as journal, Feed(journal) as feed:
+    async with open_journal("memory:") as journal, JournalFeed(journal) as feed:
         stop = follow_runs(tracing, Records(), feed)
         assert not feed._subscribers  # pyright: ignore[reportPrivateUsage]
         stop()
-    span, trace_id = tracing.request("GET /", None, {})
+    span, trace_id = tracing.start_request("GET /", None, {})
     assert not span.is_recording()
     assert len(trace_id) == 32
 
@@ -305,14 +307,14 @@ async def test_without_a_collector_no_fact_is_looked_at():
     ],
 )
 async def test_a_callers_trace_is_taken_where_it_is_one(header: bytes | None, *, is_read: bool):
-    given = read_traceparent(header)
-    assert given == (Traceparent(TRACE, CALLER, "01") if is_read else None)
-    assert (trace_id_of(header) == TRACE) is is_read
+    values = read_traceparent(header)
+    assert values == (Traceparent(TRACE, CALLER, "01") if is_read else None)
+    assert (trace_id_from(header) == TRACE) is is_read
 
 
 @pytest.mark.requirement("edge.observing.one-trace")
 async def test_any_trace_id_of_a_fact_has_one_form_in_spans():
     assert trace_id_digits(TRACE) == TRACE
     assert trace_id_digits("0AF76519-16cd-43dd-8448-eb211c80319c") == TRACE
-    assert trace_id_digits("0" * 32) == traced("0" * 32)
-    assert trace_id_digits("") == traced("")
+    assert trace_id_digits("0" * 32) == derive_trace_id("0" * 32)
+    assert trace_id_digits("") == derive_trace_id("")

@@ -18,8 +18,8 @@ from schemathesis import GenerationMode
 from schemathesis import checks as common_checks
 from schemathesis.specs.openapi import checks as openapi_checks
 
-from factwire.edge.app import ROUTES, openapi
-from factwire.edge.openapi import spelled
+from factwire.edge.edge_app import ROUTES, build_openapi
+from factwire.serving.openapi import public_path
 from tests.edge.edges import TOKEN, running_edge
 from tests.edge.served_edges import ServedEdge, served_edge
 from tests.edge.things import made_things
@@ -54,7 +54,7 @@ def _document() -> dict[str, Any]:
     """The document without the token, which is another test's, and without the longest texts,
     which only cost time here.
     """
-    document = openapi()
+    document = build_openapi()
     del document["security"], document["components"]["securitySchemes"]
     for schema in document["components"]["schemas"].values():
         for member in schema.get("properties", {}).values():
@@ -74,7 +74,7 @@ class Caller:
         self.statuses: Counter[int] = Counter()
 
     def call(self, case: Any, checks: Iterable[Any] = CHECKS) -> Any:
-        answer = case.call(base_url=self.url, session=self.session, timeout=60)
+        answer = case.call(base_url=self.url, session=self.session, timeout=280)
         self.statuses[answer.status_code] += 1
         case.validate_response(answer, checks=list(checks))
         return answer
@@ -218,9 +218,9 @@ class Journey:
         for name, place in link.get("parameters", {}).items():
             if (value := _at(body, place)) is not None:
                 self._ids[name].append(value)
-        given = {name: _at(body, place) for name, place in link.get("requestBody", {}).items()}
-        if given and None not in given.values():
-            self._bodies[link["operationId"]].append(given)
+        values = {name: _at(body, place) for name, place in link.get("requestBody", {}).items()}
+        if values and None not in values.values():
+            self._bodies[link["operationId"]].append(values)
 
 
 def _is_object(value: Any) -> bool:
@@ -255,14 +255,14 @@ def test_ids_that_were_given_are_used_in_every_order_without_surprise(
 
 @pytest.mark.requirement("edge.rest.openapi.document")
 def test_every_handler_is_described_under_a_name_and_in_a_sentence_of_its_own():
-    document = openapi()
+    document = build_openapi()
     operations = [
         (path, method, operation)
         for path, methods in document["paths"].items()
         for method, operation in methods.items()
     ]
     assert len(operations) == len(ROUTES)
-    assert {spelled(path) for handler in ROUTES for path in handler.paths} == {
+    assert {public_path(path) for handler in ROUTES for path in handler.paths} == {
         path for path, _, _ in operations
     }
     names = [operation["operationId"] for _, _, operation in operations]
@@ -277,7 +277,7 @@ def test_every_handler_is_described_under_a_name_and_in_a_sentence_of_its_own():
 
 @pytest.mark.requirement("edge.rest.openapi.document")
 def test_the_document_refers_to_nothing_that_it_does_not_have():
-    document = openapi()
+    document = build_openapi()
     known = {
         f"#/components/{kind}/{name}"
         for kind, things in document["components"].items()
@@ -315,4 +315,4 @@ def _refs(value: Any) -> Iterable[str]:
 async def test_a_running_edge_tells_the_same_document_each_time(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
         for _ in range(2):
-            assert await edge.get("/openapi.json") == openapi()
+            assert await edge.get("/openapi.json") == build_openapi()

@@ -11,9 +11,9 @@ import pytest
 from litestar import get
 from litestar.params import FromPath
 
-from factwire.edge import app
-from factwire.edge.app import openapi
-from factwire.edge.problems import Problem
+from factwire.edge import edge_app
+from factwire.edge.edge_app import build_openapi
+from factwire.serving.asgi import Problem
 from tests.edge.edges import TOKEN, RunningEdge, running_edge
 
 pytestmark = pytest.mark.asyncio
@@ -107,7 +107,7 @@ async def answer_to(
 def taking_ids() -> list[tuple[str, str]]:
     return [
         (method.upper(), re.sub(r"\{[^}]*\}", "{}", path))
-        for path, operations in openapi()["paths"].items()
+        for path, operations in build_openapi()["paths"].items()
         for method in operations
         if "{" in path
     ]
@@ -170,7 +170,7 @@ async def test_an_address_that_takes_an_id_for_a_path_would_be_found(
         except (OSError, ValueError) as error:
             raise Problem(404, "not_found", str(error)) from error
 
-    monkeypatch.setattr(app, "ROUTES", [*app.ROUTES, careless])
+    monkeypatch.setattr(edge_app, "ROUTES", [*edge_app.ROUTES, careless])
     async with running_edge(tmp_path) as edge:
         addresses = [each for each in taking_ids() if "careless" in each[1]]
         found = await taken_in(edge, addresses)
@@ -210,11 +210,11 @@ async def test_no_body_takes_a_hostile_id_or_folder(tmp_path: Path):
             known = {**body, "runId": run["runId"]} if body.get("runId") == "RUN" else body
             for value in folders if (path, body, field) in PATHS_IN_BODIES else NAMES:
                 answer = await edge.http.post(path, json={**known, field: value})
-                said = (path, field, value[:80], answer.text[:200])
-                assert 400 <= answer.status_code < 500, said
-                assert answer.headers["content-type"] == "application/problem+json", said
-                assert answer.json()["code"], said
-                assert CANARY not in answer.text, said
+                payload = (path, field, value[:80], answer.text[:200])
+                assert 400 <= answer.status_code < 500, payload
+                assert answer.headers["content-type"] == "application/problem+json", payload
+                assert answer.json()["code"], payload
+                assert CANARY not in answer.text, payload
         assert edge.machine.previews.served == ()
 
 
@@ -242,10 +242,10 @@ async def test_no_filter_takes_a_hostile_value_for_more_than_no_match(tmp_path: 
         for path, name in places:
             for value in NAMES:
                 answer = await edge.http.get(path, params={name: value})
-                said = (path, name, value[:80], answer.text[:200])
-                assert answer.status_code < 500, said
-                assert CANARY not in answer.text, said
+                payload = (path, name, value[:80], answer.text[:200])
+                assert answer.status_code < 500, payload
+                assert CANARY not in answer.text, payload
                 if answer.status_code == 200:
-                    assert answer.json()["items"] == [], said
+                    assert answer.json()["items"] == [], payload
                 else:
-                    assert answer.headers["content-type"] == "application/problem+json", said
+                    assert answer.headers["content-type"] == "application/problem+json", payload

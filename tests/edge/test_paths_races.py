@@ -12,8 +12,8 @@ from unittest.mock import patch
 import httpx
 import pytest
 
-from factwire.edge.previews import PathMissing, PathRefused, ServedFolder
-from factwire.edge.previews import folder as folder_module
+from factwire.edge import preview_site as folder_module
+from factwire.edge.preview_site import PathMissing, PathRefused, ServedFolder
 from factwire.runtime import runtime as runtime_module
 from tests.edge.edges import RunningEdge, configuration_in, running_edge
 from tests.edge.test_paths import NAMES, RAW
@@ -21,7 +21,7 @@ from tests.edge.test_previews import fill, parts_of, previewed
 
 pytestmark = pytest.mark.asyncio
 
-real_located = folder_module.located
+real_located = folder_module.resolve_inside
 
 
 def careless(root: int, parts: Any, flags: int) -> int:
@@ -64,11 +64,11 @@ async def test_a_folder_that_becomes_a_link_after_the_look_is_not_followed(
             return parts
 
         assert (await http.get("swap/file.txt")).text == "INSIDE"
-        with patch.object(folder_module, "located", looked_at):
+        with patch.object(folder_module, "resolve_inside", looked_at):
             if protected:
                 assert (await http.get("swap/file.txt")).status_code == 404
             else:
-                with patch.object(folder_module, "_walked", careless):
+                with patch.object(folder_module, "_open_path", careless):
                     assert (await http.get("swap/file.txt")).text == "OUTSIDE"
 
 
@@ -117,12 +117,12 @@ async def test_a_folder_that_is_swapped_while_its_preview_starts_is_not_served(
         return parts
 
     workspace = tmp_path / "workspace"
-    with patch.object(folder_module, "located", looked_at):
+    with patch.object(folder_module, "resolve_inside", looked_at):
         if protected:
             with pytest.raises(PathMissing):
                 ServedFolder.open(str(workspace), "dist/swap", [workspace], ())
             return
-        with patch.object(folder_module, "_walked", careless):
+        with patch.object(folder_module, "_open_path", careless):
             served = ServedFolder.open(str(workspace), "dist/swap", [workspace], ())
     # The second line of defence: the folder is not where the run works, whenever it is looked at.
     with pytest.raises(PathRefused):
@@ -143,7 +143,7 @@ async def test_a_folder_that_is_moved_out_of_the_workspace_is_served_no_longer(
             assert (await http.get("about/")).status_code == 404
         else:
             moved = tmp_path / "moved"
-            with patch.object(ServedFolder, "_root", return_value=moved):
+            with patch.object(ServedFolder, "_current_root", return_value=moved):
                 assert (await http.get("about/")).status_code == 200
 
 

@@ -6,9 +6,9 @@ from unittest.mock import patch
 
 import pytest
 
-from factwire.edge.work import worktrees
+from factwire.edge.operations import worktree_operations
 from factwire.runtime.configuration import Configuration, PolicySettings
-from factwire.runtime.sandbox import git as git_module
+from factwire.runtime.sandbox import workspace_git as git_module
 from tests.edge.edges import RunningEdge, configuration_in, running_edge
 from tests.runtime.hostile_repository import git, hostile, repository, sprung
 
@@ -57,8 +57,8 @@ async def test_a_run_with_a_worktree_changes_nothing_else_and_its_diff_is_its_ow
         assert (diff["scope"], diff["base"]) == ("run", run["worktree"]["base"])
         assert files(diff) == {"a.txt": "modified", "new.txt": "created"}
         assert str(place) in git(workspace, "worktree", "list")
-        told = await submitted(edge)
-        assert [fact["worktree"] for fact in told] == [run["worktree"]]
+        messages = await submitted(edge)
+        assert [fact["worktree"] for fact in messages] == [run["worktree"]]
 
 
 async def submitted(edge: RunningEdge) -> list[dict[str, Any]]:
@@ -91,8 +91,8 @@ async def test_a_configuration_gives_every_run_a_worktree_that_does_not_say_othe
         assert first["workDir"] != second["workDir"]
         plain = await changed(edge, worktree=False)
         assert "worktree" not in plain
-        said = {"text": CHANGE, "agentId": "shell"}
-        posted = await edge.post(f"/v1/threads/{first['threadId']}/messages", said, status=202)
+        payload = {"text": CHANGE, "agentId": "shell"}
+        posted = await edge.post(f"/v1/threads/{first['threadId']}/messages", payload, status=202)
         assert "worktree" in posted["run"]
         await edge.allow_all(posted["run"]["runId"])
 
@@ -186,7 +186,9 @@ async def test_what_a_kill_left_before_its_run_was_asked_for_is_removed_at_the_n
     configuration = with_repository(tmp_path)
     async with running_edge(tmp_path, configuration=configuration) as edge:
         run = await changed(edge, worktree=True)
-        left = worktrees.fresh_worktree(edge.machine, "run_left", str(tmp_path / "workspace"))
+        left = worktree_operations.make_worktree(
+            edge.machine, "run_left", str(tmp_path / "workspace")
+        )
         await left.__aenter__()
         root = edge.machine.worktrees
 
@@ -194,7 +196,7 @@ async def test_what_a_kill_left_before_its_run_was_asked_for_is_removed_at_the_n
         """A start that looks after nothing."""
 
     if not protected:
-        with patch("factwire.edge.opening.worktrees.settle", forgotten):
+        with patch("factwire.edge.startup.worktree_operations.settle_worktrees", forgotten):
             async with running_edge(tmp_path, configuration=configuration):
                 assert (root / "run_left").is_dir()
         return

@@ -11,11 +11,10 @@ from urllib.parse import SplitResult, urlsplit
 import httpx
 import pytest
 
-from factwire.edge import limits
-from factwire.edge.previews import previews as previews_module
-from factwire.edge.previews import site as site_module
-from factwire.edge.previews.ranges import Unsatisfiable, wanted_range
-from factwire.edge.previews.site import Site
+from factwire.edge import preview_server as previews_module
+from factwire.edge import preview_site as site_module
+from factwire.edge.preview_site import PreviewSite, RangeUnsatisfiable, parse_range
+from factwire.serving import limits
 from tests.edge.edges import TOKEN, WAIT_SECONDS, RunningEdge, running_edge
 
 pytestmark = pytest.mark.asyncio
@@ -110,9 +109,9 @@ async def test_a_preview_is_told_listed_and_stopped_once(tmp_path: Path):
         events = (await edge.get("/v1/events", types="preview.", threadId=preview["threadId"]))[
             "items"
         ]
-        told = [(event["type"], event["payload"]) for event in events]
+        messages = [(event["type"], event["payload"]) for event in events]
         ids = {"previewId": preview["previewId"], "runId": preview["runId"]}
-        assert told == [
+        assert messages == [
             ("preview.ready", {**ids, "url": preview["url"], "status": "ready"}),
             ("preview.stopped", {**ids, "status": "stopped"}),
         ]
@@ -151,7 +150,7 @@ async def test_what_a_killed_edge_left_as_ready_is_told_as_stopped_at_the_next_s
     async def forgotten(*_: object) -> None:
         """A process that is killed stops nothing and tells nothing."""
 
-    with patch("factwire.edge.opening.previews.stop_all", forgotten):
+    with patch("factwire.edge.startup.preview_operations.stop_all_previews", forgotten):
         async with previewed(tmp_path) as (edge, preview, _):
             served = edge.machine.previews
     await served.stop(preview["previewId"])
@@ -176,12 +175,14 @@ async def test_a_preview_that_nobody_looks_at_stops_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(
-        previews_module.Previews.__init__, "__kwdefaults__", {"most": 10, "idle_seconds": 0.2}
+        previews_module.PreviewRegistry.__init__,
+        "__kwdefaults__",
+        {"most": 10, "idle_seconds": 0.2},
     )
     async with previewed(tmp_path) as (edge, preview, _):
         async with asyncio.timeout(WAIT_SECONDS):
             while (await edge.get(f"/v1/previews/{preview['previewId']}"))["status"] == "ready":
-                await edge.machine.feed.reached(edge.machine.feed.cursor.seq + 1)
+                await edge.machine.feed.wait_for(edge.machine.feed.cursor.seq + 1)
         assert await reasons(edge) == ["idle"]
         assert edge.machine.previews.served == ()
 
@@ -280,8 +281,8 @@ async def test_a_name_that_somebody_points_here_is_not_answered(tmp_path: Path, 
 async def test_a_page_is_kept_to_its_own_folder_and_from_everything_else(tmp_path: Path):
     async with previewed(tmp_path) as (_, _, http):
         answer = await http.get("")
-        said = [part.split() for part in answer.headers["content-security-policy"].split(";")]
-        policy = {name: sources for name, *sources in said}
+        payload = [part.split() for part in answer.headers["content-security-policy"].split(";")]
+        policy = {name: sources for name, *sources in payload}
         assert policy["default-src"] == ["'none'"]
         for name in ("script-src", "connect-src", "img-src", "form-action", "frame-src"):
             sources = set(policy[name])
@@ -323,11 +324,11 @@ async def test_each_attack_on_the_address_would_succeed_without_its_protection(t
         with patch.object(site_module, "_OWN_PAGES", (b"same-site",)):
             assert (await http.get(f"{origin}/assets/app.js", headers=near)).status_code == 200
         http.cookies.clear()
-        with patch.object(Site, "_has_pass", return_value=True):
+        with patch.object(PreviewSite, "_has_pass", return_value=True):
             assert (await http.get(f"{origin}/assets/app.js")).status_code == 200
         with patch.object(site_module.secrets, "compare_digest", return_value=True):
             assert (await http.get(f"{origin}/guessed/assets/app.js")).status_code == 200
-        with patch.object(Site, "_judge"):
+        with patch.object(PreviewSite, "_ensure_allowed"):
             rebound = await http.get("", headers={"host": "evil.example"})
             worker = await http.get("assets/app.js", headers={"service-worker": "script"})
             assert (rebound.status_code, worker.status_code) == (200, 200)
@@ -411,14 +412,14 @@ RANGES: list[tuple[str | None, int, tuple[int, int] | None]] = [
 async def test_a_range_is_read_or_ignored(
     header: str | None, size: int, expected: tuple[int, int] | None
 ):
-    assert wanted_range(header, size) == expected
+    assert parse_range(header, size) == expected
 
 
 @pytest.mark.requirement("edge.preview.ranges")
 @pytest.mark.parametrize(("header", "size"), [("bytes=10-", 10), ("bytes=-0", 10), ("bytes=-1", 0)])
 async def test_a_range_outside_of_a_file_is_refused(header: str, size: int):
-    with pytest.raises(Unsatisfiable):
-        wanted_range(header, size)
+    with pytest.raises(RangeUnsatisfiable):
+        parse_range(header, size)
 
 
 @pytest.mark.fault

@@ -8,7 +8,7 @@ import pytest
 from factwire.edge.records import Records, read_records
 from factwire.facts import Fact, read_fact
 from factwire.journal import open_journal
-from factwire.journal.chunk import decode_line
+from factwire.journal.chunks import decode_line
 
 STREAMS = sorted(
     (Path(__file__).resolve().parent.parent.parent / "examples" / "streams").glob("*.ndjson")
@@ -22,15 +22,15 @@ def test_records_that_were_saved_go_on_like_those_that_were_not(path: Path):
     facts = [decode_line(line) for line in path.read_bytes().splitlines()]
     whole = Records()
     for seq, fact in enumerate(facts, 1):
-        whole.note(seq, fact)
+        whole.apply(seq, fact)
     for cut in {1, len(facts) // 3, len(facts) // 2, len(facts) - 1} - {0}:
         first = Records()
         for seq, fact in enumerate(facts[:cut], 1):
-            first.note(seq, fact)
+            first.apply(seq, fact)
         later = Records.restore(first.save(EPOCH), EPOCH)
         assert later is not None
         for seq, fact in enumerate(facts[cut:], cut + 1):
-            later.note(seq, fact)
+            later.apply(seq, fact)
         assert later.save(EPOCH) == whole.save(EPOCH)
 
 
@@ -84,7 +84,7 @@ def test_threads_that_use_one_id_do_not_touch_each_others_rows():
     )
     records = Records()
     for seq, fact in enumerate(facts, 1):
-        records.note(seq, fact)
+        records.apply(seq, fact)
     runs = {key: (row.thread_id, row.status) for key, row in records.runs.rows.items()}
     assert runs == {"run_1": ("a", "queued"), "b~run_1": ("b", "finished")}
     approvals = {
@@ -115,7 +115,7 @@ async def test_lists_read_anew_are_those_that_grew_fact_by_fact(tmp_path: Path):
         grown = Records()
         async for stretch in journal.read():
             for seq, fact in stretch.facts():
-                grown.note(seq, fact)
+                grown.apply(seq, fact)
         read, cursor = await read_records(journal, tmp_path)
     assert cursor.seq == len(facts)
     assert read.save(epoch) == grown.save(epoch)

@@ -69,12 +69,12 @@ async def test_the_rule_of_an_always_is_told_before_it_is_granted(tmp_path: Path
         assert (refused.status_code, refused.json()["code"]) == (409, none["code"])
         await edge.decide(write, "allow")
         command = await edge.pending(run["runId"])
-        told = await edge.get(_rule_of(command))
-        assert told["argsHash"] == command["argsHash"]
-        assert told["workspace"] == str((tmp_path / "workspace").resolve())
+        messages = await edge.get(_rule_of(command))
+        assert messages["argsHash"] == command["argsHash"]
+        assert messages["workspace"] == str((tmp_path / "workspace").resolve())
         await edge.decide(command, "allow", always="workspace")
         granted = (await edge.get(f"/v1/threads/{run['threadId']}/projection"))["state"]
-        assert granted["permissions"]["policy"]["standing"]["rule"] == told["rule"]
+        assert granted["permissions"]["policy"]["standing"]["rule"] == messages["rule"]
         assert (await edge.get(_rule_of(command)))["code"] == "approval_decided"
         assert (await edge.http.get(_rule_of({"approvalId": "nobody"}))).status_code == 404
 

@@ -14,19 +14,17 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from factwire.edge.app import openapi
-from factwire.edge.opening import EdgeSettings, ensure_secure
-from factwire.edge.security import (
-    OPEN,
-    SUBPROTOCOL,
-    TOKEN_SUBPROTOCOL,
-    InsecureStart,
-    Places,
-    Tickets,
-    given_token,
-    kept_token,
-)
+from factwire.edge.edge_app import build_openapi
+from factwire.edge.startup import EdgeSettings, ensure_secure
 from factwire.facts import EDGE_CLASSES
+from factwire.serving.access_control import (
+    HostPolicy,
+    InsecureStart,
+    Tickets,
+    check_token,
+    load_token,
+)
+from factwire.serving.guard import OPEN, SUBPROTOCOL, TOKEN_SUBPROTOCOL
 from tests.edge.edges import TOKEN, running_edge
 
 STREAMS = ("/v1/events", "/v1/facts", "/v1/threads/x/projection/stream")
@@ -36,7 +34,7 @@ METHODS = ("get", "post", "patch", "delete")
 def _routes() -> list[tuple[str, str]]:
     return [
         (method.upper(), re.sub(r"\{\w+\}", "x", path))
-        for path, operations in openapi()["paths"].items()
+        for path, operations in build_openapi()["paths"].items()
         for method in METHODS
         if method in operations
     ] + [("GET", "/openapi.json"), ("GET", "/asyncapi.json")]
@@ -255,9 +253,9 @@ async def _use(url: str) -> list[str]:
 _SERVE = """
 import asyncio, sys
 from pathlib import Path
-from factwire.edge.logs import set_up_logs
-from factwire.edge.server import serve
-from factwire.edge.opening import EdgeSettings
+from factwire.serving.logs import set_up_logs
+from factwire.edge.edge_server import serve
+from factwire.edge.startup import EdgeSettings
 from tests.edge.edges import configuration_in, TOKEN
 set_up_logs("debug")
 folder = Path(sys.argv[1])
@@ -325,33 +323,33 @@ def test_an_edge_that_would_not_be_safe_does_not_start(host: str, token: str | N
 
 @pytest.mark.requirement("edge.security.insecure-start")
 def test_a_made_token_is_kept_for_its_owner_alone_and_not_read_once_it_is_exposed(tmp_path: Path):
-    made = kept_token(tmp_path)
+    made = load_token(tmp_path)
     assert made.made
     path = tmp_path / "edge-token"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert kept_token(tmp_path).token == made.token
+    assert load_token(tmp_path).token == made.token
     assert made.token.value not in repr(made)
     path.chmod(0o644)
     with pytest.raises(InsecureStart) as refused:
-        kept_token(tmp_path)
+        load_token(tmp_path)
     assert refused.value.code == "token_exposed"
 
 
 @pytest.mark.requirement("edge.security.insecure-start")
 def test_a_good_token_is_one_that_fits_and_no_other():
-    token = given_token(TOKEN)
-    assert token.fits(TOKEN)
-    assert not token.fits(TOKEN + "x")
-    assert not token.fits("")
-    assert not token.fits("\udcff")
+    token = check_token(TOKEN)
+    assert token.matches(TOKEN)
+    assert not token.matches(TOKEN + "x")
+    assert not token.matches("")
+    assert not token.matches("\udcff")
 
 
 @pytest.mark.requirement("edge.security.hosts")
 def test_hosts_are_loopback_what_is_bound_and_what_was_named():
-    places = Places.of("192.0.2.7", ("edge.example",), ())
+    places = HostPolicy.build("192.0.2.7", ("edge.example",), ())
     known = ("localhost", "localhost:80", "127.0.0.1:1", "[::1]:9", "192.0.2.7", "EDGE.example:1")
-    assert all(places.knows_host(host) for host in known)
-    assert not any(places.knows_host(host) for host in HOSTILE_HOSTS)
+    assert all(places.allows_host(host) for host in known)
+    assert not any(places.allows_host(host) for host in HOSTILE_HOSTS)
 
 
 @pytest.mark.asyncio
@@ -376,12 +374,15 @@ async def test_a_page_of_an_allowed_origin_is_told_what_it_may_do(tmp_path: Path
     page = "https://app.example"
     settings = EdgeSettings(token=TOKEN, origins=(page,))
     async with running_edge(tmp_path, settings=settings) as edge:
-        asked = {"origin": page, "access-control-request-method": "POST"}
+        requests = {"origin": page, "access-control-request-method": "POST"}
         async with httpx.AsyncClient(base_url=edge.url, trust_env=False) as browser:
-            told = await browser.options("/v1/runs", headers=asked)
-            assert (told.status_code, told.headers["access-control-allow-origin"]) == (204, page)
-            assert "authorization" in told.headers["access-control-allow-headers"]
-            other = {**asked, "origin": "https://other.example"}
+            messages = await browser.options("/v1/runs", headers=requests)
+            assert (messages.status_code, messages.headers["access-control-allow-origin"]) == (
+                204,
+                page,
+            )
+            assert "authorization" in messages.headers["access-control-allow-headers"]
+            other = {**requests, "origin": "https://other.example"}
             refused = await browser.options("/v1/runs", headers=other)
             assert "access-control-allow-origin" not in refused.headers
         answer = await edge.http.get("/v1/threads", headers={"origin": page})

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from factwire.edge.limits import ANCHOR_FACTS, PAST_STATES
-from factwire.edge.states import States
 from factwire.facts import Fact
 from factwire.journal import Cursor, Filter, Journal, open_journal
 from factwire.projection import Projection, encode_state
-from factwire.runtime.minting import Mint, Scope
+from factwire.runtime.mint import FactScope, Mint
+from factwire.serving.limits import ANCHOR_FACTS, PAST_STATES
+from factwire.serving.streams.thread_states import ThreadStates
 
 pytestmark = pytest.mark.asyncio
 
@@ -35,7 +35,7 @@ class Counting:
 
 async def told(journal: Journal, thread: str) -> list[Fact]:
     mint = Mint("elsewhere")
-    scope = Scope(thread_id=thread, turn_id=f"{thread}-turn", session_id="session")
+    scope = FactScope(thread_id=thread, turn_id=f"{thread}-turn", session_id="session")
     facts = [mint.fact(scope, name) for name in ("turn.submitted", "turn.started")]
     facts += [
         mint.fact(scope, "model.delta", {"delta": f"{n} "}, message_id="m") for n in range(LENGTH)
@@ -57,7 +57,7 @@ async def test_a_moment_is_the_same_from_every_side_and_steps_back_are_short():
     async with open_journal("memory:") as opened:
         facts = await told(opened, "thread")
         journal: Any = Counting(opened)
-        states, epoch = States(journal), (await opened.head()).epoch
+        states, epoch = ThreadStates(journal), (await opened.head()).epoch
         far = LENGTH - 10
         stored = [
             fact
@@ -79,7 +79,7 @@ async def test_moments_of_few_threads_are_kept():
         names = [f"thread-{n}" for n in range(PAST_STATES + 2)]
         for name in names:
             await told(journal, name)
-        states, head = States(journal), await journal.head()
+        states, head = ThreadStates(journal), await journal.head()
         for name in names:
             await states.at(name, head)
         assert len(states._past) == len(states._anchors) == PAST_STATES

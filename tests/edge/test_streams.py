@@ -8,14 +8,20 @@ import httpx
 import pytest
 from websockets.asyncio.client import connect
 
-from factwire.edge.events import event_id_of
-from factwire.edge.streams import FactwireSocketProtocol, Selection, Teller, page
+from factwire.edge.events import build_envelope
 from factwire.journal import (
     Cursor,
     CursorFromFuture,
     Filter,
     Journal,
-    Retention,
+    RetentionPolicy,
+)
+from factwire.serving.envelopes import event_id_of
+from factwire.serving.streams import (
+    FactwireSocketProtocol,
+    FrameEncoder,
+    Selection,
+    read_message_page,
 )
 from tests.edge import streaming_fixtures
 from tests.edge.streaming import EDGE, Served, closing, message, messages, refusal, serving, until
@@ -37,21 +43,21 @@ async def test_a_reader_gets_what_is_kept_and_then_what_comes(journal: Journal, 
         kept = await messages(client, 3)
         await journal.append(some(4, 5))
         live = await messages(client, 2)
-    told = [*kept, *live]
-    assert [each["seq"] for each in told] == [1, 2, 3, 4, 5]
-    assert [each["fact"]["id"] for each in told] == [f"fact-{number}" for number in range(1, 6)]
+    events = [*kept, *live]
+    assert [each["seq"] for each in events] == [1, 2, 3, 4, 5]
+    assert [each["fact"]["id"] for each in events] == [f"fact-{number}" for number in range(1, 6)]
 
 
 @pytest.mark.requirement("edge.stream.bytes")
 async def test_a_fact_is_told_with_its_stored_bytes(journal: Journal, served: Served):
-    said = {"delta": "é\u2028 \n", "n": 1.0, "unknown": [None]}
-    appended = await journal.append([make_fact(1, payload=said)])
+    payload = {"delta": "é\u2028 \n", "n": 1.0, "unknown": [None]}
+    appended = await journal.append([make_fact(1, payload=payload)])
     stored = [stretch.data async for stretch in journal.read()]
     async with served.socket() as client:
         text = await client.recv(decode=False)
     cursor = str(appended.cursor).encode()
     assert text == b'{"cursor":"%s","seq":1,"fact":%s}' % (cursor, stored[0].rstrip(b"\n"))
-    assert json.loads(text)["fact"]["payload"] == said
+    assert json.loads(text)["fact"]["payload"] == payload
 
 
 @pytest.mark.requirement("edge.stream.cursor")
@@ -79,7 +85,7 @@ async def test_one_cursor_serves_both_faces_both_views_and_every_filter(
 @pytest.mark.requirement("edge.stream.now")
 async def test_a_stream_from_now_says_where_now_is(journal: Journal, served: Served):
     appended = await journal.append(some(1, 3))
-    await served.feed.reached(3)
+    await served.feed.wait_for(3)
     async with served.socket(since="now") as client:
         first = await message(client)
         await journal.append(some(4, 4))
@@ -105,16 +111,16 @@ async def test_a_cursor_that_is_no_place_gets_one_error_and_a_reconnectable_clos
 ):
     code, close = ending
     head = (await journal.append(some(1, 40))).cursor
-    await served.feed.reached(40)
-    assert (await journal.retain(Retention(keep_facts=10))).removed == 30
+    await served.feed.wait_for(40)
+    assert (await journal.retain(RetentionPolicy(keep_facts=10))).removed == 30
     places = {"future": str(Cursor(head.epoch, 99)), "expired": str(Cursor(head.epoch, 5))}
     async with served.socket(path, cursor=places.get(cursor, cursor), threadId="t") as client:
-        told = await message(client)
+        events = await message(client)
         assert await closing(client) == (close, client.close_reason)
-    details = told["payload"].pop("details")
-    assert told["type"] == "error"
-    assert told["payload"]["code"] == code
-    assert told["payload"]["traceId"] == told["traceId"]
+    details = events["payload"].pop("details")
+    assert events["type"] == "error"
+    assert events["payload"]["code"] == code
+    assert events["payload"]["traceId"] == events["traceId"]
     assert details == {
         "snapshotRequired": True,
         "snapshotUrl": "/v1/threads/t/projection",
@@ -127,7 +133,7 @@ async def test_a_cursor_ahead_of_the_feed_is_waited_for(
     journal: Journal, served: Served, monkeypatch: pytest.MonkeyPatch
 ):
     await journal.append(some(1, 2))
-    await served.feed.reached(2)
+    await served.feed.wait_for(2)
     held: list[Any] = []
     hand_out = served.feed._hand_out
     monkeypatch.setattr(served.feed, "_hand_out", held.append)
@@ -165,7 +171,7 @@ async def test_readers_of_one_stream_are_written_one_and_the_same_buffer(
             writer.write = spying(writer.write, written)
         await journal.append(some(1, 3))
         for client in (one, other, third):
-            assert [told["seq"] for told in await messages(client, 3)] == [1, 2, 3]
+            assert [events["seq"] for events in await messages(client, 3)] == [1, 2, 3]
     assert len(written) == 3
     assert len({id(buffer) for buffer in written}) == 2
 
@@ -227,17 +233,17 @@ async def test_a_plain_read_of_a_face_is_not_for_the_streams(served: Served):
 @pytest.mark.requirement("edge.stream.any-server")
 async def test_any_server_sends_the_same_messages(journal: Journal):
     await journal.append(some(1, 3))
-    told: list[list[str | bytes]] = []
+    events: list[list[str | bytes]] = []
     for settings in ({}, {"ws": "websockets-sansio", "ws_per_message_deflate": True}):
         async with (
             serving(journal, settings=settings) as served,
             connect(served.url("/v1/events")) as client,
         ):
             found = [await client.recv() for _ in range(3)]
-            told.append(found)
+            events.append(found)
             await client.send("hello")
             assert (await closing(client))[0] == 1008
-    assert told[0] == told[1]
+    assert events[0] == events[1]
 
 
 @pytest.mark.requirement("edge.stream.any-server")
@@ -250,7 +256,7 @@ async def test_compression_asked_for_takes_the_slow_way(journal: Journal):
     ):
         assert client.response
         assert "permessage-deflate" in client.response.headers["sec-websocket-extensions"]
-        assert [told["seq"] for told in await messages(client, 3)] == [1, 2, 3]
+        assert [events["seq"] for events in await messages(client, 3)] == [1, 2, 3]
 
 
 @pytest.mark.requirement("edge.stream.page")
@@ -269,10 +275,14 @@ async def test_pages_have_the_bytes_of_the_stream(
     kinds = ("model.delta", "tool.started", "hook.started")
     batch = [make_fact(n, "ab"[n % 2], event_class=kinds[n % 3]) for n in range(1, 20)]
     await journal.append(batch)
-    teller, after, found = Teller(selection, edge_id=EDGE), None, list[bytes]()
+    teller, after, found = (
+        FrameEncoder(selection, edge_id=EDGE, envelope_of=build_envelope),
+        None,
+        list[bytes](),
+    )
     while True:
-        taken = await page(journal, teller, after, 4)
-        body = json.loads(taken.body())
+        taken = await read_message_page(journal, teller, after, 4)
+        body = json.loads(taken.to_json())
         assert body["cursor"] == str(taken.cursor)
         assert len(body["items"]) == len(taken.texts) <= 4
         after = taken.cursor
@@ -288,12 +298,12 @@ async def test_pages_have_the_bytes_of_the_stream(
         for text in found:
             assert await client.recv(decode=False) == text
     assert taken.cursor.seq == 19
-    assert (await page(journal, teller, taken.cursor, 4)).texts == []
+    assert (await read_message_page(journal, teller, taken.cursor, 4)).texts == []
 
 
 @pytest.mark.requirement("edge.stream.page")
 async def test_a_page_from_a_cursor_that_is_no_place_is_refused(journal: Journal):
     head = (await journal.append(some(1, 3))).cursor
-    teller = Teller(Selection(face="facts"), edge_id=EDGE)
+    teller = FrameEncoder(Selection(face="facts"), edge_id=EDGE, envelope_of=build_envelope)
     with pytest.raises(CursorFromFuture):
-        await page(journal, teller, Cursor(head.epoch, 9), 10)
+        await read_message_page(journal, teller, Cursor(head.epoch, 9), 10)

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from factwire.edge.limits import PIECE_BYTES
-from factwire.edge.streams import Arrival, Feed, FeedStopped
 from factwire.journal import (
+    FactBatch,
     Filter,
     Journal,
     JournalCorrupt,
     JournalUnavailable,
-    Stretch,
     open_journal,
 )
+from factwire.serving.limits import PIECE_BYTES
+from factwire.serving.streams import DecodedBatch, FeedStopped, JournalFeed
 from tests.edge.streaming import WAIT, closing, message, serving, until
 from tests.edge.streaming_loops import on_both_loops
 from tests.journal.contract import make_fact
@@ -27,8 +27,8 @@ from tests.journal.postgres_server import PostgresServer
 class Heard:
     """A subscriber that keeps what it is handed."""
 
-    def __init__(self, feed: Feed) -> None:
-        self.arrivals: list[Arrival] = []
+    def __init__(self, feed: JournalFeed) -> None:
+        self.arrivals: list[DecodedBatch] = []
         self.lost: list[Exception] = []
         self.stop = feed.subscribe(self.arrivals.append, self.lost.append)
 
@@ -38,8 +38,8 @@ class Heard:
 
 
 @asynccontextmanager
-async def memory_feed() -> AsyncGenerator[tuple[Journal, Feed]]:
-    async with open_journal("memory:") as journal, Feed(journal) as feed:
+async def memory_feed() -> AsyncGenerator[tuple[Journal, JournalFeed]]:
+    async with open_journal("memory:") as journal, JournalFeed(journal) as feed:
         yield journal, feed
 
 
@@ -50,7 +50,7 @@ async def test_every_subscriber_is_handed_each_fact_once_in_order_and_uncopied()
         one, other = Heard(feed), Heard(feed)
         for number in range(20):
             appended = await journal.append([make_fact(f"{number}-{part}") for part in range(3)])
-            await feed.reached(appended.cursor.seq)
+            await feed.wait_for(appended.cursor.seq)
         assert one.seqs == other.seqs == list(range(1, 61))
         pairs = zip(one.arrivals, other.arrivals, strict=True)
         assert all(mine is theirs for mine, theirs in pairs)
@@ -58,7 +58,7 @@ async def test_every_subscriber_is_handed_each_fact_once_in_order_and_uncopied()
         assert first.facts is first.facts
         assert first.facts[0].id == "fact-0-0"
         other.stop()
-        await feed.reached((await journal.append([make_fact("last")])).cursor.seq)
+        await feed.wait_for((await journal.append([make_fact("last")])).cursor.seq)
         assert (len(one.seqs), len(other.seqs)) == (61, 60)
 
 
@@ -68,7 +68,7 @@ async def test_a_burst_is_handed_out_in_pieces_that_join_up():
     async with memory_feed() as (journal, feed):
         heard = Heard(feed)
         batch = [make_fact(n, payload={"delta": "x" * 5_000}) for n in range(300)]
-        await feed.reached((await journal.append(batch)).cursor.seq)
+        await feed.wait_for((await journal.append(batch)).cursor.seq)
         assert heard.seqs == list(range(1, 301))
         stretches = [arrival.stretch for arrival in heard.arrivals]
         assert all(len(stretch.data) <= PIECE_BYTES for stretch in stretches)
@@ -83,13 +83,13 @@ async def test_a_filter_chooses_the_facts_that_the_journal_would():
     async with memory_feed() as (journal, feed):
         heard = Heard(feed)
         await journal.append([make_fact(n, "abc"[n % 3], project_id="p") for n in range(9)])
-        await feed.reached(9)
+        await feed.wait_for(9)
         (arrival,) = heard.arrivals
         wanted = Filter(thread="b", project="p")
         read = [seq async for each in journal.read(filter=wanted) for seq in each.seqs]
-        assert [arrival.stretch.seqs[at] for at in arrival.selected(wanted)] == read
-        assert arrival.selected(Filter(thread="nobody")) == []
-        assert list(arrival.selected(None)) == list(range(9))
+        assert [arrival.stretch.seqs[at] for at in arrival.select(wanted)] == read
+        assert arrival.select(Filter(thread="nobody")) == []
+        assert list(arrival.select(None)) == list(range(9))
 
 
 @pytest.mark.requirement("edge.feed.reached")
@@ -97,15 +97,15 @@ async def test_a_filter_chooses_the_facts_that_the_journal_would():
 async def test_whoever_waits_for_a_seq_goes_on_once_it_was_handed_out():
     async with memory_feed() as (journal, feed):
         heard = Heard(feed)
-        waiting = asyncio.create_task(feed.reached(2))
+        waiting = asyncio.create_task(feed.wait_for(2))
         await journal.append([make_fact(1)])
-        await feed.reached(1)
+        await feed.wait_for(1)
         assert not waiting.done()
         await journal.append([make_fact(2)])
         await asyncio.wait_for(waiting, WAIT)
         assert heard.seqs == [1, 2]
-        await feed.reached(2)
-        never = asyncio.create_task(feed.reached(99))
+        await feed.wait_for(2)
+        never = asyncio.create_task(feed.wait_for(99))
         await asyncio.sleep(0)
         await feed.close()
         with pytest.raises(FeedStopped):
@@ -122,13 +122,13 @@ async def test_a_subscriber_that_fails_is_told_and_is_the_only_one_to_lose():
     async with memory_feed() as (journal, feed):
         before, lost = Heard(feed), list[Exception]()
 
-        def fail(_: Arrival) -> None:
+        def fail(_: DecodedBatch) -> None:
             raise ZeroDivisionError
 
         feed.subscribe(fail, lost.append)
         after = Heard(feed)
         for number in range(3):
-            await feed.reached((await journal.append([make_fact(number)])).cursor.seq)
+            await feed.wait_for((await journal.append([make_fact(number)])).cursor.seq)
         assert before.seqs == after.seqs == [1, 2, 3]
         assert [type(error) for error in lost] == [ZeroDivisionError]
 
@@ -137,8 +137,8 @@ def failing(journal: Journal, errors: list[Exception]) -> None:
     """Let a follower of the journal fail after each stretch, as often as there are errors."""
     follow = journal.follow
 
-    async def flaky(*given: Any, **named: Any) -> AsyncGenerator[Stretch]:
-        async for stretch in follow(*given, **named):
+    async def flaky(*values: Any, **named: Any) -> AsyncGenerator[FactBatch]:
+        async for stretch in follow(*values, **named):
             yield stretch
             if errors:
                 raise errors.pop()
@@ -152,11 +152,11 @@ async def test_an_absent_journal_is_told_and_followed_on_where_it_was():
     async with open_journal("memory:") as journal:
         errors: list[Exception] = [JournalUnavailable("gone fishing") for _ in range(3)]
         failing(journal, errors)
-        async with Feed(journal) as feed:
+        async with JournalFeed(journal) as feed:
             heard = Heard(feed)
             for number in range(1, 6):
                 await journal.append([make_fact(number)])
-                await feed.reached(number)
+                await feed.wait_for(number)
                 if number < 4:
                     await until(lambda: feed.trouble is not None)
                     health = await feed.health()
@@ -199,7 +199,7 @@ async def killed_under(server: Any, url: str, kills: int) -> None:
         async with served.socket("/v1/facts") as client:
             for number in range(1, kills + 1):
                 appended = await journal.append([make_fact(number)])
-                await asyncio.wait_for(served.feed.reached(appended.cursor.seq), WAIT)
+                await asyncio.wait_for(served.feed.wait_for(appended.cursor.seq), WAIT)
                 assert (await message(client))["seq"] == number
                 server.kill()
                 await until(lambda: served.feed.trouble is not None)
@@ -207,6 +207,6 @@ async def killed_under(server: Any, url: str, kills: int) -> None:
                 server.start()
                 await until(lambda: served.feed.trouble is None)
             head = (await journal.append([make_fact("last")])).cursor.seq
-            await asyncio.wait_for(served.feed.reached(head), WAIT)
+            await asyncio.wait_for(served.feed.wait_for(head), WAIT)
             assert (await message(client))["seq"] == head
         assert heard.seqs == list(range(1, head + 1))

@@ -47,14 +47,14 @@ async def test_only_facts_of_what_is_named_are_told(
         if live:
             await until(lambda: served.streams.stats().readers == 1)
             await journal.append(batch)
-        assert [told["seq"] for told in await messages(client, len(expected))] == expected
+        assert [events["seq"] for events in await messages(client, len(expected))] == expected
         if expected[-1] < 7:
             assert (await message(client))["type"] == "checkpoint"
 
 
 @pytest.mark.requirement("edge.stream.types")
 async def test_types_are_those_of_the_envelope_in_its_view(journal: Journal, served: Served):
-    said: dict[str, Any] = {
+    payload: dict[str, Any] = {
         "payload": {"delta": "a"},
         "message_id": "m",
         "run_id": "r",
@@ -62,9 +62,9 @@ async def test_types_are_those_of_the_envelope_in_its_view(journal: Journal, ser
     }
     await journal.append(
         [
-            make_fact(1, "t", **said),
+            make_fact(1, "t", **payload),
             make_fact(2, event_class="tool.started", tool_call_id="c", run_id="r"),
-            make_fact(3, "t", **said),
+            make_fact(3, "t", **payload),
         ]
     )
     for query in (
@@ -75,9 +75,9 @@ async def test_types_are_those_of_the_envelope_in_its_view(journal: Journal, ser
         {"types": "approval,message.", "view": "conversation"},
     ):
         async with served.socket("/v1/events", **query) as client:
-            told = await messages(client, 2)
-        assert [each["seq"] for each in told] == [1, 3]
-        assert {each["type"] for each in told} == {
+            events = await messages(client, 2)
+        assert [each["seq"] for each in events] == [1, 3]
+        assert {each["type"] for each in events} == {
             "message.delta" if query.get("view") == "conversation" else "run.agent.text_delta"
         }
     async with served.socket("/v1/events", types="message") as client:
@@ -94,14 +94,14 @@ async def test_facts_passed_over_advance_the_reader_in_few_frames(journal: Journ
         assert (await message(client))["seq"] == 0
         for number in range(1, 201):
             await journal.append([make_fact(number, "other")])
-        told: list[dict[str, Any]] = []
-        while not told or told[-1]["seq"] < 200:
-            told.append(await message(client))
-        assert {each["type"] for each in told} == {"checkpoint"}
-        assert len(told) < 50
+        events: list[dict[str, Any]] = []
+        while not events or events[-1]["seq"] < 200:
+            events.append(await message(client))
+        assert {each["type"] for each in events} == {"checkpoint"}
+        assert len(events) < 50
         await journal.append([make_fact(201, "mine")])
         assert (await messages(client, 1))[0]["seq"] == 201
-    assert await seqs(served, 1, cursor=told[-1]["cursor"], threadId="mine") == [201]
+    assert await seqs(served, 1, cursor=events[-1]["cursor"], threadId="mine") == [201]
 
 
 @pytest.mark.requirement("edge.stream.checkpoints")
@@ -110,11 +110,11 @@ async def test_a_long_way_without_anything_to_tell_is_marked_on_the_way(
 ):
     for start in range(0, 20_000, 2_000):
         await journal.append(some(start, start + 1_999))
-    await served.feed.reached(20_000)
+    await served.feed.wait_for(20_000)
     async with served.socket("/v1/events", types="nothing.of.the.kind") as client:
-        told = [await message(client) for _ in range(3)]
-    assert [each["type"] for each in told] == ["checkpoint"] * 3
-    assert [each["seq"] for each in told] == [8_192, 16_384, 20_000]
+        events = [await message(client) for _ in range(3)]
+    assert [each["type"] for each in events] == ["checkpoint"] * 3
+    assert [each["seq"] for each in events] == [8_192, 16_384, 20_000]
 
 
 @pytest.mark.requirement("edge.stream.query")

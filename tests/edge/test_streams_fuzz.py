@@ -8,9 +8,9 @@ from collections.abc import Generator
 import pytest
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from factwire.edge.limits import CLIENT_FRAME_BYTES
-from factwire.edge.streams import CLOSINGS, FactwireSocketProtocol
 from factwire.journal import open_journal
+from factwire.serving.limits import CLIENT_FRAME_BYTES
+from factwire.serving.streams import CLOSE_REASONS, FactwireSocketProtocol
 from tests.edge.streaming import Served, closing, serving, until
 from tests.edge.streaming_clients import Raw, masked
 from tests.edge.streaming_loops import on_both_loops, on_the_edges_loop
@@ -23,7 +23,7 @@ TOGETHER = 40
 ECHOED = {1000, 1001, 3000, 4999, 0}
 """What a reader may say when it leaves; 0 is a close frame without a code."""
 
-DOCUMENTED = {each.code for each in CLOSINGS}
+DOCUMENTED = {each.code for each in CLOSE_REASONS}
 
 
 def frame(dice: random.Random) -> bytes:

@@ -10,12 +10,12 @@ import pytest
 from websockets.asyncio.client import ClientConnection
 
 from bench.workload import facts
-from factwire.edge.limits import PIECE_BYTES, UNSENT_BYTES
-from factwire.edge.streams.live_projection import LiveProjection
-from factwire.edge.streams.projections import Projections
 from factwire.facts import Fact, decode_fact
-from factwire.journal import Cursor, Journal, Stretch, open_journal
-from factwire.projection import Document, Projection
+from factwire.facts.json_patch import JsonDocument
+from factwire.journal import Cursor, FactBatch, Journal, open_journal
+from factwire.projection import Projection
+from factwire.serving.limits import PIECE_BYTES, UNSENT_BYTES
+from factwire.serving.streams.thread_states import LiveProjection, LiveProjections
 from tests.edge.streaming import WAIT, Served, message, serving, until
 from tests.edge.streaming_clients import Raw
 from tests.edge.streaming_loops import on_both_loops
@@ -37,7 +37,7 @@ class Copy:
 
     def __init__(self, client: ClientConnection) -> None:
         self._client = client
-        self.document = Document({})
+        self.document = JsonDocument({})
         self.cursor = ""
         self.kinds: list[str] = []
         self.texts: list[str] = []
@@ -46,15 +46,15 @@ class Copy:
         async with asyncio.timeout(WAIT):
             text = await self._client.recv()
         assert isinstance(text, str)
-        told: dict[str, Any] = json.loads(text)
+        messages: dict[str, Any] = json.loads(text)
         self.texts.append(text)
-        self.kinds.append(told["type"].removeprefix("projection."))
-        assert told["threadId"] == THREAD
-        self.cursor = told["cursor"]
+        self.kinds.append(messages["type"].removeprefix("projection."))
+        assert messages["threadId"] == THREAD
+        self.cursor = messages["cursor"]
         if self.kinds[-1] == "snapshot":
-            self.document = Document(told["state"])
+            self.document = JsonDocument(messages["state"])
         else:
-            self.document.patch(told["operations"])
+            self.document.patch(messages["operations"])
 
     async def reached(self, seq: int) -> None:
         while not self.cursor or Cursor.parse(self.cursor).seq < seq:
@@ -115,13 +115,13 @@ def arriving_late(monkeypatch: pytest.MonkeyPatch, journal: Journal, served: Ser
     """Have facts arrive before a thread is read, and again when all of it has been read."""
     read = journal.read
 
-    async def reading(*given: Any, **named: Any) -> AsyncGenerator[Stretch]:
+    async def reading(*values: Any, **named: Any) -> AsyncGenerator[FactBatch]:
         await journal.append(FACTS[50:60])
-        await served.feed.reached(60)
-        async for stretch in read(*given, **named):
+        await served.feed.wait_for(60)
+        async for stretch in read(*values, **named):
             yield stretch
         await journal.append(FACTS[60:70])
-        await served.feed.reached(70)
+        await served.feed.wait_for(70)
 
     monkeypatch.setattr(journal, "read", reading)
 
@@ -232,7 +232,7 @@ async def test_where_the_changes_are_not_all_there_a_viewer_gets_a_new_snapshot(
 @pytest.mark.requirement("edge.stream.projection-resume")
 @on_both_loops
 async def test_a_thread_is_let_go_a_while_after_its_last_viewer(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(Projections.__init__, "__kwdefaults__", {"linger": 0.01})
+    monkeypatch.setattr(LiveProjections.__init__, "__kwdefaults__", {"linger": 0.01})
     async with memory_streams() as (journal, served):
         await journal.append(FACTS[:10])
         async with served.socket(PATH) as client:
@@ -253,9 +253,9 @@ async def test_a_thread_is_let_go_a_while_after_its_last_viewer(monkeypatch: pyt
 async def test_a_big_snapshot_goes_out_in_parts_that_are_one_message():
     async with memory_streams() as (journal, served):
         text = "word " * (PIECE_BYTES // 4)
-        said = {"messageId": "m", "text": text}
+        payload = {"messageId": "m", "text": text}
         await journal.append(
-            [make_fact(1, THREAD, turn_id="u", event_class="model.completed", payload=said)]
+            [make_fact(1, THREAD, turn_id="u", event_class="model.completed", payload=payload)]
         )
         for settings in ({}, {"ws": "websockets-sansio"}):
             async with serving(journal, settings=settings) as other, other.socket(PATH) as client:
@@ -279,8 +279,8 @@ async def test_a_slow_viewer_is_closed_and_the_others_go_on():
             lazy.transport.pause_reading()
             held = 0
             for number in range(400):
-                said = {"messageId": f"m{number}", "delta": "x" * 40_000}
-                await journal.append([make_fact(number, THREAD, turn_id="u", payload=said)])
+                payload = {"messageId": f"m{number}", "delta": "x" * 40_000}
+                await journal.append([make_fact(number, THREAD, turn_id="u", payload=payload)])
                 await copy.reached(number + 2)
                 held = max(held, served.streams.stats().held_bytes)
                 if served.streams.stats().readers == 1:

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from factwire.edge.limits import CATCH_UP_ROUNDS
-from factwire.edge.streams import catching_up
-from factwire.edge.streams.channel import Channel, Mark, Member
-from factwire.edge.streams.sink import Sink
 from factwire.journal import Cursor, Journal, open_journal
+from factwire.serving.limits import CATCH_UP_ROUNDS
+from factwire.serving.streams import catch_up
+from factwire.serving.streams.channel import Channel, ChannelMark, ChannelReader
+from factwire.serving.streams.stream_sinks import StreamSink
 from tests.edge.streaming import WAIT, Served, serving, until
 from tests.edge.streaming_clients import Raw
 from tests.edge.streaming_loops import on_both_loops, on_the_edges_loop
@@ -77,16 +77,16 @@ async def test_a_stream_cut_after_every_frame_resumes_after_it(tmp_path: Path):
 
 def outrun(monkeypatch: pytest.MonkeyPatch, journal: Journal, served: Served) -> list[str]:
     """Have a fact arrive between every replay and its join; the list names them."""
-    replay, names = catching_up.CatchingUp._replay, list[str]()
+    replay, names = catch_up.CatchUp._replay, list[str]()
 
-    async def outrunning(self: catching_up.CatchingUp, *given: Any, **named: Any) -> Cursor:
-        reached = await replay(self, *given, **named)
+    async def outrunning(self: catch_up.CatchUp, *values: Any, **named: Any) -> Cursor:
+        reached = await replay(self, *values, **named)
         names.append(f"between-{len(names)}")
         head = await journal.append([make_fact(names[-1])])
-        await served.feed.reached(head.cursor.seq)
+        await served.feed.wait_for(head.cursor.seq)
         return reached
 
-    monkeypatch.setattr(catching_up.CatchingUp, "_replay", outrunning)
+    monkeypatch.setattr(catch_up.CatchUp, "_replay", outrunning)
     return names
 
 
@@ -119,7 +119,7 @@ async def test_joining_at_the_end_instead_of_the_mark_is_found_out(
 ):
     join = Channel.join
 
-    def join_too_late(self: Channel, sink: Sink, mark: Mark) -> Member | None:
+    def join_too_late(self: Channel, sink: StreamSink, mark: ChannelMark) -> ChannelReader | None:
         mark.place = self._ring.end
         return join(self, sink, mark)
 

@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from factwire.edge.limits import MISSED_PINGS, PIECE_BYTES, UNSENT_BYTES
-from factwire.edge.streams import Arrival, socket_protocol
-from factwire.edge.streams.catching_up import Flow
-from factwire.edge.streams.channel import Channel
 from factwire.journal import Journal, open_journal
+from factwire.serving.limits import MISSED_PINGS, PIECE_BYTES, UNSENT_BYTES
+from factwire.serving.streams import DecodedBatch, uvicorn_protocols
+from factwire.serving.streams.catch_up import PacedWriter
+from factwire.serving.streams.channel import Channel
 from tests.edge.streaming import WAIT, Served, serving, until
 from tests.edge.streaming_clients import Raw, masked
 from tests.edge.streaming_loops import on_both_loops
@@ -46,7 +46,7 @@ class Watch:
         self._served = served
         served.feed.subscribe(self._look, lambda _: None)
 
-    def _look(self, _: Arrival) -> None:
+    def _look(self, _: DecodedBatch) -> None:
         connected = self._served.server.server_state.connections
         sizes = [cast("Any", each).transport.get_write_buffer_size() for each in connected]
         self.unsent = max(self.unsent, *sizes)
@@ -87,7 +87,7 @@ async def lazy_among_many(journal: Journal, served: Served) -> tuple[list[Raw], 
 async def test_stopped_readers_are_closed_at_their_limit_and_slow_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(socket_protocol, "CLOSE_SECONDS", 2 * WAIT)
+    monkeypatch.setattr(uvicorn_protocols, "CLOSE_SECONDS", 2 * WAIT)
     async with memory_streams() as (journal, served):
         shrink(served)
         busy, lazy, watch = await lazy_among_many(journal, served)
@@ -117,7 +117,7 @@ async def test_without_the_rule_what_is_held_grows_past_the_limit(monkeypatch: p
 @pytest.mark.requirement("edge.stream.slow")
 @on_both_loops
 async def test_a_closed_reader_that_takes_nothing_is_cut(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(socket_protocol, "CLOSE_SECONDS", 0.05)
+    monkeypatch.setattr(uvicorn_protocols, "CLOSE_SECONDS", 0.05)
     async with memory_streams() as (journal, served):
         shrink(served)
         lazy = await Lazy.connect(served.port, "/v1/facts?since=now", room=ROOM)
@@ -132,7 +132,7 @@ async def test_a_closed_reader_that_takes_nothing_is_cut(monkeypatch: pytest.Mon
 @pytest.mark.requirement("edge.stream.slow")
 @on_both_loops
 async def test_a_reader_that_stalls_while_it_catches_up_is_closed(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(Flow.__init__, "__kwdefaults__", {"stall": 0.05})
+    monkeypatch.setattr(PacedWriter.__init__, "__kwdefaults__", {"stall": 0.05})
     async with memory_streams() as (journal, served):
         shrink(served)
         await journal.append([make_fact(n, payload={"delta": "x" * 40_000}) for n in range(50)])
@@ -148,8 +148,8 @@ async def test_a_reader_that_stalls_while_it_catches_up_is_closed(monkeypatch: p
 @pytest.mark.requirement("edge.stream.slow")
 @on_both_loops
 async def test_someone_who_only_pings_and_never_reads_is_closed(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(socket_protocol, "CLOSE_SECONDS", 2 * WAIT)
-    monkeypatch.setattr(socket_protocol, "UNSENT_BYTES", 16_384)
+    monkeypatch.setattr(uvicorn_protocols, "CLOSE_SECONDS", 2 * WAIT)
+    monkeypatch.setattr(uvicorn_protocols, "UNSENT_BYTES", 16_384)
     async with memory_streams() as (_, served):
         shrink(served)
         lazy = await Lazy.connect(served.port, "/v1/facts", room=ROOM)

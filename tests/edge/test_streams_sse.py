@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from factwire.edge.events import event_id_of
-from factwire.edge.streams import connections, pumped_sink
-from factwire.edge.streams.channel import Channel
 from factwire.journal import Journal, open_journal
+from factwire.serving.envelopes import event_id_of
+from factwire.serving.streams import stream_app, stream_sinks
+from factwire.serving.streams.channel import Channel
 from tests.edge.streaming import WAIT, Served, message, serving, until
 from tests.edge.streaming_loops import on_both_loops
 from tests.journal.contract import make_fact
@@ -77,13 +77,13 @@ async def test_events_carry_the_messages_of_the_socket_with_their_cursor_as_id()
                 kept = await stream.take(2)
                 number = (await journal.head()).seq + 1
                 await journal.append([make_fact(number)])
-                told = [*kept, *await stream.take(number - 2)]
-                same = [await message(client) for _ in told]
+                messages = [*kept, *await stream.take(number - 2)]
+                same = [await message(client) for _ in messages]
             assert stream.response.headers["content-type"] == "text/event-stream; charset=utf-8"
-            assert [json.loads(each["data"]) for each in told] == same
-            assert [each["id"] for each in told] == [each["cursor"] for each in same]
+            assert [json.loads(each["data"]) for each in messages] == same
+            assert [each["id"] for each in messages] == [each["cursor"] for each in same]
             names = [each.get("type", "fact") for each in same]
-            assert [each["event"] for each in told] == names
+            assert [each["event"] for each in messages] == names
 
 
 @pytest.mark.requirement("edge.stream.sse")
@@ -136,7 +136,7 @@ async def test_checkpoints_errors_and_the_end_are_events_too():
 @pytest.mark.requirement("edge.stream.sse")
 @on_both_loops
 async def test_an_idle_event_stream_is_kept_alive_by_comments(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(connections, "PING_SECONDS", 0.01)
+    monkeypatch.setattr(stream_app, "PING_SECONDS", 0.01)
     async with memory_streams() as (journal, served), events(served) as stream:
         for number in range(3):
             seen = stream.comments
@@ -152,7 +152,7 @@ async def test_an_idle_event_stream_is_kept_alive_by_comments(monkeypatch: pytes
 @pytest.mark.requirement("edge.stream.slow")
 @on_both_loops
 async def test_a_stopped_reader_of_events_is_cut_at_its_limit(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(pumped_sink, "CLOSE_SECONDS", 0.05)
+    monkeypatch.setattr(stream_sinks, "CLOSE_SECONDS", 0.05)
     async with memory_streams() as (journal, served):
         with await stopped(served):
             held = await held_for(journal, served)
@@ -164,7 +164,7 @@ async def test_a_stopped_reader_of_events_is_cut_at_its_limit(monkeypatch: pytes
 @pytest.mark.fault
 @on_both_loops
 async def test_without_the_rule_a_stopped_reader_of_events_stays(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(pumped_sink, "CLOSE_SECONDS", 0.05)
+    monkeypatch.setattr(stream_sinks, "CLOSE_SECONDS", 0.05)
     monkeypatch.setattr(Channel, "_drop_the_slow", nobody_is_slow)
     async with memory_streams() as (journal, served):
         with await stopped(served):
@@ -180,7 +180,7 @@ async def held_for(journal: Journal, served: Served) -> int:
     held = 0
     for number in range(100):
         appended = await journal.append([make_fact(number, payload={"delta": "x" * 40_000})])
-        await served.feed.reached(appended.cursor.seq)
+        await served.feed.wait_for(appended.cursor.seq)
         held = max(held, served.streams.stats().held_bytes)
     return held
 

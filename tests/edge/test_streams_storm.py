@@ -6,11 +6,12 @@ from typing import Any, cast
 
 import pytest
 
-from factwire.edge.events import Envelope, View, envelope_of
-from factwire.edge.streams import socket_protocol
-from factwire.edge.streams.catching_up import CatchingUp
+from factwire.edge.events import build_envelope
 from factwire.facts import Fact
 from factwire.journal import Cursor, Journal, JournalUnavailable, open_journal
+from factwire.serving.envelopes import Envelope, View
+from factwire.serving.streams import uvicorn_protocols
+from factwire.serving.streams.catch_up import CatchUp
 from tests.edge.streaming import WAIT, Served, refusal, serving, until
 from tests.edge.streaming_clients import Raw
 from tests.edge.streaming_loops import on_both_loops, on_the_edges_loop
@@ -90,7 +91,7 @@ async def test_a_stop_tells_what_is_durable_and_closes_with_1012():
 async def test_a_stop_does_not_wait_for_a_reader_that_takes_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(socket_protocol, "CLOSE_SECONDS", 0.05)
+    monkeypatch.setattr(uvicorn_protocols, "CLOSE_SECONDS", 0.05)
     async with open_journal("memory:") as journal, serving(journal) as served:
         stuck = await Raw.connect(served.port, "/v1/facts", room=4_096)
         stuck.transport.pause_reading()
@@ -107,7 +108,7 @@ async def test_a_stop_does_not_wait_for_a_reader_that_takes_nothing(
 async def test_a_reader_that_is_behind_gets_the_rest_before_the_close(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(socket_protocol, "CLOSE_SECONDS", 2 * WAIT)
+    monkeypatch.setattr(uvicorn_protocols, "CLOSE_SECONDS", 2 * WAIT)
     async with open_journal("memory:") as journal, serving(journal) as served:
         for listener in served.server.servers[0].sockets:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
@@ -116,7 +117,7 @@ async def test_a_reader_that_is_behind_gets_the_rest_before_the_close(
         behind.transport.pause_reading()
         for number in range(20):
             appended = await journal.append([make_fact(number, payload={"delta": "x" * 40_000})])
-            await served.feed.reached(appended.cursor.seq)
+            await served.feed.wait_for(appended.cursor.seq)
         assert served.streams.stats().held_bytes > 0
         await served.streams.close()
         behind.transport.resume_reading()
@@ -139,7 +140,7 @@ async def test_viewers_of_threads_and_readers_that_catch_up_are_closed_too(
             await stuck.wait()
             return await journal.head()
 
-        monkeypatch.setattr(CatchingUp, "_replay", never)
+        monkeypatch.setattr(CatchUp, "_replay", never)
         late = await Raw.connect(served.port, "/v1/facts")
         await until(lambda: served.streams.stats().catching_up == 1)
         closing = asyncio.create_task(served.streams.close())
@@ -159,7 +160,7 @@ async def test_a_fault_in_one_stream_ends_that_stream_alone():
     ) -> Envelope:
         if fact.id == "fact-poison":
             raise ZeroDivisionError
-        return envelope_of(seq, fact, view, epoch=epoch, edge_id=edge_id)
+        return build_envelope(seq, fact, view, epoch=epoch, edge_id=edge_id)
 
     async with (
         open_journal("memory:") as journal,
@@ -169,7 +170,7 @@ async def test_a_fault_in_one_stream_ends_that_stream_alone():
         facts = await Raw.connect(served.port, "/v1/facts")
         await until(lambda: served.streams.stats().readers == 2)
         await journal.append([make_fact(1)])
-        await served.feed.reached(1)
+        await served.feed.wait_for(1)
         await journal.append([make_fact("poison"), make_fact(3)])
         await events.until(events.ended.is_set)
         await facts.reached(3)

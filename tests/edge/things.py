@@ -27,14 +27,14 @@ class Things:
 def made_things(url: str) -> Things:
     """Make one of everything that an Edge keeps."""
     headers = {"authorization": f"Bearer {TOKEN}"}
-    with httpx.Client(base_url=url, headers=headers, trust_env=False, timeout=60) as http:
+    with httpx.Client(base_url=url, headers=headers, trust_env=False, timeout=280) as http:
         project = _made(http, "/v1/projects", {"name": "Site"})
         thread = _made(http, "/v1/threads", {"projectId": project["projectId"]})
-        told = _run(http, "files", thread["threadId"])
+        messages = _run(http, "files", thread["threadId"])
         waiting = _made(http, "/v1/runs", {"agentId": "demo", "prompt": "approve"})
         conversation = _made(http, "/v1/conversations", {"title": "Talk"})
-        evidence = _made(http, "/v1/evidence", {"threadId": told["threadId"]})
-        preview = _made(http, "/v1/previews", {"runId": told["runId"]})
+        evidence = _made(http, "/v1/evidence", {"threadId": messages["threadId"]})
+        preview = _made(http, "/v1/previews", {"runId": messages["runId"]})
         _made(http, "/v1/facts", {"facts": outside_facts()})
         artifacts = http.get("/v1/artifacts").json()["items"]
         approvals = http.get("/v1/approvals").json()["items"]
@@ -42,7 +42,7 @@ def made_things(url: str) -> Things:
         return Things(
             {
                 "threadId": [thread["threadId"], waiting["threadId"], "outside"],
-                "runId": [told["runId"], waiting["runId"]],
+                "runId": [messages["runId"], waiting["runId"]],
                 "projectId": [project["projectId"]],
                 "conversationId": [conversation["conversationId"]],
                 "evidenceId": [evidence["evidenceId"]],
@@ -64,8 +64,8 @@ def _run(http: httpx.Client, prompt: str, thread_id: str) -> dict[str, Any]:
             return run
         pending = http.get("/v1/approvals", params={"status": "pending", "runId": run["runId"]})
         for row in pending.json()["items"]:
-            said = {"runId": row["runId"], "requestId": row["approvalId"], "decision": "allow"}
-            http.post("/v1/permissions/decide", json=said)
+            payload = {"runId": row["runId"], "requestId": row["approvalId"], "decision": "allow"}
+            http.post("/v1/permissions/decide", json=payload)
     raise AssertionError(f"the run never ended: {run}")
 
 
@@ -77,7 +77,7 @@ def _made(http: httpx.Client, path: str, body: dict[str, Any]) -> dict[str, Any]
 
 def outside_facts(thread_id: str = "outside") -> list[dict[str, Any]]:
     """What another runtime would send: a thread with a task."""
-    said = [
+    fields = [
         ("run.status", {"status": "running"}),
         ("task.created", {"taskId": "outside-task", "title": "Look", "status": "created"}),
     ]
@@ -96,5 +96,5 @@ def outside_facts(thread_id: str = "outside") -> list[dict[str, Any]]:
             "taskId": payload.get("taskId"),
             "payload": payload,
         }
-        for index, (event_class, payload) in enumerate(said, 1)
+        for index, (event_class, payload) in enumerate(fields, 1)
     ]

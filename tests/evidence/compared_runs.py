@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
-from factwire.evidence.comparison import Comparison, Difference, TextChange, TurnComparison
+from factwire.evidence.run_comparison import Comparison, Difference, TextChange, TurnComparison
 from factwire.facts import CORRELATION_IDS, Fact, decode_fact, read_fact
 
 Wire = dict[str, Any]
@@ -30,10 +30,10 @@ class Call(msgspec.Struct):
     args: dict[str, Any]
     output: str = "fine"
     failed: bool = False
-    asked: tuple[str, str] | None = None
+    decision: tuple[str, str] | None = None
 
 
-class Told(msgspec.Struct):
+class TurnSpec(msgspec.Struct):
     """A turn."""
 
     prompt: str
@@ -48,7 +48,7 @@ class Told(msgspec.Struct):
     outcome: str = "completed"
 
 
-def facts_of(turns: Iterable[Told], mint: str = "a", seconds: int = 1) -> list[Fact]:
+def facts_of(turns: Iterable[TurnSpec], mint: str = "a", seconds: int = 1) -> list[Fact]:
     """The facts of a run; `mint` is in every id, `seconds` lie between two facts."""
     writer = _Writer(mint, seconds)
     for number, turn in enumerate(turns):
@@ -83,35 +83,37 @@ class _Writer:
         }
         self.facts.append(read_fact(wire))
 
-    def turn(self, turn_id: str, told: Told) -> None:
+    def turn(self, turn_id: str, facts: TurnSpec) -> None:
         self._turn = turn_id
-        self.put("turn.submitted", {"prompt": told.prompt})
+        self.put("turn.submitted", {"prompt": facts.prompt})
         self.put("turn.started")
-        self.put("model.requested", {"model": told.model})
-        for number, call in enumerate(told.calls):
+        self.put("model.requested", {"model": facts.model})
+        for number, call in enumerate(facts.calls):
             self.call(f"call_{turn_id}_{number}", call)
-        for number, path in enumerate(told.files):
-            changed: Wire = {"path": path, "change": "modified", "addedLines": told.files[path]}
+        for number, path in enumerate(facts.files):
+            changed: Wire = {"path": path, "change": "modified", "addedLines": facts.files[path]}
             self.put("file.changed", changed, artifactId=f"art_{turn_id}_f{number}")
-        for number, title in enumerate(told.artifacts):
+        for number, title in enumerate(facts.artifacts):
             self.put("artifact.created", {"title": title}, artifactId=f"art_{turn_id}_{number}")
-        for number, name in enumerate(told.helpers):
+        for number, name in enumerate(facts.helpers):
             ids = {"subagentId": f"sub_{turn_id}_{number}", "taskId": f"task_{turn_id}_{number}"}
             self.put("subagent.spawned", {"name": name}, **ids)
             self.put("subagent.completed", {"name": name}, **ids)
-        for text in told.warnings:
+        for text in facts.warnings:
             self.put("runtime.warning", {"code": "careful", "message": text})
-        for piece in told.answer.split(" "):
+        for piece in facts.answer.split(" "):
             self.put("model.delta", {"delta": f"{piece} "}, messageId=f"msg_{turn_id}")
-        self.put("model.completed", {"text": told.answer}, messageId=f"msg_{turn_id}")
-        self.put("cost.recorded", {"inputTokens": told.tokens, "totalCostUsd": told.tokens / 1_000})
-        self.put(f"turn.{told.outcome}")
+        self.put("model.completed", {"text": facts.answer}, messageId=f"msg_{turn_id}")
+        self.put(
+            "cost.recorded", {"inputTokens": facts.tokens, "totalCostUsd": facts.tokens / 1_000}
+        )
+        self.put(f"turn.{facts.outcome}")
 
     def call(self, call_id: str, call: Call) -> None:
         self.put("tool.started", {"toolName": call.name}, toolCallId=call_id)
         self.put("tool.args", {"args": call.args}, toolCallId=call_id)
-        if call.asked is not None:
-            decision, by = call.asked
+        if call.decision is not None:
+            decision, by = call.decision
             ids = {"actionId": f"act_{call_id}", "toolCallId": call_id}
             self.put("action.required", {"actionType": "tool_approval", "prompt": "May I?"}, **ids)
             self.put("action.resolved", {"decision": decision, "decidedBy": by}, **ids)
@@ -129,7 +131,7 @@ _COUNTED = {"sequence", "fromSequence", "toSequence", "expected", "got"} | {
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 
 
-def minted_anew(facts: list[Fact], shift: int = 7_000) -> list[Fact]:
+def mint_again(facts: list[Fact], shift: int = 7_000) -> list[Fact]:
     """The same run at another time: other ids, other moments, other sequences."""
     wires = [cast("Wire", msgspec.to_builtins(fact)) for fact in facts]
     ids: dict[str, str] = {}
@@ -139,39 +141,41 @@ def minted_anew(facts: list[Fact], shift: int = 7_000) -> list[Fact]:
                 value = holder.get(name)
                 if isinstance(value, str) and name not in _KEPT:
                     ids.setdefault(value, f"{value[:3]}_01K0ABCDEFGHJKMNPQRSTV{len(ids):04}")
-    return [read_fact(_anew(wire, ids, shift)) for wire in deepcopy(wires)]
+    return [read_fact(_mint_value(wire, ids, shift)) for wire in deepcopy(wires)]
 
 
-def _anew(value: Any, ids: dict[str, str], shift: int, name: str = "") -> Any:
+def _mint_value(value: Any, ids: dict[str, str], shift: int, name: str = "") -> Any:
     if isinstance(value, dict):
         table = cast("Wire", value)
-        return {ids.get(key, key): _anew(each, ids, shift, key) for key, each in table.items()}
+        return {
+            ids.get(key, key): _mint_value(each, ids, shift, key) for key, each in table.items()
+        }
     if isinstance(value, list | tuple):
-        return [_anew(each, ids, shift, name) for each in cast("list[Any]", value)]
+        return [_mint_value(each, ids, shift, name) for each in cast("list[Any]", value)]
     if isinstance(value, int) and not isinstance(value, bool) and name in _COUNTED:
         return value + shift
     if isinstance(value, str) and name not in _KEPT:
-        return ids[value] if value in ids else _TIME.sub(_later, value)
+        return ids[value] if value in ids else _TIME.sub(_shift_moment, value)
     return value
 
 
-def _later(found: re.Match[str]) -> str:
+def _shift_moment(found: re.Match[str]) -> str:
     at = datetime.fromisoformat(found[0]) + timedelta(days=400)
     return at.isoformat().replace("+00:00", "Z")
 
 
-def mirrored(comparison: Comparison) -> Comparison:
+def mirror_comparison(comparison: Comparison) -> Comparison:
     """What comparing B with A must give."""
     return msgspec.structs.replace(
         comparison,
         a=comparison.b,
         b=comparison.a,
-        turns=[_mirrored_turn(turn) for turn in comparison.turns],
-        outside=[_mirrored_difference(each) for each in comparison.outside],
+        turns=[_mirror_turn(turn) for turn in comparison.turns],
+        outside=[_mirror_difference(each) for each in comparison.outside],
     )
 
 
-def in_one_order(comparison: Comparison) -> Comparison:
+def sort_comparison(comparison: Comparison) -> Comparison:
     """Without an order among what stands between the same two turns, or among one aspect."""
 
     def place(turn: TurnComparison) -> tuple[int, int]:
@@ -190,25 +194,25 @@ _KIND = {"added": "removed", "removed": "added", "changed": "changed", "moved": 
 _SIDE = {"a": "b", "b": "a", "both": "both"}
 
 
-def _mirrored_turn(turn: TurnComparison) -> TurnComparison:
+def _mirror_turn(turn: TurnComparison) -> TurnComparison:
     return TurnComparison(
         status=cast("Any", _STATUS[turn.status]),
         a=turn.b,
         b=turn.a,
-        differences=[_mirrored_difference(each) for each in turn.differences],
+        differences=[_mirror_difference(each) for each in turn.differences],
     )
 
 
-def _mirrored_difference(each: Difference) -> Difference:
+def _mirror_difference(each: Difference) -> Difference:
     changes = [
-        msgspec.structs.replace(change, a=change.b, b=change.a, text=_mirrored_text(change.text))
+        msgspec.structs.replace(change, a=change.b, b=change.a, text=_mirror_text(change.text))
         for change in each.changes
     ]
     kind = cast("Any", _KIND[each.kind])
     return msgspec.structs.replace(each, kind=kind, at_a=each.at_b, at_b=each.at_a, changes=changes)
 
 
-def _mirrored_text(change: TextChange | None) -> TextChange | None:
+def _mirror_text(change: TextChange | None) -> TextChange | None:
     """Lines of A stand before those of B, so that each run of them is turned round."""
     if change is None:
         return None

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from factwire.evidence import CaseProblem, cases_in, check, open_pack, verify_pack
+from factwire.evidence import CaseProblem, check_cases, open_pack, read_cases, verify_pack
 from factwire.facts import KNOWN_CLASSES, Fact
-from tests.evidence.packs import packed_facts
-from tests.projection.telling import Telling
+from tests.evidence.sample_packs import pack_facts
+from tests.projection.fact_maker import FactMaker
 
 KEYS = (
     *("kind", "status", "title", "verdict", "result", "summary", "path", "decision", "model"),
@@ -31,7 +31,7 @@ def value(chosen: Random, depth: int = 2) -> Any:
 def any_facts(seed: int) -> list[Fact]:
     chosen = Random(seed)
     classes = [*sorted(KNOWN_CLASSES), "nobody.knows"]
-    tell, facts = Telling(first=chosen.randint(1, 5)), list[Fact]()
+    tell, facts = FactMaker(first=chosen.randint(1, 5)), list[Fact]()
     for _ in range(40):
         payload = {key: value(chosen) for key in chosen.sample(KEYS, 6)}
         ids = {name: chosen.choice("abc") for name in chosen.sample(IDS, 3)}
@@ -46,13 +46,13 @@ def test_whatever_facts_say_their_pack_verifies(tmp_path: Path):
     path = tmp_path / "p.zip"
     for seed in range(150):
         facts = any_facts(seed)
-        packed_facts(path, facts)
+        pack_facts(path, facts)
         report = verify_pack(path)
         assert (report.findings, report.derived_again) == ((), True), seed
         with open_pack(path) as pack:
             assert sum(1 for _ in pack.facts()) == len(facts)
             try:
-                cases = cases_in(pack)
+                cases = read_cases(pack)
             except CaseProblem:
                 continue
-            assert all(result.found for result in check(pack.facts(), cases, kept=False))
+            assert all(result.found for result in check_cases(pack.facts(), cases, kept=False))

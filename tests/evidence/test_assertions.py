@@ -9,21 +9,21 @@ import pytest
 from factwire.evidence import (
     AssertionResult,
     CaseProblem,
-    cases_in,
-    check,
+    check_cases,
     open_pack,
-    read_case,
+    parse_case,
+    read_cases,
 )
 from factwire.facts import Fact
-from tests.evidence.packs import CASE, packed, packed_facts, run_facts
-from tests.projection.telling import Telling
+from tests.evidence.sample_packs import CASE, pack_facts, pack_journal, run_facts
+from tests.projection.fact_maker import FactMaker
 
 
 def evaluated(
     *assertions: dict[str, Any], facts: list[Fact] | None = None
 ) -> list[AssertionResult]:
     data = msgspec.json.encode({"name": "case", "assertions": assertions})
-    return check(facts or run_facts(), [read_case(data, "case.json")], kept=True)
+    return check_cases(facts or run_facts(), [parse_case(data, "case.json")], kept=True)
 
 
 HOLD: list[tuple[dict[str, Any], str | None]] = [
@@ -117,7 +117,7 @@ def test_what_nothing_is_known_of_never_passes_and_is_named(assertion: dict[str,
 
 @pytest.mark.requirement("evidence.check")
 def test_facts_of_a_class_that_factwire_does_not_know_can_be_counted():
-    facts = [*run_facts(), Telling(27)("acme.seen")]
+    facts = [*run_facts(), FactMaker(27)("acme.seen")]
     [result] = evaluated({"assert": "count", "eventClass": "acme", "equals": 1}, facts=facts)
     assert (result.passed, result.found) == (True, "1 fact of acme")
 
@@ -139,14 +139,14 @@ def test_facts_of_a_class_that_factwire_does_not_know_can_be_counted():
 )
 def test_a_word_that_is_none_is_answered_with_those_there_are(assertion: bytes, words: str):
     with pytest.raises(CaseProblem) as refused:
-        read_case(holding(assertion), "case.json")
+        parse_case(holding(assertion), "case.json")
     assert refused.value.code == "assertion_malformed"
     assert words in str(refused.value)
 
 
 @pytest.mark.requirement("evidence.check")
 def test_a_deleted_artifact_does_not_exist():
-    facts = [*run_facts(), Telling(27)("artifact.deleted", artifactId="art1")]
+    facts = [*run_facts(), FactMaker(27)("artifact.deleted", artifactId="art1")]
     [result] = evaluated({"assert": "artifact.exists", "artifactId": "art1"}, facts=facts)
     assert not result.passed
 
@@ -154,13 +154,13 @@ def test_a_deleted_artifact_does_not_exist():
 @pytest.mark.requirement("evidence.cases")
 def test_cases_come_from_facts_and_from_the_export(tmp_path: Path):
     path = tmp_path / "p.zip"
-    added = read_case(
+    added = parse_case(
         b'{"name":"added","assertions":[{"assert":"count","eventClass":"turn","equals":3}]}', "f"
     )
-    packed(path, cases=(added,))
+    pack_journal(path, cases=(added,))
     with open_pack(path) as pack:
-        cases = cases_in(pack)
-        results = check(pack.facts(), cases, kept=True)
+        cases = read_cases(pack)
+        results = check_cases(pack.facts(), cases, kept=True)
     assert [(case.name, len(case.assertions)) for case in cases] == [
         ("case-1", len(CASE)),
         ("added", 1),
@@ -173,11 +173,12 @@ def test_cases_come_from_facts_and_from_the_export(tmp_path: Path):
 def test_a_later_fact_replaces_a_case(tmp_path: Path):
     path = tmp_path / "p.zip"
     changed = {"kind": "replay", "assertions": CASE[:1]}
-    packed_facts(
-        path, [*run_facts(), Telling(27)("evidence.changed", evidenceId="case-1", payload=changed)]
+    pack_facts(
+        path,
+        [*run_facts(), FactMaker(27)("evidence.changed", evidenceId="case-1", payload=changed)],
     )
     with open_pack(path) as pack:
-        [case] = cases_in(pack)
+        [case] = read_cases(pack)
     assert (case.fact_id, len(case.assertions)) == ("thread-27", 1)
 
 
@@ -220,7 +221,7 @@ MALFORMED: dict[str, tuple[bytes, str]] = {
 def test_a_malformed_case_is_refused_by_code(name: str):
     data, code = MALFORMED[name]
     with pytest.raises(CaseProblem) as refused:
-        read_case(data, "case.json")
+        parse_case(data, "case.json")
     assert refused.value.code == code
     assert "case.json" in str(refused.value)
 
@@ -233,10 +234,10 @@ def test_a_malformed_case_is_refused_by_code(name: str):
 def test_a_malformed_case_in_a_fact_names_the_fact(given: Any, code: str, tmp_path: Path):
     path = tmp_path / "p.zip"
     wrong = {"kind": "replay", "assertions": given}
-    packed_facts(
-        path, [*run_facts(), Telling(27)("evidence.changed", evidenceId="w", payload=wrong)]
+    pack_facts(
+        path, [*run_facts(), FactMaker(27)("evidence.changed", evidenceId="w", payload=wrong)]
     )
     with open_pack(path) as pack, pytest.raises(CaseProblem) as refused:
-        cases_in(pack)
+        read_cases(pack)
     assert refused.value.code == code
     assert "thread-27" in str(refused.value)

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from factwire.evidence.comparison import (
+from factwire.evidence.run_account import build_account
+from factwire.evidence.run_comparison import (
     ASPECTS,
     Aspect,
     Change,
@@ -14,40 +15,39 @@ from factwire.evidence.comparison import (
     Figures,
     TextChange,
     TextLine,
-    account_of,
-    compare,
-    narrowed,
+    narrow_comparison,
 )
+from factwire.evidence.run_diff import compare
 from factwire.facts import Fact
-from tests.evidence.compared_runs import Call, Told, facts_of, stream
+from tests.evidence.compared_runs import Call, TurnSpec, facts_of, stream
 
 
-def told() -> list[Told]:
+def told() -> list[TurnSpec]:
     """A run of four turns with something of everything."""
     return [
-        Told(
+        TurnSpec(
             prompt="Look at the parser.",
             answer="It drops the last line.",
             calls=[Call("read", {"path": "parser.py"}), Call("grep", {"for": "EOF", "in": "src"})],
         ),
-        Told(
+        TurnSpec(
             prompt="Fix it.",
             answer="Fixed.\nAll tests pass.\nNothing else changed.",
             calls=[
                 Call("edit", {"path": "parser.py", "line": 40}),
-                Call("shell", {"command": "make test"}, asked=("approved", "anna")),
+                Call("shell", {"command": "make test"}, decision=("approved", "anna")),
             ],
             files={"parser.py": 3},
             artifacts=["report.md"],
             helpers=["Tester"],
             warnings=["The cache is cold."],
         ),
-        Told(prompt="Write the changelog.", answer="Written."),
-        Told(prompt="Thank you.", answer="You are welcome."),
+        TurnSpec(prompt="Write the changelog.", answer="Written."),
+        TurnSpec(prompt="Thank you.", answer="You are welcome."),
     ]
 
 
-def changed(edit: Callable[[list[Told]], object]) -> Comparison:
+def changed(edit: Callable[[list[TurnSpec]], object]) -> Comparison:
     """The run against itself with one edit, done at another time with other ids."""
     after = told()
     edit(after)
@@ -71,63 +71,63 @@ def test_the_same_run_at_another_time_with_other_ids_is_the_same():
     assert comparison.a.figures.duration_ms != comparison.b.figures.duration_ms
 
 
-def set_prompt(turns: list[Told]) -> None:
+def set_prompt(turns: list[TurnSpec]) -> None:
     turns[2].prompt = "Write release notes."
 
 
-def set_answer(turns: list[Told]) -> None:
+def set_answer(turns: list[TurnSpec]) -> None:
     turns[0].answer = "It drops the first line."
 
 
-def set_outcome(turns: list[Told]) -> None:
+def set_outcome(turns: list[TurnSpec]) -> None:
     turns[3].outcome = "canceled"
 
 
-def set_args(turns: list[Told]) -> None:
+def set_args(turns: list[TurnSpec]) -> None:
     turns[0].calls[1].args["for"] = "EOL"
 
 
-def set_failure(turns: list[Told]) -> None:
+def set_failure(turns: list[TurnSpec]) -> None:
     turns[1].calls[0].failed = True
 
 
-def set_output(turns: list[Told]) -> None:
+def set_output(turns: list[TurnSpec]) -> None:
     turns[0].calls[0].output = "empty"
 
 
-def set_decision(turns: list[Told]) -> None:
-    turns[1].calls[1].asked = ("approved", "bert")
+def set_decision(turns: list[TurnSpec]) -> None:
+    turns[1].calls[1].decision = ("approved", "bert")
 
 
-def set_files(turns: list[Told]) -> None:
+def set_files(turns: list[TurnSpec]) -> None:
     turns[1].files["parser.py"] = 4
 
 
-def set_model(turns: list[Told]) -> None:
+def set_model(turns: list[TurnSpec]) -> None:
     turns[2].model = "small-1"
 
 
-def set_cost(turns: list[Told]) -> None:
+def set_cost(turns: list[TurnSpec]) -> None:
     turns[2].tokens = 250
 
 
-def drop_artifact(turns: list[Told]) -> None:
+def drop_artifact(turns: list[TurnSpec]) -> None:
     turns[1].artifacts.clear()
 
 
-def add_helper(turns: list[Told]) -> None:
+def add_helper(turns: list[TurnSpec]) -> None:
     turns[1].helpers.append("Writer")
 
 
-def set_warning(turns: list[Told]) -> None:
+def set_warning(turns: list[TurnSpec]) -> None:
     turns[1].warnings[0] = "The disk is full."
 
 
-def drop_call(turns: list[Told]) -> None:
+def drop_call(turns: list[TurnSpec]) -> None:
     del turns[0].calls[0]
 
 
-def swap_calls(turns: list[Told]) -> None:
+def swap_calls(turns: list[TurnSpec]) -> None:
     turns[0].calls.reverse()
 
 
@@ -137,7 +137,7 @@ def one(aspect: Aspect, subject: str, *changes: Change, at: int = 1) -> Differen
     )
 
 
-PLANTED: dict[Callable[[list[Told]], None], tuple[int, Difference]] = {
+PLANTED: dict[Callable[[list[TurnSpec]], None], tuple[int, Difference]] = {
     set_prompt: (
         3,
         one(
@@ -237,7 +237,7 @@ PLANTED: dict[Callable[[list[Told]], None], tuple[int, Difference]] = {
 
 @pytest.mark.requirement("comparison.planted")
 @pytest.mark.parametrize("edit", PLANTED, ids=lambda edit: edit.__name__)
-def test_a_planted_change_is_found_and_nothing_else(edit: Callable[[list[Told]], None]):
+def test_a_planted_change_is_found_and_nothing_else(edit: Callable[[list[TurnSpec]], None]):
     turn, difference = PLANTED[edit]
     found = differences(changed(edit))
     if edit is swap_calls:
@@ -250,7 +250,7 @@ def test_a_planted_change_is_found_and_nothing_else(edit: Callable[[list[Told]],
 
 @pytest.mark.requirement("comparison.texts")
 def test_a_long_answer_is_shown_as_the_lines_that_differ():
-    def edit(turns: list[Told]) -> None:
+    def edit(turns: list[TurnSpec]) -> None:
         turns[1].answer = "Fixed.\nAll tests but one pass.\nNothing else changed."
 
     lines = [
@@ -267,7 +267,7 @@ def test_a_long_answer_is_shown_as_the_lines_that_differ():
 @pytest.mark.requirement("comparison.turns")
 @pytest.mark.parametrize("place", range(5))
 def test_a_turn_that_was_put_in_shifts_no_other(place: int):
-    new = Told(prompt="And what about Windows?", answer="It works there, too.")
+    new = TurnSpec(prompt="And what about Windows?", answer="It works there, too.")
     comparison = changed(lambda turns: turns.insert(place, new))
     expected = ["same"] * 4
     expected.insert(place, "only_b")
@@ -285,26 +285,26 @@ def test_a_turn_that_is_missing_shifts_no_other(place: int):
 
 @pytest.mark.requirement("comparison.turns")
 def test_among_turns_with_one_prompt_the_missing_one_is_known_by_what_it_did():
-    a = [Told(prompt="Go on.", answer=f"Step {number}.") for number in range(5)]
+    a = [TurnSpec(prompt="Go on.", answer=f"Step {number}.") for number in range(5)]
     comparison = compare(facts_of(a), facts_of([*a[:2], *a[3:]], "b"))
     assert [turn.status for turn in comparison.turns] == ["same", "same", "only_a", "same", "same"]
 
 
 @pytest.mark.requirement("comparison.turns")
 def test_a_reworded_prompt_is_a_turn_that_differs_beside_one_that_is_new():
-    a = [Told(prompt="Fix the failing test in the parser", answer="Done.")]
-    new = Told(prompt="Hello!", answer="Hello.")
-    b = [new, Told(prompt="Please fix the failing test in the parser module", answer="Done.")]
+    a = [TurnSpec(prompt="Fix the failing test in the parser", answer="Done.")]
+    new = TurnSpec(prompt="Hello!", answer="Hello.")
+    b = [new, TurnSpec(prompt="Please fix the failing test in the parser module", answer="Done.")]
     comparison = compare(facts_of(a), facts_of(b, "b"))
     assert [turn.status for turn in comparison.turns] == ["only_b", "differs"]
 
 
 @pytest.mark.requirement("comparison.turns")
 def test_many_turns_that_all_differ_are_still_paired_by_their_prompts():
-    a = [Told(prompt=f"Do {number}", answer="One way.") for number in range(150)]
-    b = [Told(prompt=f"Do {number}", answer="Another way.") for number in range(150)]
+    a = [TurnSpec(prompt=f"Do {number}", answer="One way.") for number in range(150)]
+    b = [TurnSpec(prompt=f"Do {number}", answer="Another way.") for number in range(150)]
     del b[70]
-    b.insert(20, Told(prompt="Say hello", answer="Hello."))
+    b.insert(20, TurnSpec(prompt="Say hello", answer="Hello."))
     statuses = [turn.status for turn in compare(facts_of(a), facts_of(b, "b")).turns]
     assert (statuses.count("differs"), statuses[20], statuses[71]) == (149, "only_b", "only_a")
 
@@ -314,7 +314,7 @@ def test_ids_and_moments_inside_texts_and_arguments_are_no_difference():
     def run(mint: str, ulid: str, at: str, uuid: str) -> list[Fact]:
         call = Call("open", {"path": f"/tmp/{ulid}/x", "since": at, "call": f"call_trn_{mint}0_0"})
         answer = f"Wrote {uuid} at {at} for trn_{mint}0."
-        return facts_of([Told(prompt="Go.", answer=answer, calls=[call])], mint)
+        return facts_of([TurnSpec(prompt="Go.", answer=answer, calls=[call])], mint)
 
     a = run(
         "a",
@@ -334,24 +334,24 @@ def test_ids_and_moments_inside_texts_and_arguments_are_no_difference():
 @pytest.mark.requirement("comparison.volatile")
 def test_numbers_dates_and_names_inside_texts_are_differences():
     for a, b in [("48 tests", "47 tests"), ("on 2026-06-10", "on 2026-06-11"), ("anna", "bert")]:
-        one_side = facts_of([Told(prompt="Go.", answer=a)])
-        other = facts_of([Told(prompt="Go.", answer=b)], "b")
+        one_side = facts_of([TurnSpec(prompt="Go.", answer=a)])
+        other = facts_of([TurnSpec(prompt="Go.", answer=b)], "b")
         assert not compare(one_side, other).same
 
 
 @pytest.mark.requirement("comparison.narrowed")
 def test_a_comparison_is_narrowed_to_aspects_and_to_a_turn():
-    def edit(turns: list[Told]) -> None:
+    def edit(turns: list[TurnSpec]) -> None:
         set_answer(turns)
         set_args(turns)
         set_model(turns)
 
     comparison = changed(edit)
-    tools = narrowed(comparison, aspects=frozenset({"tools"}))
+    tools = narrow_comparison(comparison, aspects=frozenset({"tools"}))
     assert (tools.same, tools.aspects, list(differences(tools))) == (False, ["tools"], [1])
-    second = narrowed(comparison, turn=2)
+    second = narrow_comparison(comparison, turn=2)
     assert (second.same, len(second.turns)) == (True, 1)
-    plans = narrowed(comparison, aspects=frozenset({"plans"}))
+    plans = narrow_comparison(comparison, aspects=frozenset({"plans"}))
     assert (plans.same, [turn.status for turn in plans.turns]) == (True, ["same"] * 4)
 
 
@@ -378,7 +378,7 @@ def test_repeats_and_the_order_of_arrival_change_nothing():
 @pytest.mark.requirement("comparison.order")
 def test_facts_of_other_threads_are_left_out():
     facts = facts_of(told())
-    others = facts_of([Told(prompt="Something else.", answer="Yes.")], "z")
+    others = facts_of([TurnSpec(prompt="Something else.", answer="Yes.")], "z")
     assert compare(facts, [*facts, *others]).same
 
 
@@ -390,7 +390,7 @@ def test_a_comparison_is_read_back_as_it_was_written():
 
 @pytest.mark.requirement("comparison.contract")
 def test_accounts_can_be_made_once_and_compared_often():
-    a, b = account_of(stream("coding_fixed")), account_of(stream("coding_failed"))
+    a, b = build_account(stream("coding_fixed")), build_account(stream("coding_failed"))
     assert compare(a, b) == compare(stream("coding_fixed"), stream("coding_failed"))
     assert compare(a, a).aspects == list(ASPECTS)
 

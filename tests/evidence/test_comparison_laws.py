@@ -8,20 +8,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from factwire.evidence.comparison import Comparison, compare, compare_trials, trials
-from factwire.evidence.comparison.alignment import Keys, aligned, steps
-from factwire.evidence.comparison.schemas import comparison_files, comparison_schemas
-from factwire.evidence.comparison.texts import Wording, text_change
+from factwire.evidence.benchmark_trials import compare_trials, read_trials
+from factwire.evidence.run_comparison import Comparison
+from factwire.evidence.run_diff import (
+    AlignmentKeys,
+    ComparedText,
+    align,
+    compare,
+    diff_texts,
+    walk_steps,
+)
+from factwire.evidence.schemas import comparison_files, comparison_schemas
 from factwire.facts import Fact
 from tests.evidence.compared_runs import (
     NAMES,
     STREAMS,
     Call,
-    Told,
+    TurnSpec,
     facts_of,
-    in_one_order,
-    minted_anew,
-    mirrored,
+    mint_again,
+    mirror_comparison,
+    sort_comparison,
     stream,
 )
 from tests.facts.strategies import facts as any_facts
@@ -33,7 +40,7 @@ ROOT = STREAMS.parents[1]
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recorded_stream_is_the_same_as_itself_and_as_itself_minted_anew(name: str):
     facts = stream(name)
-    again = minted_anew(facts)
+    again = mint_again(facts)
     assert {fact.id for fact in facts}.isdisjoint(fact.id for fact in again)
     for other in (facts, again):
         comparison = compare(facts, other)
@@ -47,7 +54,9 @@ def test_a_recorded_stream_is_the_same_as_itself_and_as_itself_minted_anew(name:
 def test_exchanging_the_sides_exchanges_the_differences_and_nothing_else(apart: int):
     for place, name in enumerate(NAMES):
         a, b = stream(name), stream(NAMES[(place + apart) % len(NAMES)])
-        assert in_one_order(mirrored(compare(a, b))) == in_one_order(compare(b, a)), name
+        assert sort_comparison(mirror_comparison(compare(a, b))) == sort_comparison(
+            compare(b, a)
+        ), name
 
 
 WORDS = st.sampled_from(["read", "write", "search", "list", "stop"])
@@ -55,7 +64,7 @@ CALLS = st.builds(
     Call, WORDS, st.dictionaries(WORDS, WORDS | st.integers(0, 3), max_size=2), output=WORDS
 )
 TURNS = st.builds(
-    Told,
+    TurnSpec,
     prompt=st.lists(WORDS, min_size=1, max_size=3).map(" ".join),
     answer=st.lists(WORDS, min_size=1, max_size=4).map("\n".join),
     calls=st.lists(CALLS, max_size=4),
@@ -66,15 +75,19 @@ RUNS = st.lists(TURNS, max_size=6)
 @pytest.mark.requirement("comparison.mirrored")
 @settings(max_examples=60, deadline=None)
 @given(RUNS, RUNS)
-def test_any_two_runs_compare_the_same_from_either_side(a: list[Told], b: list[Told]):
+def test_any_two_runs_compare_the_same_from_either_side(a: list[TurnSpec], b: list[TurnSpec]):
     one, other = facts_of(a), facts_of(b, "b")
-    assert in_one_order(mirrored(compare(one, other))) == in_one_order(compare(other, one))
+    assert sort_comparison(mirror_comparison(compare(one, other))) == sort_comparison(
+        compare(other, one)
+    )
 
 
 @pytest.mark.requirement("comparison.planted")
 @settings(max_examples=60, deadline=None)
 @given(RUNS, TURNS, st.data())
-def test_one_turn_put_in_anywhere_is_all_that_differs(run: list[Told], new: Told, data: Any):
+def test_one_turn_put_in_anywhere_is_all_that_differs(
+    run: list[TurnSpec], new: TurnSpec, data: Any
+):
     place = data.draw(st.integers(0, len(run)))
     comparison = compare(facts_of(run), facts_of([*run[:place], new, *run[place:]], "b"))
     statuses = [turn.status for turn in comparison.turns]
@@ -84,10 +97,10 @@ def test_one_turn_put_in_anywhere_is_all_that_differs(run: list[Told], new: Told
 @pytest.mark.requirement("comparison.planted")
 @settings(max_examples=60, deadline=None)
 @given(RUNS.filter(bool), CALLS, st.data())
-def test_one_call_put_in_anywhere_is_all_that_differs(run: list[Told], new: Call, data: Any):
+def test_one_call_put_in_anywhere_is_all_that_differs(run: list[TurnSpec], new: Call, data: Any):
     turn: int = data.draw(st.integers(0, len(run) - 1))
     place: int = data.draw(st.integers(0, len(run[turn].calls)))
-    after = msgspec.convert(msgspec.to_builtins(run), list[Told])
+    after = msgspec.convert(msgspec.to_builtins(run), list[TurnSpec])
     after[turn].calls.insert(place, new)
     comparison = compare(facts_of(run), facts_of(after, "b"))
     found = [each for each in comparison.turns if each.status != "same"]
@@ -119,9 +132,9 @@ def any_run(draw: st.DrawFn) -> list[Fact]:
 def test_whatever_facts_say_they_can_be_compared_from_either_side(a: list[Fact], b: list[Fact]):
     assert compare(a, a).same
     comparison = compare(a, b)
-    assert in_one_order(mirrored(comparison)) == in_one_order(compare(b, a))
+    assert sort_comparison(mirror_comparison(comparison)) == sort_comparison(compare(b, a))
     assert msgspec.json.decode(msgspec.json.encode(comparison), type=Comparison) == comparison
-    assert compare_trials(trials(a), trials(a)).same
+    assert compare_trials(read_trials(a), read_trials(a)).same
 
 
 def places(lists: list[str], taken: list[int | None]) -> list[str]:
@@ -135,8 +148,8 @@ KEYS = st.lists(st.sampled_from("abcdef"), max_size=30)
 @settings(max_examples=200, deadline=None)
 @given(KEYS, KEYS)
 def test_steps_walk_through_both_lists_whole_and_pair_only_what_fits(a: list[str], b: list[str]):
-    found = aligned(Keys(a, a), Keys(b, b), lambda i, j: int(a[i] == b[j]))
-    walk = list(steps(len(a), len(b), found))
+    found = align(AlignmentKeys(a, a), AlignmentKeys(b, b), lambda i, j: int(a[i] == b[j]))
+    walk = list(walk_steps(len(a), len(b), found))
     assert places(a, [at_a for at_a, _ in walk]) == a
     assert places(b, [at_b for _, at_b in walk]) == b
     assert all(a[i] == b[j] for i, j in found)
@@ -155,7 +168,7 @@ def test_the_work_of_aligning_grows_with_the_lists_and_not_with_their_product(co
 
         a = [f"same {i}" if common and i % 100 < common else "x" for i in range(length)]
         b = [f"same {i}" if common and i % 100 < common else "y" for i in range(length)]
-        aligned(Keys(a, a), Keys(b, b), score)
+        align(AlignmentKeys(a, a), AlignmentKeys(b, b), score)
         return calls
 
     long = work(16_000)
@@ -165,9 +178,9 @@ def test_the_work_of_aligning_grows_with_the_lists_and_not_with_their_product(co
 
 @pytest.mark.requirement("comparison.bounded")
 def test_a_diff_of_endless_texts_holds_a_bounded_number_of_lines():
-    a = Wording("a\n" * 20_000, "a\n" * 20_000)
-    b = Wording("b\n" * 20_000, "b\n" * 20_000)
-    change = text_change(a, b)
+    a = ComparedText("a\n" * 20_000, "a\n" * 20_000)
+    b = ComparedText("b\n" * 20_000, "b\n" * 20_000)
+    change = diff_texts(a, b)
     assert (change.removed_lines, change.added_lines) == (20_000, 20_000)
     assert (len(change.lines), change.left_out) == (400, 39_601)
 

@@ -8,15 +8,15 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
-from factwire.evidence.comparison import (
-    Change,
+from factwire.evidence.benchmark_trials import (
     TaskComparison,
-    Trial,
+    TrialRecord,
     TrialSums,
     compare_trials,
-    trials,
+    read_trials,
 )
-from factwire.evidence.comparison.schemas import comparison_schemas
+from factwire.evidence.run_comparison import Change
+from factwire.evidence.schemas import comparison_schemas
 from factwire.facts import Fact, inspect_stream, read_fact
 from factwire.journal import open_journal
 from factwire.runtime import TurnFailed
@@ -64,8 +64,8 @@ def test_the_recorded_stream_has_two_trials():
         "duration_ms": 1_000.0,
         "thread_id": "thr_benchmark_trials",
     }
-    assert trials(stream("benchmark_trials")) == [
-        Trial(
+    assert read_trials(stream("benchmark_trials")) == [
+        TrialRecord(
             trial_id="trial_1",
             status="completed",
             task="off-by-one",
@@ -75,7 +75,7 @@ def test_the_recorded_stream_has_two_trials():
             ended_at="2026-06-10T09:00:04.000Z",
             **common,
         ),
-        Trial(
+        TrialRecord(
             trial_id="trial_2",
             status="failed",
             task="race",
@@ -95,7 +95,7 @@ def test_a_trial_keeps_all_its_rewards_and_refs_and_repeats_count_once():
         ("benchmark.reward.recorded", {"trialId": "x", "reward": 0.5}),
         ("benchmark.trial.completed", {"trialId": "x", "trajectoryRefs": ["trace:1", "trace:2"]}),
     )
-    [trial] = trials([*found, *found])
+    [trial] = read_trials([*found, *found])
     assert trial.reward == 0.5
     assert trial.rewards == {"style": 1.0, "reward": 0.5}
     assert trial.trajectory_refs == ["trace:1", "trace:2"]
@@ -111,13 +111,15 @@ def test_what_is_resolved_holds_for_the_trials_that_start_after_it_on_its_thread
         *tried("two", "k"),
     )
     there = facts(*tried("three", "k"), thread="u")
-    found = {each.trial_id: (each.dataset, each.configuration) for each in trials([*here, *there])}
+    found = {
+        each.trial_id: (each.dataset, each.configuration) for each in read_trials([*here, *there])
+    }
     assert found == {"one": (None, {}), "two": ("d", {"model": "m"}), "three": (None, {})}
 
 
 @pytest.mark.requirement("comparison.trials.cost")
 def test_cost_belongs_to_the_trial_that_is_named_or_alone_open():
-    found = trials(
+    found = read_trials(
         facts(
             ("cost.recorded", {"inputTokens": 1_000}),
             ("benchmark.trial.started", {"trialId": "a", "task": "k"}),
@@ -135,7 +137,7 @@ def test_cost_belongs_to_the_trial_that_is_named_or_alone_open():
 
 
 def sums(trials: int, rewards: list[float], **more: Any) -> TrialSums:
-    given: dict[str, Any] = {
+    values: dict[str, Any] = {
         "trials": trials,
         "completed": trials,
         "failed": 0,
@@ -148,7 +150,7 @@ def sums(trials: int, rewards: list[float], **more: Any) -> TrialSums:
         "total_tokens": 0,
         "cost_usd": 0.0,
     }
-    return TrialSums(**given | more)
+    return TrialSums(**values | more)
 
 
 A = [
@@ -173,7 +175,7 @@ B = [
 @pytest.mark.requirement("comparison.trials.paired")
 @pytest.mark.requirement("comparison.trials.means")
 def test_trials_are_paired_by_task_with_deltas_flips_and_missing_ones():
-    compared = compare_trials(trials(facts(*A)), trials(facts(*B)))
+    compared = compare_trials(read_trials(facts(*A)), read_trials(facts(*B)))
     failed = sums(1, [], completed=0, failed=1)
     assert compared.tasks == [
         TaskComparison(task="broken", same=False, a=failed, b=sums(1, [0.25])),
@@ -205,10 +207,15 @@ def test_trials_are_paired_by_task_with_deltas_flips_and_missing_ones():
 
 @pytest.mark.requirement("comparison.trials.paired")
 def test_other_ids_times_and_costs_come_out_the_same_and_sides_can_be_exchanged():
-    one = trials(facts(*A))
-    other = trials(facts(*A, ("cost.recorded", {"trialId": "1", "totalTokens": 5}), thread="u"))
+    one = read_trials(facts(*A))
+    other = read_trials(
+        facts(*A, ("cost.recorded", {"trialId": "1", "totalTokens": 5}), thread="u")
+    )
     assert compare_trials(one, other).same
-    there, back = compare_trials(one, trials(facts(*B))), compare_trials(trials(facts(*B)), one)
+    there, back = (
+        compare_trials(one, read_trials(facts(*B))),
+        compare_trials(read_trials(facts(*B)), one),
+    )
     assert (there.a, there.b, there.only_a) == (back.b, back.a, back.only_b)
     deltas = [-each.reward_delta for each in back.tasks if each.reward_delta is not None]
     assert [each.reward_delta for each in there.tasks if each.reward_delta is not None] == deltas
@@ -216,9 +223,9 @@ def test_other_ids_times_and_costs_come_out_the_same_and_sides_can_be_exchanged(
 
 @pytest.mark.requirement("comparison.trials.paired")
 def test_settings_that_differ_are_told_and_one_that_varies_has_all_its_values():
-    def run(*configurations: dict[str, Any]) -> list[Trial]:
+    def run(*configurations: dict[str, Any]) -> list[TrialRecord]:
         return [
-            Trial(trial_id=str(number), task="k", status="completed", configuration=each)
+            TrialRecord(trial_id=str(number), task="k", status="completed", configuration=each)
             for number, each in enumerate(configurations)
         ]
 
@@ -235,7 +242,7 @@ def test_settings_that_differ_are_told_and_one_that_varies_has_all_its_values():
 
 @pytest.mark.requirement("comparison.trials.means")
 def test_the_bar_for_solved_can_be_set():
-    found = trials(facts(*A))
+    found = read_trials(facts(*A))
     assert compare_trials(found, found, solved_at=0.5).a.solved == 4
     assert compare_trials([], []).a.mean_reward is None
 
@@ -243,7 +250,7 @@ def test_the_bar_for_solved_can_be_set():
 @pytest.mark.requirement("comparison.contract")
 def test_a_comparison_of_trials_fits_its_schema():
     schema = comparison_schemas()["benchmark-comparison.schema.json"]
-    compared = compare_trials(trials(facts(*A)), trials(facts(*B)))
+    compared = compare_trials(read_trials(facts(*A)), read_trials(facts(*B)))
     validator: Any = Draft202012Validator(schema)
     validator.validate(msgspec.json.decode(msgspec.json.encode(compared)))
 
@@ -266,7 +273,7 @@ async def test_a_recorded_trial_is_read_back_with_what_its_turns_cost(tmp_path: 
     async with open_journal(url) as journal:
         kept = [f async for stretch in journal.read() for _, f in stretch.facts()]
     assert inspect_stream(kept) == []
-    fixed, failed = trials(kept)
+    fixed, failed = read_trials(kept)
     assert (fixed.status, fixed.dataset, fixed.task) == ("completed", "small", "paging")
     assert (fixed.configuration, fixed.trajectory_refs) == ({"m": 1}, [ref])
     assert fixed.rewards == {"reward": 1.0, "style": 0.5}

@@ -7,26 +7,26 @@ from typing import Any
 import msgspec
 import pytest
 
-from factwire.evidence import create_key, public_text
-from factwire.evidence.manifest import FACTS
+from factwire.evidence import create_key, encode_public_key
+from factwire.evidence.pack_format import FACTS
 from factwire.facts import Fact, encode_fact
 from factwire.journal import open_journal
 from factwire.journal.blobs import FileBlobs
-from tests.cli.commands import Factwire
-from tests.evidence.packs import (
+from tests.cli.cli_commands import Factwire
+from tests.evidence.sample_packs import (
     CASE,
     DIFF,
     OTHER_KEY,
     OUTPUT,
     contents,
     fill,
-    packed_facts,
+    pack_facts,
     ref,
     repack,
     run_facts,
-    zipped,
+    zip_content,
 )
-from tests.projection.telling import Telling
+from tests.projection.fact_maker import FactMaker
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_a_thread_is_exported_signed_verified_and_shown(factwire: Factwire, jour
 
 @pytest.mark.requirement("evidence.cli.export")
 def test_a_thread_goes_with_those_of_its_subagents_and_no_other(factwire: Factwire, tmp_path: Path):
-    child, other = Telling(thread="child"), Telling(thread="other")
+    child, other = FactMaker(thread="child"), FactMaker(thread="other")
     facts = [
         *run_facts()[:3],
         child("turn.started", turnId="c1", parentThreadId="thread"),
@@ -196,7 +196,7 @@ def test_verify_demands_the_keys_it_is_given(factwire: Factwire, journal: Path):
     own = msgspec.json.decode(factwire("evidence", "key", "--json").out)
     assert own["created"] is False
     assert factwire("evidence", "verify", pack, "--key", own["publicKey"]).code == 0
-    done = factwire("evidence", "verify", pack, "--key", public_text(OTHER_KEY))
+    done = factwire("evidence", "verify", pack, "--key", encode_public_key(OTHER_KEY))
     assert (done.code, "signer_untrusted" in done.out) == (1, True)
     assert factwire("evidence", "verify", pack, "--key", "nonsense").code == 2
     assert factwire("evidence", "trust", "ann", own["publicKey"], "--file", "t.json").code == 0
@@ -212,7 +212,7 @@ def test_verify_demands_the_keys_it_is_given(factwire: Factwire, journal: Path):
 def test_verify_tells_a_journal_that_differs_from_one_that_was_compacted(
     factwire: Factwire, tmp_path: Path
 ):
-    tell, turn = Telling(), {"turnId": "u1"}
+    tell, turn = FactMaker(), {"turnId": "u1"}
     facts = [
         tell("turn.started", **turn),
         *(tell("model.delta", messageId="m", delta="x", **turn) for _ in range(9)),
@@ -232,8 +232,8 @@ def test_verify_tells_a_journal_that_differs_from_one_that_was_compacted(
 @pytest.mark.requirement("evidence.cli.errors")
 def test_what_is_no_pack_is_refused_in_one_line(factwire: Factwire, tmp_path: Path):
     text, cut = factwire.file("hello\n", "text.zip"), tmp_path / "cut.zip"
-    other = factwire.file(zipped(b"a note"), "other.zip")
-    packed_facts(cut, run_facts())
+    other = factwire.file(zip_content(b"a note"), "other.zip")
+    pack_facts(cut, run_facts())
     cut.write_bytes(cut.read_bytes()[:3000])
     for verb in ("verify", "show", "check"):
         assert factwire("evidence", verb, "missing.zip").code == 2
@@ -286,7 +286,7 @@ def test_show_tells_what_was_asked_and_done_within_80_columns(
 
 @pytest.mark.requirement("evidence.cli.check")
 def test_a_case_without_assertions_is_not_blamed_on_the_pack(factwire: Factwire):
-    packed_facts(Path("none.zip"), run_facts()[:3])
+    pack_facts(Path("none.zip"), run_facts()[:3])
     factwire.file('{"name": "n", "assertions": []}', "case.json")
     done = factwire("evidence", "check", "none.zip", "--case", "case.json")
     assert (done.code, "case.json and the pack hold no assertions" in done.err) == (2, True)
@@ -302,7 +302,7 @@ def test_a_folder_in_place_of_a_file_is_told_in_a_sentence(factwire: Factwire, j
         ("show", folder),
         ("check", folder),
         ("key", "--file", folder),
-        ("trust", "ann", public_text(OTHER_KEY), "--file", folder),
+        ("trust", "ann", encode_public_key(OTHER_KEY), "--file", folder),
         ("verify", pack, "--trust", folder),
         (*export, "--key", folder),
         (*export, "--output", folder),
@@ -349,7 +349,7 @@ def test_a_pack_of_a_signer_who_is_not_demanded_is_not_called_changed(
     factwire: Factwire, journal: Path
 ):
     pack = exported(factwire, journal)
-    done = factwire("evidence", "verify", pack, "--key", public_text(OTHER_KEY))
+    done = factwire("evidence", "verify", pack, "--key", encode_public_key(OTHER_KEY))
     assert done.code == 1
     assert done.out.startswith("not accepted: 26 facts, signed by a key that no trust list names")
     assert "changed" not in done.out
@@ -400,7 +400,7 @@ def test_check_reports_each_assertion_and_fails_with_one_of_them(factwire: Factw
     factwire.file("{}", "case.json")
     done = factwire("evidence", "check", pack, "--case", file)
     assert (done.code, "case_malformed" in done.err) == (2, True)
-    packed_facts(Path("none.zip"), run_facts()[:3])
+    pack_facts(Path("none.zip"), run_facts()[:3])
     done = factwire("evidence", "check", "none.zip")
     assert (done.code, "carries no assertions" in done.err) == (2, True)
 
@@ -438,7 +438,7 @@ def test_a_pack_can_be_projected_and_played(
     if source == "journal":
         exported(factwire, journal)
     else:
-        packed_facts(pack, run_facts())
+        pack_facts(pack, run_facts())
     for command in (["project"], ["project", "--json"], ["project", "--at", "9"], ["play"]):
         verb, *options = command
         from_pack = factwire(verb, pack, *options)

@@ -7,12 +7,12 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
-from factwire.evidence import read_case, verify_pack
-from factwire.evidence.manifest import MANIFEST, SIGNATURE, SUMMARY
+from factwire.evidence import parse_case, verify_pack
+from factwire.evidence.pack_format import MANIFEST, SIGNATURE, SUMMARY
 from factwire.evidence.schemas import evidence_schemas, evidence_typescript
 from factwire.facts.schemas import typescript
 from factwire.projection.schemas import projection_typescript
-from tests.evidence.packs import CASE, contents, packed
+from tests.evidence.sample_packs import CASE, contents, pack_journal
 from tests.typescript import compile_strictly
 
 SCHEMAS = evidence_schemas()
@@ -54,7 +54,7 @@ def faults(name: str, document: bytes) -> list[str]:
 @pytest.mark.requirement("evidence.schemas")
 def test_every_document_of_a_pack_is_what_its_schema_says(tmp_path: Path):
     path = tmp_path / "p.zip"
-    packed(path)
+    pack_journal(path)
     entries = contents(path)
     assert faults("evidence-pack", entries[SUMMARY]) == []
     assert faults("pack-manifest", entries[MANIFEST]) == []
@@ -62,7 +62,7 @@ def test_every_document_of_a_pack_is_what_its_schema_says(tmp_path: Path):
     assert faults("pack-report", msgspec.json.encode(verify_pack(path))) == []
     case = msgspec.json.encode({"name": "case", "assertions": CASE})
     assert faults("replay-case", case) == []
-    assert read_case(case, "case").name == "case"
+    assert parse_case(case, "case").name == "case"
     assert faults("replay-case", case.replace(b"answer.equals", b"answer.rhymes"))
     assert faults("evidence-pack", b"{}")
 

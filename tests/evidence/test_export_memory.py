@@ -9,18 +9,18 @@ import pytest
 
 from factwire.facts import Fact
 from factwire.journal import open_journal
-from tests.projection.telling import Telling
+from tests.projection.fact_maker import FactMaker
 
 BOUND = 30_000
 """Kilobytes between a short and a long thread."""
 
 MEASURED = """
 import asyncio, pathlib, re, sys
-from factwire.evidence import Options, export_journal, open_pack, runs, verify_pack
+from factwire.evidence import ExportOptions, export_journal, open_pack, pack_digest, verify_pack
 from factwire.journal import open_journal
 
 if sys.argv[3] == "unbounded":
-    runs.RUN_FACTS = runs.LONGEST_RUN_FACTS = 10**9
+    pack_digest.RUN_FACTS = pack_digest.LONGEST_RUN_FACTS = 10**9
 
 def peak():
     text = pathlib.Path("/proc/self/status").read_text()
@@ -29,7 +29,7 @@ def peak():
 async def main(journal, pack):
     async with open_journal(f"sqlite:{journal}?mode=ro") as opened:
         with open(pack, "wb") as target:
-            await export_journal(opened, target, threads=["thread"], options=Options())
+            await export_journal(opened, target, threads=["thread"], options=ExportOptions())
 
 asyncio.run(main(sys.argv[1], sys.argv[2]))
 exported = peak()
@@ -39,24 +39,24 @@ with open_pack(pathlib.Path(sys.argv[2])) as pack:
 """
 
 
-def turn(tell: Telling, number: int) -> list[Fact]:
+def turn(tell: FactMaker, number: int) -> list[Fact]:
     """A hundred facts: thirty tool calls, each with its arguments, and some text."""
     ids = {"turnId": f"u{number}"}
     calls = [{"toolCallId": f"c{number}-{call}", **ids} for call in range(30)]
     args = {"path": "src/report.py", "pattern": "some words to look for"}
-    said = {"messageId": f"m{number}", "delta": "some words ", **ids}
+    payload = {"messageId": f"m{number}", "delta": "some words ", **ids}
     return [
         tell("turn.started", **ids),
         *(tell("tool.started", toolName="search", args=args, **call) for call in calls),
         *(tell("tool.result", summary="found in many places", **call) for call in calls),
-        *(tell("model.delta", **said) for _ in range(38)),
+        *(tell("model.delta", **payload) for _ in range(38)),
         tell("turn.completed", **ids),
     ]
 
 
 def write_journal(path: Path, facts: int) -> None:
     async def write() -> None:
-        tell = Telling()
+        tell = FactMaker()
         async with open_journal(f"sqlite:{path}") as journal:
             for number in range(facts // 100):
                 await journal.append(turn(tell, number))

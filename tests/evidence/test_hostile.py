@@ -12,9 +12,9 @@ from random import Random
 import pytest
 
 from factwire.evidence import PackError, open_pack, verify_pack
-from factwire.evidence import container as container_module
-from factwire.evidence.manifest import FACTS, MANIFEST, SIGNATURE, SUMMARY
-from tests.evidence.packs import contents, manifest_of, packed, repack
+from factwire.evidence import pack_archive as container_module
+from factwire.evidence.pack_format import FACTS, MANIFEST, SIGNATURE, SUMMARY
+from tests.evidence.sample_packs import contents, manifest_of, pack_journal, repack
 
 Build = Callable[[Path], bytes]
 
@@ -154,7 +154,7 @@ CASES: dict[str, tuple[Build, str]] = {
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("packs") / "original.factpack.zip"
-    packed(path)
+    pack_journal(path)
     return path
 
 
@@ -198,7 +198,7 @@ def test_a_folder_in_the_archive_does_no_harm(original: Path, tmp_path: Path):
 @pytest.mark.requirement("evidence.hostile")
 def test_whatever_stands_in_a_pack_the_answer_is_a_documented_one(original: Path, tmp_path: Path):
     """Random damage inside the documents themselves, packed properly and listed as it is."""
-    from tests.evidence.packs import relisted
+    from tests.evidence.sample_packs import relist_entries
 
     entries = contents(original)
     del entries[SIGNATURE]
@@ -212,7 +212,7 @@ def test_whatever_stands_in_a_pack_the_answer_is_a_documented_one(original: Path
             data[chosen.randrange(len(data))] = chosen.randrange(256)
         changed_entries = {**entries, name: bytes(data)}
         if name != MANIFEST:
-            changed_entries = relisted(changed_entries)
+            changed_entries = relist_entries(changed_entries)
         repack(path, changed_entries, zipfile.ZIP_STORED)
         # Anything but a `PackError` would end the test.
         with suppress(PackError):

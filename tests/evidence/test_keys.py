@@ -11,16 +11,16 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from factwire.evidence import (
     KeyProblem,
+    build_trust_list,
     create_key,
+    encode_public_key,
     fingerprint,
-    known_trust,
     load_key,
+    load_known_trust,
     load_trust,
-    public_text,
-    trusting,
 )
-from factwire.evidence.keys import key_path, trust, trust_path
-from tests.evidence.packs import KEY, OTHER_KEY
+from factwire.evidence.signatures import add_trusted_key, key_path, trust_path
+from tests.evidence.sample_packs import KEY, OTHER_KEY
 
 
 @pytest.mark.requirement("evidence.keys")
@@ -28,7 +28,7 @@ def test_a_key_is_for_its_owner_alone_and_is_never_written_over(tmp_path: Path):
     path = key_path(tmp_path)
     made = create_key(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert public_text(load_key(path)) == public_text(made)
+    assert encode_public_key(load_key(path)) == encode_public_key(made)
     before = path.read_bytes()
     with pytest.raises(KeyProblem) as refused:
         create_key(path)
@@ -61,20 +61,23 @@ def test_a_key_that_others_may_read_or_that_is_none_is_not_used(tmp_path: Path):
 @pytest.mark.requirement("evidence.trust")
 def test_a_trust_list_says_whose_key_it_is(tmp_path: Path):
     path = trust_path(tmp_path)
-    trust(path, "ann", public_text(KEY))
-    listed = trust(path, "bob", public_text(OTHER_KEY))
+    add_trusted_key(path, "ann", encode_public_key(KEY))
+    listed = add_trusted_key(path, "bob", encode_public_key(OTHER_KEY))
     assert load_trust(path) == listed
-    assert listed.name_of(public_text(OTHER_KEY)) == "bob"
-    assert trusting({"ann": public_text(KEY)}).name_of(public_text(OTHER_KEY)) is None
+    assert listed.name_of(encode_public_key(OTHER_KEY)) == "bob"
+    assert (
+        build_trust_list({"ann": encode_public_key(KEY)}).name_of(encode_public_key(OTHER_KEY))
+        is None
+    )
     with pytest.raises(KeyProblem) as refused:
-        trust(path, "ann", public_text(OTHER_KEY))
+        add_trusted_key(path, "ann", encode_public_key(OTHER_KEY))
     assert refused.value.code == "key_exists"
-    assert len(fingerprint(public_text(KEY))) == len("SHA256:") + 64
+    assert len(fingerprint(encode_public_key(KEY))) == len("SHA256:") + 64
 
 
 def refusal(path: Path, name: str, public_key: str) -> str:
     with pytest.raises(KeyProblem) as refused:
-        trust(path, name, public_key)
+        add_trusted_key(path, name, public_key)
     return refused.value.code
 
 
@@ -82,15 +85,15 @@ def refusal(path: Path, name: str, public_key: str) -> str:
 def test_a_name_is_one_line_of_visible_characters(tmp_path: Path):
     path = tmp_path / "trust.json"
     for name in ("", "  ", "ann\nbob", "ann\x1b[31m", "a" * 81):
-        assert refusal(path, name, public_text(KEY)) == "name_malformed", name
+        assert refusal(path, name, encode_public_key(KEY)) == "name_malformed", name
     assert not path.exists()
 
 
 @pytest.mark.requirement("evidence.trust")
 def test_a_key_has_one_name(tmp_path: Path):
     path = tmp_path / "trust.json"
-    trust(path, "ann", public_text(KEY))
-    assert refusal(path, "bob", public_text(KEY)) == "key_exists"
+    add_trusted_key(path, "ann", encode_public_key(KEY))
+    assert refusal(path, "bob", encode_public_key(KEY)) == "key_exists"
     assert [key.name for key in load_trust(path).keys] == ["ann"]
 
 
@@ -111,7 +114,7 @@ WEAK = (
 def test_a_key_that_is_nobodys_is_not_trusted(raw: str, tmp_path: Path):
     path, weak = tmp_path / "trust.json", base64.b64encode(bytes.fromhex(raw)).decode()
     assert refusal(path, "ann", weak) == "key_weak"
-    path.write_bytes(msgspec.json.encode(trusting({"ann": weak})))
+    path.write_bytes(msgspec.json.encode(build_trust_list({"ann": weak})))
     with pytest.raises(KeyProblem) as refused:
         load_trust(path)
     assert refused.value.code == "trust_malformed"
@@ -119,12 +122,12 @@ def test_a_key_that_is_nobodys_is_not_trusted(raw: str, tmp_path: Path):
 
 @pytest.mark.requirement("evidence.trust")
 def test_the_known_keys_are_the_listed_ones_and_ones_own(tmp_path: Path):
-    assert known_trust(tmp_path).keys == ()
-    trust(trust_path(tmp_path), "ann", public_text(KEY))
+    assert load_known_trust(tmp_path).keys == ()
+    add_trusted_key(trust_path(tmp_path), "ann", encode_public_key(KEY))
     own = create_key(key_path(tmp_path))
-    known = known_trust(tmp_path)
-    assert known.name_of(public_text(KEY)) == "ann"
-    assert known.name_of(public_text(own)) == "this machine"
+    known = load_known_trust(tmp_path)
+    assert known.name_of(encode_public_key(KEY)) == "ann"
+    assert known.name_of(encode_public_key(own)) == "this machine"
 
 
 @pytest.mark.requirement("evidence.trust")

@@ -11,15 +11,22 @@ from factwire.evidence import JournalMatch, match_journal, open_pack
 from factwire.facts import Fact
 from factwire.journal import (
     ChainPoint,
-    Compaction,
+    CompactionPolicy,
     CursorFromFuture,
     Journal,
-    Retention,
+    RetentionPolicy,
     open_journal,
 )
-from factwire.journal.memory import MemoryJournal
-from tests.evidence.packs import export_to, fill, new_journal, packed, packed_facts, run_facts
-from tests.projection.telling import Telling
+from factwire.journal.memory_journal import MemoryJournal
+from tests.evidence.sample_packs import (
+    export_to,
+    fill,
+    new_journal,
+    pack_facts,
+    pack_journal,
+    run_facts,
+)
+from tests.projection.fact_maker import FactMaker
 
 Change = Callable[[MemoryJournal], Awaitable[object]]
 
@@ -27,7 +34,7 @@ TURN = {"turnId": "u1"}
 
 
 def streamed() -> list[Fact]:
-    tell = Telling()
+    tell = FactMaker()
     return [
         tell("turn.started", **TURN),
         *(tell("model.delta", messageId="m", delta="x", **TURN) for _ in range(20)),
@@ -81,14 +88,14 @@ def test_a_pack_matches_the_journal_it_came_from(pack: Path):
 
 @pytest.mark.requirement("evidence.match")
 def test_a_journal_that_went_on_still_matches(pack: Path):
-    more = [*run_facts("other"), *(Telling(27)("turn.started", turnId="u2") for _ in range(1))]
+    more = [*run_facts("other"), *(FactMaker(27)("turn.started", turnId="u2") for _ in range(1))]
     match = matched(pack, run_facts(), lambda journal: fill(journal, more))
     assert (match.state, match.facts, match.removed) == ("matches", 26, 0)
 
 
 @pytest.mark.requirement("evidence.match.compacted")
 def test_a_compacted_journal_still_vouches_for_what_it_removed(pack: Path):
-    match = matched(pack, streamed(), lambda journal: journal.compact(Compaction()))
+    match = matched(pack, streamed(), lambda journal: journal.compact(CompactionPolicy()))
     assert (match.state, match.ok) == ("compacted", True)
     assert match.removed == 19
     assert match.facts == len(streamed()) - 19
@@ -97,7 +104,7 @@ def test_a_compacted_journal_still_vouches_for_what_it_removed(pack: Path):
 @pytest.mark.requirement("evidence.match.compacted")
 def test_a_journal_that_forgot_the_beginning_still_vouches_for_it(pack: Path):
     facts = [*run_facts("old"), *run_facts()]
-    match = matched(pack, facts, lambda journal: journal.retain(Retention(keep_facts=10)))
+    match = matched(pack, facts, lambda journal: journal.retain(RetentionPolicy(keep_facts=10)))
     assert (match.state, match.ok) == ("compacted", True)
     assert match.removed > 0
     assert match.incomparable > 0
@@ -114,7 +121,7 @@ def test_a_copy_of_the_journal_has_equal_facts_and_a_chain_of_its_own(pack: Path
 
 @pytest.mark.requirement("evidence.match.differs")
 def test_another_journal_is_named_as_such_before_anything_else(pack: Path):
-    packed(pack)
+    pack_journal(pack)
 
     async def work() -> JournalMatch:
         async with new_journal() as journal:
@@ -214,7 +221,7 @@ def test_differences_are_listed_up_to_a_bound(pack: Path):
 
 @pytest.mark.requirement("evidence.match")
 def test_a_pack_of_a_file_has_no_journal(pack: Path):
-    packed_facts(pack, run_facts())
+    pack_facts(pack, run_facts())
 
     async def work() -> JournalMatch:
         async with new_journal() as journal:

@@ -15,51 +15,53 @@ from factwire.evidence import (
     PackError,
     PackReport,
     TrustList,
+    build_trust_list,
+    encode_public_key,
     open_pack,
-    public_text,
-    trusting,
     verify_pack,
 )
-from factwire.evidence import container as container_module
+from factwire.evidence import pack_archive as container_module
 from factwire.evidence import verification as verification_module
-from factwire.evidence.container import SEAL_BYTES
-from factwire.evidence.manifest import (
+from factwire.evidence.pack_archive import SEAL_BYTES
+from factwire.evidence.pack_format import (
     BLOBS,
+    DECISIONS,
     FACTS,
+    GAPS,
     MANIFEST,
     SEQS,
     SIGNATURE,
     SUMMARY,
+    TIMELINE,
     decode_signature,
-    encode,
+    encode_document,
 )
-from factwire.evidence.summary import DECISIONS, GAPS, TIMELINE
 from factwire.facts import Fact
-from tests.evidence.packs import (
+from tests.evidence.sample_packs import (
     KEY,
     OTHER_KEY,
     OUTPUT,
     Contents,
     contents,
     manifest_of,
-    packed,
+    pack_journal,
     ref,
-    relisted,
+    relist_entries,
     repack,
-    resigned,
+    resign_entries,
     run_facts,
 )
 
 Tampering = Callable[[Contents], Contents]
 
-TRUST = trusting({"ann": public_text(KEY)})
+TRUST = build_trust_list({"ann": encode_public_key(KEY)})
 BLOB = f"{BLOBS}{ref(OUTPUT).rpartition(':')[2]}"
 
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("packs") / "original.factpack.zip"
-    packed(path)
+    pack_journal(path)
     return path
 
 
@@ -67,7 +69,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def other(tmp_path_factory: pytest.TempPathFactory) -> Contents:
     """Another pack of the same signer."""
     path = tmp_path_factory.mktemp("packs") / "other.factpack.zip"
-    packed(path, run_facts()[:8])
+    pack_journal(path, run_facts()[:8])
     return contents(path)
 
 
@@ -125,8 +127,8 @@ def signature_of(key: Any) -> Callable[[Contents], Contents]:
 
     def change(entries: Contents) -> Contents:
         right = decode_signature(entries[SIGNATURE])
-        wrong = msgspec.structs.replace(right, public_key=public_text(key))
-        return {**entries, SIGNATURE: encode(wrong)}
+        wrong = msgspec.structs.replace(right, public_key=encode_public_key(key))
+        return {**entries, SIGNATURE: encode_document(wrong)}
 
     return change
 
@@ -141,25 +143,25 @@ def unsigned(entries: Contents) -> Contents:
 
 def forged(change: Tampering) -> Tampering:
     """Changed and listed anew, by somebody without the key: the signature stays."""
-    return lambda entries: relisted(change(entries))
+    return lambda entries: relist_entries(change(entries))
 
 
 def laundered(change: Tampering) -> Tampering:
     """Changed, listed anew and without a signature."""
-    return lambda entries: unsigned(relisted(change(entries)))
+    return lambda entries: unsigned(relist_entries(change(entries)))
 
 
 def resigned_by_other(change: Tampering) -> Tampering:
-    return lambda entries: resigned(relisted(change(entries)), OTHER_KEY)
+    return lambda entries: resign_entries(relist_entries(change(entries)), OTHER_KEY)
 
 
 def signed_anew(change: Tampering) -> Tampering:
     """Changed, listed and signed anew, by the owner of the key."""
-    return lambda entries: resigned(relisted(change(entries)))
+    return lambda entries: resign_entries(relist_entries(change(entries)))
 
 
 def signed_by_other(entries: Contents) -> Contents:
-    return resigned(entries, OTHER_KEY)
+    return resign_entries(entries, OTHER_KEY)
 
 
 def timeline_for_decisions(entries: Contents) -> Contents:
@@ -365,7 +367,7 @@ def test_the_first_range_that_was_changed_is_named(tmp_path: Path):
         msgspec.structs.replace(facts[6], id=f"d{n}", sequence=26 + n, payload={"delta": "w" * 900})
         for n in range(1, 60)
     ]
-    packed(big, [*facts, *filler])
+    pack_journal(big, [*facts, *filler])
     entries = contents(big)
     assert len(entries[FACTS]) > 3 * BLOCK_BYTES
     at = 2 * BLOCK_BYTES + 77
@@ -423,7 +425,7 @@ def verdict(path: Path) -> str:
 @pytest.mark.parametrize("stored", [False, True], ids=["compressed", "stored"])
 def test_every_flipped_bit_is_found_and_none_is_served_as_good(stored: bool, tmp_path: Path):
     path = tmp_path / "p.factpack.zip"
-    packed(path, stored=stored)
+    pack_journal(path, stored=stored)
     right, good = path.read_bytes(), served(path)
     seen: set[str] = set()
     for seed in range(250):
@@ -467,7 +469,7 @@ def test_without_hashes_and_signature_a_flip_would_pass(
     assert verdict(path) == "entry_changed"
     monkeypatch.setattr(container_module, "matches", blind)
     monkeypatch.setattr(verification_module, "matches_whole", blind)
-    monkeypatch.setattr(verification_module, "_derived", nothing)
+    monkeypatch.setattr(verification_module, "_check_derived", nothing)
     assert verified(path, demand=True).findings == ()
     assert served(path) not in (None, served(original))
 
@@ -498,7 +500,7 @@ def test_a_change_around_the_contents_is_told_apart_and_located(original: Path, 
 
 
 def test_a_manifest_that_another_version_made_is_not_derived_again(original: Path, tmp_path: Path):
-    entries = relisted(contents(original), producer="0.0.1")
+    entries = relist_entries(contents(original), producer="0.0.1")
     assert manifest_of(entries).producer == "0.0.1"
-    report = verified(repack(tmp_path / "p.zip", resigned(entries)), demand=True)
+    report = verified(repack(tmp_path / "p.zip", resign_entries(entries)), demand=True)
     assert (report.ok, report.derived_again, report.producer) == (True, False, "0.0.1")

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factwire.facts.delta_redaction import CONTEXT, HELD, DeltaRedactor
+from factwire.facts.delta_redaction import CONTEXT_CHARACTERS, HELD_CHARACTERS, DeltaRedactor
 from factwire.facts.redaction import redact_text
-from factwire.facts.secret_shapes import SHAPES
+from factwire.facts.secret_shapes import SECRET_SHAPES
 from tests.facts.secret_corpus import FRAGMENTS, NEGATIVES, POSITIVES
 
 TOKEN = "gh" + "p_" + "a1B2c3D4e5" * 4
@@ -41,7 +41,7 @@ def _fed(pieces: list[str]) -> tuple[list[str], list[str]]:
         text, fired = redactor.feed("m", piece)
         shown.append(text)
         rules += fired
-        assert len(redactor.pending("m")) <= HELD
+        assert len(redactor.pending_text("m")) <= HELD_CHARACTERS
     text, fired = redactor.flush("m")
     return [*shown, text], rules + fired
 
@@ -124,7 +124,7 @@ def test_a_secret_longer_than_the_bound_is_swallowed_without_being_kept(text: st
 def test_the_end_mark_of_a_long_key_may_be_cut_anywhere():
     text = LONG["key"]
     for place in range(text.index("-----END") - 2, len(text)):
-        _check(text, _cut(text, [HELD + 500, place]))
+        _check(text, _cut(text, [HELD_CHARACTERS + 500, place]))
 
 
 @pytest.mark.requirement("redaction.split-deltas")
@@ -132,7 +132,7 @@ def test_ordinary_words_pass_at_once():
     redactor = DeltaRedactor()
     pieces = _tokens(PROSE)
     assert "".join(pieces) == PROSE
-    late = [piece for piece in pieces if redactor.feed("m", piece) and redactor.pending("m")]
+    late = [piece for piece in pieces if redactor.feed("m", piece) and redactor.pending_text("m")]
     assert len(late) / len(pieces) < 0.03
 
 
@@ -140,20 +140,20 @@ def test_a_piece_that_passes_is_the_same_object():
     redactor = DeltaRedactor()
     piece = "nothing to see here, "
     assert redactor.feed("m", piece)[0] is piece
-    assert not redactor.holding
+    assert not redactor.is_holding
 
 
 @pytest.mark.requirement("redaction.split-deltas")
 def test_what_may_be_a_secret_waits_until_it_is_decided():
     redactor = DeltaRedactor()
     assert redactor.feed("m", "use " + TOKEN[:9]) == ("use ", [])
-    assert (redactor.holding, redactor.pending("m")) == (True, TOKEN[:9])
+    assert (redactor.is_holding, redactor.pending_text("m")) == (True, TOKEN[:9])
     assert redactor.feed("other", "plain") == ("plain", [])
     assert redactor.feed("m", TOKEN[9:]) == ("", [])
     assert redactor.feed("m", " now") == ("[redacted] now", ["github"])
     assert redactor.feed("m", " password: hun") == (" password: ", [])
     assert redactor.flush("m") == ("hun", [])
-    assert not redactor.holding
+    assert not redactor.is_holding
 
 
 def test_the_end_of_a_text_releases_or_hides_what_was_held():
@@ -169,7 +169,7 @@ def test_a_dropped_stream_says_nothing_more():
     redactor = DeltaRedactor()
     redactor.feed("a", TOKEN[:20])
     redactor.drop("a")
-    assert redactor.pending("a") == ""
+    assert redactor.pending_text("a") == ""
     assert redactor.flush("a") == ("", [])
 
 
@@ -179,12 +179,12 @@ def test_a_stream_pushed_out_by_others_leaks_neither_what_it_held_nor_what_follo
     redactor.feed("a", "it is " + TOKEN[:20])
     redactor.feed("b", "plain ")
     redactor.feed("c", "plain ")
-    assert redactor.pending("a") == ""
+    assert redactor.pending_text("a") == ""
     assert redactor.feed("a", TOKEN[20:30]) == ("", [])
     assert redactor.feed("a", TOKEN[30:] + " after") == (" after", [])
 
 
 def test_names_and_their_separators_fit_into_what_a_stream_remembers():
-    longest = max(len(trigger) for shape in SHAPES for trigger in shape.triggers)
-    assert CONTEXT > 64 + 64
-    assert longest < CONTEXT
+    longest = max(len(trigger) for shape in SECRET_SHAPES for trigger in shape.triggers)
+    assert CONTEXT_CHARACTERS > 64 + 64
+    assert longest < CONTEXT_CHARACTERS

@@ -142,7 +142,7 @@ def test_intake_fact_by_fact_shows_what_two_intakes_show(pieces: list[tuple[str,
     short, long = Intake(), Intake()
     for item in events:
         via_growth = short.feed(msgspec.json.encode(item))
-        long._growth = None
+        long._pattern = None
         assert via_growth.data == long.feed(item).data
 
 

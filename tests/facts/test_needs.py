@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from factwire.facts import Shape, inspect_fact, missing_needs, needs_of, read_fact
+from factwire.facts import Shape, inspect_fact, missing_fields, read_fact, required_fields_of
 from tests.facts import spec
 from tests.facts.samples import complete, fact, runtime_event, wire
 
@@ -245,19 +245,19 @@ NEEDY = {
 @pytest.mark.parametrize("name", spec.RUNTIME_CLASSES)
 def test_a_complete_fact_of_any_class_is_valid_and_only_the_listed_classes_need_anything(name: str):
     assert inspect_fact(complete(name)) == []
-    assert bool(missing_needs(fact(name))) == (name in NEEDY)
+    assert bool(missing_fields(fact(name))) == (name in NEEDY)
 
 
 @pytest.mark.requirement("validation.missing_scope_id")
 @pytest.mark.parametrize("name", sorted(NEEDY))
 def test_the_message_says_what_the_class_needs(name: str):
-    for need, issue in zip(needs_of(name), inspect_fact(wire(name)), strict=False):
-        assert issue.message == f"{name} needs {need.wanted}"
+    for need, issue in zip(required_fields_of(name), inspect_fact(wire(name)), strict=False):
+        assert issue.message == f"{name} needs {need.expected}"
 
 
 @pytest.mark.requirement("validation.missing_scope_id")
 def test_a_fact_without_a_class_needs_nothing():
-    assert missing_needs(read_fact({**wire(), "eventClass": None})) == []
+    assert missing_fields(read_fact({**wire(), "eventClass": None})) == []
 
 
 @pytest.mark.requirement("validation.missing_scope_id")

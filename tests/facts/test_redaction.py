@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factwire.facts.redaction import REDACTED, Finding, find_in_value, redact_text, redact_value
+from factwire.facts.redaction import RedactionFinding, find_in_value, redact_text, redact_value
+from factwire.facts.secret_key_names import REDACTED
 from tests.facts.secret_corpus import FRAGMENTS, NEGATIVES, POSITIVES
 
 KEY = "AK" + "IA" + "ABCDEFGHIJKLMNOP"
@@ -55,11 +56,11 @@ def test_keys_and_values_are_hidden_at_any_depth_with_exact_paths():
         }
     }
     assert findings == [
-        Finding("$.payload.headers.authorization", "key:authorization"),
-        Finding('$.payload.headers["Set-Cookie"]', "key:cookie"),
-        Finding("$.payload.items[2].client_secret", "key:secret"),
-        Finding("$.payload.items[3]", "value:aws-access-key"),
-        Finding("$.payload.pair[1]", "value:aws-access-key"),
+        RedactionFinding("$.payload.headers.authorization", "key:authorization"),
+        RedactionFinding('$.payload.headers["Set-Cookie"]', "key:cookie"),
+        RedactionFinding("$.payload.items[2].client_secret", "key:secret"),
+        RedactionFinding("$.payload.items[3]", "value:aws-access-key"),
+        RedactionFinding("$.payload.pair[1]", "value:aws-access-key"),
     ]
 
 
@@ -68,7 +69,7 @@ def test_json_inside_a_string_is_searched():
     arguments = '{"path": "a.txt", "api_key": "' + "abc123def456" + '"}'
     assert redact_value({"arguments": arguments}) == (
         {"arguments": '{"path": "a.txt", "api_key": "[redacted]"}'},
-        [Finding("$.arguments", "value:assignment")],
+        [RedactionFinding("$.arguments", "value:assignment")],
     )
 
 
@@ -78,9 +79,9 @@ def test_a_key_that_is_itself_a_secret_is_replaced_and_not_shown_in_paths():
     redacted, findings = redact_value({KEY: 1, other: {"password": "x"}}, "$.payload")
     assert redacted == {"[redacted]": 1, "[redacted] 2": {"password": REDACTED}}
     assert findings == [
-        Finding("$.payload[redacted]", "value:aws-access-key"),
-        Finding("$.payload[redacted]", "value:aws-access-key"),
-        Finding("$.payload[redacted].password", "key:password"),
+        RedactionFinding("$.payload[redacted]", "value:aws-access-key"),
+        RedactionFinding("$.payload[redacted]", "value:aws-access-key"),
+        RedactionFinding("$.payload[redacted].password", "key:password"),
     ]
 
 

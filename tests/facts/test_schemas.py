@@ -12,16 +12,14 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 import factwire.facts
-from factwire.facts import payloads as payloads_module
 from factwire.facts.capabilities import CapabilityManifest
-from factwire.facts.class_payloads import payload_types
-from factwire.facts.classification import KNOWN_CLASSES
+from factwire.facts.classes import payloads as payloads_module
+from factwire.facts.classes.class_rows import KNOWN_CLASSES
+from factwire.facts.classes.payloads import Payload, payload_types
 from factwire.facts.fact import Fact
-from factwire.facts.fixtures import Fixture
 from factwire.facts.inputs import read_input
-from factwire.facts.inspection import inspect_fact
+from factwire.facts.inspection import Fixture, inspect_fact
 from factwire.facts.issues import FactError
-from factwire.facts.payloads import Payload
 from factwire.facts.schemas import Report, ReportError, json_schemas, schema_files
 from factwire.facts.shapes import REQUIRED_FIELDS, SHAPES, Shape, shape_issues, wire_name
 from factwire.facts.vocabulary import CLASS_ALIASES, KINDS, LEGACY_TERMINALS

@@ -7,13 +7,13 @@ import msgspec
 import pytest
 from jsonschema import Draft7Validator
 
-from factwire.facts.runtime_classes import RUNTIME_CLASSES
-from factwire.facts.schemas import asyncapi
+from factwire.facts.classes.class_rows import RUNTIME_CLASSES
+from factwire.facts.schemas import asyncapi_document
 from tools.node import packages
 
 pytestmark = pytest.mark.requirement("schemas.asyncapi")
 
-DOCUMENT = asyncapi()
+DOCUMENT = asyncapi_document()
 
 FACT = {
     "id": "f1",

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factwire.facts.secret_assignments import RULE as ASSIGNMENT
-from factwire.facts.secret_shapes import SHAPES
-from factwire.facts.secrets import find_secrets, may_hold_secret, names_secret, scan
+from factwire.facts.secret_key_names import names_secret
+from factwire.facts.secret_shapes import ASSIGNMENT_RULE as ASSIGNMENT
+from factwire.facts.secret_shapes import SECRET_SHAPES, find_secrets, may_hold_secret, scan_secrets
 from tests.facts.secret_corpus import FRAGMENTS, NEGATIVES, POSITIVES
 
 close_texts = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=4), max_size=14).map("".join)
@@ -112,7 +112,7 @@ def test_nothing_else_in_the_corpus_is_taken_for_a_secret():
 
 
 @pytest.mark.requirement("redaction.value")
-@pytest.mark.parametrize("rule", sorted({shape.rule for shape in SHAPES} | {ASSIGNMENT}))
+@pytest.mark.parametrize("rule", sorted({shape.rule for shape in SECRET_SHAPES} | {ASSIGNMENT}))
 def test_each_rule_has_three_secrets_and_three_near_misses(rule: str):
     fired = [
         case for case in POSITIVES if rule in {found.rule for found in find_secrets(case.text)}
@@ -143,13 +143,13 @@ def _hides(text: str, secret: str) -> bool:
 def test_the_quick_look_never_misses_a_secret_of_the_corpus():
     for case in POSITIVES:
         assert may_hold_secret(case.text), case
-        assert may_hold_secret(case.secret) or not list(scan(case.secret, 0)), case
+        assert may_hold_secret(case.secret) or not list(scan_secrets(case.secret, 0)), case
 
 
 @pytest.mark.requirement("redaction.value")
 @given(close_texts)
 def test_the_quick_look_never_misses_a_secret(text: str):
-    if list(scan(text, 0)):
+    if list(scan_secrets(text, 0)):
         assert may_hold_secret(text)
 
 
@@ -168,7 +168,7 @@ def test_ids_and_prose_seldom_need_a_search():
 
 @pytest.mark.requirement("redaction.linear-time")
 def test_no_pattern_can_run_wild():
-    for shape in SHAPES:
+    for shape in SECRET_SHAPES:
         _check_repeats(_parsed(shape.pattern.pattern), nested=False)
         _check_repeats(_parsed(shape.opening), nested=False)
 
@@ -210,4 +210,4 @@ HOSTILE = (
 @pytest.mark.parametrize("seed", HOSTILE)
 def test_a_megabyte_of_hostile_text_is_searched_to_its_end(seed: str):
     text = seed * (1_000_000 // len(seed))
-    assert all(found.end <= len(text) for found in scan(text, 0))
+    assert all(found.end <= len(text) for found in scan_secrets(text, 0))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factwire.facts import Issue, SequenceTracker, inspect_stream, limits, sequences
+from factwire.facts import Issue, SequenceTracker, inspect_stream, inspection, limits
 from tests.facts.samples import fact, wire, without
 
 
@@ -135,8 +135,8 @@ def test_what_states_no_place_holds_none(value: object):
 
 @pytest.mark.requirement("sequences.bounded")
 def test_threads_and_gaps_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sequences, "IDENTITY_WINDOW", 10)
-    monkeypatch.setattr(sequences, "ISSUES_KEPT", 10)
+    monkeypatch.setattr(inspection, "IDENTITY_WINDOW", 10)
+    monkeypatch.setattr(inspection, "ISSUES_KEPT", 10)
     tracker = SequenceTracker()
     for number in range(100):
         tracker.feed(fact("run.status", 3 * number, threadId=f"t{number}"), "$")
@@ -148,7 +148,7 @@ def test_threads_and_gaps_are_remembered_up_to_a_bound(monkeypatch: pytest.Monke
 
 @pytest.mark.requirement("sequences.bounded")
 def test_settled_gaps_make_room(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sequences, "ISSUES_KEPT", 1)
+    monkeypatch.setattr(inspection, "ISSUES_KEPT", 1)
     assert gaps((1, "a"), (5, "a"), (6, "a", "snapshot.repaired"), (9, "a")) == ["$[3].sequence"]
 
 

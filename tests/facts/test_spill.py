@@ -14,7 +14,7 @@ from factwire.facts import (
     inspect_fact,
     is_valid,
     json_characters,
-    missing_needs,
+    missing_fields,
     parse_ref,
     plan_spill,
 )
@@ -166,7 +166,7 @@ def test_a_fact_that_was_spilled_still_carries_what_its_class_needs(name: str, m
     source = msgspec.structs.replace(
         source, tool_call_id=None, payload={**source.payload, **own, "toolCallId": "c1"}
     )
-    assert missing_needs(source) == []
+    assert missing_fields(source) == []
     spill = plan_spill(source)
     assert spill is not None
     assert inspect_fact(spill.fact) == []

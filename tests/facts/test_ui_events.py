@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from factwire.facts import RUNTIME_CLASSES, UI_CLASSES, Fact, missing_needs, ui_events
+from factwire.facts import RUNTIME_CLASSES, UI_CLASSES, Fact, missing_fields, to_ui_events
 from tests.facts import spec, strategies
 from tests.facts.samples import fact, full_fact
 
@@ -18,7 +18,7 @@ CARD = {"artifactId": "artifact_1"}
 
 
 def ui_of(found: Fact) -> list[str | None]:
-    return [event.event_class for event in ui_events(found)]
+    return [event.event_class for event in to_ui_events(found)]
 
 
 def plain_fact(name: str) -> Fact:
@@ -49,13 +49,13 @@ def test_every_ui_class_is_made_from_some_runtime_class():
 @pytest.mark.requirement("ui.complete")
 @pytest.mark.parametrize("name", spec.RUNTIME_CLASSES)
 def test_every_runtime_class_becomes_ui_events_of_known_classes(name: str):
-    events = ui_events(full_fact(name))
+    events = to_ui_events(full_fact(name))
     assert [event.event_class for event in events][: len(RUNTIME_CLASSES[name].ui)] == list(
         RUNTIME_CLASSES[name].ui
     )
     for event in events:
         assert event.event_class in UI_CLASSES
-        assert missing_needs(event, "ui") == []
+        assert missing_fields(event, "ui") == []
         assert None not in (event.owner, event.scope, event.phase, event.surface, event.persistence)
 
 
@@ -63,7 +63,7 @@ def test_every_runtime_class_becomes_ui_events_of_known_classes(name: str):
 @pytest.mark.parametrize("name", spec.RUNTIME_CLASSES)
 def test_a_ui_event_keeps_ids_payload_and_order(name: str):
     source = full_fact(name, payload={"note": "kept"}, custom="kept")
-    for event in ui_events(source):
+    for event in to_ui_events(source):
         assert event.payload == source.payload
         assert event.sequence == source.sequence
         assert event.extra == source.extra
@@ -73,7 +73,7 @@ def test_a_ui_event_keeps_ids_payload_and_order(name: str):
 @pytest.mark.requirement("ui.ids-kept")
 @given(strategies.facts())
 def test_the_events_of_a_fact_have_ids_of_their_own(source: Fact):
-    ids = [event.id for event in ui_events(source)]
+    ids = [event.id for event in to_ui_events(source)]
     assert ids[0] == source.id
     assert len(set(ids)) == len(ids)
 
@@ -82,7 +82,7 @@ def test_the_events_of_a_fact_have_ids_of_their_own(source: Fact):
 @pytest.mark.parametrize("fields", [CARD, {"artifactRefs": ["artifact_1"]}, {"payload": CARD}])
 def test_a_tool_fact_that_names_an_artifact_also_is_an_artifact_event(fields: dict[str, object]):
     result = fact("tool.result", toolCallId="call_1", **fields)
-    step, card = ui_events(result)
+    step, card = to_ui_events(result)
     assert (step.event_class, card.event_class) == ("tool.result", "artifact.changed")
     assert card.tool_call_id == "call_1"
     assert card.id == "fact_1#artifact.changed"
@@ -90,7 +90,7 @@ def test_a_tool_fact_that_names_an_artifact_also_is_an_artifact_event(fields: di
 
 @pytest.mark.requirement("ui.artifact-card")
 def test_the_card_belongs_to_the_artifacts_and_the_step_to_the_tools():
-    step, card = ui_events(fact("tool.result", toolCallId="call_1", **CARD))
+    step, card = to_ui_events(fact("tool.result", toolCallId="call_1", **CARD))
     assert (step.owner, step.surface) == ("tool", "tool_ui")
     assert (card.owner, card.scope) == ("artifact", "artifact")
     assert (card.surface, card.persistence) == ("artifact_workspace", "artifact_store")
@@ -99,20 +99,20 @@ def test_the_card_belongs_to_the_artifacts_and_the_step_to_the_tools():
 @pytest.mark.requirement("ui.never-promoted")
 @pytest.mark.parametrize(
     "name",
-    [name for name in spec.RUNTIME_CLASSES if missing_needs(fact(name)) and name != "file.read"],
+    [name for name in spec.RUNTIME_CLASSES if missing_fields(fact(name)) and name != "file.read"],
 )
 def test_a_fact_that_lacks_its_ids_is_never_promoted(name: str):
     allowed = {"diagnostic.changed", "run.status", "permission.changed", "agent.changed"}
     allowed |= {"agent.completed", "agent.spawned", "agent.handoff", "review.completed"}
-    for event in ui_events(fact(name)):
-        assert missing_needs(event, "ui") == []
+    for event in to_ui_events(fact(name)):
+        assert missing_fields(event, "ui") == []
         assert event.event_class in allowed
 
 
 @pytest.mark.requirement("ui.never-promoted")
 @pytest.mark.parametrize("name", ["tool.result", "action.resolved", "artifact.changed"])
 def test_a_degraded_fact_shows_among_the_diagnostics_and_not_as_completed(name: str):
-    (event,) = ui_events(fact(name))
+    (event,) = to_ui_events(fact(name))
     assert event.event_class == "diagnostic.changed"
     assert (event.owner, event.surface, event.phase) == ("diagnostics", "diagnostics", "unknown")
 
@@ -130,16 +130,16 @@ def test_work_in_a_process_without_a_tool_call_is_run_status(name: str):
 @pytest.mark.parametrize("name", ["never.heard", "done", None])
 def test_a_class_that_nobody_knows_is_a_diagnostic(name: str | None):
     source = msgspec.structs.replace(fact(), event_class=name)
-    (event,) = ui_events(source)
+    (event,) = to_ui_events(source)
     assert (event.event_class, event.surface) == ("diagnostic.changed", "diagnostics")
 
 
 @pytest.mark.requirement("ui.stable")
 @pytest.mark.parametrize("name", sorted(set(spec.UI_CLASSES) - set(spec.RUNTIME_CLASSES)))
 def test_a_ui_event_stays_itself(name: str):
-    (event,) = ui_events(full_fact(name))
+    (event,) = to_ui_events(full_fact(name))
     assert event.event_class == name
-    assert ui_events(event) == (event,)
+    assert to_ui_events(event) == (event,)
 
 
 @pytest.mark.requirement("ui.stable")

@@ -12,7 +12,7 @@ from factwire.facts import (
     status_of,
     vocabulary,
 )
-from factwire.facts.class_rows import ClassRow, read_rows
+from factwire.facts.classes.class_rows import ClassRow, read_rows
 from tests.facts import spec
 
 LISTS = [

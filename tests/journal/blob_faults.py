@@ -15,8 +15,7 @@ from typing import Any
 
 from factwire.facts.refs import Ref
 from factwire.journal.blobs import BlobUnwritable, FileBlobs, MemoryObjects, ObjectBlobs
-from factwire.journal.blobs.seal import BLOCK, Sealer
-from factwire.journal.blobs.store import new_ref
+from factwire.journal.blobs.blob_store import BLOCK, Sealer, build_ref
 
 MEGABYTE = 1024 * 1024
 
@@ -55,7 +54,7 @@ class Unprotected(FileBlobs):
         os.write(file, sealer.footer())
         os.fsync(file)
         os.close(file)
-        return new_ref(kind, path.name, len(data))
+        return build_ref(kind, path.name, len(data))
 
 
 async def put_for_ever(folder: str, seed: str, protection: str) -> None:

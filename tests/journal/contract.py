@@ -20,19 +20,19 @@ import pytest
 from factwire.facts.fact import Fact
 from factwire.facts.shapes import encode_fact
 from factwire.journal import (
-    Compaction,
+    CompactionPolicy,
     ConflictingFact,
     Cursor,
     CursorExpired,
     CursorFromFuture,
     CursorMalformed,
     CursorUnknownEpoch,
+    FactBatch,
     Filter,
     Journal,
     JournalClosed,
-    Retention,
+    RetentionPolicy,
     SequenceConflict,
-    Stretch,
     UnknownFact,
     UnstorableFact,
 )
@@ -66,32 +66,32 @@ def make_fact(number: int | str, thread: str | None = "t", **fields: Any) -> Fac
     return Fact(**(known | fields))
 
 
-async def collect(stretches: AsyncIterator[Stretch]) -> list[tuple[int, str]]:
+async def collect(batches: AsyncIterator[FactBatch]) -> list[tuple[int, str]]:
     """Seq and id of everything that a read gives, having checked that its ranges join up."""
     found: list[tuple[int, str]] = []
     last = None
-    async for stretch in stretches:
-        assert last is None or stretch.first == last + 1
-        assert all(stretch.first <= seq <= stretch.last for seq in stretch.seqs)
-        last = stretch.last
-        found += [(seq, fact.id) for seq, fact in stretch.facts()]
+    async for batch in batches:
+        assert last is None or batch.first == last + 1
+        assert all(batch.first <= seq <= batch.last for seq in batch.seqs)
+        last = batch.last
+        found += [(seq, fact.id) for seq, fact in batch.facts()]
     return found
 
 
-async def take(stretches: AsyncIterator[Stretch], count: int) -> list[tuple[int, str]]:
+async def take(batches: AsyncIterator[FactBatch], count: int) -> list[tuple[int, str]]:
     """The first `count` facts of something that may go on for ever."""
     found: list[tuple[int, str]] = []
     async with asyncio.timeout(WAIT):
-        async for stretch in stretches:
-            found += [(seq, fact.id) for seq, fact in stretch.facts()]
+        async for batch in batches:
+            found += [(seq, fact.id) for seq, fact in batch.facts()]
             if len(found) >= count:
                 break
     return found
 
 
-def closing(stretches: AsyncIterator[Stretch]) -> "aclosing[AsyncGenerator[Stretch]]":
+def closing(batches: AsyncIterator[FactBatch]) -> "aclosing[AsyncGenerator[FactBatch]]":
     """Ends a follower with the block, not with the garbage collector."""
-    return aclosing(cast("AsyncGenerator[Stretch]", stretches))
+    return aclosing(cast("AsyncGenerator[FactBatch]", batches))
 
 
 def ids(*numbers: int | str, start: int = 1) -> list[tuple[int, str]]:
@@ -243,7 +243,7 @@ class JournalContract:
             }
             facts = [make_fact(n, sequence=n, payload=odd, extra={"x": n}) for n in range(1, 4)]
             await journal.append(facts)
-            data = b"".join([stretch.data async for stretch in journal.read()])
+            data = b"".join([batch.data async for batch in journal.read()])
             assert data == b"".join(encode_fact(fact) + b"\n" for fact in facts)
             read = [fact async for each in journal.read() for _, fact in each.facts()]
             assert read == facts
@@ -271,9 +271,9 @@ class JournalContract:
                 found: list[tuple[int, str]] = []
                 cursor: Cursor | None = None
                 while len(found) < len(whole):
-                    async for stretch in journal.read(cursor, filter=wanted, limit=2):
-                        found += [(seq, fact.id) for seq, fact in stretch.facts()]
-                        cursor = stretch.cursor
+                    async for batch in journal.read(cursor, filter=wanted, limit=2):
+                        found += [(seq, fact.id) for seq, fact in batch.facts()]
+                        cursor = batch.cursor
                 assert found == whole
 
     async def test_a_limit_of_nothing_gives_nothing(self, backend: Backend):
@@ -307,8 +307,8 @@ class JournalContract:
         async with backend.open() as journal:
             await journal.append([make_fact(n, f"t{n}") for n in range(1, 6)])
             covered = [
-                (stretch.first, stretch.last, tuple(stretch.seqs))
-                async for stretch in journal.read(filter=Filter(thread="t2"))
+                (batch.first, batch.last, tuple(batch.seqs))
+                async for batch in journal.read(filter=Filter(thread="t2"))
             ]
             assert covered[0][0] == 1
             assert covered[-1][1] == 5
@@ -338,9 +338,9 @@ class JournalContract:
             await journal.append([make_fact(1), make_fact(2)])
             head = await journal.head()
             snapshot = await journal.save_snapshot("t", Cursor(head.epoch, 1), b"state")
-            for stretches in (journal.read, journal.follow):
+            for batches in (journal.read, journal.follow):
                 with pytest.raises(CursorFromFuture) as refused:
-                    await take(stretches(Cursor(head.epoch, 3)), 1)
+                    await take(batches(Cursor(head.epoch, 3)), 1)
                 assert refused.value.code == "cursor_from_future"
                 assert (refused.value.head, refused.value.nearest) == (head, snapshot.cursor)
 
@@ -360,10 +360,10 @@ class JournalContract:
     async def test_a_follower_gets_the_past_and_then_the_present(self, backend: Backend):
         async with backend.open() as journal:
             await journal.append([make_fact(n) for n in range(1, 4)])
-            async with closing(journal.follow("fact-1")) as stretches:
-                assert await take(stretches, 2) == ids(2, 3, start=2)
+            async with closing(journal.follow("fact-1")) as batches:
+                assert await take(batches, 2) == ids(2, 3, start=2)
                 await journal.append([make_fact(4)])
-                assert await take(stretches, 1) == ids(4, start=4)
+                assert await take(batches, 1) == ids(4, start=4)
 
     @pytest.mark.requirement("journal.follow.exact")
     async def test_followers_that_begin_amid_appends_miss_and_repeat_nothing(
@@ -377,8 +377,8 @@ class JournalContract:
                     await journal.append([make_fact(number, f"t{lane}")])
 
             async def follow(wanted: Filter | None, count: int) -> list[tuple[int, str]]:
-                async with closing(journal.follow(filter=wanted)) as stretches:
-                    return await take(stretches, count)
+                async with closing(journal.follow(filter=wanted)) as batches:
+                    return await take(batches, count)
 
             lanes = [asyncio.create_task(produce(lane)) for lane in range(4)]
             followers: list[asyncio.Task[list[tuple[int, str]]]] = []
@@ -399,19 +399,19 @@ class JournalContract:
     async def test_a_follower_resumes_elsewhere_from_the_cursor_it_has(self, backend: Backend):
         async with backend.open() as journal:
             await journal.append([make_fact(n) for n in range(1, 6)])
-            async with closing(journal.follow()) as stretches:
-                seen = await anext(stretches)
+            async with closing(journal.follow()) as batches:
+                seen = await anext(batches)
             await journal.append([make_fact(6)])
-            async with closing(journal.follow(str(seen.cursor))) as stretches:
+            async with closing(journal.follow(str(seen.cursor))) as batches:
                 rest = 6 - seen.last
-                assert len(await take(stretches, rest)) == rest
+                assert len(await take(batches, rest)) == rest
 
     async def test_closing_the_journal_ends_its_followers(self, backend: Backend):
         async with backend.open() as journal:
             await journal.append([make_fact(1)])
-            stretches = journal.follow()
-            await anext(stretches)
-            waiting = asyncio.ensure_future(anext(stretches))
+            batches = journal.follow()
+            await anext(batches)
+            waiting = asyncio.ensure_future(anext(batches))
             await asyncio.sleep(0)
         with pytest.raises(JournalClosed):
             async with asyncio.timeout(WAIT):
@@ -516,7 +516,7 @@ class JournalContract:
         async with backend.open() as journal:
             for number in range(1, 21):
                 await journal.append([make_fact(number)])
-            done = await journal.retain(Retention(max_age=8))
+            done = await journal.retain(RetentionPolicy(max_age=8))
             head = await journal.head()
             assert (done.removed, done.floor.seq, done.held_by) == (12, 12, ())
             assert await collect(journal.read()) == ids(*range(13, 21), start=13)
@@ -531,7 +531,7 @@ class JournalContract:
     async def test_ids_of_removed_facts_stay_taken(self, backend: Backend):
         async with backend.open() as journal:
             await journal.append([make_fact(n) for n in range(1, 11)])
-            await journal.retain(Retention(keep_facts=3))
+            await journal.retain(RetentionPolicy(keep_facts=3))
         async with backend.reopen() as journal:
             again = await journal.append([make_fact(2)])
             assert (again.seqs, again.repeated) == ((2,), (True,))
@@ -544,7 +544,7 @@ class JournalContract:
         async with backend.open() as journal:
             await journal.append([make_fact(n, f"t{n % 2}") for n in range(1, 11)])
             await journal.append([make_fact("rare", "rare")])
-            done = await journal.retain(Retention(keep_per_thread=2))
+            done = await journal.retain(RetentionPolicy(keep_per_thread=2))
             kept = [seq for seq, _ in await collect(journal.read())]
             assert (done.removed, kept) == (6, [7, 8, 9, 10, 11])
             epoch = (await journal.head()).epoch
@@ -558,13 +558,13 @@ class JournalContract:
     async def test_a_follower_holds_retention_back(self, backend: Backend):
         async with backend.open() as journal:
             await journal.append([make_fact(n) for n in range(1, 5)])
-            async with closing(journal.follow()) as stretches:
-                first = await anext(stretches)
+            async with closing(journal.follow()) as batches:
+                first = await anext(batches)
                 await journal.append([make_fact(n) for n in range(5, 11)])
-                done = await journal.retain(Retention(max_age=1))
+                done = await journal.retain(RetentionPolicy(max_age=1))
                 assert done.floor.seq == first.last
                 assert done.held_by
-                assert len(await take(stretches, 10 - first.last)) == 10 - first.last
+                assert len(await take(batches, 10 - first.last)) == 10 - first.last
 
     @pytest.mark.requirement("journal.retain.holds")
     async def test_an_open_action_holds_retention_back(self, backend: Backend):
@@ -572,9 +572,9 @@ class JournalContract:
             await journal.append([make_fact(n) for n in range(1, 4)])
             await journal.append([make_fact(4, event_class="action.required", action_id="a")])
             await journal.append([make_fact(n) for n in range(5, 11)])
-            assert (await journal.retain(Retention(max_age=1))).floor.seq == 3
+            assert (await journal.retain(RetentionPolicy(max_age=1))).floor.seq == 3
             await journal.append([make_fact(11, event_class="action.resolved", action_id="a")])
-            assert (await journal.retain(Retention(max_age=1))).floor.seq == 10
+            assert (await journal.retain(RetentionPolicy(max_age=1))).floor.seq == 10
 
     @pytest.mark.requirement("journal.compact.increments")
     async def test_compaction_drops_increments_that_a_final_text_replaced(self, backend: Backend):
@@ -602,7 +602,7 @@ class JournalContract:
             assert done.removed == 4
             assert after == [each for each in before if each[1] not in gone]
             assert await collect(journal.read("fact-done-2")) == [e for e in after if e[0] > 4]
-            assert (await journal.compact(Compaction())).removed == 0
+            assert (await journal.compact(CompactionPolicy())).removed == 0
             assert (await journal.append([part("done-2", "model.delta", "done", delta="x")])).seqs
             assert (await journal.verify()).ok
 
@@ -618,8 +618,8 @@ class JournalContract:
     async def test_stats_tell_size_and_lag(self, backend: Backend):
         async with backend.open() as journal:
             await journal.append([make_fact(n, f"t{n}") for n in range(1, 4)])
-            async with closing(journal.follow()) as stretches:
-                await anext(stretches)
+            async with closing(journal.follow()) as batches:
+                await anext(batches)
                 await journal.append([make_fact(4, "t4"), make_fact(5, "t4")])
                 stats = await journal.stats()
                 assert (stats.facts, stats.threads, stats.head.seq) == (5, 4, 5)
@@ -641,7 +641,7 @@ class JournalContract:
         async with backend.reopen() as journal:
             await journal.compact()
             assert [await journal.chain_point(seq) for seq in (3, 5)] == [first, last]
-            await journal.retain(Retention(keep_facts=1))
+            await journal.retain(RetentionPolicy(keep_facts=1))
             assert (await journal.chain_point(1)).seq in (3, 5)
             assert (await journal.chain_point(6)).seq == 6
 

@@ -11,8 +11,8 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
-from factwire.journal import Appended, Journal, open_journal
-from factwire.journal.group import Group
+from factwire.journal import AppendResult, Journal, open_journal
+from factwire.journal.commit_group import CommitGroup
 from factwire.journal.sqlite import writer
 from tests.journal.contract import make_fact
 
@@ -32,31 +32,33 @@ def start(url: str, round_number: int, *, eager: bool) -> tuple[BaseProcess, Con
     return process, receiver
 
 
-def _run(url: str, round_number: int, eager: bool, told: Connection, path: list[str]) -> None:
+def _run(url: str, round_number: int, eager: bool, acks: Connection, path: list[str]) -> None:
     sys.path[:] = path
     if eager:
-        writer._admitted = _answered_at_once
-    asyncio.run(_produce(url, round_number, told))
+        writer._admit_appends = _answered_at_once
+    asyncio.run(_produce(url, round_number, acks))
 
 
-_admitted = writer._admitted
+_admitted = writer._admit_appends
 
 
-def _answered_at_once(group: Group, appends: Sequence[writer.Append]) -> list[Appended | Exception]:
+def _answered_at_once(
+    group: CommitGroup, appends: Sequence[writer.SqliteAppend]
+) -> list[AppendResult | Exception]:
     answers = _admitted(group, appends)
     writer._answer(appends, answers)
     return answers
 
 
-async def _produce(url: str, round_number: int, told: Connection) -> None:
+async def _produce(url: str, round_number: int, acks: Connection) -> None:
     async with open_journal(url) as journal:
         await asyncio.gather(
-            *(_lane(journal, f"{round_number}-{lane}", told) for lane in range(PRODUCERS))
+            *(_lane(journal, f"{round_number}-{lane}", acks) for lane in range(PRODUCERS))
         )
 
 
-async def _lane(journal: Journal, lane: str, told: Connection) -> None:
+async def _lane(journal: Journal, lane: str, acks: Connection) -> None:
     for number in range(1_000_000):
         batch = [make_fact(f"{lane}-{number}-{part}", lane) for part in range(BATCH)]
         await journal.append(batch)
-        told.send_bytes(f"{lane}-{number}".encode())
+        acks.send_bytes(f"{lane}-{number}".encode())

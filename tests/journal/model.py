@@ -25,10 +25,10 @@ from factwire.facts.fact import Fact
 from factwire.journal import (
     ConflictingFact,
     Cursor,
+    FactBatch,
     Filter,
     JournalError,
     SequenceConflict,
-    Stretch,
 )
 from tests.journal.contract import WAIT, Backend, collect, make_fact
 
@@ -60,9 +60,9 @@ class Follower:
     """A follower of the real journal, and how much of the model it has been given."""
 
     def __init__(
-        self, stretches: AsyncIterator[Stretch], after: int, wanted: Filter | None
+        self, batches: AsyncIterator[FactBatch], after: int, wanted: Filter | None
     ) -> None:
-        self.stretches = stretches
+        self.stretches = batches
         self.after = after
         self.wanted = wanted
 
@@ -144,8 +144,8 @@ class JournalMachine(RuleBasedStateMachine):
     @rule(data=st.data(), wanted=FILTERS)
     def follow(self, data: st.DataObject, wanted: Filter | None) -> None:
         after = data.draw(st.integers(0, len(self.log)))
-        stretches = self.journal.follow(Cursor(self.epoch, after), filter=wanted)
-        self.followers.append(Follower(stretches, after, wanted))
+        batches = self.journal.follow(Cursor(self.epoch, after), filter=wanted)
+        self.followers.append(Follower(batches, after, wanted))
 
     @precondition(lambda self: self.followers)
     @rule(data=st.data())
@@ -154,10 +154,10 @@ class JournalMachine(RuleBasedStateMachine):
         expected = self.expected(follower.after, follower.wanted)
         found: list[tuple[int, str]] = []
         while len(found) < len(expected):
-            stretch: Stretch = self.run(anext(follower.stretches))
-            assert stretch.first == follower.after + 1
-            follower.after = stretch.last
-            found += [(seq, fact.id) for seq, fact in stretch.facts()]
+            batch: FactBatch = self.run(anext(follower.stretches))
+            assert batch.first == follower.after + 1
+            follower.after = batch.last
+            found += [(seq, fact.id) for seq, fact in batch.facts()]
         assert found == expected
 
     @rule(data=st.data(), thread=st.sampled_from(["a", "b"]))

@@ -11,5 +11,5 @@ async def ids(journal: Journal, wanted: Filter | None = None) -> list[str]:
 
 async def follow_until(journal: Journal, count: int, after: str | None = None) -> list[str]:
     """Follow until `count` facts have come; their ids."""
-    async with closing(journal.follow(after)) as stretches:
-        return [name for _, name in await take(stretches, count)]
+    async with closing(journal.follow(after)) as batches:
+        return [name for _, name in await take(batches, count)]

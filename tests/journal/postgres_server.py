@@ -64,9 +64,9 @@ class PostgresServer:
 
     def start(self) -> None:
         """Returns when the server takes queries."""
-        given = {"listen_addresses": "", "unix_socket_directories": str(self.folder)}
+        location = {"listen_addresses": "", "unix_socket_directories": str(self.folder)}
         settings = {
-            **given,
+            **location,
             "max_connections": "300",
             "recovery_init_sync_method": "syncfs",
             **self._settings,

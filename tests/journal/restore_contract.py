@@ -11,20 +11,20 @@ import pytest
 
 from factwire.facts.fact import Fact
 from factwire.journal import (
-    Compaction,
+    CatalogueRecord,
+    CompactionPolicy,
     ConflictingFact,
     Cursor,
     CursorExpired,
     Filter,
     Journal,
-    Present,
-    Removed,
+    PresentFact,
+    RemovedFact,
     Restoration,
     RestoreRefused,
-    Retention,
-    ThreadRecord,
+    RetentionPolicy,
 )
-from factwire.journal.memory import MemoryJournal
+from factwire.journal.memory_journal import MemoryJournal
 from tests.journal.contract import Backend, collect, make_fact
 
 
@@ -32,13 +32,15 @@ class Image(msgspec.Struct):
     """All that one can say of a journal, but for its epoch."""
 
     facts: list[tuple[int, bytes]]
-    removed: list[Removed]
-    records: list[ThreadRecord]
+    removed: list[RemovedFact]
+    records: list[CatalogueRecord]
     threads: tuple[object, ...]
     figures: tuple[int, ...]
 
     def restoration(self) -> Restoration:
-        entries: list[Present | Removed] = [Present(seq, line) for seq, line in self.facts]
+        entries: list[PresentFact | RemovedFact] = [
+            PresentFact(seq, line) for seq, line in self.facts
+        ]
         entries += self.removed
         return Restoration(
             floor=self.figures[2],
@@ -48,8 +50,8 @@ class Image(msgspec.Struct):
 
 
 async def image_of(journal: Journal) -> Image:
-    stretches = [stretch async for stretch in journal.read()]
-    lines = [zip(each.seqs, each.lines(), strict=True) for each in stretches]
+    batches = [batch async for batch in journal.read()]
+    lines = [zip(each.seqs, each.lines(), strict=True) for each in batches]
     stats = await journal.stats()
     records = [record async for record in journal.records()]
     return Image(
@@ -87,9 +89,9 @@ async def fill(journal: Journal) -> Image:
     """Everything that is later to be carried over."""
     for batch in facts():
         await journal.append(batch)
-    await journal.retain(Retention(max_age=60))
-    await journal.compact(Compaction())
-    await journal.retain(Retention(keep_per_thread=14))
+    await journal.retain(RetentionPolicy(max_age=60))
+    await journal.compact(CompactionPolicy())
+    await journal.retain(RetentionPolicy(keep_per_thread=14))
     return await image_of(journal)
 
 
@@ -165,7 +167,7 @@ class RestoreContract:
             assert await journal.snapshot("talk") == saved
             answered = {"event_class": "action.resolved", "action_id": "a"}
             await journal.append([make_fact("answer", "asking", **answered)])
-            await journal.retain(Retention(keep_facts=8))
+            await journal.retain(RetentionPolicy(keep_facts=8))
             await journal.append([make_fact(number) for number in range(3)])
             assert (await journal.verify()).ok
             seqs = [seq for seq, _ in await collect(journal.read())]
@@ -185,7 +187,7 @@ class RestoreContract:
     @pytest.mark.requirement("journal.restore.refused")
     async def test_a_journal_that_cannot_have_been_is_not_restored(self, backend: Backend):
         image = await memory_image()
-        twice = [Present(1, image.facts[0][1]), Present(2, image.facts[0][1])]
+        twice = [PresentFact(1, image.facts[0][1]), PresentFact(2, image.facts[0][1])]
         async with backend.open() as journal:
             with pytest.raises(RestoreRefused):
                 await journal.restore(Restoration(floor=0, entries=twice, threads=()))
@@ -193,10 +195,10 @@ class RestoreContract:
     @pytest.mark.requirement("journal.restore.same")
     async def test_a_seq_of_which_nothing_is_known_stays_a_gap(self, backend: Backend):
         image = await memory_image()
-        entries = [Present(seq, line) for seq, line in image.facts]
+        entries = [PresentFact(seq, line) for seq, line in image.facts]
         floor = image.figures[2]
-        given = Restoration(floor=floor, entries=entries, threads=image.records)
+        restoration = Restoration(floor=floor, entries=entries, threads=image.records)
         async with backend.open() as journal:
-            await journal.restore(given)
+            await journal.restore(restoration)
             assert (await image_of(journal)) == msgspec.structs.replace(image, removed=[])
             assert (await journal.verify()).ok

@@ -7,21 +7,16 @@ from typing import Any, cast
 
 import pytest
 
-from factwire.journal.admission import prepare
-from factwire.journal.chain import GENESIS
-from factwire.journal.chunk import Chunk
+from factwire.journal.admission import prepare_facts
+from factwire.journal.chunks import GENESIS, Chunk
 from factwire.journal.nats import writer as nats
-from factwire.journal.nats.log import Item
-from factwire.journal.nats.mirror import Mirror
-from factwire.journal.nats.state import Contents, State
-from factwire.journal.nats.wire import Said
+from factwire.journal.nats.journal_state import ChunkContents, StreamState
+from factwire.journal.nats.stream_log import ItemBody, StreamItem
+from factwire.journal.nats.stream_view import StreamView
 from factwire.journal.postgres import writer as postgres
-from factwire.journal.postgres.commit import Attempt, Committer
-from factwire.journal.postgres.driver import Connection
-from factwire.journal.postgres.keys import Keys
-from factwire.journal.postgres.rows import Place
-from factwire.journal.postgres.session import Session
-from factwire.journal.postgres.stage import Stage
+from factwire.journal.postgres.schema import JournalTip, KeyEncoder
+from factwire.journal.postgres.server_connection import PostgresConnection, PostgresSession
+from factwire.journal.postgres.writer import CommitAttempt, Committer, StagedCommit
 from tests.journal.contract import WAIT, make_fact
 
 pytestmark = [
@@ -51,10 +46,10 @@ async def test_postgres_answers_a_durable_commit_while_the_next_cannot_be_sent(
     monkeypatch: pytest.MonkeyPatch,
 ):
     server = Server()
-    place = Place(epoch="e", head=0, hash=GENESIS, floor=0)
+    place = JournalTip(epoch="e", head=0, hash=GENESIS, floor=0)
 
-    async def write(self: Committer, _: Connection, attempt: Attempt) -> Stage:
-        stage = attempt.staged_on(Stage(place, Keys(1), {"t": None}))
+    async def write(self: Committer, _: PostgresConnection, attempt: CommitAttempt) -> StagedCommit:
+        stage = attempt.stage_on(StagedCommit(place, KeyEncoder(1), {"t": None}))
         stage.finish()
 
         async def fly() -> None:
@@ -64,29 +59,29 @@ async def test_postgres_answers_a_durable_commit_while_the_next_cannot_be_sent(
         await server.commit(fly)
         return stage
 
-    async def run(work: Callable[[Any], Awaitable[Stage]], **_: float) -> Stage:
+    async def run(work: Callable[[Any], Awaitable[StagedCommit]], **_: float) -> StagedCommit:
         return await work(None)
 
     monkeypatch.setattr(Committer, "write", write)
-    session = cast("Session", SimpleNamespace(run=run))
-    writer = postgres.Writer(session, 1, patience=WAIT, on_commit=ignore)
+    session = cast("PostgresSession", SimpleNamespace(run=run))
+    writer = postgres.PostgresWriter(session, 1, patience=WAIT, on_commit=ignore)
     await answered_though_the_next_is_not(server, writer)
     writer._task.cancel()
 
 
 async def test_nats_answers_a_durable_commit_while_the_next_cannot_be_sent():
     server = Server()
-    mirror = FakeMirror(server)
-    writer = nats.Writer(cast("Mirror", mirror), lambda: None)
+    mirror = FakeStreamView(server)
+    writer = nats.NatsWriter(cast("StreamView", mirror), lambda: None)
     await answered_though_the_next_is_not(server, writer)
     writer._task.cancel()
 
 
-class FakeMirror:
+class FakeStreamView:
     """What the writer uses of a mirror, in front of a server that goes away."""
 
     def __init__(self, server: Server) -> None:
-        self.state = State()
+        self.state = StreamState()
         self.state.epoch = "e"
         self.lock = asyncio.Lock()
         self.turns = SimpleNamespace(wait=self.nobody_waits)
@@ -95,19 +90,19 @@ class FakeMirror:
     async def nobody_waits(self) -> None:
         return
 
-    async def known(self, *_: object, **__: object) -> dict[str, object]:
+    async def find_existing(self, *_: object, **__: object) -> dict[str, object]:
         return {}
 
     async def write(
         self,
-        build: Callable[[], Awaitable[Sequence[Said]]],
-        contents: Callable[[], Contents],
+        build: Callable[[], Awaitable[Sequence[ItemBody]]],
+        contents: Callable[[], ChunkContents],
         meanwhile: Callable[[], Awaitable[None]],
     ) -> bool:
-        (said,) = await build()
+        (item_bodies,) = await build()
         await self._server.commit(meanwhile)
-        assert isinstance(said, Chunk)
-        self.state.take(said, Item(1, 1, "chunk", "", b""), contents())
+        assert isinstance(item_bodies, Chunk)
+        self.state.take(item_bodies, StreamItem(1, 1, "chunk", "", b""), contents())
         return True
 
 
@@ -116,12 +111,12 @@ def ignore(*_: object) -> None:
 
 
 async def answered_though_the_next_is_not(
-    server: Server, writer: postgres.Writer | nats.Writer
+    server: Server, writer: postgres.PostgresWriter | nats.NatsWriter
 ) -> None:
     async with asyncio.timeout(WAIT):
-        first = writer.append(prepare([make_fact(1)]), None)
+        first = writer.append(prepare_facts([make_fact(1)]), None)
         await server.sent.wait()
-        second = writer.append(prepare([make_fact(2)]), None)
+        second = writer.append(prepare_facts([make_fact(2)]), None)
         server.durable.set()
         await server.asked_again.wait()
         assert (await first).seqs == (1,)

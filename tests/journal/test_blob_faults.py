@@ -19,7 +19,7 @@ from factwire.journal.blobs import (
     BlobUnwritable,
     FileBlobs,
 )
-from factwire.journal.blobs.seal import BLOCK, Seal
+from factwire.journal.blobs.blob_store import BLOCK, BlobSeal
 from tests.journal.blob_stores import GRACE, REFRESH, STORES, Opened, in_pieces, refs, whole
 
 PROGRAMS = Path(__file__).with_name("blob_faults.py")
@@ -183,13 +183,13 @@ async def test_a_disk_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: 
 
 async def served(store: BlobStore, ref: Any, **span: int) -> tuple[bytes, bool]:
     """What was handed out, and whether it ended in `BlobCorrupt`."""
-    given = b""
+    content = b""
     try:
         async for piece in store.get(ref, **span):
-            given += piece
+            content += piece
     except BlobCorrupt:
-        return given, True
-    return given, False
+        return content, True
+    return content, False
 
 
 async def flip_bits(opened: Opened, flips: int) -> tuple[int, int]:
@@ -202,12 +202,12 @@ async def flip_bits(opened: Opened, flips: int) -> tuple[int, int]:
         at = source.randrange(len(sound))
         changed = bytes([sound[at] ^ (1 << source.randrange(8))])
         opened.overwrite(digest, sound[:at] + changed + sound[at + 1 :])
-        given, caught = await served(opened.store, ref)
+        content, caught = await served(opened.store, ref)
         missed += not caught
         start, end = max(0, at - 100), at + 100
         part, caught_in_range = await served(opened.store, ref, start=start, end=end)
         missed += not caught_in_range
-        wrong += not CONTENT.startswith(given) or not CONTENT[start:end].startswith(part)
+        wrong += not CONTENT.startswith(content) or not CONTENT[start:end].startswith(part)
         other = (at + 2 * BLOCK) % len(CONTENT)
         elsewhere, caught = await served(opened.store, ref, start=other, end=other + 10)
         wrong += not caught and elsewhere != CONTENT[other : other + 10]
@@ -232,7 +232,7 @@ async def test_without_block_hashes_flipped_bits_would_be_served(
     def trust(*_: object) -> bool:
         return True
 
-    monkeypatch.setattr(Seal, "fits", trust)
+    monkeypatch.setattr(BlobSeal, "fits", trust)
     missed, wrong = await flip_bits(Opened("files", tmp_path), 100)
     assert missed
     assert wrong
@@ -250,9 +250,9 @@ async def test_a_blob_of_another_length_is_found_and_never_served(tmp_path: Path
     cuts = [0, 1, len(sound) - 1, *(source.randrange(len(sound)) for _ in range(50))]
     for changed in (*(sound[:cut] for cut in cuts), sound + b"\0", sound + sound):
         opened.overwrite(digest, changed)
-        given, caught = await served(opened.store, ref)
+        content, caught = await served(opened.store, ref)
         assert caught
-        assert given == b""
+        assert content == b""
 
 
 class Ledger:

@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factwire.facts.fact import Fact
-from factwire.facts.refs import REF_KINDS, content_ref
-from factwire.facts.spill import plan_spill
-from factwire.journal import Retention
-from factwire.journal.blobs import MemoryBlobs, referenced_blobs
-from factwire.journal.blobs.references import refs_in
-from factwire.journal.memory import MemoryJournal
+from factwire.facts.refs import REF_KINDS, content_ref, plan_spill
+from factwire.journal import RetentionPolicy
+from factwire.journal.blobs import MemoryBlobs, find_referenced_blobs
+from factwire.journal.blobs.blob_store import find_refs
+from factwire.journal.memory_journal import MemoryJournal
 
 REF = content_ref("output", b"content")
 pytestmark = pytest.mark.requirement("journal.blobs.references")
@@ -36,7 +35,7 @@ def fact(number: int, **fields: Any) -> Fact:
 
 
 async def found(journal: MemoryJournal) -> list[str]:
-    return [ref async for ref in referenced_blobs(journal)]
+    return [ref async for ref in find_referenced_blobs(journal)]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +68,7 @@ def test_a_ref_is_found_in_any_json_spelling(kind: Any, content: bytes, escaped:
     spelled = "".join(
         f"\\u{ord(letter):04x}" if at in escaped else letter for at, letter in enumerate(ref)
     )
-    assert ref in refs_in(f'{{"refIds":["{spelled}"]}}\n'.encode())
+    assert ref in find_refs(f'{{"refIds":["{spelled}"]}}\n'.encode())
 
 
 @pytest.mark.asyncio
@@ -84,9 +83,9 @@ async def test_a_spilled_value_is_still_referenced_when_only_a_snapshot_speaks_o
         others = [fact(number, thread_id=f"t{number}") for number in range(2, 1300)]
         cursor = (await journal.append(others)).cursor
         await journal.save_snapshot("t1", cursor, b'{"ref":"%b"}' % spill.fact.ref_ids[0].encode())
-        await journal.retain(Retention(keep_facts=5))
+        await journal.retain(RetentionPolicy(keep_facts=5))
         assert await found(journal) == [spill.fact.ref_ids[0]]
-        done = await blobs.collect_garbage(lambda: referenced_blobs(journal), grace=0)
+        done = await blobs.collect_garbage(lambda: find_referenced_blobs(journal), grace=0)
         assert done.removed == ()
 
 
@@ -113,4 +112,4 @@ async def test_a_thread_that_moves_while_threads_are_listed_is_not_passed_over()
 
 
 def test_what_is_not_json_is_searched_as_it_is():
-    assert list(refs_in(b"\x81\xa3ref \\u0000 " + REF.encode() + b"\xff")) == [REF]
+    assert list(find_refs(b"\x81\xa3ref \\u0000 " + REF.encode() + b"\xff")) == [REF]

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from factwire.facts.refs import InvalidRef, Ref, content_ref
 from factwire.journal.blobs import BlobCorrupt, BlobMissing, FileBlobs, MemoryBlobs, ObjectBlobs
-from factwire.journal.blobs.disk import on_disk
-from factwire.journal.blobs.seal import BLOCK
+from factwire.journal.blobs.blob_store import BLOCK, run_disk_work
 from tests.journal.blob_stores import GRACE, STORES, Opened, in_pieces, refs, whole
 
 pytestmark = pytest.mark.asyncio
@@ -149,7 +148,7 @@ async def test_a_cancellation_waits_for_the_disk():
         begun.set()
         go.wait(30)
 
-    writing = asyncio.create_task(on_disk(work))
+    writing = asyncio.create_task(run_disk_work(work))
     assert await asyncio.to_thread(begun.wait, 30)
     writing.cancel()
     await asyncio.to_thread(int)

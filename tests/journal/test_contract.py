@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from factwire.facts.fact import Fact
-from factwire.journal import Appended, Cursor, Filter, Journal, Stretch, open_journal
-from factwire.journal.memory import MemoryJournal
+from factwire.journal import AppendResult, Cursor, FactBatch, Filter, Journal, open_journal
+from factwire.journal.memory_journal import MemoryJournal
 from tests.journal.contract import JournalContract
 from tests.journal.restore_contract import RestoreContract
 
@@ -44,7 +44,7 @@ class ClockedJournal(MemoryJournal):
 
     async def append(
         self, batch: Sequence[Fact], *, expected: Mapping[str, int | None] | None = None
-    ) -> Appended:
+    ) -> AppendResult:
         self._times.update((fact.id, time.time()) for fact in batch)
         return await super().append(batch, expected=expected)
 
@@ -54,18 +54,18 @@ class ClockedJournal(MemoryJournal):
         *,
         filter: Filter | None = None,  # noqa: A002
         limit: int | None = None,
-    ) -> AsyncIterator[Stretch]:
+    ) -> AsyncIterator[FactBatch]:
         found = [each async for each in super().read(after, filter=filter, limit=limit)]
         lines = [(line, fact) for each in found for line, (_, fact) in _lines(each)]
         lines.sort(key=lambda pair: self._times[pair[1].id])
         data = b"".join(line + b"\n" for line, _ in lines)
         seqs = [seq for each in found for seq in each.seqs]
         first, last = found[0].first, found[-1].last
-        yield Stretch(epoch=found[0].epoch, first=first, last=last, seqs=seqs, data=data)
+        yield FactBatch(epoch=found[0].epoch, first=first, last=last, seqs=seqs, data=data)
 
 
-def _lines(stretch: Stretch) -> Iterator[tuple[bytes, tuple[int, Fact]]]:
-    return zip(stretch.lines(), stretch.facts(), strict=True)
+def _lines(batch: FactBatch) -> Iterator[tuple[bytes, tuple[int, Fact]]]:
+    return zip(batch.lines(), batch.facts(), strict=True)
 
 
 class ClockedBackend(MemoryBackend):

@@ -14,10 +14,10 @@ from factwire.journal import (
     Journal,
     JournalCorrupt,
     JournalError,
-    Retention,
+    RetentionPolicy,
     open_journal,
 )
-from factwire.journal.sqlite import rows, upkeep, writer
+from factwire.journal.sqlite import handle, schema, writer
 from factwire.journal.sqlite.schema import connect
 from tests.journal.contract import collect, make_fact
 
@@ -28,7 +28,7 @@ FACTS = 240
 async def build(path: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
     """A journal in which everything has happened: merges, seals, snapshots, removals."""
     with monkeypatch.context() as patch:
-        patch.setattr(upkeep, "RUN_IDS", 40)
+        patch.setattr(handle, "RUN_IDS", 40)
         patch.setattr(writer, "LOOSE_CHUNKS", 8)
         patch.setattr(writer, "LOOSE_ENOUGH", 2)
         async with open_journal(f"sqlite:{path}") as journal:
@@ -39,7 +39,7 @@ async def build(path: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
                 ]
                 await journal.append(batch)
             await journal.save_snapshot("t1", Cursor((await journal.head()).epoch, 100), b"s" * 300)
-            await journal.retain(Retention(max_age=FACTS - 21))
+            await journal.retain(RetentionPolicy(max_age=FACTS - 21))
             await journal.append([make_fact("last", "t1")])
     return vacuumed(path)
 
@@ -59,7 +59,7 @@ def remove(path: Path) -> None:
 
 async def answers(journal: Journal) -> dict[str, Any]:
     """Everything that a journal says, apart from its epoch; an error is an answer too."""
-    asked: dict[str, Callable[[], Awaitable[Any]]] = {
+    questions: dict[str, Callable[[], Awaitable[Any]]] = {
         "all": lambda: collect(journal.read()),
         "thread": lambda: collect(journal.read(filter=Filter(thread="t1"))),
         "turn": lambda: collect(journal.read(filter=Filter(turn="turn-3"))),
@@ -69,7 +69,7 @@ async def answers(journal: Journal) -> dict[str, Any]:
         "retired": lambda: _repeat(journal, 3),
     }
     found: dict[str, Any] = {}
-    for name, ask in asked.items():
+    for name, ask in questions.items():
         try:
             found[name] = await ask()
         except JournalError as error:
@@ -140,9 +140,9 @@ async def test_a_changed_byte_is_never_served_as_good(
     for number in range(ROUNDS):
         path = tmp_path / f"changed-{number}.db"
         path.write_bytes(damage(content, random))
-        said, bad = await look(path)
-        wrong = {name for name, answer in said.items() if answer != whole[name]}
-        assert all(isinstance(said[name], JournalError) for name in wrong), wrong
+        answer_by_name, bad = await look(path)
+        wrong = {name for name, answer in answer_by_name.items() if answer != whole[name]}
+        assert all(isinstance(answer_by_name[name], JournalError) for name in wrong), wrong
         # A change in a page that nothing refers to changes no answer, and needs no report.
         assert bad is not None or not wrong, wrong
         found += bad is not None
@@ -174,7 +174,7 @@ async def test_without_its_checks_a_journal_would_serve_changed_bytes(
     changed = content.replace(b'"id":"fact-77"', b'"id":"fact-7X"')
     assert changed != content
     (tmp_path / "changed.db").write_bytes(changed)
-    monkeypatch.setattr(rows, "ensure_extent", lambda extent: extent)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr(schema, "ensure_extent", lambda extent: extent)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     async with open_journal(f"sqlite:{tmp_path / 'changed.db'}") as journal:
         assert (77, "fact-7X") in await collect(journal.read())
 

@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from factwire.journal import Journal, JournalError, JournalUnwritable, open_journal
-from factwire.journal.chunk import Chunk
+from factwire.journal.chunks import Chunk
 from factwire.journal.sqlite import SqliteJournal, writer
 from tests.journal.contract import collect, make_fact
 from tests.journal.disks import FaultyDisk
@@ -128,9 +128,9 @@ async def test_an_answer_in_spite_of_a_full_disk_would_lose_facts(
     faulty: FaultyDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """The check above bites: a writer that does not heed the disk fails it."""
-    heedful = writer.Writer._store
+    heedful = writer.SqliteWriter._store
 
-    def heedless(self: writer.Writer, chunks: Sequence[Chunk]) -> None:
+    def heedless(self: writer.SqliteWriter, chunks: Sequence[Chunk]) -> None:
         with suppress(JournalUnwritable):
             heedful(self, chunks)
 
@@ -138,7 +138,7 @@ async def test_an_answer_in_spite_of_a_full_disk_would_lose_facts(
         ledger = Ledger(journal)
         await ledger.append()
         with monkeypatch.context() as patch:
-            patch.setattr(writer.Writer, "_store", heedless)
+            patch.setattr(writer.SqliteWriter, "_store", heedless)
             faulty.fault = apsw.FullError
             await ledger.append()
             faulty.fault = None

@@ -2,7 +2,7 @@
 
 from threading import Thread
 
-from factwire.journal.sqlite.inbox import Inbox
+from factwire.journal.sqlite.writer import Inbox
 
 WAIT = 30
 

@@ -15,12 +15,12 @@ ROUNDS = 200
 
 def kill_at_random(url: str, number: int, random: Random, *, eager: bool) -> list[str]:
     """Let a writer run for a moment, kill it, and tell which batches it called acknowledged."""
-    process, told = start(url, number, eager=eager)
+    process, acks = start(url, number, eager=eager)
     acknowledged: list[str] = []
     moment = random.randrange(1, 60)
     try:
-        while told.poll(WAIT):
-            acknowledged.append(told.recv_bytes().decode())
+        while acks.poll(WAIT):
+            acknowledged.append(acks.recv_bytes().decode())
             if len(acknowledged) == moment:
                 assert process.pid is not None
                 process.kill()

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from factwire.journal import Damage
-from factwire.journal.memory import MemoryJournal
+from factwire.journal.memory_journal import MemoryJournal
 from tests.journal.contract import make_fact
 
 

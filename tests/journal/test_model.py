@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from factwire.journal.sqlite import reader, ring, upkeep, writer
+from factwire.journal.sqlite import handle, reader_pool, writer
 from tests.journal.model import check_model
 from tests.journal.test_contract import MemoryBackend, SqliteBackend
 
@@ -47,8 +47,8 @@ def test_sqlite_equals_the_model_while_it_merges_and_seals_all_the_time(
     monkeypatch.setattr(writer, "LOOSE_FACTS", 4)
     monkeypatch.setattr(writer, "LOOSE_ENOUGH", 2)
     monkeypatch.setattr(writer, "CHUNK_FACTS", 3)
-    monkeypatch.setattr(upkeep, "RUN_IDS", 5)
-    monkeypatch.setattr(upkeep, "CHECKPOINT_PAGES", 4)
-    monkeypatch.setattr(ring, "RING_BYTES", 600)
-    monkeypatch.setattr(reader, "FETCH_BYTES", 600)
+    monkeypatch.setattr(handle, "RUN_IDS", 5)
+    monkeypatch.setattr(handle, "CHECKPOINT_PAGES", 4)
+    monkeypatch.setattr(reader_pool, "RING_BYTES", 600)
+    monkeypatch.setattr(reader_pool, "FETCH_BYTES", 600)
     check_model(on_disk, examples=100)

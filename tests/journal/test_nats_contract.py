@@ -9,7 +9,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,  # pyright: ignore[reportUnknownVariableType]
 )
 
-from factwire.journal.nats import checkpoint, log, merging, pages, reading, writer
+from factwire.journal.nats import reader, retention, segments, stream_log, stream_view, writer
 from tests.journal.contract import JournalContract
 from tests.journal.model import JournalMachine, check_model
 from tests.journal.nats_server import NatsBackend, NatsServer, nats_server
@@ -45,17 +45,17 @@ def test_nats_equals_the_model(nats_server: NatsServer):
 def test_nats_equals_the_model_with_tiny_messages_pages_and_checkpoints(
     nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(log, "HEADROOM", 1 << 30)
-    monkeypatch.setattr(log, "SMALLEST_PART", 300)
-    monkeypatch.setattr(log, "FETCH_MESSAGES", 3)
+    monkeypatch.setattr(stream_log, "HEADROOM", 1 << 30)
+    monkeypatch.setattr(stream_log, "SMALLEST_PART", 300)
+    monkeypatch.setattr(stream_log, "FETCH_MESSAGES", 3)
     monkeypatch.setattr(writer, "GROUP_BYTES", 600)
-    monkeypatch.setattr(checkpoint, "EVERY", 7)
-    monkeypatch.setattr(checkpoint, "ON_CLOSE", 1)
-    monkeypatch.setattr(checkpoint, "PAGE", 4)
-    monkeypatch.setattr(pages, "CACHE_BYTES", 1)
-    monkeypatch.setattr(reading, "BATCH", 2)
-    monkeypatch.setattr(merging, "ENOUGH", 2)
-    monkeypatch.setattr(merging, "FACTS", 5)
+    monkeypatch.setattr(stream_view, "EVERY", 7)
+    monkeypatch.setattr(stream_view, "ON_CLOSE", 1)
+    monkeypatch.setattr(stream_view, "PAGE", 4)
+    monkeypatch.setattr(segments, "CACHE_BYTES", 1)
+    monkeypatch.setattr(reader, "BATCH", 2)
+    monkeypatch.setattr(retention, "ENOUGH", 2)
+    monkeypatch.setattr(retention, "FACTS", 5)
     places = staticmethod(lambda: on_nats(nats_server))
     run_state_machine_as_test(
         type("Machine", (JournalMachine,), {"places": places}),

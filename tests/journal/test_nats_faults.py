@@ -10,12 +10,12 @@ import pytest
 
 from factwire.facts.fact import Fact
 from factwire.journal import (
+    FactBatch,
     Filter,
     Journal,
     JournalCorrupt,
     JournalError,
     JournalUnavailable,
-    Stretch,
 )
 from factwire.journal.nats import NatsJournal
 from tests.journal.contract import WAIT, closing, collect, ids, make_fact, take
@@ -87,9 +87,9 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
-async def gather(stretches: AsyncIterator[Stretch], into: list[tuple[int, str]]) -> None:
-    async for stretch in stretches:
-        into += [(seq, fact.id) for seq, fact in stretch.facts()]
+async def gather(batches: AsyncIterator[FactBatch], into: list[tuple[int, str]]) -> None:
+    async for batch in batches:
+        into += [(seq, fact.id) for seq, fact in batch.facts()]
 
 
 async def kill_and_restart(
@@ -229,9 +229,9 @@ def check(stored: list[tuple[int, str]], load: Load) -> None:
 async def test_a_server_that_stays_away_is_reported_in_bounded_time_and_recovered_from():
     with running_server() as server:
         async with NatsJournal(server.url(options="sync=always&patience=0.3")) as journal:
-            async with closing(journal.follow()) as stretches:
+            async with closing(journal.follow()) as batches:
                 await journal.append([make_fact(1)])
-                assert await take(stretches, 1) == ids(1)
+                assert await take(batches, 1) == ids(1)
                 server.kill()
                 with pytest.raises(JournalUnavailable, match="append it again with the same ids"):
                     await journal.append([make_fact(2)])
@@ -243,7 +243,7 @@ async def test_a_server_that_stays_away_is_reported_in_bounded_time_and_recovere
                 server.start()
                 await until(lambda: journal.degraded is None)
                 assert (await journal.append([make_fact(2)])).seqs == (2,)
-                assert await take(stretches, 1) == ids(2, start=2)
+                assert await take(batches, 1) == ids(2, start=2)
             assert (await journal.verify()).ok
 
 

@@ -25,13 +25,10 @@ from factwire.journal import (
     SequenceConflict,
     open_journal,
 )
-from factwire.journal.nats import NatsJournal, checkpoint, log, mirror
-from factwire.journal.nats.ids import Ids, fingerprints
-from factwire.journal.nats.link import Lost
-from factwire.journal.nats.log import API
-from factwire.journal.nats.state import State
-from factwire.journal.nats.url import DurabilityWarning, parse_place
-from factwire.journal.nats.wire import Said, Saved
+from factwire.journal.nats import NatsJournal, stream_log, stream_view
+from factwire.journal.nats.journal_state import FingerprintTable, StreamState, compute_fingerprints
+from factwire.journal.nats.server_connection import DurabilityWarning, Lost, parse_address
+from factwire.journal.nats.stream_log import API, ItemBody, SavedSnapshot
 from tests.journal.contract import WAIT, closing, collect, ids, make_fact, take
 from tests.journal.nats_server import NatsServer, nats_server, running_server
 
@@ -50,13 +47,13 @@ async def test_processes_that_append_at_once_leave_no_gap_and_lose_nothing(
     async with NatsJournal(url) as journal:
         started = [start_appender(url, name) for name in ("p", "q")]
         processes = await asyncio.gather(*started)
-        async with closing(journal.follow()) as stretches, asyncio.timeout(120):
+        async with closing(journal.follow()) as batches, asyncio.timeout(120):
             outputs = await asyncio.gather(*(process.communicate() for process in processes))
             assert [process.returncode for process in processes] == [0, 0]
             acked = [json.loads(line) for output, _ in outputs for line in output.splitlines()]
             total = sum(len(each["seqs"]) for each in acked)
             assert len(acked) == 240
-            followed = await take(stretches, total)
+            followed = await take(batches, total)
         assert sorted(seq for each in acked for seq in each["seqs"]) == list(range(1, total + 1))
         assert [seq for seq, _ in followed] == list(range(1, total + 1))
         places = dict(followed)
@@ -104,7 +101,7 @@ async def test_two_writers_in_turn_and_at_once(nats_server: NatsServer):
 async def test_without_the_expected_sequence_two_writers_do_break_the_journal(
     nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(log, "_EXPECTED", "Factwire-Expected-Nothing")
+    monkeypatch.setattr(stream_log, "_EXPECTED", "Factwire-Expected-Nothing")
     with pytest.raises((JournalError, AssertionError)):
         await race(nats_server.url())
 
@@ -135,7 +132,7 @@ async def test_a_slow_writer_gets_its_turn_beside_a_busy_one(
 
 def delay_publishing(journal: NatsJournal, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     """As if the server were far away: whoever is near always writes first."""
-    link = journal._now().link
+    link = journal._require_open().link
     attempt = link.attempt
 
     async def attempt_late(subject: str, *rest: Any) -> Any:
@@ -150,7 +147,7 @@ def delay_publishing(journal: NatsJournal, monkeypatch: pytest.MonkeyPatch, seco
 async def test_without_turns_a_slow_writer_does_starve(
     nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(mirror, "PATIENT_CONFLICTS", 1 << 30)
+    monkeypatch.setattr(stream_view, "PATIENT_CONFLICTS", 1 << 30)
     url = nats_server.url()
     async with NatsJournal(url) as busy, NatsJournal(url) as slow:
         delay_publishing(slow, monkeypatch, 0.02)
@@ -183,9 +180,9 @@ async def test_a_follower_is_woken_by_what_another_process_writes(nats_server: N
     async with (
         NatsJournal(url) as one,
         NatsJournal(url) as two,
-        closing(two.follow(filter=Filter(thread="t"))) as stretches,
+        closing(two.follow(filter=Filter(thread="t"))) as batches,
     ):
-        waiting = asyncio.ensure_future(take(stretches, 2))
+        waiting = asyncio.ensure_future(take(batches, 2))
         await one.append([make_fact(1)])
         await one.append([make_fact(2, "other"), make_fact(3)])
         assert await waiting == [(1, "fact-1"), (3, "fact-3")]
@@ -210,20 +207,20 @@ async def test_an_append_whose_ack_is_lost_is_written_once(
 async def test_a_writer_that_does_not_know_its_own_item_does_answer_wrongly(
     nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(State, "await_item", forget)
+    monkeypatch.setattr(StreamState, "await_item", forget)
     async with NatsJournal(nats_server.url()) as journal:
         lose_acks(journal, monkeypatch)
         answers = [await journal.append([make_fact(number)]) for number in range(1, 7)]
         assert any(any(answer.repeated) for answer in answers)
 
 
-def forget(_: State, __: str) -> None:
+def forget(_: StreamState, __: str) -> None:
     """Stands in for `State.await_item`."""
 
 
 def lose_acks(journal: NatsJournal, monkeypatch: pytest.MonkeyPatch) -> None:
     """From here on every other answer to what is published gets lost."""
-    link = journal._now().link
+    link = journal._require_open().link
     attempt = link.attempt
     numbers = count(1)
 
@@ -245,8 +242,8 @@ async def test_a_batch_larger_than_a_message_is_written_whole(nats_server: NatsS
         answer = await journal.append([make_fact(1, payload={"text": text}), make_fact(2)])
         assert answer.seqs == (1, 2)
     async with NatsJournal(url) as journal:
-        stretches = [stretch async for stretch in journal.read()]
-        facts = [fact for stretch in stretches for _, fact in stretch.facts()]
+        batches = [batch async for batch in journal.read()]
+        facts = [fact for batch in batches for _, fact in batch.facts()]
         assert [len(fact.payload.get("text", "")) for fact in facts] == [2_500_000, 0]
         assert (await journal.verify()).ok
 
@@ -257,7 +254,7 @@ async def test_a_batch_that_no_atomic_batch_can_hold_is_refused_and_leaves_nothi
     nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ):
     async with NatsJournal(nats_server.url()) as journal:
-        monkeypatch.setattr(log, "BATCH_MESSAGES", 2)
+        monkeypatch.setattr(stream_log, "BATCH_MESSAGES", 2)
         with pytest.raises(JournalUnwritable, match="append fewer facts"):
             await journal.append([make_fact(1, payload={"text": "x" * 2_500_000})])
         assert (await journal.append([make_fact(2)])).seqs == (1,)
@@ -268,7 +265,7 @@ async def test_a_batch_that_no_atomic_batch_can_hold_is_refused_and_leaves_nothi
 async def test_a_server_without_room_refuses_reads_on_and_recovers():
     with running_server(limits="max_file_store: 4MB") as server:
         async with NatsJournal(server.url()) as journal:
-            link = journal._now().link
+            link = journal._require_open().link
             filler = {"name": "filler", "subjects": ["filler"]}
             await link.ask(f"{API}.STREAM.CREATE.filler", filler)
             await link.ask("filler", {"text": "x" * 900_000})
@@ -292,20 +289,20 @@ async def append_each(journal: NatsJournal, batch: list[Fact]) -> None:
 async def test_opening_reads_only_what_came_after_the_checkpoint(
     nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(checkpoint, "PAGE", 16)
+    monkeypatch.setattr(stream_view, "PAGE", 16)
     url = nats_server.url()
     async with NatsJournal(url) as journal:
         await journal.append([make_fact(number) for number in range(100)])
-        await journal._now().checkpoint.save()
+        await journal._require_open().checkpoint.save()
         await journal.append([make_fact(number) for number in range(100, 110)])
     applied: list[str] = []
-    apply = State.apply
+    apply = StreamState.apply
 
-    def note(state: State, item: log.Item) -> Any:
+    def note(state: StreamState, item: stream_log.StreamItem) -> Any:
         applied.append(item.kind)
         return apply(state, item)
 
-    monkeypatch.setattr(State, "apply", note)
+    monkeypatch.setattr(StreamState, "apply", note)
     async with NatsJournal(url) as journal:
         assert applied == ["chunk"]
         again = await journal.append([make_fact(number) for number in range(110)])
@@ -319,7 +316,7 @@ async def test_a_damaged_checkpoint_costs_nothing_but_time(nats_server: NatsServ
     url = nats_server.url()
     async with NatsJournal(url) as journal:
         await journal.append([make_fact(number) for number in range(20)])
-        checkpoint = journal._now().checkpoint
+        checkpoint = journal._require_open().checkpoint
         await checkpoint.save()
         await checkpoint._store.publish(
             [("image", b"\0" * 200)], name="damage", expected=checkpoint._end
@@ -335,7 +332,7 @@ async def test_a_stream_put_back_to_an_older_copy_begins_a_new_epoch(nats_server
     async with NatsJournal(url) as journal:
         early = (await journal.append([make_fact(1), make_fact(2)])).cursor
         late = (await journal.append([make_fact(3)])).cursor
-        await journal._now().checkpoint.save()
+        await journal._require_open().checkpoint.save()
         await cut_stream(journal, 2)
         with pytest.raises(JournalCorrupt, match="older copy"):
             await journal.append([make_fact(4)])
@@ -352,7 +349,7 @@ async def test_a_stream_put_back_to_an_older_copy_begins_a_new_epoch(nats_server
 
 async def cut_stream(journal: NatsJournal, keep: int) -> None:
     """Put the stream in the place of itself, with only its first messages."""
-    opened = journal._now()
+    opened = journal._require_open()
     log, link = opened.mirror.log, opened.link
     items = [item async for item in log.items(1)]
     info = await log.info()
@@ -370,7 +367,7 @@ async def test_facts_that_the_stream_lost_are_named_and_never_passed_over(nats_s
     async with NatsJournal(url) as journal:
         for number in range(0, 9, 3):
             await journal.append([make_fact(number + at) for at in range(3)])
-        await journal._now().mirror.log.delete(3, 1)
+        await journal._require_open().mirror.log.delete(3, 1)
         report = await journal.verify()
         assert report.damage is not None
         assert (report.damage.first, report.damage.last, report.intact) == (4, 6, 3)
@@ -393,12 +390,14 @@ async def test_a_snapshot_that_stands_on_another_chain_is_named(nats_server: Nat
         appended = await journal.append([make_fact(1), make_fact(2)])
         saved = await journal.save_snapshot("t", appended.cursor, b"state")
         assert (await journal.verify()).ok
-        opened = journal._now().mirror
+        opened = journal._require_open().mirror
 
-        async def forged() -> list[Said]:
+        async def forged() -> list[ItemBody]:
             place = saved.cursor.seq
             return [
-                Saved(thread_id="t", kind=saved.kind, seq=place, data=b"", anchor=bytes(32)),
+                SavedSnapshot(
+                    thread_id="t", kind=saved.kind, seq=place, data=b"", anchor=bytes(32)
+                ),
             ]
 
         async with opened.lock:
@@ -413,7 +412,7 @@ async def test_a_snapshot_that_the_stream_lost_is_named(nats_server: NatsServer)
     async with NatsJournal(nats_server.url()) as journal:
         appended = await journal.append([make_fact(1), make_fact(2)])
         await journal.save_snapshot("t", appended.cursor, b"state")
-        opened = journal._now().mirror
+        opened = journal._require_open().mirror
         await opened.log.delete(*opened.state.snapshots["t", "projection"][2])
         damage = (await journal.verify()).damage
         assert damage is not None
@@ -427,7 +426,7 @@ async def test_a_message_with_other_bytes_is_never_served(nats_server: NatsServe
     async with NatsJournal(url) as journal:
         await journal.append([make_fact(1)])
         await journal.append([make_fact(2)])
-        log = journal._now().mirror.log
+        log = journal._require_open().mirror.log
         item = [item async for item in log.items(1)][-1]
         await log.delete(item.at, 1)
         body = item.body.replace(b"fact-2", b"fact-9")
@@ -465,7 +464,7 @@ async def test_the_servers_monitor_tells_what_an_ack_means(sync: str):
 @pytest.mark.requirement("journal.nats.url")
 async def test_a_stream_that_is_no_journal_is_left_alone(nats_server: NatsServer):
     async with NatsJournal(nats_server.url()) as journal:
-        link = journal._now().link
+        link = journal._require_open().link
         config = {"name": "orders", "subjects": ["orders"]}
         await link.ask(f"{API}.STREAM.CREATE.orders", config)
     with pytest.raises(JournalUrlError, match="is no journal"):
@@ -494,7 +493,7 @@ def test_a_url_that_names_no_journal_is_refused(url: str):
 
 @pytest.mark.requirement("journal.nats.url")
 def test_a_password_in_the_url_is_used_and_never_shown():
-    place = parse_place("nats://ann:hunter2@a:1,b:2/name?replicas=3")
+    place = parse_address("nats://ann:hunter2@a:1,b:2/name?replicas=3")
     assert place.servers == ("nats://ann:hunter2@a:1", "nats://ann:hunter2@b:2")
     assert (place.shown, place.replicas) == ("nats://a:1,b:2/name", 3)
 
@@ -518,11 +517,11 @@ async def test_replicas_that_the_server_cannot_give_are_refused(nats_server: Nat
 
 @pytest.mark.requirement("journal.nats.ids")
 def test_every_id_is_found_and_costs_few_bytes():
-    known = Ids()
-    marks = fingerprints(f"fact-{number}" for number in range(50_000))
+    known = FingerprintTable()
+    marks = compute_fingerprints(f"fact-{number}" for number in range(50_000))
     known.extend(marks)
     assert all(known.find(mark) == [seq] for seq, mark in enumerate(marks, 1))
-    assert not known.taken(fingerprints(f"other-{number}" for number in range(1000)))
+    assert not known.find_taken(compute_fingerprints(f"other-{number}" for number in range(1000)))
     tables = sum(table.itemsize * len(table) for table in known._tables)
     assert (tables + 8 * len(known.prints)) / len(marks) < 40
 
@@ -536,8 +535,8 @@ def always_seven(ids: Iterable[str]) -> list[int]:
 async def test_ids_with_one_fingerprint_are_told_apart(
     nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ):
-    for module in ("mirror", "state", "writer"):
-        monkeypatch.setattr(f"factwire.journal.nats.{module}.fingerprints", always_seven)
+    for module in ("stream_view", "journal_state", "writer"):
+        monkeypatch.setattr(f"factwire.journal.nats.{module}.compute_fingerprints", always_seven)
     async with NatsJournal(nats_server.url()) as journal:
         await journal.append([make_fact(1), make_fact(2)])
         await journal.append([make_fact(3)])

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from factwire.facts.fact import Fact
 from factwire.journal import (
-    Compaction,
+    CompactionPolicy,
     CursorExpired,
     Filter,
     Journal,
-    Retention,
+    RetentionPolicy,
     open_journal,
 )
-from factwire.journal.memory import MemoryJournal
-from factwire.journal.nats import NatsJournal, merging
-from factwire.journal.nats.neighbours import Neighbours
+from factwire.journal.memory_journal import MemoryJournal
+from factwire.journal.nats import NatsJournal, retention
+from factwire.journal.nats.journal import OtherProcesses
 from tests.journal.contract import WAIT, closing, collect, make_fact, take
 from tests.journal.nats_server import NatsServer, nats_server
 
@@ -47,13 +47,13 @@ STEPS = st.one_of(
     st.tuples(
         st.just("retain"),
         st.builds(
-            Retention,
+            RetentionPolicy,
             keep_facts=st.one_of(st.none(), st.integers(1, 20)),
             keep_per_thread=st.one_of(st.none(), st.integers(1, 10)),
             max_age=st.one_of(st.none(), st.integers(1, 30)),
         ),
     ),
-    st.tuples(st.just("compact"), st.builds(Compaction, spare=st.integers(0, 5))),
+    st.tuples(st.just("compact"), st.builds(CompactionPolicy, spare=st.integers(0, 5))),
     st.tuples(st.just("reopen"), st.none()),
 )
 
@@ -121,7 +121,7 @@ def test_removal_leaves_what_it_leaves_in_memory(
     nats_server: NatsServer, steps: list[tuple[str, Any]]
 ):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("factwire.journal.nats.neighbours.ASK_OTHERS", 0.01)
+        patch.setattr("factwire.journal.nats.journal.ASK_OTHERS", 0.01)
         asyncio.run(compare(nats_server.url(), steps))
 
 
@@ -136,7 +136,7 @@ async def test_a_removed_fact_is_a_repeat_for_ever_and_its_messages_are_gone(
         for fact in batch:
             await journal.append([fact])
         before = await stream_bytes(journal)
-        removal = await journal.retain(Retention(keep_facts=10))
+        removal = await journal.retain(RetentionPolicy(keep_facts=10))
         assert (removal.removed, removal.floor.seq) == (190, 190)
         assert await stream_bytes(journal) < before / 2
     async with NatsJournal(url) as journal:
@@ -152,14 +152,14 @@ async def test_a_follower_in_another_process_holds_retention_back(nats_server: N
     url = nats_server.url()
     async with NatsJournal(url) as here, NatsJournal(url) as elsewhere:
         await here.append([make_fact(number) for number in range(10)])
-        async with closing(elsewhere.follow()) as stretches, asyncio.timeout(WAIT):
-            opened = asyncio.ensure_future(anext(stretches))
+        async with closing(elsewhere.follow()) as batches, asyncio.timeout(WAIT):
+            opened = asyncio.ensure_future(anext(batches))
             await opened
             await here.append([make_fact(number) for number in range(10, 20)])
-            removal = await here.retain(Retention(keep_facts=1))
+            removal = await here.retain(RetentionPolicy(keep_facts=1))
             assert removal.floor.seq == 10
             assert removal.held_by == ("reader follow-1 of process 1",)
-            assert (await anext(stretches)).last == 20
+            assert (await anext(batches)).last == 20
 
 
 @pytest.mark.asyncio
@@ -170,27 +170,27 @@ async def test_a_reader_that_nobody_asked_is_refused_and_gets_no_hole(
     async def silence(*_: object) -> dict[str, int]:
         return {}
 
-    monkeypatch.setattr(Neighbours, "positions", silence)
+    monkeypatch.setattr(OtherProcesses, "positions", silence)
     url = nats_server.url()
     async with NatsJournal(url) as here, NatsJournal(url) as elsewhere:
         for number in range(200):
             await here.append([make_fact(number)])
-        async with closing(elsewhere.read()) as stretches, asyncio.timeout(WAIT):
-            await anext(stretches)
-            await here.retain(Retention(keep_facts=1))
+        async with closing(elsewhere.read()) as batches, asyncio.timeout(WAIT):
+            await anext(batches)
+            await here.retain(RetentionPolicy(keep_facts=1))
             await elsewhere.head()
             with pytest.raises(CursorExpired):
-                [stretch async for stretch in stretches]
+                [batch async for batch in batches]
 
 
 async def stream_bytes(journal: NatsJournal) -> int:
-    info = await journal._now().mirror.log.info()
+    info = await journal._require_open().mirror.log.info()
     assert info is not None
     return int(info["state"]["bytes"])
 
 
 async def segments_of(journal: NatsJournal) -> int:
-    return len(journal._now().mirror.state.directory)
+    return len(journal._require_open().mirror.state.directory)
 
 
 @pytest.mark.asyncio
@@ -205,14 +205,14 @@ async def test_compaction_merges_what_was_written_fact_by_fact(nats_server: Nats
         threads = (await journal.threads()).threads
         one = Filter(thread="t1")
         of_one = await collect(journal.read(filter=one))
-        async with closing(beside.follow(filter=one)) as stretches:
-            assert await take(stretches, 1) == of_one[:1]
+        async with closing(beside.follow(filter=one)) as batches:
+            assert await take(batches, 1) == of_one[:1]
             await journal.compact()
             assert await segments_of(journal) <= 2
             await journal.append([make_fact("new", "t1")])
-            rest = await take(stretches, len(of_one))
+            rest = await take(batches, len(of_one))
             assert rest == [*of_one[1:], (201, "fact-new")]
-        info = await journal._now().mirror.log.info()
+        info = await journal._require_open().mirror.log.info()
         assert info is not None
         assert info["state"]["messages"] < 10
         assert (await journal.verify()).ok
@@ -244,7 +244,7 @@ async def test_a_merge_that_was_cut_short_leaves_the_journal_whole(
             await journal.append([make_fact(number)])
         before = await collect(journal.read())
         with monkeypatch.context() as patch:
-            patch.setattr(merging, "_delete", killed)
+            patch.setattr(retention, "_delete_replaced", killed)
             with pytest.raises(ConnectionAbortedError):
                 await journal.compact()
     async with NatsJournal(url) as journal:

@@ -8,8 +8,8 @@ import pytest
 import pytest_asyncio
 
 from factwire.journal import (
-    Appended,
-    Compaction,
+    AppendResult,
+    CompactionPolicy,
     ConflictingFact,
     CursorExpired,
     CursorUnknownEpoch,
@@ -18,14 +18,13 @@ from factwire.journal import (
     JournalClosed,
     JournalUnavailable,
     JournalUrlError,
-    Retention,
+    RetentionPolicy,
     SequenceConflict,
     open_journal,
 )
 from factwire.journal.postgres import PostgresJournal, writer
-from factwire.journal.postgres.driver import Connection, connect
-from factwire.journal.postgres.keys import Keys
-from factwire.journal.postgres.schema import MIGRATIONS
+from factwire.journal.postgres.schema import MIGRATIONS, KeyEncoder
+from factwire.journal.postgres.server_connection import PostgresConnection, connect
 from tests.journal import postgres_server
 from tests.journal.contract import closing, collect
 from tests.journal.contract import make_fact as fact
@@ -50,7 +49,7 @@ async def journal(url: str) -> AsyncIterator[PostgresJournal]:
 
 
 @pytest_asyncio.fixture
-async def sql(postgres: PostgresServer) -> AsyncIterator[Connection]:
+async def sql(postgres: PostgresServer) -> AsyncIterator[PostgresConnection]:
     connection = await connect(postgres.dsn, within=WAIT, settings={})
     yield connection
     await connection.close(timeout=WAIT)
@@ -76,7 +75,7 @@ async def test_a_commit_put_together_on_another_falls_with_it(
     batches[7], batches[11] = [fact("theirs")], [fact("x", sequence=99)]
     answers = await asyncio.gather(*map(journal.append, batches), return_exceptions=True)
     assert isinstance(answers.pop(11), SequenceConflict)
-    seqs = [seq for answer in answers if isinstance(answer, Appended) for seq in answer.seqs]
+    seqs = [seq for answer in answers if isinstance(answer, AppendResult) for seq in answer.seqs]
     assert seqs == [*range(3, 17), 2, *range(17, 59)]
     assert [seq for seq, _ in await collect(journal.read())] == list(range(1, 59))
     assert (await journal.verify()).ok
@@ -105,15 +104,15 @@ async def test_a_refused_batch_in_a_group_leaves_the_others_alone(journal: Postg
         return_exceptions=True,
     )
     assert [type(result).__name__ for result in results] == [
-        "Appended",
+        "AppendResult",
         "ConflictingFact",
         "SequenceConflict",
-        "Appended",
-        "Appended",
+        "AppendResult",
+        "AppendResult",
     ]
     assert isinstance(results[1], ConflictingFact)
     assert isinstance(results[2], SequenceConflict)
-    assert isinstance(results[4], Appended)
+    assert isinstance(results[4], AppendResult)
     assert results[4].repeated == (True,)
     assert await ids(journal) == ["fact-1", "fact-2", "fact-3", "fact-5"]
 
@@ -174,7 +173,7 @@ async def test_a_lost_notification_loses_no_fact(
     async with PostgresJournal(url) as one, PostgresJournal(url) as other:
         handle = one._handle
         assert handle is not None
-        monkeypatch.setattr(handle._watch, "tell", lambda: None)
+        monkeypatch.setattr(handle._watch, "notify_soon", lambda: None)
         following = asyncio.create_task(follow_until(other, 3))
         for n in range(3):
             await one.append([fact(n)])
@@ -189,11 +188,11 @@ async def test_retention_spares_what_the_follower_of_another_process_needs(url: 
             await one.append([fact(n)])
         async with closing(other.follow(str(await one.position("fact-3")))) as follower:
             await anext(follower)
-            removal = await one.retain(Retention(keep_facts=1))
+            removal = await one.retain(RetentionPolicy(keep_facts=1))
         assert removal.floor.seq == 4
         assert [name.partition("-")[0] for name in removal.held_by] == ["reader process"]
     async with PostgresJournal(url) as one:
-        assert (await one.retain(Retention(keep_facts=1))).floor.seq == 9
+        assert (await one.retain(RetentionPolicy(keep_facts=1))).floor.seq == 9
 
 
 @pytest.mark.requirement("journal.postgres.for_ever")
@@ -201,7 +200,7 @@ async def test_an_id_stays_taken_after_retention_and_restart(url: str):
     async with PostgresJournal(url) as journal:
         await journal.append([fact(n) for n in range(10)])
         await journal.append([fact(10)])
-        await journal.retain(Retention(keep_facts=2))
+        await journal.retain(RetentionPolicy(keep_facts=2))
     async with PostgresJournal(url) as journal:
         again = await journal.append([fact(3), fact(10)])
         assert (again.seqs, again.sequences) == ((4, 11), (4, 11))
@@ -218,7 +217,7 @@ async def test_compaction_joins_small_chunks_and_keeps_every_hash(journal: Postg
     for n in range(40):
         await journal.append([fact(n, f"t{n % 3}")])
     before, lines = await journal.verify(), await collect(journal.read())
-    await journal.compact(Compaction())
+    await journal.compact(CompactionPolicy())
     after = await journal.verify()
     assert (before.chunks, after.chunks) == (40, 2)
     assert (after.ok, after.head, after.facts) == (True, before.head, 40)
@@ -231,7 +230,7 @@ async def test_compaction_joins_small_chunks_and_keeps_every_hash(journal: Postg
 
 @pytest.mark.requirement("journal.postgres.lineage")
 async def test_a_database_from_another_server_or_timeline_gets_a_new_epoch(
-    url: str, sql: Connection
+    url: str, sql: PostgresConnection
 ):
     async with PostgresJournal(url) as journal:
         cursor = (await journal.append([fact(1)])).cursor
@@ -257,7 +256,7 @@ async def test_a_server_without_fsync_is_refused_unless_the_url_allows_it():
 
 @pytest.mark.requirement("journal.postgres.durable")
 async def test_commits_are_synchronous_whatever_the_role_was_given(
-    postgres: PostgresServer, sql: Connection
+    postgres: PostgresServer, sql: PostgresConnection
 ):
     await sql.execute("DROP ROLE IF EXISTS hasty")
     await sql.execute("CREATE ROLE hasty SUPERUSER LOGIN")
@@ -288,7 +287,7 @@ async def test_processes_that_open_a_new_database_at_once_migrate_it_once():
 
 @pytest.mark.requirement("journal.verify.snapshots")
 async def test_a_snapshot_that_stands_on_another_chain_is_named(
-    journal: PostgresJournal, sql: Connection
+    journal: PostgresJournal, sql: PostgresConnection
 ):
     appended = await journal.append([fact(1), fact(2)])
     await journal.save_snapshot("thread-1", appended.cursor, b"state")
@@ -300,7 +299,7 @@ async def test_a_snapshot_that_stands_on_another_chain_is_named(
 
 @pytest.mark.requirement("journal.postgres.damage")
 async def test_changed_bytes_are_named_and_never_served(
-    journal: PostgresJournal, url: str, sql: Connection
+    journal: PostgresJournal, url: str, sql: PostgresConnection
 ):
     for n in range(5):
         await journal.append([fact(n)])
@@ -354,11 +353,20 @@ async def test_names_of_any_length_and_any_character_are_kept(journal: PostgresJ
 
 
 async def test_ids_with_a_time_in_them_are_kept_in_the_order_of_time():
-    keys = Keys(1)
+    keys = KeyEncoder(1)
     ulids = ["evt_01JZZZZZZZ0000000000000000", "evt_01K000000000000000000000AA"]
     uuids = ["0197fe00-0000-7000-8000-00000000000f", "0197fe00-0001-7000-8000-000000000001"]
     for early, late in (ulids, uuids):
-        assert keys.fact(early) < keys.fact(late)
-        assert len({keys.fact(early), keys.fact(late), Keys(2).fact(early)}) == 3
+        assert keys.encode_fact_id(early) < keys.encode_fact_id(late)
+        assert (
+            len(
+                {
+                    keys.encode_fact_id(early),
+                    keys.encode_fact_id(late),
+                    KeyEncoder(2).encode_fact_id(early),
+                }
+            )
+            == 3
+        )
     others = ["short", "z" * 26, "U" * 40, "g197fe00-0000-7000-8000-00000000000f"]
-    assert len({keys.fact(name) for name in others}) == len(others)
+    assert len({keys.encode_fact_id(name) for name in others}) == len(others)

@@ -12,7 +12,7 @@ import pytest
 
 from factwire.journal import CursorUnknownEpoch, JournalUnavailable
 from factwire.journal.postgres import PostgresJournal, writer
-from factwire.journal.postgres.driver import Connection, connect
+from factwire.journal.postgres.server_connection import PostgresConnection, connect
 from tests.journal import postgres_server
 from tests.journal.contract import collect
 from tests.journal.contract import make_fact as fact
@@ -76,8 +76,8 @@ class Follower:
         self.task = asyncio.create_task(self._follow(journal))
 
     async def _follow(self, journal: PostgresJournal) -> None:
-        async for stretch in journal.follow():
-            self.found += [(seq, each.id) for seq, each in stretch.facts()]
+        async for batch in journal.follow():
+            self.found += [(seq, each.id) for seq, each in batch.facts()]
 
     async def end(self, head: int) -> list[tuple[int, str]]:
         await until(lambda: self.task.done() or (bool(self.found) and self.found[-1][0] >= head))
@@ -194,7 +194,7 @@ async def test_a_commit_whose_answer_was_lost_is_found_and_not_written_again(
         commit = handle.writer._committer._commit
         cuts = iter([True])
 
-        async def cut(connection: Connection, *rest: Any) -> bool:
+        async def cut(connection: PostgresConnection, *rest: Any) -> bool:
             written = await commit(connection, *rest)
             if next(cuts, False):
                 raise ConnectionResetError("the answer was lost")
@@ -243,7 +243,7 @@ async def test_an_older_copy_put_back_gets_a_new_epoch():
             server.start()
             cursor = (await journal.append([fact(2)])).cursor
             following = asyncio.create_task(follow_until(journal, 1, str(cursor)))
-            await until(lambda: bool(journal._handle and journal._handle.reading.readers.stats(2)))
+            await until(lambda: bool(journal._handle and journal._handle.reader.readers.stats(2)))
             server.kill()
             data.rename(server.folder / "newer")
             copy.rename(data)

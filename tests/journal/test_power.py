@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from factwire.journal import open_journal
-from factwire.journal.sqlite import SqliteJournal, upkeep, writer
+from factwire.journal.sqlite import SqliteJournal, handle, writer
 from factwire.journal.sqlite.schema import connect
 from tests.journal.contract import collect, make_fact
 from tests.journal.disks import PowerCut
@@ -36,7 +36,7 @@ async def cut(folder: Path, seed: int, *, synchronous: str) -> tuple[set[str], d
     path = folder / f"before-{seed}.db"
     journal = SqliteJournal(str(path), vfs=disk.name)
     async with journal:
-        journal._store.writing().state.connection.pragma("synchronous", synchronous)
+        journal._handle.require_writer().state.connection.pragma("synchronous", synchronous)
         await asyncio.gather(*(produce(lane) for lane in range(3)))
     if not images:
         power_goes()
@@ -62,8 +62,8 @@ async def survivors(folder: Path, seed: int, images: dict[str, bytes]) -> set[st
 @pytest.fixture(autouse=True)
 def busy_upkeep(monkeypatch: pytest.MonkeyPatch) -> None:
     """Merges, seals and checkpoints happen amid the appends, so that power can go out in them."""
-    monkeypatch.setattr(upkeep, "CHECKPOINT_PAGES", 8)
-    monkeypatch.setattr(upkeep, "RUN_IDS", 16)
+    monkeypatch.setattr(handle, "CHECKPOINT_PAGES", 8)
+    monkeypatch.setattr(handle, "RUN_IDS", 16)
     monkeypatch.setattr(writer, "LOOSE_CHUNKS", 4)
     monkeypatch.setattr(writer, "LOOSE_ENOUGH", 2)
 

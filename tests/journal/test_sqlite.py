@@ -25,7 +25,7 @@ from factwire.journal import (
     JournalUrlError,
     open_journal,
 )
-from factwire.journal.sqlite import SqliteJournal, checks, schema, upkeep, writer
+from factwire.journal.sqlite import SqliteJournal, handle, schema, snapshots, writer
 from tests.journal.contract import closing, collect, ids, make_fact, take
 from tests.journal.killed_writer import start
 
@@ -62,8 +62,8 @@ def overwrite(path: Path, content: bytes) -> None:
 
 @pytest.mark.requirement("journal.sqlite.busy")
 async def test_a_second_process_is_told_who_writes(path: Path):
-    process, told = start(f"sqlite:{path}", 0, eager=False)
-    told.recv_bytes()
+    process, message = start(f"sqlite:{path}", 0, eager=False)
+    message.recv_bytes()
     with pytest.raises(JournalBusy) as refused:
         async with at(path):
             pass
@@ -83,10 +83,10 @@ async def test_a_read_only_handle_reads_and_follows_beside_the_writer(path: Path
             assert await collect(beside.read(filter=Filter(thread="b"))) == ids(2, start=2)
             assert await beside.threads() == await journal.threads()
             assert await beside.position("fact-2") == await journal.head()
-            async with closing(beside.follow()) as stretches:
-                assert await take(stretches, 2) == ids(1, 2)
+            async with closing(beside.follow()) as batches:
+                assert await take(batches, 2) == ids(1, 2)
                 await journal.append([make_fact(3, "a")])
-                assert await take(stretches, 1) == ids(3, start=3)
+                assert await take(batches, 1) == ids(3, start=3)
             assert (await beside.verify()).ok
             assert (await beside.stats()).threads == 2
             row = await beside.thread("a")
@@ -165,7 +165,7 @@ async def test_a_mark_that_a_power_cut_took_back_changes_no_epoch(path: Path):
 async def test_sealed_and_merged_facts_read_as_they_were_written(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(upkeep, "RUN_IDS", 32)
+    monkeypatch.setattr(handle, "RUN_IDS", 32)
     monkeypatch.setattr(writer, "LOOSE_CHUNKS", 8)
     monkeypatch.setattr(writer, "LOOSE_ENOUGH", 2)
     random = Random(6)
@@ -245,8 +245,8 @@ async def test_one_journal_serves_two_event_loops(path: Path):
         def elsewhere() -> tuple[int, ...]:
             return asyncio.run(journal.append([make_fact("far")])).seqs
 
-        async with closing(journal.follow()) as stretches:
-            waiting = asyncio.create_task(take(stretches, 1))
+        async with closing(journal.follow()) as batches:
+            waiting = asyncio.create_task(take(batches, 1))
             assert await asyncio.to_thread(elsewhere) == (1,)
             assert await waiting == ids("far")
 
@@ -265,7 +265,7 @@ async def test_a_snapshot_that_stands_on_another_chain_is_named(path: Path):
         saved = await journal.save_snapshot("thread-1", appended.cursor, b"state")
         assert (await journal.verify()).ok
     foreign = bytes(32)
-    forged = checks.snapshot_sum("thread-1", saved.kind, saved.cursor.seq, foreign, b"state")
+    forged = snapshots.sum_snapshot("thread-1", saved.kind, saved.cursor.seq, foreign, b"state")
     connection: Any = apsw.Connection(str(path))
     connection.execute("UPDATE snapshots SET anchor = ?, sum = ?", (foreign, forged))
     connection.close()

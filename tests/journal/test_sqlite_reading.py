@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from factwire.journal import Journal, JournalCorrupt, open_journal
-from factwire.journal.sqlite import reader, trips, writer
+from factwire.journal.sqlite import reader, reader_pool, writer
+from factwire.journal.sqlite.handle import SqliteHandle
 from factwire.journal.sqlite.schema import connect
-from factwire.journal.sqlite.store import Store
 from tests.journal.contract import closing, collect, make_fact
 
 pytestmark = pytest.mark.asyncio
@@ -18,14 +18,14 @@ FACTS = 310
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trips and merges of a few facts each."""
-    monkeypatch.setattr(reader, "FETCH_BYTES", 2_000)
+    monkeypatch.setattr(reader_pool, "FETCH_BYTES", 2_000)
     monkeypatch.setattr(writer, "LOOSE_CHUNKS", 32)
     monkeypatch.setattr(writer, "LOOSE_ENOUGH", 2)
 
 
-def store_of(journal: Journal) -> Store:
+def store_of(journal: Journal) -> SqliteHandle:
     store = getattr(journal, "_opened")  # noqa: B009
-    assert isinstance(store, Store)
+    assert isinstance(store, SqliteHandle)
     return store
 
 
@@ -35,8 +35,8 @@ async def fill(journal: Journal, first: int, last: int) -> None:
 
 
 async def gather(journal: Journal, found: list[int]) -> None:
-    async for stretch in journal.read():
-        found += stretch.seqs
+    async for batch in journal.read():
+        found += batch.seqs
 
 
 @pytest.mark.requirement("journal.read.ahead")
@@ -47,8 +47,8 @@ async def test_a_long_read_is_exact_while_chunks_are_merged_beneath_it(tmp_path:
         await fill(journal, 1, FACTS)
         found: list[tuple[int, str]] = []
         added = FACTS
-        async for stretch in journal.read():
-            found += [(seq, fact.id) for seq, fact in stretch.facts()]
+        async for batch in journal.read():
+            found += [(seq, fact.id) for seq, fact in batch.facts()]
             await fill(journal, added + 1, added + 4)
             added += 4
         whole = await collect(journal.read())
@@ -62,10 +62,10 @@ async def test_slow_readers_together_are_only_so_far_ahead(tmp_path: Path):
     async with open_journal(f"sqlite:{tmp_path / 'journal.db'}") as journal:
         await fill(journal, 1, FACTS)
         pool = store_of(journal).pool
-        reads = [journal.read() for _ in range(2 * reader.READERS)]
+        reads = [journal.read() for _ in range(2 * reader_pool.READERS)]
         for read in reads:
             await anext(read)
-        assert pool.ahead == reader.READERS
+        assert pool.ahead == reader_pool.READERS
         whole = [seq for seq, _ in await collect(journal.read())]
         assert whole == list(range(1, FACTS + 1))
         for read in reads:
@@ -99,13 +99,13 @@ async def test_damage_ahead_is_not_raised_before_the_facts_before_it_are_read(tm
 async def test_without_a_bound_every_slow_reader_would_hold_trips(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(reader.ReaderPool, "may_look_ahead", lambda _: True)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr(reader_pool.ReaderPool, "may_look_ahead", lambda _: True)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     async with open_journal(f"sqlite:{tmp_path / 'journal.db'}") as journal:
         await fill(journal, 1, FACTS)
-        reads = [journal.read() for _ in range(2 * reader.READERS)]
+        reads = [journal.read() for _ in range(2 * reader_pool.READERS)]
         for read in reads:
             await anext(read)
-        assert store_of(journal).pool.ahead == trips.AHEAD * len(reads)
+        assert store_of(journal).pool.ahead == reader.AHEAD * len(reads)
         for read in reads:
             async with closing(read):
                 pass

@@ -131,7 +131,7 @@ class Verifier:
         return None
 
 
-def broken(events: list[dict[str, Any]]) -> str | None:
+def broken_rule(events: list[dict[str, Any]]) -> str | None:
     verifier = Verifier()
     for at, event in enumerate(events):
         problem = verifier.check(event)

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from factwire.facts import Fact, Fixture, read_fact
-from factwire.outlets import outlet_of
-from factwire.outlets.calls import APPROVALS, UNNAMED_TOOL, failure_of, result_of
-from factwire.outlets.framing import framed
-from factwire.sources import converted, source_of
+from factwire.outlets import find_outlet
+from factwire.outlets.outlet import frame_item
+from factwire.outlets.protocol_writer import APPROVALS, UNNAMED_TOOL, failure_of, result_of
+from factwire.sources import convert_recording, find_source
 
 CLOSERS = ("action.cancelled", "action.canceled", "action.expired")
 ENDS = {"turn.completed": "completed", "turn.failed": "failed", "turn.canceled": "canceled"}
@@ -53,9 +53,9 @@ class Gist:
         key = (fact.subagent_id, fact.message_id, fact.part_id)
         return (*key, self.ended.get(key, 0))
 
-    def unsay(self, gone: Callable[[Any], bool]) -> None:
+    def unsay(self, message_ids: Callable[[Any], bool]) -> None:
         for entry in (each for lane in self.lanes.values() for each in lane if each[0] == "text"):
-            entry[1] = [piece for piece in entry[1] if not gone(piece)]
+            entry[1] = [piece for piece in entry[1] if not message_ids(piece)]
 
     def on_turn_started(self, fact: Fact) -> None:
         self.is_open = self.is_open or fact.subagent_id is None
@@ -67,14 +67,14 @@ class Gist:
 
     def on_model_completed(self, fact: Fact) -> None:
         key = (fact.subagent_id, fact.message_id, fact.part_id)
-        begun = self.texts.pop(key, "")
-        whole = fact.payload.get("text", begun)
-        if not whole.startswith(begun):
+        start = self.texts.pop(key, "")
+        whole = fact.payload.get("text", start)
+        if not whole.startswith(start):
             text = self.text_of(fact)
             self.unsay(lambda piece: piece[1] == text)
-            begun = ""
-        if whole[len(begun) :]:
-            self.say(fact, whole[len(begun) :])
+            start = ""
+        if whole[len(start) :]:
+            self.say(fact, whole[len(start) :])
         self.ended[key] = self.ended.get(key, 0) + 1
 
     def on_messages_snapshot(self, fact: Fact) -> None:
@@ -128,9 +128,9 @@ class Gist:
         category = [fact.payload.get("failureCategory")] if how == "failed" else []
         self.lanes[None].append(["end", how, *category])
 
-    def told(self) -> dict[str | None, list[list[Any]]]:
+    def lines(self) -> dict[str | None, list[list[Any]]]:
         """The gist itself: texts joined, and what was taken back left out."""
-        return {who: said for who, lane in self.lanes.items() if (said := _joined(lane))}
+        return {who: texts for who, lane in self.lanes.items() if (texts := _joined(lane))}
 
 
 def _joined(lane: list[list[Any]]) -> list[list[Any]]:
@@ -147,21 +147,21 @@ def _joined(lane: list[list[Any]]) -> list[list[Any]]:
     return joined
 
 
-def encoded(facts: Iterable[Fact], name: str) -> list[dict[str, Any]]:
+def encode_facts(facts: Iterable[Fact], name: str) -> list[dict[str, Any]]:
     """Everything that a client of an outlet is told."""
-    outlet = outlet_of(name).make()
-    told = [item for fact in facts for item in outlet.take(fact)]
-    return [*told, *outlet.finish()]
+    outlet = find_outlet(name).make()
+    items = [item for fact in facts for item in outlet.take(fact)]
+    return [*items, *outlet.finish()]
 
 
-def back(items: Sequence[dict[str, Any]], name: str) -> list[Fact]:
+def convert_back(items: Sequence[dict[str, Any]], name: str) -> list[Fact]:
     """The facts that our own source makes of what a client was told."""
-    lines = b"".join(framed(item, "events") for item in items).splitlines(keepends=True)
-    source = source_of("ag-ui" if name == "ag-ui" else "ai-sdk")
-    return list(converted(source, lines, thread_id="back"))
+    lines = b"".join(frame_item(item, "events") for item in items).splitlines(keepends=True)
+    source = find_source("ag-ui" if name == "ag-ui" else "ai-sdk")
+    return list(convert_recording(source, lines, thread_id="back"))
 
 
-def ordered(fixture: Fixture) -> list[Fact]:
+def facts_in_order(fixture: Fixture) -> list[Fact]:
     """The facts of a fixture as a journal would have them: once each, in order."""
     facts = list({fact.id: fact for fact in map(read_fact, fixture.events)}.values())
     if len({fact.thread_id for fact in facts}) == 1:

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from functools import cache
 
-from factwire.conformance.fixtures import fixture, fixture_names
+from factwire.conformance.fixture_checks import fixture, fixture_names
 from factwire.facts import Fact
-from factwire.sources import Telling
-from tests.outlets.gists import ordered
+from factwire.sources import FactBuilder
+from tests.outlets.gists import facts_in_order
 from tests.sources.recordings import RECORDINGS, facts_of, name_of
 
 OUTLETS = ("ag-ui", "ai-sdk", "ai-sdk-5", "ai-sdk-6")
@@ -17,18 +17,18 @@ ON_FILE = (
 
 
 @cache
-def on_file(name: str) -> tuple[Fact, ...]:
+def facts_on_file(name: str) -> tuple[Fact, ...]:
     """The facts of a recording or of a fixture."""
     folder, _, rest = name.partition("/")
     if folder == "fixture":
-        return tuple(ordered(fixture(rest)))
+        return tuple(facts_in_order(fixture(rest)))
     return tuple(facts_of(next(path for path in RECORDINGS if name_of(path) == name)))
 
 
-def story(*acts: Callable[[Telling], object]) -> list[Fact]:
+def build_turn(*acts: Callable[[FactBuilder], object]) -> list[Fact]:
     """The facts of one turn."""
-    telling = Telling("demo", thread_id="thread", at="2026-06-10T08:00:00.000Z")
-    telling.begin("Do it.", turn_id="turn")
+    telling = FactBuilder("demo", thread_id="thread", at="2026-06-10T08:00:00.000Z")
+    telling.begin_turn("Do it.", turn_id="turn")
     for act in acts:
         act(telling)
     return telling.drain()

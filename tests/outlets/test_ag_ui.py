@@ -7,17 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factwire.facts import Fact
-from tests.outlets.ag_ui_rules import broken
-from tests.outlets.gists import encoded
-from tests.outlets.stories import ON_FILE, on_file, story
+from tests.outlets.ag_ui_rules import broken_rule
+from tests.outlets.gists import encode_facts
+from tests.outlets.stories import ON_FILE, build_turn, facts_on_file
 from tests.outlets.test_round_trips import ACTS, ENDS, Act
 
 ASK = {"actionType": "tool_approval", "prompt": "Deploy?", "expiresAt": "2026-06-10T09:00:00Z"}
 
 
 def events(facts: list[Fact], *leave_out: str) -> list[dict[str, Any]]:
-    told = encoded(facts, "ag-ui")
-    assert broken(told) is None
+    told = encode_facts(facts, "ag-ui")
+    assert broken_rule(told) is None
     plain = ({key: value for key, value in event.items() if key != "timestamp"} for event in told)
     return [event for event in plain if event["type"] not in leave_out]
 
@@ -29,9 +29,9 @@ def kinds(facts: list[Fact]) -> list[str]:
 @pytest.mark.requirement("outlets.ag-ui.rules")
 @pytest.mark.parametrize("name", ON_FILE)
 def test_no_stream_on_file_breaks_a_rule_wherever_it_is_joined(name: str):
-    facts = list(on_file(name))
+    facts = list(facts_on_file(name))
     for start in (0, len(facts) // 3, 2 * len(facts) // 3):
-        assert broken(encoded(facts[start:], "ag-ui")) is None
+        assert broken_rule(encode_facts(facts[start:], "ag-ui")) is None
 
 
 @pytest.mark.fuzz
@@ -39,8 +39,8 @@ def test_no_stream_on_file_breaks_a_rule_wherever_it_is_joined(name: str):
 @settings(max_examples=100, deadline=None)
 @given(acts=st.lists(ACTS, max_size=30), start=st.integers(0, 30), end=st.sampled_from([*ENDS, ""]))
 def test_no_turn_breaks_a_rule_wherever_it_is_joined_or_cut(acts: list[Act], start: int, end: str):
-    facts = story(*acts, *([ENDS[end]] if end else []))
-    assert broken(encoded(facts[start:], "ag-ui")) is None
+    facts = build_turn(*acts, *([ENDS[end]] if end else []))
+    assert broken_rule(encode_facts(facts[start:], "ag-ui")) is None
 
 
 @pytest.mark.requirement("outlets.ag-ui.rules")
@@ -62,19 +62,19 @@ def test_the_rules_are_broken_by_streams_that_break_them():
         [run, worker, finish],
         [run, {**text, "role": None}],
     ):
-        assert broken(bad) is not None, bad
+        assert broken_rule(bad) is not None, bad
 
 
 @pytest.mark.requirement("outlets.ag-ui.turns")
 def test_a_turn_is_a_run_with_its_prompt_its_words_and_its_calls():
-    facts = story(
-        lambda tell: tell.text("m", "Hel"),
-        lambda tell: tell.text("m", "lo"),
-        lambda tell: tell.text_end("m", "Hello!"),
-        lambda tell: tell.tool("c", "look", {"at": "it"}),
-        lambda tell: tell.tool_result("c", {"seen": True}),
+    facts = build_turn(
+        lambda tell: tell.add_text("m", "Hel"),
+        lambda tell: tell.add_text("m", "lo"),
+        lambda tell: tell.end_text("m", "Hello!"),
+        lambda tell: tell.start_tool("c", "look", {"at": "it"}),
+        lambda tell: tell.complete_tool("c", {"seen": True}),
         lambda tell: tell.usage.update({"inputTokens": 3, "totalCostUsd": 0.5}),
-        lambda tell: tell.complete(structuredOutput={"ok": 1}),
+        lambda tell: tell.complete_turn(structuredOutput={"ok": 1}),
     )
     asked = [{"id": "turn:prompt", "role": "user", "content": "Do it."}]
     ids = {"threadId": "thread", "runId": "turn"}
@@ -105,19 +105,19 @@ def test_a_turn_is_a_run_with_its_prompt_its_words_and_its_calls():
             "usage": [{"inputTokens": 3}],
         },
     ]  # fmt: skip
-    assert encoded(facts, "ag-ui")[0]["timestamp"] == 1781078400000
+    assert encode_facts(facts, "ag-ui")[0]["timestamp"] == 1781078400000
 
 
 @pytest.mark.requirement("outlets.ag-ui.interrupts")
 def test_a_question_ends_its_run_and_the_answer_starts_the_next():
-    facts = story(
-        lambda tell: tell.text("m", "Shall I"),
-        lambda tell: tell.tool("c", "deploy", {"to": "prod"}),
-        lambda tell: tell.ask("a", ASK, tool_call_id="c"),
-        lambda tell: tell.answered("a", "approved", reason="fine"),
-        lambda tell: tell.text_end("m", "Shall I? Yes."),
-        lambda tell: tell.tool_result("c", "done"),
-        lambda tell: tell.complete(),
+    facts = build_turn(
+        lambda tell: tell.add_text("m", "Shall I"),
+        lambda tell: tell.start_tool("c", "deploy", {"to": "prod"}),
+        lambda tell: tell.require_action("a", ASK, tool_call_id="c"),
+        lambda tell: tell.resolve_action("a", "approved", reason="fine"),
+        lambda tell: tell.end_text("m", "Shall I? Yes."),
+        lambda tell: tell.complete_tool("c", "done"),
+        lambda tell: tell.complete_turn(),
     )
     told = events(facts)
     first = next(event for event in told if event["type"] == "RUN_FINISHED")
@@ -144,12 +144,12 @@ def test_a_question_ends_its_run_and_the_answer_starts_the_next():
 
 @pytest.mark.requirement("outlets.ag-ui.interrupts")
 def test_a_run_is_resumed_with_the_answers_to_all_questions_or_with_none():
-    facts = story(
-        lambda tell: tell.ask("a", ASK),
-        lambda tell: tell.ask("b", ASK),
-        lambda tell: tell.answered("a", "denied"),
-        lambda tell: tell.withdrawn("b", "expired"),
-        lambda tell: tell.complete(),
+    facts = build_turn(
+        lambda tell: tell.require_action("a", ASK),
+        lambda tell: tell.require_action("b", ASK),
+        lambda tell: tell.resolve_action("a", "denied"),
+        lambda tell: tell.cancel_action("b", "expired"),
+        lambda tell: tell.complete_turn(),
     )
     told = events(facts)
     asked = [
@@ -174,7 +174,7 @@ def test_a_run_is_resumed_with_the_answers_to_all_questions_or_with_none():
     ],
 )
 def test_a_run_ends_as_its_turn_did_or_was_cut_off(end: str, last: dict[str, Any]):
-    facts = story(lambda tell: tell.text("m", "a"), *([ENDS[end]] if end else []))
+    facts = build_turn(lambda tell: tell.add_text("m", "a"), *([ENDS[end]] if end else []))
     told = events(facts)
     assert told[-1].items() >= last.items()
     assert [event["type"] for event in told].count("TEXT_MESSAGE_END") == 1
@@ -182,11 +182,11 @@ def test_a_run_ends_as_its_turn_did_or_was_cut_off(end: str, last: dict[str, Any
 
 @pytest.mark.requirement("outlets.hidden-reasoning")
 def test_a_client_sees_that_somebody_thinks_and_only_the_summary_of_it():
-    facts = story(
-        lambda tell: tell.reasoning("r", "secret thought"),
-        lambda tell: tell.reasoning_summary("r", "Looking around."),
-        lambda tell: tell.text("m", "a"),
-        lambda tell: tell.complete(),
+    facts = build_turn(
+        lambda tell: tell.add_reasoning("r", "secret thought"),
+        lambda tell: tell.add_reasoning_summary("r", "Looking around."),
+        lambda tell: tell.add_text("m", "a"),
+        lambda tell: tell.complete_turn(),
     )
     assert "secret" not in str(events(facts))
     assert kinds(facts)[1:6] == [
@@ -200,13 +200,13 @@ def test_a_client_sees_that_somebody_thinks_and_only_the_summary_of_it():
 
 @pytest.mark.requirement("outlets.ag-ui.subagents")
 def test_a_subagent_is_told_apart_and_is_suspended_while_somebody_is_asked():
-    facts = story(
-        lambda tell: tell.subagent("s", title="Reader", objective="Read it."),
-        lambda tell: tell.text("m", "mine", subagent_id="s"),
-        lambda tell: tell.ask("a", ASK, subagent_id="s"),
-        lambda tell: tell.answered("a", "approved"),
-        lambda tell: tell.subagent_end("s", "subagent.completed", summary="read"),
-        lambda tell: tell.complete(),
+    facts = build_turn(
+        lambda tell: tell.start_subagent("s", title="Reader", objective="Read it."),
+        lambda tell: tell.add_text("m", "mine", subagent_id="s"),
+        lambda tell: tell.require_action("a", ASK, subagent_id="s"),
+        lambda tell: tell.resolve_action("a", "approved"),
+        lambda tell: tell.end_subagent("s", "subagent.completed", summary="read"),
+        lambda tell: tell.complete_turn(),
     )
     told = events(facts, "ACTIVITY_SNAPSHOT")
     of_it = [event for event in told if event.get("subagentRunId") == "s"]
@@ -231,10 +231,10 @@ def test_shared_state_is_told_as_state_and_nothing_else_of_a_projection():
         {"op": "move", "path": "/shared/a", "from": "/shared/b"},
         {"op": "replace", "path": "/runtime/status", "value": "failed"},
     ]
-    facts = story(
-        lambda tell: tell.fact("state.snapshot", {"state": {"count": 1}}),
-        lambda tell: tell.fact("state.delta", {"patch": patch}),
-        lambda tell: tell.complete(),
+    facts = build_turn(
+        lambda tell: tell.add_fact("state.snapshot", {"state": {"count": 1}}),
+        lambda tell: tell.add_fact("state.delta", {"patch": patch}),
+        lambda tell: tell.complete_turn(),
     )
     assert [event for event in events(facts) if event["type"].startswith("STATE")] == [
         {"type": "STATE_SNAPSHOT", "snapshot": {"count": 1}},
@@ -250,11 +250,11 @@ def test_shared_state_is_told_as_state_and_nothing_else_of_a_projection():
 
 @pytest.mark.requirement("outlets.notes")
 def test_things_are_activities_and_news_are_custom_events():
-    facts = story(
-        lambda tell: tell.fact("artifact.changed", {"title": "Plan"}, artifact_id="x"),
-        lambda tell: tell.fact("queue.changed", {"status": "delivered"}),
-        lambda tell: tell.fact("session.updated", {"metadata": {"of": "no client"}}),
-        lambda tell: tell.complete(),
+    facts = build_turn(
+        lambda tell: tell.add_fact("artifact.changed", {"title": "Plan"}, artifact_id="x"),
+        lambda tell: tell.add_fact("queue.changed", {"status": "delivered"}),
+        lambda tell: tell.add_fact("session.updated", {"metadata": {"of": "no client"}}),
+        lambda tell: tell.complete_turn(),
     )
     told = events(facts)[1:-1]
     assert [(event["type"], event.get("activityType") or event["name"]) for event in told] == [
@@ -265,8 +265,10 @@ def test_things_are_activities_and_news_are_custom_events():
 
 @pytest.mark.requirement("outlets.ag-ui.interrupts")
 def test_a_stream_that_ends_while_somebody_is_asked_ends_with_the_question():
-    asked = story(lambda tell: tell.ask("a", ASK))
+    asked = build_turn(lambda tell: tell.require_action("a", ASK))
     assert [event["outcome"]["type"] for event in events(asked)[1:]] == ["interrupt"]
-    spoken = story(lambda tell: tell.ask("a", ASK), lambda tell: tell.text("m", "Meanwhile"))
+    spoken = build_turn(
+        lambda tell: tell.require_action("a", ASK), lambda tell: tell.add_text("m", "Meanwhile")
+    )
     last = events(spoken)[-1]
     assert [each["id"] for each in last["outcome"]["interrupts"]] == ["a"]

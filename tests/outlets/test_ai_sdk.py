@@ -6,8 +6,8 @@ import pytest
 
 from factwire.facts import Fact
 from factwire.outlets import AiSdkOutlet
-from tests.outlets.gists import encoded
-from tests.outlets.stories import ON_FILE, on_file, story
+from tests.outlets.gists import encode_facts
+from tests.outlets.stories import ON_FILE, build_turn, facts_on_file
 from tests.outlets.test_round_trips import ENDS
 
 ASK = {"actionType": "tool_approval", "prompt": "Deploy?"}
@@ -61,7 +61,7 @@ def test_an_older_client_gets_no_chunk_and_no_field_that_it_refuses(
     outlet: str, known: dict[str, set[str]]
 ):
     for name in ON_FILE:
-        for chunk in encoded(on_file(name), outlet):
+        for chunk in encode_facts(facts_on_file(name), outlet):
             kind = chunk["type"]
             allowed = DATA if kind.startswith("data-") else known[kind]
             assert chunk.keys() - {"type"} <= allowed, (name, chunk)
@@ -69,23 +69,23 @@ def test_an_older_client_gets_no_chunk_and_no_field_that_it_refuses(
 
 @pytest.mark.requirement("outlets.ai-sdk.turns")
 def test_a_turn_is_a_message_and_a_request_to_a_model_is_a_step():
-    facts = story(
-        lambda tell: tell.fact("model.requested", {"model": "m"}),
-        lambda tell: tell.text("m", "Hel"),
-        lambda tell: tell.text_end("m", "Hello"),
-        lambda tell: tell.tool("c", "look", title="Look"),
-        lambda tell: tell.tool_args("c", '{"at":'),
-        lambda tell: tell.tool_args("c", "1}"),
-        lambda tell: tell.tool("c", "look", {"at": 1}),
-        lambda tell: tell.tool_progress("c", output="so far"),
-        lambda tell: tell.tool_result("c", None),
-        lambda tell: tell.fact("model.requested", {"model": "m"}),
-        lambda tell: tell.text("n", "Done"),
+    facts = build_turn(
+        lambda tell: tell.add_fact("model.requested", {"model": "m"}),
+        lambda tell: tell.add_text("m", "Hel"),
+        lambda tell: tell.end_text("m", "Hello"),
+        lambda tell: tell.start_tool("c", "look", title="Look"),
+        lambda tell: tell.add_tool_args("c", '{"at":'),
+        lambda tell: tell.add_tool_args("c", "1}"),
+        lambda tell: tell.start_tool("c", "look", {"at": 1}),
+        lambda tell: tell.report_tool_progress("c", output="so far"),
+        lambda tell: tell.complete_tool("c", None),
+        lambda tell: tell.add_fact("model.requested", {"model": "m"}),
+        lambda tell: tell.add_text("n", "Done"),
         lambda tell: tell.usage.update({"inputTokens": 3}),
-        lambda tell: tell.complete(stopReason="max_tokens"),
+        lambda tell: tell.complete_turn(stopReason="max_tokens"),
     )
     call = {"toolCallId": "c", "toolName": "look", "title": "Look", "dynamic": True}
-    assert encoded(facts, "ai-sdk") == [
+    assert encode_facts(facts, "ai-sdk") == [
         *START,
         {"type": "text-start", "id": "m"},
         {"type": "text-delta", "id": "m", "delta": "Hel"},
@@ -135,25 +135,27 @@ def test_a_turn_is_a_message_and_a_request_to_a_model_is_a_step():
     ],
 )
 def test_an_approval_is_told_as_far_as_a_version_can(outlet: str, kinds: list[str]):
-    facts = story(
-        lambda tell: tell.tool("c", "deploy", {"to": "prod"}),
-        lambda tell: tell.ask("a", ASK, tool_call_id="c"),
-        lambda tell: tell.answered("a", "denied", reason="not today"),
-        lambda tell: tell.tool_failed("c", "permission_denied", "it was denied"),
-        lambda tell: tell.complete(),
+    facts = build_turn(
+        lambda tell: tell.start_tool("c", "deploy", {"to": "prod"}),
+        lambda tell: tell.require_action("a", ASK, tool_call_id="c"),
+        lambda tell: tell.resolve_action("a", "denied", reason="not today"),
+        lambda tell: tell.fail_tool("c", "permission_denied", "it was denied"),
+        lambda tell: tell.complete_turn(),
     )
-    told = encoded(facts, outlet)[4:-2]
+    told = encode_facts(facts, outlet)[4:-2]
     assert [chunk["type"] for chunk in told] == kinds
 
 
 @pytest.mark.requirement("outlets.ai-sdk.approvals")
 def test_a_question_that_is_about_no_call_is_a_part_that_changes():
-    facts = story(
-        lambda tell: tell.ask("a", {"actionType": "clarification", "prompt": "Which?"}),
-        lambda tell: tell.answered("a", "answered", response="This one"),
-        lambda tell: tell.complete(),
+    facts = build_turn(
+        lambda tell: tell.require_action("a", {"actionType": "clarification", "prompt": "Which?"}),
+        lambda tell: tell.resolve_action("a", "answered", response="This one"),
+        lambda tell: tell.complete_turn(),
     )
-    told = [chunk for chunk in encoded(facts, "ai-sdk") if chunk["type"] == "data-factwire-action"]
+    told = [
+        chunk for chunk in encode_facts(facts, "ai-sdk") if chunk["type"] == "data-factwire-action"
+    ]
     assert [(chunk["id"], chunk["data"]["status"]) for chunk in told] == [
         ("a", "required"),
         ("a", "resolved"),
@@ -172,19 +174,19 @@ def test_a_question_that_is_about_no_call_is_a_part_that_changes():
     ],
 )
 def test_a_message_ends_as_its_turn_did_or_was_cut_off(end: str, last: dict[str, Any]):
-    facts = story(lambda tell: tell.text("m", "a"), *([ENDS[end]] if end else []))
-    assert encoded(facts, "ai-sdk")[-1] == last
+    facts = build_turn(lambda tell: tell.add_text("m", "a"), *([ENDS[end]] if end else []))
+    assert encode_facts(facts, "ai-sdk")[-1] == last
 
 
 @pytest.mark.requirement("outlets.hidden-reasoning")
 def test_a_client_sees_that_somebody_thinks_and_only_the_summary_of_it():
-    facts = story(
-        lambda tell: tell.reasoning("r", "secret thought"),
-        lambda tell: tell.reasoning_summary("r", "Looking around."),
-        lambda tell: tell.text("m", "a"),
-        lambda tell: tell.complete(),
+    facts = build_turn(
+        lambda tell: tell.add_reasoning("r", "secret thought"),
+        lambda tell: tell.add_reasoning_summary("r", "Looking around."),
+        lambda tell: tell.add_text("m", "a"),
+        lambda tell: tell.complete_turn(),
     )
-    assert encoded(facts, "ai-sdk")[2:5] == [
+    assert encode_facts(facts, "ai-sdk")[2:5] == [
         {"type": "reasoning-start", "id": "r:thought"},
         {"type": "reasoning-delta", "id": "r:thought", "delta": "Looking around."},
         {"type": "reasoning-end", "id": "r:thought"},
@@ -196,35 +198,35 @@ def test_a_client_sees_that_somebody_thinks_and_only_the_summary_of_it():
     ("outlet", "kind"), [("ai-sdk", "reset-step"), ("ai-sdk-6", "data-factwire-retraction")]
 )
 def test_a_text_that_is_taken_back_or_retold_counts_no_more(outlet: str, kind: str):
-    retold = story(
-        lambda tell: tell.text("m", "wrong"),
-        lambda tell: tell.text_end("m", "right"),
-        lambda tell: tell.complete(),
+    retold = build_turn(
+        lambda tell: tell.add_text("m", "wrong"),
+        lambda tell: tell.end_text("m", "right"),
+        lambda tell: tell.complete_turn(),
     )
-    told = [chunk["type"] for chunk in encoded(retold, outlet)[2:-2]]
+    told = [chunk["type"] for chunk in encode_facts(retold, outlet)[2:-2]]
     again = ["text-start", "text-delta", "text-end"]
     assert told == [*again, kind, *again]
-    mixed = story(
-        lambda tell: tell.text_end("m", "wrong"),
-        lambda tell: tell.tool("c", "look"),
-        lambda tell: tell.retract("m"),
-        lambda tell: tell.complete(),
+    mixed = build_turn(
+        lambda tell: tell.end_text("m", "wrong"),
+        lambda tell: tell.start_tool("c", "look"),
+        lambda tell: tell.retract_messages("m"),
+        lambda tell: tell.complete_turn(),
     )
-    gone = [chunk for chunk in encoded(mixed, outlet) if chunk["type"].endswith("retraction")]
+    gone = [chunk for chunk in encode_facts(mixed, outlet) if chunk["type"].endswith("retraction")]
     assert [chunk["data"] for chunk in gone] == [{"messageIds": ["m"]}]
 
 
 @pytest.mark.requirement("outlets.ai-sdk.subagents")
 def test_a_subagent_never_speaks_in_the_answer():
-    facts = story(
-        lambda tell: tell.subagent("s", title="Reader"),
-        lambda tell: tell.text("m", "mine", subagent_id="s"),
-        lambda tell: tell.tool("c", "look", {"at": 1}, subagent_id="s"),
-        lambda tell: tell.tool_result("c", "seen"),
-        lambda tell: tell.subagent_end("s", "subagent.completed"),
-        lambda tell: tell.complete(),
+    facts = build_turn(
+        lambda tell: tell.start_subagent("s", title="Reader"),
+        lambda tell: tell.add_text("m", "mine", subagent_id="s"),
+        lambda tell: tell.start_tool("c", "look", {"at": 1}, subagent_id="s"),
+        lambda tell: tell.complete_tool("c", "seen"),
+        lambda tell: tell.end_subagent("s", "subagent.completed"),
+        lambda tell: tell.complete_turn(),
     )
-    told = encoded(facts, "ai-sdk")
+    told = encode_facts(facts, "ai-sdk")
     assert not any(chunk["type"].startswith("text-") for chunk in told)
     whole = next(chunk for chunk in told if chunk["type"] == "data-factwire-subagent-text")
     assert whole["data"] == {"subagentId": "s", "messageId": "m", "text": "mine"}
@@ -234,19 +236,19 @@ def test_a_subagent_never_speaks_in_the_answer():
 
 @pytest.mark.requirement("outlets.notes")
 def test_sources_files_and_steering_have_chunks_of_their_own():
-    facts = story(
-        lambda tell: tell.fact(
+    facts = build_turn(
+        lambda tell: tell.add_fact(
             "evidence.changed", {"url": "https://example.org", "title": "Here"}, evidence_id="e"
         ),
-        lambda tell: tell.fact(
+        lambda tell: tell.add_fact(
             "artifact.changed",
             {"mediaType": "image/png", "contentRef": "ref:1"},
             artifact_id="x",
         ),
-        lambda tell: tell.fact(
+        lambda tell: tell.add_fact(
             "queue.changed", {"steerId": "st", "text": "Faster", "status": "delivered"}
         ),
-        lambda tell: tell.complete(),
+        lambda tell: tell.complete_turn(),
     )
     outlet = AiSdkOutlet(address=lambda ref: f"https://example.org/{ref}")
     told = [chunk for fact in facts for chunk in outlet.take(fact)][2:-2]
@@ -262,12 +264,12 @@ def test_sources_files_and_steering_have_chunks_of_their_own():
 @pytest.mark.parametrize("outlet", ["ag-ui", "ai-sdk"])
 def test_what_is_joined_late_or_stands_beside_turns_has_a_beginning_and_an_end(outlet: str):
     facts: list[Fact] = [
-        *story(lambda tell: tell.text("m", "a"), lambda tell: tell.complete())[4:],
-        *story(
-            lambda tell: tell.complete(),
-            lambda tell: tell.fact("artifact.changed", {"title": "Late"}, artifact_id="x"),
+        *build_turn(lambda tell: tell.add_text("m", "a"), lambda tell: tell.complete_turn())[4:],
+        *build_turn(
+            lambda tell: tell.complete_turn(),
+            lambda tell: tell.add_fact("artifact.changed", {"title": "Late"}, artifact_id="x"),
         )[-1:],
     ]
-    kinds = [item["type"] for item in encoded(facts, outlet)]
+    kinds = [item["type"] for item in encode_facts(facts, outlet)]
     begin, end = {"ag-ui": ("RUN_STARTED", "RUN_FINISHED"), "ai-sdk": ("start", "finish")}[outlet]
     assert (kinds.count(begin), kinds.count(end)) == (2, 2)

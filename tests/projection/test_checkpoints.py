@@ -17,9 +17,9 @@ from factwire.projection import (
     encode_state,
     thread_read_model,
 )
-from tests.projection.streams import THREAD as STREAM_THREAD
-from tests.projection.streams import stream
-from tests.projection.telling import THREAD, Telling
+from tests.projection.fact_maker import THREAD, FactMaker
+from tests.projection.generated_streams import THREAD as STREAM_THREAD
+from tests.projection.generated_streams import build_stream
 
 TURN = {"turnId": "t"}
 PART = {"turnId": "t", "messageId": "m", "partId": "p"}
@@ -155,7 +155,7 @@ def hole_below_zero(tell: Tell) -> list[Fact]:
 
 
 def threads_of_children(tell: Tell) -> list[Fact]:
-    child = Telling(thread="")
+    child = FactMaker(thread="")
     ids = {"parentThreadId": THREAD, "subagentId": "s", "taskId": "k", "turnId": "inner"}
     nameless = tell("run.status", sequence=3)
     return [
@@ -193,7 +193,7 @@ HARD = (
 def test_a_restored_projection_remembers_whatever_the_next_fact_needs(
     told: Callable[[Tell], list[Fact]],
 ):
-    facts = told(Telling())
+    facts = told(FactMaker())
     straight = Projection(THREAD)
     sent = [straight.apply(fact) for fact in facts]
     for place in range(1, len(facts)):
@@ -207,14 +207,14 @@ def test_a_restored_projection_remembers_whatever_the_next_fact_needs(
 @pytest.mark.requirement("projection.checkpoint.exact")
 def test_a_checkpoint_of_a_restored_projection_is_the_same_checkpoint():
     projection = Projection(STREAM_THREAD)
-    projection.apply_all(stream(3)[:70])
+    projection.apply_all(build_stream(3)[:70])
     data = projection.checkpoint()
     assert Projection.restore(data).checkpoint() == data
 
 
 @pytest.mark.requirement("projection.checkpoint.exact")
 def test_a_projection_that_was_repaired_by_a_read_model_is_restored_with_it():
-    tell = Telling()
+    tell = FactMaker()
     seen = Projection(THREAD)
     seen.apply_all([tell("turn.started", **TURN), tell("action.required", **TURN, actionId="a")])
     model = Projection.from_read_model(thread_read_model(seen.state))
@@ -228,7 +228,7 @@ def test_a_projection_that_was_repaired_by_a_read_model_is_restored_with_it():
 @pytest.mark.requirement("projection.checkpoint.exact")
 @pytest.mark.parametrize("number", [2**63, 2**64, 10**30, -(10**30)])
 def test_a_checkpoint_holds_whole_numbers_of_any_size(number: int):
-    tell = Telling()
+    tell = FactMaker()
     projection = Projection(THREAD)
     projection.apply_all(
         [
@@ -256,7 +256,7 @@ def test_what_is_no_checkpoint_is_refused_by_name(data: bytes):
 
 def fields_of_a_checkpoint() -> dict[str, Any]:
     projection = Projection(THREAD)
-    tell = Telling()
+    tell = FactMaker()
     projection.apply_all([tell("turn.started", **TURN), tell("run.status", sequence=4)])
     return msgspec.msgpack.decode(projection.checkpoint())
 
@@ -302,7 +302,7 @@ def test_damaged_bytes_are_refused_or_restored_and_nothing_else(noise: bytes, at
 @pytest.mark.requirement("projection.state.decodes")
 def test_a_text_in_a_snapshot_is_text_and_nothing_else():
     projection = Projection(THREAD)
-    projection.apply(Telling()("model.delta", **PART, delta="hello"))
+    projection.apply(FactMaker()("model.delta", **PART, delta="hello"))
     snapshot = projection.snapshot()
     assert encode_state(decode_state(snapshot)) == snapshot
     with pytest.raises(msgspec.ValidationError):

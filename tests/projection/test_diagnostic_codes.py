@@ -25,7 +25,7 @@ def remarked(function: ast.FunctionDef) -> Iterator[set[str]]:
     """The codes of each `remark(…)` in a function: written there, or in what it is assigned."""
     for node in ast.walk(function):
         match node:
-            case ast.Call(func=ast.Name(id="remark"), args=[_, _, ast.Name(id=name), *_]):
+            case ast.Call(func=ast.Name(id="add_remark"), args=[_, _, ast.Name(id=name), *_]):
                 yield set[str]().union(
                     *(
                         texts(choice)
@@ -35,7 +35,7 @@ def remarked(function: ast.FunctionDef) -> Iterator[set[str]]:
                         for choice in outcomes(assignment.value)
                     )
                 )
-            case ast.Call(func=ast.Name(id="remark"), args=[_, _, code, *_]):
+            case ast.Call(func=ast.Name(id="add_remark"), args=[_, _, code, *_]):
                 yield texts(code)
             case _:
                 pass

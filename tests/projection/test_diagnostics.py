@@ -3,14 +3,21 @@
 import pytest
 
 from factwire.projection.limits import DIAGNOSTICS_KEPT
-from tests.projection.telling import Telling, as_json, part_type, shown, texts, watched
+from tests.projection.fact_maker import (
+    FactMaker,
+    as_json,
+    part_type,
+    project_facts,
+    texts,
+    watch_facts,
+)
 
 TURN = {"turnId": "turn"}
 
 
 @pytest.mark.requirement("projection.diagnostics.stated")
 def test_a_diagnostic_is_kept_as_it_was_stated():
-    fact = Telling()(
+    fact = FactMaker()(
         "runtime.error",
         **TURN,
         code="E1",
@@ -19,7 +26,7 @@ def test_a_diagnostic_is_kept_as_it_was_stated():
         recoveryHint="free some",
         rawRef="blob:raw",
     )
-    assert as_json(shown(fact).diagnostics) == {
+    assert as_json(project_facts(fact).diagnostics) == {
         "items": {
             "thread-1": {
                 "diagnosticId": "thread-1",
@@ -44,7 +51,7 @@ def test_a_diagnostic_is_kept_as_it_was_stated():
 @pytest.mark.requirement("projection.diagnostics.apart")
 @pytest.mark.parametrize("name", ["runtime.warning", "runtime.error"])
 def test_a_message_holds_only_a_way_to_a_diagnostic(name: str):
-    state = shown(Telling()(name, **TURN, message="SPOKEN"))
+    state = project_facts(FactMaker()(name, **TURN, message="SPOKEN"))
     assert [part_type(part) for part in state.messages[0].parts] == ["diagnostic-ref"]
     assert "SPOKEN" not in str(as_json(state.messages))
     assert texts(state) == [("assistant", [])]
@@ -52,13 +59,13 @@ def test_a_message_holds_only_a_way_to_a_diagnostic(name: str):
 
 @pytest.mark.requirement("projection.diagnostics.apart")
 def test_a_diagnostic_of_no_turn_stands_in_no_message():
-    assert shown(Telling()("runtime.warning", message="x")).messages == []
+    assert project_facts(FactMaker()("runtime.warning", message="x")).messages == []
 
 
 @pytest.mark.requirement("projection.bounded")
 def test_the_oldest_diagnostics_make_room_and_are_still_counted():
-    tell = Telling()
-    seen = watched([tell("turn.started", **TURN)])
+    tell = FactMaker()
+    seen = watch_facts([tell("turn.started", **TURN)])
     for _ in range(DIAGNOSTICS_KEPT + 20):
         seen.projection.apply(tell("runtime.warning", message="x"))
     kept = seen.state.diagnostics
@@ -80,6 +87,6 @@ def test_the_oldest_diagnostics_make_room_and_are_still_counted():
     ],
 )
 def test_a_class_has_its_severity_unless_the_fact_says_another(name: str, severity: str):
-    tell = Telling()
-    state = shown(tell(name, **TURN), tell(name, **TURN, payload={"severity": "odd"}))
+    tell = FactMaker()
+    state = project_facts(tell(name, **TURN), tell(name, **TURN, payload={"severity": "odd"}))
     assert [item.severity for item in state.diagnostics.items.values()] == [severity, "odd"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.projection.telling import Telling, as_json, shown
+from tests.projection.fact_maker import FactMaker, as_json, project_facts
 
 IDS = {"turnId": "turn", "evidenceId": "e"}
 REVIEW = {**IDS, "reviewId": "r"}
@@ -10,8 +10,8 @@ REVIEW = {**IDS, "reviewId": "r"}
 
 @pytest.mark.requirement("projection.evidence.items")
 def test_evidence_is_cited_once_and_described_as_it_says():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("evidence.changed", **IDS, payload={"kind": "trace", "title": "T"}, refIds=["blob:1"]),
         tell("evidence.changed", **IDS, payload={"url": "https://example.test"}),
     )
@@ -22,21 +22,21 @@ def test_evidence_is_cited_once_and_described_as_it_says():
 
 @pytest.mark.requirement("projection.evidence.items")
 def test_an_export_is_a_status_and_a_ref():
-    state = shown(Telling()("evidence.exported", **IDS, exportRef="blob:x"))
+    state = project_facts(FactMaker()("evidence.exported", **IDS, exportRef="blob:x"))
     item = state.evidence.items["e"]
     assert (item.status, item.export_ref) == ("exported", "blob:x")
 
 
 @pytest.mark.requirement("projection.evidence.reviews")
 def test_a_review_without_a_verdict_passes_nothing():
-    tell = Telling()
+    tell = FactMaker()
     facts = [tell("review.requested", **REVIEW, reviewer="somebody")]
-    state = shown(*facts)
+    state = project_facts(*facts)
     assert (state.evidence.reviews["r"].status, state.evidence.items["e"].verdict) == (
         "requested",
         None,
     )
-    state = shown(*facts, tell("review.completed", **REVIEW))
+    state = project_facts(*facts, tell("review.completed", **REVIEW))
     assert (state.evidence.reviews["r"].status, state.evidence.reviews["r"].verdict) == (
         "completed",
         None,
@@ -45,8 +45,8 @@ def test_a_review_without_a_verdict_passes_nothing():
 
 @pytest.mark.requirement("projection.evidence.reviews")
 def test_a_verdict_reaches_the_evidence_and_its_citation():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("evidence.changed", **IDS),
         tell("review.requested", **REVIEW),
         tell("review.verdict", **REVIEW, verdict="fail"),
@@ -60,8 +60,8 @@ def test_a_verdict_reaches_the_evidence_and_its_citation():
 
 @pytest.mark.requirement("projection.evidence.trials")
 def test_a_trial_is_known_by_its_id():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("benchmark.trial.started", trialId="t/1", dataset="d"),
         tell("benchmark.reward.recorded", trialId="t/1", reward=0.5),
         tell("benchmark.trial.completed", trialId="t/1"),

@@ -14,18 +14,12 @@ from examples.streams.stories.catalogue import catalogue, surfaces
 from examples.streams.stories.recorder import Story
 from examples.streams.stories.screen import screen
 from factwire.facts import Fact, decode_fact, inspect_stream
-from factwire.facts.runtime_classes import RUNTIME_CLASSES
+from factwire.facts.classes.class_rows import RUNTIME_CLASSES
+from factwire.facts.json_patch import JsonDocument
 from factwire.facts.vocabulary import SURFACES, TASK_STATES, TOOL_STATES, UNKNOWN
-from factwire.projection import (
-    Document,
-    Projection,
-    ProjectionState,
-    advance,
-    project,
-    thread_read_model,
-)
+from factwire.projection import Projection, ProjectionState, advance, project, thread_read_model
 from factwire.projection.hydration import HydrationStatus
-from factwire.projection.parts import Part
+from factwire.projection.messages import Part
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "streams"
 
@@ -76,7 +70,7 @@ def test_a_screen_shows_at_the_end_what_the_story_says(story: Story):
 @every_story
 def test_a_copy_that_follows_the_changes_shows_the_same(story: Story):
     projection = Projection()
-    copy = Document(msgspec.json.decode(projection.snapshot()))
+    copy = JsonDocument(msgspec.json.decode(projection.snapshot()))
     for fact in facts_of(story):
         advance(copy, projection.apply(fact))
     assert copy.root == msgspec.json.decode(projection.snapshot())

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factwire.projection import Document, PatchFailed
-from factwire.projection.pointers import escaped
+from factwire.facts.json_patch import InvalidPatch, JsonDocument, escape_key
 from tests.facts.strategies import json_values
-from tests.projection.telling import as_text
+from tests.projection.fact_maker import as_text
 
 Patch = list[dict[str, Any]]
 
@@ -181,7 +180,7 @@ UNDONE: Patch = [
 @pytest.mark.parametrize("name", APPENDIX)
 def test_the_standards_examples_come_out_as_it_says(name: str):
     before, patch, after = APPENDIX[name]
-    document = Document(deepcopy(before))
+    document = JsonDocument(deepcopy(before))
     document.patch(patch)
     assert as_text(document.root) == as_text(after)
 
@@ -190,8 +189,8 @@ def test_the_standards_examples_come_out_as_it_says(name: str):
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_the_standard_does_not_allow_fails(name: str):
     before, patch = REFUSED[name]
-    document = Document(deepcopy(before))
-    with pytest.raises(PatchFailed):
+    document = JsonDocument(deepcopy(before))
+    with pytest.raises(InvalidPatch):
         document.patch(patch)
     assert as_text(document.root) == as_text(before)
 
@@ -200,8 +199,8 @@ def test_what_the_standard_does_not_allow_fails(name: str):
 @pytest.mark.parametrize("count", range(1, len(UNDONE) + 1))
 def test_a_patch_that_fails_half_way_is_taken_back_whole(count: int):
     before = {"first": 0, "list": [1, 2, 3], "text": "t", "last": None}
-    document = Document(deepcopy(before))
-    with pytest.raises(PatchFailed):
+    document = JsonDocument(deepcopy(before))
+    with pytest.raises(InvalidPatch):
         document.patch([*UNDONE[:count], {"op": "test", "path": "/none", "value": 1}])
     assert document.root == before
     assert list(document.root) == list(before)
@@ -209,14 +208,14 @@ def test_a_patch_that_fails_half_way_is_taken_back_whole(count: int):
 
 @pytest.mark.requirement("projection.json-patch.append")
 def test_append_adds_to_the_end_of_a_text():
-    document = Document({"a": ["x", "y"]})
+    document = JsonDocument({"a": ["x", "y"]})
     document.patch([{"op": "append", "path": "/a/1", "value": " and z"}])
     assert document.root == {"a": ["x", "y and z"]}
 
 
 @pytest.mark.requirement("projection.json-patch.whole")
 def test_a_value_that_was_added_is_the_documents_own():
-    value, document = {"list": [1]}, Document({})
+    value, document = {"list": [1]}, JsonDocument({})
     add = {"op": "add", "path": "/a", "value": value}
     copy = {"op": "copy", "from": "/a", "path": "/b"}
     document.patch([add, copy, {"op": "add", "path": "/b/list/-", "value": 2}])
@@ -228,7 +227,7 @@ def test_a_value_that_was_added_is_the_documents_own():
 @given(st.dictionaries(st.text(max_size=4), json_values, min_size=1, max_size=4), json_values)
 def test_every_key_can_be_pointed_at(table: dict[str, Any], value: Any):
     for key in table:
-        document = Document({"in": deepcopy(table)})
-        document.patch([{"op": "replace", "path": f"/in/{escaped(key)}", "value": value}])
+        document = JsonDocument({"in": deepcopy(table)})
+        document.patch([{"op": "replace", "path": f"/in/{escape_key(key)}", "value": value}])
         assert as_text(document.root) == as_text({"in": {**table, key: value}})
-        assert as_text(document.at(f"/in/{escaped(key)}")) == as_text(value)
+        assert as_text(document.at(f"/in/{escape_key(key)}")) == as_text(value)

@@ -16,30 +16,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factwire.facts import Fact
+from factwire.facts.json_patch import JsonDocument
 from factwire.journal import Journal, open_journal
 from factwire.projection import (
     Changes,
-    Document,
     Projection,
     advance,
     decode_state,
     encode_state,
-    folded,
+    fold_changes,
     project,
 )
 from factwire.projection.limits import HELD_FACTS, REMEMBERED_FACTS, REMEMBERED_IDS
 from tests.facts.strategies import facts as any_facts
-from tests.projection.streams import (
+from tests.projection.fact_maker import FactMaker, WatchedProjection, as_text
+from tests.projection.generated_streams import (
     THREAD,
+    build_random_facts,
+    build_stream,
     chunks,
-    duplicated,
+    duplicate_facts,
     other_body,
-    shuffled,
-    spoilt,
-    stream,
-    wild,
+    shuffle_facts,
+    spoil_facts,
 )
-from tests.projection.telling import Telling, Watched, as_text
 
 SEEDS = range(24)
 WILD_THREAD = "main"
@@ -79,14 +79,14 @@ def assert_replays(facts: Sequence[Fact], seed: int, thread: str = THREAD) -> No
 @pytest.mark.requirement("projection.law.replay")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_restore_at_any_point_changes_neither_the_state_nor_what_is_sent(seed: int):
-    assert_replays(stream(seed, hostile=seed % 2 == 1), seed)
+    assert_replays(build_stream(seed, hostile=seed % 2 == 1), seed)
 
 
 @pytest.mark.requirement("projection.law.replay")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_restore_in_the_middle_of_disorder_changes_nothing_either(seed: int):
     source = random.Random(seed)
-    facts = duplicated(source, shuffled(source, stream(seed), window=9))
+    facts = duplicate_facts(source, shuffle_facts(source, build_stream(seed), window=9))
     facts[20] = other_body(facts[18])
     del facts[source.randrange(30, 60)]
     assert_replays(facts, seed)
@@ -95,14 +95,14 @@ def test_a_restore_in_the_middle_of_disorder_changes_nothing_either(seed: int):
 @pytest.mark.requirement("projection.law.replay")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_restore_changes_nothing_whatever_the_facts_are(seed: int):
-    assert_replays(wild(seed), seed, WILD_THREAD)
+    assert_replays(build_random_facts(seed), seed, WILD_THREAD)
 
 
 @pytest.mark.requirement("projection.law.changes")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_changes_applied_to_the_last_snapshot_give_the_next(seed: int):
-    watched = Watched(Projection(THREAD))
-    for fact in stream(seed, turns=2, hostile=seed % 2 == 1):
+    watched = WatchedProjection(Projection(THREAD))
+    for fact in build_stream(seed, turns=2, hostile=seed % 2 == 1):
         watched.apply(fact)
 
 
@@ -110,8 +110,8 @@ def test_changes_applied_to_the_last_snapshot_give_the_next(seed: int):
 @pytest.mark.requirement("projection.state.decodes")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_changes_and_snapshots_agree_whatever_the_facts_are(seed: int):
-    watched = Watched(Projection(WILD_THREAD))
-    for fact in wild(seed):
+    watched = WatchedProjection(Projection(WILD_THREAD))
+    for fact in build_random_facts(seed):
         watched.apply(fact)
 
 
@@ -119,9 +119,9 @@ def test_changes_and_snapshots_agree_whatever_the_facts_are(seed: int):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_changes_are_kept_through_disorder_and_repair(seed: int):
     source = random.Random(seed)
-    facts = duplicated(source, shuffled(source, stream(seed, turns=2), window=7))
+    facts = duplicate_facts(source, shuffle_facts(source, build_stream(seed, turns=2), window=7))
     facts[10] = other_body(facts[8])
-    watched = Watched(Projection(THREAD))
+    watched = WatchedProjection(Projection(THREAD))
     for fact in facts:
         watched.apply(fact)
 
@@ -130,26 +130,30 @@ def test_changes_are_kept_through_disorder_and_repair(seed: int):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_folded_changes_lead_to_the_same_state(seed: int):
     source = random.Random(seed)
-    facts = duplicated(source, stream(seed, hostile=True)) if seed % 2 else wild(seed)
+    facts = (
+        duplicate_facts(source, build_stream(seed, hostile=True))
+        if seed % 2
+        else build_random_facts(seed)
+    )
     projection = Projection(THREAD if seed % 2 else WILD_THREAD)
-    copy = Document(msgspec.json.decode(projection.snapshot()))
+    copy = JsonDocument(msgspec.json.decode(projection.snapshot()))
     for chunk in chunks(source, facts):
-        advance(copy, folded([projection.apply(fact) for fact in chunk]))
+        advance(copy, fold_changes([projection.apply(fact) for fact in chunk]))
         assert as_text(copy.root) == as_text(msgspec.json.decode(projection.snapshot()))
 
 
 @pytest.mark.requirement("projection.law.duplicates")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_duplicates_change_nothing(seed: int):
-    facts = stream(seed, hostile=seed % 2 == 1)
-    assert snapshot_of(duplicated(random.Random(seed), facts)) == snapshot_of(facts)
+    facts = build_stream(seed, hostile=seed % 2 == 1)
+    assert snapshot_of(duplicate_facts(random.Random(seed), facts)) == snapshot_of(facts)
 
 
 @pytest.mark.requirement("projection.law.duplicates")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_fact_that_comes_at_once_again_sends_nothing(seed: int):
     projection = Projection(WILD_THREAD)
-    for fact in wild(seed):
+    for fact in build_random_facts(seed):
         projection.apply(fact)
         before = projection.snapshot()
         assert not projection.apply(fact)
@@ -158,7 +162,7 @@ def test_a_fact_that_comes_at_once_again_sends_nothing(seed: int):
 
 @pytest.mark.requirement("projection.law.duplicates")
 def test_an_old_fact_that_comes_again_after_much_on_other_threads_changes_nothing():
-    tell, child = Telling(thread=THREAD), Telling(thread="child")
+    tell, child = FactMaker(thread=THREAD), FactMaker(thread="child")
     projection = Projection(THREAD)
     facts = [tell("run.status") for _ in range(10)]
     projection.apply_all(facts)
@@ -175,18 +179,18 @@ def test_an_old_fact_that_comes_again_after_much_on_other_threads_changes_nothin
 def test_any_order_without_a_hole_gives_the_state_of_the_right_order(seed: int, first: int):
     facts = in_one_thread(seed, first)
     window = random.Random(seed).choice([2, 10, 100, HELD_FACTS])
-    mixed = shuffled(random.Random(seed), facts, window)
+    mixed = shuffle_facts(random.Random(seed), facts, window)
     straight = projected(facts, first=first).snapshot()
     assert projected(mixed, first=first).snapshot() == straight
 
 
 def in_one_thread(seed: int, first: int = 1) -> list[Fact]:
     """A whole stream without threads beside it, and without snapshots that stand in for facts."""
-    told = stream(seed, first=first, children=False, hostile=True)
-    told = [fact for fact in told if fact.event_class != "messages.snapshot"]
+    facts = build_stream(seed, first=first, children=False, hostile=True)
+    facts = [fact for fact in facts if fact.event_class != "messages.snapshot"]
     return [
         msgspec.structs.replace(fact, sequence=place)
-        for place, fact in enumerate(told, start=first)
+        for place, fact in enumerate(facts, start=first)
     ]
 
 
@@ -207,7 +211,7 @@ def test_a_hole_shows_as_stale_until_the_missing_facts_come(seed: int):
 
 @pytest.mark.requirement("projection.law.order")
 def test_order_within_a_childs_thread_is_its_own():
-    parent, child = Telling(thread=THREAD), Telling(thread="child")
+    parent, child = FactMaker(thread=THREAD), FactMaker(thread="child")
     ids = {"subagentId": "s", "taskId": "t", "parentThreadId": THREAD, "turnId": "inner"}
     start = parent("turn.started", turnId="turn")
     inner = [child("model.delta", **ids, messageId="m", delta=text) for text in ("one", "two")]
@@ -225,7 +229,7 @@ def test_order_within_a_childs_thread_is_its_own():
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_stream_that_was_spoilt_is_projected_all_the_same(seed: int):
     projection = Projection(THREAD)
-    for fact in spoilt(random.Random(seed), stream(seed, hostile=True)):
+    for fact in spoil_facts(random.Random(seed), build_stream(seed, hostile=True)):
         projection.apply(fact)
     snapshot = projection.snapshot()
     assert encode_state(decode_state(snapshot)) == snapshot
@@ -235,7 +239,7 @@ def test_a_stream_that_was_spoilt_is_projected_all_the_same(seed: int):
 @pytest.mark.requirement("projection.law.garbage")
 @given(st.lists(any_facts(), max_size=6))
 def test_every_fact_that_a_decoder_lets_through_can_be_projected(facts: list[Fact]):
-    watched = Watched(Projection())
+    watched = WatchedProjection(Projection())
     for fact in facts:
         watched.apply(fact)
 
@@ -245,23 +249,23 @@ def test_every_fact_that_a_decoder_lets_through_can_be_projected(facts: list[Fac
 @pytest.mark.parametrize("part", range(6))
 def test_disorder_among_very_many_facts_leaves_no_trace(part: int):
     """Over 100,000 facts in all: repeated, mixed, lost and told later, saved and restored."""
-    told, seed = 0, part * 1_000
-    while told < 17_000:
+    events, seed = 0, part * 1_000
+    while events < 17_000:
         facts, source = in_one_thread(seed), random.Random(seed)
-        told += len(facts)
+        events += len(facts)
         straight = projected(facts, first=1)
-        mixed = duplicated(source, shuffled(source, facts, source.choice([3, 50, 1_000])))
+        mixed = duplicate_facts(source, shuffle_facts(source, facts, source.choice([3, 50, 1_000])))
         held = projected(mixed[: len(mixed) // 2], first=1)
         held = Projection.restore(held.checkpoint())
         held.apply_all(mixed[len(mixed) // 2 :])
         assert held.snapshot() == straight.snapshot(), seed
         seed += 1
-        told += count_of_wild(seed)
+        events += count_of_wild(seed)
 
 
 def count_of_wild(seed: int) -> int:
     """Project facts without sense, and check that what comes of them is sound."""
-    facts = wild(seed, 100)
+    facts = build_random_facts(seed, 100)
     snapshot = snapshot_of(facts, WILD_THREAD)
     assert encode_state(decode_state(snapshot)) == snapshot
     return len(facts)
@@ -270,13 +274,13 @@ def count_of_wild(seed: int) -> int:
 def test_the_law_of_order_bites():
     """Without an order, the same streams come to another state."""
     facts = [msgspec.structs.replace(fact, sequence=None) for fact in in_one_thread(1)]
-    mixed = shuffled(random.Random(1), facts, 10)
+    mixed = shuffle_facts(random.Random(1), facts, 10)
     assert snapshot_of(mixed) != snapshot_of(facts)
 
 
 def test_the_law_of_duplicates_bites():
     """With ids of their own, the same repeats do change the state."""
-    facts = duplicated(random.Random(1), in_one_thread(1))
+    facts = duplicate_facts(random.Random(1), in_one_thread(1))
     renamed = [
         msgspec.structs.replace(fact, id=f"other-{place}", sequence=None)
         for place, fact in enumerate(facts)
@@ -321,7 +325,7 @@ def settled(state: bytes) -> Any:
 @pytest.mark.requirement("projection.law.compaction")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_compacted_log_projects_as_the_whole_one(seed: int):
-    facts = stream(seed, hostile=seed % 2 == 1)
+    facts = build_stream(seed, hostile=seed % 2 == 1)
     left = asyncio.run(compacted(facts))
     assert len(left) < len(facts)
     assert settled(replayed(left)) == settled(snapshot_of(facts))
@@ -339,7 +343,7 @@ TURN_IDS = {"turnId": "turn"}
 
 @pytest.mark.requirement("projection.law.compaction")
 def test_compaction_takes_no_output_away_that_a_state_shows():
-    tell, call = Telling(thread=THREAD), {**TURN_IDS, "toolCallId": "c"}
+    tell, call = FactMaker(thread=THREAD), {**TURN_IDS, "toolCallId": "c"}
     facts = [tell("tool.started", **call)]
     facts += [tell("tool.output.delta", **call, delta=text) for text in ("a", "b")]
     facts += [tell("tool.result", **call, output="ab"), tell("turn.completed", **TURN_IDS)]
@@ -349,7 +353,7 @@ def test_compaction_takes_no_output_away_that_a_state_shows():
 
 @pytest.mark.requirement("projection.law.compaction")
 def test_compaction_does_not_take_a_subagents_text_for_the_assistants():
-    tell, worker = Telling(thread=THREAD), {**TURN_IDS, "subagentId": "s", "taskId": "k"}
+    tell, worker = FactMaker(thread=THREAD), {**TURN_IDS, "subagentId": "s", "taskId": "k"}
     facts = [tell("model.delta", **TURN_IDS, delta="main")]
     facts += [tell("model.delta", **worker, delta=text) for text in ("a", "b", "c")]
     facts += [tell("model.completed", **TURN_IDS, text="main"), tell("turn.completed", **TURN_IDS)]
@@ -358,7 +362,7 @@ def test_compaction_does_not_take_a_subagents_text_for_the_assistants():
 
 @pytest.mark.requirement("projection.law.compaction")
 def test_compaction_does_not_take_one_plan_for_another():
-    tell = Telling(thread=THREAD)
+    tell = FactMaker(thread=THREAD)
     facts = [tell("plan.delta", **TURN_IDS, planId="one", delta=text) for text in ("a", "b")]
     facts += [tell("plan.delta", **TURN_IDS, planId="two", delta="c")]
     facts += [
@@ -412,8 +416,8 @@ def cost_of(projection: Projection, facts: Iterable[Fact]) -> tuple[int, int]:
 def test_an_increment_costs_the_same_after_a_long_history(name: str):
     costs: list[tuple[int, int]] = []
     for turns, before in ((1, 1), (40, 3_000)):
-        facts = stream(5, turns, children=False)
-        projection, tell = projected(facts), Telling(len(facts) + 1, THREAD)
+        facts = build_stream(5, turns, children=False)
+        projection, tell = projected(facts), FactMaker(len(facts) + 1, THREAD)
         more = [tell(name, turnId="late", **INCREMENTS[name]) for _ in range(before + 5)]
         projection.apply_all(more[:before])
         costs.append(cost_of(projection, more[before:]))
@@ -424,8 +428,8 @@ def test_an_increment_costs_the_same_after_a_long_history(name: str):
 def test_a_new_message_costs_the_same_after_a_long_history():
     costs: list[tuple[int, int]] = []
     for turns in (1, 40):
-        facts = stream(5, turns, children=False)
-        projection, tell = projected(facts), Telling(len(facts) + 1, THREAD)
+        facts = build_stream(5, turns, children=False)
+        projection, tell = projected(facts), FactMaker(len(facts) + 1, THREAD)
         more = [tell("model.delta", turnId="late", messageId=f"m{n}", delta="x") for n in range(6)]
         projection.apply(more[0])
         costs.append(cost_of(projection, more[1:]))
@@ -436,7 +440,7 @@ def test_a_new_message_costs_the_same_after_a_long_history():
 def test_facts_after_many_lost_ones_cost_no_more_than_after_few():
     costs: list[int] = []
     for rounds in (1, 3):
-        tell = Telling(thread=THREAD)
+        tell = FactMaker(thread=THREAD)
         projection = projected([tell("turn.started", turnId="t")])
         for place in range(3, 3 + 2 * (HELD_FACTS + 1) * rounds, 2):
             projection.apply(tell("run.status", sequence=place))

@@ -2,15 +2,15 @@
 
 import pytest
 
-from tests.projection.telling import Telling, as_json, codes, shown
+from tests.projection.fact_maker import FactMaker, as_json, codes, project_facts
 
 TURN = {"turnId": "turn"}
 
 
 @pytest.mark.requirement("projection.permission.events")
 def test_decisions_are_listed_and_counted():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("permission.evaluated", **TURN, toolCallId="c", payload={"mode": "ask", "rule": "r"}),
         tell("permission.evaluated", **TURN, payload={"decision": "deny"}),
         tell("permission.denied", **TURN, reasonCode="policy"),
@@ -28,8 +28,8 @@ def test_decisions_are_listed_and_counted():
 
 @pytest.mark.requirement("projection.permission.sandbox")
 def test_what_the_sandbox_stopped_blocks_the_run_until_it_goes_on():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("turn.started", **TURN),
         tell("sandbox.applied", **TURN, network=False),
         tell("sandbox.blocked", **TURN, reasonCode="network_denied"),
@@ -44,8 +44,8 @@ def test_what_the_sandbox_stopped_blocks_the_run_until_it_goes_on():
 
 @pytest.mark.requirement("projection.permission.policy")
 def test_of_a_policy_the_known_fields_are_kept():
-    said = {"mode": "auto", "rules": ["a"], "standing": {"lasts": "thread", "place": "/home"}}
-    state = shown(Telling()("policy.changed", payload={**said, "raw": {"body": "x"}}))
+    payload = {"mode": "auto", "rules": ["a"], "standing": {"lasts": "thread", "place": "/home"}}
+    state = project_facts(FactMaker()("policy.changed", payload={**payload, "raw": {"body": "x"}}))
     assert as_json(state.permissions.policy) == {
         "mode": "auto",
         "rules": ["a"],
@@ -56,7 +56,7 @@ def test_of_a_policy_the_known_fields_are_kept():
 
 @pytest.mark.requirement("projection.permission.policy")
 def test_of_a_sandbox_and_of_a_profile_the_known_fields_are_kept():
-    tell = Telling()
+    tell = FactMaker()
     terms = {
         "mode": "require",
         "network": "none",
@@ -64,7 +64,7 @@ def test_of_a_sandbox_and_of_a_profile_the_known_fields_are_kept():
         "limits": {"processes": {"value": 64, "by": "cgroup", "raw": "x"}},
         "notApplied": [{"what": "memoryBytes", "reason": "no cgroup", "raw": "x"}],
     }
-    state = shown(
+    state = project_facts(
         tell("sandbox.applied", **TURN, payload={**terms, "hidden": 5, "raw": "x"}),
         tell("task.profile.resolved", taskId="k", profile="careful", model="large", raw="x"),
     )
@@ -91,12 +91,12 @@ ASKED = {**TURN, "toolCallId": "c"}
     ],
 )
 def test_a_permission_that_is_asked_for_blocks_until_it_is_settled(name: str, ids: dict[str, str]):
-    tell = Telling()
+    tell = FactMaker()
     facts = [
         tell("turn.started", **TURN),
         tell("permission.requested", **ASKED, toolName="shell"),
     ]
-    state = shown(*facts)
+    state = project_facts(*facts)
     assert (state.runtime.status, state.runtime.blocked_reason) == (
         "blocked",
         "permission_requested",
@@ -104,16 +104,16 @@ def test_a_permission_that_is_asked_for_blocks_until_it_is_settled(name: str, id
     assert [row.tool_name for row in state.permissions.pending] == ["shell"]
     assert state.actions == {}
     facts.append(tell("action.required", **ASKED, actionId="a"))
-    assert shown(*facts).runtime.status == "waiting"
-    state = shown(*facts, tell(name, **TURN, **ids))
+    assert project_facts(*facts).runtime.status == "waiting"
+    state = project_facts(*facts, tell(name, **TURN, **ids))
     assert state.permissions.pending == []
     assert state.runtime.blocked_reason is None
 
 
 @pytest.mark.requirement("projection.permission.pending")
 def test_an_answer_to_another_request_leaves_this_one_pending():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("turn.started", **TURN),
         tell("permission.requested", **ASKED),
         tell("permission.resolved", **TURN, toolCallId="other", decision="allow"),
@@ -124,24 +124,24 @@ def test_an_answer_to_another_request_leaves_this_one_pending():
 
 @pytest.mark.requirement("projection.permission.denied")
 def test_a_denial_is_a_diagnostic_and_blocks_until_the_run_goes_on():
-    tell = Telling()
+    tell = FactMaker()
     facts = [
         tell("turn.started", **TURN),
         tell("permission.requested", **ASKED),
         tell("permission.denied", **ASKED, reasonCode="denied_by_user", message="Not today."),
     ]
-    state = shown(*facts)
+    state = project_facts(*facts)
     assert (state.runtime.status, state.runtime.blocked_reason) == ("blocked", "denied_by_user")
     assert state.permissions.pending == []
     (remark,) = state.diagnostics.items.values()
     assert (remark.code, remark.severity, remark.subject) == ("denied_by_user", "warning", "c")
-    assert shown(*facts, tell("model.requested", **TURN)).runtime.status == "running"
+    assert project_facts(*facts, tell("model.requested", **TURN)).runtime.status == "running"
 
 
 @pytest.mark.requirement("projection.permission.denied")
 def test_what_a_subagent_is_denied_does_not_block_the_thread():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("turn.started", **TURN),
         tell("permission.requested", **ASKED, subagentId="s"),
         tell("permission.denied", **ASKED, subagentId="s", reasonCode="policy"),
@@ -152,7 +152,7 @@ def test_what_a_subagent_is_denied_does_not_block_the_thread():
 
 @pytest.mark.requirement("projection.permission.events")
 def test_a_permission_that_was_forwarded_names_who_asks():
-    state = shown(
-        Telling()("channel.permission_forwarded", **TURN, channelId="far", subagentId="s")
+    state = project_facts(
+        FactMaker()("channel.permission_forwarded", **TURN, channelId="far", subagentId="s")
     )
     assert [event.subagent_id for event in state.permissions.events] == ["s"]

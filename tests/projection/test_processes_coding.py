@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from factwire.projection.limits import OUTPUT_CHARACTERS
-from tests.projection.telling import Telling, codes, shown
+from tests.projection.fact_maker import FactMaker, codes, project_facts
 
 TURN = {"turnId": "turn"}
 PROCESS = {"turnId": "turn", "processId": "p/1"}
@@ -21,11 +21,11 @@ PROCESS = {"turnId": "turn", "processId": "p/1"}
     ],
 )
 def test_a_process_runs_and_ends(name: str, status: str):
-    tell = Telling()
+    tell = FactMaker()
     facts = [tell("process.started", **PROCESS, command=["serve", "-v"], cwd="/work")]
-    process = shown(*facts).processes["p/1"]
+    process = project_facts(*facts).processes["p/1"]
     assert (process.status, process.command) == ("running", ["serve", "-v"])
-    process = shown(*facts, tell(name, **PROCESS, signal=15)).processes["p/1"]
+    process = project_facts(*facts, tell(name, **PROCESS, signal=15)).processes["p/1"]
     assert (process.status, process.signal, process.completed_at is None) == (status, 15, False)
 
 
@@ -39,14 +39,14 @@ def test_a_process_runs_and_ends(name: str, status: str):
     ],
 )
 def test_a_command_ends_as_its_exit_code_says(payload: dict[str, Any], status: str):
-    fact = Telling()("command.exited", **TURN, payload={**payload, "commandId": "c"})
-    assert shown(fact).processes["c"].status == status
+    fact = FactMaker()("command.exited", **TURN, payload={**payload, "commandId": "c"})
+    assert project_facts(fact).processes["c"].status == status
 
 
 @pytest.mark.requirement("projection.process.output")
 def test_output_is_shown_with_the_offset_that_a_log_is_read_from():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("process.output", **PROCESS, text="é1"),
         tell("process.output", **PROCESS, text="2", offset=3),
         tell("process.output", **PROCESS, text="3", offset=100),
@@ -58,30 +58,30 @@ def test_output_is_shown_with_the_offset_that_a_log_is_read_from():
 @pytest.mark.requirement("projection.process.output")
 @pytest.mark.parametrize("offset", [-5, 2**60, 1e300, True, "7", None, 10**400])
 def test_an_offset_that_is_no_place_in_a_log_is_left_out(offset: Any):
-    fact = Telling()("process.output", **PROCESS, text="abc", offset=offset)
-    assert shown(fact).processes["p/1"].output_bytes == 3
+    fact = FactMaker()("process.output", **PROCESS, text="abc", offset=offset)
+    assert project_facts(fact).processes["p/1"].output_bytes == 3
 
 
 @pytest.mark.requirement("projection.process.output")
 def test_output_is_shown_as_far_as_there_is_room():
-    tell = Telling()
+    tell = FactMaker()
     facts = [tell("process.output", **PROCESS, text="x" * 40_000) for _ in range(2)]
-    process = shown(*facts).processes["p/1"]
+    process = project_facts(*facts).processes["p/1"]
     assert (len(str(process.output)), process.truncated) == (OUTPUT_CHARACTERS, True)
     assert process.output_bytes == 80_000
 
 
 @pytest.mark.requirement("projection.hook")
 def test_a_hook_runs_and_a_failed_one_is_remarked_on():
-    tell = Telling()
+    tell = FactMaker()
     hook = {"hookId": "h", "hookName": "check"}
     facts = [
         tell("hook.started", **TURN, payload=hook),
         tell("hook.progress", **TURN, payload=hook),
         tell("hook.failed", **TURN, payload={**hook, "exitCode": 1, "message": "no"}),
     ]
-    assert shown(*facts[:2]).hooks["h"].status == "running"
-    state = shown(*facts)
+    assert project_facts(*facts[:2]).hooks["h"].status == "running"
+    state = project_facts(*facts)
     assert (state.hooks["h"].status, state.hooks["h"].exit_code) == ("failed", 1)
     assert codes(state) == ["hook.failed"]
 
@@ -89,9 +89,9 @@ def test_a_hook_runs_and_a_failed_one_is_remarked_on():
 @pytest.mark.requirement("projection.coding")
 @pytest.mark.parametrize(("end", "status"), [("applied", "applied"), ("failed", "failed")])
 def test_a_patch_is_applied_whole_or_failed(end: str, status: str):
-    tell = Telling()
+    tell = FactMaker()
     patch = {"patchId": "p", "paths": ["a", "b"]}
-    state = shown(
+    state = project_facts(
         tell("patch.started", **TURN, payload=patch),
         tell(f"patch.{end}", **TURN, payload={"patchId": "p", "failureCategory": "conflict"}),
     )
@@ -111,8 +111,8 @@ def test_a_patch_is_applied_whole_or_failed(end: str, status: str):
     ],
 )
 def test_a_test_run_ends_as_it_says_itself(payload: dict[str, Any], status: str):
-    fact = Telling()("test.completed", **TURN, payload={**payload, "testRunId": "t"})
-    assert shown(fact).coding.tests["t"].status == status
+    fact = FactMaker()("test.completed", **TURN, payload={**payload, "testRunId": "t"})
+    assert project_facts(fact).coding.tests["t"].status == status
 
 
 SNAKE: dict[str, dict[str, Any]] = {
@@ -127,7 +127,7 @@ SNAKE: dict[str, dict[str, Any]] = {
 @pytest.mark.requirement("projection.coding")
 @pytest.mark.parametrize("name", SNAKE)
 def test_ids_are_read_in_snake_case_too(name: str):
-    state = shown(Telling()(name, **TURN, payload=SNAKE[name]))
+    state = project_facts(FactMaker()(name, **TURN, payload=SNAKE[name]))
     coding = [*state.coding.patches, *state.coding.tests, *state.processes]
     assert [*coding, *state.artifacts, *state.evidence.items] == ["x"]
     assert codes(state) == []
@@ -135,8 +135,8 @@ def test_ids_are_read_in_snake_case_too(name: str):
 
 @pytest.mark.requirement("projection.coding")
 def test_reasons_and_exit_codes_are_read_in_snake_case_too():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("command.exited", **TURN, payload=SNAKE["command.exited"]),
         tell("sandbox.blocked", **TURN, payload={"reason_code": "network"}),
     )

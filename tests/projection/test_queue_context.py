@@ -4,20 +4,20 @@ from typing import Any
 
 import pytest
 
-from tests.projection.telling import Telling, as_json, shown, texts
+from tests.projection.fact_maker import FactMaker, as_json, project_facts, texts
 
 TURN = {"turnId": "turn"}
 
 
 def waiting(*facts: Any) -> list[tuple[str, str | None]]:
-    state = shown(*facts)
+    state = project_facts(*facts)
     assert state.runtime.queued_turn_count == len(state.queue.turns)
     return [(turn.queued_turn_id, turn.prompt) for turn in state.queue.turns]
 
 
 @pytest.mark.requirement("projection.queue")
 def test_turns_come_go_and_move_one_by_one():
-    tell = Telling()
+    tell = FactMaker()
 
     def change(key: str, **fields: Any):
         return tell("queue.changed", queuedTurnId=key, payload=fields)
@@ -37,7 +37,7 @@ def test_turns_come_go_and_move_one_by_one():
 
 @pytest.mark.requirement("projection.queue")
 def test_a_whole_list_replaces_the_one_before():
-    tell = Telling()
+    tell = FactMaker()
     rows = [{"queuedTurnId": "x", "prompt": "X"}, {"id": "y", "text": "Y"}]
     facts = [
         tell("queue.changed", queuedTurnId="a", prompt="A"),
@@ -50,7 +50,7 @@ def test_a_whole_list_replaces_the_one_before():
 @pytest.mark.requirement("projection.queue")
 @pytest.mark.parametrize("name", ["turn.submitted", "turn.started"])
 def test_a_turn_that_starts_waits_no_longer(name: str):
-    tell = Telling()
+    tell = FactMaker()
     facts = [
         tell("queue.changed", queuedTurnId="a", prompt="A"),
         tell("queue.changed", queuedTurnId="b", prompt="B"),
@@ -61,8 +61,8 @@ def test_a_turn_that_starts_waits_no_longer(name: str):
 
 @pytest.mark.requirement("projection.queue")
 def test_text_for_the_running_turn_is_kept_as_such():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("turn.started", **TURN),
         tell("queue.changed", **TURN, control="steer", text="to the left"),
     )
@@ -72,8 +72,8 @@ def test_text_for_the_running_turn_is_kept_as_such():
 
 @pytest.mark.requirement("projection.context.items")
 def test_what_was_given_to_the_model_is_listed():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("context.resolved", **TURN, payload={"kind": "files", "usagePercent": 12.5}),
         tell("context.failed", **TURN, failureCategory="missing", message="No such file"),
     )
@@ -84,8 +84,8 @@ def test_what_was_given_to_the_model_is_listed():
 
 @pytest.mark.requirement("projection.context.compaction")
 def test_a_compaction_is_one_boundary_from_start_to_end():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("context.compaction.started", **TURN, trigger="auto"),
         tell(
             "context.compaction.completed", **TURN, summary="Short.", tokensBefore=9, tokensAfter=1
@@ -116,30 +116,30 @@ FOLDED = "history.compacted"
     ],
 )
 def test_two_classes_that_tell_the_same_end_are_one_boundary(classes: list[str], boundaries: int):
-    tell = Telling()
-    state = shown(*(tell(name, **TURN) for name in classes))
+    tell = FactMaker()
+    state = project_facts(*(tell(name, **TURN) for name in classes))
     assert len(state.context.compactions) == len(state.timeline) == boundaries
 
 
 @pytest.mark.requirement("projection.context.compaction")
 def test_compactions_with_ids_are_told_apart_by_them():
-    tell = Telling()
+    tell = FactMaker()
     first = [tell(name, **TURN, compactionId="one") for name in (ENDED, FOLDED, FOLDED)]
-    state = shown(*first, tell(FOLDED, **TURN, compactionId="two"))
+    state = project_facts(*first, tell(FOLDED, **TURN, compactionId="two"))
     assert [row.compaction_id for row in state.context.compactions] == ["one", "two"]
 
 
 @pytest.mark.requirement("projection.context.compaction")
 def test_a_history_that_was_folded_in_another_turn_is_another_boundary():
-    tell = Telling()
-    state = shown(tell(ENDED, **TURN), tell(FOLDED, turnId="next"))
+    tell = FactMaker()
+    state = project_facts(tell(ENDED, **TURN), tell(FOLDED, turnId="next"))
     assert len(state.context.compactions) == 2
 
 
 @pytest.mark.requirement("projection.context.compaction")
 def test_a_compaction_that_fails_says_so():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("context.compaction.started", **TURN),
         tell("context.compaction.failed", **TURN, failureCategory="model"),
     )

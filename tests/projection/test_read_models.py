@@ -15,14 +15,14 @@ from factwire.projection import (
     task_snapshot,
     thread_read_model,
 )
-from tests.projection.telling import THREAD, Telling, shown
+from tests.projection.fact_maker import THREAD, FactMaker, project_facts
 
 TURN = {"turnId": "turn"}
 CALL = {**TURN, "toolCallId": "call"}
 
 
 def story() -> list[Fact]:
-    tell = Telling()
+    tell = FactMaker()
     queued = {"queuedTurns": [{"queuedTurnId": "next", "prompt": "Then?"}]}
     steps = {"objective": "All", "progress": {"completedSteps": 1, "totalSteps": 3}}
     return [
@@ -42,7 +42,7 @@ def story() -> list[Fact]:
 
 @pytest.mark.requirement("projection.read-model.thread")
 def test_a_thread_read_model_says_what_waits_runs_and_went_wrong():
-    model = thread_read_model(shown(*story()))
+    model = thread_read_model(project_facts(*story()))
     assert (model.thread_id, model.session_id, model.runtime_id) == (THREAD, "session", "runtime")
     assert (model.status, model.active_turn_id, model.event_cursor) == ("waiting", "turn", 11)
     assert [action.action_id for action in model.pending_actions] == ["act"]
@@ -55,28 +55,30 @@ def test_a_thread_read_model_says_what_waits_runs_and_went_wrong():
 @pytest.mark.requirement("projection.read-model.thread")
 @pytest.mark.parametrize("end", ["completed", "failed", "canceled"])
 def test_a_read_model_says_how_the_last_turn_ended(end: str):
-    tell = Telling()
-    model = thread_read_model(shown(tell("turn.started", **TURN), tell(f"turn.{end}", **TURN)))
+    tell = FactMaker()
+    model = thread_read_model(
+        project_facts(tell("turn.started", **TURN), tell(f"turn.{end}", **TURN))
+    )
     assert model.last_outcome is not None
     assert (model.last_outcome.status, model.last_outcome.turn_id) == (end, "turn")
 
 
 @pytest.mark.requirement("projection.read-model.task")
 def test_a_task_snapshot_has_attempts_dependencies_and_steps():
-    snapshot = task_snapshot(shown(*story()), "task")
+    snapshot = task_snapshot(project_facts(*story()), "task")
     assert (snapshot.objective, snapshot.dependencies) == ("All", {"first": "unknown"})
     assert [attempt.status for attempt in snapshot.attempts] == ["failed"]
     assert snapshot.progress is not None
     assert (snapshot.progress.completed_steps, snapshot.progress.total_steps) == (1, 3)
     with pytest.raises(KeyError):
-        task_snapshot(shown(*story()), "another")
+        task_snapshot(project_facts(*story()), "another")
 
 
 @pytest.mark.requirement("projection.read-model.session")
 def test_a_session_snapshot_joins_its_threads():
-    tell = Telling(thread="second")
+    tell = FactMaker(thread="second")
     other = project([tell("turn.started", **TURN), tell("turn.failed", **TURN)])
-    session = session_snapshot("session", [shown(*story()), other])
+    session = session_snapshot("session", [project_facts(*story()), other])
     assert (session.status, session.pending_action_count) == ("failed", 1)
     assert [(thread.thread_id, thread.status) for thread in session.threads] == [
         (THREAD, "waiting"),
@@ -91,7 +93,7 @@ def test_a_session_snapshot_joins_its_threads():
 @pytest.mark.requirement("projection.read-model.restore")
 def test_a_first_screen_comes_from_a_read_model_alone_and_the_stream_goes_on():
     facts = story()
-    state = shown(*facts)
+    state = project_facts(*facts)
     sent = msgspec.json.encode(thread_read_model(state), enc_hook=str)
     screen = Projection.from_read_model(read_thread_model(sent))
 
@@ -101,7 +103,7 @@ def test_a_first_screen_comes_from_a_read_model_alone_and_the_stream_goes_on():
     assert [turn.prompt for turn in screen.state.queue.turns] == ["Then?"]
     assert {key: tool.state for key, tool in screen.state.tools.items()} == {"call": "running"}
 
-    tell = Telling(first=len(facts) + 1)
+    tell = FactMaker(first=len(facts) + 1)
     screen.apply(tell("action.resolved", **CALL, actionId="act"))
     assert screen.state.hydration.status == "live"
     assert screen.state.runtime.status == "running"

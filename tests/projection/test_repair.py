@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.projection.telling import Telling, as_json, part_type, shown, texts
+from tests.projection.fact_maker import FactMaker, as_json, part_type, project_facts, texts
 
 TURN = {"turnId": "turn"}
 PART = {"turnId": "turn", "messageId": "m", "partId": "p"}
@@ -16,8 +16,8 @@ def row(message_id: str, text: str, **fields: Any) -> dict[str, Any]:
 
 @pytest.mark.requirement("projection.repair.messages")
 def test_a_snapshot_of_messages_replaces_named_ones_and_takes_absent_ones_back():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("model.completed", **TURN, messageId="a", text="old a"),
         tell("model.completed", **TURN, messageId="b", text="old b"),
         tell("messages.snapshot", messages=[row("a", "new a"), row("c", "new c", role="user")]),
@@ -27,8 +27,8 @@ def test_a_snapshot_of_messages_replaces_named_ones_and_takes_absent_ones_back()
 
 @pytest.mark.requirement("projection.repair.messages")
 def test_messages_that_are_newer_than_a_snapshot_stay():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("turn.started", **TURN),
         tell("model.completed", sequence=3, **TURN, messageId="early", text="early"),
         tell("model.completed", **TURN, messageId="late", text="late"),
@@ -39,8 +39,8 @@ def test_messages_that_are_newer_than_a_snapshot_stay():
 
 @pytest.mark.requirement("projection.repair.messages")
 def test_tools_and_cards_of_a_message_stay_in_their_places():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("model.completed", **PART, text="before"),
         tell("tool.started", **TURN, messageId="m", toolCallId="c"),
         tell("model.completed", **{**PART, "partId": "q"}, text="after"),
@@ -63,9 +63,9 @@ def test_tools_and_cards_of_a_message_stay_in_their_places():
 
 @pytest.mark.requirement("projection.repair.messages")
 def test_a_message_that_the_snapshot_calls_open_goes_on():
-    tell = Telling()
+    tell = FactMaker()
     ids = {"turnId": "turn", "messageId": "m"}
-    state = shown(
+    state = project_facts(
         tell("turn.started", **TURN),
         tell(
             "messages.snapshot",
@@ -81,8 +81,8 @@ def test_a_message_that_the_snapshot_calls_open_goes_on():
 
 @pytest.mark.requirement("projection.repair.messages")
 def test_rows_that_name_the_same_message_are_one_message():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("tool.started", **TURN, messageId="m", toolCallId="c"),
         tell("messages.snapshot", messages=[row("m", "one"), row("m", "two")]),
         tell("tool.result", **TURN, messageId="m", toolCallId="c"),
@@ -93,14 +93,14 @@ def test_rows_that_name_the_same_message_are_one_message():
 @pytest.mark.requirement("projection.repair.messages")
 def test_rows_that_name_no_message_are_messages_of_their_own():
     rows = [{"role": "user", "text": "one"}, {"text": "two"}]
-    state = shown(Telling()("messages.snapshot", messages=rows))
+    state = project_facts(FactMaker()("messages.snapshot", messages=rows))
     assert texts(state) == [("user", ["one"]), ("assistant", ["two"])]
 
 
 @pytest.mark.requirement("projection.repair.window")
 def test_older_messages_that_were_loaded_go_before_those_that_are_there():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("model.delta", **PART, delta="now"),
         tell("history.window.loaded", messages=[row("old", "then"), row("m", "ignored")]),
         tell("model.delta", **PART, delta=" on"),
@@ -110,8 +110,8 @@ def test_older_messages_that_were_loaded_go_before_those_that_are_there():
 
 @pytest.mark.requirement("projection.repair.rollback")
 def test_a_rollback_takes_back_what_was_said_after_its_place():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("model.completed", **TURN, messageId="a", text="stays"),
         tell("model.completed", **TURN, messageId="b", text="goes"),
         tell("history.rollback.completed", toSequence=1),
@@ -125,8 +125,8 @@ def test_a_rollback_takes_back_what_was_said_after_its_place():
     "name", ["history.window.loaded", "messages.snapshot", "history.rollback.completed"]
 )
 def test_what_waits_for_a_repair_is_found_again_when_messages_moved(name: str):
-    tell = Telling()
-    shown(
+    tell = FactMaker()
+    project_facts(
         tell("stream.gap.detected"),
         tell("model.completed", **PART, text="one"),
         tell("model.completed", **TURN, messageId="n", partId="p", text="two"),
@@ -137,8 +137,8 @@ def test_what_waits_for_a_repair_is_found_again_when_messages_moved(name: str):
 
 @pytest.mark.requirement("projection.repair.changes")
 def test_what_waits_for_a_repair_may_be_taken_back_meanwhile():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("stream.gap.detected"),
         tell("model.completed", **PART, text="one"),
         tell("history.rollback.completed", retractedMessageIds=["m"]),
@@ -164,6 +164,6 @@ def test_what_waits_for_a_repair_may_be_taken_back_meanwhile():
     ids=repr,
 )
 def test_rows_that_say_nothing_are_left_out(rows: Any):
-    tell = Telling()
-    state = shown(tell("turn.started", **TURN), tell("messages.snapshot", messages=rows))
+    tell = FactMaker()
+    state = project_facts(tell("turn.started", **TURN), tell("messages.snapshot", messages=rows))
     assert [text for _, found in texts(state) for text in found] == []

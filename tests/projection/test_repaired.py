@@ -19,18 +19,18 @@ from factwire.projection import (
     read_thread_model,
     thread_read_model,
 )
-from factwire.projection.parts import TextPart, ToolPreviewPart
-from tests.projection.streams import THREAD as STREAM
-from tests.projection.streams import stream
-from tests.projection.telling import (
+from factwire.projection.messages import TextPart, ToolPreviewPart
+from tests.projection.fact_maker import (
     THREAD,
-    Telling,
-    Watched,
+    FactMaker,
+    WatchedProjection,
     as_json,
     as_text,
     texts,
-    watched,
+    watch_facts,
 )
+from tests.projection.generated_streams import THREAD as STREAM
+from tests.projection.generated_streams import build_stream
 
 TURN = {"turnId": "turn"}
 PART = {**TURN, "messageId": "m", "partId": "p"}
@@ -41,7 +41,7 @@ AT = "2026-06-10T00:01:00Z"
 
 def under_way() -> list[Fact]:
     """A turn in the middle of everything."""
-    tell = Telling()
+    tell = FactMaker()
     return [
         tell("turn.submitted", **TURN, prompt="Go."),
         tell("turn.started", **TURN),
@@ -60,25 +60,25 @@ def under_way() -> list[Fact]:
     ]
 
 
-def model(cursor: int, status: str = "completed", **said: Any) -> ThreadReadModel:
+def model(cursor: int, status: str = "completed", **payload: Any) -> ThreadReadModel:
     empty = ("pendingActions", "toolCalls", "queuedTurns", "incidents", "diagnostics")
     ids = {"runtimeId": "runtime", "sessionId": "session", "threadId": THREAD}
     fields = {"schemaVersion": "v", **ids, "status": status, "eventCursor": cursor}
-    return read_thread_model({**fields, **{name: [] for name in empty}, **said})
+    return read_thread_model({**fields, **{name: [] for name in empty}, **payload})
 
 
-def over(cursor: int, status: str = "completed", **said: Any) -> ThreadReadModel:
-    return model(cursor, status, lastOutcome={"status": status, "turnId": "turn"}, **said)
+def over(cursor: int, status: str = "completed", **payload: Any) -> ThreadReadModel:
+    return model(cursor, status, lastOutcome={"status": status, "turnId": "turn"}, **payload)
 
 
-def repaired(facts: list[Fact], newer: ThreadReadModel) -> Watched:
+def repaired(facts: list[Fact], newer: ThreadReadModel) -> WatchedProjection:
     """A projection of facts that a read model repairs, with a copy that follows its changes."""
-    seen = watched(facts)
+    seen = watch_facts(facts)
     repair(seen, newer)
     return seen
 
 
-def repair(seen: Watched, newer: ThreadReadModel) -> None:
+def repair(seen: WatchedProjection, newer: ThreadReadModel) -> None:
     advance(seen.copy, seen.projection.repair(newer))
     seen.check()
     assert list(contradictions(seen.state)) == []
@@ -133,11 +133,11 @@ def _of_turns(state: ProjectionState, entries: Statuses, nodes: Statuses) -> Ite
     run = state.runtime
     ended = run.latest_turn_id if run.latest_turn_status in ("completed", "failed") else None
     for turn in {key.partition(":")[2] for key in entries if key.startswith("turn:")}:
-        told, drawn = entries[f"turn:{turn}"], nodes.get(f"turn:{turn}")
-        if drawn not in (None, told):
-            yield f"turn {turn} is {told}, its node {drawn}"
-        if turn == ended and told != run.latest_turn_status:
-            yield f"turn {turn} is {run.latest_turn_status}, its entry {told}"
+        facts, drawn = entries[f"turn:{turn}"], nodes.get(f"turn:{turn}")
+        if drawn not in (None, facts):
+            yield f"turn {turn} is {facts}, its node {drawn}"
+        if turn == ended and facts != run.latest_turn_status:
+            yield f"turn {turn} is {run.latest_turn_status}, its entry {facts}"
 
 
 def _of_messages(state: ProjectionState) -> Iterator[str]:
@@ -210,8 +210,8 @@ def test_the_owners_record_of_a_call_is_taken(state: str, entry: str):
     tool = seen.tools["call"]
     assert (tool.state, tool.completed_at, tool.output_ref) == (state, AT, "output:x")
     assert tool.unclosed is None
-    told = next(row for row in seen.timeline if row.entry_id == "tool:call")
-    assert (told.status, told.completed_at) == (entry, AT)
+    facts = next(row for row in seen.timeline if row.entry_id == "tool:call")
+    assert (facts.status, facts.completed_at) == (entry, AT)
     assert seen.graph.nodes["tool:call"].completed_at == AT
 
 
@@ -219,7 +219,7 @@ def test_the_owners_record_of_a_call_is_taken(state: str, entry: str):
 def test_a_call_that_is_over_by_a_read_model_without_a_time_is_over():
     row = {"toolCallId": "call", "state": "output-available"}
     seen = repaired(under_way(), model(40, "running", activeTurnId="turn", toolCalls=[row]))
-    tell = Telling(41)
+    tell = FactMaker(41)
     seen.apply(tell("tool.progress", **CALL, progress=1))
     seen.apply(tell("turn.completed", **TURN))
     tool = seen.state.tools["call"]
@@ -228,7 +228,7 @@ def test_a_call_that_is_over_by_a_read_model_without_a_time_is_over():
 
 @pytest.mark.requirement("projection.repair.read-model")
 def test_a_read_model_takes_away_no_end_that_is_known():
-    tell = Telling()
+    tell = FactMaker()
     facts = [
         tell("turn.started", **TURN),
         tell("tool.started", **CALL),
@@ -242,7 +242,7 @@ def test_a_read_model_takes_away_no_end_that_is_known():
 
 @pytest.mark.requirement("projection.repair.read-model")
 def test_a_request_that_is_open_again_waits_again():
-    tell = Telling()
+    tell = FactMaker()
     facts = [
         tell("turn.started", **TURN),
         tell("action.required", **ACTION),
@@ -294,23 +294,23 @@ def test_a_status_that_nobody_states_is_unknown():
         "waiting",
         "stale",
     )
-    seen.apply(Telling(41)("action.cancelled", actionId="other"))
+    seen.apply(FactMaker(41)("action.cancelled", actionId="other"))
     assert seen.state.runtime.status == "unknown"
 
 
 @pytest.mark.requirement("projection.repair.read-model")
 def test_a_patch_that_failed_stays_in_doubt_since_a_read_model_has_no_shared_state():
-    tell = Telling()
+    tell = FactMaker()
     facts = [tell("turn.started", **TURN), tell("state.delta", patch=[{"op": "odd"}])]
     seen = repaired(facts, model(9, "running", activeTurnId="turn"))
     assert seen.state.hydration.status == "stale"
-    seen.apply(Telling(10)("state.snapshot", shared={"n": 1}))
+    seen.apply(FactMaker(10)("state.snapshot", shared={"n": 1}))
     assert seen.state.hydration.status == "live"
 
 
 @pytest.mark.requirement("projection.repair.read-model")
 def test_what_a_childs_thread_says_is_not_stale():
-    parent, child = Telling(), Telling(thread="child")
+    parent, child = FactMaker(), FactMaker(thread="child")
     ids = {"subagentId": "s", "taskId": "t", "parentThreadId": THREAD, "turnId": "inner"}
     facts = [
         parent("turn.started", **TURN),
@@ -327,10 +327,10 @@ def test_what_a_childs_thread_says_is_not_stale():
 # Stale texts.
 
 
-def stale(turn: str = "turn") -> tuple[Telling, Watched]:
-    tell = Telling()
+def stale(turn: str = "turn") -> tuple[FactMaker, WatchedProjection]:
+    tell = FactMaker()
     facts = [tell("turn.started", **TURN), tell("model.delta", **PART, delta="Half ")]
-    return Telling(41), repaired(facts, model(40, "running", activeTurnId=turn))
+    return FactMaker(41), repaired(facts, model(40, "running", activeTurnId=turn))
 
 
 def first_text(state: ProjectionState) -> tuple[str, str, str]:
@@ -344,10 +344,10 @@ def first_text(state: ProjectionState) -> tuple[str, str, str]:
 def test_pieces_behind_a_hole_go_on_in_their_part_and_the_whole_text_makes_it_good(
     ids: dict[str, str],
 ):
-    tell = Telling()
+    tell = FactMaker()
     facts = [tell("turn.started", **TURN), tell("model.delta", **ids, delta="Half ")]
     seen = repaired(facts, model(40, "running", activeTurnId="turn"))
-    tell = Telling(41)
+    tell = FactMaker(41)
     seen.apply(tell("model.delta", **ids, delta="more"))
     assert first_text(seen.state) == ("stale", "stale", "Half more")
     seen.apply(tell("model.completed", **ids, text="Half and more."))
@@ -393,7 +393,7 @@ def test_a_second_text_in_a_stale_message_streams_and_ends_and_the_message_stays
 @pytest.mark.requirement("projection.repair.stale-text")
 def test_stale_reasoning_and_plans_go_on_where_they_are():
     seen = repaired(under_way(), model(40, "running", activeTurnId="turn"))
-    tell, part = Telling(41), {**TURN, "messageId": "m", "partId": "r"}
+    tell, part = FactMaker(41), {**TURN, "messageId": "m", "partId": "r"}
     seen.apply(tell("reasoning.delta", **part, delta="mm"))
     seen.apply(tell("plan.delta", **TURN, delta=" second"))
     (plan,) = seen.state.plans.values()
@@ -416,7 +416,7 @@ def cuts(seed: int, facts: list[Fact]) -> list[int]:
 @pytest.mark.requirement("projection.repair.same")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_read_model_of_a_state_changes_nothing_in_it(seed: int):
-    facts = stream(seed, hostile=seed % 2 == 1)
+    facts = build_stream(seed, hostile=seed % 2 == 1)
     projection, places = Projection(STREAM), cuts(seed, facts)
     for place, fact in enumerate(facts, 1):
         projection.apply(fact)
@@ -431,12 +431,12 @@ def test_the_read_model_of_a_state_changes_nothing_in_it(seed: int):
 @pytest.mark.requirement("projection.repair.read-model")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_stream_that_is_cut_anywhere_is_repaired_without_a_contradiction(seed: int):
-    facts = stream(seed, children=False, hostile=seed % 2 == 1)
+    facts = build_stream(seed, children=False, hostile=seed % 2 == 1)
     whole = Projection(STREAM)
     whole.apply_all(facts)
     newer = thread_read_model(whole.state)
     for place in cuts(seed, facts):
-        seen = Watched(Projection(STREAM))
+        seen = WatchedProjection(Projection(STREAM))
         seen.projection.apply_all(facts[:place])
         seen.copy.root = msgspec.json.decode(seen.projection.snapshot())
         repair(seen, newer)
@@ -447,7 +447,7 @@ def test_a_stream_that_is_cut_anywhere_is_repaired_without_a_contradiction(seed:
 @pytest.mark.requirement("projection.repair.goes-on")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_repaired_projection_goes_on_restored_or_not_by_the_same_changes(seed: int):
-    facts = stream(seed, turns=2, children=False, hostile=seed % 2 == 1)
+    facts = build_stream(seed, turns=2, children=False, hostile=seed % 2 == 1)
     for place in cuts(seed, facts):
         missing = random.Random(place).randint(1, 12)
         until = Projection(STREAM)
@@ -465,9 +465,9 @@ def test_a_repaired_projection_goes_on_restored_or_not_by_the_same_changes(seed:
 @pytest.mark.requirement("projection.repair.goes-on")
 def test_what_waited_behind_a_hole_is_taken_on_top_of_the_repair():
     facts = under_way()[:6]
-    tell = Telling(12)
+    tell = FactMaker(12)
     late = [tell("model.completed", **PART, text="All of it."), tell("turn.completed", **TURN)]
-    seen = watched([*facts, *late])
+    seen = watch_facts([*facts, *late])
     repair(seen, model(11, "running", activeTurnId="turn"))
     assert (seen.state.hydration.status, seen.state.hydration.cursor) == ("live", 13)
     assert texts(seen.state)[1] == ("assistant", ["All of it."])

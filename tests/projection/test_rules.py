@@ -9,17 +9,17 @@ from factwire.facts import KNOWN_CLASSES, Fact
 from factwire.projection import Projection, ProjectionState, thread_read_model
 from factwire.projection.limits import HELD_FACTS
 from tests.facts.samples import EXTRA_IDS
-from tests.projection.telling import (
+from tests.projection.fact_maker import (
     THREAD,
-    Telling,
-    Watched,
-    again,
+    FactMaker,
+    WatchedProjection,
     as_json,
     codes,
+    copy_fact,
     part_type,
-    shown,
+    project_facts,
     texts,
-    watched,
+    watch_facts,
 )
 
 TURN = {"turnId": "turn"}
@@ -34,37 +34,37 @@ WORKER = {"turnId": "turn", "subagentId": "worker", "taskId": "task"}
 
 @pytest.mark.requirement("projection.repeat")
 def test_a_fact_that_comes_twice_changes_nothing():
-    tell = Telling()
+    tell = FactMaker()
     facts = [tell("turn.started", **TURN), tell("model.delta", **PART, delta="once ")]
-    seen = watched(facts)
+    seen = watch_facts(facts)
     before = seen.projection.snapshot()
     for fact in facts:
-        assert not seen.apply(again(fact))
+        assert not seen.apply(copy_fact(fact))
     assert seen.projection.snapshot() == before
 
 
 @pytest.mark.requirement("projection.repeat")
 def test_a_fact_without_a_sequence_that_comes_twice_changes_nothing():
-    fact = msgspec.structs.replace(Telling()("model.delta", **PART, delta="once"), sequence=None)
-    assert texts(shown(fact, msgspec.structs.replace(fact))) == [("assistant", ["once"])]
+    fact = msgspec.structs.replace(FactMaker()("model.delta", **PART, delta="once"), sequence=None)
+    assert texts(project_facts(fact, msgspec.structs.replace(fact))) == [("assistant", ["once"])]
 
 
 @pytest.mark.requirement("projection.repeat")
 def test_a_fact_that_came_too_late_and_comes_again_changes_nothing_more():
-    tell = Telling()
+    tell = FactMaker()
     late = tell("run.status", sequence=3)
-    seen = watched([tell("turn.started", sequence=5, **TURN), late])
+    seen = watch_facts([tell("turn.started", sequence=5, **TURN), late])
     before = seen.projection.snapshot()
-    assert not seen.apply(again(late))
+    assert not seen.apply(copy_fact(late))
     assert seen.projection.snapshot() == before
 
 
 @pytest.mark.requirement("projection.conflict")
 def test_another_body_under_a_known_id_is_remarked_on_once_and_the_first_one_counts():
-    tell = Telling()
+    tell = FactMaker()
     first = tell("model.delta", **PART, delta="first")
     other = msgspec.structs.replace(first, payload={"delta": "other"})
-    state = shown(first, other, other)
+    state = project_facts(first, other, other)
     assert texts(state) == [("assistant", ["first"])]
     assert codes(state) == ["conflicting_fact"]
     assert state.hydration.event_count == 1
@@ -73,24 +73,24 @@ def test_another_body_under_a_known_id_is_remarked_on_once_and_the_first_one_cou
 @pytest.mark.requirement("projection.conflict")
 @pytest.mark.parametrize(("one", "other"), [(1, True), (1, 1.0), (0, False), (0.0, -0.0)])
 def test_values_that_python_takes_for_equal_are_other_bodies(one: object, other: object):
-    first = Telling()("run.status", value=one)
-    state = shown(first, msgspec.structs.replace(first, payload={"value": other}))
+    first = FactMaker()("run.status", value=one)
+    state = project_facts(first, msgspec.structs.replace(first, payload={"value": other}))
     assert codes(state) == ["conflicting_fact"]
 
 
 @pytest.mark.requirement("projection.conflict")
 def test_the_order_of_keys_makes_no_other_body():
-    first = Telling()("run.status", a=1, b=2)
-    state = shown(first, msgspec.structs.replace(first, payload={"b": 2, "a": 1}))
+    first = FactMaker()("run.status", a=1, b=2)
+    state = project_facts(first, msgspec.structs.replace(first, payload={"b": 2, "a": 1}))
     assert codes(state) == []
 
 
 @pytest.mark.requirement("projection.conflict")
 def test_two_facts_for_one_place_are_remarked_on_and_the_first_one_counts():
-    tell = Telling()
+    tell = FactMaker()
     facts = [tell("turn.started", **TURN), tell("model.delta", **PART, delta="a")]
     rival = msgspec.structs.replace(facts[1], id="rival", payload={"delta": "b"})
-    state = shown(*facts, rival)
+    state = project_facts(*facts, rival)
     assert texts(state) == [("assistant", ["a"])]
     assert codes(state) == ["sequence_conflict"]
 
@@ -100,7 +100,7 @@ def test_two_facts_for_one_place_are_remarked_on_and_the_first_one_counts():
 
 def holed(missing: set[int], count: int = 5) -> tuple[list[Fact], list[Fact]]:
     """A text in pieces, and the same with some of its facts missing."""
-    tell = Telling()
+    tell = FactMaker()
     facts = [tell("model.delta", **PART, delta=f"{number} ") for number in range(1, count + 1)]
     return facts, [fact for fact in facts if fact.sequence not in missing]
 
@@ -108,7 +108,7 @@ def holed(missing: set[int], count: int = 5) -> tuple[list[Fact], list[Fact]]:
 @pytest.mark.requirement("projection.order.hole")
 def test_what_comes_after_a_hole_waits_and_the_state_is_stale():
     _, kept = holed({3})
-    state = shown(*kept)
+    state = project_facts(*kept)
     assert texts(state) == [("assistant", ["1 2 "])]
     assert as_json(state.hydration) == {
         "status": "stale",
@@ -125,10 +125,10 @@ def test_what_comes_after_a_hole_waits_and_the_state_is_stale():
 @pytest.mark.requirement("projection.order.hole")
 @pytest.mark.parametrize("first", [1, 0, -3])
 def test_a_filled_hole_gives_the_state_of_the_right_order(first: int):
-    tell = Telling(first)
+    tell = FactMaker(first)
     facts = [tell("model.delta", **PART, delta=f"{number} ") for number in range(4)]
-    straight = watched(facts, first=first)
-    mixed = watched([facts[2], facts[3], facts[1], facts[0]], first=first)
+    straight = watch_facts(facts, first=first)
+    mixed = watch_facts([facts[2], facts[3], facts[1], facts[0]], first=first)
     assert mixed.projection.snapshot() == straight.projection.snapshot()
     assert mixed.state.hydration.status == "live"
 
@@ -136,56 +136,56 @@ def test_a_filled_hole_gives_the_state_of_the_right_order(first: int):
 @pytest.mark.requirement("projection.order.hole")
 @pytest.mark.parametrize("first", [0, -3])
 def test_a_hole_at_or_below_zero_is_a_hole_too(first: int):
-    tell = Telling(first)
+    tell = FactMaker(first)
     facts = [tell("run.status") for _ in range(3)]
-    state = shown(facts[1], facts[2], first=first)
+    state = project_facts(facts[1], facts[2], first=first)
     assert (state.hydration.status, state.hydration.event_count) == ("stale", 0)
 
 
 @pytest.mark.requirement("projection.order.hole")
 def test_a_thread_starts_with_whatever_comes_first():
-    state = shown(Telling(41)("turn.started", **TURN))
+    state = project_facts(FactMaker(41)("turn.started", **TURN))
     assert (state.hydration.status, state.hydration.cursor) == ("live", 41)
 
 
 @pytest.mark.requirement("projection.order.hole")
 def test_a_fact_from_before_the_start_is_counted_and_puts_the_state_in_doubt():
-    tell = Telling()
-    state = shown(tell("turn.started", sequence=5, **TURN), tell("run.status", sequence=4))
+    tell = FactMaker()
+    state = project_facts(tell("turn.started", sequence=5, **TURN), tell("run.status", sequence=4))
     assert (state.hydration.status, state.hydration.late) == ("stale", 1)
 
 
 @pytest.mark.requirement("projection.order.covered")
 def test_a_snapshot_covers_a_hole():
-    tell = Telling()
-    told = [
+    tell = FactMaker()
+    facts = [
         tell("turn.started", **TURN),
         tell("model.delta", sequence=4, **PART, delta="late"),
         tell("messages.snapshot", messages=[{"messageId": "m", "text": "whole"}]),
     ]
-    state = shown(*told)
+    state = project_facts(*facts)
     assert (state.hydration.status, state.hydration.cursor) == ("live", 5)
     assert texts(state) == [("assistant", ["whole"])]
 
 
 @pytest.mark.requirement("projection.order.covered")
 def test_a_snapshot_covers_nothing_that_comes_after_it():
-    tell = Telling()
+    tell = FactMaker()
     start = tell("turn.started", **TURN)
     snapshot = tell("messages.snapshot", messages=[], toSequence=900)
-    state = shown(start, snapshot, tell("run.status", sequence=5))
+    state = project_facts(start, snapshot, tell("run.status", sequence=5))
     assert (state.hydration.status, state.hydration.cursor) == ("stale", 2)
 
 
 @pytest.mark.requirement("projection.order.covered")
 def test_a_fact_that_comes_after_a_snapshot_covered_it_is_no_conflict():
-    tell = Telling()
+    tell = FactMaker()
     facts = [
         tell("turn.started", **TURN),
         tell("run.status"),
         tell("messages.snapshot", messages=[]),
     ]
-    state = shown(facts[0], facts[2], facts[1])
+    state = project_facts(facts[0], facts[2], facts[1])
     assert codes(state) == []
     assert state.hydration.status == "live"
 
@@ -214,7 +214,7 @@ def test_a_repeat_among_what_waited_is_not_taken_twice():
 @pytest.mark.requirement("projection.order.given-up")
 def test_nothing_is_final_while_facts_are_lost_and_all_is_once_they_are_covered():
     _, kept = holed({2}, HELD_FACTS + 3)
-    tell = Telling(HELD_FACTS + 4)
+    tell = FactMaker(HELD_FACTS + 4)
     projection = Projection(THREAD)
     projection.apply_all([*kept, tell("model.completed", **PART, text="whole")])
     part: Any = projection.state.messages[0].parts[0]
@@ -227,8 +227,10 @@ def test_nothing_is_final_while_facts_are_lost_and_all_is_once_they_are_covered(
 
 @pytest.mark.requirement("projection.order.threads")
 def test_facts_of_another_thread_are_left_out_with_one_remark():
-    other = Telling(thread="other")
-    state = shown(other("model.delta", **PART, delta="x"), other("model.delta", **PART, delta="y"))
+    other = FactMaker(thread="other")
+    state = project_facts(
+        other("model.delta", **PART, delta="x"), other("model.delta", **PART, delta="y")
+    )
     assert state.messages == []
     assert codes(state) == ["foreign_thread"]
 
@@ -238,17 +240,17 @@ def test_facts_of_another_thread_are_left_out_with_one_remark():
 
 @pytest.mark.requirement("projection.text.exact")
 def test_deltas_concatenate_exactly():
-    tell = Telling()
+    tell = FactMaker()
     pieces = ["a", "a", " ", " ", "", "\n", "b\r\n", "é", "e\u0301", "🙂", "a"]
-    state = shown(*(tell("model.delta", **PART, delta=piece) for piece in pieces))
+    state = project_facts(*(tell("model.delta", **PART, delta=piece) for piece in pieces))
     assert texts(state) == [("assistant", ["".join(pieces)])]
 
 
 @pytest.mark.requirement("projection.text.final")
 @pytest.mark.parametrize("final", ["streamed", "streamed and more", "other", ""])
 def test_the_final_text_replaces_the_streamed_one_in_the_same_part(final: str):
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("model.delta", **PART, delta="strea"),
         tell("model.delta", **PART, delta="med"),
         tell("model.completed", **PART, text=final),
@@ -260,8 +262,8 @@ def test_the_final_text_replaces_the_streamed_one_in_the_same_part(final: str):
 
 @pytest.mark.requirement("projection.text.final")
 def test_a_final_text_without_ids_finds_the_streamed_part():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("model.delta", **TURN, delta="stre"), tell("model.completed", **TURN, text="streamed")
     )
     assert texts(state) == [("assistant", ["streamed"])]
@@ -269,16 +271,16 @@ def test_a_final_text_without_ids_finds_the_streamed_part():
 
 @pytest.mark.requirement("projection.text.final")
 def test_a_final_text_that_comes_again_under_another_id_opens_no_second_part():
-    tell = Telling()
-    state = shown(*(tell("model.completed", **PART, text="whole") for _ in range(3)))
+    tell = FactMaker()
+    state = project_facts(*(tell("model.completed", **PART, text="whole") for _ in range(3)))
     assert texts(state) == [("assistant", ["whole"])]
 
 
 @pytest.mark.requirement("projection.text.final")
 def test_a_snapshot_in_the_middle_of_a_text_opens_no_second_part():
-    tell = Telling()
+    tell = FactMaker()
     ids = {"turnId": "turn", "messageId": "m"}
-    state = shown(
+    state = project_facts(
         tell("model.delta", **ids, delta="Hello"),
         tell("messages.snapshot", messages=[{"messageId": "m", "text": "Hello"}]),
         tell("model.delta", **ids, delta=" world"),
@@ -289,8 +291,8 @@ def test_a_snapshot_in_the_middle_of_a_text_opens_no_second_part():
 
 @pytest.mark.requirement("projection.text.final")
 def test_a_text_that_a_snapshot_tells_without_part_ids_is_the_text_that_is_there():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("model.delta", **PART, delta="Hel"),
         tell("messages.snapshot", messages=[{"messageId": "m", "text": "Hello"}]),
         tell("model.completed", **PART, text="Hello world"),
@@ -304,9 +306,9 @@ def test_a_text_that_a_snapshot_tells_without_part_ids_is_the_text_that_is_there
 # Rule 5: snapshots.
 
 
-def doing() -> tuple[Telling, Watched]:
+def doing() -> tuple[FactMaker, WatchedProjection]:
     """A turn with an open action, an open tool and a failed one."""
-    tell = Telling()
+    tell = FactMaker()
     facts = [
         tell("turn.started", **TURN),
         tell("tool.started", **CALL),
@@ -315,7 +317,7 @@ def doing() -> tuple[Telling, Watched]:
         tell("action.required", **ACTION, actionType="tool_approval"),
         tell("model.completed", **PART, text="new"),
     ]
-    return tell, watched(facts)
+    return tell, watch_facts(facts)
 
 
 @pytest.mark.requirement("projection.snapshot.keeps")
@@ -391,15 +393,15 @@ def test_only_a_closing_fact_closes_an_action(name: str, status: str):
 def test_no_other_class_closes_an_action(name: str):
     tell, seen = doing()
     ids = {**EXTRA_IDS, "actionId": "action", "threadId": THREAD, "turnId": "turn"}
-    said = {"decision": "approve", "status": "completed", "path": "x", "reasonCode": "x"}
-    seen.apply(tell(name, **ids, control="approve", refIds=["blob:1"], payload=said))
+    payload = {"decision": "approve", "status": "completed", "path": "x", "reasonCode": "x"}
+    seen.apply(tell(name, **ids, control="approve", refIds=["blob:1"], payload=payload))
     assert seen.state.actions["action"].status == "pending"
 
 
 @pytest.mark.requirement("projection.action.absent")
 def test_an_action_that_a_newer_read_model_does_not_list_is_closed_and_nobody_says_how():
     tell, seen = doing()
-    later = Watched()
+    later = WatchedProjection()
     for fact in [tell("turn.started", **TURN), tell("run.status")]:
         later.apply(fact)
     model = thread_read_model(later.state)
@@ -449,8 +451,8 @@ NEEDING: dict[str, dict[str, Any]] = {
 @pytest.mark.requirement("projection.needs.degraded")
 @pytest.mark.parametrize("name", NEEDING)
 def test_a_fact_without_what_its_class_needs_is_degraded_and_never_completed(name: str):
-    fact = Telling()(name, **TURN, **NEEDING[name], status="completed")
-    state = shown(fact)
+    fact = FactMaker()(name, **TURN, **NEEDING[name], status="completed")
+    state = project_facts(fact)
     entry = state.timeline[0]
     assert (entry.degraded, entry.status, entry.completed_at) == (True, "unknown", None)
     assert codes(state) == ["missing_scope_id"]
@@ -467,7 +469,7 @@ def test_a_fact_without_what_its_class_needs_is_degraded_and_never_completed(nam
 def test_only_model_text_and_user_input_become_text_of_the_conversation(name: str):
     speaks = {"model.delta", "model.completed", "text.delta", "text.final"}
     speaks |= {"turn.submitted", "turn.started"}
-    fact = Telling()(
+    fact = FactMaker()(
         name,
         **{**EXTRA_IDS, "threadId": THREAD, "turnId": "turn"},
         refIds=["blob:1"],
@@ -482,24 +484,24 @@ def test_only_model_text_and_user_input_become_text_of_the_conversation(name: st
         exitCode=0,
         payload={"status": "x", "failureCategory": "x"},
     )
-    spoken = [text for _, found in texts(shown(fact)) for text in found if text]
+    spoken = [text for _, found in texts(project_facts(fact)) for text in found if text]
     assert spoken == (["SPOKEN"] if name in speaks else [])
 
 
 @pytest.mark.requirement("projection.surface.reasoning")
 @pytest.mark.parametrize("name", ["reasoning.started", "reasoning.delta", "reasoning.completed"])
 def test_a_raw_chain_of_thought_is_nowhere_in_a_state(name: str):
-    tell = Telling()
+    tell = FactMaker()
     fact = tell(name, **PART, delta="RAW", text="RAW", content="RAW", thinking="RAW")
-    seen = watched([fact])
+    seen = watch_facts([fact])
     assert b"RAW" not in seen.projection.snapshot()
     assert b"RAW" not in msgspec.json.encode(seen.copy.root)
 
 
 @pytest.mark.requirement("projection.surface.reasoning")
 def test_reasoning_becomes_a_part_of_its_own_with_the_summary_alone():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("reasoning.delta", **PART, delta="RAW"),
         tell("reasoning.summary", **PART, summary="It thought."),
         tell("reasoning.completed", **PART),
@@ -515,8 +517,8 @@ def test_reasoning_becomes_a_part_of_its_own_with_the_summary_alone():
 
 @pytest.mark.requirement("projection.notification")
 def test_a_worker_notification_is_no_message_even_from_a_user_role_channel():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell(
             "worker.notification",
             **WORKER,
@@ -538,8 +540,8 @@ def test_a_worker_notification_is_no_message_even_from_a_user_role_channel():
 
 @pytest.mark.requirement("projection.teammate")
 def test_a_subagents_text_is_a_message_of_its_own():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("turn.started", **TURN),
         tell("model.delta", **TURN, delta="main "),
         tell("model.delta", **WORKER, delta="other "),
@@ -555,9 +557,9 @@ def test_a_subagents_text_is_a_message_of_its_own():
 
 @pytest.mark.requirement("projection.teammate")
 def test_a_childs_turn_is_not_the_turn_of_the_thread():
-    tell, child = Telling(), Telling(thread="child")
+    tell, child = FactMaker(), FactMaker(thread="child")
     ids = {"parentThreadId": THREAD, "turnId": "inner", "subagentId": "s", "taskId": "t"}
-    told = [
+    facts = [
         tell("turn.started", **TURN),
         tell("model.requested", **TURN, model="large"),
         child("turn.started", **ids),
@@ -565,17 +567,17 @@ def test_a_childs_turn_is_not_the_turn_of_the_thread():
         child("model.requested", **ids, model="small"),
         child("turn.failed", **ids, failureCategory="quota"),
     ]
-    runtime = shown(*told).runtime
+    runtime = project_facts(*facts).runtime
     found = (runtime.status, runtime.active_turn_id, runtime.model, runtime.failure_category)
     assert found == ("running", "turn", "large", None)
-    assert shown(*told).title is None
+    assert project_facts(*facts).title is None
 
 
 @pytest.mark.requirement("projection.teammate")
 def test_a_snapshot_that_names_no_speaker_does_not_make_a_subagents_message_the_assistants():
-    tell = Telling()
+    tell = FactMaker()
     row = {"messageId": "m", "text": "whole"}
-    state = shown(
+    state = project_facts(
         tell("model.delta", **WORKER, messageId="m", delta="who"),
         tell("messages.snapshot", messages=[row]),
     )
@@ -584,9 +586,9 @@ def test_a_snapshot_that_names_no_speaker_does_not_make_a_subagents_message_the_
 
 @pytest.mark.requirement("projection.teammate")
 def test_a_handoff_adds_nothing_to_the_conversation():
-    tell = Telling()
+    tell = FactMaker()
     ids = {"turnId": "turn", "handoffId": "h"}
-    state = shown(
+    state = project_facts(
         tell("handoff.requested", **ids, fromAgent="a", toAgent="b", reason="it knows more"),
         tell("handoff.accepted", **ids),
         tell("handoff.completed", **ids),
@@ -601,8 +603,8 @@ def test_a_handoff_adds_nothing_to_the_conversation():
 
 @pytest.mark.requirement("projection.state-delta")
 def test_a_patch_of_the_shared_state_is_applied():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("state.snapshot", shared={"list": [1], "gone": 1}),
         tell(
             "state.delta",
@@ -650,9 +652,9 @@ BAD_PATCHES: dict[str, Any] = {
 @pytest.mark.requirement("projection.state-delta.failed")
 @pytest.mark.parametrize("name", BAD_PATCHES)
 def test_a_patch_that_fails_changes_nothing_and_leaves_the_state_stale(name: str):
-    tell = Telling()
+    tell = FactMaker()
     before = {"n": 1, "list": [1, 2], "text": "t"}
-    state = shown(
+    state = project_facts(
         tell("state.snapshot", shared=before), tell("state.delta", patch=BAD_PATCHES[name])
     )
     assert list(state.shared.items()) == list(before.items())
@@ -663,31 +665,31 @@ def test_a_patch_that_fails_changes_nothing_and_leaves_the_state_stale(name: str
 @pytest.mark.requirement("projection.state-delta.failed")
 def test_what_is_said_about_a_failed_patch_is_short_however_long_the_patch_is():
     patch = [{"op": "add", "path": "/other/" + "x" * 30_000, "value": 1}]
-    state = shown(Telling()("state.delta", patch=patch))
+    state = project_facts(FactMaker()("state.delta", patch=patch))
     assert all(len(item.message) <= 512 for item in state.diagnostics.items.values())
 
 
 @pytest.mark.requirement("projection.state-delta.failed")
 def test_a_whole_shared_state_settles_a_failed_patch():
-    tell = Telling()
-    state = shown(tell("state.delta", patch=None), tell("state.snapshot", shared={"n": 1}))
+    tell = FactMaker()
+    state = project_facts(tell("state.delta", patch=None), tell("state.snapshot", shared={"n": 1}))
     assert (state.shared, state.hydration.status) == ({"n": 1}, "live")
 
 
 @pytest.mark.requirement("projection.state-delta.bounded")
 def test_copies_cannot_make_the_shared_state_grow_without_bound():
-    tell = Telling()
+    tell = FactMaker()
     double = {"op": "copy", "from": "/shared", "path": "/shared/twin"}
     facts = [tell("state.snapshot", shared={"text": "x" * 1_000})]
     facts += [tell("state.delta", patch=[double]) for _ in range(40)]
-    state = shown(*facts)
+    state = project_facts(*facts)
     assert codes(state)[-1] == "state_delta_failed"
     assert len(msgspec.json.encode(state.shared)) < 100_000
 
 
 @pytest.mark.requirement("projection.state-delta.bounded")
 def test_patches_cannot_nest_the_shared_state_deeper_than_anybody_reads():
-    tell = Telling()
+    tell = FactMaker()
     deep: dict[str, Any] = {}
     for _ in range(150):
         deep = {"a": deep}
@@ -695,7 +697,7 @@ def test_patches_cannot_nest_the_shared_state_deeper_than_anybody_reads():
         tell("state.delta", patch=[{"op": "add", "path": "/shared" + "/a" * at, "value": deep}])
         for at in range(1, 1_200, 149)
     ]
-    assert codes(shown(*facts))[0] == "state_delta_failed"
+    assert codes(project_facts(*facts))[0] == "state_delta_failed"
 
 
 # Rule 12: unknown classes.
@@ -704,8 +706,8 @@ def test_patches_cannot_nest_the_shared_state_deeper_than_anybody_reads():
 @pytest.mark.requirement("projection.unknown-class")
 @pytest.mark.parametrize("name", ["vendor.special", "tool.imagined", "x"])
 def test_an_unknown_class_is_an_entry_and_a_diagnostic_and_nothing_else(name: str):
-    fact = Telling()(name, **TURN, toolCallId="c", text="SPOKEN", status="completed")
-    state = shown(fact)
+    fact = FactMaker()(name, **TURN, toolCallId="c", text="SPOKEN", status="completed")
+    state = project_facts(fact)
     assert [(entry.event_class, entry.owner) for entry in state.timeline] == [(name, "unknown")]
     assert codes(state) == ["unknown_event_type"]
     assert (state.messages, state.tools, state.graph.nodes) == ([], {}, {})
@@ -713,8 +715,8 @@ def test_an_unknown_class_is_an_entry_and_a_diagnostic_and_nothing_else(name: st
 
 @pytest.mark.requirement("projection.unknown-class")
 def test_a_fact_without_a_class_is_unknown_too():
-    fact = msgspec.structs.replace(Telling()("x"), event_class=None)
-    state = shown(fact)
+    fact = msgspec.structs.replace(FactMaker()("x"), event_class=None)
+    state = project_facts(fact)
     assert (state.timeline[0].event_class, codes(state)) == ("unknown", ["unknown_event_type"])
 
 
@@ -722,7 +724,7 @@ def test_a_fact_without_a_class_is_unknown_too():
 
 
 def seen_of(name: str, **fields: Any) -> ProjectionState:
-    return shown(Telling()(name, **TURN, **fields))
+    return project_facts(FactMaker()(name, **TURN, **fields))
 
 
 @pytest.mark.requirement("projection.missing")
@@ -754,16 +756,16 @@ def test_a_state_of_no_facts_is_idle_and_unknown():
 
 @pytest.mark.requirement("projection.missing")
 def test_an_open_tool_stays_open_when_its_turn_completes_because_nobody_knows_how_it_ended():
-    tell = Telling()
-    state = shown(tell("tool.started", **CALL), tell("turn.completed", **TURN))
+    tell = FactMaker()
+    state = project_facts(tell("tool.started", **CALL), tell("turn.completed", **TURN))
     assert state.tools["call"].state == "running"
     assert codes(state) == ["tool_unclosed_at_turn_end"]
 
 
 @pytest.mark.requirement("projection.runtime.phase")
 def test_what_ends_inside_a_turn_does_not_end_the_run():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("turn.started", turnId="turn"),
         tell("model.delta", turnId="turn", messageId="m", delta="x"),
         tell("model.completed", turnId="turn", messageId="m", text="x"),

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from factwire.facts import Fact, decode_fact
-from factwire.facts.schemas.words import CLASSES, VOCABULARIES, Spoken
+from factwire.facts.json_patch import InvalidPatch, JsonDocument
+from factwire.facts.schemas.wire_types import CLASSES, VOCABULARIES, FieldVocabularies
 from factwire.projection import (
-    Document,
-    PatchFailed,
     Projection,
     ProjectionState,
     active_process,
@@ -35,7 +34,7 @@ from factwire.projection import (
 )
 from factwire.projection.changes import Operation
 from factwire.projection.schemas import SPOKEN, projection_files, projection_schemas
-from tests.projection.streams import wild
+from tests.projection.generated_streams import build_random_facts
 
 ROOT = Path(__file__).resolve().parents[2]
 STREAMS = [ROOT / "examples" / "first_turn.ndjson", *ROOT.glob("examples/streams/*.ndjson")]
@@ -116,7 +115,7 @@ def news(schema: dict[str, Any], before: Any, after: Any) -> Any:
 @pytest.mark.parametrize("seed", range(4))
 def test_a_state_of_senseless_facts_validates(seed: int):
     projection = Projection("main")
-    projection.apply_all(wild(seed))
+    projection.apply_all(build_random_facts(seed))
     snapshot = msgspec.json.decode(projection.snapshot())
     assert problems(snapshot, "projection.schema.json") == []
 
@@ -197,7 +196,7 @@ def sample() -> Any:
     ],
 )
 def test_what_is_no_state_is_refused_by_both(path: str, value: Any):
-    document = Document(sample())
+    document = JsonDocument(sample())
     assert accepts(document.root)
     document.patch([{"op": "replace", "path": path, "value": value}])
     assert (reads(document.root), accepts(document.root)) == (False, False)
@@ -225,7 +224,7 @@ def test_no_root_of_a_state_may_be_missing(name: str):
     ],
 )
 def test_what_a_later_state_may_hold_is_taken_by_both(path: str, value: Any):
-    document = Document(sample())
+    document = JsonDocument(sample())
     document.patch([{"op": "add", "path": path, "value": value}])
     assert (reads(document.root), accepts(document.root)) == (True, True)
 
@@ -268,11 +267,11 @@ def test_a_schema_takes_exactly_the_states_that_python_reads(data: st.DataObject
 
 def carried_out(operation: Any) -> bool:
     """Whether an operation is one that Python knows and that could be carried out somewhere."""
-    document = Document({"text": "a", "list": [], "shared": {}})
+    document = JsonDocument({"text": "a", "list": [], "shared": {}})
     try:
         msgspec.convert(operation, Operation)
         document.patch([operation])
-    except (msgspec.ValidationError, PatchFailed):
+    except (msgspec.ValidationError, InvalidPatch):
         return False
     return True
 
@@ -308,7 +307,7 @@ def test_the_schema_of_changes_knows_what_an_operation_is(operation: Any):
 
 @pytest.mark.requirement("projection.schemas.json")
 def test_fields_that_speak_words_of_facts_offer_them():
-    def named(spoken: Spoken) -> set[tuple[str, str]]:
+    def named(spoken: FieldVocabularies) -> set[tuple[str, str]]:
         return {(kind, field) for kind, fields in spoken.items() for field in fields}
 
     documents = (SCHEMAS["read-models.schema.json"], SCHEMAS["selectors.schema.json"], STATE)

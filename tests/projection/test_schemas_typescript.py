@@ -148,8 +148,8 @@ def test_the_compiler_is_asked_in_earnest(tmp_path: Path):
 
 def test_every_operation_of_a_change_is_declared():
     [op] = [field for field in msgspec.structs.fields(Operation) if field.name == "op"]
-    told = re.findall(r"^  op: (.+);$", DECLARATIONS["projection.d.ts"], re.MULTILINE)
-    assert {word.strip('"') for line in told for word in line.split(" | ")} == {*get_args(op.type)}
+    facts = re.findall(r"^  op: (.+);$", DECLARATIONS["projection.d.ts"], re.MULTILINE)
+    assert {word.strip('"') for line in facts for word in line.split(" | ")} == {*get_args(op.type)}
 
 
 def test_every_read_model_and_selection_is_declared():

@@ -16,15 +16,15 @@ from factwire.projection import (
     transcript,
     unconfirmed,
 )
-from tests.projection.telling import Telling, shown
+from tests.projection.fact_maker import FactMaker, project_facts
 
 TURN = {"turnId": "turn"}
 WORKER = {**TURN, "subagentId": "sub", "taskId": "task"}
 
 
-def asked(tell: Telling, action: str, severity: str | None = None, **fields: object) -> Fact:
-    said = {"severity": severity} if severity else {}
-    return tell("action.required", **{**TURN, **fields}, actionId=action, payload=said)
+def asked(tell: FactMaker, action: str, severity: str | None = None, **fields: object) -> Fact:
+    payload = {"severity": severity} if severity else {}
+    return tell("action.required", **{**TURN, **fields}, actionId=action, payload=payload)
 
 
 def names(state: ProjectionState) -> list[str]:
@@ -33,8 +33,8 @@ def names(state: ProjectionState) -> list[str]:
 
 @pytest.mark.requirement("projection.select.conversation")
 def test_the_conversation_leaves_out_subagents_and_what_was_taken_back():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("turn.submitted", **TURN, payload={"prompt": "Hi"}),
         tell("model.completed", **TURN, messageId="a", payload={"text": "one"}),
         tell("model.completed", **WORKER, messageId="b", payload={"text": "two"}),
@@ -46,8 +46,8 @@ def test_the_conversation_leaves_out_subagents_and_what_was_taken_back():
 
 @pytest.mark.requirement("projection.select.pending")
 def test_open_actions_come_by_severity_then_by_age_with_who_asks():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("subagent.spawned", **WORKER, payload={"name": "Reader"}),
         asked(tell, "old"),
         asked(tell, "low", "low"),
@@ -64,9 +64,9 @@ def test_open_actions_come_by_severity_then_by_age_with_who_asks():
 
 @pytest.mark.requirement("projection.select.attention")
 def test_attention_is_for_input_then_plans_then_failures_then_what_runs():
-    tell = Telling()
+    tell = FactMaker()
     plan = {"actionType": "plan_decision"}
-    state = shown(
+    state = project_facts(
         tell("turn.started", **TURN),
         tell("task.created", **TURN, taskId="broken", payload={"title": "Broken"}),
         tell("task.failed", **TURN, taskId="broken"),
@@ -87,16 +87,16 @@ def test_attention_is_for_input_then_plans_then_failures_then_what_runs():
 
 @pytest.mark.requirement("projection.select.attention")
 def test_a_failed_turn_says_what_could_help():
-    tell = Telling()
+    tell = FactMaker()
     end = {"failureCategory": "timeout", "recoveryHint": "Try again."}
-    state = shown(tell("turn.started", **TURN), tell("turn.failed", **TURN, payload=end))
+    state = project_facts(tell("turn.started", **TURN), tell("turn.failed", **TURN, payload=end))
     assert [(item.kind, item.title) for item in attention(state)] == [("failed", "Try again.")]
 
 
 @pytest.mark.requirement("projection.select.process")
 def test_the_active_process_is_what_is_open_in_the_active_turn():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("turn.started", **TURN),
         tell("plan.final", **TURN, payload={"text": "do it"}),
         tell("tool.started", **TURN, toolCallId="open"),
@@ -111,14 +111,14 @@ def test_the_active_process_is_what_is_open_in_the_active_turn():
     assert [process.process_id for process in now.processes] == ["p"]
     assert now.plan is not None
     assert now.compaction is not None
-    ended = shown(tell("turn.completed", sequence=1, **TURN))
+    ended = project_facts(tell("turn.completed", sequence=1, **TURN))
     assert (active_process(ended).tools, active_process(ended).plan) == ([], None)
 
 
 @pytest.mark.requirement("projection.select.timeline")
 def test_the_timeline_comes_in_pages_that_leave_nothing_out():
-    tell = Telling()
-    state = shown(*(tell("context.attached", **TURN) for _ in range(7)))
+    tell = FactMaker()
+    state = project_facts(*(tell("context.attached", **TURN) for _ in range(7)))
     found, after = list[str](), 0
     while True:
         page = timeline_page(state, after, 3)
@@ -135,8 +135,8 @@ def test_the_timeline_comes_in_pages_that_leave_nothing_out():
 
 @pytest.mark.requirement("projection.select.graph")
 def test_the_graph_shows_parents_before_children_or_what_hangs_on_one_node():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("turn.started", **TURN),
         tell("tool.started", **TURN, toolCallId="c"),
         tell("action.required", **TURN, toolCallId="c", actionId="a"),
@@ -151,8 +151,8 @@ def test_the_graph_shows_parents_before_children_or_what_hangs_on_one_node():
 
 @pytest.mark.requirement("projection.select.team")
 def test_the_team_has_members_a_board_by_columns_and_what_it_asks_for():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("subagent.spawned", **WORKER, payload={"name": "Reader"}),
         tell("task.created", **TURN, taskId="todo"),
         tell("task.started", **WORKER),
@@ -180,9 +180,9 @@ def test_the_team_has_members_a_board_by_columns_and_what_it_asks_for():
 
 @pytest.mark.requirement("projection.select.optimistic")
 def test_a_clients_own_ids_are_unconfirmed_until_the_runtime_names_them():
-    tell = Telling()
+    tell = FactMaker()
     projection = Projection()
     assert unconfirmed(projection.state, ["tmp", "other"]) == ["tmp", "other"]
-    said = {"prompt": "Hi", "optimisticId": "tmp"}
-    projection.apply(tell("turn.submitted", **TURN, payload=said))
+    payload = {"prompt": "Hi", "optimisticId": "tmp"}
+    projection.apply(tell("turn.submitted", **TURN, payload=payload))
     assert unconfirmed(projection.state, ["tmp", "other"]) == ["other"]

@@ -3,7 +3,14 @@
 import pytest
 
 from factwire.projection.limits import LANE_EVENTS_KEPT, LANES
-from tests.projection.telling import THREAD, Telling, as_json, codes, shown, watched
+from tests.projection.fact_maker import (
+    THREAD,
+    FactMaker,
+    as_json,
+    codes,
+    project_facts,
+    watch_facts,
+)
 
 IDS = {"turnId": "turn", "subagentId": "s", "taskId": "k"}
 
@@ -21,8 +28,8 @@ IDS = {"turnId": "turn", "subagentId": "s", "taskId": "k"}
     ],
 )
 def test_a_class_puts_a_subagent_into_its_state(name: str, status: str, active: bool):
-    tell = Telling()
-    state = shown(tell("subagent.spawned", **IDS), tell(name, **IDS))
+    tell = FactMaker()
+    state = project_facts(tell("subagent.spawned", **IDS), tell(name, **IDS))
     assert state.subagents.threads["s"].status == status
     assert state.subagents.active_thread_ids == (["s"] if active else [])
     assert state.team_workbench.roster_nodes["s"].status == status
@@ -30,8 +37,8 @@ def test_a_class_puts_a_subagent_into_its_state(name: str, status: str, active: 
 
 @pytest.mark.requirement("projection.subagent.lineage")
 def test_descent_is_what_facts_state():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell(
             "subagent.spawned",
             **IDS,
@@ -51,8 +58,10 @@ def test_descent_is_what_facts_state():
 
 @pytest.mark.requirement("projection.subagent.lineage")
 def test_descent_that_no_fact_states_is_missing_and_no_edge_is_drawn():
-    tell = Telling()
-    state = shown(tell("worker.started", workerId="w"), tell("worker.completed", workerId="w"))
+    tell = FactMaker()
+    state = project_facts(
+        tell("worker.started", workerId="w"), tell("worker.completed", workerId="w")
+    )
     thread = state.subagents.threads["w"]
     assert (thread.lineage, thread.task_id, thread.parent_subagent_id) == (
         "unavailable",
@@ -65,8 +74,8 @@ def test_descent_that_no_fact_states_is_missing_and_no_edge_is_drawn():
 
 @pytest.mark.requirement("projection.subagent.lineage")
 def test_descent_that_comes_later_is_taken():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("worker.started", workerId="w"), tell("worker.completed", workerId="w", taskId="k")
     )
     assert state.subagents.threads["w"].lineage == "known"
@@ -75,24 +84,24 @@ def test_descent_that_comes_later_is_taken():
 
 @pytest.mark.requirement("projection.subagent.threads")
 def test_a_child_thread_is_followed_in_its_own_order():
-    tell, child = Telling(), Telling(thread="child")
+    tell, child = FactMaker(), FactMaker(thread="child")
     ids = {**IDS, "turnId": "inner", "parentThreadId": THREAD}
     one, two = child("model.delta", **ids, delta="a"), child("model.delta", **ids, delta="b")
     three = child("model.completed", **ids, text="ab")
-    state = shown(tell("turn.started", turnId="turn"), one, three, tell("run.status"))
+    state = project_facts(tell("turn.started", turnId="turn"), one, three, tell("run.status"))
     assert state.hydration.status == "stale"
     gaps = [as_json(gap) for gap in state.hydration.gaps]
     assert gaps == [{"fromSequence": 2, "toSequence": 2, "threadId": "child"}]
     assert state.hydration.cursor == 2
-    state = shown(tell("turn.started", turnId="turn", sequence=1), one, three, two)
+    state = project_facts(tell("turn.started", turnId="turn", sequence=1), one, three, two)
     assert state.hydration.status == "live"
     assert state.messages[0].thread_id == "child"
 
 
 @pytest.mark.requirement("projection.subagent.threads")
 def test_a_child_thread_is_known_by_its_spawning_alone():
-    tell, child = Telling(), Telling(thread="child")
-    state = shown(
+    tell, child = FactMaker(), FactMaker(thread="child")
+    state = project_facts(
         tell("subagent.spawned", **IDS, childThreadId="child"),
         child("model.delta", turnId="inner", delta="a"),
     )
@@ -101,8 +110,8 @@ def test_a_child_thread_is_known_by_its_spawning_alone():
 
 @pytest.mark.requirement("projection.subagent.threads")
 def test_a_grandchilds_thread_belongs_here_too():
-    tell, child, grandchild = Telling(), Telling(thread="child"), Telling(thread="grandchild")
-    state = shown(
+    tell, child, grandchild = FactMaker(), FactMaker(thread="child"), FactMaker(thread="grandchild")
+    state = project_facts(
         tell("turn.started", turnId="turn"),
         child("turn.started", turnId="c", parentThreadId=THREAD),
         grandchild("model.delta", turnId="g", parentThreadId="child", delta="deep"),
@@ -112,18 +121,18 @@ def test_a_grandchilds_thread_belongs_here_too():
 
 @pytest.mark.requirement("projection.subagent.threads")
 def test_only_so_many_threads_are_ordered():
-    tell = Telling()
-    seen = watched([tell("turn.started", turnId="turn")])
+    tell = FactMaker()
+    seen = watch_facts([tell("turn.started", turnId="turn")])
     for number in range(LANES + 2):
-        child = Telling(thread=f"child-{number}")
+        child = FactMaker(thread=f"child-{number}")
         seen.projection.apply(child("run.status", parentThreadId=THREAD))
     assert seen.state.hydration.event_count == LANES + 1
 
 
 @pytest.mark.requirement("projection.bounded")
 def test_what_subagents_did_is_kept_as_far_as_there_is_room():
-    tell = Telling()
-    seen = watched([tell("subagent.spawned", **IDS)])
+    tell = FactMaker()
+    seen = watch_facts([tell("subagent.spawned", **IDS)])
     for number in range(LANE_EVENTS_KEPT + 10):
         seen.projection.apply(tell("subagent.progress", **IDS, message=f"step {number}"))
     activities = seen.state.subagents.activities
@@ -133,6 +142,6 @@ def test_what_subagents_did_is_kept_as_far_as_there_is_room():
 
 @pytest.mark.requirement("projection.subagent.life")
 def test_a_teammate_that_no_fact_names_is_remarked_on():
-    state = shown(Telling()("agent.changed", turnId="turn"))
+    state = project_facts(FactMaker()("agent.changed", turnId="turn"))
     assert state.subagents.threads == {}
     assert codes(state) == ["teammate_unnamed"]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.facts.spec import TASK_STATES
-from tests.projection.telling import Telling, shown
+from tests.projection.fact_maker import FactMaker, project_facts
 
 IDS = {"turnId": "turn", "taskId": "k"}
 
@@ -33,7 +33,7 @@ STATES = {
 @pytest.mark.requirement("projection.task.states")
 @pytest.mark.parametrize("name", STATES)
 def test_a_class_puts_a_task_into_its_state(name: str):
-    state = shown(Telling()(name, **IDS))
+    state = project_facts(FactMaker()(name, **IDS))
     assert state.tasks["k"].status == STATES[name]
     assert state.tasks["k"].status in TASK_STATES
     assert state.team_workbench.work_items["k"].status == STATES[name]
@@ -52,7 +52,9 @@ def test_a_class_puts_a_task_into_its_state(name: str):
     ],
 )
 def test_a_task_waits_for_what_it_says(reason: str, status: str):
-    assert shown(Telling()("task.waiting", **IDS, reason=reason)).tasks["k"].status == status
+    assert (
+        project_facts(FactMaker()("task.waiting", **IDS, reason=reason)).tasks["k"].status == status
+    )
 
 
 @pytest.mark.requirement("projection.task.states")
@@ -67,8 +69,8 @@ def test_a_task_waits_for_what_it_says(reason: str, status: str):
     ],
 )
 def test_some_classes_leave_the_state_as_it_was(name: str):
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("task.paused", **IDS), tell(name, **IDS, runId="r", payload={"status": "completed"})
     )
     assert state.tasks["k"].status == "paused"
@@ -76,12 +78,12 @@ def test_some_classes_leave_the_state_as_it_was(name: str):
 
 @pytest.mark.requirement("projection.task.attempts")
 def test_every_attempt_is_kept_with_how_it_ended():
-    tell = Telling()
+    tell = FactMaker()
 
     def attempt(end: str, key: str, **fields: Any):
         return tell(f"task.attempt.{end}", **IDS, attemptId=key, **fields)
 
-    state = shown(
+    state = project_facts(
         tell("task.created", **IDS),
         attempt("started", "one"),
         attempt("failed", "one", failureCategory="flaky"),
@@ -104,8 +106,8 @@ def test_every_attempt_is_kept_with_how_it_ended():
 
 @pytest.mark.requirement("projection.task.attempts")
 def test_an_attempt_may_be_known_by_its_run_alone():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("task.attempt.started", **IDS, runId="run"),
         tell("task.attempt.failed", **IDS, runId="run"),
     )
@@ -116,7 +118,7 @@ def test_an_attempt_may_be_known_by_its_run_alone():
 
 @pytest.mark.requirement("projection.task.dependencies")
 def test_a_task_is_blocked_by_what_is_not_done():
-    tell = Telling()
+    tell = FactMaker()
     facts = [
         tell("task.created", **IDS, dependsOn=["one"]),
         tell("task.dependency.updated", **IDS, dependsOnTaskId="one", dependencyStatus="running"),
@@ -124,9 +126,12 @@ def test_a_task_is_blocked_by_what_is_not_done():
         tell("task.dependency.updated", **IDS, dependsOnTaskId="one", dependencyStatus="completed"),
         tell("task.dependency.updated", **IDS, dependsOnTaskId="two", dependencyStatus="completed"),
     ]
-    found = [shown(*facts[:count]).team_workbench.work_items["k"].blocked_by for count in (3, 4, 5)]
+    found = [
+        project_facts(*facts[:count]).team_workbench.work_items["k"].blocked_by
+        for count in (3, 4, 5)
+    ]
     assert found == [["one", "two"], ["two"], None]
-    state = shown(*facts)
+    state = project_facts(*facts)
     assert state.tasks["k"].depends_on == ["one", "two"]
     kinds = [(edge.target, edge.kind) for edge in state.graph.edges.values()]
     assert ("task:one", "depends_on") in kinds
@@ -134,8 +139,8 @@ def test_a_task_is_blocked_by_what_is_not_done():
 
 @pytest.mark.requirement("projection.task.refs")
 def test_refs_and_people_of_a_task_add_up():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("task.created", **IDS, artifactRefs=["a"]),
         tell("task.progress", **IDS, artifactRefs=["b", "a"], subagentId="s"),
         tell("task.completed", **IDS, evidenceRefs=["e"], subagentId="s"),
@@ -146,9 +151,9 @@ def test_refs_and_people_of_a_task_add_up():
 
 @pytest.mark.requirement("projection.job")
 def test_the_items_of_a_job_are_counted():
-    tell = Telling()
+    tell = FactMaker()
     ids = {"turnId": "turn", "jobId": "j"}
-    state = shown(
+    state = project_facts(
         tell("job.created", **ids, totalItems=3),
         tell("job.item.started", **ids, jobItemId="1"),
         tell("job.item.started", **ids, jobItemId="2"),

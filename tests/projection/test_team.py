@@ -3,15 +3,15 @@
 import pytest
 
 from factwire.projection.limits import LANE_EVENTS_KEPT
-from tests.projection.telling import Telling, as_json, shown, watched
+from tests.projection.fact_maker import FactMaker, as_json, project_facts, watch_facts
 
 IDS = {"turnId": "turn", "subagentId": "s", "taskId": "k"}
 
 
 @pytest.mark.requirement("projection.team.views")
 def test_roster_and_board_say_what_subagents_and_tasks_say():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("task.created", turnId="turn", taskId="k", payload={"title": "Work"}),
         tell("subagent.spawned", **IDS, payload={"name": "Ada", "role": "coder"}),
         tell("task.delegated", turnId="turn", taskId="k", delegatedTo="s"),
@@ -45,9 +45,11 @@ def test_roster_and_board_say_what_subagents_and_tasks_say():
 def test_a_handoff_changes_the_owner_only_when_it_is_taken(
     name: str, status: str, owner: str | None
 ):
-    tell = Telling()
+    tell = FactMaker()
     ids = {"turnId": "turn", "handoffId": "h/1"}
-    state = shown(tell("handoff.requested", **ids, fromAgent="a", toAgent="b"), tell(name, **ids))
+    state = project_facts(
+        tell("handoff.requested", **ids, fromAgent="a", toAgent="b"), tell(name, **ids)
+    )
     team = state.team_workbench
     assert (team.handoff_events["h/1"].status, team.active_agent) == (status, owner)
     assert [event.status for event in team.lane_events] == ["requested", status]
@@ -56,8 +58,8 @@ def test_a_handoff_changes_the_owner_only_when_it_is_taken(
 
 @pytest.mark.requirement("projection.team.changed")
 def test_the_team_is_described_as_it_says():
-    state = shown(
-        Telling()(
+    state = project_facts(
+        FactMaker()(
             "team.changed",
             teamId="t",
             teamName="Team",
@@ -79,7 +81,7 @@ def test_the_team_is_described_as_it_says():
 
 @pytest.mark.requirement("projection.team.remote")
 def test_a_remote_member_is_known_by_its_channel():
-    tell = Telling()
+    tell = FactMaker()
     ids = {"turnId": "turn", "channelId": "far"}
     facts = [
         tell("channel.connected", **ids),
@@ -87,17 +89,19 @@ def test_a_remote_member_is_known_by_its_channel():
         tell("channel.disconnected", **ids),
         tell("channel.resumed", **ids),
     ]
-    found = [shown(*facts[:count]).subagents.threads["far"].status for count in (1, 2, 3, 4)]
+    found = [
+        project_facts(*facts[:count]).subagents.threads["far"].status for count in (1, 2, 3, 4)
+    ]
     assert found == ["connected", "connected", "disconnected", "connected"]
-    state = shown(*facts)
+    state = project_facts(*facts)
     assert state.team_workbench.roster_nodes["far"].kind == "remote_teammate"
     assert state.messages == []
 
 
 @pytest.mark.requirement("projection.bounded")
 def test_lanes_are_kept_as_far_as_there_is_room():
-    tell = Telling()
-    seen = watched([tell("turn.started", turnId="turn")])
+    tell = FactMaker()
+    seen = watch_facts([tell("turn.started", turnId="turn")])
     for _ in range(LANE_EVENTS_KEPT + 5):
         seen.projection.apply(tell("worker.notification", **IDS, message="ping"))
     team = seen.state.team_workbench

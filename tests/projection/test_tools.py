@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from factwire.projection.limits import ARGS_CHARACTERS, OUTPUT_CHARACTERS
-from tests.projection.telling import Telling, as_json, codes, shown
+from tests.projection.fact_maker import FactMaker, as_json, codes, project_facts
 
 CALL = {"turnId": "turn", "toolCallId": "call"}
 
 
 @pytest.mark.requirement("projection.tool.states")
 def test_a_call_goes_through_its_states():
-    tell = Telling()
+    tell = FactMaker()
     steps: list[tuple[str, dict[str, Any], str]] = [
         ("tool.started", {}, "running"),
         ("tool.args.delta", {"delta": "{"}, "input-streaming"),
@@ -22,7 +22,7 @@ def test_a_call_goes_through_its_states():
         ("tool.result", {"output": "x"}, "output-available"),
     ]
     facts = [tell(name, **CALL, **fields) for name, fields, _ in steps]
-    found = [shown(*facts[: count + 1]).tools["call"].state for count in range(len(facts))]
+    found = [project_facts(*facts[: count + 1]).tools["call"].state for count in range(len(facts))]
     assert found == [state for _, _, state in steps]
 
 
@@ -37,15 +37,17 @@ def test_a_call_goes_through_its_states():
     ],
 )
 def test_a_failure_and_a_cancellation_are_told_apart(fields: dict[str, Any], state: str):
-    tell = Telling()
-    tool = shown(tell("tool.started", **CALL), tell("tool.failed", **CALL, **fields)).tools["call"]
+    tell = FactMaker()
+    tool = project_facts(tell("tool.started", **CALL), tell("tool.failed", **CALL, **fields)).tools[
+        "call"
+    ]
     assert (tool.state, tool.completed_at is not None) == (state, True)
 
 
 @pytest.mark.requirement("projection.tool.states")
 def test_output_behind_the_end_of_a_call_does_not_open_it_again():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("tool.started", **CALL),
         tell("tool.result", **CALL),
         tell("tool.output.delta", **CALL, delta="late"),
@@ -57,8 +59,8 @@ def test_output_behind_the_end_of_a_call_does_not_open_it_again():
 
 @pytest.mark.requirement("projection.tool.states")
 def test_a_call_may_begin_anew_without_what_its_last_end_said():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("tool.started", **CALL),
         tell("tool.failed", **CALL, failureCategory="timeout", exitCode=1),
         tell("tool.started", **CALL),
@@ -75,8 +77,8 @@ def test_a_call_may_begin_anew_without_what_its_last_end_said():
 
 @pytest.mark.requirement("projection.tool.preview")
 def test_a_call_stands_once_in_its_message_with_its_state_and_ref():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("tool.started", **CALL, messageId="m"),
         tell("tool.output.delta", **CALL, delta="x"),
         tell("tool.result", **CALL, outputRef="blob:1"),
@@ -96,14 +98,14 @@ def test_a_call_stands_once_in_its_message_with_its_state_and_ref():
 @pytest.mark.requirement("projection.tool.preview")
 @pytest.mark.parametrize("name", ["tool.args.delta", "tool.output.delta", "tool.progress"])
 def test_a_preview_of_an_open_call_says_that_it_runs(name: str):
-    tell = Telling()
-    state = shown(tell("tool.started", **CALL), tell(name, **CALL, delta="x", progress=1))
+    tell = FactMaker()
+    state = project_facts(tell("tool.started", **CALL), tell(name, **CALL, delta="x", progress=1))
     assert as_json(state.messages[0].parts[0])["status"] in ("running", state.tools["call"].state)
 
 
 @pytest.mark.requirement("projection.tool.parallel")
 def test_parallel_calls_keep_their_output_apart():
-    tell = Telling()
+    tell = FactMaker()
     ids = [{"turnId": "turn", "toolCallId": key} for key in "ab"]
     facts = [tell("tool.started", **call) for call in ids]
     facts += [
@@ -111,7 +113,7 @@ def test_parallel_calls_keep_their_output_apart():
         for number in range(3)
         for call in ids
     ]
-    tools = shown(*facts, tell("tool.result", **ids[1])).tools
+    tools = project_facts(*facts, tell("tool.result", **ids[1])).tools
     assert {key: (str(tool.output_text), tool.state) for key, tool in tools.items()} == {
         "a": ("a0a1a2", "running"),
         "b": ("b0b1b2", "output-available"),
@@ -120,34 +122,34 @@ def test_parallel_calls_keep_their_output_apart():
 
 @pytest.mark.requirement("projection.tool.bounded")
 def test_output_is_shown_as_far_as_there_is_room_and_counted_whole():
-    tell = Telling()
+    tell = FactMaker()
     piece = "x" * 40_000
     facts = [tell("tool.output.delta", **CALL, delta=piece) for _ in range(3)]
-    tool = shown(*facts).tools["call"]
+    tool = project_facts(*facts).tools["call"]
     assert len(str(tool.output_text)) == OUTPUT_CHARACTERS
     assert (tool.output_characters, tool.output_truncated) == (120_000, True)
 
 
 @pytest.mark.requirement("projection.tool.bounded")
 def test_output_that_just_fits_is_not_cut():
-    tool = shown(Telling()("tool.output.delta", **CALL, delta="x" * OUTPUT_CHARACTERS)).tools[
-        "call"
-    ]
+    tool = project_facts(
+        FactMaker()("tool.output.delta", **CALL, delta="x" * OUTPUT_CHARACTERS)
+    ).tools["call"]
     assert tool.output_truncated is None
 
 
 @pytest.mark.requirement("projection.tool.bounded")
 def test_input_is_bounded_too():
-    tell = Telling()
+    tell = FactMaker()
     facts = [tell("tool.args.delta", **CALL, delta="x" * 40_000) for _ in range(2)]
-    tool = shown(*facts).tools["call"]
+    tool = project_facts(*facts).tools["call"]
     assert (len(str(tool.args_text)), tool.args_truncated) == (ARGS_CHARACTERS, True)
 
 
 @pytest.mark.requirement("projection.tool.turn-end")
 def test_a_cancelled_turn_cancels_its_open_calls_and_no_others():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("tool.started", **CALL),
         tell("tool.started", turnId="turn", toolCallId="done"),
         tell("tool.result", turnId="turn", toolCallId="done"),
@@ -164,8 +166,10 @@ def test_a_cancelled_turn_cancels_its_open_calls_and_no_others():
 @pytest.mark.requirement("projection.tool.turn-end")
 @pytest.mark.parametrize("end", ["turn.completed", "turn.failed"])
 def test_any_other_end_leaves_an_open_call_open_and_remarks_on_it_once(end: str):
-    tell = Telling()
-    state = shown(tell("tool.started", **CALL), tell(end, turnId="turn"), tell(end, turnId="turn"))
+    tell = FactMaker()
+    state = project_facts(
+        tell("tool.started", **CALL), tell(end, turnId="turn"), tell(end, turnId="turn")
+    )
     assert state.tools["call"].state == "running"
     assert codes(state) == ["tool_unclosed_at_turn_end"]
 
@@ -178,9 +182,9 @@ WRONG: list[Any] = [None, True, 5, 1.5, [], {}, [1], {"a": 1}, "", 10**400]
 def test_fields_of_a_wrong_type_count_as_absent(value: Any):
     names = """toolName title delta message progress total summary outputRef exitCode durationMs
         failureCategory recoveryHint artifactRefs""".split()  # noqa: SIM905
-    tell = Telling()
+    tell = FactMaker()
     payload = dict.fromkeys(names, value)
-    state = shown(
+    state = project_facts(
         *(
             tell(f"tool.{name}", **CALL, payload=payload)
             for name in (
@@ -199,8 +203,8 @@ def test_fields_of_a_wrong_type_count_as_absent(value: Any):
 
 @pytest.mark.requirement("projection.wrong-types")
 def test_a_value_of_another_type_replaces_one_that_python_takes_for_equal():
-    tell = Telling()
-    state = shown(
+    tell = FactMaker()
+    state = project_facts(
         tell("tool.args", **CALL, args={"n": 1}), tell("tool.args", **CALL, args={"n": True})
     )
     assert as_json(state.tools["call"].args) == {"n": True}
@@ -209,9 +213,11 @@ def test_a_value_of_another_type_replaces_one_that_python_takes_for_equal():
 
 @pytest.mark.requirement("projection.tool.diagnostic")
 def test_a_failed_call_is_among_the_diagnostics_and_not_in_the_conversation():
-    tell = Telling()
-    said = {"failureCategory": "timeout", "message": "Took too long.", "recoveryHint": "Retry."}
-    state = shown(tell("tool.started", **CALL), tell("tool.failed", **CALL, payload=said))
+    tell = FactMaker()
+    payload = {"failureCategory": "timeout", "message": "Took too long.", "recoveryHint": "Retry."}
+    state = project_facts(
+        tell("tool.started", **CALL), tell("tool.failed", **CALL, payload=payload)
+    )
     (remark,) = state.diagnostics.items.values()
     assert (remark.code, remark.severity, remark.message) == (
         "timeout",
@@ -226,6 +232,6 @@ def test_a_failed_call_is_among_the_diagnostics_and_not_in_the_conversation():
 @pytest.mark.requirement("projection.tool.diagnostic")
 @pytest.mark.parametrize("fields", [{"failureCategory": "cancelled"}, {"status": "canceled"}])
 def test_a_call_that_was_stopped_is_no_diagnostic(fields: dict[str, str]):
-    tell = Telling()
-    state = shown(tell("tool.started", **CALL), tell("tool.failed", **CALL, **fields))
+    tell = FactMaker()
+    state = project_facts(tell("tool.started", **CALL), tell("tool.failed", **CALL, **fields))
     assert (state.tools["call"].state, state.diagnostics.total) == ("cancelled", 0)

@@ -11,14 +11,14 @@ from factwire.journal import Journal, open_journal
 from factwire.journal.blobs import MemoryBlobs
 from factwire.projection import ThreadReadModel
 from factwire.runtime import (
-    ActionAsked,
     CancelTurn,
+    DecisionRequest,
     Host,
     ReadThread,
     RespondAction,
     Runtime,
-    Settings,
     StartTurn,
+    TurnSettings,
 )
 
 Script = Callable[[StartTurn], AsyncIterator[Fact]]
@@ -61,7 +61,7 @@ def said(host: Host, event_class: str, payload: dict[str, Any] | None = None, **
     return host.mint.fact(host.scope, event_class, payload, **ids)
 
 
-def approval(call: str | None = None, **changes: Any) -> ActionAsked:
+def approval(call: str | None = None, **changes: Any) -> DecisionRequest:
     fields: dict[str, Any] = {
         "action_type": "tool_approval",
         "prompt": "Run it?",
@@ -70,7 +70,7 @@ def approval(call: str | None = None, **changes: Any) -> ActionAsked:
         "tool_call_id": call,
         **changes,
     }
-    return ActionAsked(**fields)
+    return DecisionRequest(**fields)
 
 
 async def echo(turn: StartTurn) -> AsyncIterator[Fact]:
@@ -86,7 +86,7 @@ async def asking(turn: StartTurn) -> AsyncIterator[Fact]:
     yield said(turn.host, "tool.started", {"toolName": "deploy"}, tool_call_id="call")
     decision = await turn.host.ask(approval("call"))
     if decision.allowed:
-        await turn.host.applied(decision)
+        await turn.host.mark_applied(decision)
         yield said(turn.host, "tool.result", {"summary": "deployed"}, tool_call_id="call")
     else:
         failure = {"failureCategory": "permission_denied"}
@@ -108,7 +108,7 @@ async def running(
     """A runtime with one agent, called `agent`, on a memory journal unless another is given."""
     async with open_journal("memory:") if journal is None else _borrowed(journal) as opened:
         given: dict[str, Any] = {"interrupt_seconds": 0.01, **settings}
-        chosen = Settings(**given)
+        chosen = TurnSettings(**given)
         agents = {"agent": Agent(script)}
         async with Runtime(
             opened, MemoryBlobs(), agents, workspace=folder, settings=chosen

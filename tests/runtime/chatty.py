@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from factwire.journal.blobs import FileBlobs
-from factwire.runtime.processes import OutputMode, Process, Processes, ProcessSpec
+from factwire.runtime.processes import OutputMode, Processes, ProcessSpec, RunningProcess
 
 CAP = 1024 * 1024
 
@@ -27,7 +27,7 @@ async def main(folder: Path, size: int, output: OutputMode) -> None:
         assert (await process.wait()).exit_code == 0
 
 
-async def check_log(process: Process, size: int) -> None:
+async def check_log(process: RunningProcess, size: int) -> None:
     await process.wait()
     assert process._feed.waiting <= CAP
     pieces = [piece async for piece in process.output()]
@@ -38,7 +38,7 @@ async def check_log(process: Process, size: int) -> None:
     assert len(await process.read_log("stdout", size - 10, 100)) == 10
 
 
-async def check_protocol(process: Process, size: int) -> None:
+async def check_protocol(process: RunningProcess, size: int) -> None:
     got = 0
     async for piece in process.output():
         got += len(piece.text.encode())

@@ -8,9 +8,9 @@ from typing import Any
 from factwire.facts import Fact
 from factwire.journal import Journal
 from factwire.projection import ProjectionState
-from factwire.projection.parts import TextPart
+from factwire.projection.messages import TextPart
 from factwire.runtime import Runtime
-from factwire.runtime.agents.openai import Endpoint, OpenAIAgent, OpenAIOptions
+from factwire.runtime.agents.openai_agent import Endpoint, OpenAIAgent, OpenAIOptions
 from factwire.runtime.policy import Policy
 from tests.runtime.agents import ended, facts_of
 from tests.runtime.fake_model import FakeModel, Reply

@@ -24,7 +24,7 @@ def git(folder: Path, *arguments: str, check: bool = True) -> str:
         check=check,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=280,
     )
     return done.stdout
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from factwire.facts import Fact
 from factwire.journal import Journal
 from factwire.journal.blobs import FileBlobs
-from factwire.journal.opening import open_journal
-from factwire.runtime import Means, Provider, Runtime, StartTurn
+from factwire.journal.protocol import open_journal
+from factwire.runtime import Provider, Runtime, StartTurn, TurnResources
 from factwire.runtime.agents import ShellAgent
 from factwire.runtime.policy import Policy
 from factwire.runtime.processes import Processes
@@ -47,7 +47,7 @@ def runtime_in(folder: Path, journal: Journal, doing: str) -> Runtime:
     blobs = FileBlobs(folder / "blobs")
     workspace = folder / "workspace"
     allow = [] if doing == "approval" else ["Bash"]
-    means = Means(
+    means = TurnResources(
         blobs=blobs,
         policy=Policy.of("default", allow=allow),
         processes=Processes(folder / "data", workspaces=[workspace], blobs=blobs),

@@ -11,8 +11,8 @@ from pathlib import Path
 from factwire.facts import Fact
 from factwire.journal import Journal
 from factwire.journal.blobs import FileBlobs
-from factwire.journal.opening import open_journal
-from factwire.runtime import RetryPolicy, Runtime, Settings, StartTurn, TurnFailed
+from factwire.journal.protocol import open_journal
+from factwire.runtime import RetryPolicy, Runtime, StartTurn, TurnFailed, TurnSettings
 from tests.runtime.agents import said
 from tests.runtime.steered import Steerable
 
@@ -51,7 +51,7 @@ def runtime_in(folder: Path, journal: Journal, doing: str) -> Runtime:
         FileBlobs(folder / "blobs"),
         agents,
         workspace=folder,
-        settings=Settings(retry=POLICY, interrupt_seconds=0.01),
+        settings=TurnSettings(retry=POLICY, interrupt_seconds=0.01),
     )
 
 

@@ -15,7 +15,7 @@ from factwire.facts import Fact
 from factwire.runtime import Runtime, StartTurn
 from factwire.runtime.configuration import McpServer
 from factwire.runtime.policy import Policy
-from factwire.runtime.toolbox import Outcome, Toolbox
+from factwire.runtime.toolbox import Toolbox, ToolOutcome
 from tests.runtime.agents import Agent, ended, facts_of, open_action, said
 from tests.runtime.programs import PYTHON
 from tests.runtime.toolboxes import Kept, Used, assert_sound
@@ -84,13 +84,13 @@ async def turn(
     meanwhile: Callable[[Runtime], Awaitable[Any]] | None = None,
 ) -> Used:
     """A turn that calls tools, or does what steps do; its facts are sound."""
-    outcomes: list[Outcome] = []
+    outcomes: list[ToolOutcome] = []
 
     async def script(start: StartTurn) -> AsyncIterator[Fact]:
         async with Toolbox(start.host) as toolbox:
             for step in steps:
                 done = await (step(toolbox) if callable(step) else toolbox.call(*step))
-                if isinstance(done, Outcome):
+                if isinstance(done, ToolOutcome):
                     outcomes.append(done)
         yield said(start.host, "turn.completed")
 

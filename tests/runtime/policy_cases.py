@@ -2,21 +2,21 @@
 
 from typing import Any
 
-from factwire.runtime.policy import Evaluation, Mode, Policy, Request, evaluate
+from factwire.runtime.policy import Evaluation, Mode, Policy, PolicyRequest, evaluate
 
 WORKSPACE = "/srv/project"
 
 
-def run(command: str | tuple[str, ...], **fields: Any) -> Request:
-    return Request(tool="Bash", workspace=WORKSPACE, command=command, **fields)
+def run(command: str | tuple[str, ...], **fields: Any) -> PolicyRequest:
+    return PolicyRequest(tool="Bash", workspace=WORKSPACE, command=command, **fields)
 
 
-def use(tool: str, *paths: str, **fields: Any) -> Request:
-    return Request(tool=tool, workspace=WORKSPACE, paths=paths, **fields)
+def use(tool: str, *paths: str, **fields: Any) -> PolicyRequest:
+    return PolicyRequest(tool=tool, workspace=WORKSPACE, paths=paths, **fields)
 
 
-def fetch(url: str, tool: str = "WebFetch") -> Request:
-    return Request(tool=tool, workspace=WORKSPACE, url=url)
+def fetch(url: str, tool: str = "WebFetch") -> PolicyRequest:
+    return PolicyRequest(tool=tool, workspace=WORKSPACE, url=url)
 
 
 def policy(rules: str = "", mode: Mode = "default") -> Policy:
@@ -27,6 +27,6 @@ def policy(rules: str = "", mode: Mode = "default") -> Policy:
     return Policy.of(mode, allow=lists["+"], ask=lists["?"], deny=lists["!"])
 
 
-def said(rules: str, request: Request, mode: Mode = "default") -> tuple[str, str]:
+def said(rules: str, request: PolicyRequest, mode: Mode = "default") -> tuple[str, str]:
     evaluation: Evaluation = evaluate(policy(rules, mode), request)
     return evaluation.decision, evaluation.reason_code

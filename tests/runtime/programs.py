@@ -14,11 +14,11 @@ import msgspec
 from factwire.journal.blobs import BlobStore
 from factwire.runtime.processes import (
     Exit,
-    Ladder,
     OutputPiece,
-    Process,
     Processes,
     ProcessSpec,
+    RunningProcess,
+    StopEscalation,
     Stream,
 )
 from factwire.runtime.sandbox import SandboxPolicy
@@ -26,10 +26,10 @@ from factwire.runtime.sandbox import SandboxPolicy
 BOUND = 60.0
 """Seconds after which any wait of a test has failed."""
 
-QUICK = Ladder(interrupt=0.05, terminate=0.05, kill=BOUND, linger=0.05)
+QUICK = StopEscalation(interrupt=0.05, terminate=0.05, kill=BOUND, linger=0.05)
 """For programs that will not listen anyway."""
 
-PATIENT = Ladder(interrupt=BOUND, terminate=BOUND, kill=BOUND, linger=BOUND)
+PATIENT = StopEscalation(interrupt=BOUND, terminate=BOUND, kill=BOUND, linger=BOUND)
 """For programs that must be given the time they need."""
 
 PYTHON = (sys.base_prefix, sys.prefix)
@@ -78,7 +78,7 @@ async def run(processes: Processes, spec: ProcessSpec, **options: Any) -> Ran:
         return Ran(exit=await process.wait(), pieces=pieces)
 
 
-async def heard(process: Process, text: str) -> str:
+async def heard(process: RunningProcess, text: str) -> str:
     """What a program says up to and with `text`."""
     return await said(process.output(), text)
 

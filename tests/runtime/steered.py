@@ -11,14 +11,14 @@ import msgspec
 from factwire.facts import CapabilityManifest, Fact
 from factwire.journal import Journal
 from factwire.journal.blobs import BlobStore, MemoryBlobs
-from factwire.journal.opening import open_journal
+from factwire.journal.protocol import open_journal
 from factwire.runtime import (
     Provider,
     RespondAction,
     Runtime,
-    Settings,
     StartTurn,
     TurnFailed,
+    TurnSettings,
 )
 from tests.runtime.agents import WAIT, Agent, Script, said
 
@@ -56,7 +56,7 @@ class Listener:
         host, heard = turn.host, 0
         yield said(host, "model.completed", {"text": "Working."}, message_id=f"a-{turn.turn_id}")
         while heard < self.count and turn.prompt == "work":
-            await host.steered()
+            await host.wait_for_steer()
             await self.proceed.wait()
             for steer in await host.take_steers():
                 heard += 1
@@ -139,12 +139,12 @@ async def runtime_of(
     journal: Journal | None = None,
     *,
     blobs: BlobStore | None = None,
-    settings: Settings | None = None,
+    settings: TurnSettings | None = None,
     **how: Any,
 ) -> AsyncGenerator[Runtime]:
     """A runtime with these agents, on a fresh memory journal unless another is given."""
     async with open_journal("memory:") as fresh:
-        chosen = settings or Settings(interrupt_seconds=0.01)
+        chosen = settings or TurnSettings(interrupt_seconds=0.01)
         async with Runtime(
             journal or fresh,
             blobs or MemoryBlobs(),

@@ -11,18 +11,18 @@ import pytest
 from factwire.runtime.configuration import (
     PRECEDENCE,
     SETTINGS,
-    Agent,
+    AgentSettings,
     Configuration,
     ConfigurationError,
     Limits,
     Origin,
     PolicySettings,
-    Resolved,
-    Row,
+    ResolvedConfiguration,
     SandboxSettings,
+    SettingRow,
     SourceKind,
+    list_setting_rows,
     load_configuration,
-    rows,
 )
 from factwire.runtime.policy import Policy
 
@@ -42,7 +42,7 @@ class Machine:
         self.user_file.parent.mkdir(parents=True)
         self.variables = {"HOME": str(self.home)}
 
-    def load(self, *flags: tuple[str, str], **variables: str) -> Resolved:
+    def load(self, *flags: tuple[str, str], **variables: str) -> ResolvedConfiguration:
         environment = {**self.variables, **variables}
         return load_configuration(self.place, flags=flags, environment=environment)
 
@@ -111,14 +111,14 @@ GATHERED = ("policy.ask", "policy.deny")
 SOURCES: tuple[SourceKind, ...] = ("user", "project", "environment", "flag")
 
 
-def value_of(resolved: Resolved, key: str) -> Any:
+def value_of(resolved: ResolvedConfiguration, key: str) -> Any:
     value: Any = resolved.configuration
     for name in key.split("."):
         value = getattr(value, name)
     return value
 
 
-def give(machine: Machine, key: str, sources: tuple[SourceKind, ...]) -> Resolved:
+def give(machine: Machine, key: str, sources: tuple[SourceKind, ...]) -> ResolvedConfiguration:
     """The configuration when these sources give the sample of a key."""
     sample = SAMPLES[key]
     if "user" in sources:
@@ -199,8 +199,8 @@ def test_an_agent_is_put_together_field_by_field(machine: Machine):
     machine.project_file.write_text('[agents.main]\nmodel = "b"\n')
     resolved = machine.load(("agents.own.model", "c"))
     assert resolved.configuration.agents == {
-        "main": Agent(kind="claude-code", model="b", api_key_env="MY_KEY"),
-        "own": Agent(
+        "main": AgentSettings(kind="claude-code", model="b", api_key_env="MY_KEY"),
+        "own": AgentSettings(
             kind="my.module:Agent",
             model="c",
             base_url="http://localhost:1/v1",
@@ -258,7 +258,7 @@ def test_a_file_that_somebody_else_left_above_the_project_does_not_count(
     monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
     expected = "planted" if mine == 0 else None
     assert machine.load().configuration.agent == expected
-    monkeypatch.setattr("factwire.runtime.configuration.loading._is_trusted", nobody)
+    monkeypatch.setattr("factwire.runtime.configuration.resolution._is_trusted", nobody)
     assert machine.load().configuration.agent is None
 
 
@@ -420,11 +420,11 @@ def test_secrets_are_not_shown(machine: Machine):
         f'options = {{ api_key = "{KEY}", note = "{KEY}", h = {{ Authorization = "zzzzz" }} }}\n'
     )
     resolved = machine.load(MY_API_KEY=KEY)
-    found = {row.key: row for row in rows(resolved)}
+    found = {row.key: row for row in list_setting_rows(resolved)}
     shown = msgspec.json.encode(list(found.values())).decode()
     for secret in ("hunter2-secret", KEY, "zzzzz"):
         assert secret not in shown
-    assert found["agents.main.api_key_env"] == Row(
+    assert found["agents.main.api_key_env"] == SettingRow(
         key="agents.main.api_key_env",
         value="MY_API_KEY",
         source="project",
@@ -460,6 +460,6 @@ def test_an_error_does_not_repeat_a_secret(machine: Machine, content: str):
 
 @pytest.mark.requirement("runtime.configuration.secrets")
 def test_rows_name_every_setting_once(machine: Machine):
-    found = rows(machine.load())
+    found = list_setting_rows(machine.load())
     assert [row.key for row in found] == list(SETTINGS)
     assert all(row.sentence.endswith(".") for row in found)

@@ -19,27 +19,27 @@ from factwire.journal.blobs import MemoryBlobs
 from factwire.runtime import Runtime
 from factwire.runtime.control import (
     REFUSALS,
-    Cancel,
-    Canceled,
+    CancelReply,
+    CancelRequest,
+    ControlRefusal,
     ControlServer,
     ControlUnavailable,
-    Decide,
-    Decided,
+    DecideReply,
+    DecideRequest,
     Malformed,
     NoAnswer,
     NobodyRunning,
-    Refused,
-    Running,
-    Status,
-    ThreadNow,
-    ask,
+    StatusReply,
+    StatusRequest,
+    ThreadStatus,
+    control_client,
     decode_answer,
     decode_request,
     encode,
-    folder,
-    running,
+    list_running,
+    send_request,
 )
-from factwire.runtime.control import limits as control_limits
+from factwire.runtime.control import control_messages as control_limits
 from tests.runtime import agents
 from tests.runtime.agents import Script, asking, echo, ended, endless, open_action
 
@@ -62,7 +62,7 @@ async def raw(control: ControlServer, *pieces: bytes, end: bool = False) -> byte
     connecting = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connecting.settimeout(0)
     assert control.path
-    with folder.short(control.path) as address:
+    with control_client.shorten_path(control.path) as address:
         await asyncio.get_running_loop().sock_connect(connecting, address)
     reader, writer = await asyncio.open_connection(sock=connecting)
     async with asyncio.timeout(agents.WAIT):
@@ -88,7 +88,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 def code(line: bytes) -> str:
     said = decode_answer(line)
-    assert isinstance(said, Refused)
+    assert isinstance(said, ControlRefusal)
     return said.code
 
 
@@ -97,20 +97,20 @@ async def test_an_open_action_is_decided_once_by_another_process_of_the_user(tmp
     async with controlled(asking, tmp_path) as (runtime, _):
         await runtime.submit("thread", "agent", "deploy", turn_id="turn")
         action = await open_action(runtime)
-        (now,) = await running(tmp_path)
-        thread = ThreadNow(thread_id="thread", turn_id="turn", open_actions=(action,))
-        assert now == Running(pid=os.getpid(), threads=(thread,))
+        (now,) = await list_running(tmp_path)
+        thread = ThreadStatus(thread_id="thread", turn_id="turn", open_actions=(action,))
+        assert now == StatusReply(pid=os.getpid(), threads=(thread,))
 
-        approve = Decide(action_id=action, decision="approve", reason="go")
-        first = await ask(tmp_path, approve)
-        again = await ask(tmp_path, approve)
-        other = await ask(tmp_path, Decide(action_id=action, decision="deny"))
+        approve = DecideRequest(action_id=action, decision="approve", reason="go")
+        first = await send_request(tmp_path, approve)
+        again = await send_request(tmp_path, approve)
+        other = await send_request(tmp_path, DecideRequest(action_id=action, decision="deny"))
         assert await ended(runtime, "turn") == "completed"
         decided = (await runtime.state("thread")).actions[action]
 
-    assert isinstance(first, Decided)
+    assert isinstance(first, DecideReply)
     assert (first.thread_id, first.decision, again) == ("thread", "approved", first)
-    assert isinstance(other, Refused)
+    assert isinstance(other, ControlRefusal)
     assert other.code == "action_already_decided"
     assert (decided.reason, decided.decided_by) == ("go", first.decided_by)
 
@@ -120,11 +120,11 @@ async def test_an_open_action_is_decided_once_by_another_process_of_the_user(tmp
 async def test_a_turn_is_cancelled_by_its_id_or_its_thread(tmp_path: Path, target: str):
     async with controlled(endless, tmp_path) as (runtime, _):
         await runtime.submit("thread", "agent", "wait", turn_id="turn")
-        said = await ask(tmp_path, Cancel(target=target))
-        assert said == Canceled(turn_id="turn", thread_id="thread")
+        said = await send_request(tmp_path, CancelRequest(target=target))
+        assert said == CancelReply(turn_id="turn", thread_id="thread")
         assert await ended(runtime, "turn") == "canceled"
-        late = await ask(tmp_path, Cancel(target=target))
-        assert isinstance(late, Refused)
+        late = await send_request(tmp_path, CancelRequest(target=target))
+        assert isinstance(late, ControlRefusal)
         assert late.code == "turn_ended"
 
 
@@ -133,28 +133,28 @@ async def test_a_queued_turn_is_taken_out_of_the_queue(tmp_path: Path):
     async with controlled(endless, tmp_path) as (runtime, _):
         await runtime.submit("thread", "agent", "wait", turn_id="turn")
         await runtime.submit("thread", "agent", "later", turn_id="later")
-        said = await ask(tmp_path, Cancel(target="later"))
-        assert said == Canceled(turn_id="later", thread_id="thread")
+        said = await send_request(tmp_path, CancelRequest(target="later"))
+        assert said == CancelReply(turn_id="later", thread_id="thread")
         assert (await runtime.state("thread")).queue.turns == []
 
 
 @pytest.mark.requirement("runtime.control.codes")
 async def test_refusals_have_stable_codes(tmp_path: Path):
     with pytest.raises(NobodyRunning) as nobody:
-        await ask(tmp_path, Status())
+        await send_request(tmp_path, StatusRequest())
     assert nobody.value.code == "nobody_running"
     async with controlled(asking, tmp_path) as (runtime, _):
         await runtime.submit("thread", "agent", "deploy", turn_id="turn")
         action = await open_action(runtime)
         said = [
-            await ask(tmp_path, request)
+            await send_request(tmp_path, request)
             for request in (
-                Decide(action_id="act_none", decision="approve"),
-                Decide(action_id=action, decision="approve", args_hash="sha256:other"),
-                Cancel(target="trn_none"),
+                DecideRequest(action_id="act_none", decision="approve"),
+                DecideRequest(action_id=action, decision="approve", args_hash="sha256:other"),
+                CancelRequest(target="trn_none"),
             )
         ]
-    codes = [answer.code for answer in said if isinstance(answer, Refused)]
+    codes = [answer.code for answer in said if isinstance(answer, ControlRefusal)]
     assert codes == ["unknown_action", "action_changed", "unknown_turn"]
     assert set(codes) <= set(REFUSALS)
 
@@ -170,8 +170,8 @@ async def test_an_answer_that_comes_too_late_says_so(tmp_path: Path):
         await runtime.submit("thread", "agent", "deploy", turn_id="turn")
         assert await ended(runtime, "turn") == "completed"
         (action,) = (await runtime.state("thread")).actions
-        late = await ask(tmp_path, Decide(action_id=action, decision="approve"))
-    assert isinstance(late, Refused)
+        late = await send_request(tmp_path, DecideRequest(action_id=action, decision="approve"))
+    assert isinstance(late, ControlRefusal)
     assert late.code == "action_expired"
 
 
@@ -185,13 +185,15 @@ async def test_an_action_of_a_thread_that_nobody_asked_for_is_found_in_the_journ
         second = Runtime(journal, MemoryBlobs(), {"agent": agent}, workspace=tmp_path)
         async with ControlServer(second, tmp_path):
             assert second.live == ()
-            said = await ask(tmp_path, Decide(action_id=action, decision="deny"))
-            assert isinstance(said, Decided)
-            again = await ask(tmp_path, Decide(action_id=action, decision="approve"))
-            assert isinstance(again, Refused)
+            said = await send_request(tmp_path, DecideRequest(action_id=action, decision="deny"))
+            assert isinstance(said, DecideReply)
+            again = await send_request(
+                tmp_path, DecideRequest(action_id=action, decision="approve")
+            )
+            assert isinstance(again, ControlRefusal)
             assert again.code == "action_already_decided"
-            canceled = await ask(tmp_path, Cancel(target="turn"))
-            assert canceled == Canceled(turn_id="turn", thread_id="thread")
+            canceled = await send_request(tmp_path, CancelRequest(target="turn"))
+            assert canceled == CancelReply(turn_id="turn", thread_id="thread")
             assert (await second.state("thread")).runtime.status == "canceled"
 
 
@@ -212,7 +214,7 @@ async def test_a_folder_that_is_a_link_is_not_used(tmp_path: Path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "control").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ControlUnavailable):
-        folder.listen(tmp_path)
+        control_client.listen(tmp_path)
 
 
 @pytest.mark.requirement("runtime.control.private")
@@ -225,9 +227,9 @@ async def test_a_client_of_another_user_is_refused(tmp_path: Path, monkeypatch: 
             del connected
             return os.geteuid() + 1
 
-        monkeypatch.setattr(folder, "peer_user", somebody_else)
+        monkeypatch.setattr(control_client, "peer_user", somebody_else)
         assert code(await raw(control)) == "not_allowed"
-        decide = encode(Decide(action_id=action, decision="approve"))
+        decide = encode(DecideRequest(action_id=action, decision="approve"))
         # What it says is not read, so that the answer may be lost with the connection.
         heard = await raw(control, decide)
         assert heard == b"" or code(heard) == "not_allowed"
@@ -276,7 +278,7 @@ async def test_another_user_cannot_even_connect(tmp_path: Path):
 async def test_what_is_no_request_is_refused(tmp_path: Path, line: bytes):
     async with controlled(echo, tmp_path) as (_, control):
         assert code(await raw(control, line)) == "malformed"
-        assert len(await running(tmp_path)) == 1
+        assert len(await list_running(tmp_path)) == 1
 
 
 @pytest.mark.requirement("runtime.control.hostile")
@@ -284,7 +286,7 @@ async def test_a_client_that_leaves_without_a_line_harms_nobody(tmp_path: Path):
     async with controlled(echo, tmp_path) as (_, control):
         assert code(await raw(control, b'{"request":"status"}', end=True)) == "malformed"
         assert code(await raw(control, end=True)) == "malformed"
-        assert len(await running(tmp_path)) == 1
+        assert len(await list_running(tmp_path)) == 1
 
 
 @pytest.mark.requirement("runtime.control.hostile")
@@ -293,7 +295,7 @@ async def test_a_line_without_end_is_refused(tmp_path: Path):
         long = b"x" * (control_limits.LINE_BYTES + 2)
         heard = await raw(control, long, b"\n")
         assert heard == b"" or code(heard) == "too_large"
-        assert len(await running(tmp_path)) == 1
+        assert len(await list_running(tmp_path)) == 1
 
 
 @pytest.mark.requirement("runtime.control.hostile")
@@ -313,12 +315,12 @@ async def test_clients_beyond_the_limit_are_refused_and_the_others_go_on(tmp_pat
             task.cancel()
         await asyncio.gather(*quiet, return_exceptions=True)
         await until(lambda: control.clients == 0)
-        assert isinstance(decode_answer(await raw(control, encode(Status()))), Running)
+        assert isinstance(decode_answer(await raw(control, encode(StatusRequest()))), StatusReply)
 
 
 @pytest.mark.requirement("runtime.control.hostile")
 async def test_a_server_that_talks_nonsense_is_no_answer(tmp_path: Path):
-    listening, _ = folder.listen(tmp_path)
+    listening, _ = control_client.listen(tmp_path)
 
     async def nonsense(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readline()
@@ -328,19 +330,19 @@ async def test_a_server_that_talks_nonsense_is_no_answer(tmp_path: Path):
     server = await asyncio.start_server(nonsense, sock=listening)
     async with server:
         with pytest.raises(NoAnswer):
-            await ask(tmp_path, Status(), seconds=agents.WAIT)
-        assert await running(tmp_path) == []
+            await send_request(tmp_path, StatusRequest(), seconds=agents.WAIT)
+        assert await list_running(tmp_path) == []
 
 
 @pytest.mark.requirement("runtime.control.left-over")
 async def test_a_socket_that_a_killed_process_left_is_taken_away(tmp_path: Path):
-    listening, path = folder.listen(tmp_path)
+    listening, path = control_client.listen(tmp_path)
     listening.close()
     assert path.exists()
     with pytest.raises(NobodyRunning):
-        await ask(tmp_path, Status())
+        await send_request(tmp_path, StatusRequest())
     assert not path.exists()
-    listening, path = folder.listen(tmp_path)
+    listening, path = control_client.listen(tmp_path)
     listening.close()
     async with controlled(echo, tmp_path) as (_, control):
         assert not path.exists()
@@ -352,16 +354,16 @@ async def test_a_socket_that_a_killed_process_left_is_taken_away(tmp_path: Path)
 async def test_a_data_folder_with_a_long_path_works(tmp_path: Path):
     data = tmp_path / ("long" * 20) / ("longer" * 20)
     async with controlled(echo, data):
-        assert len(await running(data)) == 1
+        assert len(await list_running(data)) == 1
 
 
 @pytest.mark.requirement("runtime.control.requests")
 @pytest.mark.parametrize(
     "message",
     [
-        Status(),
-        Cancel(target="t", reason="because"),
-        Decide(action_id="a", decision="deny", reason="no", args_hash="sha256:1"),
+        StatusRequest(),
+        CancelRequest(target="t", reason="because"),
+        DecideRequest(action_id="a", decision="deny", reason="no", args_hash="sha256:1"),
     ],
 )
 async def test_requests_are_read_as_they_were_written(message: Any):

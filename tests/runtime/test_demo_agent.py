@@ -8,10 +8,10 @@ import pytest
 from factwire.facts import Fact, manifest_issues
 from factwire.journal import open_journal
 from factwire.projection import DIAGNOSTIC_CODES, ProjectionState
-from factwire.projection.parts import TextPart
+from factwire.projection.messages import TextPart
 from factwire.runtime import Runtime
 from factwire.runtime.agents import DemoAgent, DemoOptions
-from factwire.runtime.agents.demo import THEMES, help_text, theme_of
+from factwire.runtime.agents.demo_agent import THEMES, help_text, theme_of
 from factwire.runtime.policy import Policy
 from tests.runtime.agents import classes, ended, facts_of, open_action
 from tests.runtime.toolboxes import Kept, assert_sound, seen

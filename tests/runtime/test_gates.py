@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from factwire.facts import Fact
 from factwire.projection import Projection
-from factwire.runtime import GateRefused, Gates, Mint, Scope, TurnAlreadyActive
+from factwire.runtime import FactScope, GateRefused, Gates, Mint, TurnAlreadyActive
 
 MINT = Mint("test")
-SCOPE = Scope(session_id="s", thread_id="t", turn_id="u")
+SCOPE = FactScope(session_id="s", thread_id="t", turn_id="u")
 
 
 def told(event_class: str, **fields: object) -> Fact:
@@ -135,18 +135,18 @@ def test_one_turn_at_a_time_and_nothing_after_its_end(facts: list[Fact], code: s
 
 @pytest.mark.requirement("runtime.gate.turn")
 def test_the_refusal_of_a_second_turn_names_the_first():
-    gates = Gates().passed([told("turn.started")])
+    gates = Gates().after_batch([told("turn.started")])
     with pytest.raises(TurnAlreadyActive, match="turn u is active"):
         gates.feed(told("turn.started", turn="v"))
 
 
 @pytest.mark.requirement("runtime.gate.atomic")
 def test_a_refused_batch_changes_nothing():
-    gates = Gates().passed([told("turn.started"), started()])
+    gates = Gates().after_batch([told("turn.started"), started()])
     before = {name: getattr(gates, name) for name in Gates.__slots__}
     copies = {name: str(value) for name, value in before.items()}
     with pytest.raises(GateRefused):
-        gates.passed([result(), asked(), told("turn.completed"), started("late")])
+        gates.after_batch([result(), asked(), told("turn.completed"), started("late")])
     assert {name: str(getattr(gates, name)) for name in Gates.__slots__} == copies
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from factwire.runtime.configuration import McpServer
 from factwire.runtime.policy import Policy
-from factwire.runtime.toolbox import Toolbox
-from factwire.runtime.toolbox.mcp import Offered, servers
+from factwire.runtime.toolbox import Toolbox, mcp_servers
+from factwire.runtime.toolbox.mcp_content import OfferedTool
 from tests.runtime.agents import classes
 from tests.runtime.mcp_library_server import PIXEL, made
 from tests.runtime.mcp_turns import Call, answering, kept, library, raw, served, turn
@@ -150,10 +150,10 @@ async def test_tools_that_are_not_there_fail_as_unknown(tmp_path: Path):
 
 @pytest.mark.requirement("runtime.mcp.lists")
 async def test_lists_of_the_configuration_say_which_tools_are_offered(tmp_path: Path):
-    found: list[Offered] = []
+    found: list[OfferedTool] = []
 
     async def look(toolbox: Toolbox) -> None:
-        found.extend(await toolbox.offered())
+        found.extend(await toolbox.list_server_tools())
 
     async with served(made()) as url:
         settings = McpServer(url=url, allow_tools=("add", "s*"), deny_tools=("show",))
@@ -171,7 +171,7 @@ async def test_lists_of_the_configuration_say_which_tools_are_offered(tmp_path: 
 async def test_a_tool_that_comes_later_is_offered(tmp_path: Path, by: str):
     async def until_offered(toolbox: Toolbox) -> None:
         async with asyncio.timeout(60):
-            while "mcp__lib__late" not in {tool.name for tool in await toolbox.offered()}:
+            while "mcp__lib__late" not in {tool.name for tool in await toolbox.list_server_tools()}:
                 pass
 
     late: Call = ("mcp__lib__late", {})
@@ -323,10 +323,10 @@ async def test_a_variable_that_is_not_set_is_named(tmp_path: Path, monkeypatch: 
 async def test_a_missing_library_is_named_with_its_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(servers, "is_installed", lambda: False)
+    monkeypatch.setattr(mcp_servers, "is_installed", lambda: False)
 
     async def look(toolbox: Toolbox) -> None:
-        assert await toolbox.offered() == ()
+        assert await toolbox.list_server_tools() == ()
 
     used = await turn(Kept(tmp_path, mcp={"lib": raw()}), look, ADD)
 

@@ -7,7 +7,7 @@ import pytest
 
 from factwire.journal import open_journal
 from factwire.runtime import Runtime
-from factwire.runtime.agents.openai.tools import TOOL_TEXTS
+from factwire.runtime.agents.openai_conversation import TOOL_TEXTS
 from factwire.runtime.configuration import McpServer
 from factwire.runtime.policy import Policy
 from tests.runtime.agents import WAIT, ended, facts_of, open_action

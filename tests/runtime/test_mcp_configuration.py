@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from factwire.cli.doctor import servers
+from factwire.cli import doctor_command
 from factwire.journal.blobs import MemoryBlobs
 from factwire.runtime.configuration import (
     Configuration,
     ConfigurationError,
     McpServer,
-    Resolved,
+    ResolvedConfiguration,
+    list_setting_rows,
     load_configuration,
-    rows,
 )
-from factwire.runtime.means import means_of
+from factwire.runtime.turn_resources import build_turn_resources
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
@@ -35,7 +35,7 @@ start_seconds = 2.5
 """
 
 
-def loaded(folder: Path, content: str, *flags: tuple[str, str]) -> Resolved:
+def loaded(folder: Path, content: str, *flags: tuple[str, str]) -> ResolvedConfiguration:
     (folder / "factwire.toml").write_text(content)
     return load_configuration(folder, flags=flags, environment={"HOME": str(folder)})
 
@@ -61,8 +61,11 @@ def test_servers_are_read_and_lent_to_agents(tmp_path: Path):
             start_seconds=2.5,
         ),
     }
-    assert means_of(resolved.configuration, MemoryBlobs()).mcp == resolved.configuration.mcp
-    shown = {row.key: row for row in rows(resolved)}
+    assert (
+        build_turn_resources(resolved.configuration, MemoryBlobs()).mcp
+        == resolved.configuration.mcp
+    )
+    shown = {row.key: row for row in list_setting_rows(resolved)}
     assert shown["mcp.files.command"].value == ("files-server", "--root", ".")
     assert shown["mcp.files.command"].where == f"{tmp_path / 'factwire.toml'}:2"
     assert shown["mcp.files.deny_tools"].source == "flag"
@@ -135,7 +138,7 @@ def test_the_doctor_says_what_each_server_needs_and_starts_none(
             "poor": McpServer(url="https://far.example/mcp", headers={"X": "${MISSING}"}),
         },
     )
-    found = list(servers.servers(given, {"TOKEN": "made-up", "PATH": "/usr/bin:/bin"}))
+    found = list(doctor_command.check_servers(given, {"TOKEN": "made-up", "PATH": "/usr/bin:/bin"}))
 
     assert [(each.name, each.status) for each in found] == [
         ("mcp shell", "ok"),
@@ -148,6 +151,6 @@ def test_the_doctor_says_what_each_server_needs_and_starts_none(
     assert found[0].message.endswith("bin/sh; not started")
     assert found[3].message == "at far.example; its secrets travel unencrypted"
     assert found[5].message == "not set: MISSING"
-    monkeypatch.setattr(servers, "is_installed", lambda: False)
-    [missing] = servers.servers(given, {})
+    monkeypatch.setattr(doctor_command, "is_installed", lambda: False)
+    [missing] = doctor_command.check_servers(given, {})
     assert missing.fix == "pip install 'factwire[mcp]'"

@@ -10,10 +10,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from factwire.runtime.configuration import McpServer
-from factwire.runtime.toolbox import Toolbox
-from factwire.runtime.toolbox.mcp import Offered, connection, http, names, stdio
-from factwire.runtime.toolbox.mcp.limits import NAME_CHARACTERS
-from factwire.runtime.toolbox.mcp.names import tool_name
+from factwire.runtime.toolbox import Toolbox, mcp_connection, mcp_content, mcp_transports
+from factwire.runtime.toolbox.mcp_content import OfferedTool, build_tool_name
+from factwire.runtime.toolbox.mcp_limits import NAME_CHARACTERS
 from tests.runtime.mcp_library_server import made
 from tests.runtime.mcp_turns import kept, raw, served, turn
 from tests.runtime.toolboxes import Used
@@ -38,7 +37,7 @@ async def test_a_connection_that_is_not_given_up_stays_dead(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """Without the new start, the test below would fail."""
-    monkeypatch.setattr(connection.Connection, "is_open", property(lambda _: True))
+    monkeypatch.setattr(mcp_connection.McpConnection, "is_open", property(lambda _: True))
     used = await with_raw(tmp_path, "dies", *[ECHO] * 2)
 
     assert [each.ok for each in used.outcomes] == [False, False]
@@ -92,12 +91,12 @@ async def test_an_http_server_that_is_gone_fails_the_call_and_a_new_one_is_used(
 async def test_a_server_that_does_not_start_says_why_and_others_are_offered(
     tmp_path: Path, settings: McpServer, said: str
 ):
-    found: list[Offered] = []
+    found: list[OfferedTool] = []
 
     async def look(toolbox: Toolbox) -> None:
         # The second time it is not tried again.
         for _ in range(2):
-            found[:] = await toolbox.offered()
+            found[:] = await toolbox.list_server_tools()
 
     used = await turn(kept(tmp_path, raw=settings, other=raw()), look, ECHO)
 
@@ -151,7 +150,7 @@ async def test_a_message_without_end_ends_the_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: int, seconds: float, category: str
 ):
     """Without the bound, only the time of the call ends it."""
-    monkeypatch.setattr(stdio, "MESSAGE_BYTES", bound)
+    monkeypatch.setattr(mcp_transports, "MESSAGE_BYTES", bound)
     used = await with_raw(tmp_path, "endless", seconds=seconds)
 
     assert used.outcome.category == category
@@ -171,7 +170,7 @@ async def test_a_message_without_end_ends_the_server(
 async def test_an_http_answer_that_is_too_big_or_packed_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: bytes
 ):
-    monkeypatch.setattr(http, "MESSAGE_BYTES", 100_000)
+    monkeypatch.setattr(mcp_transports, "MESSAGE_BYTES", 100_000)
     async with answering_http(b"HTTP/1.1 200 OK\r\n" + answer) as url:
         means = kept(tmp_path, raw=McpServer(url=url, start_seconds=30))
         used = await turn(means, ECHO)
@@ -237,12 +236,12 @@ async def test_a_server_gets_the_workspace_as_root_and_no_model(tmp_path: Path):
 
 @pytest.mark.requirement("runtime.mcp.names")
 async def test_odd_and_doubled_names_are_made_safe_or_left_out(tmp_path: Path):
-    found: dict[str, Offered] = {}
+    found: dict[str, OfferedTool] = {}
 
     async def look(toolbox: Toolbox) -> None:
-        found.update({tool.name: tool for tool in await toolbox.offered()})
+        found.update({tool.name: tool for tool in await toolbox.list_server_tools()})
 
-    odd = tool_name("raw", "read file/now!")
+    odd = build_tool_name("raw", "read file/now!")
     used = await with_raw(tmp_path, "odd", look, (odd, {"text": "hi"}))
 
     assert used.outcome.text == "read file/now!: hi"
@@ -261,21 +260,23 @@ async def test_odd_and_doubled_names_are_made_safe_or_left_out(tmp_path: Path):
 @pytest.mark.requirement("runtime.mcp.names")
 async def test_no_two_tools_share_a_name_and_none_is_another_servers():
     pairs = [("a", "b"), ("a", "b c"), ("a", "b_c"), ("a-b", "c"), ("a", "-b__c"), ("a", "ü")]
-    made_names = [tool_name(server, tool) for server, tool in pairs]
+    made_names = [build_tool_name(server, tool) for server, tool in pairs]
 
     assert len(set(made_names)) == len(pairs)
-    assert [names.server_of(name) for name in made_names] == [server for server, _ in pairs]
-    assert names.server_of("mcp__a") is names.server_of("read") is None
+    assert [mcp_content.parse_server_name(name) for name in made_names] == [
+        server for server, _ in pairs
+    ]
+    assert mcp_content.parse_server_name("mcp__a") is mcp_content.parse_server_name("read") is None
 
 
 @pytest.mark.requirement("runtime.mcp.bounds")
 async def test_a_list_of_tools_without_end_comes_to_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(connection, "PAGES", 4)
+    monkeypatch.setattr(mcp_connection, "PAGES", 4)
 
     async def look(toolbox: Toolbox) -> None:
-        assert [tool.name for tool in await toolbox.offered()] == ["mcp__raw__echo"]
+        assert [tool.name for tool in await toolbox.list_server_tools()] == ["mcp__raw__echo"]
 
     used = await with_raw(tmp_path, "pages", look)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from factwire.facts import manifest_issues
-from factwire.projection.parts import ReasoningPart, TextPart, ToolPreviewPart
+from factwire.projection.messages import ReasoningPart, TextPart, ToolPreviewPart
 from factwire.runtime import Runtime
-from factwire.runtime.agents.openai.tools import TOOL_TEXTS
+from factwire.runtime.agents.openai_conversation import TOOL_TEXTS
 from factwire.runtime.policy import Policy
 from factwire.runtime.toolbox import TOOLS
 from tests.runtime.agents import classes, open_action

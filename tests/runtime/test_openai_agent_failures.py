@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from factwire.runtime.agents.openai import Endpoint, endpoint_of
-from factwire.runtime.agents.openai.failures import FAILINGS
-from factwire.runtime.configuration import Agent
+from factwire.runtime.agents.openai_agent import FAILURE_MEANINGS, Endpoint, endpoint_of
+from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.errors import TurnFailed
 from tests.runtime.agents import ended, facts_of
 from tests.runtime.fake_model import FakeModel, Reply, chunk, event, refusal, text
@@ -44,7 +43,7 @@ async def test_a_refusal_fails_the_turn_with_its_category_and_a_hint(tmp_path: P
 
     assert done.status == "failed"
     assert done.failure["failureCategory"] == category
-    assert done.failure["recoveryHint"] == FAILINGS[category].hint
+    assert done.failure["recoveryHint"] == FAILURE_MEANINGS[category].hint
     [failed] = done.named("model.failed")
     [requested] = done.named("model.requested")
     assert failed.payload["failureCategory"] == category
@@ -124,7 +123,7 @@ async def test_without_the_check_for_its_end_a_closed_answer_would_pass(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """The test above bites: this is what the library does by itself."""
-    monkeypatch.setattr("factwire.runtime.agents.openai.wire._PROFILE", {})
+    monkeypatch.setattr("factwire.runtime.agents.openai_client._PROFILE", {})
     done, _ = await talk(tmp_path, Reply(PARTLY, end="closed"))
 
     assert done.status == "completed"
@@ -213,8 +212,10 @@ async def test_a_key_that_is_not_there_fails_the_turn_before_anything_is_asked(
 
 @pytest.mark.requirement("runtime.agents.openai.key")
 async def test_the_usual_key_is_for_openai_alone():
-    own = endpoint_of(Agent(kind="openai", model="big"))
-    other = endpoint_of(Agent(kind="openai", model="big", base_url="http://elsewhere.example/v1"))
+    own = endpoint_of(AgentSettings(kind="openai", model="big"))
+    other = endpoint_of(
+        AgentSettings(kind="openai", model="big", base_url="http://elsewhere.example/v1")
+    )
     environment = {"OPENAI_API_KEY": "theirs"}
 
     assert own.key(environment) == "theirs"

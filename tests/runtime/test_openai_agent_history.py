@@ -8,7 +8,7 @@ import pytest
 
 from factwire.facts import AssetInput, CapabilityInput, InputPart, TextInput, WorkspaceInput
 from factwire.runtime.agents import ShellAgent
-from factwire.runtime.agents.openai.past import PastCall, PastTurn, Round, window
+from factwire.runtime.agents.openai_input import PastCall, PastTurn, Round, window
 from tests.runtime.agents import ended
 from tests.runtime.fake_model import FakeModel, calls, refusal, text
 from tests.runtime.fake_model_runs import agent, talk

@@ -9,25 +9,30 @@ from typing import Any
 import msgspec
 import pytest
 
-from factwire.cli.doctor.models import openai as findings
-from factwire.cli.run.place import AgentFlags, place
+from factwire.cli.command_context import AgentFlags, load_context
+from factwire.cli.doctor_command import check_models as findings
 from factwire.facts import Fact, inspect_stream, read_fact, verify
-from factwire.runtime.agents import AgentError, MissingExtra, OpenAIAgent, register
-from factwire.runtime.configuration import Agent, Configuration, load_configuration, rows
-from tests.cli.commands import Done
-from tests.cli.homes import Home
+from factwire.runtime.agents import AgentError, MissingAgentExtra, OpenAIAgent, register
+from factwire.runtime.configuration import (
+    AgentSettings,
+    Configuration,
+    list_setting_rows,
+    load_configuration,
+)
+from tests.cli.cli_commands import CommandOutput
+from tests.cli.cli_homes import Home
 from tests.runtime.fake_model import FakeModel, calls, text
 from tests.runtime.fake_model_runs import KEY, VARIABLE
 
 LOCAL = "http://127.0.0.1:11434/v1"
 
 
-def configured(**agents: Agent) -> Configuration:
+def configured(**agents: AgentSettings) -> Configuration:
     return Configuration(journal="memory:", data="data", agents=agents)
 
 
 def openai(**fields: Any) -> Configuration:
-    return configured(mine=Agent(kind="openai", **fields))
+    return configured(mine=AgentSettings(kind="openai", **fields))
 
 
 @pytest.mark.requirement("runtime.agents.openai.setup")
@@ -42,7 +47,7 @@ def test_an_agent_comes_from_a_file_and_is_shown_without_its_key(tmp_path: Path)
     found = register(resolved.configuration, [])
     assert isinstance(found.agent("local"), OpenAIAgent)
     assert found.manifests["local"].title == "OpenAI-compatible: tiny"
-    shown = {row.key: row.value for row in rows(resolved)}
+    shown = {row.key: row.value for row in list_setting_rows(resolved)}
     assert shown["agents.local.api_key_env"] == VARIABLE
     assert shown["agents.local.options"] == {"steps": 7, "instructions": "Be kind."}
     assert KEY not in str(shown)
@@ -71,7 +76,7 @@ def test_a_configuration_that_makes_no_agent_says_why(fields: dict[str, Any], wo
 @pytest.mark.parametrize("library", ["pydantic_ai", "openai"])
 def test_a_missing_library_names_its_extra(monkeypatch: pytest.MonkeyPatch, library: str):
     without(monkeypatch, library)
-    with pytest.raises(MissingExtra, match=r"install 'factwire\[openai\]'") as raised:
+    with pytest.raises(MissingAgentExtra, match=r"install 'factwire\[openai\]'") as raised:
         register(openai(model="m"), []).agent("mine")
 
     assert (raised.value.code, raised.value.extra) == ("missing_extra", "openai")
@@ -85,7 +90,7 @@ def test_an_agent_that_nobody_uses_costs_no_import(tmp_path: Path):
     done = home.run("run", "demo", "demo: help")
 
     assert done.code == 0, done.err
-    assert "factwire.runtime.agents.openai.agent" in done.err
+    assert "factwire.runtime.agents.openai_agent" in done.err
     assert "pydantic_ai" not in done.err
 
 
@@ -172,10 +177,10 @@ def test_flags_change_what_a_file_says_and_nothing_else(tmp_path: Path):
         f'[agents.pal]\nkind = "openai"\nmodel = "other"\nbase_url = "{LOCAL}"\n'
     )
     flags = AgentFlags(name="pal", model="tiny")
-    found = place(workspace=tmp_path, agent=flags).configuration.agents["pal"]
+    found = load_context(workspace=tmp_path, agent=flags).configuration.agents["pal"]
 
-    assert found == Agent(kind="openai", model="tiny", base_url=LOCAL)
-    untouched = place(workspace=tmp_path, agent=AgentFlags(name="demo")).configuration.agents
+    assert found == AgentSettings(kind="openai", model="tiny", base_url=LOCAL)
+    untouched = load_context(workspace=tmp_path, agent=AgentFlags(name="demo")).configuration.agents
     assert sorted(untouched) == ["pal"]
 
 
@@ -191,7 +196,7 @@ def test_what_is_not_set_up_is_told_before_anything_starts(tmp_path: Path):
     assert "agents.openai.base_url expected an http or https URL" in wrong.err
 
 
-def facts_in(done: Done) -> list[Fact]:
+def facts_in(done: CommandOutput) -> list[Fact]:
     lines: list[Any] = [json.loads(line) for line in done.out.splitlines()]
     return [read_fact(msgspec.to_builtins(line), "facts") for line in lines]
 
@@ -208,5 +213,5 @@ def without(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
     def find_spec(name: str, package: str | None = None) -> Any:
         return None if name == library else found(name, package)
 
-    for module in ("factwire.runtime.agents.openai.agent", "factwire.cli.doctor.models"):
+    for module in ("factwire.runtime.agents.openai_agent", "factwire.cli.doctor_command"):
         monkeypatch.setattr(f"{module}.find_spec", find_spec)

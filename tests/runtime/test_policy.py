@@ -8,7 +8,7 @@ from factwire.runtime.policy import (
     Evaluation,
     Mode,
     Policy,
-    Request,
+    PolicyRequest,
     effect_of,
     evaluate,
     with_remedy,
@@ -30,7 +30,7 @@ IN_WORKSPACE = ("allow", "edit_in_workspace")
 PROTECTED = ("ask", "protected_path")
 NO_PATH = ("ask", "unclear_path")
 
-REQUESTS: dict[str, Request] = {
+REQUESTS: dict[str, PolicyRequest] = {
     "read": use("Read", "src/a.py"),
     "glob": use("Glob", "src"),
     "grep of the folder": use("Grep"),
@@ -56,7 +56,7 @@ REQUESTS: dict[str, Request] = {
     "mcp": use("mcp__github__create_issue"),
     "a reader by its owner": use("lookup", effect="read"),
     "a liar": use("Write", "src/a.py", effect="read"),
-    "a running reader": Request(tool="Read", workspace=WORKSPACE, command="make"),
+    "a running reader": PolicyRequest(tool="Read", workspace=WORKSPACE, command="make"),
 }
 
 BY_MODE: dict[str, tuple[tuple[str, str], ...]] = {
@@ -282,7 +282,7 @@ def test_a_mode_that_there_is_not_is_refused():
         (use(""), "other"),
     ],
 )
-def test_the_worst_of_name_caller_and_content_counts(request_: Request, effect: str):
+def test_the_worst_of_name_caller_and_content_counts(request_: PolicyRequest, effect: str):
     assert effect_of(request_) == effect
 
 
@@ -325,7 +325,7 @@ def test_the_normal_form_says_where_a_path_lies(path: str, inside: bool):
 
 @pytest.mark.requirement("runtime.policy.paths")
 def test_a_workspace_that_is_not_absolute_holds_nothing():
-    request = Request(tool="Edit", workspace="project", paths=("a",))
+    request = PolicyRequest(tool="Edit", workspace="project", paths=("a",))
     assert said("+Edit(**)", request, "acceptEdits") == NO_PATH
 
 

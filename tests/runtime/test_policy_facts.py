@@ -5,17 +5,17 @@ import pytest
 
 from factwire.facts import Fact, Shape, inspect_fact, write_fact
 from factwire.projection import project
-from factwire.runtime import Mint, Scope
+from factwire.runtime import FactScope, Mint
 from factwire.runtime.policy import (
-    Request,
-    args_hash,
-    denial_fact,
+    PolicyRequest,
+    build_denial_fact,
+    build_evaluation_fact,
     evaluate,
-    evaluation_fact,
+    hash_request,
 )
 from tests.runtime.policy_cases import fetch, policy, run, use
 
-SCOPE = Scope(session_id="s", thread_id="t", turn_id="u")
+SCOPE = FactScope(session_id="s", thread_id="t", turn_id="u")
 
 
 def mint() -> Mint:
@@ -30,7 +30,7 @@ def placed(fact: Fact, sequence: int = 1) -> Fact:
 def test_an_evaluation_is_a_fact():
     request = run("rm x")
     evaluation = evaluate(policy("!Bash(rm *)"), request)
-    fact = evaluation_fact(mint(), SCOPE, request, evaluation, tool_call_id="c")
+    fact = build_evaluation_fact(mint(), SCOPE, request, evaluation, tool_call_id="c")
     assert (fact.event_class, fact.kind, fact.tool_call_id) == (
         "permission.evaluated",
         "permission",
@@ -46,9 +46,9 @@ def test_an_evaluation_is_a_fact():
         "toolName": "Bash",
         "command": "rm x",
         "riskLevel": "high",
-        "argsHash": args_hash(request),
+        "argsHash": hash_request(request),
     }
-    denied = denial_fact(mint(), SCOPE, request, evaluation)
+    denied = build_denial_fact(mint(), SCOPE, request, evaluation)
     assert (denied.event_class, denied.payload) == ("permission.denied", fact.payload)
 
 
@@ -56,7 +56,7 @@ def test_an_evaluation_is_a_fact():
 def test_only_a_denial_is_told_as_one():
     request = run("ls")
     with pytest.raises(ValueError, match="expected a denial, got the decision 'ask'"):
-        denial_fact(mint(), SCOPE, request, evaluate(policy(), request))
+        build_denial_fact(mint(), SCOPE, request, evaluate(policy(), request))
 
 
 @pytest.mark.requirement("runtime.policy.facts")
@@ -77,12 +77,12 @@ def test_only_a_denial_is_told_as_one():
         use("x" * 50_000),
     ],
 )
-def test_the_facts_are_valid_whatever_was_asked(request_: Request, shape: Shape):
+def test_the_facts_are_valid_whatever_was_asked(request_: PolicyRequest, shape: Shape):
     for rules in ("", "+*", "!*"):
         evaluation = evaluate(policy(rules), request_)
-        facts = [evaluation_fact(mint(), SCOPE, request_, evaluation)]
+        facts = [build_evaluation_fact(mint(), SCOPE, request_, evaluation)]
         if evaluation.decision == "deny":
-            facts.append(denial_fact(mint(), SCOPE, request_, evaluation))
+            facts.append(build_denial_fact(mint(), SCOPE, request_, evaluation))
         for fact in facts:
             assert inspect_fact(write_fact(placed(fact), shape), shape) == []
 
@@ -92,9 +92,9 @@ def test_a_projection_shows_what_was_decided():
     request = run("rm x")
     evaluation = evaluate(policy("", "dontAsk"), request)
     facts = [
-        placed(evaluation_fact(mint(), SCOPE, request, evaluation), 1),
+        placed(build_evaluation_fact(mint(), SCOPE, request, evaluation), 1),
         msgspec.structs.replace(
-            placed(denial_fact(mint(), SCOPE, request, evaluation), 2), id="evt_2"
+            placed(build_denial_fact(mint(), SCOPE, request, evaluation), 2), id="evt_2"
         ),
     ]
     permissions = project(facts).permissions

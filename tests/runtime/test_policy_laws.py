@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 from factwire.runtime.policy import (
     MODES,
     Policy,
-    Request,
-    Rule,
+    PolicyRequest,
+    PolicyRule,
     RuleError,
+    assess_risk,
     evaluate,
     parse_rule,
-    pattern_for,
-    risk_of,
-    shown,
+    propose_rule,
+    show_request,
 )
-from factwire.runtime.policy.wrappers import read_command
+from factwire.runtime.policy.command_wrappers import read_command
 from tests.runtime.policy_cases import WORKSPACE, run
 
 STRENGTH = ("allow", "ask", "deny")
@@ -38,13 +38,13 @@ requests = st.one_of(
     (joined | garbage).map(run),
     st.lists(st.text("abrm ;", max_size=4), max_size=3).map(lambda argv: run(tuple(argv))),
     st.builds(
-        Request,
+        PolicyRequest,
         tool=st.sampled_from(["Read", "Edit", "Write", "Grep", "deploy", "delete"]),
         workspace=st.just(WORKSPACE),
         paths=st.lists(paths, max_size=2).map(tuple),
     ),
     st.sampled_from(["https://example.org/x", "https://a@b", "x"]).map(
-        lambda url: Request(tool="WebFetch", workspace=WORKSPACE, url=url)
+        lambda url: PolicyRequest(tool="WebFetch", workspace=WORKSPACE, url=url)
     ),
 )
 rules = st.sampled_from(
@@ -81,18 +81,18 @@ lists = st.lists(rules, max_size=3).map(tuple)
 policies = st.builds(Policy, mode=st.sampled_from(MODES), allow=lists, ask=lists, deny=lists)
 
 
-def strength(policy: Policy, request: Request) -> int:
+def strength(policy: Policy, request: PolicyRequest) -> int:
     return STRENGTH.index(evaluate(policy, request).decision)
 
 
-def with_rule(policy: Policy, name: str, rule: Rule) -> Policy:
+def with_rule(policy: Policy, name: str, rule: PolicyRule) -> Policy:
     return msgspec.structs.replace(policy, **{name: (*getattr(policy, name), rule)})
 
 
 @pytest.mark.requirement("runtime.policy.laws")
 @given(policies, requests, rules)
 def test_a_rule_that_denies_by_itself_denies_whatever_else_there_is(
-    policy: Policy, request: Request, rule: Rule
+    policy: Policy, request: PolicyRequest, rule: PolicyRule
 ):
     alone = Policy(deny=(rule,))
     if evaluate(alone, request).reason_code == "rule_deny":
@@ -101,20 +101,20 @@ def test_a_rule_that_denies_by_itself_denies_whatever_else_there_is(
 
 @pytest.mark.requirement("runtime.policy.laws")
 @given(policies, requests, rules)
-def test_one_more_denial_never_widens(policy: Policy, request: Request, rule: Rule):
+def test_one_more_denial_never_widens(policy: Policy, request: PolicyRequest, rule: PolicyRule):
     assert strength(with_rule(policy, "deny", rule), request) >= strength(policy, request)
 
 
 @pytest.mark.requirement("runtime.policy.laws")
 @given(policies, requests, rules)
-def test_one_more_question_never_widens(policy: Policy, request: Request, rule: Rule):
+def test_one_more_question_never_widens(policy: Policy, request: PolicyRequest, rule: PolicyRule):
     assert strength(with_rule(policy, "ask", rule), request) >= strength(policy, request)
 
 
 @pytest.mark.requirement("runtime.policy.laws")
 @given(policies, requests, rules)
 def test_one_more_permission_never_overrides_a_rule_that_asks_or_denies(
-    policy: Policy, request: Request, rule: Rule
+    policy: Policy, request: PolicyRequest, rule: PolicyRule
 ):
     before = evaluate(policy, request)
     if before.reason_code in ("rule_ask", "rule_deny", "may_reach_forbidden", "plan_mode"):
@@ -132,7 +132,7 @@ def test_a_compound_is_decided_as_its_strictest_part(
 
 @pytest.mark.requirement("runtime.policy.laws")
 @given(policies, requests)
-def test_the_order_of_modes(policy: Policy, request: Request):
+def test_the_order_of_modes(policy: Policy, request: PolicyRequest):
     def under(mode: str) -> int:
         return strength(msgspec.structs.replace(policy, mode=mode), request)
 
@@ -143,8 +143,8 @@ def test_the_order_of_modes(policy: Policy, request: Request):
 
 @pytest.mark.requirement("runtime.policy.proposals")
 @given(requests)
-def test_what_is_proposed_would_have_allowed_the_request(request: Request):
-    rule = pattern_for(request)
+def test_what_is_proposed_would_have_allowed_the_request(request: PolicyRequest):
+    rule = propose_rule(request)
     if rule is not None:
         assert parse_rule(str(rule)) == rule
         assert evaluate(Policy(allow=(rule,)), request).decision == "allow"
@@ -161,9 +161,9 @@ def test_garbage_is_never_allowed_and_nothing_is_ever_raised(text: str):
     if evaluation.decision == "allow":
         names = {command.words[:2] for command in commands if command.words}
         assert names <= {("git", "status"), ("true",)}
-    assert risk_of(run(text))
-    assert shown(run(text))
-    pattern_for(run(text))
+    assert assess_risk(run(text))
+    assert show_request(run(text))
+    propose_rule(run(text))
 
 
 @pytest.mark.fuzz

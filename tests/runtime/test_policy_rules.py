@@ -4,14 +4,14 @@ import pytest
 
 from factwire.runtime.policy import (
     RISKS,
-    Request,
-    Rule,
+    PolicyRequest,
+    PolicyRule,
     RuleError,
+    assess_risk,
     parse_rule,
-    pattern_for,
-    risk_of,
+    propose_rule,
 )
-from factwire.runtime.policy.rules import command_tokens
+from factwire.runtime.policy.policy_rules import command_tokens
 from tests.runtime.policy_cases import WORKSPACE, fetch, run, said, use
 
 
@@ -94,7 +94,7 @@ def test_a_command_pattern_is_read_word_by_word(pattern: str, tokens: list[tuple
     assert command_tokens(pattern) == tokens
 
 
-PROPOSALS: list[tuple[Request, str | None]] = [
+PROPOSALS: list[tuple[PolicyRequest, str | None]] = [
     (run("git status"), "Bash(git status *)"),
     (run("git status -s"), "Bash(git status *)"),
     (run("ls -la src"), "Bash(ls *)"),
@@ -133,8 +133,8 @@ PROPOSALS: list[tuple[Request, str | None]] = [
 
 @pytest.mark.requirement("runtime.policy.proposals")
 @pytest.mark.parametrize(("request_", "expected"), PROPOSALS)
-def test_the_narrowest_rule_is_proposed(request_: Request, expected: str | None):
-    rule = pattern_for(request_)
+def test_the_narrowest_rule_is_proposed(request_: PolicyRequest, expected: str | None):
+    rule = propose_rule(request_)
     assert (None if rule is None else str(rule)) == expected
     if rule is not None:
         assert parse_rule(str(rule)) == rule
@@ -143,13 +143,13 @@ def test_the_narrowest_rule_is_proposed(request_: Request, expected: str | None)
 
 @pytest.mark.requirement("runtime.policy.proposals")
 def test_a_proposal_covers_nothing_else():
-    rule = pattern_for(run("make test"))
-    assert rule == Rule("Bash", "make test")
+    rule = propose_rule(run("make test"))
+    assert rule == PolicyRule("Bash", "make test")
     for other in ("make", "make test x", "make install", "make test; rm x", "make 'test x'"):
         assert said(f"+{rule}", run(other))[0] == "ask"
 
 
-RISK_ROWS: list[tuple[Request, str]] = [
+RISK_ROWS: list[tuple[PolicyRequest, str]] = [
     (use("Read", "src/a.py"), "low"),
     (use("TodoWrite"), "low"),
     (use("Read", "/etc/passwd"), "medium"),
@@ -182,12 +182,12 @@ RISK_ROWS: list[tuple[Request, str]] = [
     (run("npm publish"), "critical"),
     (run("bash -c 'rm -rf x'"), "critical"),
     (run(("rm", "-r", "x")), "critical"),
-    (Request(tool="Read", workspace=WORKSPACE, command="rm -r x"), "critical"),
+    (PolicyRequest(tool="Read", workspace=WORKSPACE, command="rm -r x"), "critical"),
 ]
 
 
 @pytest.mark.requirement("runtime.policy.risk")
 @pytest.mark.parametrize(("request_", "risk"), RISK_ROWS)
-def test_the_worst_part_is_the_risk(request_: Request, risk: str):
-    assert risk_of(request_) == risk
+def test_the_worst_part_is_the_risk(request_: PolicyRequest, risk: str):
+    assert assess_risk(request_) == risk
     assert risk in RISKS

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from factwire.runtime.policy.steps import matches, step
-from factwire.runtime.policy.wrappers import read_command
+from factwire.runtime.policy.command_wrappers import read_command
+from factwire.runtime.policy.policy_rules import matches, step
 
 PIECES = [
     *("a", "b", "c", "a b", "'", '"', "\\", "$", "$(", "${", "`", ")", "(", "{", "}", "{}"),
@@ -53,7 +53,7 @@ class Sandpit:
             env={"PATH": str(self.programs), "X": "a b", "CALLS": str(calls), "HOME": str(work)},
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=60,
+            timeout=280,
             check=False,
         )
         told = (call.read_bytes().decode(errors="replace") for call in calls.iterdir())

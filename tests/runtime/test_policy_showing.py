@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factwire.runtime.policy import Request, args_hash, shown, visible
+from factwire.runtime.policy import PolicyRequest, hash_request, make_visible, show_request
 from tests.runtime.policy_cases import WORKSPACE, run, use
 
 MARK = re.compile(r"⟦U\+([0-9A-F]{4,6})(?: ×([0-9]+))?⟧")
@@ -101,7 +101,7 @@ def test_the_corpus_is_large_enough():
 @pytest.mark.requirement("runtime.policy.shown")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_character_is_seen_and_can_be_read_back(name: str):
-    text = visible(HOSTILE[name])
+    text = make_visible(HOSTILE[name])
     assert MARK.search(text) or "⇥" in text
     assert text.isprintable()
     assert read_back(text) == HOSTILE[name]
@@ -118,15 +118,15 @@ def test_a_hostile_command_path_or_argument_is_seen_in_what_a_person_is_shown(na
         use(hostile),
         use("deploy", args={"x": hostile}),
         use("deploy", args={hostile: 1}),
-        Request(tool="Read", workspace=WORKSPACE, cwd=hostile),
-        Request(tool="WebFetch", workspace=WORKSPACE, url=hostile),
+        PolicyRequest(tool="Read", workspace=WORKSPACE, cwd=hostile),
+        PolicyRequest(tool="WebFetch", workspace=WORKSPACE, url=hostile),
     ]
     plain = "ls"
     for request in requests:
-        text = shown(request)
+        text = show_request(request)
         assert all(line.isprintable() for line in text.split("\n"))
         assert hostile not in text or hostile == plain
-    assert len({args_hash(request) for request in requests}) == len(requests)
+    assert len({hash_request(request) for request in requests}) == len(requests)
 
 
 @pytest.mark.requirement("runtime.policy.shown")
@@ -144,12 +144,12 @@ def test_a_hostile_command_path_or_argument_is_seen_in_what_a_person_is_shown(na
     ],
 )
 def test_honest_text_is_shown_as_it_is(text: str):
-    assert visible(text) == text
+    assert make_visible(text) == text
 
 
 @pytest.mark.requirement("runtime.policy.shown")
 def test_everything_that_a_request_is_made_of_is_shown():
-    request = Request(
+    request = PolicyRequest(
         tool="Edit",
         workspace="/w",
         cwd="/w/src",
@@ -158,7 +158,7 @@ def test_everything_that_a_request_is_made_of_is_shown():
         args={"b": [1, 2.5, None, True], "a": "ä"},
         effect="edit",
     )
-    assert shown(request).split("\n") == [
+    assert show_request(request).split("\n") == [
         "tool: Edit",
         "effect: edit",
         "workspace: /w",
@@ -170,23 +170,27 @@ def test_everything_that_a_request_is_made_of_is_shown():
         "| +⇥c",
         'args: {"a":"ä","b":[1,2.5,null,true]}',
     ]
-    assert shown(run("ls\ncwd: /safe")).split("\n")[2:] == ["command:", "| ls", "| cwd: /safe"]
-    assert shown(run(("ls", "-l"))).split("\n")[2:] == ['argv: ["ls","-l"]']
+    assert show_request(run("ls\ncwd: /safe")).split("\n")[2:] == [
+        "command:",
+        "| ls",
+        "| cwd: /safe",
+    ]
+    assert show_request(run(("ls", "-l"))).split("\n")[2:] == ['argv: ["ls","-l"]']
 
 
 @pytest.mark.requirement("runtime.policy.args-hash")
 def test_the_hash_is_stable_and_does_not_know_the_order_of_keys():
     first = use("deploy", args={"a": 1, "b": {"c": 2, "d": 3}})
     second = use("deploy", args={"b": {"d": 3, "c": 2}, "a": 1})
-    assert args_hash(first) == args_hash(second)
-    assert args_hash(run("ls")) == (
+    assert hash_request(first) == hash_request(second)
+    assert hash_request(run("ls")) == (
         "sha256:b9bc8e1b7e29a20defc3f9b47dead1339074c56927815a1c99f6022acb23e66b"
     )
 
 
 texts = st.text(st.characters(), max_size=12) | st.sampled_from(sorted(HOSTILE.values()))
 requests = st.builds(
-    Request,
+    PolicyRequest,
     tool=texts,
     workspace=texts,
     cwd=st.none() | texts,
@@ -201,24 +205,26 @@ requests = st.builds(
 
 @pytest.mark.requirement("runtime.policy.args-hash")
 @given(requests, requests)
-def test_two_requests_are_never_shown_alike(first: Request, second: Request):
-    assert (first == second) == (shown(first) == shown(second))
-    assert (first == second) == (args_hash(first) == args_hash(second))
+def test_two_requests_are_never_shown_alike(first: PolicyRequest, second: PolicyRequest):
+    assert (first == second) == (show_request(first) == show_request(second))
+    assert (first == second) == (hash_request(first) == hash_request(second))
 
 
 @pytest.mark.requirement("runtime.policy.args-hash")
 @given(requests, st.sampled_from(["tool", "workspace", "cwd", "url", "diff"]), texts)
-def test_the_hash_changes_when_anything_shown_changes(request_: Request, field: str, value: str):
+def test_the_hash_changes_when_anything_shown_changes(
+    request_: PolicyRequest, field: str, value: str
+):
     import msgspec
 
     changed = msgspec.structs.replace(request_, **{field: value})
     same = getattr(request_, field) == value
-    assert (args_hash(changed) == args_hash(request_)) == same
+    assert (hash_request(changed) == hash_request(request_)) == same
 
 
 @pytest.mark.requirement("runtime.policy.shown")
 @given(st.text(st.characters(), max_size=80), st.booleans())
 def test_what_is_shown_can_always_be_read_back(text: str, strict: bool):
-    made = visible(text, strict=strict)
+    made = make_visible(text, strict=strict)
     assert made.isprintable()
     assert read_back(made) == text

@@ -20,8 +20,8 @@ from factwire.runtime.processes import (
     ProgramNotFound,
     child_environment,
 )
-from factwire.runtime.processes import launch as launching
-from factwire.runtime.processes.workspace import folder_inside, real_path
+from factwire.runtime.processes import process_launch as launching
+from factwire.runtime.processes.process_launch import folder_inside, real_path
 from tests.runtime.programs import BOUND, World, heard, open_files, run
 
 

@@ -11,14 +11,14 @@ import pytest
 
 from factwire.facts import Fact, Intake, inspect_fact, is_valid
 from factwire.journal.blobs import MemoryBlobs
-from factwire.runtime import Mint, Scope
-from factwire.runtime.processes import Process, Processes, ProcessSpec, process_facts
+from factwire.runtime import FactScope, Mint
+from factwire.runtime.processes import Processes, ProcessSpec, RunningProcess, stream_process_facts
 from factwire.runtime.sandbox import Sandbox, SandboxPolicy
 from tests.runtime.programs import BOUND, QUICK, World
 
 pytestmark = pytest.mark.asyncio
 
-SCOPE = Scope(session_id="s", thread_id="t", turn_id="u", run_id="r")
+SCOPE = FactScope(session_id="s", thread_id="t", turn_id="u", run_id="r")
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def mint() -> Mint:
 
 def told(processes: Processes, spec: ProcessSpec, **options: Any) -> AsyncIterator[Fact]:
     options.setdefault("process_id", "proc_1")
-    return process_facts(processes, spec, mint=mint(), scope=SCOPE, **options)
+    return stream_process_facts(processes, spec, mint=mint(), scope=SCOPE, **options)
 
 
 async def all_facts(
@@ -91,7 +91,7 @@ async def test_a_program_that_fails_says_how(world: World, code: str, last: dict
 
 @pytest.mark.requirement("runtime.process.facts")
 async def test_a_program_that_was_stopped_is_told_as_terminated(world: World):
-    handles: list[Process] = []
+    handles: list[RunningProcess] = []
     stopping: list[asyncio.Task[Any]] = []
 
     def stop(fact: Fact) -> None:
@@ -117,14 +117,14 @@ async def test_a_program_past_its_time_is_told_as_a_timeout(world: World):
 
 @pytest.mark.requirement("runtime.process.facts")
 async def test_input_is_told_by_its_length_and_shown_only_when_asked(world: World):
-    async def write(process: Process) -> None:
+    async def write(process: RunningProcess) -> None:
         await process.write(b"hunter2\n")
         await process.write("ja€\n".encode(), shown=True)
         await process.close_input()
 
     writing: list[asyncio.Task[None]] = []
 
-    def begin(process: Process) -> None:
+    def begin(process: RunningProcess) -> None:
         writing.append(asyncio.create_task(write(process)))
 
     spec = world.shell("cat >/dev/null", stdin="pipe")
@@ -207,7 +207,7 @@ async def test_a_secret_printed_in_two_halves_never_passes_the_intake(world: Wor
     secret = "sk-ant-api03-" + "Zq7" * 20
     code = f"printf 'key is {secret[:17]}'; read go; printf '{secret[17:]} done\\n'"
     spec = world.shell(code, stdin="pipe", output="protocol")
-    handles: list[Process] = []
+    handles: list[RunningProcess] = []
     writing: list[asyncio.Task[None]] = []
 
     def go_on(fact: Fact) -> None:
@@ -234,7 +234,7 @@ async def test_a_secret_printed_in_two_halves_never_passes_the_intake(world: Wor
 
 
 async def test_an_iterator_that_is_closed_ends_the_program(world: World):
-    handles: list[Process] = []
+    handles: list[RunningProcess] = []
     facts = told(
         world.processes(), world.shell("echo ready; exec sleep 1000"), on_start=handles.append
     )

@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 
 from factwire.journal.blobs import FileBlobs, MemoryBlobs
 from factwire.runtime.processes import Exit, LogFolder, LogUnavailable, OutputPiece, Stream
-from factwire.runtime.processes.batches import Batch, Batches
-from factwire.runtime.processes.feed import Feed
-from factwire.runtime.processes.log import ProcessLog
-from factwire.runtime.processes.text import Utf8Text, whole_characters
+from factwire.runtime.processes.process_output import ProcessFeed, ProcessLog
+from factwire.runtime.processes.process_spec import Batch, Batches, Utf8Text, whole_characters
 from tests.runtime.programs import BOUND, World, contiguous, heard, open_files, run, said
 
 KIB = 1024
@@ -263,7 +261,7 @@ async def test_a_disk_that_is_full_ends_the_log_and_not_the_program(
     def full(_file: int, _data: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("factwire.runtime.processes.log._write_all", full)
+    monkeypatch.setattr("factwire.runtime.processes.process_output._write_all", full)
     ran = await run(world.processes(), world.python("print('x' * 100_000)"))
     assert ran.text() == "x" * 100_000 + "\n"
     assert ran.exit == Exit(exit_code=0, log_error="No space left on device")
@@ -323,7 +321,7 @@ async def test_a_program_waits_for_the_reader_of_its_protocol(world: World):
 
 @pytest.mark.asyncio
 async def test_a_feed_that_is_abandoned_keeps_nothing_and_holds_nobody():
-    feed = Feed[str](limit=1)
+    feed = ProcessFeed[str](limit=1)
     feed.put("a", 1)
     waiting = asyncio.ensure_future(feed.room())
     await asyncio.sleep(0)

@@ -10,9 +10,15 @@ import msgspec
 import pytest
 
 from factwire.runtime.processes import InvalidSpec, NotStarted, Reaped
-from factwire.runtime.processes.host import Processes
-from factwire.runtime.processes.records import ProcessRecord, RecordFolder, record_of
-from factwire.runtime.processes.table import entries, entry_of, this_boot
+from factwire.runtime.processes.process_host import Processes
+from factwire.runtime.processes.process_reaper import (
+    ProcessRecord,
+    RecordFolder,
+    build_record,
+    entries,
+    find_entry,
+    this_boot,
+)
 from tests.runtime.programs import Watched, World, open_files
 
 pytestmark = [pytest.mark.asyncio]
@@ -87,7 +93,7 @@ async def test_a_pid_that_is_somebody_else_s_by_now_is_left_alone(world: World):
     """Bites: with the right start time, the same record is the end of it."""
     with sleeper() as other:
         watched = Watched(other.pid)
-        mine = record_of("proc_1", other.pid)
+        mine = build_record("proc_1", other.pid)
         assert mine.started is not None
         gone = msgspec.structs.replace(mine, owner=2**22 + 1)
         write(world, msgspec.structs.replace(gone, started=mine.started - 1))
@@ -114,7 +120,7 @@ async def test_nothing_is_killed_without_proof(
     world: World, changes: dict[str, object], outcome: str
 ):
     with sleeper() as other:
-        write(world, msgspec.structs.replace(record_of("proc_1", other.pid), **changes))
+        write(world, msgspec.structs.replace(build_record("proc_1", other.pid), **changes))
         reaped = await world.processes().reap()
         assert [each.outcome for each in reaped] == [outcome]
         assert other.poll() is None
@@ -146,7 +152,7 @@ async def test_a_program_does_not_run_before_its_record_is_on_disk(
     async with world.processes().start(spec, process_id="proc_1") as process:
         assert synced == [False, False]
         (record,) = RecordFolder(world.data / "processes").records()
-        entry = entry_of(process.pid)
+        entry = find_entry(process.pid)
         assert entry is not None
         assert (record.pid, record.started, record.boot) == (
             process.pid,
@@ -174,7 +180,7 @@ async def test_a_program_whose_record_cannot_be_written_never_runs(
 async def test_a_gate_that_is_gone_is_told_and_leaves_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("factwire.runtime.processes.launch._SHELL", "/bin/false")
+    monkeypatch.setattr("factwire.runtime.processes.process_launch._SHELL", "/bin/false")
     before = open_files()
     spec = world.python("")
 
@@ -198,9 +204,9 @@ async def test_an_id_that_is_no_name_of_a_file_is_refused(world: World, name: st
 async def test_where_there_is_no_table_of_processes_nothing_is_known_and_nothing_killed(
     world: World, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("factwire.runtime.processes.table._PROC", world.folder / "none")
+    monkeypatch.setattr("factwire.runtime.processes.process_reaper._PROC", world.folder / "none")
     assert list(entries()) == []
-    record = record_of("proc_1", 1)
+    record = build_record("proc_1", 1)
     assert (record.started, record.boot, record.namespace) == (None, None, None)
     write(world, record)
     assert [each.outcome for each in await Processes(world.data, workspaces=[]).reap()] == [

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from factwire.runtime.processes import Exit, Ladder, Process, ProcessStuck
-from factwire.runtime.processes.ending import ended
-from factwire.runtime.processes.table import entry_of
+from factwire.runtime.processes import Exit, ProcessStuck, RunningProcess, StopEscalation
+from factwire.runtime.processes.process_reaper import find_entry
+from factwire.runtime.processes.running_process import wait_until_ended
 from tests.runtime.programs import (
     BOUND,
     PATIENT,
@@ -46,7 +46,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-async def grandchild_of(process: Process) -> Watched:
+async def grandchild_of(process: RunningProcess) -> Watched:
     text = await heard(process, "\n")
     return Watched(int(text.split()[1]))
 
@@ -77,7 +77,7 @@ async def test_the_protocol_is_asked_first_and_its_answer_is_enough(world: World
         f"{DEAF.replace('while True: signal.pause()', 'sys.stdin.readline()')}", stdin="pipe"
     )
 
-    async def interrupt(process: Process) -> None:
+    async def interrupt(process: RunningProcess) -> None:
         await process.write(b"please\n")
 
     async with asyncio.timeout(BOUND):
@@ -93,7 +93,7 @@ async def test_the_protocol_is_asked_first_and_its_answer_is_enough(world: World
 async def test_a_protocol_that_fails_or_hangs_does_not_hold_up_the_ladder(
     world: World, fails: bool
 ):
-    async def interrupt(_process: Process) -> None:
+    async def interrupt(_process: RunningProcess) -> None:
         if fails:
             raise ConnectionError("gone")
         await asyncio.Event().wait()
@@ -176,7 +176,7 @@ async def test_a_program_that_ends_in_time_is_not_stopped(world: World):
 @pytest.mark.parametrize("where", ["reading", "waiting", "stopping"])
 async def test_a_caller_that_is_cancelled_leaves_nothing(world: World, where: str):
     before, files, ours = asyncio.all_tasks(), open_files(), children()
-    started: asyncio.Future[Process] = asyncio.get_running_loop().create_future()
+    started: asyncio.Future[RunningProcess] = asyncio.get_running_loop().create_future()
 
     async def caller() -> None:
         async with world.processes(ladder=PATIENT).start(world.python(DEAF)) as process:
@@ -258,7 +258,7 @@ async def test_a_caller_that_fails_leaves_nothing_and_gets_its_own_error(world: 
 
     with pytest.raises(ZeroDivisionError):
         await caller()
-    assert entry_of(pids[0]) is None
+    assert find_entry(pids[0]) is None
 
 
 @pytest.mark.asyncio
@@ -311,7 +311,7 @@ async def test_the_end_is_seen_where_the_system_has_no_handles_for_processes(
     monkeypatch.delattr(os, "pidfd_open")
     assert (await run(world.processes(), world.python("raise SystemExit(5)"))).exit.exit_code == 5
     async with asyncio.timeout(BOUND):
-        await ended(2**22 + 1)
+        await wait_until_ended(2**22 + 1)
 
 
 @pytest.mark.asyncio
@@ -319,8 +319,8 @@ async def test_a_program_that_survives_sigkill_is_named_and_keeps_its_record(
     world: World, monkeypatch: pytest.MonkeyPatch
 ):
     """Only the kernel can keep one; here, signals are lost instead."""
-    ladder = Ladder(interrupt=0.05, terminate=0.05, kill=0.05, linger=0.05)
-    started: list[Process] = []
+    ladder = StopEscalation(interrupt=0.05, terminate=0.05, kill=0.05, linger=0.05)
+    started: list[RunningProcess] = []
 
     def lose(_group: int, _number: int) -> None:
         pass

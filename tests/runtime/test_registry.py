@@ -11,19 +11,19 @@ import pytest
 from factwire.facts import CapabilityManifest
 from factwire.journal import open_journal
 from factwire.journal.blobs import MemoryBlobs
-from factwire.runtime import Runtime, UnknownAgent, means_of
+from factwire.runtime import Runtime, UnknownAgent, build_turn_resources
 from factwire.runtime.agents import (
     BUILT_INS,
     GROUP,
     WRAPPERS,
     AgentError,
+    AgentRegistry,
     DemoAgent,
-    Registered,
     ShellAgent,
     register,
 )
 from factwire.runtime.configuration import (
-    Agent,
+    AgentSettings,
     Configuration,
     Limits,
     PolicySettings,
@@ -113,7 +113,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return name
 
 
-def configured(**agents: Agent) -> Configuration:
+def configured(**agents: AgentSettings) -> Configuration:
     return Configuration(journal="memory:", data="data", agents=agents)
 
 
@@ -121,7 +121,7 @@ def point(name: str, value: str) -> EntryPoint:
     return EntryPoint(name=name, group=GROUP, value=value)
 
 
-def problem(found: Registered, name: str) -> AgentError:
+def problem(found: AgentRegistry, name: str) -> AgentError:
     with pytest.raises(AgentError) as raised:
         found.agent(name)
     return raised.value
@@ -140,8 +140,8 @@ def test_the_built_in_agents_are_always_there():
 
 @pytest.mark.requirement("runtime.agents.registry")
 def test_an_agent_is_configured_under_a_name_of_its_own(plugin: str):
-    fast = Agent(kind="demo", options={"pace": 0})
-    mine = Agent(kind=f"{plugin}:make", model="some-model", options={"a": 1})
+    fast = AgentSettings(kind="demo", options={"pace": 0})
+    mine = AgentSettings(kind=f"{plugin}:make", model="some-model", options={"a": 1})
     found = register(configured(fast=fast, mine=mine), [])
 
     assert sorted(found.agents) == ["demo", "fast", "mine", "shell"]
@@ -151,11 +151,11 @@ def test_an_agent_is_configured_under_a_name_of_its_own(plugin: str):
 
 @pytest.mark.requirement("runtime.agents.registry")
 def test_an_installed_entry_point_is_an_agent_and_a_kind(plugin: str):
-    other = Agent(kind="mine", model="other")
+    other = AgentSettings(kind="mine", model="other")
     found = register(configured(other=other), [point("mine", f"{plugin}:make")])
 
     agents: list[Any] = [found.agent("mine"), found.agent("other")]
-    assert [agent.settings for agent in agents] == [Agent(kind="mine"), other]
+    assert [agent.settings for agent in agents] == [AgentSettings(kind="mine"), other]
     assert isinstance(found.manifests["mine"], CapabilityManifest)
 
 
@@ -183,7 +183,7 @@ def test_an_installed_entry_point_is_an_agent_and_a_kind(plugin: str):
 def test_an_agent_that_cannot_be_had_says_why_and_leaves_the_others(
     kind: str, code: str, words: str
 ):
-    found = register(configured(wanted=Agent(kind=kind)), [])
+    found = register(configured(wanted=AgentSettings(kind=kind)), [])
 
     error = problem(found, "wanted")
     assert error.code == code
@@ -200,7 +200,7 @@ def test_what_a_kind_names_may_be_an_agent_an_object_of_an_sdk_or_makes_either(
         EntryPoint(name="a-broken", group=WRAPPERS, value="registry_broken:wrap"),
         EntryPoint(name="foreign", group=WRAPPERS, value=f"{plugin}:wrap"),
     ]
-    found = register(configured(it=Agent(kind=f"{plugin}:{name}")), [], wrappers)
+    found = register(configured(it=AgentSettings(kind=f"{plugin}:{name}")), [], wrappers)
 
     assert isinstance(found.agent("it"), ShellAgent)
     assert found.agent("it").manifest.agent_id == "mine"
@@ -218,7 +218,7 @@ def test_what_a_kind_names_may_be_an_agent_an_object_of_an_sdk_or_makes_either(
 @pytest.mark.usefixtures("plugin")
 def test_an_object_that_no_wrapper_makes_an_agent_of_says_why(wrapper: str, words: str):
     wrappers = [EntryPoint(name="sdk", group=WRAPPERS, value=wrapper)]
-    found = register(configured(it=Agent(kind="registry_plugin:theirs")), [], wrappers)
+    found = register(configured(it=AgentSettings(kind="registry_plugin:theirs")), [], wrappers)
 
     assert words in str(problem(found, "it"))
     assert problem(found, "it").code == "broken_entry_point"
@@ -242,12 +242,12 @@ def test_an_agent_is_made_when_it_is_asked_for_and_once(plugin: str):
 @pytest.mark.parametrize(
     "agent",
     [
-        Agent(kind="demo", options={"pace": "fast"}),
-        Agent(kind="demo", options={"speed": 1}),
-        Agent(kind="shell", options={"login": True}),
+        AgentSettings(kind="demo", options={"pace": "fast"}),
+        AgentSettings(kind="demo", options={"speed": 1}),
+        AgentSettings(kind="shell", options={"login": True}),
     ],
 )
-def test_options_that_an_agent_does_not_know_are_refused(agent: Agent):
+def test_options_that_an_agent_does_not_know_are_refused(agent: AgentSettings):
     assert problem(register(configured(odd=agent), []), "odd").code == "invalid_agent"
 
 
@@ -296,7 +296,7 @@ async def test_a_configuration_becomes_agents_and_the_means_they_act_with(tmp_pa
             blobs,
             register(configuration, []).agents,
             workspace=Path(configuration.workspaces[0]),
-            means=means_of(configuration, blobs),
+            means=build_turn_resources(configuration, blobs),
         ) as runtime,
     ):
         await runtime.submit("thread", "sh", "touch made", turn_id="turn")
@@ -315,7 +315,7 @@ def test_limits_and_sandbox_of_the_configuration_hold(tmp_path: Path):
         sandbox=SandboxSettings(mode="require", network=True),
         limits=Limits(output_bytes=5, approval_seconds=7.0),
     )
-    means = means_of(configuration, MemoryBlobs())
+    means = build_turn_resources(configuration, MemoryBlobs())
 
     assert (means.policy.mode, [str(rule) for rule in means.policy.deny]) == (
         "plan",

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from factwire.facts import Fact, inspect_stream
 from factwire.facts.inputs import TextInput
 from factwire.journal import open_journal
-from factwire.projection.queue import QueuedTurn
-from factwire.runtime import RetryPolicy, Runtime, Settings, StartTurn, UnknownTurn
+from factwire.projection.thread_status import QueuedTurn
+from factwire.runtime import RetryPolicy, Runtime, StartTurn, TurnSettings, UnknownTurn
 from factwire.runtime.configuration import load_configuration
 from factwire.runtime.limits import RETRY_SECONDS
 from tests.runtime.agents import WAIT, Agent, classes, echo, ended, facts_of
@@ -23,8 +23,8 @@ QUICK = RetryPolicy(attempts=3, delay_seconds=0.001)
 SLOW = RetryPolicy(attempts=3, delay_seconds=60)
 
 
-def settings(retry: RetryPolicy = QUICK, **more: Any) -> Settings:
-    return Settings(interrupt_seconds=0.01, retry=retry, **more)
+def settings(retry: RetryPolicy = QUICK, **more: Any) -> TurnSettings:
+    return TurnSettings(interrupt_seconds=0.01, retry=retry, **more)
 
 
 async def settled(runtime: Runtime, turn_id: str) -> str:
@@ -221,5 +221,7 @@ def test_retries_are_set_for_all_agents_or_for_one(tmp_path: Path):
     found = load_configuration(tmp_path, environment={"HOME": str(tmp_path)}).configuration
     assert found.retry == RetryPolicy(attempts=2)
     assert found.agents["a"].retry == RetryPolicy(attempts=5, categories=("odd",))
-    chosen = Settings(retry=found.retry, retries={"a": found.agents["a"].retry or RetryPolicy()})
+    chosen = TurnSettings(
+        retry=found.retry, retries={"a": found.agents["a"].retry or RetryPolicy()}
+    )
     assert [chosen.retry_of(name).attempts for name in ("a", "b")] == [5, 2]

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from factwire.runtime.policy import Policy
-from factwire.runtime.toolbox import run_changes
-from factwire.runtime.toolbox.files import WorkspaceFiles
-from factwire.runtime.toolbox.run_changes import changes, look
+from factwire.runtime.toolbox import run_tool
+from factwire.runtime.toolbox.run_tool import changes, look_at_workspace
+from factwire.runtime.toolbox.workspace_files import WorkspaceFiles
 from tests.runtime.toolboxes import FREE, Kept, Used, use
 
 pytestmark = pytest.mark.requirement("runtime.toolbox.run-changes")
@@ -62,7 +62,7 @@ async def test_the_content_of_a_file_that_may_not_be_read_is_not_kept(tmp_path: 
 async def test_a_workspace_with_too_many_files_is_not_watched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(run_changes, "WATCHED_FILES", 20)
+    monkeypatch.setattr(run_tool, "WATCHED_FILES", 20)
     kept = Kept(tmp_path, FREE)
     for number in range(30):
         (kept.workspace / f"file{number}").touch()
@@ -76,7 +76,7 @@ async def test_a_workspace_with_too_many_files_is_not_watched(
 async def test_of_many_changes_only_so_many_are_told_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(run_changes, "CHANGED_FILES", 3)
+    monkeypatch.setattr(run_tool, "CHANGED_FILES", 3)
     kept = Kept(tmp_path, FREE)
     names = [f"f{number}" for number in range(10)]
     used = await use(kept, ("run", {"command": ["touch", *names]}))
@@ -95,11 +95,11 @@ def test_links_are_not_followed_and_big_files_have_no_text(tmp_path: Path):
     (inside / "big").write_text("x" * 70_000)
     (inside / "bytes").write_bytes(b"\0\1")
     files = WorkspaceFiles(inside)
-    before = look(files, keep=True)
+    before = look_at_workspace(files, keep=True)
     (outside / "secret").write_text("changed")
     (inside / "big").write_text("y" * 70_001)
     (inside / "bytes").write_bytes(b"\0\2\3")
-    after = look(files, keep=False)
+    after = look_at_workspace(files, keep=False)
 
     assert before is not None
     assert after is not None
@@ -115,10 +115,10 @@ def test_links_are_not_followed_and_big_files_have_no_text(tmp_path: Path):
 def test_what_the_runtime_writes_itself_is_no_work_of_a_command(tmp_path: Path):
     (tmp_path / "data").mkdir()
     files, own = WorkspaceFiles(tmp_path), (f"{tmp_path}/data/", f"{tmp_path}/runs.db")
-    before = look(files, own, keep=True)
+    before = look_at_workspace(files, own, keep=True)
     for name in ("data/log", "runs.db", "runs.db-wal", "runs-of-others", "database"):
         (tmp_path / name).write_text(name)
-    after = look(files, own, keep=False)
+    after = look_at_workspace(files, own, keep=False)
 
     assert before is not None
     assert after is not None

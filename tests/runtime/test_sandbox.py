@@ -11,27 +11,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factwire.facts import Intake, inspect_fact, is_valid
-from factwire.runtime import Mint, Scope
-from factwire.runtime.processes import process_facts
+from factwire.runtime import FactScope, Mint
+from factwire.runtime.processes import stream_process_facts
 from factwire.runtime.sandbox import (
     InvalidPolicy,
     Sandbox,
     SandboxLimits,
     SandboxPolicy,
     SandboxRefused,
-    cgroup,
-    probe,
+    probe_sandbox,
+    sandbox,
 )
 from factwire.runtime.sandbox.bubblewrap import (
+    BubblewrapOptions,
     Features,
     Mount,
     MountKind,
-    Wanted,
-    bubblewrap_argv,
-    ordered,
+    build_bubblewrap_argv,
+    order_mounts,
+    system_call_filter,
 )
-from factwire.runtime.sandbox.layout import layout_of
-from factwire.runtime.sandbox.seccomp import system_call_filter
+from factwire.runtime.sandbox.sandbox_policy import build_layout
 from tests.runtime.elsewhere import world_elsewhere
 from tests.runtime.programs import BOUND, World, run, strict
 
@@ -55,7 +55,7 @@ def fake_bubblewrap(folder: Path, script: str) -> str:
 
 @pytest.mark.requirement("runtime.sandbox.probe")
 def test_the_command_line_states_every_part():
-    wanted = Wanted(
+    wanted = BubblewrapOptions(
         program="/bin/bwrap",
         network=False,
         features=Features(),
@@ -70,7 +70,7 @@ def test_the_command_line_states_every_part():
         seccomp_file=6,
         process_limit=("/usr/bin/prlimit", 7),
     )
-    assert " ".join(bubblewrap_argv(wanted)) == (
+    assert " ".join(build_bubblewrap_argv(wanted)) == (
         "/bin/bwrap --unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup"
         " --unshare-net --disable-userns --cap-drop ALL --die-with-parent"
         " --ro-bind / / --dev /dev --proc /proc --remount-ro /proc"
@@ -89,7 +89,7 @@ def test_the_command_line_states_every_part():
         seccomp_file=None,
         process_limit=None,
     )
-    assert " ".join(bubblewrap_argv(fewer)) == (
+    assert " ".join(build_bubblewrap_argv(fewer)) == (
         "/bin/bwrap --unshare-user --unshare-pid --unshare-ipc --unshare-uts --cap-drop ALL"
         " --die-with-parent --ro-bind / / --dev /dev --proc /proc --remount-ro /proc"
         " --size 100 --tmpfs /dev/shm --remount-ro /dev"
@@ -105,7 +105,7 @@ kinds: st.SearchStrategy[MountKind] = st.sampled_from(["empty", "no-file", "read
 
 @given(st.lists(st.builds(Mount, kinds, paths)))
 def test_an_outer_mount_never_covers_an_inner_one(mounts: list[Mount]):
-    made = ordered(mounts)
+    made = order_mounts(mounts)
     assert set(made) == set(mounts)
     for at, mount in enumerate(made):
         assert not any(mount.path.startswith(f"{later.path}/") for later in made[at:])
@@ -121,7 +121,7 @@ def test_what_is_hidden_cannot_be_worked_in(world: World):
         (SandboxPolicy(readable=(str(world.data),)), world.workspace),
     ):
         with pytest.raises(InvalidPolicy):
-            layout_of(policy, workspace=workspace, home=world.home, data=[world.data])
+            build_layout(policy, workspace=workspace, home=world.home, data=[world.data])
 
 
 def test_a_layout_mounts_only_what_is_there_and_not_what_is_covered_anyway(world: World):
@@ -133,7 +133,7 @@ def test_a_layout_mounts_only_what_is_there_and_not_what_is_covered_anyway(world
         hidden=(str(world.home / "tools" / ".cache"),),
         network=True,
     )
-    layout = layout_of(policy, workspace=world.workspace, home=world.home, data=[world.data])
+    layout = build_layout(policy, workspace=world.workspace, home=world.home, data=[world.data])
     mounts = {(mount.kind, mount.path) for mount in layout.mounts}
     assert str(world.home / ".ssh") in layout.hidden
     assert ("empty", str(world.home / ".ssh")) not in mounts
@@ -146,7 +146,7 @@ def test_a_layout_mounts_only_what_is_there_and_not_what_is_covered_anyway(world
 @pytest.mark.asyncio
 @pytest.mark.requirement("runtime.sandbox.probe")
 async def test_a_sandbox_works_on_the_machine_that_proves_it():
-    found = await probe()
+    found = await probe_sandbox()
     assert found.works, f"{found.reason_code}: {found.reason}"
     assert found.version
     assert found.program.startswith("/")
@@ -170,7 +170,7 @@ async def test_a_sandbox_that_does_not_work_says_why(
     tmp_path: Path, script: str | None, reason_code: str, reason: str
 ):
     path = str(tmp_path) if script is None else fake_bubblewrap(tmp_path / "bin", script)
-    found = await probe(path)
+    found = await probe_sandbox(path)
     assert (found.works, found.reason_code) == (False, reason_code)
     assert reason in found.reason
 
@@ -179,7 +179,7 @@ async def test_a_sandbox_that_does_not_work_says_why(
 @pytest.mark.requirement("runtime.sandbox.probe")
 async def test_a_part_that_does_not_work_is_left_out_and_named(tmp_path: Path):
     script = 'case "$*" in *--disable-userns*) echo Unknown option >&2; exit 1;; esac'
-    found = await probe(fake_bubblewrap(tmp_path / "bin", script))
+    found = await probe_sandbox(fake_bubblewrap(tmp_path / "bin", script))
     assert found.works
     assert found.features == Features(no_nested_namespaces=False)
     assert found.missing == {"no_nested_namespaces": "Unknown option"}
@@ -192,10 +192,10 @@ async def test_another_system_or_machine_has_no_sandbox_or_no_filter(
     path = fake_bubblewrap(tmp_path / "bin", "exit 0")
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr("platform.machine", lambda: "riscv64")
-        found = await probe(path)
+        found = await probe_sandbox(path)
         assert found.missing == {"system_call_filter": "no filter is known for riscv64"}
     monkeypatch.setattr("sys.platform", "darwin")
-    assert (await probe(path)).reason_code == "not_linux"
+    assert (await probe_sandbox(path)).reason_code == "not_linux"
 
 
 @pytest.mark.asyncio
@@ -224,8 +224,8 @@ async def test_a_sandbox_that_never_reached_the_program_has_failed(world: World)
     path = fake_bubblewrap(world.folder / "bin", "exit 0")
     broken = Sandbox(home=world.home, data=[world.data], path=path)
     spec = world.shell("touch ran", sandbox=strict())
-    facts = process_facts(
-        world.processes(sandbox=broken), spec, mint=Mint("r"), scope=Scope(thread_id="t")
+    facts = stream_process_facts(
+        world.processes(sandbox=broken), spec, mint=Mint("r"), scope=FactScope(thread_id="t")
     )
     last = [fact async for fact in facts][-1]
     assert last.event_class == "process.failed"
@@ -241,8 +241,8 @@ async def test_the_account_says_exactly_what_held(world: World):
     spec = world.shell("true", sandbox=policy)
     facts = [
         fact
-        async for fact in process_facts(
-            world.processes(), spec, mint=Mint("r"), scope=Scope(thread_id="t", turn_id="u")
+        async for fact in stream_process_facts(
+            world.processes(), spec, mint=Mint("r"), scope=FactScope(thread_id="t", turn_id="u")
         )
     ]
     assert facts[0].event_class == "sandbox.applied"
@@ -250,7 +250,7 @@ async def test_the_account_says_exactly_what_held(world: World):
     assert is_valid(inspect_fact(numbered))
     assert Intake(mode="off").feed(numbered).fact == numbered
     account = dict(facts[0].payload)
-    found = await probe()
+    found = await probe_sandbox()
     assert str(world.data) in account["hidden"]
     assert str(world.home) in account["hidden"]
     assert {name: bound["value"] for name, bound in account["limits"].items()} == {
@@ -284,8 +284,8 @@ async def test_the_account_says_exactly_what_held(world: World):
 async def test_a_limit_that_could_not_be_set_is_in_the_account(
     world: World, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(cgroup, "_MOUNT", world.folder)
-    monkeypatch.setattr(cgroup.make_cgroups, "__kwdefaults__", {"mount": world.folder})
+    monkeypatch.setattr(sandbox, "_MOUNT", world.folder)
+    monkeypatch.setattr(sandbox.make_cgroups, "__kwdefaults__", {"mount": world.folder})
     monkeypatch.setattr("os.getuid", lambda: 0)
     async with asyncio.timeout(BOUND):
         async with world.processes().start(world.shell("true", sandbox=strict())) as process:
@@ -302,13 +302,13 @@ async def test_a_limit_that_could_not_be_set_is_in_the_account(
 async def test_a_group_that_cannot_be_joined_is_no_bound(
     world: World, monkeypatch: pytest.MonkeyPatch
 ):
-    made = cgroup.Cgroup(path=str(world.folder / "none"), controllers=("pids",))
-    bounds: dict[cgroup.Controller, str] = {}
+    made = sandbox.Cgroup(path=str(world.folder / "none"), controllers=("pids",))
+    bounds: dict[sandbox.Controller, str] = {}
 
-    def make(_name: str, _bounds: dict[cgroup.Controller, int]):
+    def make(_name: str, _bounds: dict[sandbox.Controller, int]):
         return [made], bounds
 
-    monkeypatch.setattr("factwire.runtime.sandbox.plan.make_cgroups", make)
+    monkeypatch.setattr("factwire.runtime.sandbox.sandbox.make_cgroups", make)
     monkeypatch.setattr("os.getuid", lambda: 0)
     ran = world.processes().start(world.shell("true", sandbox=strict()))
     async with asyncio.timeout(BOUND), ran as process:
@@ -321,7 +321,7 @@ async def test_a_group_that_cannot_be_joined_is_no_bound(
 async def test_a_user_who_is_not_root_is_bounded_by_the_count_of_processes(
     world: World, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(cgroup.make_cgroups, "__kwdefaults__", {"mount": world.folder})
+    monkeypatch.setattr(sandbox.make_cgroups, "__kwdefaults__", {"mount": world.folder})
     monkeypatch.setattr("os.getuid", lambda: 1000)
     spec = world.shell("ulimit -a", sandbox=strict(limits=SandboxLimits(processes=77)))
     ran = await run(world.processes(), spec)
@@ -329,15 +329,15 @@ async def test_a_user_who_is_not_root_is_bounded_by_the_count_of_processes(
 
 
 def test_groups_of_either_version_are_made_and_removed(tmp_path: Path):
-    own_old, own_new = cgroup._own_groups("pids")
+    own_old, own_new = sandbox._own_groups("pids")
     for place in (tmp_path / "pids" / own_old, tmp_path / own_new):
         place.mkdir(parents=True, exist_ok=True)
-    made, missing = cgroup.make_cgroups("one", {"pids": 5, "memory": 9}, mount=tmp_path)
+    made, missing = sandbox.make_cgroups("one", {"pids": 5, "memory": 9}, mount=tmp_path)
     assert (made, set(missing)) == ([], {"pids", "memory"})
-    assert cgroup.remove_cgroup(str(tmp_path / "absent"))
+    assert sandbox.remove_cgroup(str(tmp_path / "absent"))
     (tmp_path / "busy").mkdir()
     (tmp_path / "busy" / "child").mkdir()
-    assert not cgroup.remove_cgroup(str(tmp_path / "busy"))
+    assert not sandbox.remove_cgroup(str(tmp_path / "busy"))
 
 
 def verdict(program: bytes, machine: int, number: int, *arguments: int) -> int:

@@ -20,7 +20,7 @@ import msgspec
 import pytest
 
 from factwire.runtime.processes import Exit, ProcessSpec, ProgramNotFound
-from factwire.runtime.sandbox import SandboxLimits, SandboxPolicy, limits, probe
+from factwire.runtime.sandbox import SandboxLimits, SandboxPolicy, limits, probe_sandbox
 from tests.runtime.elsewhere import world_elsewhere
 from tests.runtime.programs import BOUND, QUICK, Ran, Watched, World, heard, run, strict
 
@@ -31,7 +31,7 @@ IN_SANDBOX = [pytest.param(False, id="without"), pytest.param(True, id="inside")
 
 @pytest.fixture(scope="module", autouse=True)
 def _works() -> None:
-    found = asyncio.run(probe())
+    found = asyncio.run(probe_sandbox())
     assert found.works, f"no sandbox works on this machine: {found.reason_code}: {found.reason}"
 
 

@@ -10,9 +10,9 @@ from factwire.runtime.sandbox import (
     NoRepository,
     WorkspaceDiff,
     borrow,
-    git_layout,
+    diff_workspace,
     limits,
-    workspace_diff,
+    workspace_git,
 )
 from tests.runtime.hostile_repository import git, hostile, repository, sprung
 
@@ -33,7 +33,7 @@ async def test_a_hostile_repository_runs_nothing(tmp_path: Path):
         trap.unlink()
     before = contents(workspace)
 
-    diff = await workspace_diff(workspace)
+    diff = await diff_workspace(workspace)
     assert sprung(traps) == []
     assert contents(workspace) == before
     assert [(file.path, file.change) for file in diff.files] == [
@@ -92,7 +92,7 @@ async def test_changed_new_removed_and_binary_files_are_told_with_their_diff(tmp
     os.mkfifo(workspace / "fifo")
     head = git(workspace, "rev-parse", "HEAD").strip()
 
-    diff = await workspace_diff(workspace)
+    diff = await diff_workspace(workspace)
     texts = {file.path: file.diff or "" for file in diff.files}
     bare = tuple(
         ChangedFile(
@@ -128,7 +128,7 @@ async def test_text_that_looks_like_a_diff_does_not_confuse_one(tmp_path: Path):
     workspace = repository(tmp_path / "w", {"a": "x\n", "b": "y\n"})
     (workspace / "a").write_text("diff --git a/b b/b\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-y\n+forged\n")
     (workspace / "b").write_text("real\n")
-    diff = await workspace_diff(workspace)
+    diff = await diff_workspace(workspace)
     assert [file.path for file in diff.files] == ["a", "b"]
     assert "+real\n" in (diff.files[1].diff or "")
     assert "forged" not in (diff.files[1].diff or "")
@@ -141,7 +141,7 @@ async def test_a_change_that_the_repository_marks_as_none_is_still_told(tmp_path
     git(workspace, "update-index", "--skip-worktree", "a")
     (workspace / "a").write_text("y\n")
     assert git(workspace, "status", "--porcelain") == ""
-    assert [file.path for file in (await workspace_diff(workspace)).files] == ["a"]
+    assert [file.path for file in (await diff_workspace(workspace)).files] == ["a"]
 
 
 @pytest.mark.requirement("runtime.git.diff")
@@ -149,7 +149,7 @@ async def test_a_diff_past_its_bound_names_the_files_without_their_text(tmp_path
     workspace = repository(tmp_path / "w", {"a": "x\n", "b": "x\n"})
     (workspace / "a").write_text("small\n")
     (workspace / "b").write_text("big line\n" * 10_000)
-    diff = await workspace_diff(workspace, limit=1_000)
+    diff = await diff_workspace(workspace, limit=1_000)
     assert diff.truncated
     assert [(file.path, file.diff is None) for file in diff.files] == [("a", False), ("b", True)]
     assert diff.files[1].added_lines == 10_000
@@ -160,7 +160,7 @@ async def test_a_diff_past_its_bound_names_the_files_without_their_text(tmp_path
 async def test_a_repository_without_a_commit_shows_all_as_new(tmp_path: Path, form: str):
     git(tmp_path, "init", "--quiet", f"--object-format={form}")
     (tmp_path / "a").write_text("x\n")
-    assert await workspace_diff(tmp_path) == WorkspaceDiff(
+    assert await diff_workspace(tmp_path) == WorkspaceDiff(
         available=True,
         base=None,
         files=(
@@ -169,7 +169,7 @@ async def test_a_repository_without_a_commit_shows_all_as_new(tmp_path: Path, fo
                 change="created",
                 added_lines=1,
                 removed_lines=0,
-                diff=(await workspace_diff(tmp_path)).files[0].diff,
+                diff=(await diff_workspace(tmp_path)).files[0].diff,
             ),
         ),
     )
@@ -183,14 +183,14 @@ async def test_packed_refs_and_worktrees_are_understood(tmp_path: Path):
     tree = tmp_path / "tree"
     git(workspace, "worktree", "add", "--quiet", str(tree))
     (tree / "a").write_text("y\n")
-    assert (await workspace_diff(workspace)).files == ()
-    assert [file.path for file in (await workspace_diff(tree)).files] == ["a"]
+    assert (await diff_workspace(workspace)).files == ()
+    assert [file.path for file in (await diff_workspace(tree)).files] == ["a"]
 
 
 @pytest.mark.requirement("runtime.git.unavailable")
 async def test_without_a_repository_there_is_no_diff(tmp_path: Path):
     (tmp_path / "a").write_text("x\n")
-    assert await workspace_diff(tmp_path) == WorkspaceDiff(
+    assert await diff_workspace(tmp_path) == WorkspaceDiff(
         available=False, reason="not_a_repository"
     )
 
@@ -213,7 +213,7 @@ async def test_what_git_could_not_tell_is_not_made_up(
     workspace = repository(tmp_path / "w", {"a": "x\n"})
     (workspace / ".git/refs/heads/loop").write_text("ref: refs/heads/loop\n")
     (workspace / path).write_text(content)
-    assert await workspace_diff(workspace) == WorkspaceDiff(available=False, reason=reason)
+    assert await diff_workspace(workspace) == WorkspaceDiff(available=False, reason=reason)
 
 
 @pytest.mark.requirement("runtime.git.unavailable")
@@ -230,7 +230,7 @@ async def test_a_workspace_cannot_borrow_the_repository_of_somebody_else(tmp_pat
         (workspace / ".git").mkdir()
         (workspace / ".git/HEAD").write_text(git(private, "rev-parse", "HEAD"))
         (workspace / ".git/objects").symlink_to(private / ".git/objects")
-    diff = await workspace_diff(workspace)
+    diff = await diff_workspace(workspace)
     assert (diff.available, diff.reason) == (False, "damaged_repository")
 
 
@@ -241,19 +241,19 @@ async def test_a_git_that_is_missing_or_too_slow_is_told(
     workspace = repository(tmp_path / "w", {"a": "x\n"})
     with monkeypatch.context() as slow:
         slow.setattr(limits, "GIT_SECONDS", 0)
-        assert (await workspace_diff(workspace)).reason == "git_took_too_long"
+        assert (await diff_workspace(workspace)).reason == "git_took_too_long"
     with monkeypatch.context() as many:
         many.setattr(
-            "factwire.runtime.sandbox.git.BorrowedRepository.run.__kwdefaults__",
-            {"given": b"", "limit": 0},
+            "factwire.runtime.sandbox.workspace_git.BorrowedRepository.run.__kwdefaults__",
+            {"input_bytes": b"", "limit": 0},
         )
-        assert (await workspace_diff(workspace)).reason == "too_many_files"
+        assert (await diff_workspace(workspace)).reason == "too_many_files"
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert (await workspace_diff(workspace)).reason == "git_missing"
+    assert (await diff_workspace(workspace)).reason == "git_missing"
 
 
 async def test_a_file_that_is_too_big_to_be_one_of_git_s_is_not_read(tmp_path: Path):
     big = tmp_path / "HEAD"
     with big.open("wb") as file:
         file.truncate(5 * 1024 * 1024)
-    assert git_layout._read(big) == ""
+    assert workspace_git._read(big) == ""

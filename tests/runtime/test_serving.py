@@ -10,9 +10,9 @@ from factwire.facts import Fact, inspect_stream
 from factwire.journal import open_journal
 from factwire.runtime import (
     RuntimeClosing,
-    Settings,
     StartTurn,
     TooManyTurns,
+    TurnSettings,
     WorkspaceNotAllowed,
 )
 from tests.runtime.agents import (
@@ -200,7 +200,7 @@ async def test_closing_ends_though_a_turn_does_not(tmp_path: Path):
 
 @pytest.mark.requirement("runtime.close")
 async def test_a_turn_that_waits_for_room_is_started_by_the_next_runtime(tmp_path: Path):
-    one = Settings(active_turns=1, interrupt_seconds=0.01)
+    one = TurnSettings(active_turns=1, interrupt_seconds=0.01)
     async with open_journal("memory:") as journal:
         agents = {"agent": Agent(endless)}
         async with runtime_of(agents, tmp_path, journal, settings=one) as runtime:

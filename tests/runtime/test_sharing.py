@@ -15,9 +15,9 @@ from factwire.runtime import (
     Provider,
     Runtime,
     ThreadElsewhere,
-    identity_of,
+    open_identity,
 )
-from factwire.runtime.minting import Mint, Scope
+from factwire.runtime.mint import FactScope, Mint
 from factwire.runtime.recovery import recover
 from tests.runtime.agents import (
     Agent,
@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 @pytest.fixture
 def machines(tmp_path: Path) -> tuple[Identity, Identity]:
     """The identities of two machines."""
-    return identity_of(tmp_path / "one"), identity_of(tmp_path / "two")
+    return open_identity(tmp_path / "one"), open_identity(tmp_path / "two")
 
 
 def on(journal: Journal, identity: Identity, folder: Path, script: Any = echo, **how: Any) -> Any:
@@ -148,7 +148,7 @@ async def test_a_retry_that_waits_belongs_to_the_runtime_that_will_try(
 @pytest.mark.asyncio
 @pytest.mark.requirement("runtime.sharing.dead")
 async def test_what_a_dead_process_of_the_same_folder_claimed_is_free(tmp_path: Path):
-    lived, now = identity_of(tmp_path), identity_of(tmp_path)
+    lived, now = open_identity(tmp_path), open_identity(tmp_path)
     async with open_journal("memory:") as journal:
         async with on(journal, lived, tmp_path, endless) as first:
             await first.submit("thread", "agent", "work", turn_id="turn")
@@ -168,8 +168,8 @@ async def test_what_a_dead_process_of_the_same_folder_claimed_is_free(tmp_path: 
 @pytest.mark.requirement("runtime.sharing.dead")
 def test_a_killed_process_is_known_to_be_dead(tmp_path: Path):
     code = (
-        "import sys; from factwire.runtime import identity_of\n"
-        "print(identity_of(sys.argv[1]).instance, flush=True); sys.stdin.read()"
+        "import sys; from factwire.runtime import open_identity\n"
+        "print(open_identity(sys.argv[1]).instance, flush=True); sys.stdin.read()"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)],
@@ -180,7 +180,7 @@ def test_a_killed_process_is_known_to_be_dead(tmp_path: Path):
     assert process.stdout is not None
     assert process.stdin is not None
     claimed = process.stdout.readline().strip()
-    mine = identity_of(tmp_path)
+    mine = open_identity(tmp_path)
     try:
         assert mine.is_other(claimed)
     finally:
@@ -188,19 +188,19 @@ def test_a_killed_process_is_known_to_be_dead(tmp_path: Path):
         process.communicate()
     assert not mine.is_other(claimed)
     assert claimed.split(":")[0] == (mine.instance or "").split(":")[0]
-    identity_of(tmp_path).release()
+    open_identity(tmp_path).release()
     assert not (tmp_path / "instances" / claimed.split(":")[1]).exists()
 
 
 @pytest.mark.requirement("runtime.sharing.dead")
 def test_an_identity_is_for_its_user_alone_and_says_no_secret(tmp_path: Path):
-    identity = identity_of(tmp_path / "data")
+    identity = open_identity(tmp_path / "data")
     kept = tmp_path / "data" / "identity.json"
     assert kept.stat().st_mode & 0o077 == 0
     assert Identity().claim() == {}
     assert not Identity().is_other(None)
     assert Identity().is_other(identity.instance)
-    again = identity_of(tmp_path / "data")
+    again = open_identity(tmp_path / "data")
     assert again.seal(("a",)) == identity.seal(("a",))
     assert again.instance != identity.instance
 
@@ -248,7 +248,7 @@ async def test_a_thread_that_another_runtime_tells_is_not_ended_by_a_restart(
     tmp_path: Path, exclusive: bool
 ):
     elsewhere = Mint("elsewhere")
-    scope = Scope(thread_id="thread", turn_id="turn", session_id="session")
+    scope = FactScope(thread_id="thread", turn_id="turn", session_id="session")
     opening = [elsewhere.fact(scope, name) for name in ("turn.submitted", "turn.started")]
     async with open_journal("memory:") as journal:
         await journal.append(opening)

@@ -9,8 +9,8 @@ import pytest
 
 from factwire.facts import Fact, inspect_stream
 from factwire.journal import Journal, open_journal
-from factwire.runtime import ActionAsked, Identity, NoRule, Runtime, StartTurn, identity_of
-from factwire.runtime.policy import Policy, Request, args_hash, shown
+from factwire.runtime import DecisionRequest, Identity, NoRule, Runtime, StartTurn, open_identity
+from factwire.runtime.policy import Policy, PolicyRequest, hash_request, show_request
 from tests.runtime.agents import Agent, ended, facts_of, open_action, said
 from tests.runtime.toolboxes import Kept
 
@@ -28,13 +28,13 @@ class Asker:
 
     async def __call__(self, turn: StartTurn) -> AsyncIterator[Fact]:
         root = str(turn.host.workspace.resolve())
-        request = Request(tool="run", workspace=root, cwd=root, command=self.command)
+        request = PolicyRequest(tool="run", workspace=root, cwd=root, command=self.command)
         decision = await turn.host.ask(
-            ActionAsked(
+            DecisionRequest(
                 action_type="tool_approval",
                 prompt="Run it?",
-                shown=shown(request),
-                args_hash=args_hash(request),
+                shown=show_request(request),
+                args_hash=hash_request(request),
                 tool_name="run",
                 cwd=root,
                 command=list(self.command),
@@ -70,13 +70,13 @@ async def ask(runtime: Runtime, turn_id: str, thread_id: str = "thread", **how: 
 async def test_always_answers_the_same_question_across_restarts(tmp_path: Path, lasting: Any):
     kept, asker = Kept(tmp_path, Policy()), Asker()
     async with open_journal("memory:") as journal:
-        async with opened(kept, journal, identity_of(tmp_path / "data"), asker) as runtime:
+        async with opened(kept, journal, open_identity(tmp_path / "data"), asker) as runtime:
             action = await ask(runtime, "one")
             await runtime.decide("thread", action, "approve", by="lena", always=lasting)
             await ended(runtime, "one")
             await runtime.submit("thread", "agent", "go", turn_id="two")
             await ended(runtime, "two")
-        async with opened(kept, journal, identity_of(tmp_path / "data"), asker) as runtime:
+        async with opened(kept, journal, open_identity(tmp_path / "data"), asker) as runtime:
             await runtime.submit("thread", "agent", "go", turn_id="three")
             await ended(runtime, "three")
             if lasting == "thread":
@@ -102,7 +102,7 @@ async def test_always_is_refused_where_no_exact_rule_can_say_it(tmp_path: Path):
     kept, asker = Kept(tmp_path, Policy()), Asker(("sh", "-c", "curl x | sh"))
     async with (
         open_journal("memory:") as journal,
-        opened(kept, journal, identity_of(tmp_path / "data"), asker) as runtime,
+        opened(kept, journal, open_identity(tmp_path / "data"), asker) as runtime,
     ):
         action = await ask(runtime, "one")
         with pytest.raises(NoRule) as refused:
@@ -119,12 +119,12 @@ async def test_always_is_refused_where_no_exact_rule_can_say_it(tmp_path: Path):
 async def test_a_rule_that_asks_or_denies_beats_what_is_always_allowed(tmp_path: Path):
     kept, asker = Kept(tmp_path, Policy()), Asker()
     async with open_journal("memory:") as journal:
-        async with opened(kept, journal, identity_of(tmp_path / "data"), asker) as runtime:
+        async with opened(kept, journal, open_identity(tmp_path / "data"), asker) as runtime:
             action = await ask(runtime, "one")
             await runtime.decide("thread", action, "approve", by="lena", always="thread")
             await ended(runtime, "one")
         strict = Policy.of(ask=["Bash(make *)"])
-        runtime = opened(kept, journal, identity_of(tmp_path / "data"), asker, strict)
+        runtime = opened(kept, journal, open_identity(tmp_path / "data"), asker, strict)
         async with runtime:
             again = await ask(runtime, "two")
             await runtime.decide("thread", again, "deny", by="lena")
@@ -137,7 +137,7 @@ async def test_a_rule_that_asks_or_denies_beats_what_is_always_allowed(tmp_path:
 @pytest.mark.parametrize("seal", ["", "0" * 64, "replayed"])
 async def test_a_grant_that_an_agent_makes_up_counts_for_nothing(tmp_path: Path, seal: str):
     kept, asker = Kept(tmp_path, Policy()), Asker()
-    identity = identity_of(tmp_path / "data")
+    identity = open_identity(tmp_path / "data")
 
     async def granting(turn: StartTurn) -> AsyncIterator[Fact]:
         words = ("standing", "Bash(make test)", "thread", "another", "False")
@@ -164,7 +164,7 @@ async def test_what_was_always_allowed_can_be_taken_back(tmp_path: Path):
     kept, asker = Kept(tmp_path, Policy()), Asker()
     async with (
         open_journal("memory:") as journal,
-        opened(kept, journal, identity_of(tmp_path / "data"), asker) as runtime,
+        opened(kept, journal, open_identity(tmp_path / "data"), asker) as runtime,
     ):
         action = await ask(runtime, "one")
         await runtime.decide("thread", action, "approve", by="lena", always="workspace")

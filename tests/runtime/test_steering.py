@@ -11,7 +11,7 @@ from factwire.facts import Fact, inspect_stream
 from factwire.journal import open_journal
 from factwire.journal.blobs import MemoryBlobs
 from factwire.projection import conversation
-from factwire.projection.parts import TextPart
+from factwire.projection.messages import TextPart
 from factwire.runtime import (
     NothingToSteer,
     QueueFull,

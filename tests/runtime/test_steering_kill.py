@@ -13,7 +13,7 @@ from factwire.facts import Fact, inspect_stream
 from factwire.journal import open_journal
 from factwire.projection import ProjectionState
 from factwire.runtime import recovery
-from factwire.runtime.steering import Steers
+from factwire.runtime.submissions import Steers
 from tests.runtime.agents import WAIT, facts_of
 from tests.runtime.killed_steering import THREAD, runtime_in, start
 
@@ -74,7 +74,7 @@ async def test_no_steer_is_lost_by_a_kill(tmp_path: Path, monkeypatch: pytest.Mo
         assert [s.steer_id for s in state.queue.steers if s.status == "pending"] == []
         assert inspect_stream(facts) == []
         with monkeypatch.context() as without:
-            without.setattr(Steers, "left_over", _nothing)
+            without.setattr(Steers, "build_leftover_turns", _nothing)
             state, _ = await gone_on(copy, "working")
             missing += len(lost(state, steers))
     # Bites: without the step that makes turns of what nobody took, steers are lost.
@@ -108,7 +108,7 @@ async def test_a_retry_that_was_due_happens_once_after_a_kill(
         assert state.queue.turns == []
         assert inspect_stream(facts) == []
         with monkeypatch.context() as without:
-            without.setattr(recovery, "_with_queues", _none)
+            without.setattr(recovery, "_find_queues", _none)
             state, _ = await gone_on(copy, "working")
             missing += state.runtime.latest_turn_status != "completed"
     # Bites: without the look at the queues, a retry that waited never happens.

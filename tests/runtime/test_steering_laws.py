@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from factwire.facts import Fact, inspect_stream
 from factwire.journal import open_journal
 from factwire.journal.blobs import MemoryBlobs
-from factwire.runtime import Runtime, RuntimeRefused, Settings, StartTurn
+from factwire.runtime import Runtime, RuntimeRefused, StartTurn, TurnSettings
 from tests.runtime.agents import WAIT, facts_of, said
 from tests.runtime.steered import Steerable
 
@@ -68,7 +68,7 @@ class Play:
                     MemoryBlobs(),
                     agents,
                     workspace=self.folder,
-                    settings=Settings(interrupt_seconds=0.001),
+                    settings=TurnSettings(interrupt_seconds=0.001),
                 ) as runtime:
                     while left and (operation := left.pop(0)) != "restart":
                         await self._do(runtime, puppet, operation)

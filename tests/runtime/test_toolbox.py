@@ -12,13 +12,12 @@ import pytest
 from factwire.facts import Fact
 from factwire.journal import open_journal
 from factwire.runtime import Runtime, StartTurn
-from factwire.runtime.agents import pending_call
+from factwire.runtime.agents import find_pending_call
 from factwire.runtime.policy import Policy
 from factwire.runtime.sandbox import Sandbox, SandboxPolicy
-from factwire.runtime.toolbox import TOOL_FAILURES, Outcome, Toolbox
-from factwire.runtime.toolbox.diffs import diff_of
-from factwire.runtime.toolbox.files import Change, WorkspaceFiles
-from factwire.runtime.toolbox.outcomes import ToolRefused
+from factwire.runtime.toolbox import TOOL_FAILURES, Toolbox, ToolOutcome
+from factwire.runtime.toolbox.tool_calls import ToolRefused
+from factwire.runtime.toolbox.workspace_files import FileRevision, WorkspaceFiles, build_diff
 from tests.runtime.agents import Agent, classes, ended, facts_of, open_action, said
 from tests.runtime.toolboxes import Kept, assert_sound, use
 
@@ -40,7 +39,7 @@ def git_apply(folder: Path, diff: str) -> "subprocess.CompletedProcess[bytes]":
         input=diff.encode(),
         cwd=folder,
         capture_output=True,
-        timeout=60,
+        timeout=280,
         check=False,
     )
 
@@ -130,9 +129,9 @@ async def test_what_a_failed_patch_had_written_is_taken_back(tmp_path: Path):
     (tmp_path / "a").write_text("old")
     files = WorkspaceFiles(tmp_path)
     changes = [
-        Change(path="a", before="old", after="new"),
-        Change(path="made", before=None, after="new"),
-        Change(path="gone", before="never there", after="new"),
+        FileRevision(path="a", before="old", after="new"),
+        FileRevision(path="made", before=None, after="new"),
+        FileRevision(path="gone", before="never there", after="new"),
     ]
     with pytest.raises(ToolRefused) as refused:
         files.apply(changes)
@@ -198,7 +197,7 @@ async def test_a_written_file_keeps_its_permissions(tmp_path: Path):
 )
 async def test_a_diff_is_one_that_git_can_apply(tmp_path: Path, before: str, after: str):
     (tmp_path / "file").write_bytes(before.encode())
-    diff = diff_of(Change(path="file", before=before, after=after))
+    diff = build_diff(FileRevision(path="file", before=before, after=after))
     applied = git_apply(tmp_path, diff.text)
 
     assert (applied.returncode, applied.stderr) == (0, b"")
@@ -392,7 +391,7 @@ async def test_a_folder_that_is_swapped_for_a_link_after_the_check_is_not_follow
     with pytest.raises(ToolRefused):
         files.text(checked)
     with pytest.raises(ToolRefused):
-        files.apply([Change(path=checked, before="private", after="taken")])
+        files.apply([FileRevision(path=checked, before="private", after="taken")])
     assert (outside / "note").read_text() == "private"
 
 
@@ -573,11 +572,11 @@ async def test_a_line_is_arguments_where_that_is_certain_and_else_for_a_shell(
     assert action.command == (line if command[0] == "/bin/sh" else command)
 
 
-def resumable(outcomes: list[Outcome], *call: Any) -> Agent:
+def resumable(outcomes: list[ToolOutcome], *call: Any) -> Agent:
     """An agent that makes one call, and goes on with it after a restart."""
 
     async def script(turn: StartTurn) -> AsyncIterator[Fact]:
-        toolbox, pending = Toolbox(turn.host), pending_call(turn)
+        toolbox, pending = Toolbox(turn.host), find_pending_call(turn)
         if pending is None:
             outcomes.append(await toolbox.call(*call))
         else:
@@ -591,7 +590,7 @@ def resumable(outcomes: list[Outcome], *call: Any) -> Agent:
 @pytest.mark.requirement("runtime.toolbox.resume")
 @pytest.mark.parametrize("size", [10, 100_000])
 async def test_a_write_that_waits_is_done_after_a_restart(tmp_path: Path, size: int):
-    kept, outcomes = Kept(tmp_path, Policy()), list[Outcome]()
+    kept, outcomes = Kept(tmp_path, Policy()), list[ToolOutcome]()
     agent = resumable(outcomes, "write", {"path": "note", "content": "words " * size})
     async with open_journal(f"sqlite:{tmp_path / 'journal.db'}") as journal:
         async with kept.running({"agent": agent}, journal) as runtime:
@@ -609,7 +608,7 @@ async def test_a_write_that_waits_is_done_after_a_restart(tmp_path: Path, size: 
 
 @pytest.mark.requirement("runtime.toolbox.resume")
 async def test_a_write_whose_file_changed_since_it_was_shown_is_not_done(tmp_path: Path):
-    kept, outcomes = Kept(tmp_path, Policy()), list[Outcome]()
+    kept, outcomes = Kept(tmp_path, Policy()), list[ToolOutcome]()
     agent = resumable(outcomes, "write", {"path": "note", "content": "mine"})
     async with open_journal(f"sqlite:{tmp_path / 'journal.db'}") as journal:
         async with kept.running({"agent": agent}, journal) as runtime:
@@ -626,7 +625,7 @@ async def test_a_write_whose_file_changed_since_it_was_shown_is_not_done(tmp_pat
 
 @pytest.mark.requirement("runtime.toolbox.resume")
 async def test_a_policy_that_became_stricter_meanwhile_counts(tmp_path: Path):
-    kept, outcomes = Kept(tmp_path, Policy()), list[Outcome]()
+    kept, outcomes = Kept(tmp_path, Policy()), list[ToolOutcome]()
     agent = resumable(outcomes, "write", {"path": "note", "content": "mine"})
     async with open_journal(f"sqlite:{tmp_path / 'journal.db'}") as journal:
         async with kept.running({"agent": agent}, journal) as runtime:

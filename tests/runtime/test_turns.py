@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from factwire.facts import Fact, inspect_stream
-from factwire.projection.parts import TextPart
+from factwire.projection.messages import TextPart
 from factwire.runtime import (
     StartTurn,
     TurnAlreadyActive,

@@ -9,11 +9,10 @@ import pytest
 from factwire.runtime.sandbox import (
     WorktreeUnavailable,
     add_worktree,
+    diff_workspace,
     remove_worktree,
-    workspace_diff,
+    workspace_git,
 )
-from factwire.runtime.sandbox import git as git_module
-from factwire.runtime.sandbox import git_layout as layout_module
 from tests.runtime.hostile_repository import git, hostile, repository, sprung
 
 pytestmark = pytest.mark.asyncio
@@ -58,7 +57,7 @@ async def test_the_diff_of_a_worktree_is_what_was_done_there_commits_included(tm
     (source / "c.txt").write_text("somebody else's\n")
     git(source, "commit", "--quiet", "--all", "--message=meanwhile")
 
-    found = await workspace_diff(tree, repository=made.repository, base=made.base)
+    found = await diff_workspace(tree, repository=made.repository, base=made.base)
 
     assert found.base == made.base
     assert {file.path: file.change for file in found.files} == {
@@ -78,7 +77,7 @@ async def test_a_worktree_that_was_turned_against_its_diff_does_not_lead_it_astr
     (tree / "a.txt").write_text("2\n")
     (tree / ".git").unlink()
     (tree / ".git").symlink_to(private / ".git")
-    found = await workspace_diff(tree, repository=made.repository, base=made.base)
+    found = await diff_workspace(tree, repository=made.repository, base=made.base)
     assert [(file.path, file.change) for file in found.files] == [("a.txt", "modified")]
 
 
@@ -92,7 +91,7 @@ async def test_a_hostile_repository_runs_nothing_while_a_worktree_is_made_and_lo
     commit(source)
     made = await add_worktree(source, tmp_path / "tree")
     (Path(made.path) / "text.txt").write_text("three\n")
-    found = await workspace_diff(made.path, repository=made.repository, base=made.base)
+    found = await diff_workspace(made.path, repository=made.repository, base=made.base)
     await remove_worktree(source, Path(made.path))
     assert [file.path for file in found.files] == ["text.txt"]
     assert sprung(traps) == []
@@ -206,11 +205,11 @@ async def test_a_made_up_worktree_cannot_borrow_the_repository_of_somebody_else(
     (workspace / "made-up/commondir").write_text(f"{private}/.git\n")
     (workspace / "made-up/HEAD").write_text("ref: refs/heads/main\n")
     if protected:
-        found = await workspace_diff(workspace)
+        found = await diff_workspace(workspace)
         assert (found.available, found.reason) == (False, "damaged_repository")
     else:
-        with patch.object(layout_module, "_common_folder", return_value=private / ".git"):
-            found = await workspace_diff(workspace)
+        with patch.object(workspace_git, "_common_folder", return_value=private / ".git"):
+            found = await diff_workspace(workspace)
         assert "-PRIVATE\n" in (found.files[-1].diff or "")
 
 
@@ -224,6 +223,6 @@ async def test_with_the_repository_s_own_settings_the_checkout_runs_programs(tmp
     for mark in traps.glob("*.sprung"):
         mark.unlink()
     careless = (source / ".git/config").read_text()
-    with patch.object(git_module, "_as_config", return_value=careless):
+    with patch.object(workspace_git, "_as_config", return_value=careless):
         await add_worktree(source, tmp_path / "tree")
     assert "smudge" in sprung(traps)

@@ -10,10 +10,10 @@ from factwire.facts import Fact, inspect_stream, verify
 from factwire.journal import Journal, open_journal
 from factwire.journal.blobs import BlobStore, MemoryBlobs
 from factwire.projection import ProjectionState
-from factwire.runtime import Means, Provider, Runtime, Settings, StartTurn
+from factwire.runtime import Provider, Runtime, StartTurn, TurnResources, TurnSettings
 from factwire.runtime.policy import Policy
 from factwire.runtime.sandbox import SandboxPolicy
-from factwire.runtime.toolbox import Outcome, Toolbox
+from factwire.runtime.toolbox import Toolbox, ToolOutcome
 from tests.runtime.agents import Agent, ended, facts_of, said
 from tests.runtime.programs import World
 
@@ -32,7 +32,7 @@ class Kept:
         self.blobs: BlobStore = MemoryBlobs()
         given: dict[str, Any] = {"sandbox": BOXED, **changes}
         given.setdefault("processes", self.world.processes(blobs=self.blobs))
-        self.means = Means(blobs=self.blobs, policy=policy, **given)
+        self.means = TurnResources(blobs=self.blobs, policy=policy, **given)
 
     @property
     def workspace(self) -> Path:
@@ -53,7 +53,7 @@ class Kept:
                 agents,
                 workspace=self.workspace,
                 means=self.means,
-                settings=Settings(**settings),
+                settings=TurnSettings(**settings),
             ) as runtime,
         ):
             yield runtime
@@ -62,13 +62,15 @@ class Kept:
 class Used:
     """What came of a turn that used the toolbox."""
 
-    def __init__(self, outcomes: list[Outcome], facts: list[Fact], state: ProjectionState) -> None:
+    def __init__(
+        self, outcomes: list[ToolOutcome], facts: list[Fact], state: ProjectionState
+    ) -> None:
         self.outcomes = outcomes
         self.facts = facts
         self.state = state
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> ToolOutcome:
         [only] = self.outcomes
         return only
 
@@ -76,7 +78,7 @@ class Used:
         return [fact for fact in self.facts if fact.event_class == event_class]
 
 
-def using(outcomes: list[Outcome], *calls: tuple[str, dict[str, Any]], **how: Any) -> Agent:
+def using(outcomes: list[ToolOutcome], *calls: tuple[str, dict[str, Any]], **how: Any) -> Agent:
     """An agent whose turn is these calls, one after the other."""
 
     async def script(turn: StartTurn) -> AsyncIterator[Fact]:
@@ -95,7 +97,7 @@ async def use(
     **how: Any,
 ) -> Used:
     """Make calls in a turn; the facts they come to are sound."""
-    outcomes: list[Outcome] = []
+    outcomes: list[ToolOutcome] = []
     async with kept.running({"agent": using(outcomes, *calls, **how)}) as runtime:
         await runtime.submit("thread", "agent", "go", turn_id="turn")
         if meanwhile is not None:

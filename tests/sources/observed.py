@@ -12,13 +12,13 @@ from factwire.journal import open_journal
 PATIENCE = 60.0
 
 
-class Place:
+class ObservedJournal:
     """A journal on disk that a program is observed into."""
 
     def __init__(self, folder: Path) -> None:
         self.url = f"sqlite:{folder / 'observed.db'}"
 
-    def seen(self, program: Callable[[], Any], **options: Any) -> list[Fact]:
+    def observe_program(self, program: Callable[[], Any], **options: Any) -> list[Fact]:
         """The facts of a program; they are sound."""
         with factwire.observe(journal=self.url, **options) as observing:
             program()
@@ -47,12 +47,12 @@ def by_thread(facts: list[Fact]) -> list[list[Fact]]:
     return list(threads.values())
 
 
-def said(facts: list[Fact], event_class: str) -> list[dict[str, Any]]:
+def payloads_of(facts: list[Fact], event_class: str) -> list[dict[str, Any]]:
     return [fact.payload for fact in facts if fact.event_class == event_class]
 
 
 def texts(facts: list[Fact]) -> list[str]:
-    return [payload["text"] for payload in said(facts, "model.completed")]
+    return [payload["text"] for payload in payloads_of(facts, "model.completed")]
 
 
 def end(facts: list[Fact]) -> str | None:

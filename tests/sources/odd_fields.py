@@ -7,7 +7,7 @@ from typing import Any, cast
 ODD: tuple[Any, ...] = (None, True, -1, 1e300, "", "x", [], {}, [None])
 
 
-def spoiled(items: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+def spoil_fields(items: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
     """The items again and again, each time with another field spoiled."""
     for place, item in enumerate(items):
         for path in _paths(item):

@@ -11,8 +11,8 @@ from typing import Any
 
 from factwire.facts import Fact
 from factwire.projection import ProjectionState, conversation, project
-from factwire.projection.parts import TextPart
-from factwire.sources import converted, source_of
+from factwire.projection.messages import TextPart
+from factwire.sources import convert_recording, find_source
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "examples" / "recordings"
 RECORDINGS = sorted(path for path in FOLDER.glob("*/*") if path.suffix in (".jsonl", ".sse"))
@@ -24,8 +24,8 @@ def name_of(path: Path) -> str:
 
 def facts_of(path: Path, lines: Sequence[bytes] | None = None) -> list[Fact]:
     """The facts of a recording, or of its first lines."""
-    given = path.read_bytes().splitlines(keepends=True) if lines is None else lines
-    return list(converted(source_of(path.parent.name), given, thread_id=path.stem))
+    settings = path.read_bytes().splitlines(keepends=True) if lines is None else lines
+    return list(convert_recording(find_source(path.parent.name), settings, thread_id=path.stem))
 
 
 def screen_of(facts: Sequence[Fact]) -> dict[str, Any]:

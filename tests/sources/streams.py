@@ -5,16 +5,18 @@ from typing import Any
 import msgspec
 
 from factwire.facts import Fact, encode_fact, inspect_stream, is_valid, verify
-from factwire.sources import converted, source_of
+from factwire.sources import convert_recording, find_source
 
 
-def told(name: str, *items: dict[str, Any]) -> list[Fact]:
+def facts_from(name: str, *items: dict[str, Any]) -> list[Fact]:
     """The facts of these items of a source, which are valid."""
-    source = source_of(name)
+    source = find_source(name)
     encoded = [msgspec.json.encode(item) for item in items]
     events = source.framing == "events"
     lines = [b"data: " + data + b"\n\n" if events else data + b"\n" for data in encoded]
-    facts = list(converted(source, b"".join(lines).splitlines(keepends=True), thread_id="t"))
+    facts = list(
+        convert_recording(source, b"".join(lines).splitlines(keepends=True), thread_id="t")
+    )
     assert is_valid(inspect_stream([encode_fact(fact) for fact in facts]))
     assert verify(facts) == []
     return facts

@@ -6,19 +6,19 @@ from typing import Any
 import pytest
 
 from factwire.projection import project, transcript
-from factwire.projection.parts import TextPart
-from factwire.sources import converted, source_of
+from factwire.projection.messages import TextPart
+from factwire.sources import convert_recording, find_source
 from tests.sources.recordings import FOLDER, facts_of, screen_of
-from tests.sources.streams import classes, told
+from tests.sources.streams import classes, facts_from
 
 SOURCE = "a2a"
 
 
 def status(state: str, text: str | None = None) -> dict[str, Any]:
-    said: dict[str, Any] = {"state": f"TASK_STATE_{state}"}
+    payloads: dict[str, Any] = {"state": f"TASK_STATE_{state}"}
     if text:
-        said["message"] = {"messageId": f"m-{state}", "parts": [{"text": text}]}
-    return {"statusUpdate": {"taskId": "t1", "contextId": "x", "status": said}}
+        payloads["message"] = {"messageId": f"m-{state}", "parts": [{"text": text}]}
+    return {"statusUpdate": {"taskId": "t1", "contextId": "x", "status": payloads}}
 
 
 @pytest.mark.requirement("sources.a2a.states")
@@ -35,7 +35,7 @@ def status(state: str, text: str | None = None) -> dict[str, Any]:
     ],
 )
 def test_a_remote_task_ends_its_turn_as_its_state_says(state: str, turn: str, task: str):
-    facts = told(SOURCE, status("SUBMITTED"), status(state))
+    facts = facts_from(SOURCE, status("SUBMITTED"), status(state))
     assert screen_of(facts)["status"] == turn
     assert project(facts).tasks["t1"].status == task
 
@@ -44,14 +44,16 @@ def test_a_remote_task_ends_its_turn_as_its_state_says(state: str, turn: str, ta
 def test_a_task_that_is_asked_for_as_it_stands_is_told_whole():
     artifact = {"artifactId": "a", "name": "a.txt", "parts": [{"text": "all"}]}
     task = {"id": "t1", "status": {"state": "TASK_STATE_COMPLETED"}, "artifacts": [artifact]}
-    facts = told(SOURCE, {"task": task})
+    facts = facts_from(SOURCE, {"task": task})
     assert screen_of(facts)["status"] == "completed"
     assert classes(facts, "artifact.") == ["artifact.changed"]
 
 
 @pytest.mark.requirement("sources.a2a.states")
 def test_an_error_of_the_envelope_fails_the_turn_and_odd_responses_are_warnings():
-    facts = told(SOURCE, {"odd": {}}, status("ODD"), {"error": {"code": -32001, "message": "gone"}})
+    facts = facts_from(
+        SOURCE, {"odd": {}}, status("ODD"), {"error": {"code": -32001, "message": "gone"}}
+    )
     screen = screen_of(facts)
     assert screen["status"] == "failed"
     assert screen["warnings"] == ["unknown_source_item"] * 2
@@ -59,22 +61,22 @@ def test_an_error_of_the_envelope_fails_the_turn_and_odd_responses_are_warnings(
 
 @pytest.mark.requirement("sources.a2a.teammate")
 def test_a_remote_agent_has_a_transcript_of_its_own():
-    facts = told(SOURCE, status("WORKING", "On it."), status("COMPLETED", "Done."))
+    facts = facts_from(SOURCE, status("WORKING", "On it."), status("COMPLETED", "Done."))
     state = project(facts)
-    said = [
+    payloads = [
         str(part.text)
         for message in transcript(state, "t1")
         for part in message.parts
         if isinstance(part, TextPart)
     ]
-    assert said == ["On it.", "Done."]
+    assert payloads == ["On it.", "Done."]
     assert screen_of(facts)["conversation"] == []
 
 
 @pytest.mark.requirement("sources.a2a.teammate")
 def test_a_message_without_a_task_is_the_answer():
     message = {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "Hello."}]}
-    screen = screen_of(told(SOURCE, {"message": message}))
+    screen = screen_of(facts_from(SOURCE, {"message": message}))
     assert (screen["status"], screen["conversation"]) == ("completed", [["assistant", "Hello."]])
 
 
@@ -94,7 +96,7 @@ def test_the_pieces_of_an_artifact_are_one_content():
 
     path: Path = FOLDER / SOURCE / "artifact.sse"
     lines = path.read_bytes().splitlines(keepends=True)
-    facts = list(converted(source_of(SOURCE), lines, thread_id="t", keep=keep))
+    facts = list(convert_recording(find_source(SOURCE), lines, thread_id="t", keep=keep))
     assert kept == [b"# Report\nAll is well.\n"]
     whole = [fact for fact in facts if fact.payload.get("contentRef") == "raw:1"]
     assert [fact.artifact_id for fact in whole] == ["report"]
@@ -104,7 +106,7 @@ def test_the_pieces_of_an_artifact_are_one_content():
 def test_parts_that_are_no_text_are_refs():
     parts = [{"raw": "aGk="}, {"url": "https://example.org/x"}, {"data": {"points": [1]}}]
     update = {"taskId": "t1", "artifact": {"artifactId": "a", "parts": parts}}
-    facts = told(SOURCE, {"artifactUpdate": update}, status("COMPLETED"))
+    facts = facts_from(SOURCE, {"artifactUpdate": update}, status("COMPLETED"))
     draft = next(fact for fact in facts if fact.event_class == "artifact.changed")
     assert len(draft.ref_ids) == 3
     assert not any("aGk=" in str(fact.payload) for fact in facts)

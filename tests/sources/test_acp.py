@@ -6,14 +6,14 @@ import pytest
 
 from factwire.facts import Fact
 from tests.sources import streams
-from tests.sources.odd_fields import spoiled
+from tests.sources.odd_fields import spoil_fields
 from tests.sources.recordings import FOLDER, facts_of, screen_of
 
 Message = dict[str, Any]
 
 
-def told(*messages: Message) -> list[Fact]:
-    return streams.told("acp", *messages)
+def facts_from(*messages: Message) -> list[Fact]:
+    return streams.facts_from("acp", *messages)
 
 
 def request(number: int | str, method: str, **params: Any) -> Message:
@@ -62,14 +62,14 @@ ASK = request(
 @pytest.mark.requirement("sources.acp.ids")
 def test_each_side_numbers_its_own_requests():
     outcome = {"outcome": "selected", "optionId": "y"}
-    facts = told(PROMPT, CALL, ASK, result(0, outcome=outcome), chunk("done"), END)
+    facts = facts_from(PROMPT, CALL, ASK, result(0, outcome=outcome), chunk("done"), END)
     (answered,) = only(facts, "action.resolved")
     assert (answered.payload["decision"], screen_of(facts)["status"]) == ("approved", "completed")
 
 
 @pytest.mark.requirement("sources.acp.ids")
 def test_a_recording_of_the_agents_lines_alone_has_its_turns():
-    facts = told(chunk("done"), END)
+    facts = facts_from(chunk("done"), END)
     assert screen_of(facts)["conversation"] == [["assistant", "done"]]
     assert screen_of(facts)["status"] == "completed"
 
@@ -77,7 +77,7 @@ def test_a_recording_of_the_agents_lines_alone_has_its_turns():
 @pytest.mark.requirement("sources.acp.ids")
 def test_of_a_second_session_only_one_remark_is_made():
     other = [update("agent_message_chunk", "z", content={"type": "text", "text": "no"})] * 2
-    screen = screen_of(told(PROMPT, *other, chunk("done"), END))
+    screen = screen_of(facts_from(PROMPT, *other, chunk("done"), END))
     words = [text for _, text in screen["conversation"] if text]
     assert (words, screen["warnings"]) == (["do it", "done"], ["other_session"])
 
@@ -85,7 +85,7 @@ def test_of_a_second_session_only_one_remark_is_made():
 @pytest.mark.requirement("sources.acp.text")
 def test_text_ends_where_something_else_begins():
     thought = chunk("hm", "agent_thought_chunk")
-    facts = told(PROMPT, chunk("one "), chunk("two"), thought, chunk("three"), CALL, END)
+    facts = facts_from(PROMPT, chunk("one "), chunk("two"), thought, chunk("three"), CALL, END)
     assert [fact.payload["text"] for fact in only(facts, "model.completed")] == ["one two", "three"]
     assert len(only(facts, "reasoning.completed")) == 1
 
@@ -93,13 +93,15 @@ def test_text_ends_where_something_else_begins():
 @pytest.mark.requirement("sources.acp.text")
 def test_a_message_that_goes_on_behind_a_call_is_still_one_message():
     done = update("tool_call_update", toolCallId="c", status="completed")
-    facts = told(PROMPT, chunk("one ", messageId="m"), CALL, done, chunk("two", messageId="m"), END)
+    facts = facts_from(
+        PROMPT, chunk("one ", messageId="m"), CALL, done, chunk("two", messageId="m"), END
+    )
     assert screen_of(facts)["conversation"] == [["user", "do it"], ["assistant", "one two"]]
 
 
 @pytest.mark.requirement("sources.acp.text")
 def test_a_session_that_is_loaded_tells_its_history_and_no_turn():
-    facts = told(
+    facts = facts_from(
         request(1, "session/load"),
         chunk("hel", "user_message_chunk"),
         chunk("lo", "user_message_chunk"),
@@ -118,7 +120,7 @@ def test_what_is_not_text_is_attached_or_made_and_never_said():
     link = {"type": "resource_link", "name": "a.py", "uri": "file:///a.py"}
     image = {"type": "image", "data": "AA==", "mimeType": "image/png"}
     prompt = request(0, "session/prompt", prompt=[{"type": "text", "text": "do it"}, link])
-    facts = told(prompt, update("agent_message_chunk", content=image), END)
+    facts = facts_from(prompt, update("agent_message_chunk", content=image), END)
     assert only(facts, "context.attached")[0].payload["title"] == "a.py"
     assert only(facts, "artifact.changed")[0].payload["mediaType"] == "image/png"
     assert only(facts, "model.delta") == []
@@ -128,8 +130,8 @@ def test_what_is_not_text_is_attached_or_made_and_never_said():
 def test_a_diff_changes_a_file_when_its_call_is_completed():
     proposed = update("tool_call_update", toolCallId="c", status="in_progress", content=[DIFF])
     done = update("tool_call_update", toolCallId="c", status="completed", content=[DIFF])
-    assert only(told(PROMPT, CALL, proposed, END), "file.changed") == []
-    (changed,) = only(told(PROMPT, CALL, proposed, done, done, END), "file.changed")
+    assert only(facts_from(PROMPT, CALL, proposed, END), "file.changed") == []
+    (changed,) = only(facts_from(PROMPT, CALL, proposed, done, done, END), "file.changed")
     assert (changed.payload["path"], changed.payload["change"]) == ("a.py", "created")
 
 
@@ -139,14 +141,14 @@ def test_content_that_is_sent_whole_each_time_is_told_once():
         content = [{"type": "content", "content": {"type": "text", "text": text}}]
         return update("tool_call_update", toolCallId="c", status="in_progress", content=content)
 
-    facts = told(PROMPT, CALL, grown("a"), grown("ab"), grown("ab"), END)
+    facts = facts_from(PROMPT, CALL, grown("a"), grown("ab"), grown("ab"), END)
     assert [fact.payload["delta"] for fact in only(facts, "tool.output.delta")] == ["a", "b"]
 
 
 @pytest.mark.requirement("sources.acp.tools")
 @pytest.mark.parametrize("order", [("output", "exit"), ("exit", "output"), ("exit",)])
 def test_a_terminal_is_a_command_with_an_output_and_an_exit_code(order: tuple[str, ...]):
-    asked = {
+    question = {
         "output": [
             request("b", "terminal/output", terminalId="t1"),
             result("b", output="ok", truncated=False),
@@ -156,11 +158,11 @@ def test_a_terminal_is_a_command_with_an_output_and_an_exit_code(order: tuple[st
             result("c", exitCode=2),
         ],
     }
-    facts = told(
+    facts = facts_from(
         PROMPT,
         request("a", "terminal/create", command="make", args=["test"], cwd="/srv"),
         result("a", terminalId="t1"),
-        *[message for name in order for message in asked[name]],
+        *[message for name in order for message in question[name]],
         request("d", "terminal/release", terminalId="t1"),
         result("d"),
         END,
@@ -174,7 +176,7 @@ def test_a_terminal_is_a_command_with_an_output_and_an_exit_code(order: tuple[st
 @pytest.mark.requirement("sources.acp.tools")
 def test_a_command_that_still_runs_is_closed_with_its_turn_or_its_stream():
     begun = [PROMPT, request("a", "terminal/create", command="x"), result("a", terminalId="t1")]
-    for facts in (told(*begun, END), told(*begun)):
+    for facts in (facts_from(*begun, END), facts_from(*begun)):
         assert only(facts, "command.exited")[0].payload["status"] == "interrupted"
 
 
@@ -192,7 +194,7 @@ def test_an_option_means_what_its_kind_says(
     answer: Message, event_class: str, decision: str | None
 ):
     broke = update("tool_call_update", toolCallId="c", status="failed")
-    facts = told(PROMPT, ASK, result(0, outcome=answer), broke, END)
+    facts = facts_from(PROMPT, ASK, result(0, outcome=answer), broke, END)
     (closed,) = only(facts, event_class)
     assert closed.payload.get("decision") == decision
     category = "permission_denied" if decision == "denied" else "tool_error"
@@ -209,8 +211,12 @@ def test_an_option_means_what_its_kind_says(
     ],
 )
 def test_an_elicitation_is_asked_and_answered(action: str, event_class: str):
-    asked = request("q", "elicitation/create", message="Which?", requestedSchema={"type": "object"})
-    facts = told(PROMPT, asked, result("q", action=action, content={"colour": "blue"}), END)
+    question = request(
+        "q", "elicitation/create", message="Which?", requestedSchema={"type": "object"}
+    )
+    facts = facts_from(
+        PROMPT, question, result("q", action=action, content={"colour": "blue"}), END
+    )
     assert only(facts, "action.required")[0].payload["prompt"] == "Which?"
     assert len(only(facts, event_class)) == 1
 
@@ -232,14 +238,16 @@ def test_an_elicitation_is_asked_and_answered(action: str, event_class: str):
 def test_a_turn_ends_as_the_response_to_its_prompt_says(
     end: Message, event_class: str, category: str | None
 ):
-    facts = told(PROMPT, chunk("so far"), end)
+    facts = facts_from(PROMPT, chunk("so far"), end)
     (ended,) = only(facts, event_class)
     assert ended.payload.get("failureCategory") == category
 
 
 @pytest.mark.requirement("sources.acp.ends")
 def test_an_error_to_another_request_ends_no_turn():
-    facts = told(PROMPT, request(5, "session/set_mode"), failed(5, -32602, "no"), chunk("x"), END)
+    facts = facts_from(
+        PROMPT, request(5, "session/set_mode"), failed(5, -32602, "no"), chunk("x"), END
+    )
     assert screen_of(facts)["status"] == "completed"
     assert screen_of(facts)["warnings"] == ["request_failed"]
 
@@ -254,7 +262,7 @@ def test_a_turn_is_told_its_share_of_what_the_session_has_used():
             result(number, stopReason="end_turn", usage=usage),
         ]
 
-    facts = told(*turn(0, 10, 0.25), *turn(1, 30, 1.0))
+    facts = facts_from(*turn(0, 10, 0.25), *turn(1, 30, 1.0))
     ends = [fact.payload for fact in only(facts, "turn.completed")]
     assert [(end["inputTokens"], end["totalCostUsd"]) for end in ends] == [(10, 0.25), (20, 0.75)]
 
@@ -264,7 +272,7 @@ def test_what_a_loaded_session_had_used_before_is_nobodys_share():
     usage = {"inputTokens": 500, "outputTokens": 1}
     cost = update("usage_update", used=1, size=9, cost={"amount": 7, "currency": "USD"})
     end = result(0, stopReason="end_turn", usage=usage)
-    facts = told(request(1, "session/load"), result(1), PROMPT, cost, end)
+    facts = facts_from(request(1, "session/load"), result(1), PROMPT, cost, end)
     (ended,) = only(facts, "turn.completed")
     assert ended.payload == {"stopReason": "end_turn"}
 
@@ -272,7 +280,7 @@ def test_what_a_loaded_session_had_used_before_is_nobodys_share():
 @pytest.mark.requirement("sources.acp.signals")
 def test_plans_modes_and_commands_are_told_and_unheard_updates_are_warnings():
     entries = [{"content": "read", "status": "completed", "priority": "high"}]
-    facts = told(
+    facts = facts_from(
         update("current_mode_update", currentModeId="ask"),
         PROMPT,
         update("plan", entries=[*entries, {"content": "write", "status": "pending"}]),
@@ -320,5 +328,5 @@ ODD_STREAM = [
 @pytest.mark.fuzz
 @pytest.mark.requirement("sources.recordings.hostile")
 def test_no_field_of_a_message_can_break_the_facts():
-    for messages in spoiled(ODD_STREAM):
-        told(*messages)
+    for messages in spoil_fields(ODD_STREAM):
+        facts_from(*messages)

@@ -7,16 +7,18 @@ import pytest
 
 from factwire.facts import Fact, verify
 from factwire.projection import project
-from factwire.sources import converted, source_of
+from factwire.sources import convert_recording, find_source
 from tests.sources.recordings import screen_of
 
 RUN: dict[str, Any] = {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
 
 
-def told(*events: dict[str, Any]) -> list[Fact]:
+def facts_from(*events: dict[str, Any]) -> list[Fact]:
     lines = [b"data: " + msgspec.json.encode(event) + b"\n\n" for event in events]
     facts = list(
-        converted(source_of("ag-ui"), b"".join(lines).splitlines(keepends=True), thread_id="t")
+        convert_recording(
+            find_source("ag-ui"), b"".join(lines).splitlines(keepends=True), thread_id="t"
+        )
     )
     assert verify(facts) == []
     return facts
@@ -29,20 +31,20 @@ def finished(**outcome: Any) -> dict[str, Any]:
 @pytest.mark.requirement("sources.ag-ui.interrupts")
 def test_an_interrupt_asks_a_person_and_ends_the_run():
     interrupt = {"id": "i", "reason": "approval", "message": "Deploy?", "toolCallId": "c"}
-    facts = told(
+    facts = facts_from(
         RUN,
         {"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "deploy"},
         {"type": "TOOL_CALL_END", "toolCallId": "c"},
         finished(type="interrupt", interrupts=[interrupt]),
     )
-    asked = [fact for fact in facts if fact.event_class == "action.required"]
-    assert [(fact.action_id, fact.payload["prompt"]) for fact in asked] == [("i", "Deploy?")]
+    question = [fact for fact in facts if fact.event_class == "action.required"]
+    assert [(fact.action_id, fact.payload["prompt"]) for fact in question] == [("i", "Deploy?")]
     assert screen_of(facts)["status"] == "completed"
 
 
 @pytest.mark.requirement("sources.ag-ui.subagents")
 def test_a_subagent_speaks_for_itself():
-    facts = told(
+    facts = facts_from(
         RUN,
         {"type": "SUBAGENT_STARTED", "subagentRunId": "s", "name": "reader"},
         {"type": "TEXT_MESSAGE_START", "messageId": "m", "subagentRunId": "s"},
@@ -59,7 +61,7 @@ def test_a_subagent_speaks_for_itself():
 
 @pytest.mark.requirement("sources.ag-ui.state")
 def test_shared_state_is_patched_as_the_events_say():
-    facts = told(
+    facts = facts_from(
         RUN,
         {"type": "STATE_SNAPSHOT", "snapshot": {"count": 1}},
         {"type": "STATE_DELTA", "delta": [{"op": "replace", "path": "/count", "value": 2}]},
@@ -79,7 +81,7 @@ def test_shared_state_is_patched_as_the_events_say():
     ],
 )
 def test_a_run_ends_as_it_says_or_was_cut_off(event: dict[str, Any], status: str):
-    facts = told(RUN, {"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "delta": "hi"}, event)
+    facts = facts_from(RUN, {"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "delta": "hi"}, event)
     assert screen_of(facts)["status"] == status
 
 
@@ -95,13 +97,13 @@ def test_a_run_ends_as_it_says_or_was_cut_off(event: dict[str, Any], status: str
 def test_a_run_that_resumes_goes_on_in_the_same_turn(payload: Any, decision: str, end: str):
     interrupt = {"id": "i", "reason": "approval", "toolCallId": "c"}
     answers = [{"interruptId": "i", "status": "resolved", "payload": payload}]
-    given = {"threadId": "t", "runId": "r2", "messages": [], "resume": answers}
-    facts = told(
+    settings = {"threadId": "t", "runId": "r2", "messages": [], "resume": answers}
+    facts = facts_from(
         RUN,
         {"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "deploy"},
         {"type": "TOOL_CALL_END", "toolCallId": "c"},
         finished(type="interrupt", interrupts=[interrupt]),
-        {**RUN, "runId": "r2", "input": given},
+        {**RUN, "runId": "r2", "input": settings},
         {"type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c", "content": "so"},
         finished(type="success"),
     )
@@ -115,7 +117,7 @@ def test_a_run_that_resumes_goes_on_in_the_same_turn(payload: Any, decision: str
 @pytest.mark.requirement("sources.ag-ui.interrupts")
 def test_a_run_that_does_not_resume_is_another_turn():
     interrupt = {"id": "i", "reason": "approval"}
-    facts = told(
+    facts = facts_from(
         RUN,
         finished(type="interrupt", interrupts=[interrupt]),
         {**RUN, "runId": "r2"},

@@ -6,14 +6,16 @@ import msgspec
 import pytest
 
 from factwire.facts import Fact, verify
-from factwire.sources import converted, source_of
+from factwire.sources import convert_recording, find_source
 from tests.sources.recordings import screen_of
 
 
-def told(*chunks: dict[str, Any]) -> list[Fact]:
+def facts_from(*chunks: dict[str, Any]) -> list[Fact]:
     lines = [b"data: " + msgspec.json.encode(chunk) + b"\n\n" for chunk in chunks]
     facts = list(
-        converted(source_of("ai-sdk"), b"".join(lines).splitlines(keepends=True), thread_id="t")
+        convert_recording(
+            find_source("ai-sdk"), b"".join(lines).splitlines(keepends=True), thread_id="t"
+        )
     )
     assert verify(facts) == []
     return facts
@@ -39,13 +41,13 @@ FINISH: dict[str, Any] = {"type": "finish", "finishReason": "stop"}
 def test_a_stream_that_begins_anew_tells_nothing_twice():
     whole = [START, STEP, *text("a", "one ", "two "), CALL]
     rest = [{"type": "tool-output-available", "toolCallId": "c", "output": "ok"}, FINISH]
-    resumed = told(*whole[:4], *whole, *rest)
-    assert screen_of(resumed) == screen_of(told(*whole, *rest))
+    resumed = facts_from(*whole[:4], *whole, *rest)
+    assert screen_of(resumed) == screen_of(facts_from(*whole, *rest))
 
 
 @pytest.mark.requirement("sources.ai-sdk.reset-step")
 def test_a_step_that_is_reset_takes_back_what_it_said():
-    facts = told(
+    facts = facts_from(
         START, STEP, *text("a", "kept"), {"type": "finish-step"},
         STEP, *text("b", "dropped"), {"type": "reset-step"}, *text("c", "instead"), FINISH,
     )  # fmt: skip
@@ -64,7 +66,7 @@ def test_an_approval_is_asked_answered_and_followed(approved: bool, state: str, 
         if approved
         else {"type": "tool-output-denied", "toolCallId": "c"}
     )
-    facts = told(
+    facts = facts_from(
         START, CALL,
         {"type": "tool-approval-request", "approvalId": "p", "toolCallId": "c"},
         {"type": "tool-approval-response", "approvalId": "p", "approved": approved},
@@ -87,13 +89,13 @@ def test_an_approval_is_asked_answered_and_followed(approved: bool, state: str, 
     ],
 )
 def test_a_stream_ends_as_it_says_or_was_cut_off(chunk: dict[str, Any], status: str):
-    facts = told(START, *text("a", "hello"), chunk)
+    facts = facts_from(START, *text("a", "hello"), chunk)
     assert screen_of(facts)["status"] == status
 
 
 @pytest.mark.requirement("sources.ai-sdk.parts")
 def test_files_sources_and_data_are_things_and_not_text():
-    facts = told(
+    facts = facts_from(
         START,
         {"type": "source-url", "sourceId": "s", "url": "https://example.org", "title": "Here"},
         {"type": "file", "url": "data:text/plain;base64,aGk=", "mediaType": "text/plain"},
@@ -112,5 +114,7 @@ def test_files_sources_and_data_are_things_and_not_text():
 @pytest.mark.requirement("sources.ai-sdk.ends")
 @pytest.mark.parametrize("end", [{"type": "error", "errorText": "boom"}, {"type": "abort"}])
 def test_what_frames_a_message_after_its_end_begins_no_other(end: dict[str, Any]):
-    facts = told(START, STEP, end, {"type": "finish-step"}, {**FINISH, "finishReason": "error"})
+    facts = facts_from(
+        START, STEP, end, {"type": "finish-step"}, {**FINISH, "finishReason": "error"}
+    )
     assert [fact.event_class for fact in facts].count("turn.started") == 1

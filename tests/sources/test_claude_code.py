@@ -7,19 +7,19 @@ import pytest
 
 from factwire.facts import Fact, verify
 from factwire.projection import project
-from factwire.sources import converted, source_of
+from factwire.sources import convert_recording, find_source
 from tests.sources.recordings import FOLDER, facts_of, screen_of
 
-SOURCE = source_of("claude-code")
+SOURCE = find_source("claude-code")
 PROMPT: dict[str, Any] = {"type": "user", "message": {"role": "user", "content": "go"}}
 INIT: dict[str, Any] = {"type": "system", "subtype": "init", "model": "m", "session_id": "s"}
 DONE: dict[str, Any] = {"type": "result", "subtype": "success", "is_error": False}
 AT = "2026-11-15T06:01:51.139Z"
 
 
-def told(*lines: dict[str, Any]) -> list[Fact]:
+def facts_from(*lines: dict[str, Any]) -> list[Fact]:
     encoded = [msgspec.json.encode(line) + b"\n" for line in lines]
-    facts = list(converted(SOURCE, encoded, thread_id="t"))
+    facts = list(convert_recording(SOURCE, encoded, thread_id="t"))
     assert verify(facts) == []
     return facts
 
@@ -28,7 +28,7 @@ def recorded(name: str) -> list[Fact]:
     return facts_of(FOLDER / "claude-code" / f"{name}.jsonl")
 
 
-def said(message_id: str, *blocks: dict[str, Any], **fields: Any) -> dict[str, Any]:
+def payloads_of(message_id: str, *blocks: dict[str, Any], **fields: Any) -> dict[str, Any]:
     message = {"id": message_id, "role": "assistant", "model": "m", "content": list(blocks)}
     return {"type": "assistant", "message": message, "timestamp": AT, **fields}
 
@@ -72,8 +72,12 @@ def one(facts: list[Fact], event_class: str) -> Fact:
 
 @pytest.mark.requirement("sources.claude-code.parts")
 def test_lines_of_one_message_are_parts_of_it_and_none_replaces_another():
-    lines = said("a", text("one ")), said("a", call("c")), said("a", text("two"))
-    facts = told(PROMPT, INIT, *lines, gave("c"), DONE)
+    lines = (
+        payloads_of("a", text("one ")),
+        payloads_of("a", call("c")),
+        payloads_of("a", text("two")),
+    )
+    facts = facts_from(PROMPT, INIT, *lines, gave("c"), DONE)
     assert screen_of(facts)["conversation"] == [["user", "go"], ["assistant", "one two"]]
     assert len(classes(facts, "model.requested")) == 1
 
@@ -90,7 +94,9 @@ def test_a_stream_shows_the_same_with_its_pieces_and_without(name: str):
 
 @pytest.mark.requirement("sources.claude-code.turns")
 def test_a_second_init_before_a_result_says_that_the_first_turn_was_cut():
-    facts = told(INIT, said("a", text("one")), INIT, said("b", text("two")), DONE)
+    facts = facts_from(
+        INIT, payloads_of("a", text("one")), INIT, payloads_of("b", text("two")), DONE
+    )
     assert classes(facts, "turn.started", "turn.failed", "turn.completed") == [
         "turn.started",
         "turn.failed",
@@ -103,14 +109,16 @@ def test_a_second_init_before_a_result_says_that_the_first_turn_was_cut():
 @pytest.mark.requirement("sources.claude-code.turns")
 def test_a_process_tells_each_turn_its_own_cost():
     first, second = {**DONE, "total_cost_usd": 0.5}, {**DONE, "total_cost_usd": 0.75}
-    facts = told(PROMPT, INIT, first, PROMPT, INIT, second)
+    facts = facts_from(PROMPT, INIT, first, PROMPT, INIT, second)
     costs = [f.payload["totalCostUsd"] for f in facts if f.event_class == "cost.recorded"]
     assert costs == [0.5, 0.25]
 
 
 @pytest.mark.requirement("sources.claude-code.turns")
 def test_an_empty_process_that_only_fails_is_a_turn_that_failed():
-    facts = told({"type": "result", "subtype": "error_during_execution", "errors": ["no model"]})
+    facts = facts_from(
+        {"type": "result", "subtype": "error_during_execution", "errors": ["no model"]}
+    )
     assert one(facts, "turn.failed").payload["message"] == "no model"
 
 
@@ -129,7 +137,7 @@ def test_an_empty_process_that_only_fails_is_a_turn_that_failed():
     ],
 )
 def test_a_result_ends_its_turn_as_it_says(result: dict[str, Any], end: str, category: str | None):
-    facts = told(PROMPT, INIT, {"type": "result", **result})
+    facts = facts_from(PROMPT, INIT, {"type": "result", **result})
     assert one(facts, end).payload.get("failureCategory") == category
 
 
@@ -142,10 +150,12 @@ def test_an_api_error_is_told_as_an_error_and_not_as_an_answer():
 
 @pytest.mark.requirement("sources.claude-code.ends")
 def test_a_turn_of_somebody_who_is_not_signed_in_says_so():
-    refused = said(
+    refused = payloads_of(
         "a", text("Not logged in"), error="authentication_failed", is_api_error_message=True
     )
-    facts = told(PROMPT, INIT, refused, {"type": "result", "subtype": "success", "is_error": True})
+    facts = facts_from(
+        PROMPT, INIT, refused, {"type": "result", "subtype": "success", "is_error": True}
+    )
     assert one(facts, "turn.failed").payload["failureCategory"] == "unauthorized"
 
 
@@ -165,8 +175,10 @@ def test_a_background_subagent_works_on_between_the_turns_of_its_parent():
 @pytest.mark.requirement("sources.claude-code.background")
 def test_a_background_subagent_that_is_never_done_is_closed_when_the_stream_ends():
     start = system("task_started", task_id="a", tool_use_id="c", is_backgrounded=True)
-    work = said("m", call("inner"), parent_tool_use_id="c", agent_id="a")
-    facts = told(PROMPT, INIT, said("n", call("c", "Agent")), start, gave("c"), work, DONE)
+    work = payloads_of("m", call("inner"), parent_tool_use_id="c", agent_id="a")
+    facts = facts_from(
+        PROMPT, INIT, payloads_of("n", call("c", "Agent")), start, gave("c"), work, DONE
+    )
     assert classes(facts, "turn.completed", "subagent.failed") == [
         "turn.completed",
         "subagent.failed",
@@ -183,7 +195,7 @@ def test_a_background_subagent_that_is_never_done_is_closed_when_the_stream_ends
 def test_a_background_shell_is_a_task_that_ends_as_it_is_notified(status: str, end: str):
     start = system("task_started", task_id="b", tool_use_id="c", task_type="local_bash")
     note = system("task_notification", task_id="b", status=status, output_file="/x/b.output")
-    facts = told(PROMPT, INIT, start, DONE, note)
+    facts = facts_from(PROMPT, INIT, start, DONE, note)
     ended = one(facts, end)
     assert ended.payload["outputFile"] == "/x/b.output"
     assert ended.payload["resultRef"].startswith("claude-code:output:")
@@ -191,8 +203,8 @@ def test_a_background_shell_is_a_task_that_ends_as_it_is_notified(status: str, e
 
 @pytest.mark.requirement("sources.claude-code.background")
 def test_a_subagent_without_task_lines_ends_with_the_call_that_started_it():
-    inner = said("m", text("inside"), parent_tool_use_id="c")
-    facts = told(PROMPT, INIT, said("n", call("c", "Task")), inner, gave("c"), DONE)
+    inner = payloads_of("m", text("inside"), parent_tool_use_id="c")
+    facts = facts_from(PROMPT, INIT, payloads_of("n", call("c", "Task")), inner, gave("c"), DONE)
     assert classes(facts, "subagent.") == ["subagent.started", "subagent.completed"]
     assert screen_of(facts)["conversation"] == [["user", "go"], ["assistant", ""]]
 
@@ -200,13 +212,15 @@ def test_a_subagent_without_task_lines_ends_with_the_call_that_started_it():
 @pytest.mark.requirement("sources.claude-code.approvals")
 def test_a_question_that_is_withdrawn_is_cancelled_and_not_decided():
     cancel = {"type": "control_cancel_request", "request_id": "q"}
-    facts = told(PROMPT, INIT, said("a", call("c")), asks("q", "c"), cancel, gave("c"), DONE)
+    facts = facts_from(
+        PROMPT, INIT, payloads_of("a", call("c")), asks("q", "c"), cancel, gave("c"), DONE
+    )
     assert classes(facts, "action.") == ["action.required", "action.cancelled"]
 
 
 @pytest.mark.requirement("sources.claude-code.approvals")
 def test_a_question_that_nobody_answered_is_open_until_the_turn_ends():
-    facts = told(PROMPT, INIT, said("a", call("c", command="ls")), asks("q", "c"))
+    facts = facts_from(PROMPT, INIT, payloads_of("a", call("c", command="ls")), asks("q", "c"))
     assert classes(facts, "action.", "turn.failed") == [
         "action.required",
         "action.cancelled",
@@ -218,8 +232,8 @@ def test_a_question_that_nobody_answered_is_open_until_the_turn_ends():
 def test_an_answer_that_changes_the_input_changes_what_is_shown():
     answer = answers("q", behavior="allow", updatedInput={"command": "ls -l"})
     question = asks("q", "c", input={"command": "ls"})
-    facts = told(
-        PROMPT, INIT, said("a", call("c", command="ls")), question, answer, gave("c"), DONE
+    facts = facts_from(
+        PROMPT, INIT, payloads_of("a", call("c", command="ls")), question, answer, gave("c"), DONE
     )
     assert screen_of(facts)["tools"][0]["args"] == {"command": "ls -l"}
     assert one(facts, "permission.resolved").payload["decision"] == "approve"
@@ -229,7 +243,9 @@ def test_an_answer_that_changes_the_input_changes_what_is_shown():
 def test_an_elicitation_is_a_question_with_its_schema():
     request = {"subtype": "elicitation", "message": "Name?", "requested_schema": {"type": "object"}}
     line = {"type": "control_request", "request_id": "e", "request": request}
-    facts = told(PROMPT, INIT, line, answers("e", action="accept", content={"name": "x"}), DONE)
+    facts = facts_from(
+        PROMPT, INIT, line, answers("e", action="accept", content={"name": "x"}), DONE
+    )
     assert one(facts, "action.required").payload["responseSchema"] == {"type": "object"}
     assert one(facts, "action.resolved").payload["response"] == {"name": "x"}
 
@@ -238,7 +254,7 @@ def test_an_elicitation_is_a_question_with_its_schema():
 @pytest.mark.parametrize(
     "line",
     [
-        said("b", text("new"), supersedes=["u1", "u2", "never-seen"]),
+        payloads_of("b", text("new"), supersedes=["u1", "u2", "never-seen"]),
         system("model_refusal_fallback", retracted_message_uuids=["u1", "u2"], fallback_model="f"),
         {
             "type": "user",
@@ -249,8 +265,8 @@ def test_an_elicitation_is_a_question_with_its_schema():
     ],
 )
 def test_lines_that_are_taken_back_leave_no_message_and_no_open_call(line: dict[str, Any]):
-    old = said("a", text("old"), uuid="u1"), said("a", call("c"), uuid="u2")
-    facts = told(PROMPT, INIT, *old, line, DONE)
+    old = payloads_of("a", text("old"), uuid="u1"), payloads_of("a", call("c"), uuid="u2")
+    facts = facts_from(PROMPT, INIT, *old, line, DONE)
     spoken = [words for role, words in screen_of(facts)["conversation"] if role == "assistant"]
     assert "old" not in spoken
     assert one(facts, "tool.failed").payload["failureCategory"] == "retracted"
@@ -259,7 +275,7 @@ def test_lines_that_are_taken_back_leave_no_message_and_no_open_call(line: dict[
 
 @pytest.mark.requirement("sources.claude-code.retraction")
 def test_a_uuid_that_nobody_knows_is_nothing_to_take_back():
-    facts = told(PROMPT, INIT, said("a", text("new"), supersedes=["x"]), DONE)
+    facts = facts_from(PROMPT, INIT, payloads_of("a", text("new"), supersedes=["x"]), DONE)
     assert classes(facts, "messages.snapshot", "runtime.") == []
 
 
@@ -273,7 +289,7 @@ def test_a_call_that_a_broken_request_had_begun_is_closed_by_the_retry():
         event(type="content_block_start", index=0, content_block={"type": "tool_use", "id": "c"}),
     )
     retry = system("api_retry", attempt=1, max_retries=10, error_status=429, error="rate_limit")
-    facts = told(PROMPT, INIT, *begun, retry, said("b", text("ok")), DONE)
+    facts = facts_from(PROMPT, INIT, *begun, retry, payloads_of("b", text("ok")), DONE)
     assert one(facts, "tool.failed").payload["failureCategory"] == "retracted"
     assert classes(facts, "rate_limit.hit") == ["rate_limit.hit"]
 
@@ -300,7 +316,7 @@ def test_what_a_cut_response_had_said_is_not_said_twice():
 def test_a_failed_result_says_whether_the_tool_ran(kind: str | None, category: str):
     meta = [{"id": "c", "non_execution_kind": kind}]
     result = gave("c", "no", is_error=True, tool_result_meta=meta)
-    facts = told(PROMPT, INIT, said("a", call("c")), result, DONE)
+    facts = facts_from(PROMPT, INIT, payloads_of("a", call("c")), result, DONE)
     assert one(facts, "tool.failed").payload["failureCategory"] == category
     denied = classes(facts, "permission.denied")
     assert len(denied) == (category == "permission_denied")
@@ -311,10 +327,10 @@ def test_a_failed_result_says_whether_the_tool_ran(kind: str | None, category: s
 def test_a_call_that_a_stop_broke_off_was_denied_only_if_somebody_did(behavior: str):
     """Claude Code says of both that the user rejected them."""
     meta = [{"id": "c", "non_execution_kind": "user-rejected"}]
-    facts = told(
+    facts = facts_from(
         PROMPT,
         INIT,
-        said("a", call("c")),
+        payloads_of("a", call("c")),
         asks("r", "c"),
         answers("r", behavior=behavior),
         requests("interrupt"),
@@ -354,7 +370,7 @@ def test_an_output_that_the_cli_kept_elsewhere_is_a_ref():
 @pytest.mark.requirement("sources.claude-code.remarks")
 def test_limits_hooks_and_remarks_are_facts_of_their_own():
     limit = {"status": "allowed_warning", "rateLimitType": "five_hour", "utilization": 0.9}
-    facts = told(
+    facts = facts_from(
         PROMPT,
         INIT,
         {"type": "rate_limit_event", "rate_limit_info": {**limit, "resetsAt": 1794754413}},
@@ -391,7 +407,7 @@ def test_compaction_is_told_from_its_start_to_its_end():
 @pytest.mark.requirement("sources.claude-code.queue")
 def test_a_prompt_in_a_running_turn_is_the_prompt_of_the_next():
     second = {"type": "user", "message": {"content": "and then"}}
-    facts = told(PROMPT, INIT, second, DONE, INIT, said("a", text("ok")), DONE)
+    facts = facts_from(PROMPT, INIT, second, DONE, INIT, payloads_of("a", text("ok")), DONE)
     prompts = [f.payload.get("prompt") for f in facts if f.event_class == "turn.submitted"]
     assert prompts == ["go", "and then"]
     counts = [f.payload["queuedTurnCount"] for f in facts if f.event_class == "queue.changed"]
@@ -406,7 +422,7 @@ def requests(subtype: str, **fields: Any) -> dict[str, Any]:
 @pytest.mark.requirement("sources.claude-code.remarks")
 def test_what_a_host_asks_for_shows_as_what_it_changes():
     failed = {"subtype": "error", "request_id": "hook_callback", "error": "no"}
-    facts = told(
+    facts = facts_from(
         PROMPT,
         INIT,
         requests("set_permission_mode", mode="plan"),
@@ -426,7 +442,7 @@ def test_what_a_host_asks_for_shows_as_what_it_changes():
 @pytest.mark.requirement("sources.claude-code.approvals")
 def test_a_plan_that_leave_is_asked_for_is_the_final_plan():
     question = asks("q", "c", tool_name="ExitPlanMode", input={"plan": "1. look"})
-    facts = told(PROMPT, INIT, said("a", call("c", "ExitPlanMode")), question, DONE)
+    facts = facts_from(PROMPT, INIT, payloads_of("a", call("c", "ExitPlanMode")), question, DONE)
     assert one(facts, "plan.final").payload["text"] == "1. look"
     assert one(facts, "action.required").payload["actionType"] == "plan_decision"
 
@@ -436,7 +452,9 @@ def test_a_tool_of_the_provider_gives_its_result_in_the_answer_and_texts_name_th
     search = {"type": "server_tool_use", "id": "w", "name": "web_search", "input": {"query": "q"}}
     found = {"type": "web_search_tool_result", "tool_use_id": "w", "content": [{"url": "u"}]}
     cited = {**text("so"), "citations": [{"title": "Page", "url": "https://example.org"}]}
-    facts = told(PROMPT, INIT, said("a", search, found, cited, {"type": "new_block"}), DONE)
+    facts = facts_from(
+        PROMPT, INIT, payloads_of("a", search, found, cited, {"type": "new_block"}), DONE
+    )
     assert one(facts, "tool.result").payload["output"] == [{"url": "u"}]
     assert one(facts, "evidence.changed").payload["title"] == "Page"
     assert one(facts, "runtime.warning").payload["code"] == "unknown_source_item"
@@ -444,10 +462,10 @@ def test_a_tool_of_the_provider_gives_its_result_in_the_answer_and_texts_name_th
 
 @pytest.mark.requirement("sources.claude-code.remarks")
 def test_progress_states_and_kept_files_are_facts_of_their_own():
-    facts = told(
+    facts = facts_from(
         PROMPT,
         INIT,
-        said("a", call("c")),
+        payloads_of("a", call("c")),
         {"type": "tool_progress", "tool_use_id": "c", "elapsed_time_seconds": 3},
         gave("c"),
         {"type": "tool_use_summary", "summary": "ran one", "preceding_tool_use_ids": ["c"]},
@@ -470,9 +488,9 @@ def test_progress_states_and_kept_files_are_facts_of_their_own():
 
 @pytest.mark.requirement("sources.claude-code.background")
 def test_a_subagent_that_fails_with_its_call_has_failed():
-    inner = said("m", text("inside"), parent_tool_use_id="c")
+    inner = payloads_of("m", text("inside"), parent_tool_use_id="c")
     failed = gave("c", "broken", is_error=True)
-    facts = told(PROMPT, INIT, said("n", call("c", "Task")), inner, failed, DONE)
+    facts = facts_from(PROMPT, INIT, payloads_of("n", call("c", "Task")), inner, failed, DONE)
     assert one(facts, "subagent.failed").payload["message"] == "broken"
 
 
@@ -481,7 +499,9 @@ def test_a_task_that_goes_on_in_the_background_is_not_ended_by_its_call():
     start = system("task_started", task_id="a", tool_use_id="c")
     moved = system("task_updated", task_id="a", patch={"is_backgrounded": True})
     done = system("task_notification", task_id="a", status="completed", summary="ok")
-    facts = told(PROMPT, INIT, said("n", call("c", "Agent")), start, moved, gave("c"), done, DONE)
+    facts = facts_from(
+        PROMPT, INIT, payloads_of("n", call("c", "Agent")), start, moved, gave("c"), done, DONE
+    )
     assert classes(facts, "subagent.", "worker.") == [
         "subagent.started",
         "worker.notification",

@@ -7,10 +7,10 @@ import pytest
 
 from factwire.facts import Fact, verify
 from factwire.projection import project
-from factwire.sources import converted, source_of
+from factwire.sources import convert_recording, find_source
 from tests.sources.recordings import FOLDER, facts_of, screen_of
 
-SOURCE = source_of("codex-app-server")
+SOURCE = find_source("codex-app-server")
 MAIN: dict[str, Any] = {"threadId": "main", "turnId": "u1"}
 BEGIN: dict[str, Any] = {
     "method": "turn/started",
@@ -18,9 +18,9 @@ BEGIN: dict[str, Any] = {
 }
 
 
-def told(*lines: dict[str, Any]) -> list[Fact]:
+def facts_from(*lines: dict[str, Any]) -> list[Fact]:
     encoded = [msgspec.json.encode(line) + b"\n" for line in lines]
-    facts = list(converted(SOURCE, encoded, thread_id="t"))
+    facts = list(convert_recording(SOURCE, encoded, thread_id="t"))
     assert verify(facts) == []
     return facts
 
@@ -61,7 +61,7 @@ def one(facts: list[Fact], event_class: str) -> Fact:
 def test_an_answer_goes_to_the_side_that_asked_though_both_used_one_id():
     client = {"id": 0, "method": "thread/compact/start", "params": {"threadId": "main"}}
     question = asks("item/commandExecution/requestApproval", itemId="c", command="ls")
-    facts = told(
+    facts = facts_from(
         BEGIN,
         *item("commandExecution", "c", status="inProgress")[:1],
         client,
@@ -93,7 +93,7 @@ def test_each_decision_is_an_approval_or_a_denial(
     result: dict[str, Any], decision: str, reason: str | None
 ):
     question = asks("item/fileChange/requestApproval", itemId="c")
-    facts = told(BEGIN, question, {"id": 0, "result": result}, end())
+    facts = facts_from(BEGIN, question, {"id": 0, "result": result}, end())
     resolved = one(facts, "action.resolved").payload
     assert (resolved["decision"], resolved.get("reason")) == (decision, reason)
     assert one(facts, "permission.resolved").payload["decision"] == decision
@@ -104,7 +104,7 @@ def test_permissions_that_are_granted_are_an_approval_and_none_are_a_denial():
     for granted, decision in (({"network": {"enabled": True}}, "approve"), ({}, "deny")):
         question = asks("item/permissions/requestApproval", itemId="c", permissions={})
         answer = {"id": 0, "result": {"permissions": granted, "scope": "turn"}}
-        facts = told(BEGIN, question, answer, end())
+        facts = facts_from(BEGIN, question, answer, end())
         assert one(facts, "action.required").payload["actionType"] == "permission_grant"
         assert one(facts, "action.resolved").payload["decision"] == decision
 
@@ -113,7 +113,7 @@ def test_permissions_that_are_granted_are_an_approval_and_none_are_a_denial():
 def test_a_request_that_the_server_refuses_is_an_error_and_its_prompt_is_not_kept():
     start = {"id": 5, "method": "turn/start", "params": {"input": [{"type": "text", "text": "x"}]}}
     refused = {"id": 5, "error": {"code": -32600, "message": "busy"}}
-    facts = told(start, refused, BEGIN, end())
+    facts = facts_from(start, refused, BEGIN, end())
     assert one(facts, "runtime.error").payload["message"] == "busy"
     assert "prompt" not in one(facts, "turn.submitted").payload
 
@@ -163,7 +163,7 @@ def test_a_call_that_tells_the_state_of_agents_ends_those_that_are_done(state: s
     spawn = item("collabAgentToolCall", "s", tool="spawnAgent", receiverThreadIds=["a"])
     states = {"a": {"status": state, "message": "so"}}
     wait = item("collabAgentToolCall", "w", tool="wait", agentsStates=states)
-    facts = told(BEGIN, *spawn, *wait, end())
+    facts = facts_from(BEGIN, *spawn, *wait, end())
     assert classes(facts, "subagent.") == ["subagent.started", ending]
     last = classes(facts, "subagent.", "turn.completed")[-1]
     assert (last == "turn.completed") == (state != "running")
@@ -193,13 +193,13 @@ def test_what_a_cut_response_had_said_is_taken_back_when_it_is_tried_again():
     ],
 )
 def test_an_error_has_a_category_of_ours(info: Any, category: str):
-    facts = told(BEGIN, end("failed", error={"message": "no", "codexErrorInfo": info}))
+    facts = facts_from(BEGIN, end("failed", error={"message": "no", "codexErrorInfo": info}))
     assert one(facts, "turn.failed").payload["failureCategory"] == category
 
 
 @pytest.mark.requirement("sources.codex-app-server.items")
 def test_items_that_are_tools_begin_and_end():
-    facts = told(
+    facts = facts_from(
         BEGIN,
         *item("webSearch", "w", query="q", results=[{"url": "u"}]),
         *item("imageView", "v", path="a.png"),
@@ -231,7 +231,7 @@ def test_plans_reviews_hooks_reviewers_and_routes_are_facts_of_their_own():
         "status": "blocked",
         "entries": [],
     }
-    facts = told(
+    facts = facts_from(
         BEGIN,
         notice("item/plan/delta", itemId="p", delta="1. look"),
         *item("plan", "p", text="1. look"),
@@ -278,7 +278,7 @@ def test_a_turn_is_told_what_it_used_and_not_what_the_thread_has():
         return notice("thread/tokenUsage/updated", tokenUsage={"total": {"inputTokens": count}})
 
     again = {**BEGIN, "params": {"threadId": "main", "turn": {"id": "u2"}}}
-    facts = told(BEGIN, used(10), used(30), end(), again, used(45), end())
+    facts = facts_from(BEGIN, used(10), used(30), end(), again, used(45), end())
     costs = [f.payload["inputTokens"] for f in facts if f.event_class == "cost.recorded"]
     assert costs == [30, 15]
 
@@ -293,7 +293,7 @@ def test_a_thread_that_goes_on_counts_from_where_it_was(before: list[tuple[int, 
     resume = {"id": 1, "method": "thread/resume", "params": {"threadId": "main"}}
     resumed = {"id": 1, "result": {"thread": {"id": "main"}}}
     known = [used(*each) for each in before]
-    facts = told(resume, resumed, *known, BEGIN, used(110, 10), used(130, 20), end())
+    facts = facts_from(resume, resumed, *known, BEGIN, used(110, 10), used(130, 20), end())
     assert one(facts, "cost.recorded").payload["inputTokens"] == 30
 
 
@@ -301,8 +301,8 @@ def test_a_thread_that_goes_on_counts_from_where_it_was(before: list[tuple[int, 
 def test_a_patch_is_asked_about_with_all_that_it_changes():
     change = {"path": "a.txt", "kind": {"type": "add"}, "diff": "+one"}
     [began, _] = item("fileChange", "p", status="inProgress", changes=[change])
-    asked = asks("item/fileChange/requestApproval", itemId="p", reason="It must")
-    question = one(told(BEGIN, began, asked, end()), "action.required")
+    questions = asks("item/fileChange/requestApproval", itemId="p", reason="It must")
+    question = one(facts_from(BEGIN, began, questions, end()), "action.required")
     assert question.payload["args"] == {"changes": [change]}
     assert question.payload["toolName"] == "fileChange"
 
@@ -310,13 +310,13 @@ def test_a_patch_is_asked_about_with_all_that_it_changes():
 @pytest.mark.requirement("sources.codex-app-server.prompts")
 def test_facts_carry_the_time_that_their_notification_was_sent_at():
     began = {**BEGIN, "emittedAtMs": 1794754413000}
-    assert one(told(began, end()), "turn.started").created_at == "2026-11-15T14:53:33.000Z"
+    assert one(facts_from(began, end()), "turn.started").created_at == "2026-11-15T14:53:33.000Z"
 
 
 @pytest.mark.requirement("sources.codex-app-server.items")
 def test_pieces_of_calls_stand_in_their_calls():
     change = {"path": "a.txt", "kind": {"type": "delete"}, "diff": "-one"}
-    facts = told(
+    facts = facts_from(
         BEGIN,
         notice("item/fileChange/patchUpdated", itemId="p", changes=[change]),
         notice("item/commandExecution/outputDelta", itemId="c", delta="half"),
@@ -339,7 +339,7 @@ def test_limits_and_broken_tries_are_told_as_they_stand():
     window = {"usedPercent": 90, "windowDurationMins": 300}
     reached = {"primary": window, "rateLimitReachedType": "rate_limit_reached"}
     error = {"message": "slow", "codexErrorInfo": "rateLimitExceeded"}
-    facts = told(
+    facts = facts_from(
         BEGIN,
         notice("account/rateLimits/updated", rateLimits={"limitId": "x", "primary": window}),
         notice("account/rateLimits/updated", rateLimits=reached),
@@ -356,7 +356,7 @@ def test_limits_and_broken_tries_are_told_as_they_stand():
 
 @pytest.mark.requirement("sources.codex-app-server.items")
 def test_thoughts_summaries_and_compaction_are_told_once():
-    facts = told(
+    facts = facts_from(
         BEGIN,
         notice("item/reasoning/textDelta", itemId="r", delta="hm"),
         *item("reasoning", "r", summary=[], content=["hm"]),
@@ -385,7 +385,7 @@ def test_a_thread_with_a_parent_is_an_agent_and_works_in_another_turn_each_time(
     child: dict[str, Any] = {"id": "a", "parentThreadId": "main", "agentNickname": "Ada"}
     done = of("a", "turn/completed", turn={"id": "x", "status": "completed"})
     activity = item("subAgentActivity", "y", kind="interacted", agentThreadId="a")
-    facts = told(
+    facts = facts_from(
         BEGIN,
         of("main", "thread/started", thread=child),
         of("a", "turn/started", turn={"id": "x"}),

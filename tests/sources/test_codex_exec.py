@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from factwire.facts import Fact, verify
-from factwire.sources import converted, source_of
+from factwire.sources import convert_recording, find_source
 
 TURN: dict[str, Any] = {"type": "turn.started"}
 FAILED: dict[str, Any] = {"type": "turn.failed", "error": {"message": "so"}}
@@ -18,9 +18,9 @@ AFTER_AN_ERROR: list[tuple[list[dict[str, Any]], tuple[str, str | None]]] = [
 ]
 
 
-def told(*lines: dict[str, Any]) -> list[Fact]:
+def facts_from(*lines: dict[str, Any]) -> list[Fact]:
     encoded = [msgspec.json.encode(line) + b"\n" for line in lines]
-    facts = list(converted(source_of("codex-exec"), encoded, thread_id="t"))
+    facts = list(convert_recording(find_source("codex-exec"), encoded, thread_id="t"))
     assert verify(facts) == []
     return facts
 
@@ -36,7 +36,7 @@ def ends(facts: list[Fact]) -> list[tuple[str | None, Any]]:
 def test_an_error_ends_the_turn_only_where_nothing_else_does(
     after: list[dict[str, Any]], expected: tuple[str, str | None]
 ):
-    facts = told(TURN, {"type": "error", "message": "broken"}, *after)
+    facts = facts_from(TURN, {"type": "error", "message": "broken"}, *after)
     assert ends(facts) == [expected]
     assert any(fact.event_class == "runtime.error" for fact in facts)
 
@@ -44,7 +44,7 @@ def test_an_error_ends_the_turn_only_where_nothing_else_does(
 @pytest.mark.requirement("sources.codex-exec.usage")
 def test_a_turn_is_told_what_it_used_and_not_what_the_thread_has():
     sums = [{"type": "turn.completed", "usage": {"input_tokens": count}} for count in (10, 25)]
-    facts = told(TURN, sums[0], TURN, sums[1])
+    facts = facts_from(TURN, sums[0], TURN, sums[1])
     used = [f.payload["inputTokens"] for f in facts if f.event_class == "turn.completed"]
     assert used == [10, 15]
 
@@ -56,7 +56,7 @@ def test_agents_that_a_call_names_begin_and_end():
         return {"type": "item.completed", "item": {**whole, **fields}}
 
     states = {"a": {"status": "completed", "message": "one file"}}
-    facts = told(
+    facts = facts_from(
         TURN,
         call("i1", "spawn_agent", receiver_thread_ids=["a"], prompt="count"),
         call("i2", "wait", agents_states=states),

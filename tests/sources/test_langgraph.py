@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from factwire.projection import project, transcript
-from factwire.projection.parts import TextPart
+from factwire.projection.messages import TextPart
 from tests.sources.recordings import FOLDER, facts_of, screen_of
-from tests.sources.streams import classes, told
+from tests.sources.streams import classes, facts_from
 
 SOURCE = "langgraph"
 START: dict[str, Any] = {"type": "run.started", "input": {"messages": []}}
@@ -32,7 +32,7 @@ def node(task_id: str, **result: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.requirement("sources.langgraph.identity")
 def test_a_node_that_runs_twice_is_two_tasks():
-    facts = told(SOURCE, START, *node("1"), *node("2", error="ValueError('no')"), DONE)
+    facts = facts_from(SOURCE, START, *node("1"), *node("2", error="ValueError('no')"), DONE)
     tasks = project(facts).tasks
     assert {key: (task.title, task.status) for key, task in tasks.items()} == {
         "1": ("worker", "completed"),
@@ -44,7 +44,7 @@ def test_a_node_that_runs_twice_is_two_tasks():
 @pytest.mark.parametrize(("line", "status"), [(DONE, "completed"), (START, "failed")])
 def test_a_task_that_is_open_at_the_end_ends_as_the_run_does(line: dict[str, Any], status: str):
     inside = chunk("tasks", {"id": "2", "name": "inner", "input": {}}, "worker:1")
-    facts = told(SOURCE, START, node("1")[0], inside, line)
+    facts = facts_from(SOURCE, START, node("1")[0], inside, line)
     assert {task.status for task in project(facts).tasks.values()} == {status}
 
 
@@ -54,15 +54,15 @@ def test_what_a_subgraph_says_stands_in_its_own_transcript():
     state = project(facts)
     assert screen_of(facts)["conversation"] == []
     for subagent_id in state.subagents.threads:
-        [said] = transcript(state, subagent_id)
-        assert [str(part.text) for part in said.parts if isinstance(part, TextPart)] == [
+        [payloads] = transcript(state, subagent_id)
+        assert [str(part.text) for part in payloads.parts if isinstance(part, TextPart)] == [
             "Hello! How can I help?"
         ]
 
 
 @pytest.mark.requirement("sources.langgraph.subgraphs")
 def test_a_subgraph_of_a_subgraph_has_its_parent():
-    facts = told(SOURCE, START, chunk("updates", {"leaf": {}}, "outer:1", "inner:2"), DONE)
+    facts = facts_from(SOURCE, START, chunk("updates", {"leaf": {}}, "outer:1", "inner:2"), DONE)
     assert project(facts).tasks["2"].parent_task_id == "1"
 
 
@@ -83,19 +83,21 @@ def test_fewer_modes_tell_the_same_words_and_tools(kept: tuple[str, ...]):
 
 @pytest.mark.requirement("sources.langgraph.modes")
 def test_the_debug_mode_is_what_it_wraps():
-    plain = told(SOURCE, START, *node("1"), DONE)
+    plain = facts_from(SOURCE, START, *node("1"), DONE)
     kinds = ("task", "task_result")
     wrapped = [
         chunk("debug", {"type": kind, "payload": each["data"]})
         for kind, each in zip(kinds, node("1"), strict=True)
     ]
-    assert told(SOURCE, START, *wrapped, DONE) == plain
+    assert facts_from(SOURCE, START, *wrapped, DONE) == plain
 
 
 @pytest.mark.requirement("sources.langgraph.modes")
 def test_the_values_are_the_shared_state():
     state: dict[str, Any] = {"count": 2, "__interrupt__": []}
-    facts = told(SOURCE, START, chunk("values", state), chunk("values", {"x": 1}, "a:1"), DONE)
+    facts = facts_from(
+        SOURCE, START, chunk("values", state), chunk("values", {"x": 1}, "a:1"), DONE
+    )
     assert project(facts).shared == {"count": 2}
 
 
@@ -103,10 +105,10 @@ def test_the_values_are_the_shared_state():
 def test_a_tool_message_with_an_error_is_a_failed_call():
     calls = [{"id": "c", "name": "look", "args": {"at": 1}}]
     reasoned = [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "I look."}]
-    said = {"type": "ai", "id": "m", "content": reasoned, "tool_calls": calls}
+    payloads = {"type": "ai", "id": "m", "content": reasoned, "tool_calls": calls}
     result = {"type": "tool", "id": "r", "tool_call_id": "c", "content": "no", "status": "error"}
-    facts = told(
-        SOURCE, START, chunk("messages", [said, {}]), chunk("messages", [result, {}]), DONE
+    facts = facts_from(
+        SOURCE, START, chunk("messages", [payloads, {}]), chunk("messages", [result, {}]), DONE
     )
     screen = screen_of(facts)
     assert screen["tools"] == [{"name": "look", "state": "output-error", "args": {"at": 1}}]
@@ -116,13 +118,13 @@ def test_a_tool_message_with_an_error_is_a_failed_call():
 @pytest.mark.requirement("sources.langgraph.failed-tool")
 def test_a_graph_that_is_left_waiting_has_asked_and_not_failed():
     interrupts = [{"id": "i", "value": "Which one?"}]
-    facts = told(
+    facts = facts_from(
         SOURCE,
         START,
         *node("1", interrupts=interrupts),
         {"type": "run.interrupted", "interruptions": interrupts},
     )
-    asked = [fact.payload["prompt"] for fact in facts if fact.event_class == "action.required"]
-    assert asked == ["Which one?"]
+    question = [fact.payload["prompt"] for fact in facts if fact.event_class == "action.required"]
+    assert question == ["Which one?"]
     assert screen_of(facts)["status"] == "completed"
     assert classes(facts, "task.") == ["task.started", "task.waiting"]

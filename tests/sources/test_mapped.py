@@ -10,11 +10,11 @@ import pytest
 
 from factwire.facts import Fact, encode_fact, inspect_stream, is_valid, verify
 from factwire.facts.limits import NESTING_DEPTH
-from factwire.sources import Source, converted
-from factwire.sources.mapped import mapped_source
-from factwire.sources.mapped.classes import CLASSES, fields_of, ids_of, never_met
-from factwire.sources.mapped.verbs import VERBS
-from tests.cli.commands import run
+from factwire.sources import Source, convert_recording
+from factwire.sources.mapped import read_mapped_source
+from factwire.sources.mapped.mapping_rules import CLASSES, fields_of, ids_of, never_met
+from factwire.sources.mapped.mapping_verbs import VERBS
+from tests.cli.cli_commands import run
 from tests.sources.recordings import FOLDER, RECORDINGS, facts_of, screen_of
 from tests.sources.streams import classes
 
@@ -30,7 +30,7 @@ def lines_of(name: str) -> list[bytes]:
 
 
 def source_in(name: str) -> Source:
-    return mapped_source((MAPPINGS / name).read_bytes(), name)
+    return read_mapped_source((MAPPINGS / name).read_bytes(), name)
 
 
 def checked(facts: list[Fact], about: Any = None) -> list[Fact]:
@@ -44,24 +44,24 @@ def checked(facts: list[Fact], about: Any = None) -> list[Fact]:
     return facts
 
 
-def told(rules: str, *items: dict[str, Any]) -> list[Fact]:
+def facts_from(rules: str, *items: dict[str, Any]) -> list[Fact]:
     """The facts of these items by these rules."""
-    source = mapped_source((HEAD + rules).encode())
+    source = read_mapped_source((HEAD + rules).encode())
     lines = [msgspec.json.encode(item) + b"\n" for item in items]
-    return checked(list(converted(source, lines, thread_id="t")))
+    return checked(list(convert_recording(source, lines, thread_id="t")))
 
 
 def value_of(value: str, item: dict[str, Any]) -> Any:
     """What a value takes from an item."""
     rule = f'[[on]]\ntype = "a"\nbecomes = "tool.result"\nfields = {{ output = {value} }}\n'
-    facts = told(rule, {"t": "a", **item})
+    facts = facts_from(rule, {"t": "a", **item})
     return next(fact for fact in facts if fact.event_class == "tool.result").payload.get("output")
 
 
 @pytest.mark.requirement("sources.mapped.screen")
 def test_the_stream_of_a_made_up_agent_shows_what_was_reviewed():
     facts = checked(
-        list(converted(source_in("tidy.toml"), lines_of("tidy.jsonl"), thread_id="tidy"))
+        list(convert_recording(source_in("tidy.toml"), lines_of("tidy.jsonl"), thread_id="tidy"))
     )
     reviewed = json.loads((MAPPINGS / "tidy.screen.json").read_text())
     assert json.loads(json.dumps(screen_of(facts))) == reviewed
@@ -74,7 +74,9 @@ def test_the_stream_of_a_made_up_agent_shows_what_was_reviewed():
 @pytest.mark.parametrize("path", CODEX, ids=lambda path: path.stem)
 def test_a_mapping_of_codex_tells_what_the_adapter_tells(path: Path):
     mapped = list(
-        converted(source_in("codex-exec.toml"), path.read_bytes().splitlines(), thread_id=path.stem)
+        convert_recording(
+            source_in("codex-exec.toml"), path.read_bytes().splitlines(), thread_id=path.stem
+        )
     )
     adapted = facts_of(path)
     assert screen_of(checked(mapped)) == screen_of(adapted)
@@ -92,7 +94,7 @@ def _without_summary(fact: Fact) -> Fact:
 def test_a_mapped_stream_that_is_cut_anywhere_is_valid_and_closed():
     source, lines = source_in("tidy.toml"), lines_of("tidy.jsonl")
     for end in range(len(lines) + 1):
-        facts = checked(list(converted(source, lines[:end], thread_id="t")), end)
+        facts = checked(list(convert_recording(source, lines[:end], thread_id="t")), end)
         if 2 <= end < len(lines):
             failed = next(fact for fact in facts if fact.event_class == "turn.failed")
             assert failed.payload["failureCategory"] == "stream_interrupted"
@@ -101,7 +103,7 @@ def test_a_mapped_stream_that_is_cut_anywhere_is_valid_and_closed():
 @pytest.mark.requirement("sources.mapped.same-ids")
 def test_a_mapped_stream_told_twice_gives_the_same_facts():
     source, lines = source_in("tidy.toml"), lines_of("tidy.jsonl")
-    first, second = (list(converted(source, lines, thread_id="t")) for _ in range(2))
+    first, second = (list(convert_recording(source, lines, thread_id="t")) for _ in range(2))
     assert first == second
     assert len({fact.id for fact in first}) == len(first)
 
@@ -119,7 +121,7 @@ def test_odd_items_by_a_mapping_give_valid_facts_and_never_raise(name: str):
         if chance.random() < 0.3:
             chance.shuffle(odd)
         lines = [json.dumps(item).encode() + b"\n" for item in odd]
-        checked(list(converted(source, lines, thread_id="t")), seed)
+        checked(list(convert_recording(source, lines, thread_id="t")), seed)
 
 
 def _changed(chance: random.Random, item: dict[str, Any]) -> dict[str, Any]:
@@ -144,7 +146,7 @@ def test_every_class_by_every_field_gives_valid_facts_whatever_an_item_holds():
     """All ids and fields of all classes are mapped at once, to values of any type, in any order."""
     names = [*sorted(CLASSES), "ids", "ignore", "usage"]
     rules = "".join(map(_whole_rule, names))
-    source = mapped_source((HEAD + rules).encode())
+    source = read_mapped_source((HEAD + rules).encode())
     for seed in range(12):
         chance = random.Random(seed)
         chosen = chance.choices(names, k=len(names))
@@ -152,7 +154,7 @@ def test_every_class_by_every_field_gives_valid_facts_whatever_an_item_holds():
             {"t": name, **{f"v{at}": chance.choice(ODD) for at in range(7)}} for name in chosen
         ]
         lines = [json.dumps(item).encode() + b"\n" for item in items]
-        checked(list(converted(source, lines, thread_id="t")), seed)
+        checked(list(convert_recording(source, lines, thread_id="t")), seed)
 
 
 def _whole_rule(name: str) -> str:
@@ -222,7 +224,7 @@ def test_a_rule_is_about_the_items_its_conditions_hold_for(
     condition: str, item: dict[str, Any], holds: bool
 ):
     rule = f'[[on]]\nwhen = {{ {condition} }}\nbecomes = "run.status"\n'
-    assert bool(classes(told(rule, item), "run.status")) is holds
+    assert bool(classes(facts_from(rule, item), "run.status")) is holds
 
 
 @pytest.mark.requirement("sources.mapped.conditions")
@@ -236,7 +238,7 @@ def test_each_element_is_told_for_which_the_conditions_hold():
     fields = { code = "@.key", message = "@.value.say" }
     """
     states = {"one": {"ok": True, "say": "1"}, "two": {"ok": False}, "three": {"ok": True}}
-    facts = told(rule, {"t": "a", "states": states}, {"t": "a", "states": []})
+    facts = facts_from(rule, {"t": "a", "states": states}, {"t": "a", "states": []})
     assert [fact.payload for fact in facts] == [{"code": "one", "message": "1"}, {"code": "three"}]
 
 
@@ -268,7 +270,7 @@ fields = { output = "out" }
 
 @pytest.mark.requirement("sources.mapped.ids")
 def test_what_has_no_id_is_numbered_and_what_follows_belongs_to_it():
-    facts = told(
+    facts = facts_from(
         SPOKEN,
         {"t": "think", "text": "hm"},
         {"t": "say", "text": "a"},
@@ -299,7 +301,7 @@ def test_an_id_is_text_or_a_whole_number_and_falls_back():
         {"id": "", "other": {"id": "b"}},
         {"id": [1]},
     ]
-    facts = told(SPOKEN, *({"t": "call", **call} for call in calls))
+    facts = facts_from(SPOKEN, *({"t": "call", **call} for call in calls))
     opened = [fact.tool_call_id for fact in facts if fact.event_class == "tool.started"]
     assert opened == ["a", "7", "b", "t:tool-1"]
 
@@ -324,9 +326,11 @@ def test_an_id_is_text_or_a_whole_number_and_falls_back():
 def test_a_time_is_taken_in_its_unit_or_not_at_all(unit: str, given: Any, shown: str | None):
     time = f'time = {{ value = "at", unit = "{unit}" }}\n'
     rule = '[[on]]\ntype = "a"\nbecomes = "run.status"\n'
-    source = mapped_source((HEAD + time + rule).encode())
+    source = read_mapped_source((HEAD + time + rule).encode())
     lines = [json.dumps({"t": "a", "at": given}).encode()]
-    facts = checked(list(converted(source, lines, thread_id="t", at="2026-01-01T00:00:00Z")))
+    facts = checked(
+        list(convert_recording(source, lines, thread_id="t", at="2026-01-01T00:00:00Z"))
+    )
     assert facts[0].created_at == (shown or "2026-01-01T00:00:00Z")
 
 
@@ -349,7 +353,7 @@ def test_usage_is_of_a_step_of_a_turn_or_of_the_thread(counts: str, used: list[i
     becomes = "turn.completed"
     """
     last = 35 if counts == "thread" else 5
-    facts = told(
+    facts = facts_from(
         rules,
         {"t": "begin"},
         {"t": "use", "in": 10},
@@ -371,7 +375,7 @@ def test_an_item_that_lacks_what_its_fact_needs_is_a_warning_with_a_ref():
     fields = { path = "name" }
     """
     say = {"t": "say", "text": 5}
-    facts = told(rules + SPOKEN, {"t": "file", "name": None}, say)
+    facts = facts_from(rules + SPOKEN, {"t": "file", "name": None}, say)
     assert [fact.payload["code"] for fact in facts] == ["incomplete_source_item"] * 2
     assert "artifactId" in facts[0].payload["message"]
     assert "delta" in facts[1].payload["message"]
@@ -389,7 +393,7 @@ def test_a_value_that_is_too_deep_to_be_written_is_left_out_with_a_warning():
     deep: Any = "x"
     for _ in range(NESTING_DEPTH - 2):
         deep = [deep]
-    facts = told(rule, {"t": "a", "v": deep, "s": "short"})
+    facts = facts_from(rule, {"t": "a", "v": deep, "s": "short"})
     result = next(fact for fact in facts if fact.event_class == "tool.result")
     assert result.payload == {"summary": "short"}
     assert facts[0].payload["code"] == "value_too_deep"
@@ -398,7 +402,7 @@ def test_a_value_that_is_too_deep_to_be_written_is_left_out_with_a_warning():
 @pytest.mark.requirement("sources.mapped.unknown")
 @pytest.mark.parametrize("item", [{"t": "new" * 1_000}, {"t": 5}, {}, {"t": None}, {"t": {}}])
 def test_an_item_that_no_rule_is_about_is_a_warning_with_a_ref(item: dict[str, Any]):
-    (warning,) = told(SPOKEN, item)
+    (warning,) = facts_from(SPOKEN, item)
     assert (warning.event_class, warning.payload["code"]) == (
         "runtime.warning",
         "unknown_source_item",
@@ -415,7 +419,7 @@ def test_a_failure_before_any_turn_is_a_turn_and_one_after_it_ends_nothing_twice
     becomes = "turn.failed"
     fields = { message = "text" }
     """
-    facts = told(rules, {"t": "error", "text": "first"}, {"t": "error", "text": "again"})
+    facts = facts_from(rules, {"t": "error", "text": "first"}, {"t": "error", "text": "again"})
     assert classes(facts, "turn.") == ["turn.submitted", "turn.started", "turn.failed"]
     assert facts[-1].event_class == "runtime.error"
     assert facts[-1].payload["message"] == "again"
@@ -430,19 +434,21 @@ def test_rules_are_told_in_the_order_of_the_file_whatever_they_ask_for():
         for at, when in enumerate(whens)
     )
     for k, expected in {"x": "0124", "y": "124", "": "134", "z": "145", "other": "14"}.items():
-        facts = told(rules, {"t": "a", "k": k, "n": 1})
+        facts = facts_from(rules, {"t": "a", "k": k, "n": 1})
         assert "".join(fact.payload["code"] for fact in facts) == expected, k
 
 
 @pytest.mark.requirement("sources.mapped.command")
 def test_convert_takes_a_mapping_file(tmp_path: Path):
-    given = MAPPINGS / "tidy.jsonl"
+    settings = MAPPINGS / "tidy.jsonl"
     for name in ("tidy.toml", "mapping"):
         mapping = tmp_path / name
         mapping.write_bytes((MAPPINGS / "tidy.toml").read_bytes())
-        done = run("convert", str(given), "--from", str(mapping))
+        done = run("convert", str(settings), "--from", str(mapping))
         assert done.code == 0, done.err
-        facts = list(converted(source_in("tidy.toml"), lines_of("tidy.jsonl"), thread_id="tidy"))
+        facts = list(
+            convert_recording(source_in("tidy.toml"), lines_of("tidy.jsonl"), thread_id="tidy")
+        )
         assert done.out.encode().splitlines() == [encode_fact(fact) for fact in facts]
 
 

@@ -4,10 +4,10 @@ from inspect import signature
 
 import pytest
 
-from factwire.sources import Telling
+from factwire.sources import FactBuilder
 from factwire.sources.mapped import MappingError, read_mapping
-from factwire.sources.mapped.limits import FILE_BYTES, RULES
-from factwire.sources.mapped.verbs import RESERVED
+from factwire.sources.mapped.mapping_values import FILE_BYTES, RULES
+from factwire.sources.mapped.mapping_verbs import RESERVED
 
 HEAD = 'mapping = 1\nname = "test"\ntype = "t"\n'
 
@@ -160,9 +160,20 @@ def test_a_name_that_means_something_already_is_no_extra_field(name: str):
 @pytest.mark.requirement("sources.mapped.problems")
 def test_no_extra_field_has_the_name_of_something_that_a_telling_takes():
     takes_more = [
-        *(Telling.begin, Telling.complete, Telling.fail, Telling.cancel, Telling.text_end),
-        *(Telling.tool_progress, Telling.tool_result, Telling.tool_failed, Telling.answered),
-        *(Telling.subagent, Telling.subagent_end),
+        *(
+            FactBuilder.begin_turn,
+            FactBuilder.complete_turn,
+            FactBuilder.fail_turn,
+            FactBuilder.cancel_turn,
+            FactBuilder.end_text,
+        ),
+        *(
+            FactBuilder.report_tool_progress,
+            FactBuilder.complete_tool,
+            FactBuilder.fail_tool,
+            FactBuilder.resolve_action,
+        ),
+        *(FactBuilder.start_subagent, FactBuilder.end_subagent),
     ]
     names = {name for method in takes_more for name in signature(method).parameters}
     assert {name for name in names if "_" not in name} <= RESERVED

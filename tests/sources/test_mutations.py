@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from factwire.facts import encode_fact, inspect_stream, is_valid, verify
-from factwire.sources import Unreadable, converted, read_items, source_of
+from factwire.sources import Unreadable, convert_recording, find_source, read_items
 from tests.sources.recordings import RECORDINGS, name_of
 
 ROUNDS = 60
@@ -20,7 +20,7 @@ ODD: list[Any] = [None, True, 0, -1, 1e300, "", "x", "\u202e", [], {}, [None], {
 @pytest.mark.requirement("sources.recordings.hostile")
 @pytest.mark.parametrize("path", RECORDINGS, ids=name_of)
 def test_a_stream_with_odd_items_gives_valid_facts_and_never_raises(path: Path):
-    source = source_of(path.parent.name)
+    source = find_source(path.parent.name)
     lines = path.read_bytes().splitlines(keepends=True)
     items = [item for item in read_items(lines, source.framing) if not isinstance(item, Unreadable)]
     for seed in range(ROUNDS):
@@ -28,7 +28,7 @@ def test_a_stream_with_odd_items_gives_valid_facts_and_never_raises(path: Path):
         odd = [_changed(chance, item) if chance.random() < 0.3 else item for item in items]
         if chance.random() < 0.2:
             chance.shuffle(odd)
-        facts = list(converted(source, _framed(odd, source.framing), thread_id="t"))
+        facts = list(convert_recording(source, _framed(odd, source.framing), thread_id="t"))
         issues = inspect_stream([encode_fact(fact) for fact in facts])
         assert is_valid(issues), (seed, issues[:3])
         assert verify(facts) == [], seed

@@ -16,13 +16,11 @@ from pydantic_ai.models.test import TestModel
 import factwire
 from factwire.facts import Fact
 from factwire.journal import JournalUrlError
-from factwire.sources.observe import AlreadyObserving, NoPlace, NothingToObserve, observing
-from factwire.sources.observe.outbox import Outbox
-from factwire.sources.observe.runs import ObservedRun
-from factwire.sources.observe.sinks import Away, Read, Refused
-from factwire.sources.observe.telling import ObservedTelling
+from factwire.sources.kit.observed_run import ObservedFactBuilder, ObservedRun
+from factwire.sources.observe import AlreadyObserving, NoPlace, NothingToObserve, observer
+from factwire.sources.observe.outbox import Outbox, PrepareFact, SinkRefused, SinkUnavailable
 from tests.edge.edges import TOKEN, running_edge
-from tests.sources.observed import PATIENCE, Place, by_thread, end, said, texts
+from tests.sources.observed import PATIENCE, ObservedJournal, by_thread, end, payloads_of, texts
 
 SECRET = "sk-proj-" + "a1B2c3D4" * 6
 
@@ -83,12 +81,12 @@ async def test_a_program_that_ends_anyhow_and_one_that_forks_lose_nothing(tmp_pa
     assert done.returncode == 1
     assert "ZeroDivisionError" in done.stderr
     assert "AssertionError" not in done.stderr
-    told = [
+    outcome = [
         item["fact"]["payload"]
         for item in page["items"]
         if item["fact"]["eventClass"] == "model.completed"
     ]
-    assert sorted(each["text"] for each in told) == ["child", "parent"]
+    assert sorted(each["text"] for each in outcome) == ["child", "parent"]
 
 
 class Gate:
@@ -100,15 +98,15 @@ class Gate:
         self.facts: list[Fact] = []
         self.refuses: set[str | None] = set()
 
-    def reader(self) -> Read:
+    def make_reader(self) -> PrepareFact:
         return lambda fact: [fact]
 
     def send(self, facts: list[Fact]) -> None:
         self.tried.set()
         if not self.open.is_set():
-            raise Away("nobody is there")
+            raise SinkUnavailable("nobody is there")
         if self.refuses & {fact.thread_id for fact in facts}:
-            raise Refused("not these")
+            raise SinkRefused("not these")
         self.facts += facts
 
     def close(self) -> None:
@@ -116,19 +114,19 @@ class Gate:
 
 
 def begun(outbox: Outbox, thread_id: str, prompt: str = "go") -> ObservedRun:
-    telling = ObservedTelling(
+    telling = ObservedFactBuilder(
         "pydantic-ai", thread_id=thread_id, runtime_id="r", parent=None, shared=False
     )
     run = ObservedRun("pydantic-ai", telling, outbox)
-    run.tell({"type": "run.started", "input": prompt})
+    run.record({"type": "run.started", "input": prompt})
     return run
 
 
 def speak(run: ObservedRun, count: int) -> None:
     for place in range(count):
         part = {"part_kind": "text", "content": "x" * 100}
-        run.tell({"event_kind": "part_start", "index": place, "part": part})
-        run.tell({"event_kind": "part_end", "index": place, "part": part})
+        run.record({"event_kind": "part_start", "index": place, "part": part})
+        run.record({"event_kind": "part_end", "index": place, "part": part})
 
 
 @pytest.mark.requirement("sources.observe.bounded")
@@ -148,9 +146,9 @@ def test_what_does_not_fit_while_nothing_can_be_sent_is_dropped_and_counted(
     first.end({"type": "run.completed"})
     assert outbox.close(PATIENCE)
     [facts] = by_thread(gate.facts)
-    told = [each["count"] for each in said(facts, "runtime.warning")]
-    assert len(told) == 1
-    assert len(texts(facts)) < 100 < told[0]
+    outcome = [each["count"] for each in payloads_of(facts, "runtime.warning")]
+    assert len(outcome) == 1
+    assert len(texts(facts)) < 100 < outcome[0]
     assert end(facts) == "turn.completed"
     warned = [record.message for record in caplog.records if record.levelno == logging.WARNING]
     assert len([message for message in warned if "cannot be sent" in message]) == 1
@@ -193,8 +191,8 @@ async def test_a_fault_in_here_is_logged_and_not_the_programs(
     def fault(value: object) -> Any:
         raise ZeroDivisionError(value)
 
-    monkeypatch.setattr("factwire.sources.observe.pydantic_ai.plain", fault)
-    with factwire.observe(journal=Place(tmp_path).url):
+    monkeypatch.setattr("factwire.sources.pydantic_ai.observe.to_json", fault)
+    with factwire.observe(journal=ObservedJournal(tmp_path).url):
         assert (await made().run("go")).output == "Hello there."
     assert "something that happened was not observed" in caplog.text
 
@@ -203,7 +201,7 @@ async def test_a_fault_in_here_is_logged_and_not_the_programs(
 @pytest.mark.requirement("sources.observe.harmless")
 async def test_after_closing_nothing_is_as_if_it_had_been_observed(tmp_path: Path):
     before = Agent.__dict__["iter"]
-    place = Place(tmp_path)
+    place = ObservedJournal(tmp_path)
     with factwire.observe(journal=place.url, sdks=["pydantic-ai"]) as observed:
         assert Agent.__dict__["iter"] is not before
         kept = Agent.__dict__["iter"]
@@ -233,7 +231,7 @@ def test_what_cannot_be_observed_is_said_at_once(monkeypatch: pytest.MonkeyPatch
         factwire.observe(journal="memory:", sdks=["crewai"])
     with pytest.raises(ValueError, match="name of a thread"), factwire.thread(""):
         pass
-    monkeypatch.setattr(observing, "version", not_there)
+    monkeypatch.setattr(observer, "version", not_there)
     with pytest.raises(NothingToObserve, match=r"factwire\[openai-agents\]"):
         factwire.observe(journal="memory:")
 

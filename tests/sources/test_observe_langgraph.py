@@ -17,7 +17,7 @@ from langgraph.graph import (  # pyright: ignore[reportMissingTypeStubs]
 from langgraph.types import Command, interrupt
 
 import factwire
-from tests.sources.observed import Place, by_thread, end, said, texts
+from tests.sources.observed import ObservedJournal, by_thread, end, payloads_of, texts
 
 ASKED: dict[str, Any] = {"messages": [("user", "go")]}
 HERE: dict[str, Any] = {"configurable": {"thread_id": "1"}}
@@ -85,10 +85,10 @@ def test_a_program_gets_the_chunks_that_it_would_have_got(
 
     expected = chunks()
     found: list[Any] = []
-    facts = Place(tmp_path).seen(lambda: found.extend(chunks()))
+    facts = ObservedJournal(tmp_path).observe_program(lambda: found.extend(chunks()))
     assert found == expected
     assert texts(facts) == ["word one", "word one"]
-    assert bool(said(facts, "model.delta")) == (modes == "messages")
+    assert bool(payloads_of(facts, "model.delta")) == (modes == "messages")
     assert end(facts) == "turn.completed"
 
 
@@ -109,9 +109,9 @@ def test_an_interrupt_is_told_and_the_run_that_goes_on_is_the_same_turn(tmp_path
         graph.invoke(ASKED, HERE)
         asyncio.run(rest())
 
-    [facts] = by_thread(Place(tmp_path).seen(program))
-    assert [each.get("prompt") for each in said(facts, "action.required")] == ["Who?", None]
-    assert [each["answer"] for each in said(facts, "action.resolved")] == ["Ann", 30]
+    [facts] = by_thread(ObservedJournal(tmp_path).observe_program(program))
+    assert [each.get("prompt") for each in payloads_of(facts, "action.required")] == ["Who?", None]
+    assert [each["answer"] for each in payloads_of(facts, "action.resolved")] == ["Ann", 30]
     assert texts(facts) == ["Ann is 30"]
     assert end(facts) == "turn.completed"
 
@@ -155,17 +155,17 @@ def waiting(graph: Any) -> None:
 def test_a_run_ends_as_the_program_ended_it(
     tmp_path: Path, program: Callable[[Any], None], ended: str, reason: str
 ):
-    place = Place(tmp_path)
-    place.seen(lambda: program(talking()))
+    place = ObservedJournal(tmp_path)
+    place.observe_program(lambda: program(talking()))
     [facts] = by_thread(place.facts())
     assert end(facts) == ended
-    assert reason in str(said(facts, ended))
+    assert reason in str(payloads_of(facts, ended))
 
 
 @pytest.mark.requirement("sources.observe.langgraph")
 @pytest.mark.asyncio
 async def test_graphs_at_once_are_threads_of_their_own(tmp_path: Path):
-    place = Place(tmp_path)
+    place = ObservedJournal(tmp_path)
     with factwire.observe(journal=place.url) as observing:
         await asyncio.gather(*(talking().ainvoke(ASKED) for _ in range(3)))
         assert await asyncio.to_thread(observing.flush)

@@ -18,7 +18,7 @@ from openai.types.responses import (
 )
 
 import factwire
-from tests.sources.observed import Place, by_thread, end, said, texts
+from tests.sources.observed import ObservedJournal, by_thread, end, payloads_of, texts
 
 QUIET = RunConfig(tracing_disabled=True)
 
@@ -108,15 +108,17 @@ def test_tools_handoffs_and_answers_are_told_whether_or_not_a_run_is_streamed(
 ):
     handed = call("transfer_to_poet", call_id="call_2")
     agent = made(call("weather", '{"city":"Rome"}'), handed, text("Roses."))
-    facts = Place(tmp_path).seen(lambda: asyncio.run(run(agent, "a poem")))
-    assert said(facts, "turn.submitted") == [{"prompt": "a poem"}]
-    assert [each.get("output") for each in said(facts, "tool.result")] == [
+    facts = ObservedJournal(tmp_path).observe_program(lambda: asyncio.run(run(agent, "a poem")))
+    assert payloads_of(facts, "turn.submitted") == [{"prompt": "a poem"}]
+    assert [each.get("output") for each in payloads_of(facts, "tool.result")] == [
         "sunny in Rome",
         {"agent": "Poet"},
     ]
-    assert said(facts, "handoff.completed") == [{"fromAgent": "Assistant", "toAgent": "Poet"}]
+    assert payloads_of(facts, "handoff.completed") == [
+        {"fromAgent": "Assistant", "toAgent": "Poet"}
+    ]
     assert texts(facts) == ["Roses."]
-    [done] = said(facts, "turn.completed")
+    [done] = payloads_of(facts, "turn.completed")
     assert (done["inputTokens"], done["outputTokens"]) == (15, 6)
 
 
@@ -133,11 +135,14 @@ def test_an_approval_is_told_and_the_run_that_goes_on_is_the_same_turn(
             (state.approve if approves else state.reject)(item)
         await run(agent, state)
 
-    [facts] = by_thread(Place(tmp_path).seen(lambda: asyncio.run(program())))
-    [asked], [answered] = said(facts, "action.required"), said(facts, "action.resolved")
-    assert (asked["toolName"], asked["args"]) == ("deploy", {"target": "production"})
+    [facts] = by_thread(ObservedJournal(tmp_path).observe_program(lambda: asyncio.run(program())))
+    [question], [answered] = (
+        payloads_of(facts, "action.required"),
+        payloads_of(facts, "action.resolved"),
+    )
+    assert (question["toolName"], question["args"]) == ("deploy", {"target": "production"})
     assert answered["decision"] == ("approved" if approves else "denied")
-    assert [each["output"] for each in said(facts, "tool.result")] == (
+    assert [each["output"] for each in payloads_of(facts, "tool.result")] == (
         ["deployed to production"] if approves else []
     )
     assert texts(facts) == ["Settled."]
@@ -151,7 +156,7 @@ def test_what_a_model_raises_is_told_and_raised(tmp_path: Path, run: Any):
         with pytest.raises(ZeroDivisionError):
             asyncio.run(run(made(ZeroDivisionError("by nothing")), "go"))
 
-    [failed] = said(Place(tmp_path).seen(program), "turn.failed")
+    [failed] = payloads_of(ObservedJournal(tmp_path).observe_program(program), "turn.failed")
     assert (failed["code"], failed["message"]) == ("ZeroDivisionError", "by nothing")
 
 
@@ -173,7 +178,7 @@ class Counting(RunHooks[Any]):
 async def test_hooks_of_the_program_hear_what_they_would_have_heard(tmp_path: Path):
     hooks = Counting()
     agent = made(call("weather", '{"city":"Rome"}'), text("Sunny."))
-    with factwire.observe(journal=Place(tmp_path).url):
+    with factwire.observe(journal=ObservedJournal(tmp_path).url):
         await Runner.run(agent, "go", hooks=hooks, run_config=QUIET)
         with pytest.raises(TypeError):
             await Runner.run(agent, "go", hooks=object(), run_config=QUIET)  # pyright: ignore[reportArgumentType]
@@ -189,7 +194,9 @@ def test_an_agent_that_is_a_tool_works_on_a_thread_of_its_own(tmp_path: Path):
         model=Scripted(call("ask_inner", '{"input":"x"}'), text("outside")),
         tools=[tool],
     )
-    facts = Place(tmp_path).seen(lambda: asyncio.run(whole(outer, "go")), thread="chat-1")
+    facts = ObservedJournal(tmp_path).observe_program(
+        lambda: asyncio.run(whole(outer, "go")), thread="chat-1"
+    )
     threads = by_thread(facts)
     assert [texts(each) for each in threads] == [["outside"], ["inside"]]
     assert threads[1][0].parent_thread_id == "chat-1"

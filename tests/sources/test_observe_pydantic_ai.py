@@ -21,7 +21,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 import factwire
-from tests.sources.observed import Place, by_thread, end, said, texts
+from tests.sources.observed import ObservedJournal, by_thread, end, payloads_of, texts
 
 
 @pytest.fixture(autouse=True)
@@ -74,11 +74,11 @@ def test_a_run_is_told_the_same_however_it_is_driven(tmp_path: Path):
         assert agent.run_sync("go").output == "Hello there."
         asyncio.run(streamed())
 
-    runs = by_thread(Place(tmp_path).seen(program))
+    runs = by_thread(ObservedJournal(tmp_path).observe_program(program))
     assert len(runs) == 4
     for facts in runs:
-        assert said(facts, "turn.submitted") == [{"prompt": "go"}]
-        assert [each["output"] for each in said(facts, "tool.result")] == ["sunny in a"]
+        assert payloads_of(facts, "turn.submitted") == [{"prompt": "go"}]
+        assert [each["output"] for each in payloads_of(facts, "tool.result")] == ["sunny in a"]
         assert texts(facts) == ["Hello there."]
         assert end(facts) == "turn.completed"
 
@@ -92,8 +92,8 @@ def test_a_model_that_cannot_stream_is_not_made_to(tmp_path: Path):
         return ModelResponse([next(calls)])
 
     agent = Agent(FunctionModel(answer), tools=[again])
-    facts = Place(tmp_path).seen(lambda: agent.run_sync("go"))
-    assert [each["failureCategory"] for each in said(facts, "tool.failed")] == ["retry"]
+    facts = ObservedJournal(tmp_path).observe_program(lambda: agent.run_sync("go"))
+    assert [each["failureCategory"] for each in payloads_of(facts, "tool.failed")] == ["retry"]
     assert texts(facts) == ["done"]
 
 
@@ -109,11 +109,16 @@ def test_a_deferred_call_is_told_and_so_is_what_the_program_decides(tmp_path: Pa
         ruling = DeferredToolResults(approvals={call.tool_call_id: ToolDenied("not now")})
         agent.run_sync(message_history=first.all_messages(), deferred_tool_results=ruling)
 
-    [facts] = by_thread(Place(tmp_path).seen(program))
-    [asked], [answered] = said(facts, "action.required"), said(facts, "action.resolved")
-    assert (asked["toolName"], asked["args"]) == ("deploy", {"target": "a"})
+    [facts] = by_thread(ObservedJournal(tmp_path).observe_program(program))
+    [question], [answered] = (
+        payloads_of(facts, "action.required"),
+        payloads_of(facts, "action.resolved"),
+    )
+    assert (question["toolName"], question["args"]) == ("deploy", {"target": "a"})
     assert (answered["decision"], answered["reason"]) == ("denied", "not now")
-    assert [each["failureCategory"] for each in said(facts, "tool.failed")] == ["permission_denied"]
+    assert [each["failureCategory"] for each in payloads_of(facts, "tool.failed")] == [
+        "permission_denied"
+    ]
     assert end(facts) == "turn.completed"
 
 
@@ -129,10 +134,13 @@ def test_runs_are_turns_of_the_thread_that_is_named_and_runs_inside_of_runs_have
             outer.run_sync("second")
         made().run_sync("elsewhere")
 
-    threads = by_thread(Place(tmp_path).seen(program))
+    threads = by_thread(ObservedJournal(tmp_path).observe_program(program))
     names = [facts[0].thread_id for facts in threads]
     assert (len(names), names[0]) == (4, "chat-1")
-    assert [each["prompt"] for each in said(threads[0], "turn.submitted")] == ["first", "second"]
+    assert [each["prompt"] for each in payloads_of(threads[0], "turn.submitted")] == [
+        "first",
+        "second",
+    ]
     assert [facts[0].parent_thread_id for facts in threads] == [None, "chat-1", "chat-1", None]
 
 
@@ -144,5 +152,5 @@ def test_what_a_run_raises_is_told_and_raised(tmp_path: Path):
         with pytest.raises(ZeroDivisionError):
             agent.run_sync("go")
 
-    [failed] = said(Place(tmp_path).seen(program), "turn.failed")
+    [failed] = payloads_of(ObservedJournal(tmp_path).observe_program(program), "turn.failed")
     assert (failed["code"], failed["message"]) == ("ZeroDivisionError", "by nothing")

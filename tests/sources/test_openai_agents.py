@@ -7,9 +7,9 @@ import pytest
 
 from factwire.projection import project
 from factwire.sources import START as START_TIME
-from factwire.sources import converted, source_of
+from factwire.sources import convert_recording, find_source
 from tests.sources.recordings import FOLDER, facts_of, screen_of
-from tests.sources.streams import classes, told
+from tests.sources.streams import classes, facts_from
 
 SOURCE = "openai-agents"
 START: dict[str, Any] = {"type": "run.started", "input": "go"}
@@ -50,12 +50,12 @@ OUTPUT = item("tool_output", {"call_id": "c"}, output="ok")
     ],
 )
 def test_a_run_ends_as_its_recorder_says_or_was_cut_off(line: dict[str, Any], status: str):
-    assert screen_of(told(SOURCE, START, raw("created"), line))["status"] == status
+    assert screen_of(facts_from(SOURCE, START, raw("created"), line))["status"] == status
 
 
 @pytest.mark.requirement("sources.recorded-runs.ends")
 def test_a_run_that_fails_before_anything_else_is_a_failed_turn():
-    assert screen_of(told(SOURCE, {"type": "run.failed"}))["status"] == "failed"
+    assert screen_of(facts_from(SOURCE, {"type": "run.failed"}))["status"] == "failed"
 
 
 @pytest.mark.requirement("sources.recorded-runs.decisions")
@@ -72,7 +72,7 @@ def test_a_run_that_waits_goes_on_in_the_same_turn(
     decisions: list[dict[str, Any]], decision: str, state: str
 ):
     resumed = {"type": "run.started", "decisions": decisions}
-    facts = told(SOURCE, START, WAITS, resumed, OUTPUT, DONE)
+    facts = facts_from(SOURCE, START, WAITS, resumed, OUTPUT, DONE)
     screen = screen_of(facts)
     assert [action["decision"] for action in screen["actions"]] == [decision]
     assert [tool["state"] for tool in screen["tools"]] == [state]
@@ -81,7 +81,7 @@ def test_a_run_that_waits_goes_on_in_the_same_turn(
 
 @pytest.mark.requirement("sources.recorded-runs.undecided")
 def test_a_run_that_nobody_decides_on_ended_where_it_asked():
-    facts = told(SOURCE, START, WAITS, START, DONE)
+    facts = facts_from(SOURCE, START, WAITS, START, DONE)
     ended = [fact for fact in facts if fact.event_class == "turn.completed"]
     assert [fact.payload.get("stopReason") for fact in ended] == ["interrupt", None]
     assert classes(facts, "action.") == ["action.required", "action.cancelled"]
@@ -90,15 +90,19 @@ def test_a_run_that_nobody_decides_on_ended_where_it_asked():
 @pytest.mark.requirement("sources.openai-agents.usage")
 def test_usage_adds_up_over_the_responses_of_a_run():
     used = raw("completed", response={"usage": {"input_tokens": 3, "output_tokens": 2}})
-    facts = told(SOURCE, START, raw("created"), used, raw("created"), used, DONE)
+    facts = facts_from(SOURCE, START, raw("created"), used, raw("created"), used, DONE)
     [ended] = [fact for fact in facts if fact.event_class == "turn.completed"]
     assert (ended.payload["inputTokens"], ended.payload["outputTokens"]) == (6, 4)
 
 
 @pytest.mark.requirement("sources.openai-agents.same-id")
 def test_messages_that_share_an_id_are_two_messages():
-    said = [raw("output_item.done", item=message(text, "__fake_id__")) for text in ("one", "two")]
-    facts = told(SOURCE, START, raw("created"), said[0], raw("created"), said[1], DONE)
+    payloads = [
+        raw("output_item.done", item=message(text, "__fake_id__")) for text in ("one", "two")
+    ]
+    facts = facts_from(
+        SOURCE, START, raw("created"), payloads[0], raw("created"), payloads[1], DONE
+    )
     spoken = screen_of(facts)["conversation"]
     assert [text for role, text in spoken if role == "assistant"] == ["one", "two"]
 
@@ -133,7 +137,7 @@ def test_a_handoff_names_both_agents_and_changes_who_speaks():
 )
 def test_a_call_at_the_provider_ends_with_its_item(more: dict[str, Any], state: str):
     call = {"type": "mcp_call", "id": "m", "name": "look", "arguments": "{}"}
-    facts = told(
+    facts = facts_from(
         SOURCE,
         START,
         raw("created"),
@@ -150,7 +154,7 @@ def test_a_call_at_the_provider_ends_with_its_item(more: dict[str, Any], state: 
 @pytest.mark.requirement("sources.openai-agents.mcp")
 @pytest.mark.parametrize(("approve", "decision"), [(True, "approved"), (False, "denied")])
 def test_an_mcp_approval_is_asked_and_answered(approve: bool, decision: str):
-    facts = told(
+    facts = facts_from(
         SOURCE,
         START,
         item("mcp_list_tools", {"server_label": "files", "tools": [{"name": "read"}]}),
@@ -165,7 +169,7 @@ def test_an_mcp_approval_is_asked_and_answered(approve: bool, decision: str):
 @pytest.mark.requirement("sources.openai-agents.unknown")
 def test_what_is_not_known_is_a_warning():
     odd = [raw("odd"), item("odd", {}), {"type": "odd"}, raw("output_item.done", item={})]
-    warnings = screen_of(told(SOURCE, START, *odd, DONE))["warnings"]
+    warnings = screen_of(facts_from(SOURCE, START, *odd, DONE))["warnings"]
     assert warnings == ["unknown_source_item"] * 4
 
 
@@ -174,7 +178,7 @@ def test_what_is_not_known_is_a_warning():
 def test_a_place_that_is_none_is_the_first(place: object):
     line = '{"type": "raw_response_event", "data": {"type": "response.output_text.delta", '
     line += f'"delta": "hi", "output_index": {json.dumps(place)}}}}}'
-    facts = list(converted(source_of(SOURCE), [line.encode()], thread_id="t"))
+    facts = list(convert_recording(find_source(SOURCE), [line.encode()], thread_id="t"))
     [delta] = [fact for fact in facts if fact.event_class == "model.delta"]
     assert delta.message_id == "t:turn-1:response-0:0"
 
@@ -192,5 +196,5 @@ def test_a_place_that_is_none_is_the_first(place: object):
 def test_a_time_that_cannot_be_read_is_none(given: object, stated: str):
     line = '{"type": "raw_response_event", "data": {"type": "response.created", '
     line += f'"response": {{"created_at": {json.dumps(given)}}}}}}}'
-    facts = list(converted(source_of(SOURCE), [line.encode()], thread_id="t"))
+    facts = list(convert_recording(find_source(SOURCE), [line.encode()], thread_id="t"))
     assert facts[-1].created_at == stated

@@ -6,14 +6,14 @@ import pytest
 
 from factwire.facts import Fact
 from tests.sources import streams
-from tests.sources.odd_fields import spoiled
+from tests.sources.odd_fields import spoil_fields
 from tests.sources.recordings import FOLDER, facts_of, screen_of
 
 Event = dict[str, Any]
 
 
-def told(*events: Event) -> list[Fact]:
-    return streams.told("opencode", *events)
+def facts_from(*events: Event) -> list[Fact]:
+    return streams.facts_from("opencode", *events)
 
 
 def event(kind: str, session: str = "s", **properties: Any) -> Event:
@@ -53,7 +53,7 @@ def test_of_a_second_session_only_one_remark_is_made():
         part("text", "u2", "p2", "z", text="other"),
         event("session.idle", "z"),
     ]
-    facts = told(*ASKED, *other, ANSWER, SAID, IDLE)
+    facts = facts_from(*ASKED, *other, ANSWER, SAID, IDLE)
     screen = screen_of(facts)
     words = [text for _, text in screen["conversation"] if text]
     assert (words, screen["status"]) == (["do it", "done"], "completed")
@@ -62,7 +62,7 @@ def test_of_a_second_session_only_one_remark_is_made():
 
 @pytest.mark.requirement("sources.opencode.sessions")
 def test_a_session_below_the_thread_is_a_subagent_that_speaks_and_asks_for_itself():
-    facts = told(
+    facts = facts_from(
         *ASKED,
         ANSWER,
         CHILD,
@@ -81,8 +81,8 @@ def test_a_session_below_the_thread_is_a_subagent_that_speaks_and_asks_for_itsel
     screen = screen_of(facts)
     assert screen["conversation"] == [["user", "do it"], ["assistant", "done"]]
     assert screen["subagents"] == ["k"]
-    (asked,) = only(facts, "action.required")
-    assert (asked.subagent_id, asked.task_id, asked.tool_call_id) == ("k", "k:task", "c")
+    (question,) = only(facts, "action.required")
+    assert (question.subagent_id, question.task_id, question.tool_call_id) == ("k", "k:task", "c")
     (ended,) = only(facts, "subagent.completed")
     assert ended.payload["output"] == "two files"
 
@@ -95,7 +95,7 @@ def _of(message_id: str, text: str) -> Event:
 @pytest.mark.requirement("sources.opencode.sessions")
 def test_a_subagent_that_ends_with_an_error_has_failed_and_the_turn_has_not():
     error = {"name": "ContextOverflowError", "data": {"message": "too much"}}
-    facts = told(
+    facts = facts_from(
         *ASKED,
         CHILD,
         message("ku", "user", "k"),
@@ -125,7 +125,7 @@ def test_a_subagent_that_ends_with_an_error_has_failed_and_the_turn_has_not():
 def test_an_error_ends_the_turn_when_the_session_is_idle(
     error: Event, ended: str, category: str | None
 ):
-    facts = told(*ASKED, ANSWER, event("session.error", error=error), SAID, IDLE, IDLE)
+    facts = facts_from(*ASKED, ANSWER, event("session.error", error=error), SAID, IDLE, IDLE)
     (end,) = only(facts, ended)
     assert end.payload.get("failureCategory") == category
     assert only(facts, "model.completed")[0].sequence < end.sequence  # type: ignore[operator]
@@ -135,19 +135,19 @@ def test_an_error_ends_the_turn_when_the_session_is_idle(
 def test_what_is_repeated_after_the_end_changes_nothing():
     whole = [*ASKED, ANSWER, SAID, tool("completed", output="x"), IDLE]
     late = [message("u", "user", summary={"diffs": []}), ANSWER, SAID, IDLE]
-    assert told(*whole, *late) == told(*whole)
+    assert facts_from(*whole, *late) == facts_from(*whole)
 
 
 @pytest.mark.requirement("sources.opencode.ends")
 def test_a_stream_without_an_idle_session_was_cut_off():
-    (failed,) = only(told(*ASKED, ANSWER, SAID), "turn.failed")
+    (failed,) = only(facts_from(*ASKED, ANSWER, SAID), "turn.failed")
     assert failed.payload["failureCategory"] == "stream_interrupted"
 
 
 @pytest.mark.requirement("sources.opencode.turns")
 def test_a_message_during_a_turn_steers_it():
     steer = [message("u2", "user"), part("text", "u2", "p2", text="faster")]
-    facts = told(*ASKED, ANSWER, *steer, SAID, IDLE)
+    facts = facts_from(*ASKED, ANSWER, *steer, SAID, IDLE)
     (queued,) = only(facts, "queue.changed")
     assert (queued.payload["text"], queued.payload["control"]) == ("faster", "steer")
     assert len(only(facts, "turn.started")) == 1
@@ -156,7 +156,7 @@ def test_a_message_during_a_turn_steers_it():
 @pytest.mark.requirement("sources.opencode.turns")
 def test_what_comes_before_the_words_of_a_message_is_attached_to_its_turn():
     attached = part("file", "u", "pf", filename="a.png", mime="image/png", url="data:")
-    facts = told(ASKED[0], attached, ASKED[1], ANSWER, SAID, IDLE)
+    facts = facts_from(ASKED[0], attached, ASKED[1], ANSWER, SAID, IDLE)
     (context,) = only(facts, "context.attached")
     assert context.payload == {"kind": "file", "title": "a.png", "mediaType": "image/png"}
     assert (context.turn_id, only(facts, "turn.submitted")[0].payload) == ("u", {"prompt": "do it"})
@@ -183,7 +183,9 @@ def test_the_summary_of_a_compaction_is_no_answer():
 def test_a_tool_fails_by_its_state_its_exit_code_or_as_a_call_that_cannot_be(
     ended: Event, category: str
 ):
-    facts = told(*ASKED, ANSWER, tool("pending", input={}), tool("running"), ended, ended, IDLE)
+    facts = facts_from(
+        *ASKED, ANSWER, tool("pending", input={}), tool("running"), ended, ended, IDLE
+    )
     (failed,) = only(facts, "tool.failed")
     assert failed.payload["failureCategory"] == category
 
@@ -191,7 +193,7 @@ def test_a_tool_fails_by_its_state_its_exit_code_or_as_a_call_that_cannot_be(
 @pytest.mark.requirement("sources.opencode.tools")
 def test_output_that_grows_is_told_once():
     grown = [tool("running", metadata={"output": text}) for text in ("a", "ab", "ab", "abc", "z")]
-    facts = told(*ASKED, ANSWER, *grown, tool("completed", output="z"), IDLE)
+    facts = facts_from(*ASKED, ANSWER, *grown, tool("completed", output="z"), IDLE)
     deltas = [fact.payload["delta"] for fact in only(facts, "tool.output.delta")]
     assert deltas == ["a", "b", "c", "z"]
 
@@ -199,14 +201,16 @@ def test_output_that_grows_is_told_once():
 @pytest.mark.requirement("sources.opencode.tools")
 def test_an_output_that_is_pruned_later_is_no_new_call():
     pruned = tool("completed", output="", time={"start": 1, "end": 2, "compacted": 3})
-    facts = told(*ASKED, ANSWER, pruned, SAID, IDLE)
+    facts = facts_from(*ASKED, ANSWER, pruned, SAID, IDLE)
     assert only(facts, "tool.started") == []
 
 
 @pytest.mark.requirement("sources.opencode.tools")
 def test_a_reply_that_is_not_known_decides_nothing():
-    asked = event("permission.v2.asked", id="q", action="edit", resources=["a.py"])
-    facts = told(*ASKED, ANSWER, asked, event("permission.replied", requestID="q", reply="?"), IDLE)
+    question = event("permission.v2.asked", id="q", action="edit", resources=["a.py"])
+    facts = facts_from(
+        *ASKED, ANSWER, question, event("permission.replied", requestID="q", reply="?"), IDLE
+    )
     assert only(facts, "action.resolved") == []
     assert len(only(facts, "action.cancelled")) == 1
     assert screen_of(facts)["warnings"] == ["unknown_source_item"]
@@ -216,10 +220,10 @@ def test_a_reply_that_is_not_known_decides_nothing():
 def test_a_message_that_is_removed_is_taken_back_and_so_is_a_part():
     two = part("text", "a", "pb", text=" and more", time={"end": 2})
     gone = event("message.part.removed", messageID="a", partID="pb")
-    without_part = told(*ASKED, ANSWER, SAID, two, gone, IDLE)
+    without_part = facts_from(*ASKED, ANSWER, SAID, two, gone, IDLE)
     assert screen_of(without_part)["conversation"][1] == ["assistant", "done"]
     removed = event("message.removed", messageID="a")
-    without_message = told(*ASKED, ANSWER, SAID, removed, IDLE)
+    without_message = facts_from(*ASKED, ANSWER, SAID, removed, IDLE)
     assert ["assistant", "done"] not in screen_of(without_message)["conversation"]
 
 
@@ -228,7 +232,7 @@ def test_retries_todos_and_diffs_are_told_as_what_they_are():
     limited = part("retry", "a", "pr", attempt=1, error={"data": {"statusCode": 429}})
     todos = [{"content": "read", "status": "completed"}, {"content": "old", "status": "cancelled"}]
     diff = [{"file": "a.py", "patch": "+x", "additions": 1, "deletions": 0}]
-    facts = told(
+    facts = facts_from(
         *ASKED,
         ANSWER,
         limited,
@@ -249,13 +253,13 @@ def test_events_of_the_server_say_nothing_and_unheard_ones_are_warnings():
         {"type": "pty.created", "properties": {}},
         {"type": "lsp.x"},
     ]
-    assert told(*quiet) == []
-    assert screen_of(told({"type": "brand.new"}))["warnings"] == ["unknown_source_item"]
+    assert facts_from(*quiet) == []
+    assert screen_of(facts_from({"type": "brand.new"}))["warnings"] == ["unknown_source_item"]
 
 
 def following(kind: str, **properties: Any) -> Event:
-    said: Event = {"timestamp": 1_794_755_304_224, "assistantMessageID": "a", **properties}
-    return event(f"session.next.{kind}", **said)
+    payloads: Event = {"timestamp": 1_794_755_304_224, "assistantMessageID": "a", **properties}
+    return event(f"session.next.{kind}", **payloads)
 
 
 NEXT = [
@@ -284,7 +288,7 @@ NEXT = [
 
 @pytest.mark.requirement("sources.opencode.next")
 def test_events_of_session_next_come_to_the_same_screen_as_parts():
-    screen = screen_of(told(*NEXT))
+    screen = screen_of(facts_from(*NEXT))
     assert screen["conversation"] == [["user", "do it"], ["assistant", "done"]]
     assert [row["state"] for row in screen["tools"]] == [
         "output-available",
@@ -292,18 +296,18 @@ def test_events_of_session_next_come_to_the_same_screen_as_parts():
         "output-available",
     ]
     assert screen["status"] == "completed"
-    (end,) = only(told(*NEXT), "turn.completed")
+    (end,) = only(facts_from(*NEXT), "turn.completed")
     assert end.payload["totalCostUsd"] == 0.5
 
 
 @pytest.mark.requirement("sources.opencode.next")
 def test_a_server_that_sends_both_is_told_once():
     both = [*ASKED, ANSWER, *NEXT[1:6], SAID, IDLE]
-    assert screen_of(told(*both)) == screen_of(told(*ASKED, ANSWER, SAID, IDLE))
+    assert screen_of(facts_from(*both)) == screen_of(facts_from(*ASKED, ANSWER, SAID, IDLE))
 
 
 @pytest.mark.fuzz
 @pytest.mark.requirement("sources.recordings.hostile")
 def test_no_field_of_a_newer_event_can_break_the_facts():
-    for events in spoiled(NEXT):
-        told(*events)
+    for events in spoil_fields(NEXT):
+        facts_from(*events)

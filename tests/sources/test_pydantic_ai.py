@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.sources.recordings import screen_of
-from tests.sources.streams import classes, told
+from tests.sources.streams import classes, facts_from
 
 SOURCE = "pydantic-ai"
 START: dict[str, Any] = {"type": "run.started", "input": "go"}
@@ -44,7 +44,7 @@ def text(content: str, index: int = 0) -> list[dict[str, Any]]:
     ],
 )
 def test_a_result_is_told_as_its_outcome_says(outcome: str, category: str | None):
-    facts = told(
+    facts = facts_from(
         SOURCE, START, event("function_tool_call", part=CALL), result(outcome=outcome), DONE
     )
     [end] = [fact for fact in facts if fact.event_class in ("tool.result", "tool.failed")]
@@ -54,7 +54,7 @@ def test_a_result_is_told_as_its_outcome_says(outcome: str, category: str | None
 @pytest.mark.requirement("sources.pydantic-ai.outcomes")
 def test_a_retry_prompt_in_the_place_of_a_result_is_a_failed_call():
     prompt = {"part_kind": "retry-prompt", "tool_call_id": "c", "content": "again"}
-    facts = told(SOURCE, START, event("function_tool_result", result=prompt), DONE)
+    facts = facts_from(SOURCE, START, event("function_tool_result", result=prompt), DONE)
     assert screen_of(facts)["tools"][0]["state"] == "output-error"
 
 
@@ -71,7 +71,7 @@ def test_a_retry_prompt_in_the_place_of_a_result_is_a_failed_call():
 def test_what_a_handler_rules_is_told_while_the_run_goes_on(
     verdict: object, outcome: str, decision: str, state: str
 ):
-    facts = told(
+    facts = facts_from(
         SOURCE,
         START,
         event("deferred_tool_requests", requests={"approvals": [CALL], "calls": []}),
@@ -86,7 +86,7 @@ def test_what_a_handler_rules_is_told_while_the_run_goes_on(
 
 @pytest.mark.requirement("sources.pydantic-ai.deferred")
 def test_a_call_that_somebody_else_carries_out_is_no_approval():
-    facts = told(
+    facts = facts_from(
         SOURCE,
         START,
         event("deferred_tool_requests", requests={"calls": [CALL]}),
@@ -100,16 +100,16 @@ def test_a_call_that_somebody_else_carries_out_is_no_approval():
 
 @pytest.mark.requirement("sources.pydantic-ai.places")
 def test_parts_of_another_response_are_other_messages():
-    facts = told(SOURCE, START, *text("one"), *text("two", 1), *text("three"), DONE)
-    said = [spoken for role, spoken in screen_of(facts)["conversation"] if role == "assistant"]
-    assert [spoken for spoken in said if spoken] == ["one", "two", "three"]
+    facts = facts_from(SOURCE, START, *text("one"), *text("two", 1), *text("three"), DONE)
+    payloads = [spoken for role, spoken in screen_of(facts)["conversation"] if role == "assistant"]
+    assert [spoken for spoken in payloads if spoken] == ["one", "two", "three"]
     assert classes(facts, "model.requested") == ["model.requested"] * 2
 
 
 @pytest.mark.requirement("sources.pydantic-ai.places")
 def test_files_and_events_of_its_own_are_refs():
     picture = {"part_kind": "file", "content": {"data": "aGVsbG8=", "media_type": "image/png"}}
-    facts = told(
+    facts = facts_from(
         SOURCE,
         START,
         event("part_start", index=0, part=picture),
@@ -137,5 +137,5 @@ def test_files_and_events_of_its_own_are_refs():
     ],
 )
 def test_a_time_without_a_zone_is_the_same_on_every_machine(given: str, stated: str):
-    facts = told(SOURCE, START, result(timestamp=given), DONE)
+    facts = facts_from(SOURCE, START, result(timestamp=given), DONE)
     assert facts[-1].created_at == stated

@@ -49,11 +49,11 @@ def test_a_recording_that_is_cut_anywhere_is_still_valid_and_closed(path: Path):
         opened = [fact.turn_id for fact in facts if fact.event_class == "turn.started"]
         ended = [fact.turn_id for fact in facts if fact.event_class in TERMINALS]
         assert opened == ended, end
-        told = [fact.id for fact in facts]
+        outcome = [fact.id for fact in facts]
         common = sum(
-            1 for one, other in zip(told, (f.id for f in whole), strict=False) if one == other
+            1 for one, other in zip(outcome, (f.id for f in whole), strict=False) if one == other
         )
-        assert common >= len(told) - 40, "ids depend on what comes later"
+        assert common >= len(outcome) - 40, "ids depend on what comes later"
 
 
 @pytest.mark.requirement("sources.recordings.cut")
@@ -71,7 +71,7 @@ def test_a_line_that_cannot_be_read_is_a_warning_and_no_more(path: Path):
     codes = [fact.payload.get("code") for fact in facts if fact.event_class == "runtime.warning"]
     assert "unreadable_source_item" in codes
     spoken = [
-        [said for said in screen_of(each)["conversation"] if said[1]]
+        [payloads for payloads in screen_of(each)["conversation"] if payloads[1]]
         for each in (facts, facts_of(path))
     ]
     assert spoken[0] == spoken[1]

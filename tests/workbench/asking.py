@@ -12,15 +12,15 @@ import msgspec
 
 from factwire.facts import CapabilityManifest, Fact
 from factwire.projection import ThreadReadModel
-from factwire.runtime.agents.demo.agent import MANIFEST
+from factwire.runtime.action_requests import shown_hash
+from factwire.runtime.agents.demo_agent import MANIFEST
 from factwire.runtime.provider import (
-    ActionAsked,
     CancelTurn,
+    DecisionRequest,
     ReadThread,
     RespondAction,
     StartTurn,
 )
-from factwire.runtime.recording.shown import shown_hash
 from factwire.runtime.toolbox import Toolbox
 from tests.workbench.edges import WorkbenchEdge
 
@@ -54,10 +54,10 @@ class Asking:
 
     async def start_turn(self, turn: StartTurn) -> AsyncIterator[Fact]:
         toolbox = Toolbox(turn.host)
-        said = await _BEATS[turn.prompt.split()[0]](turn, toolbox)
+        payload = await _BEATS[turn.prompt.split()[0]](turn, toolbox)
         host = turn.host
         message = host.mint.ids("msg")
-        yield host.mint.fact(host.scope, "text.final", {"text": said}, message_id=message)
+        yield host.mint.fact(host.scope, "text.final", {"text": payload}, message_id=message)
         yield host.mint.fact(host.scope, "turn.completed")
 
     async def cancel_turn(self, cancel: CancelTurn) -> Fact | None:
@@ -77,7 +77,7 @@ async def _form(turn: StartTurn, toolbox: Toolbox) -> str:
     del toolbox
     shown, digest = shown_hash("How shall I go on?", FORM["required"])
     decision = await turn.host.ask(
-        ActionAsked(
+        DecisionRequest(
             action_type="structured_input",
             prompt="How shall I go on?",
             shown=shown,
@@ -85,7 +85,7 @@ async def _form(turn: StartTurn, toolbox: Toolbox) -> str:
             response_schema=FORM,
         )
     )
-    await turn.host.applied(decision)
+    await turn.host.mark_applied(decision)
     return f"Answered: {msgspec.json.encode(decision.response).decode()}"
 
 
@@ -122,6 +122,6 @@ class AskingEdge(WorkbenchEdge):
 
     @property
     def environment(self) -> dict[str, str]:
-        given = super().environment
-        known = given.get("PYTHONPATH")
-        return {**given, "PYTHONPATH": f"{known}:{ROOT}" if known else str(ROOT)}
+        values = super().environment
+        known = values.get("PYTHONPATH")
+        return {**values, "PYTHONPATH": f"{known}:{ROOT}" if known else str(ROOT)}

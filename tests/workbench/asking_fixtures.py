@@ -38,30 +38,30 @@ def asking_edge(tmp_path_factory: pytest.TempPathFactory) -> Generator[AskingEdg
 
 
 @pytest.fixture
-def asked(asking_edge: AskingEdge) -> Generator[httpx.Client]:
+def requests(asking_edge: AskingEdge) -> Generator[httpx.Client]:
     """Asks that Edge, with its token."""
     with client_of(asking_edge.url) as client:
         yield client
 
 
 @pytest.fixture
-def start(asked: httpx.Client) -> Generator[Start]:
+def start(requests: httpx.Client) -> Generator[Start]:
     """`start("approve")`: a run, of the demo unless another agent is named. What is left of it in
     the end is cancelled, so that nothing waits in the inbox of the next test.
     """
     threads: list[str] = []
 
     def started(prompt: str, agent: str = "demo") -> dict[str, Any]:
-        answer = asked.post("/v1/runs", json={"agentId": agent, "prompt": prompt})
+        answer = requests.post("/v1/runs", json={"agentId": agent, "prompt": prompt})
         assert answer.status_code == 202, answer.text
         threads.append(answer.json()["threadId"])
         return answer.json()
 
     yield started
     for thread in threads:
-        for row in rows_of(asked, "/v1/runs", threadId=thread):
+        for row in rows_of(requests, "/v1/runs", threadId=thread):
             if row["status"] not in ENDED:
-                asked.post(f"/v1/runs/{row['runId']}:cancel", json={})
+                requests.post(f"/v1/runs/{row['runId']}:cancel", json={})
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from tests.workbench.browsers import Watched, chromium, watched_page
 from tests.workbench.edges import WorkbenchEdge
 from tests.workbench.seeding import client_of
 
-asked, asking_edge = asking_fixtures.asked, asking_fixtures.asking_edge
+requests, asking_edge = asking_fixtures.requests, asking_fixtures.asking_edge
 open_page, start = asking_fixtures.open_page, asking_fixtures.start
 tell_team = teams.tell_team
 

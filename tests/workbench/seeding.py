@@ -55,5 +55,5 @@ def told(thread_id: str, texts: Iterable[str], title: str = "Told") -> Iterator[
     yield fact(thread_id, 2, "turn.started", {})
     for number, text in enumerate(texts, 3):
         message = f"{thread_id}-message-{number}"
-        said = {"messageId": message, "partId": f"{message}-part", "text": text}
-        yield fact(thread_id, number, "text.final", said, messageId=message)
+        payload = {"messageId": message, "partId": f"{message}-part", "text": text}
+        yield fact(thread_id, number, "text.final", payload, messageId=message)

@@ -83,29 +83,29 @@ ANSWER: list[Said] = [("action.resolved", {"decision": "deny"}, CODER | {"action
 
 
 @pytest.fixture
-def tell_team(asked: httpx.Client) -> Generator[TellTeam]:
+def tell_team(requests: httpx.Client) -> Generator[TellTeam]:
     """`tell_team("thr_1")`: five members, tasks in every column, and a request that waits.
 
     It is answered in the end: other tests look at the inbox of the same Edge.
     """
     threads: list[str] = []
 
-    def tell(thread_id: str, told: Iterable[Said] = TEAM) -> list[dict[str, Any]]:
+    def tell(thread_id: str, messages: Iterable[Said] = TEAM) -> list[dict[str, Any]]:
         threads.append(thread_id)
-        facts = facts_of(thread_id, told)
-        post(asked, facts)
+        facts = facts_of(thread_id, messages)
+        post(requests, facts)
         return facts
 
     yield tell
     for thread_id in threads:
-        post(asked, facts_of(thread_id, ANSWER, begin=len(TEAM) + 2))
+        post(requests, facts_of(thread_id, ANSWER, begin=len(TEAM) + 2))
 
 
-def facts_of(thread_id: str, told: Iterable[Said], begin: int = 1) -> list[dict[str, Any]]:
+def facts_of(thread_id: str, messages: Iterable[Said], begin: int = 1) -> list[dict[str, Any]]:
     """Facts of a thread from a sequence on; the first opens it."""
     rows: list[Said] = [
         *([("thread.started", {"title": "Parsers"}, {})] if begin == 1 else []),
-        *told,
+        *messages,
     ]
     return [
         fact(thread_id, sequence, event_class, payload, **ids)
@@ -115,13 +115,13 @@ def facts_of(thread_id: str, told: Iterable[Said], begin: int = 1) -> list[dict[
 
 def many_turns(thread_id: str, turns: int, calls: int) -> Iterator[dict[str, Any]]:
     """So many turns with so many calls each."""
-    told: list[Said] = []
+    messages: list[Said] = []
     for number in range(turns):
         turn = {"turnId": f"{thread_id}-turn-{number}"}
-        told.append(("turn.started", {}, turn))
+        messages.append(("turn.started", {}, turn))
         for call in range(calls):
             ids = turn | {"toolCallId": f"{thread_id}-call-{number}-{call}"}
-            told.append(("tool.started", {"toolName": f"search {number}.{call}"}, ids))
-            told.append(("tool.result", {"output": "found"}, ids))
-        told.append(("turn.completed", {}, turn | {"status": "completed"}))
-    yield from facts_of(thread_id, told)
+            messages.append(("tool.started", {"toolName": f"search {number}.{call}"}, ids))
+            messages.append(("tool.result", {"output": "found"}, ids))
+        messages.append(("turn.completed", {}, turn | {"status": "completed"}))
+    yield from facts_of(thread_id, messages)

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from factwire.conformance.scenarios import scenario
+from factwire.conformance.scenario import scenario
 from tests.workbench.browsers import Watched
 from tests.workbench.loops import BROWSER
 from tests.workbench.opening import conversation, opened, turned_to
@@ -47,11 +47,11 @@ def strip(page: Page) -> Locator:
 async def test_1_status_before_the_first_text_stands_outside_the_conversation(
     signed_in: Watched, http: httpx.Client
 ):
-    page, told = signed_in.page, Told("status-before-text", http).so_far(4)
-    await opened(page, told.thread_id)
+    page, messages = signed_in.page, Told("status-before-text", http).so_far(4)
+    await opened(page, messages.thread_id)
     await expect(strip(page)).to_contain_text("Choosing a model")
     assert await text_of(conversation(page)) == "Why is it slow?"
-    told.whole()
+    messages.whole()
     await expect(conversation(page)).to_contain_text("The cache is cold.")
     assert "Choosing a model" not in await text_of(conversation(page))
 
@@ -60,8 +60,8 @@ async def test_1_status_before_the_first_text_stands_outside_the_conversation(
 async def test_2_a_call_that_made_something_has_a_card_that_is_tied_to_it(
     signed_in: Watched, http: httpx.Client
 ):
-    page, told = signed_in.page, Told("tool-artifact", http).whole()
-    await opened(page, told.thread_id)
+    page, messages = signed_in.page, Told("tool-artifact", http).whole()
+    await opened(page, messages.thread_id)
     card = conversation(page).get_by_role("group", name="Artifact")
     await expect(card).to_contain_text("art_1")
     await expect(card).to_contain_text("Made by write")
@@ -73,10 +73,10 @@ async def test_2_a_call_that_made_something_has_a_card_that_is_tied_to_it(
 async def test_3_the_final_text_takes_the_place_of_what_was_streamed(
     signed_in: Watched, http: httpx.Client
 ):
-    page, told = signed_in.page, Told("final-reconciles", http).so_far(6)
-    await opened(page, told.thread_id)
+    page, messages = signed_in.page, Told("final-reconciles", http).so_far(6)
+    await opened(page, messages.thread_id)
     await expect(conversation(page).get_by_text("Hello", exact=True)).to_be_visible()
-    told.whole()
+    messages.whole()
     await expect(conversation(page).get_by_text("Hello!", exact=True)).to_be_visible()
     assert (await text_of(conversation(page))).count("Hel") == 1
 
@@ -85,8 +85,8 @@ async def test_3_the_final_text_takes_the_place_of_what_was_streamed(
 async def test_4_a_request_with_a_severity_is_among_what_needs_somebody_and_on_its_card(
     signed_in: Watched, http: httpx.Client
 ):
-    page, told = signed_in.page, Told("action-severity", http).whole()
-    await opened(page, told.thread_id)
+    page, messages = signed_in.page, Told("action-severity", http).whole()
+    await opened(page, messages.thread_id)
     card = page.get_by_role("group", name="Approval: ")
     await expect(card).to_contain_text("Drop the table?")
     await expect(card).to_contain_text("critical")
@@ -101,8 +101,8 @@ async def test_4_a_request_with_a_severity_is_among_what_needs_somebody_and_on_i
 async def test_5_what_no_fact_says_of_an_artifact_is_unknown_whatever_prose_says(
     signed_in: Watched, http: httpx.Client
 ):
-    page, told = signed_in.page, Told("unknown-artifact", http).whole()
-    await opened(page, told.thread_id)
+    page, messages = signed_in.page, Told("unknown-artifact", http).whole()
+    await opened(page, messages.thread_id)
     card = conversation(page).get_by_role("group", name="Artifact")
     await expect(card).to_contain_text("unknown")
     panel = await turned_to(page, "Artifacts")
@@ -117,11 +117,11 @@ async def test_5_what_no_fact_says_of_an_artifact_is_unknown_whatever_prose_says
 async def test_6_an_export_changes_the_state_of_the_export_and_copies_no_content(
     signed_in: Watched, http: httpx.Client
 ):
-    page, told = signed_in.page, Told("export-without-content", http).so_far(6)
-    await opened(page, told.thread_id)
+    page, messages = signed_in.page, Told("export-without-content", http).so_far(6)
+    await opened(page, messages.thread_id)
     card = conversation(page).get_by_role("group", name="Artifact")
     await expect(card).to_contain_text("Export: running")
-    told.whole()
+    messages.whole()
     await expect(card).to_contain_text("Export: completed")
     assert "BINARY-BYTES" not in await text_of(page.locator("body"))
     assert "BINARY-BYTES" not in await text_of(await turned_to(page, "Artifacts"))
@@ -133,12 +133,12 @@ async def test_7_a_queued_turn_waits_beside_the_conversation_and_is_no_prose(
 ):
     # The queue of another runtime cannot be asked for, only what its facts tell of it.
     signed_in.expected = ["409"]
-    page, told = signed_in.page, Told("queued-turn", http).so_far(5)
-    await opened(page, told.thread_id)
+    page, messages = signed_in.page, Told("queued-turn", http).so_far(5)
+    await opened(page, messages.thread_id)
     waiting = page.get_by_role("list", name="Waiting")
     await expect(waiting).to_contain_text("And the printer?")
     assert "printer" not in await text_of(conversation(page))
-    told.whole()
+    messages.whole()
     await expect(conversation(page)).to_contain_text("And the printer?")
     await expect(waiting).to_have_count(0)
 
@@ -147,8 +147,8 @@ async def test_7_a_queued_turn_waits_beside_the_conversation_and_is_no_prose(
 async def test_8_a_subagent_shows_as_a_teammate_and_not_in_the_answer(
     signed_in: Watched, http: httpx.Client
 ):
-    page, told = signed_in.page, Told("subagent-apart", http).whole()
-    await opened(page, told.thread_id)
+    page, messages = signed_in.page, Told("subagent-apart", http).whole()
+    await opened(page, messages.thread_id)
     await expect(conversation(page)).to_contain_text("I am on it.")
     assert "Found it." not in await text_of(conversation(page))
     await expect(await turned_to(page, "Team")).to_contain_text("scout")
@@ -158,8 +158,8 @@ async def test_8_a_subagent_shows_as_a_teammate_and_not_in_the_answer(
 async def test_9_a_workers_notification_is_no_message_and_leads_to_its_results(
     signed_in: Watched, http: httpx.Client
 ):
-    page, told = signed_in.page, Told("notification-apart", http).whole()
-    await opened(page, told.thread_id)
+    page, messages = signed_in.page, Told("notification-apart", http).whole()
+    await opened(page, messages.thread_id)
     await expect(conversation(page)).to_contain_text("Go on.")
     assert "All tests pass." not in await text_of(conversation(page))
     team = await turned_to(page, "Team")
@@ -172,8 +172,8 @@ async def test_9_a_workers_notification_is_no_message_and_leads_to_its_results(
 async def test_10_a_delegated_approval_names_the_teammate_that_asks(
     signed_in: Watched, http: httpx.Client
 ):
-    page, told = signed_in.page, Told("delegated-approval", http).whole()
-    await opened(page, told.thread_id)
+    page, messages = signed_in.page, Told("delegated-approval", http).whole()
+    await opened(page, messages.thread_id)
     card = page.get_by_role("group", name="Approval: ")
     await expect(card).to_contain_text("May I read the logs?")
     await expect(card).to_contain_text("scout")
@@ -185,8 +185,8 @@ async def test_10_a_delegated_approval_names_the_teammate_that_asks(
 async def test_11_a_compaction_is_a_boundary_with_a_summary_and_repeats_no_thoughts(
     signed_in: Watched, http: httpx.Client
 ):
-    page, told = signed_in.page, Told("compaction-boundary", http).whole()
-    await opened(page, told.thread_id)
+    page, messages = signed_in.page, Told("compaction-boundary", http).whole()
+    await opened(page, messages.thread_id)
     await expect(conversation(page)).to_contain_text("only as a summary")
     await expect(conversation(page)).to_contain_text("We agreed on a plan.")
     for thought in await conversation(page).get_by_role("button", expanded=False).all():
@@ -198,8 +198,8 @@ async def test_11_a_compaction_is_a_boundary_with_a_summary_and_repeats_no_thoug
 async def test_12_diagnostics_are_there_to_be_read_and_not_in_the_conversation(
     signed_in: Watched, http: httpx.Client
 ):
-    page, told = signed_in.page, Told("diagnostics-apart", http).whole()
-    await opened(page, told.thread_id)
+    page, messages = signed_in.page, Told("diagnostics-apart", http).whole()
+    await opened(page, messages.thread_id)
     await expect(conversation(page)).to_contain_text("Fine.")
     assert "40 seconds" not in await text_of(conversation(page))
     panel = await turned_to(page, "Diagnostics")

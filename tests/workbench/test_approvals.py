@@ -42,7 +42,7 @@ def _card(page: Page, title: str | None = None) -> Locator:
 
 def _requests(thread_id: str, **more: Any) -> list[dict[str, Any]]:
     """A thread of another runtime, in which something is asked."""
-    said = {
+    payload = {
         "actionType": "tool_approval",
         "severity": "high",
         "prompt": f"May I, {thread_id}?",
@@ -55,19 +55,19 @@ def _requests(thread_id: str, **more: Any) -> list[dict[str, Any]]:
     return [
         fact(thread_id, 1, "thread.started", {"title": f"Thread {thread_id}"}),
         fact(thread_id, 2, "turn.started", {}),
-        fact(thread_id, 3, "action.required", said, **ids),
+        fact(thread_id, 3, "action.required", payload, **ids),
     ]
 
 
-def _settled(thread_id: str, sequence: int, event_class: str, **said: Any) -> dict[str, Any]:
+def _settled(thread_id: str, sequence: int, event_class: str, **payload: Any) -> dict[str, Any]:
     ids = {"actionId": f"{thread_id}-action", "runId": f"{thread_id}-run"}
-    return fact(thread_id, sequence, event_class, said, **ids)
+    return fact(thread_id, sequence, event_class, payload, **ids)
 
 
 @pytest.mark.requirement("workbench.approvals.everywhere")
 @pytest.mark.requirement("workbench.approvals.shown")
 async def test_what_one_browser_decides_the_other_shows(
-    open_page: OpenPage, start: Start, asked: httpx.Client
+    open_page: OpenPage, start: Start, requests: httpx.Client
 ):
     thread = start("approve")["threadId"]
     async with open_page("/inbox") as inbox, open_page(f"/threads/{thread}") as other:
@@ -83,12 +83,12 @@ async def test_what_one_browser_decides_the_other_shows(
         await expect(_card(other.page)).to_have_count(0)
         await expect(other.page.get_by_text("You said yes")).to_be_visible()
         await expect(inbox.page.get_by_text("confirmed by the runtime")).to_be_visible()
-        await _deny(asked, thread, inbox, other)
+        await _deny(requests, thread, inbox, other)
 
 
-async def _deny(asked: httpx.Client, thread: str, inbox: Watched, other: Watched) -> None:
+async def _deny(requests: httpx.Client, thread: str, inbox: Watched, other: Watched) -> None:
     """The other way round: denied in the thread, with a reason, while the inbox is looked at."""
-    say(asked, thread, "approve")
+    say(requests, thread, "approve")
     card = _card(other.page)
     await expect(card).to_be_visible()
     await expect(_card(inbox.page)).to_be_visible()
@@ -99,13 +99,13 @@ async def _deny(asked: httpx.Client, thread: str, inbox: Watched, other: Watched
     await other.page.keyboard.press("Enter")
     await expect(other.page.get_by_text("That was not allowed")).to_be_visible()
     await expect(inbox.page.get_by_text("decided elsewhere, by edge")).to_be_visible()
-    [newest, *_] = rows_of(asked, "/v1/approvals", threadId=thread)
+    [newest, *_] = rows_of(requests, "/v1/approvals", threadId=thread)
     assert (newest["status"], newest["reason"]) == ("denied", "not a today")
 
 
 @pytest.mark.requirement("workbench.approvals.form")
 async def test_a_question_is_answered_by_a_form_with_values_of_its_types(
-    open_page: OpenPage, start: Start, asked: httpx.Client
+    open_page: OpenPage, start: Start, requests: httpx.Client
 ):
     thread = start("form", "asking")["threadId"]
     async with open_page("/inbox", theme="dark", size="phone") as watched:
@@ -125,22 +125,22 @@ async def test_a_question_is_answered_by_a_form_with_values_of_its_types(
         await expect(_card(watched.page)).to_have_count(0)
         await watched.page.goto(f"/threads/{thread}")
         await expect(watched.page.get_by_text("Answered:")).to_be_visible()
-    [action] = _actions(asked, thread)
+    [action] = _actions(requests, thread)
     wanted = {"name": "fix/שלום", "size": "large", "checks": ["types", "docs"], "tries": 3}
     assert action["response"] == {**wanted, "push": False}
 
 
-def _actions(asked: httpx.Client, thread: str) -> list[dict[str, Any]]:
-    return list(_state(asked, thread)["actions"].values())
+def _actions(requests: httpx.Client, thread: str) -> list[dict[str, Any]]:
+    return list(_state(requests, thread)["actions"].values())
 
 
-def _state(asked: httpx.Client, thread: str) -> dict[str, Any]:
-    return asked.get(f"/v1/threads/{thread}/projection").json()["state"]
+def _state(requests: httpx.Client, thread: str) -> dict[str, Any]:
+    return requests.get(f"/v1/threads/{thread}/projection").json()["state"]
 
 
 @pytest.mark.requirement("workbench.approvals.shown")
 async def test_a_plan_a_patch_and_a_teammate_are_told_apart(
-    open_page: OpenPage, start: Start, asked: httpx.Client
+    open_page: OpenPage, start: Start, requests: httpx.Client
 ):
     plan, patch = start("plan"), start("page", "asking")
     teammate = start("teammate", "asking")
@@ -162,12 +162,12 @@ async def test_a_plan_a_patch_and_a_teammate_are_told_apart(
         await _card(watched.page).get_by_role("button", name="Deny").click()
         await watched.page.get_by_role("button", name="Deny", exact=True).click()
         await expect(watched.page.get_by_text("Left.")).to_be_visible()
-    assert _actions(asked, plan["threadId"])[0]["decision"] == "approved"
+    assert _actions(requests, plan["threadId"])[0]["decision"] == "approved"
 
 
 @pytest.mark.requirement("workbench.approvals.rule")
 async def test_a_rule_is_on_screen_before_it_is_granted_and_then_nobody_is_asked(
-    open_page: OpenPage, start: Start, asked: httpx.Client
+    open_page: OpenPage, start: Start, requests: httpx.Client
 ):
     thread, patch = start("teammate", "asking")["threadId"], start("page", "asking")["threadId"]
     async with open_page(f"/threads/{thread}", size="phone") as watched:
@@ -181,29 +181,29 @@ async def test_a_rule_is_on_screen_before_it_is_granted_and_then_nobody_is_asked
         await offer.click()
         await card.get_by_role("button", name="Always in this thread").click()
         await expect(watched.page.get_by_text("Ran.")).to_be_visible()
-        say(asked, thread, "teammate", "asking")
+        say(requests, thread, "teammate", "asking")
         await expect(watched.page.get_by_text("Ran.")).to_have_count(2)
         await watched.page.goto(f"/threads/{patch}")
         await expect(card.get_by_role("button", name="Deny")).to_be_visible()
         await expect(card.get_by_role("button", name="Always")).to_have_count(0)
-    standing = _state(asked, thread)["permissions"]["policy"]["standing"]
+    standing = _state(requests, thread)["permissions"]["policy"]["standing"]
     assert (standing["rule"], standing["lasts"]) == ("Bash(true)", "thread")
-    deciders = [action["decidedBy"] for action in _actions(asked, thread)]
+    deciders = [action["decidedBy"] for action in _actions(requests, thread)]
     assert deciders == ["edge", "policy"]
 
 
 @pytest.mark.requirement("workbench.approvals.changed")
 async def test_a_request_that_changes_under_ones_eyes_must_be_read_again(
-    open_page: OpenPage, asked: httpx.Client
+    open_page: OpenPage, requests: httpx.Client
 ):
-    post(asked, _requests("turning"))
+    post(requests, _requests("turning"))
     async with open_page("/inbox") as watched:
         watched.expected = ["409"]
         card = _card(watched.page, "turning")
         await expect(card.get_by_role("button", name="Approve", exact=True)).to_be_visible()
         again = {"shown": "command:\n| rm -rf /", "argsHash": f"sha256:{'2' * 64}"}
         changed = _requests("turning", **again)[2] | {"id": "turning-4", "sequence": 4}
-        post(asked, [changed])
+        post(requests, [changed])
         await expect(card).to_contain_text("rm -rf /")
         await expect(card.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
         await card.focus()
@@ -214,14 +214,14 @@ async def test_a_request_that_changes_under_ones_eyes_must_be_read_again(
         body = json.loads((await sent.value).post_data or "")
         assert (body["argsHash"], body["decision"]) == (again["argsHash"], "allow")
         await expect(card.get_by_role("alert")).to_have_text(OWN)
-        post(asked, [_settled("turning", 5, "action.expired", decision="denied")])
+        post(requests, [_settled("turning", 5, "action.expired", decision="denied")])
         await expect(card).to_have_count(0)
         await expect(watched.page.get_by_role("list", name="Waiting")).to_contain_text("Expired")
 
 
 @pytest.mark.requirement("workbench.approvals.attention")
 async def test_what_waits_is_in_the_title_on_the_icon_and_told_without_details(
-    open_page: OpenPage, asked: httpx.Client
+    open_page: OpenPage, requests: httpx.Client
 ):
     async with open_page("/", size="phone") as watched:
         page = watched.page
@@ -232,19 +232,19 @@ async def test_what_waits_is_in_the_title_on_the_icon_and_told_without_details(
         assert await page.evaluate("Notification.asked") == 0
         await bell.click()
         await expect(page.get_by_role("button", name="You are notified")).to_be_visible()
-        post(asked, _requests("calling", shown="command:\n| echo s3cret"))
+        post(requests, _requests("calling", shown="command:\n| echo s3cret"))
         await expect(page).to_have_title("(1) Factwire")
         icon = page.locator("link[rel=icon]")
         await expect(icon).to_have_attribute("href", re.compile("^data:image/svg"))
         await page.wait_for_function("() => window.__told.length === 1")
-        told = await page.evaluate("window.__told")
-        assert told == [
+        messages = await page.evaluate("window.__told")
+        assert messages == [
             {
                 "title": "Factwire: a decision waits for you",
                 "body": "Thread calling",
                 "tag": "calling-action",
             }
         ]
-        post(asked, [_settled("calling", 4, "action.resolved", decision="denied")])
+        post(requests, [_settled("calling", 4, "action.resolved", decision="denied")])
         await expect(page).to_have_title("Factwire")
         await expect(icon).not_to_have_attribute("href", re.compile("^data:"))

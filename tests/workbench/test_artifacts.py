@@ -22,14 +22,14 @@ LONG = "\n".join(f"line {number}" for number in range(2_000))
 HOSTILE = "# Report\n\n<img src=x onerror=window.__run=1>\n\n[x](javascript:window.__run=1)\n"
 
 
-def _kept(asked: httpx.Client, content: bytes | str) -> str:
+def _kept(requests: httpx.Client, content: bytes | str) -> str:
     data = content.encode() if isinstance(content, str) else content
-    answer = asked.post("/v1/blobs", json={"content": base64.b64encode(data).decode()})
+    answer = requests.post("/v1/blobs", json={"content": base64.b64encode(data).decode()})
     assert answer.status_code == 201, answer.text
     return answer.json()["ref"]
 
 
-def _made(asked: httpx.Client, thread_id: str) -> list[dict[str, Any]]:
+def _made(requests: httpx.Client, thread_id: str) -> list[dict[str, Any]]:
     """A thread on which one thing of every kind was made, the document in two versions."""
     later = LONG.replace("line 7\n", "line seven\n")
     rows: list[tuple[str, str, dict[str, Any]]] = [
@@ -56,19 +56,21 @@ def _made(asked: httpx.Client, thread_id: str) -> list[dict[str, Any]]:
         fact(thread_id, 1, "thread.started", {"title": "Made things"}),
         fact(thread_id, 2, "turn.started", {}),
     ]
-    for sequence, ((event_class, name, said), (media, content)) in enumerate(
+    for sequence, ((event_class, name, payload), (media, content)) in enumerate(
         zip(rows, contents, strict=True), 3
     ):
-        kept = {} if media is None else {"mediaType": media, "contentRef": _kept(asked, content)}
-        facts.append(fact(thread_id, sequence, event_class, said | kept, artifactId=f"art_{name}"))
+        kept = {} if media is None else {"mediaType": media, "contentRef": _kept(requests, content)}
+        facts.append(
+            fact(thread_id, sequence, event_class, payload | kept, artifactId=f"art_{name}")
+        )
     return facts
 
 
 @pytest.mark.requirement("workbench.artifacts.versions")
 async def test_versions_are_shown_compared_and_saved(
-    open_page: OpenPage, asked: httpx.Client, tmp_path: Path
+    open_page: OpenPage, requests: httpx.Client, tmp_path: Path
 ):
-    post(asked, _made(asked, "versions"))
+    post(requests, _made(requests, "versions"))
     async with open_page("/threads/versions") as watched:
         page = watched.page
         await page.get_by_role("link", name="Notes").first.click()
@@ -92,9 +94,9 @@ async def test_versions_are_shown_compared_and_saved(
 
 @pytest.mark.requirement("workbench.artifacts.unknown")
 async def test_each_kind_is_shown_as_what_it_is_said_to_be_and_an_unknown_one_is_not(
-    open_page: OpenPage, asked: httpx.Client
+    open_page: OpenPage, requests: httpx.Client
 ):
-    post(asked, _made(asked, "kinds"))
+    post(requests, _made(requests, "kinds"))
     address = "/threads/kinds?tab=artifacts&item=art_"
     async with open_page(f"{address}odd", theme="dark", size="phone") as watched:
         page = watched.page
@@ -118,7 +120,7 @@ async def test_each_kind_is_shown_as_what_it_is_said_to_be_and_an_unknown_one_is
 
 @pytest.mark.requirement("workbench.artifacts.preview")
 async def test_a_page_is_previewed_on_an_origin_of_its_own(
-    open_page: OpenPage, start: Start, asked: httpx.Client
+    open_page: OpenPage, start: Start, requests: httpx.Client
 ):
     run = start("page", "asking")
     async with open_page(f"/threads/{run['threadId']}", theme="dark") as watched:
@@ -135,10 +137,10 @@ async def test_a_page_is_previewed_on_an_origin_of_its_own(
         frame = page.get_by_title("Preview")
         await expect(frame.content_frame.get_by_role("heading", name="Two")).to_be_visible()
         source = await frame.get_attribute("src") or ""
-        assert not source.startswith(str(asked.base_url).rstrip("/"))
+        assert not source.startswith(str(requests.base_url).rstrip("/"))
         await watched.screenshot("artifacts-preview-dark-wide")
         async with page.expect_response(re.compile(r"/v1/previews/.*:stop$")):
             await page.get_by_role("button", name="Stop serving").click()
         await expect(frame).to_have_count(0)
-    [row] = rows_of(asked, "/v1/previews", runId=run["runId"])
+    [row] = rows_of(requests, "/v1/previews", runId=run["runId"])
     assert row["status"] == "stopped"

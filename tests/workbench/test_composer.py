@@ -98,9 +98,9 @@ async def test_a_file_that_is_too_large_is_said_to_be_and_stays_out(signed_in: W
     chips = page.get_by_role("list", name="Attachments").get_by_role("listitem")
     await expect(chips.filter(has_text="huge.bin")).to_contain_text("Larger than 6.0 MB")
     await page.get_by_label("What should be done?").fill("demo: help")
-    async with page.expect_request(re.compile(r"/v1/runs$")) as asked:
+    async with page.expect_request(re.compile(r"/v1/runs$")) as requests:
         await page.get_by_role("button", name="Start").click()
-    assert [part["name"] for part in inputs_of([await asked.value], "/runs")] == ["notes.txt"]
+    assert [part["name"] for part in inputs_of([await requests.value], "/runs")] == ["notes.txt"]
     await expect(page).to_have_url(re.compile("/threads/"))
 
 

@@ -29,11 +29,11 @@ def started(folder: Path) -> Generator[str]:
     with process:
         try:
             assert process.stdout is not None
-            said: list[str] = []
-            while not said or "Ctrl-C stops" not in said[-1]:
-                said.append(process.stdout.readline())
-                assert said[-1], said
-            yield "".join(said)
+            payload: list[str] = []
+            while not payload or "Ctrl-C stops" not in payload[-1]:
+                payload.append(process.stdout.readline())
+                assert payload[-1], payload
+            yield "".join(payload)
         finally:
             process.terminate()
             process.wait(PATIENCE)
@@ -61,12 +61,12 @@ def opened(folder: Path) -> subprocess.CompletedProcess[str]:
 def test_a_start_shows_the_link_with_a_new_token_and_a_file_ever_after(tmp_path: Path):
     never = opened(tmp_path)
     assert (never.returncode, "edge_not_started" in never.stderr) == (2, True)
-    with started(tmp_path) as said:
+    with started(tmp_path) as payload:
         token = (tmp_path / "data" / "edge-token").read_text().strip()
-        assert re.search(rf"Workbench: http://127\.0\.0\.1:\d+/#token={token}\n", said)
-    with started(tmp_path) as said:
-        assert token not in said
-        found = re.search(r"Workbench: (file:\S+)\n", said)
+        assert re.search(rf"Workbench: http://127\.0\.0\.1:\d+/#token={token}\n", payload)
+    with started(tmp_path) as payload:
+        assert token not in payload
+        found = re.search(r"Workbench: (file:\S+)\n", payload)
         assert found
         file = Path(unquote(urlsplit(found[1]).path))
         assert file.stat().st_mode & 0o777 == 0o600

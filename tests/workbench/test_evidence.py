@@ -14,9 +14,9 @@ from tests.workbench.seeding import fact, post
 pytestmark = BROWSER
 
 
-def _vouched(asked: httpx.Client, thread_id: str) -> None:
+def _vouched(requests: httpx.Client, thread_id: str) -> None:
     """A thread with a check that passed, a citation, a review, and evidence without a verdict."""
-    said = [
+    fields = [
         ("evidence.changed", {"kind": "verification", "title": "Tests", "verdict": "passed"}, "t"),
         ("evidence.changed", {"kind": "review", "title": "No word yet"}, "silent"),
         ("evidence.changed", {"kind": "trace", "title": "A page", "url": "javascript:1"}, "page"),
@@ -28,17 +28,17 @@ def _vouched(asked: httpx.Client, thread_id: str) -> None:
         fact(thread_id, 2, "turn.started", {}),
         *(
             fact(thread_id, sequence, event_class, payload, evidenceId=f"evd_{name}")
-            for sequence, (event_class, payload, name) in enumerate(said, 3)
+            for sequence, (event_class, payload, name) in enumerate(fields, 3)
         ),
     ]
-    post(asked, facts)
+    post(requests, facts)
 
 
 @pytest.mark.requirement("workbench.evidence.verdicts")
 async def test_a_verdict_is_what_a_fact_says_and_else_unknown(
-    open_page: OpenPage, asked: httpx.Client
+    open_page: OpenPage, requests: httpx.Client
 ):
-    _vouched(asked, "vouched")
+    _vouched(requests, "vouched")
     async with open_page("/threads/vouched?tab=evidence", theme="dark", size="phone") as watched:
         page = watched.page
         words = {"Tests": "verdict: passed", "No word yet": "verdict: unknown"}
@@ -53,9 +53,9 @@ async def test_a_verdict_is_what_a_fact_says_and_else_unknown(
 
 @pytest.mark.requirement("workbench.evidence.packs")
 async def test_a_pack_is_made_verified_and_saved(
-    open_page: OpenPage, asked: httpx.Client, tmp_path: Path
+    open_page: OpenPage, requests: httpx.Client, tmp_path: Path
 ):
-    _vouched(asked, "packed")
+    _vouched(requests, "packed")
     async with open_page("/threads/packed?tab=evidence") as watched:
         page = watched.page
         await page.get_by_role("button", name="Make a pack").click()

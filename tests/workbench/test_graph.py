@@ -68,7 +68,7 @@ async def test_what_facts_state_is_drawn_and_a_teammate_opens_with_its_transcrip
 
 @pytest.mark.requirement("workbench.graph.steady")
 async def test_nodes_come_while_one_looks_and_those_that_were_there_stay(
-    open_page: OpenPage, tell_team: TellTeam, asked: httpx.Client
+    open_page: OpenPage, tell_team: TellTeam, requests: httpx.Client
 ):
     tell_team("thr_steady", OPENING)
     async with open_page("/threads/thr_steady?tab=graph") as watched:
@@ -76,7 +76,7 @@ async def test_nodes_come_while_one_looks_and_those_that_were_there_stay(
         await expect(_box(page, "planner")).to_be_visible()
         before = await page.evaluate(_PLACES)
         assert len(before) == 4
-        post(asked, facts_of("thr_steady", [*GRAMMAR, *REST], begin=len(OPENING) + 2))
+        post(requests, facts_of("thr_steady", [*GRAMMAR, *REST], begin=len(OPENING) + 2))
         await expect(_box(page, "stray")).to_be_visible()
         after = await page.evaluate(_PLACES)
         assert {key: after[key] for key in before} == before
@@ -113,7 +113,7 @@ async def test_keys_lead_from_node_to_node_open_them_and_fold_them(
 
 @pytest.mark.requirement("workbench.graph.words")
 async def test_a_phone_shows_the_same_as_a_tree_in_words(
-    open_page: OpenPage, tell_team: TellTeam, asked: httpx.Client
+    open_page: OpenPage, tell_team: TellTeam, requests: httpx.Client
 ):
     tell_team("thr_words")
     address = "/threads/thr_words?tab=graph"
@@ -121,7 +121,7 @@ async def test_a_phone_shows_the_same_as_a_tree_in_words(
         page = watched.page
         tree = page.get_by_role("tree")
         rows = tree.get_by_role("treeitem")
-        await expect(rows).to_have_count(_node_count(asked, "thr_words"))
+        await expect(rows).to_have_count(_node_count(requests, "thr_words"))
         assert await watched.accessibility() == []
         await watched.screenshot("outline-dark-phone")
         await tree.focus()
@@ -137,9 +137,9 @@ async def test_a_phone_shows_the_same_as_a_tree_in_words(
 
 @pytest.mark.requirement("workbench.graph.many")
 async def test_two_thousand_nodes_are_grouped_and_only_those_on_screen_exist(
-    open_page: OpenPage, asked: httpx.Client
+    open_page: OpenPage, requests: httpx.Client
 ):
-    post(asked, many_turns("thr_many", 100, 20))
+    post(requests, many_turns("thr_many", 100, 20))
     async with open_page("/threads/thr_many?tab=graph") as watched:
         page = watched.page
         groups = page.locator(".react-flow__node").filter(has_text="20 tool calls")

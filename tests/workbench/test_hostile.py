@@ -42,10 +42,10 @@ BAD_LINKS = """() => [...document.querySelectorAll("main a[href]")].filter((link
 
 def everywhere(thread_id: str, texts: list[str]) -> Iterator[dict[str, Any]]:
     """A thread with one text in each place that an agent fills; the texts take turns."""
-    told = [*_opening(texts[0])]
+    messages = [*_opening(texts[0])]
     for number, text in enumerate(texts):
-        told += _work(number, text)
-    for sequence, (event_class, payload, ids) in enumerate(told, 1):
+        messages += _work(number, text)
+    for sequence, (event_class, payload, ids) in enumerate(messages, 1):
         yield fact(
             thread_id, sequence, event_class, payload, **{**ids, "title": ids.get("title", "t")}
         )
@@ -78,8 +78,8 @@ def _work(number: int, text: str) -> Iterator[Said]:
     yield "task.started", {"title": text, "summary": text}, task | name
     yield "subagent.started", {"name": text, "role": text}, member | name
     yield "worker.notification", {"message": text}, task | {"workerId": f"w-{number}"} | name
-    asked = {"actionType": "tool_approval", "prompt": text, "shown": text, "severity": text[:20]}
-    yield "action.required", asked, {"actionId": f"act-{number}"} | member | name
+    requests = {"actionType": "tool_approval", "prompt": text, "shown": text, "severity": text[:20]}
+    yield "action.required", requests, {"actionId": f"act-{number}"} | member | name
     yield "runtime.warning", {"code": "odd", "message": text}, name
     yield "context.compaction.completed", {"summary": text}, name
 

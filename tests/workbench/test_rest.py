@@ -43,8 +43,8 @@ async def test_an_attachment_is_stored_and_named_in_a_message(tmp_path: Path):
         thread = await edge.post("/v1/threads", {}, status=201)
         part = {"type": "asset", "kind": "document", "ref": stored["ref"], "name": "a.bin"}
         address = f"/v1/threads/{thread['threadId']}/messages"
-        said = await edge.post(address, {"text": "hello", "input": [part]}, status=202)
-        await edge.allow_all(said["run"]["runId"])
+        payload = await edge.post(address, {"text": "hello", "input": [part]}, status=202)
+        await edge.allow_all(payload["run"]["runId"])
         state = (await edge.get(f"/v1/threads/{thread['threadId']}/projection"))["state"]
         assert stored["ref"] in str(state["messages"])
         refused = await edge.http.post("/v1/blobs", json={"content": "not base64!"})

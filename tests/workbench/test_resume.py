@@ -54,11 +54,11 @@ class Streaming:
         return list(self._facts)
 
     def _told(self) -> Iterator[dict[str, Any]]:
-        said = {"messageId": f"{self.thread_id}-m", "partId": f"{self.thread_id}-p"}
-        ids = {"messageId": said["messageId"]}
+        fields = {"messageId": f"{self.thread_id}-m", "partId": f"{self.thread_id}-p"}
+        ids = {"messageId": fields["messageId"]}
         opening: list[Said] = [("thread.started", {"title": "Streamed"}), ("turn.started", {})]
-        pieces: list[Said] = [("text.delta", {**said, "delta": piece}) for piece in PIECES]
-        ending: list[Said] = [("text.final", {**said, "text": WHOLE}), ("turn.completed", {})]
+        pieces: list[Said] = [("text.delta", {**fields, "delta": piece}) for piece in PIECES]
+        ending: list[Said] = [("text.final", {**fields, "text": WHOLE}), ("turn.completed", {})]
         for sequence, (name, payload) in enumerate([*opening, *pieces, *ending], 1):
             yield fact(self.thread_id, sequence, name, payload, **ids if "text" in name else {})
 
@@ -104,31 +104,31 @@ def journalled(http: httpx.Client, thread: str) -> str:
 
 @pytest.mark.requirement("workbench.reload")
 async def test_a_reload_amid_an_answer_doubles_nothing_and_loses_nothing(
-    browser: Browser, own_edge: WorkbenchEdge, told: httpx.Client
+    browser: Browser, own_edge: WorkbenchEdge, messages: httpx.Client
 ):
     agent = Streaming("reloaded")
-    post(told, agent.next(42))
+    post(messages, agent.next(42))
     async with page_of(browser, own_edge, agent.thread_id) as watched:
         page = watched.page
         await expect(page.get_by_text("piece 39 of the answer")).to_be_visible()
         for _ in range(3):
-            post(told, agent.next(10))
+            post(messages, agent.next(10))
             await page.reload(wait_until="commit")
-            post(told, agent.next(10))
+            post(messages, agent.next(10))
         await expect(page.get_by_text("piece 99 of the answer")).to_be_visible()
         assert await shown(page) == "".join(PIECES[:100]).rstrip()
-        post(told, agent.rest())
+        post(messages, agent.rest())
         await expect(page.get_by_text("and its end.")).to_be_visible()
-        assert await shown(page) == journalled(told, agent.thread_id)
+        assert await shown(page) == journalled(messages, agent.thread_id)
 
 
 @pytest.mark.fault
 @pytest.mark.requirement("workbench.restart")
 async def test_an_edge_that_is_killed_and_comes_back_is_found_again_exactly(
-    browser: Browser, own_edge: WorkbenchEdge, told: httpx.Client
+    browser: Browser, own_edge: WorkbenchEdge, messages: httpx.Client
 ):
     agent = Streaming("killed")
-    post(told, agent.next(42))
+    post(messages, agent.next(42))
     async with page_of(browser, own_edge, agent.thread_id) as watched:
         watched.expected = [*LOST, "ERR_FAILED"]
         page = watched.page
@@ -142,7 +142,7 @@ async def test_an_edge_that_is_killed_and_comes_back_is_found_again_exactly(
         # that makes the state exact.
         await page.route(IS_TICKET, cut)
         own_edge.start()
-        post(told, agent.next(40))
+        post(messages, agent.next(40))
         async with page.expect_event("requestfailed", lambda request: is_ticket(request.url)):
             await page.evaluate("dispatchEvent(new Event('online'))")
         await expect(badge(page)).to_have_text("Stale")
@@ -151,19 +151,19 @@ async def test_an_edge_that_is_killed_and_comes_back_is_found_again_exactly(
         await expect(badge(page)).to_have_text("Live")
         await expect(page.get_by_text("piece 79 of the answer")).to_be_visible()
         assert await shown(page) == "".join(PIECES[:80]).rstrip()
-        post(told, agent.rest())
+        post(messages, agent.rest())
         await expect(page.get_by_text("and its end.")).to_be_visible()
-        assert await shown(page) == journalled(told, agent.thread_id)
+        assert await shown(page) == journalled(messages, agent.thread_id)
         badges = await page.evaluate("window.__badges")
         assert badges == ["Live", "Reconnecting", "Stale", "Live"]
 
 
 @pytest.mark.requirement("workbench.restart")
 async def test_a_socket_that_is_cut_goes_on_at_its_cursor_without_a_snapshot(
-    browser: Browser, own_edge: WorkbenchEdge, told: httpx.Client
+    browser: Browser, own_edge: WorkbenchEdge, messages: httpx.Client
 ):
     agent = Streaming("cut")
-    post(told, agent.next(42))
+    post(messages, agent.next(42))
     async with watched_page(browser, own_edge.url) as watched:
         page = watched.page
         frames: list[str] = []
@@ -177,19 +177,19 @@ async def test_a_socket_that_is_cut_goes_on_at_its_cursor_without_a_snapshot(
         await expect(page.get_by_text("piece 39 of the answer")).to_be_visible()
         frames.clear()
         await page.evaluate("window.__sockets.forEach((socket) => socket.close())")
-        post(told, agent.rest())
+        post(messages, agent.rest())
         await expect(page.get_by_text("and its end.")).to_be_visible()
-        assert await shown(page) == journalled(told, agent.thread_id)
+        assert await shown(page) == journalled(messages, agent.thread_id)
         assert [frame for frame in frames if "projection.snapshot" in frame] == []
         assert [frame for frame in frames if "projection.delta" in frame] != []
 
 
 @pytest.mark.requirement("workbench.parts")
 async def test_a_part_of_the_page_that_does_not_come_fails_alone_and_comes_later(
-    browser: Browser, own_edge: WorkbenchEdge, told: httpx.Client
+    browser: Browser, own_edge: WorkbenchEdge, messages: httpx.Client
 ):
     agent = Streaming("in-parts")
-    post(told, agent.next(42))
+    post(messages, agent.next(42))
     async with watched_page(browser, own_edge.url) as watched:
         watched.expected = ["ERR_FAILED", "NotLoaded", "could not be fetched"]
         page = watched.page

@@ -9,9 +9,9 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from factwire.edge import app
-from factwire.edge.security import Places
+from factwire.edge import edge_app
 from factwire.edge.workbench import content_policy, read_bundle
+from factwire.serving.access_control import HostPolicy
 from tests.edge.edges import TOKEN, running_edge
 from tests.workbench.bundles import INDEX, SCRIPT, SECRET, small_build
 
@@ -40,13 +40,13 @@ async def anybody(
 ) -> AsyncGenerator[httpx.AsyncClient]:
     """Asks an Edge with a small build, and shows no token."""
     build = small_build(tmp_path)
-    monkeypatch.setattr(app, "built_bundle", lambda: read_bundle(build))
+    monkeypatch.setattr(edge_app, "load_built_bundle", lambda: read_bundle(build))
     async with running_edge(tmp_path) as edge, _client(edge.url) as http:
         yield http
 
 
 def _client(url: str) -> httpx.AsyncClient:
-    return httpx.AsyncClient(base_url=url, trust_env=False, timeout=60)
+    return httpx.AsyncClient(base_url=url, trust_env=False, timeout=280)
 
 
 @pytest.mark.requirement("workbench.page")
@@ -128,7 +128,7 @@ async def test_no_address_leads_elsewhere(anybody: httpx.AsyncClient):
 
 @pytest.mark.requirement("workbench.bounds")
 async def test_what_is_not_the_page_needs_a_token_as_before(anybody: httpx.AsyncClient):
-    asked: list[tuple[str, str, dict[str, str]]] = [
+    requests: list[tuple[str, str, dict[str, str]]] = [
         ("GET", "/v1/threads", PAGE),
         ("GET", "/v1/nothing", PAGE),
         ("GET", "//v1/threads", PAGE),
@@ -138,7 +138,7 @@ async def test_what_is_not_the_page_needs_a_token_as_before(anybody: httpx.Async
         ("DELETE", "/inbox", PAGE),
         ("OPTIONS", "/", PAGE),
     ]
-    for method, path, headers in asked:
+    for method, path, headers in requests:
         answer = await anybody.request(method, _whole(anybody, path), headers=headers)
         assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated"), path
 
@@ -185,7 +185,7 @@ async def test_a_link_on_any_site_opens_the_page_but_nothing_behind_it(anybody: 
 
 @pytest.mark.requirement("workbench.unbuilt")
 async def test_without_built_files_a_page_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(app, "built_bundle", lambda: read_bundle(tmp_path / "nowhere"))
+    monkeypatch.setattr(edge_app, "load_built_bundle", lambda: read_bundle(tmp_path / "nowhere"))
     async with running_edge(tmp_path) as edge, _client(edge.url) as http:
         answer = await http.get("/threads/thr_1", headers=PAGE)
         assert answer.status_code == 404
@@ -206,6 +206,6 @@ async def test_without_built_files_a_page_says_so(tmp_path: Path, monkeypatch: p
 async def test_frames_show_what_previews_are_served_from(
     bind: str, hosts: tuple[str, ...], frames: str
 ):
-    policy = content_policy(bind, Places.of(bind, hosts, ()))
+    policy = content_policy(bind, HostPolicy.build(bind, hosts, ()))
     parts: dict[str, Any] = dict(part.split(" ", 1) for part in policy.split("; "))
     assert parts["frame-src"] == frames

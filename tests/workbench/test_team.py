@@ -47,12 +47,12 @@ async def _ensure_same(page: Page, view: TeamView) -> None:
 @pytest.mark.requirement("workbench.team.surfaces")
 @pytest.mark.requirement("workbench.team.reports")
 async def test_roster_board_and_lanes_show_what_the_projection_says_of_the_team(
-    open_page: OpenPage, tell_team: TellTeam, asked: httpx.Client
+    open_page: OpenPage, tell_team: TellTeam, requests: httpx.Client
 ):
     tell_team("thr_surfaces")
     async with open_page("/threads/thr_surfaces?tab=team") as watched:
         page = watched.page
-        await _ensure_same(page, _view(asked, "thr_surfaces"))
+        await _ensure_same(page, _view(requests, "thr_surfaces"))
         stray = page.get_by_role("row").filter(has_text="stray")
         await expect(stray).to_contain_text("unavailable")
         lanes = {
@@ -81,7 +81,7 @@ async def test_roster_board_and_lanes_show_what_the_projection_says_of_the_team(
 
 @pytest.mark.requirement("workbench.team.requests")
 async def test_a_request_of_a_teammate_is_named_and_answered_from_the_team(
-    open_page: OpenPage, start: Start, asked: httpx.Client
+    open_page: OpenPage, start: Start, requests: httpx.Client
 ):
     thread = start("teammate", "asking")["threadId"]
     async with open_page(f"/threads/{thread}?tab=team", theme="dark", size="phone") as watched:
@@ -97,14 +97,14 @@ async def test_a_request_of_a_teammate_is_named_and_answered_from_the_team(
         panel = page.get_by_role("complementary", name="reader")
         await expect(panel.get_by_role("region", name="Transcript")).to_contain_text("true")
         assert await watched.accessibility() == []
-    assert _decided(asked, thread) == [("approved", "sub_reader")]
+    assert _decided(requests, thread) == [("approved", "sub_reader")]
 
 
 @pytest.mark.requirement("workbench.team.surfaces")
 async def test_a_thread_without_a_team_says_so_and_what_would_change_that(
-    open_page: OpenPage, asked: httpx.Client
+    open_page: OpenPage, requests: httpx.Client
 ):
-    post(asked, told("thr_alone", ["Only me."]))
+    post(requests, told("thr_alone", ["Only me."]))
     async with open_page("/threads/thr_alone?tab=team") as watched:
         await expect(watched.page.get_by_text("No team works here")).to_be_visible()
         assert await watched.accessibility() == []

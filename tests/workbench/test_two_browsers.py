@@ -24,11 +24,13 @@ async def test_what_one_browser_decides_resolves_in_the_other_and_both_show_the_
             await opened(page, thread)
             await expect(page.get_by_role("button", name="Approve")).to_be_visible()
         here, there = pages
-        for asked, page in zip(("Write ", "Run this command?"), pages, strict=True):
-            card = page.get_by_role("group", name=f"Approval: {asked}")
+        for requests, page in zip(("Write ", "Run this command?"), pages, strict=True):
+            card = page.get_by_role("group", name=f"Approval: {requests}")
             await card.get_by_role("button", name="Approve").click()
             for each in pages:
-                await expect(each.get_by_role("group", name=f"Approval: {asked}")).to_have_count(0)
+                await expect(each.get_by_role("group", name=f"Approval: {requests}")).to_have_count(
+                    0
+                )
         for page in pages:
             await expect(page.get_by_text("That was all.")).to_be_visible()
         shown = [await conversation(page).inner_text() for page in pages]
@@ -53,7 +55,7 @@ async def test_a_decision_that_came_too_late_is_refused_and_says_who_was_first(
         await expect(page.get_by_role("button", name="Approve")).to_be_visible()
         # Nothing that happens reaches the page any more, as with a stream that is slow.
         await page.evaluate("window.__sockets.forEach((socket) => (socket.onmessage = null))")
-        (asked,) = waiting(http, run["threadId"])
-        decide(http, run, asked["approvalId"], "deny")
+        (requests,) = waiting(http, run["threadId"])
+        decide(http, run, requests["approvalId"], "deny")
         await page.get_by_role("button", name="Approve").click()
         await expect(page.get_by_role("alert")).to_contain_text("decided first")

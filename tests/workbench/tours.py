@@ -23,5 +23,5 @@ def allow_all(http: httpx.Client, run: dict[str, Any]) -> None:
     until = monotonic() + PATIENCE
     while http.get(f"/v1/runs/{run['runId']}").json()["status"] not in ENDED:
         assert monotonic() < until, "the run did not end"
-        for asked in waiting(http, run["threadId"]):
-            decide(http, run, asked["approvalId"], "allow")
+        for requests in waiting(http, run["threadId"]):
+            decide(http, run, requests["approvalId"], "allow")

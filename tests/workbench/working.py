@@ -10,10 +10,10 @@ Said = tuple[str, dict[str, Any], dict[str, str]]
 
 def worked(thread_id: str, turns: int, title: str = "Worked") -> Iterator[dict[str, Any]]:
     """Facts of so many turns; each third turn fails, each second asks somebody first."""
-    told: list[Said] = [("thread.started", {"title": title}, {})]
+    messages: list[Said] = [("thread.started", {"title": title}, {})]
     for number in range(1, turns + 1):
-        told += _turn(thread_id, number)
-    for sequence, (event_class, payload, ids) in enumerate(told, 1):
+        messages += _turn(thread_id, number)
+    for sequence, (event_class, payload, ids) in enumerate(messages, 1):
         yield fact(thread_id, sequence, event_class, payload, **ids)
 
 
@@ -23,7 +23,7 @@ def _turn(thread_id: str, number: int) -> list[Said]:
     text = {**message, "partId": f"{thread_id}-part-{number}"}
     failed = number % 3 == 0
     end = {"failureCategory": "provider_error", "message": "the agent gave up"} if failed else {}
-    told: list[Said] = [
+    messages: list[Said] = [
         ("turn.submitted", {"prompt": f"Question {number}"}, {}),
         ("turn.started", {}, {}),
         *_tool(thread_id, number, failed=failed),
@@ -33,19 +33,19 @@ def _turn(thread_id: str, number: int) -> list[Said]:
         ("cost.recorded", {"inputTokens": 100, "outputTokens": 20, "totalCostUsd": 0.01}, {}),
         ("turn.failed" if failed else "turn.completed", end, {}),
     ]
-    return [(event_class, payload, turn | ids) for event_class, payload, ids in told]
+    return [(event_class, payload, turn | ids) for event_class, payload, ids in messages]
 
 
 def _tool(thread_id: str, number: int, *, failed: bool) -> list[Said]:
     call = {"toolCallId": f"{thread_id}-call-{number}"}
-    asked = {"actionId": f"{thread_id}-ask-{number}"}
+    requests = {"actionId": f"{thread_id}-ask-{number}"}
     asking: list[Said] = [
         (
             "action.required",
             {"actionType": "tool_approval", "title": "May it?", "prompt": "rm -r build"},
-            call | asked,
+            call | requests,
         ),
-        ("action.resolved", {"decision": "allow"}, call | asked),
+        ("action.resolved", {"decision": "allow"}, call | requests),
     ]
     ending: Said = (
         ("tool.failed", {"failureCategory": "timeout", "message": "it took too long"}, call)

@@ -18,14 +18,14 @@ def acceptance(number: int, title: str, name: str) -> Any:
 @acceptance(
     1, "Runtime status before the first text is outside the conversation.", "status-before-text"
 )
-def status_before_text(told: Script) -> Any:
-    told.turn_id = "trn_1"
-    told.tell("turn.submitted", "Asked", {"prompt": "Why is it slow?"}, message_id="ask_1")
-    told.tell("turn.started", "Turn started")
-    said = {"status": "routing", "message": "Choosing a model"}
-    told.tell("run.status", "Choosing a model", said, run_id="run_1")
-    told.tell("model.requested", "Model asked", {"model": "large-2"})
-    told.say("The cache ", "is cold.")
+def status_before_text(script: Script) -> Any:
+    script.turn_id = "trn_1"
+    script.tell("turn.submitted", "Asked", {"prompt": "Why is it slow?"}, message_id="ask_1")
+    script.tell("turn.started", "Turn started")
+    status = {"status": "routing", "message": "Choosing a model"}
+    script.tell("run.status", "Choosing a model", status, run_id="run_1")
+    script.tell("model.requested", "Model asked", {"model": "large-2"})
+    script.say("The cache ", "is cold.")
     return [
         count("/messages", 1, after=4),
         equals("/messages/0/role", "user", after=4),
@@ -43,10 +43,10 @@ def status_before_text(told: Script) -> Any:
 @acceptance(
     2, "A tool fact with an artifact id makes a card that is tied to the call.", "tool-artifact"
 )
-def tool_artifact(told: Script) -> Any:
-    told.begin("Write the report.")
-    told.tell("tool.started", "Write", {"toolName": "write"}, **CALL)
-    told.tell("tool.result", "Write", {"summary": "written"}, artifact_id="art_1", **CALL)
+def tool_artifact(script: Script) -> Any:
+    script.begin("Write the report.")
+    script.tell("tool.started", "Write", {"toolName": "write"}, **CALL)
+    script.tell("tool.result", "Write", {"summary": "written"}, artifact_id="art_1", **CALL)
     return [
         count("/messages/1/parts", 2),
         equals("/messages/1/parts/0/type", "tool-preview"),
@@ -61,11 +61,11 @@ def tool_artifact(told: Script) -> Any:
 
 
 @acceptance(3, "A final fact settles streamed text without doubling it.", "final-reconciles")
-def final_reconciles(told: Script) -> Any:
-    told.begin("Greet me.")
-    told.stream("msg_1", "Hel", "lo")
-    told.tell("model.completed", "Answer", {"text": "Hello!"}, message_id="msg_1")
-    told.end()
+def final_reconciles(script: Script) -> Any:
+    script.begin("Greet me.")
+    script.stream("msg_1", "Hel", "lo")
+    script.tell("model.completed", "Answer", {"text": "Hello!"}, message_id="msg_1")
+    script.end()
     return [
         text(1, 0, "Hel", after=5),
         text(1, 0, "Hello", after=6),
@@ -80,11 +80,11 @@ def final_reconciles(told: Script) -> Any:
 
 
 @acceptance(4, "A request with a severity is with its task and among approvals.", "action-severity")
-def action_severity(told: Script) -> Any:
-    told.begin("Clean up.")
-    told.tell("task.started", "Clean-up", {"title": "Clean-up"}, **TASK)
-    asked = {"actionType": "tool_approval", "severity": "critical", "prompt": "Drop the table?"}
-    told.tell("action.required", "Approval required", asked, action_id="act_1", **TASK)
+def action_severity(script: Script) -> Any:
+    script.begin("Clean up.")
+    script.tell("task.started", "Clean-up", {"title": "Clean-up"}, **TASK)
+    request = {"actionType": "tool_approval", "severity": "critical", "prompt": "Drop the table?"}
+    script.tell("action.required", "Approval required", request, action_id="act_1", **TASK)
     return [
         equals("/actions/act_1/status", "pending"),
         equals("/actions/act_1/severity", "critical"),
@@ -97,10 +97,10 @@ def action_severity(told: Script) -> Any:
 
 
 @acceptance(5, "Missing facts of an artifact read unknown; prose is no source.", "unknown-artifact")
-def unknown_artifact(told: Script) -> Any:
-    told.begin("Make the budget.")
-    told.say("I made a spreadsheet called budget.xlsx.")
-    told.tell("artifact.changed", "Something was made", artifact_id="art_1")
+def unknown_artifact(script: Script) -> Any:
+    script.begin("Make the budget.")
+    script.say("I made a spreadsheet called budget.xlsx.")
+    script.tell("artifact.changed", "Something was made", artifact_id="art_1")
     return [
         equals("/artifacts/art_1/kind", "unknown"),
         absent("/artifacts/art_1/title"),
@@ -114,17 +114,17 @@ def unknown_artifact(told: Script) -> Any:
 
 
 @acceptance(6, "An export changes the export's state and copies no content.", "export")
-def export_without_content(told: Script) -> Any:
-    told.begin("Export it.")
+def export_without_content(script: Script) -> Any:
+    script.begin("Export it.")
     made = {"artifact_id": "art_1"}
-    told.tell("artifact.created", "Report", {"kind": "document"}, **made)
-    told.tell("artifact.export.started", "Export", **made)
+    script.tell("artifact.created", "Report", {"kind": "document"}, **made)
+    script.tell("artifact.export.started", "Export", **made)
     content = {
         "exportRef": "artifact:report-pdf",
         "content": "BINARY-BYTES",
         "data": "BINARY-BYTES",
     }
-    told.tell("artifact.export.completed", "Exported", content, **made)
+    script.tell("artifact.export.completed", "Exported", content, **made)
     return [
         absent("/artifacts/art_1/exportStatus", after=5),
         equals("/artifacts/art_1/exportStatus", "running", after=6),
@@ -137,13 +137,13 @@ def export_without_content(told: Script) -> Any:
 
 
 @acceptance(7, "A queued turn is shown as waiting and makes no prose.", "queued-turn")
-def queued_turn(told: Script) -> Any:
-    told.begin("Explain the parser.")
+def queued_turn(script: Script) -> Any:
+    script.begin("Explain the parser.")
     waits = {"prompt": "And the printer?", "reason": "turn_active"}
-    told.tell("queue.changed", "Queued", waits, queued_turn_id="trn_2")
-    told.say("It reads.")
-    told.end()
-    told.begin("And the printer?", "trn_2")
+    script.tell("queue.changed", "Queued", waits, queued_turn_id="trn_2")
+    script.say("It reads.")
+    script.end()
+    script.begin("And the printer?", "trn_2")
     return [
         count("/messages", 1, after=5),
         lacks("/messages", "And the printer?", after=5),
@@ -161,16 +161,16 @@ def queued_turn(told: Script) -> Any:
 
 
 @acceptance(8, "A subagent changes task, agent and team, and not the answer.", "subagent")
-def subagent_apart(told: Script) -> Any:
-    told.begin("Look into it.")
-    told.stream("msg_1", "I am on it.")
-    told.tell("tool.started", "Delegate", {"toolName": "delegate"}, **CALL)
-    told.tell("subagent.spawned", "Scout", {"name": "scout"}, **MEMBER, **CALL)
-    told.tell("subagent.started", "Scout at work", **MEMBER)
-    told.tell("model.completed", "Scout", {"text": "Found it."}, message_id="msg_scout", **MEMBER)
-    told.tell("subagent.completed", "Scout is done", {"summary": "Found it."}, **MEMBER)
-    told.tell("tool.result", "Delegate", {"summary": "done"}, **CALL)
-    told.tell("model.completed", "Answer", {"text": "I am on it."}, message_id="msg_1")
+def subagent_apart(script: Script) -> Any:
+    script.begin("Look into it.")
+    script.stream("msg_1", "I am on it.")
+    script.tell("tool.started", "Delegate", {"toolName": "delegate"}, **CALL)
+    script.tell("subagent.spawned", "Scout", {"name": "scout"}, **MEMBER, **CALL)
+    script.tell("subagent.started", "Scout at work", **MEMBER)
+    script.tell("model.completed", "Scout", {"text": "Found it."}, message_id="msg_scout", **MEMBER)
+    script.tell("subagent.completed", "Scout is done", {"summary": "Found it."}, **MEMBER)
+    script.tell("tool.result", "Delegate", {"summary": "done"}, **CALL)
+    script.tell("model.completed", "Answer", {"text": "I am on it."}, message_id="msg_1")
     return [
         equals("/subagents/activeThreadIds", ["sub_1"], after=8),
         equals("/subagents/activeThreadIds", []),
@@ -192,15 +192,15 @@ def subagent_apart(told: Script) -> Any:
 @acceptance(
     9, "A worker's notification is no message of the user's, and links to results.", "notification"
 )
-def notification_apart(told: Script) -> Any:
-    told.begin("Go on.")
+def notification_apart(script: Script) -> Any:
+    script.begin("Go on.")
     report = {
         "role": "user",
         "message": "All tests pass.",
         "resultRef": "output:tests",
         "transcriptRef": "trace:worker",
     }
-    told.tell("worker.notification", "Worker reports", report, worker_id="wrk_1", **TASK)
+    script.tell("worker.notification", "Worker reports", report, worker_id="wrk_1", **TASK)
     return [
         count("/messages", 1),
         text(0, 0, "Go on."),
@@ -216,11 +216,11 @@ def notification_apart(told: Script) -> Any:
 
 
 @acceptance(10, "A delegated approval names the teammate that asks.", "delegated-approval")
-def delegated_approval(told: Script) -> Any:
-    told.begin("Let somebody do it.")
-    told.tell("subagent.started", "Scout at work", {"name": "scout"}, **MEMBER)
-    asked = {"actionType": "delegated_permission", "prompt": "May I read the logs?"}
-    told.tell("action.required", "Permission needed", asked, action_id="act_1", **MEMBER)
+def delegated_approval(script: Script) -> Any:
+    script.begin("Let somebody do it.")
+    script.tell("subagent.started", "Scout at work", {"name": "scout"}, **MEMBER)
+    request = {"actionType": "delegated_permission", "prompt": "May I read the logs?"}
+    script.tell("action.required", "Permission needed", request, action_id="act_1", **MEMBER)
     return [
         equals("/actions/act_1/status", "pending"),
         equals("/actions/act_1/actionType", "delegated_permission"),
@@ -236,13 +236,13 @@ def delegated_approval(told: Script) -> Any:
 @acceptance(
     11, "A compaction is a boundary with a summary and repeats no old reasoning.", "compaction"
 )
-def compaction_boundary(told: Script) -> Any:
-    told.begin("Go on.")
-    told.tell("reasoning.delta", "Thinking", {"delta": "OLD-THOUGHT"})
-    told.tell("context.compaction.started", "Compacting", {"trigger": "usage"})
+def compaction_boundary(script: Script) -> Any:
+    script.begin("Go on.")
+    script.tell("reasoning.delta", "Thinking", {"delta": "OLD-THOUGHT"})
+    script.tell("context.compaction.started", "Compacting", {"trigger": "usage"})
     folded = {"summary": "We agreed on a plan.", "text": "OLD-THOUGHT", "tokensAfter": 900}
-    told.tell("context.compaction.completed", "Compacted", folded)
-    told.say("Next step.")
+    script.tell("context.compaction.completed", "Compacted", folded)
+    script.say("Next step.")
     return [
         count("/context/compactions", 1),
         equals("/context/compactions/0/status", "running", after=6),
@@ -258,11 +258,11 @@ def compaction_boundary(told: Script) -> Any:
 
 
 @acceptance(12, "Diagnostics stay inspectable outside the conversation.", "diagnostics")
-def diagnostics_apart(told: Script) -> Any:
-    told.begin("How is it?")
-    told.say("Fine.")
-    said = {"code": "slow_provider", "message": "It took 40 seconds.", "rawRef": "raw:reply"}
-    warned = told.tell("runtime.warning", "Slow", said)
+def diagnostics_apart(script: Script) -> Any:
+    script.begin("How is it?")
+    script.say("Fine.")
+    diagnostic = {"code": "slow_provider", "message": "It took 40 seconds.", "rawRef": "raw:reply"}
+    warned = script.tell("runtime.warning", "Slow", diagnostic)
     place = f"/diagnostics/items/{warned.id}"
     return [
         equals(f"{place}/code", "slow_provider"),

@@ -10,18 +10,18 @@ CALL: Final = {"tool_call_id": "call_1"}
 ACT: Final = {"action_id": "act_1"}
 
 
-def _asked(told: Script, **fields: Any) -> tuple[Fact, Fact]:
+def _ask_approval(script: Script, **fields: Any) -> tuple[Fact, Fact]:
     """A tool that cannot go on before a person has answered."""
     about = {**CALL, **fields}
-    started = told.tell("tool.started", "Deploy", {"toolName": "shell"}, **about)
+    started = script.tell("tool.started", "Deploy", {"toolName": "shell"}, **about)
     what = {
         "actionType": "tool_approval",
         "severity": "high",
         "prompt": "Deploy to production?",
         "command": "make deploy",
-        "expiresAt": told.now(later=300),
+        "expiresAt": script.now(later=300),
     }
-    return started, told.tell("action.required", "Approval required", what, **ACT, **about)
+    return started, script.tell("action.required", "Approval required", what, **ACT, **about)
 
 
 @fixture(
@@ -33,10 +33,12 @@ def _asked(told: Script, **fields: Any) -> tuple[Fact, Fact]:
     pending=1,
     diagnostics=[],
 )
-def action_pending(told: Script) -> None:
-    told.begin("Deploy it.")
-    started, asked = _asked(told)
-    told.running("waiting", toolCalls=[call(started, "running")], pendingActions=[request(asked)])
+def action_pending(script: Script) -> None:
+    script.begin("Deploy it.")
+    started, action = _ask_approval(script)
+    script.running(
+        "waiting", toolCalls=[call(started, "running")], pendingActions=[request(action)]
+    )
 
 
 @fixture(
@@ -47,19 +49,19 @@ def action_pending(told: Script) -> None:
     nodes=4,
     diagnostics=["denied_by_user", "permission_denied"],
 )
-def approval_denied(told: Script) -> None:
-    told.begin("Deploy it.")
-    told.tell("permission.evaluated", "A person decides", {"decision": "ask"}, **CALL)
-    started, _ = _asked(told)
-    said = {"decision": "denied", "decidedBy": "user", "reason": "not on a Friday"}
-    told.tell("action.resolved", "Denied", said, **ACT)
+def approval_denied(script: Script) -> None:
+    script.begin("Deploy it.")
+    script.tell("permission.evaluated", "A person decides", {"decision": "ask"}, **CALL)
+    started, _ = _ask_approval(script)
+    decision = {"decision": "denied", "decidedBy": "user", "reason": "not on a Friday"}
+    script.tell("action.resolved", "Denied", decision, **ACT)
     denied = {"decision": "deny", "reasonCode": "denied_by_user"}
-    refused = told.tell("permission.denied", "Permission denied", denied, **ACT)
+    refused = script.tell("permission.denied", "Permission denied", denied, **ACT)
     why = {"failureCategory": "permission_denied"}
-    ended = told.tell("tool.failed", "Deploy", why, **CALL)
-    told.say("I did not deploy.")
-    told.end()
-    told.ended(
+    ended = script.tell("tool.failed", "Deploy", why, **CALL)
+    script.say("I did not deploy.")
+    script.end()
+    script.ended(
         toolCalls=[call(started, "output-error", ended, **why)],
         diagnostics=[
             remark(refused, "denied_by_user", "warning"),
@@ -76,16 +78,16 @@ def approval_denied(told: Script) -> None:
     nodes=4,
     diagnostics=["approval_expired"],
 )
-def approval_expired(told: Script) -> None:
-    told.begin("Deploy it.")
-    started, _ = _asked(told)
-    told.wait(300)
-    told.tell("action.expired", "Nobody answered", **ACT)
+def approval_expired(script: Script) -> None:
+    script.begin("Deploy it.")
+    started, _ = _ask_approval(script)
+    script.wait(300)
+    script.tell("action.expired", "Nobody answered", **ACT)
     why = {"failureCategory": "approval_expired"}
-    ended = told.tell("tool.failed", "Deploy", why, **CALL)
+    ended = script.tell("tool.failed", "Deploy", why, **CALL)
     hint = {**why, "recoveryHint": "Ask again when somebody can answer."}
-    told.end("failed", hint)
-    told.ended(
+    script.end("failed", hint)
+    script.ended(
         "failed",
         why=hint,
         toolCalls=[call(started, "output-error", ended, **why)],
@@ -108,17 +110,19 @@ def approval_expired(told: Script) -> None:
     },
     diagnostics=[],
 )
-def approval_delegated(told: Script) -> None:
-    told.begin("Let somebody deploy it.")
-    told.tell("task.started", "Deployment", {"title": "Deployment"}, task_id="tsk_1")
+def approval_delegated(script: Script) -> None:
+    script.begin("Let somebody deploy it.")
+    script.tell("task.started", "Deployment", {"title": "Deployment"}, task_id="tsk_1")
     member = {"subagent_id": "sub_deploy", "task_id": "tsk_1"}
-    told.tell("subagent.started", "Deployer at work", {"name": "deployer"}, **member)
+    script.tell("subagent.started", "Deployer at work", {"name": "deployer"}, **member)
     about = {**member, **CALL}
-    started = told.tell("tool.started", "Deploy", {"toolName": "shell"}, **about)
+    started = script.tell("tool.started", "Deploy", {"toolName": "shell"}, **about)
     what = {"actionType": "delegated_permission", "severity": "medium", "prompt": "May I deploy?"}
-    asked = told.tell("action.required", "Permission needed", what, **ACT, **about)
-    told.tell("subagent.status", "Deployer waits", {"status": "waiting"}, **member)
-    told.running("waiting", toolCalls=[call(started, "running")], pendingActions=[request(asked)])
+    action = script.tell("action.required", "Permission needed", what, **ACT, **about)
+    script.tell("subagent.status", "Deployer waits", {"status": "waiting"}, **member)
+    script.running(
+        "waiting", toolCalls=[call(started, "running")], pendingActions=[request(action)]
+    )
 
 
 @fixture(
@@ -129,23 +133,23 @@ def approval_delegated(told: Script) -> None:
     nodes=3,  # both turns, second run; the tool's own facts are before the cursor
     diagnostics=[],
 )
-def screen_restored(told: Script) -> None:
-    told.turn_id = "trn_1"
-    told.resume_at(5)
-    started = told.tell("tool.started", "Search", {"toolName": "search"}, **CALL)
-    ended = told.tell("tool.result", "Search", {"summary": "3 matches"}, **CALL)
+def screen_restored(script: Script) -> None:
+    script.turn_id = "trn_1"
+    script.resume_at(5)
+    started = script.tell("tool.started", "Search", {"toolName": "search"}, **CALL)
+    ended = script.tell("tool.result", "Search", {"summary": "3 matches"}, **CALL)
     calls = [call(started, "output-available", ended)]
-    waiting = {"queuedTurnId": "trn_2", "prompt": "And then?", "queuedAt": told.now()}
-    told.initial = told.model(
+    waiting = {"queuedTurnId": "trn_2", "prompt": "And then?", "queuedAt": script.now()}
+    script.initial = script.model(
         "running", activeTurnId="trn_1", toolCalls=calls, queuedTurns=[waiting]
     )
-    told.facts.clear()
-    told.say("Three ", "matches.")
-    told.end()
-    told.begin("And then?", "trn_2")
-    told.say("Nothing else.")
-    told.end()
-    told.ended(turn="trn_2", toolCalls=calls)
+    script.facts.clear()
+    script.say("Three ", "matches.")
+    script.end()
+    script.begin("And then?", "trn_2")
+    script.say("Nothing else.")
+    script.end()
+    script.ended(turn="trn_2", toolCalls=calls)
 
 
 @fixture(
@@ -156,16 +160,16 @@ def screen_restored(told: Script) -> None:
     nodes=3,  # turn, run, action
     diagnostics=[],
 )
-def plan_approved(told: Script) -> None:
-    told.begin("Plan the migration.")
-    told.tell("plan.delta", "Plan", {"delta": "1. Copy. "})
-    told.tell("plan.final", "Plan", {"text": "1. Copy. 2. Switch."})
+def plan_approved(script: Script) -> None:
+    script.begin("Plan the migration.")
+    script.tell("plan.delta", "Plan", {"delta": "1. Copy. "})
+    script.tell("plan.final", "Plan", {"text": "1. Copy. 2. Switch."})
     what = {"actionType": "plan_decision", "prompt": "Shall I?"}
-    told.tell("action.required", "Plan ready", what, **ACT)
-    told.tell("action.resolved", "Approved", {"decision": "approved"}, **ACT)
-    told.say("Done as planned.")
-    told.end()
-    told.ended()
+    script.tell("action.required", "Plan ready", what, **ACT)
+    script.tell("action.resolved", "Approved", {"decision": "approved"}, **ACT)
+    script.say("Done as planned.")
+    script.end()
+    script.ended()
 
 
 @fixture(
@@ -176,13 +180,13 @@ def plan_approved(told: Script) -> None:
     nodes=3,
     diagnostics=["network_denied"],
 )
-def sandbox_blocked(told: Script) -> None:
-    told.begin("Fetch the data.")
-    started = told.tell("tool.started", "Download", {"toolName": "fetch"}, **CALL)
+def sandbox_blocked(script: Script) -> None:
+    script.begin("Fetch the data.")
+    started = script.tell("tool.started", "Download", {"toolName": "fetch"}, **CALL)
     why = {"reasonCode": "network_denied", "message": "No network in the sandbox."}
-    stopped = told.tell("sandbox.blocked", "Blocked", why)
+    stopped = script.tell("sandbox.blocked", "Blocked", why)
     noted = remark(stopped, "network_denied", "warning", message=why["message"])
-    told.running("blocked", toolCalls=[call(started, "running")], diagnostics=[noted])
+    script.running("blocked", toolCalls=[call(started, "running")], diagnostics=[noted])
 
 
 FIXTURES: Final = (

@@ -15,10 +15,10 @@ LOG: Final = "output:sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d
     "projection.needs.degraded",
     ("missing_scope_id",),
 )
-def ids_missing(told: Script) -> Any:
-    told.begin("Go on.")
-    result = told.tell("tool.result", "Done, I think", {"summary": "It worked."})
-    closed = told.tell("action.resolved", "Approved", {"decision": "approved"})
+def ids_missing(script: Script) -> Any:
+    script.begin("Go on.")
+    result = script.tell("tool.result", "Done, I think", {"summary": "It worked."})
+    closed = script.tell("action.resolved", "Approved", {"decision": "approved"})
     return [
         keys("/tools"),
         keys("/actions"),
@@ -41,9 +41,9 @@ def ids_missing(told: Script) -> Any:
     "projection.unknown-class",
     ("unknown_event_type",),
 )
-def class_unknown(told: Script) -> Any:
-    told.begin("Go on.")
-    odd = told.tell("oven.heated", "All done", {"status": "completed", "text": "Turn completed."})
+def class_unknown(script: Script) -> Any:
+    script.begin("Go on.")
+    odd = script.tell("oven.heated", "All done", {"status": "completed", "text": "Turn completed."})
     return [
         equals("/timeline/3/eventClass", "oven.heated"),
         equals("/timeline/3/entryId", f"fact:{odd.id}"),
@@ -60,12 +60,12 @@ def class_unknown(told: Script) -> Any:
     "seed 002, identity requirements",
     "projection.message.optimistic",
 )
-def optimistic_id(told: Script) -> Any:
-    told.turn_id = "trn_1"
-    told.tell("turn.submitted", "Asked", {"prompt": "Is it Friday?"}, message_id="local-1")
+def optimistic_id(script: Script) -> Any:
+    script.turn_id = "trn_1"
+    script.tell("turn.submitted", "Asked", {"prompt": "Is it Friday?"}, message_id="local-1")
     known = {"optimisticId": "local-1", "messageId": "ask_1"}
-    told.tell("turn.started", "Turn started", known)
-    told.say("No.")
+    script.tell("turn.started", "Turn started", known)
+    script.say("No.")
     return [
         equals("/messages/0/messageId", "local-1", after=1),
         equals("/messages/0/messageId", "ask_1"),
@@ -80,12 +80,12 @@ def optimistic_id(told: Script) -> Any:
     "seed 003, part types and prohibitions",
     "projection.surface.reasoning",
 )
-def reasoning_hidden(told: Script) -> Any:
-    told.begin("Is it safe?")
-    told.tell("reasoning.delta", "Thinking", {"delta": "RAW-CHAIN"})
-    told.tell("reasoning.summary", "Thought", {"summary": "Compared both paths."})
-    told.tell("reasoning.completed", "Thought")
-    told.say("No.")
+def reasoning_hidden(script: Script) -> Any:
+    script.begin("Is it safe?")
+    script.tell("reasoning.delta", "Thinking", {"delta": "RAW-CHAIN"})
+    script.tell("reasoning.summary", "Thought", {"summary": "Compared both paths."})
+    script.tell("reasoning.completed", "Thought")
+    script.say("No.")
     return [
         lacks("", "RAW-CHAIN"),
         equals("/messages/1/parts/0/type", "reasoning"),
@@ -102,15 +102,15 @@ def reasoning_hidden(told: Script) -> Any:
     "seed 003, multimodal input",
     "projection.message.user",
 )
-def input_attached(told: Script) -> Any:
-    told.turn_id = "trn_1"
-    given = [
+def input_attached(script: Script) -> Any:
+    script.turn_id = "trn_1"
+    content = [
         {"type": "text", "text": "What is on it?"},
         {"type": "asset", "ref": "asset:photo-1", "mediaType": "image/png"},
         {"type": "workspace", "ref": "workspace:campaign-7"},
     ]
-    told.tell("turn.submitted", "Asked", {"input": given}, message_id="ask_1")
-    told.tell("turn.started", "Turn started")
+    script.tell("turn.submitted", "Asked", {"input": content}, message_id="ask_1")
+    script.tell("turn.started", "Turn started")
     return [
         count("/messages", 1),
         equals("/messages/0/role", "user"),
@@ -125,9 +125,9 @@ def input_attached(told: Script) -> Any:
     "seed 000, team workbench events",
     "projection.subagent.lineage",
 )
-def lineage_missing(told: Script) -> Any:
-    told.begin("Go on.")
-    started = told.tell("worker.started", "Worker of the tester", turn_id=None, worker_id="wrk_1")
+def lineage_missing(script: Script) -> Any:
+    script.begin("Go on.")
+    started = script.tell("worker.started", "Worker of the tester", turn_id=None, worker_id="wrk_1")
     return [
         equals("/subagents/threads/wrk_1/status", "running"),
         equals("/subagents/threads/wrk_1/lineage", "unavailable"),
@@ -144,12 +144,12 @@ def lineage_missing(told: Script) -> Any:
     "seed 000, snapshot and repair events; facts.md §4, rule 5",
     "projection.snapshot.keeps",
 )
-def snapshot_completes_nothing(told: Script) -> Any:
-    told.begin("Publish it.")
-    told.tell("tool.started", "Publish", {"toolName": "publish"}, **CALL)
-    told.tell("action.required", "Approval required", {"prompt": "Publish?"}, action_id="act_1")
+def snapshot_completes_nothing(script: Script) -> Any:
+    script.begin("Publish it.")
+    script.tell("tool.started", "Publish", {"toolName": "publish"}, **CALL)
+    script.tell("action.required", "Approval required", {"prompt": "Publish?"}, action_id="act_1")
     rows = [{"messageId": "msg_1", "role": "assistant", "turnId": "trn_1", "text": "Published!"}]
-    told.tell("snapshot.updated", "Snapshot", {"messages": rows, "status": "completed"})
+    script.tell("snapshot.updated", "Snapshot", {"messages": rows, "status": "completed"})
     return [
         equals("/tools/call_1/state", "running"),
         absent("/tools/call_1/completedAt"),
@@ -164,15 +164,15 @@ def snapshot_completes_nothing(told: Script) -> Any:
     "seed 001, minimal acceptance; facts.md §4, rules 5, 6 and 13",
     "projection.repair.read-model",
 )
-def cut_repaired(told: Script) -> Any:
-    told.begin("Deploy it.")
-    told.stream("msg_1", "I am about ")
-    known = told.tell("tool.started", "Deploy", {"toolName": "shell"}, **CALL)
-    told.tell("tool.started", "Watch", {"toolName": "watch"}, tool_call_id="call_2")
-    told.tell("task.started", "Deployment", {"title": "Deployment"}, task_id="tsk_1")
-    told.tell("action.required", "Approval required", {"prompt": "Deploy?"}, action_id="act_1")
-    told.lose(8)
-    told.repair = told.model(
+def cut_repaired(script: Script) -> Any:
+    script.begin("Deploy it.")
+    script.stream("msg_1", "I am about ")
+    known = script.tell("tool.started", "Deploy", {"toolName": "shell"}, **CALL)
+    script.tell("tool.started", "Watch", {"toolName": "watch"}, tool_call_id="call_2")
+    script.tell("task.started", "Deployment", {"title": "Deployment"}, task_id="tsk_1")
+    script.tell("action.required", "Approval required", {"prompt": "Deploy?"}, action_id="act_1")
+    script.lose(8)
+    script.repair = script.model(
         "completed",
         lastOutcome={"status": "completed", "turnId": "trn_1"},
         toolCalls=[call(known, "output-available", completedAt=known.created_at, outputRef=LOG)],

@@ -20,11 +20,11 @@ LOG: Final = "output:sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d
     nodes=2,  # turn, run
     diagnostics=[],
 )
-def text_basic(told: Script) -> None:
-    told.begin("Which versions are supported?")
-    told.say("Version 3.11 ", "and ", "later.")
-    told.end()
-    told.ended()
+def text_basic(script: Script) -> None:
+    script.begin("Which versions are supported?")
+    script.say("Version 3.11 ", "and ", "later.")
+    script.end()
+    script.ended()
 
 
 @fixture(
@@ -35,17 +35,17 @@ def text_basic(told: Script) -> None:
     nodes=3,  # turn, run, tool
     diagnostics=[],
 )
-def tool_success(told: Script) -> None:
-    told.begin("How many TODOs are left?")
+def tool_success(script: Script) -> None:
+    script.begin("How many TODOs are left?")
     about = {"tool_call_id": "call_1"}
-    started = told.tell("tool.started", "Search", {"toolName": "search"}, **about)
-    told.tell("tool.args", "Search", {"args": {"pattern": "TODO"}}, **about)
-    told.tell("tool.progress", "Search", {"progress": 0.5, "message": "half of it"}, **about)
+    started = script.tell("tool.started", "Search", {"toolName": "search"}, **about)
+    script.tell("tool.args", "Search", {"args": {"pattern": "TODO"}}, **about)
+    script.tell("tool.progress", "Search", {"progress": 0.5, "message": "half of it"}, **about)
     found = {"summary": "42 matches", "outputRef": LOG}
-    ended = told.tell("tool.result", "Search", found, ref_ids=(LOG,), **about)
-    told.say("42, ", "most of them old.")
-    told.end()
-    told.ended(toolCalls=[call(started, "output-available", ended, outputRef=LOG)])
+    ended = script.tell("tool.result", "Search", found, ref_ids=(LOG,), **about)
+    script.say("42, ", "most of them old.")
+    script.end()
+    script.ended(toolCalls=[call(started, "output-available", ended, outputRef=LOG)])
 
 
 @fixture(
@@ -56,16 +56,16 @@ def tool_success(told: Script) -> None:
     nodes=3,
     diagnostics=["file_not_found"],
 )
-def tool_failure(told: Script) -> None:
-    told.begin("What does the staging config say?")
+def tool_failure(script: Script) -> None:
+    script.begin("What does the staging config say?")
     about = {"tool_call_id": "call_1"}
-    started = told.tell("tool.started", "Read", {"toolName": "read_file"}, **about)
+    started = script.tell("tool.started", "Read", {"toolName": "read_file"}, **about)
     why = {"failureCategory": "file_not_found", "recoveryHint": "List the folder first."}
-    ended = told.tell("tool.failed", "Read", why, **about)
-    told.say("There is no such file.")
-    told.end()
+    ended = script.tell("tool.failed", "Read", why, **about)
+    script.say("There is no such file.")
+    script.end()
     failed = call(started, "output-error", ended, failureCategory="file_not_found")
-    told.ended(toolCalls=[failed], diagnostics=[remark(ended, "file_not_found", "warning")])
+    script.ended(toolCalls=[failed], diagnostics=[remark(ended, "file_not_found", "warning")])
 
 
 @fixture(
@@ -76,24 +76,24 @@ def tool_failure(told: Script) -> None:
     nodes=4,  # turn, run, tool, action
     diagnostics=[],
 )
-def hitl_action(told: Script) -> None:
-    told.begin("Delete the merged branches.")
+def hitl_action(script: Script) -> None:
+    script.begin("Delete the merged branches.")
     about = {"tool_call_id": "call_1"}
-    started = told.tell("tool.started", "Delete", {"toolName": "shell"}, **about)
-    asked = {
+    started = script.tell("tool.started", "Delete", {"toolName": "shell"}, **about)
+    request = {
         "actionType": "tool_approval",
         "severity": "high",
         "prompt": "Delete 3 remote branches?",
         "options": ["approve", "deny"],
     }
-    told.tell("action.required", "Approval required", asked, action_id="act_1", **about)
-    told.wait(30)
-    said = {"decision": "approved", "decidedBy": "user"}
-    told.tell("action.resolved", "Approved", said, action_id="act_1")
-    ended = told.tell("tool.result", "Delete", {"summary": "3 deleted"}, **about)
-    told.say("All three are gone.")
-    told.end()
-    told.ended(toolCalls=[call(started, "output-available", ended)])
+    script.tell("action.required", "Approval required", request, action_id="act_1", **about)
+    script.wait(30)
+    decision = {"decision": "approved", "decidedBy": "user"}
+    script.tell("action.resolved", "Approved", decision, action_id="act_1")
+    ended = script.tell("tool.result", "Delete", {"summary": "3 deleted"}, **about)
+    script.say("All three are gone.")
+    script.end()
+    script.ended(toolCalls=[call(started, "output-available", ended)])
 
 
 @fixture(
@@ -106,11 +106,13 @@ def hitl_action(told: Script) -> None:
     evidence=1,
     diagnostics=[],
 )
-def artifact_evidence(told: Script) -> None:
-    told.begin("Write up the load test.")
+def artifact_evidence(script: Script) -> None:
+    script.begin("Write up the load test.")
     about = {"tool_call_id": "call_1"}
-    started = told.tell("tool.started", "Write", {"toolName": "write_report"}, **about)
-    ended = told.tell("tool.result", "Write", {"summary": "4 pages"}, artifact_id="art_1", **about)
+    started = script.tell("tool.started", "Write", {"toolName": "write_report"}, **about)
+    ended = script.tell(
+        "tool.result", "Write", {"summary": "4 pages"}, artifact_id="art_1", **about
+    )
     made = {
         "kind": "document",
         "title": "Load test",
@@ -119,12 +121,12 @@ def artifact_evidence(told: Script) -> None:
         "previewRef": "artifact:load-test-v1-preview",
     }
     named = {"artifact_id": "art_1", "artifact_refs": ("art_1",)}
-    told.tell("artifact.changed", "Report", made, **named, **about)
+    script.tell("artifact.changed", "Report", made, **named, **about)
     checked = {"kind": "verification", "verdict": "passed", "summaryRef": "evidence:load-test"}
-    told.tell("evidence.changed", "Checked", checked, evidence_id="evd_1")
-    told.say("The report is ready.")
-    told.end()
-    told.ended(toolCalls=[call(started, "output-available", ended)])
+    script.tell("evidence.changed", "Checked", checked, evidence_id="evd_1")
+    script.say("The report is ready.")
+    script.end()
+    script.ended(toolCalls=[call(started, "output-available", ended)])
 
 
 @fixture(
@@ -135,13 +137,13 @@ def artifact_evidence(told: Script) -> None:
     nodes=2,
     diagnostics=["stream_gap_reported"],
 )
-def stream_repair(told: Script) -> None:
-    told.begin("Describe the release process.")
-    told.stream("msg_1", "Tag the commit, ")
-    told.lose(2)
+def stream_repair(script: Script) -> None:
+    script.begin("Describe the release process.")
+    script.stream("msg_1", "Tag the commit, ")
+    script.lose(2)
     gap = {"expected": 6, "got": 8, "reason": "two facts are missing"}
-    noticed = told.tell("stream.gap.detected", "Gap", gap)
-    told.tell("stream.repair.started", "Repairing")
+    noticed = script.tell("stream.gap.detected", "Gap", gap)
+    script.tell("stream.repair.started", "Repairing")
     whole = "Tag the commit, push the tag, then wait."
     rows = [
         {"messageId": "ask_1", "role": "user", "text": "Describe the release process."},
@@ -149,13 +151,13 @@ def stream_repair(told: Script) -> None:
     ]
     rows = [{**row, "turnId": "trn_1"} for row in rows]
     snapshot = {"fromSequence": 1, "toSequence": 9, "messages": rows}
-    told.tell("snapshot.repaired", "Snapshot", snapshot)
-    told.tell("stream.repair.completed", "Repaired")
-    told.tell("model.completed", "Answer", {"text": whole})
-    told.end()
+    script.tell("snapshot.repaired", "Snapshot", snapshot)
+    script.tell("stream.repair.completed", "Repaired")
+    script.tell("model.completed", "Answer", {"text": whole})
+    script.end()
     code = "stream_gap_reported"
     remarked = remark(noticed, code, "warning", diagnosticId=f"{code}:{noticed.id}")
-    told.ended(diagnostics=[remarked])
+    script.ended(diagnostics=[remarked])
 
 
 @fixture(
@@ -174,35 +176,35 @@ def stream_repair(told: Script) -> None:
     },
     diagnostics=[],
 )
-def subagent_handoff(told: Script) -> None:
-    told.begin("Research the market and write it up.")
+def subagent_handoff(script: Script) -> None:
+    script.begin("Research the market and write it up.")
     task, delegated = {"task_id": "tsk_1"}, {"tool_call_id": "call_1"}
     research = {"subagent_id": "sub_research", **task}
     writer = {"subagent_id": "sub_writer", **task}
-    told.tell("task.started", "Market study", {"title": "Market study"}, **task)
-    started = told.tell("tool.started", "Delegate", {"toolName": "delegate"}, **delegated)
+    script.tell("task.started", "Market study", {"title": "Market study"}, **task)
+    started = script.tell("tool.started", "Delegate", {"toolName": "delegate"}, **delegated)
     role = {"name": "researcher", "role": "research"}
-    told.tell("subagent.spawned", "Researcher", role, **research, **delegated)
-    told.tell("subagent.started", "Researcher at work", **research)
+    script.tell("subagent.spawned", "Researcher", role, **research, **delegated)
+    script.tell("subagent.started", "Researcher at work", **research)
     ends = {"fromAgent": "sub_research", "toAgent": "sub_writer", "reason": "sources are found"}
-    told.tell("handoff.requested", "To the writer", ends, handoff_id="hnd_1", **task)
-    told.tell("subagent.started", "Writer at work", {"name": "writer", "role": "write"}, **writer)
-    told.tell("handoff.accepted", "To the writer", ends, handoff_id="hnd_1", **task)
+    script.tell("handoff.requested", "To the writer", ends, handoff_id="hnd_1", **task)
+    script.tell("subagent.started", "Writer at work", {"name": "writer", "role": "write"}, **writer)
+    script.tell("handoff.accepted", "To the writer", ends, handoff_id="hnd_1", **task)
     left = {"summary": "12 sources", "resultRef": "output:sources"}
-    told.tell("subagent.completed", "Researcher is done", left, **research)
-    told.tell("handoff.completed", "To the writer", ends, handoff_id="hnd_1", **task)
+    script.tell("subagent.completed", "Researcher is done", left, **research)
+    script.tell("handoff.completed", "To the writer", ends, handoff_id="hnd_1", **task)
     made = {"kind": "document", "title": "Market study", "contentRef": "artifact:study"}
-    told.tell("artifact.changed", "Study", made, artifact_id="art_1", **writer)
+    script.tell("artifact.changed", "Study", made, artifact_id="art_1", **writer)
     cited = {"kind": "trace", "summaryRef": "evidence:sources"}
-    told.tell("evidence.changed", "Sources", cited, evidence_id="evd_1", **writer)
+    script.tell("evidence.changed", "Sources", cited, evidence_id="evd_1", **writer)
     left = {"summary": "6 pages", "transcriptRef": "trace:writer"}
     refs = {"artifact_refs": ("art_1",), "evidence_refs": ("evd_1",)}
-    told.tell("subagent.completed", "Writer is done", left, **writer, **refs)
-    told.tell("task.completed", "Market study", **task)
-    ended = told.tell("tool.result", "Delegate", {"summary": "done"}, **delegated)
-    told.say("The study is ready.")
-    told.end()
-    told.ended(toolCalls=[call(started, "output-available", ended)])
+    script.tell("subagent.completed", "Writer is done", left, **writer, **refs)
+    script.tell("task.completed", "Market study", **task)
+    ended = script.tell("tool.result", "Delegate", {"summary": "done"}, **delegated)
+    script.say("The study is ready.")
+    script.end()
+    script.ended(toolCalls=[call(started, "output-available", ended)])
 
 
 FIXTURES: Final = (

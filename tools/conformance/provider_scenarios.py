@@ -15,10 +15,10 @@ def minimum(number: int, title: str, name: str, *issues: str) -> Any:
 
 
 @minimum(1, "A text turn has a life cycle, a message and a snapshot.", "text")
-def provider_text(told: Script) -> Any:
-    told.begin("Which versions?")
-    told.say("3.11 ", "and later.")
-    told.end()
+def provider_text(script: Script) -> Any:
+    script.begin("Which versions?")
+    script.say("3.11 ", "and later.")
+    script.end()
     return [
         equals("/runtime/status", "running", after=2),
         equals("/runtime/activeTurnId", "trn_1", after=6),
@@ -37,14 +37,16 @@ def provider_text(told: Script) -> Any:
 
 
 @minimum(2, "A tool turn has the call's life cycle, and its big output is behind a ref.", "tool")
-def provider_tool(told: Script) -> Any:
-    told.begin("Search.")
-    told.tell("tool.started", "Search", {"toolName": "search"}, **CALL)
-    told.tell("tool.progress", "Search", {"progress": 0.5}, **CALL)
-    told.tell("tool.result", "Search", {"summary": "42", "outputRef": LOG}, ref_ids=(LOG,), **CALL)
-    told.tell("output.spilled", "Spilled", {"bytes": 5_000_000}, ref_ids=(LOG,))
-    told.say("42.")
-    told.end()
+def provider_tool(script: Script) -> Any:
+    script.begin("Search.")
+    script.tell("tool.started", "Search", {"toolName": "search"}, **CALL)
+    script.tell("tool.progress", "Search", {"progress": 0.5}, **CALL)
+    script.tell(
+        "tool.result", "Search", {"summary": "42", "outputRef": LOG}, ref_ids=(LOG,), **CALL
+    )
+    script.tell("output.spilled", "Spilled", {"bytes": 5_000_000}, ref_ids=(LOG,))
+    script.say("42.")
+    script.end()
     return [
         equals("/tools/call_1/state", "running", after=5),
         equals("/tools/call_1/state", "progress", after=6),
@@ -61,18 +63,18 @@ def provider_tool(told: Script) -> Any:
 
 
 @minimum(3, "An approval turn suspends and goes on once it is answered.", "approval")
-def provider_approval(told: Script) -> Any:
-    told.begin("Deploy it.")
-    told.tell("tool.started", "Deploy", {"toolName": "shell"}, **CALL)
-    asked = {"actionType": "tool_approval", "severity": "high", "prompt": "Deploy?"}
-    told.tell("action.required", "Approval required", asked, action_id="act_1", **CALL)
-    told.wait(60)
-    said = {"decision": "approved", "decidedBy": "user"}
-    told.tell("action.resolved", "Approved", said, action_id="act_1")
-    told.tell("action.updated", "Applied", {"applied": True}, action_id="act_1")
-    told.tell("tool.result", "Deploy", {"summary": "live"}, **CALL)
-    told.say("It is live.")
-    told.end()
+def provider_approval(script: Script) -> Any:
+    script.begin("Deploy it.")
+    script.tell("tool.started", "Deploy", {"toolName": "shell"}, **CALL)
+    request = {"actionType": "tool_approval", "severity": "high", "prompt": "Deploy?"}
+    script.tell("action.required", "Approval required", request, action_id="act_1", **CALL)
+    script.wait(60)
+    decision = {"decision": "approved", "decidedBy": "user"}
+    script.tell("action.resolved", "Approved", decision, action_id="act_1")
+    script.tell("action.updated", "Applied", {"applied": True}, action_id="act_1")
+    script.tell("tool.result", "Deploy", {"summary": "live"}, **CALL)
+    script.say("It is live.")
+    script.end()
     return [
         equals("/runtime/status", "waiting", after=6),
         equals("/actions/act_1/status", "pending", after=6),
@@ -90,11 +92,11 @@ def provider_approval(told: Script) -> Any:
 
 
 @minimum(4, "A failed turn has a stable category and a hint what to do.", "failure")
-def provider_failure(told: Script) -> Any:
-    told.begin("Summarise it.")
-    told.stream("msg_1", "The meeting ")
+def provider_failure(script: Script) -> Any:
+    script.begin("Summarise it.")
+    script.stream("msg_1", "The meeting ")
     why = {"failureCategory": "provider_unavailable", "recoveryHint": "Try again in a minute."}
-    told.end("failed", why)
+    script.end("failed", why)
     return [
         equals("/runtime/status", "failed"),
         equals("/runtime/latestTurnStatus", "failed"),
@@ -112,22 +114,22 @@ def provider_failure(told: Script) -> Any:
     "A cut stream is repaired from the read model, and what is sent again is not repeated.",
     "repair",
 )
-def provider_repair(told: Script) -> Any:
-    told.begin("Deploy it.")
-    started = told.tell("tool.started", "Deploy", {"toolName": "shell"}, **CALL)
+def provider_repair(script: Script) -> Any:
+    script.begin("Deploy it.")
+    started = script.tell("tool.started", "Deploy", {"toolName": "shell"}, **CALL)
     what = {"actionType": "tool_approval", "prompt": "Deploy?"}
-    asked = told.tell("action.required", "Approval required", what, action_id="act_1", **CALL)
-    told.initial = told.model(
+    action = script.tell("action.required", "Approval required", what, action_id="act_1", **CALL)
+    script.initial = script.model(
         "waiting",
         activeTurnId="trn_1",
         toolCalls=[call(started, "running")],
-        pendingActions=[request(asked)],
+        pendingActions=[request(action)],
     )
-    told.facts[:] = [asked]
-    told.tell("action.resolved", "Approved", {"decision": "approved"}, action_id="act_1", **CALL)
-    told.tell("tool.result", "Deploy", {"summary": "live"}, **CALL)
-    told.say("It is live.")
-    told.end()
+    script.facts[:] = [action]
+    script.tell("action.resolved", "Approved", {"decision": "approved"}, action_id="act_1", **CALL)
+    script.tell("tool.result", "Deploy", {"summary": "live"}, **CALL)
+    script.say("It is live.")
+    script.end()
     return [
         equals("/hydration/status", "hydrating", after=0),
         equals("/hydration/cursor", 6, after=0),
@@ -149,12 +151,12 @@ def provider_repair(told: Script) -> Any:
 
 
 @minimum(6, "A retry starts no second turn.", "retry", "sequence_gap", "sequence_violation")
-def provider_retry(told: Script) -> Any:
-    told.begin("Explain it.")
-    told.stream("msg_1", "It reads ")
-    told.facts += told.facts[:2]  # the client asks again, and is told of the same turn
-    told.tell("model.completed", "Answer", {"text": "It reads lines."})
-    told.end()
+def provider_retry(script: Script) -> Any:
+    script.begin("Explain it.")
+    script.stream("msg_1", "It reads ")
+    script.facts += script.facts[:2]  # the client asks again, and is told of the same turn
+    script.tell("model.completed", "Answer", {"text": "It reads lines."})
+    script.end()
     return [
         count("/messages", 2, after=7),
         equals("/runtime/activeTurnId", "trn_1", after=7),

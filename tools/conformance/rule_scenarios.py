@@ -22,10 +22,10 @@ def rule(number: int, title: str, requirement: str, *issues: str) -> Any:
     "sequence_gap",
     "sequence_violation",
 )
-def id_twice(told: Script) -> Any:
-    told.begin("Name the port.")
-    first = told.tell("model.delta", "Answer", {"delta": "8080"})
-    told.facts += [first, msgspec.structs.replace(first, payload={"delta": "9090"})]
+def id_twice(script: Script) -> Any:
+    script.begin("Name the port.")
+    first = script.tell("model.delta", "Answer", {"delta": "8080"})
+    script.facts += [first, msgspec.structs.replace(first, payload={"delta": "9090"})]
     return [
         equals("/hydration/eventCount", 5, after=5),
         equals("/hydration/eventCount", 5, after=6),
@@ -44,12 +44,12 @@ def id_twice(told: Script) -> Any:
     "projection.order.hole",
     "sequence_gap",
 )
-def hole_filled(told: Script) -> Any:
-    told.begin("Count.")
+def hole_filled(script: Script) -> Any:
+    script.begin("Count.")
     pieces = ("one ", "two ", "three ")
-    one, two, three = (told.draft("model.delta", "Answer", {"delta": piece}) for piece in pieces)
-    end = told.draft("model.completed", "Answer", {"text": "one two three"})
-    told.facts += [one, three, end, two]
+    one, two, three = (script.draft("model.delta", "Answer", {"delta": piece}) for piece in pieces)
+    end = script.draft("model.completed", "Answer", {"text": "one two three"})
+    script.facts += [one, three, end, two]
     return [
         equals("/hydration/status", "live", after=5),
         equals("/hydration/status", "stale", after=6),
@@ -68,10 +68,10 @@ def hole_filled(told: Script) -> Any:
 
 
 @rule(3, "Increments are joined exactly as they are.", "projection.text.exact")
-def text_exact(told: Script) -> Any:
-    told.begin("Write code.")
+def text_exact(script: Script) -> Any:
+    script.begin("Write code.")
     pieces = ("no ", "no ", " ", "", "\n\n", "\tif x:", "é", "e\u0301", "🙂", "no ")
-    told.stream("msg_1", *pieces)
+    script.stream("msg_1", *pieces)
     return [
         text(1, 0, "no no ", after=6),
         text(1, 0, "no no  \n\n\tif x:ée\u0301🙂no "),
@@ -85,17 +85,17 @@ def text_exact(told: Script) -> Any:
     "Parts are known by turn, message and part; pieces that arrive in turns stay apart.",
     "projection.message.key",
 )
-def parts_apart(told: Script) -> Any:
-    told.begin("Compare.")
+def parts_apart(script: Script) -> Any:
+    script.begin("Compare.")
     first, second = ({"message_id": "msg_1", "part_id": f"part_{name}"} for name in "ab")
-    told.tell("model.delta", "A", {"delta": "A1 "}, **first)
-    told.tell("model.delta", "B", {"delta": "B1 "}, **second)
-    told.tell("model.delta", "A", {"delta": "A2"}, **first)
-    told.tell("model.completed", "B", {"text": "B1 B2"}, **second)
-    told.tell("model.completed", "A", {"text": "A1 A2"}, **first)
-    told.end()
-    told.begin("Again.", "trn_2")
-    told.tell("model.delta", "Other", {"delta": "Another turn"}, message_id="msg_1")
+    script.tell("model.delta", "A", {"delta": "A1 "}, **first)
+    script.tell("model.delta", "B", {"delta": "B1 "}, **second)
+    script.tell("model.delta", "A", {"delta": "A2"}, **first)
+    script.tell("model.completed", "B", {"text": "B1 B2"}, **second)
+    script.tell("model.completed", "A", {"text": "A1 A2"}, **first)
+    script.end()
+    script.begin("Again.", "trn_2")
+    script.tell("model.delta", "Other", {"delta": "Another turn"}, message_id="msg_1")
     return [
         text(1, 0, "A1 A2", after=7),
         text(1, 1, "B1 ", after=7),
@@ -111,15 +111,15 @@ def parts_apart(told: Script) -> Any:
 
 
 @rule(6, "A request is closed by its own closing fact alone.", "projection.action.closers")
-def action_closers(told: Script) -> Any:
-    told.begin("Deploy it.")
-    told.tell("tool.started", "Deploy", {"toolName": "shell"}, **CALL)
-    told.tell("action.required", "Approval required", {"prompt": "Deploy?"}, **ACT)
-    told.tell("action.updated", "Looked at", {"decision": "approved"}, **ACT)
-    told.tell("tool.result", "Deploy", {"summary": "approved and deployed"}, **CALL)
-    told.say("You approved, thank you.")
-    told.tell("permission.resolved", "Allowed", {"decision": "allow"}, **ACT)
-    told.tell("action.expired", "Nobody answered", **ACT)
+def action_closers(script: Script) -> Any:
+    script.begin("Deploy it.")
+    script.tell("tool.started", "Deploy", {"toolName": "shell"}, **CALL)
+    script.tell("action.required", "Approval required", {"prompt": "Deploy?"}, **ACT)
+    script.tell("action.updated", "Looked at", {"decision": "approved"}, **ACT)
+    script.tell("tool.result", "Deploy", {"summary": "approved and deployed"}, **CALL)
+    script.say("You approved, thank you.")
+    script.tell("permission.resolved", "Allowed", {"decision": "allow"}, **ACT)
+    script.tell("action.expired", "Nobody answered", **ACT)
     return [
         equals("/actions/act_1/status", "pending", after=6),
         equals("/actions/act_1/status", "pending", after=7),
@@ -137,16 +137,16 @@ def action_closers(told: Script) -> Any:
     "A handoff changes the owner once it is taken, and never the assistant.",
     "projection.team.handoff",
 )
-def handoff_taken(told: Script) -> Any:
-    told.begin("Let the writer do it.")
+def handoff_taken(script: Script) -> Any:
+    script.begin("Let the writer do it.")
     task = {"task_id": "tsk_1"}
     ends = {"fromAgent": "sub_a", "toAgent": "sub_b"}
     for name in "ab":
-        told.tell("subagent.started", f"{name} at work", subagent_id=f"sub_{name}", **task)
-    told.tell("handoff.requested", "To b", ends, handoff_id="hnd_1", **task)
-    told.tell("handoff.rejected", "To b", {**ends, "reason": "busy"}, handoff_id="hnd_1", **task)
-    told.tell("handoff.requested", "To b", ends, handoff_id="hnd_2", **task)
-    told.tell("handoff.accepted", "To b", ends, handoff_id="hnd_2", **task)
+        script.tell("subagent.started", f"{name} at work", subagent_id=f"sub_{name}", **task)
+    script.tell("handoff.requested", "To b", ends, handoff_id="hnd_1", **task)
+    script.tell("handoff.rejected", "To b", {**ends, "reason": "busy"}, handoff_id="hnd_1", **task)
+    script.tell("handoff.requested", "To b", ends, handoff_id="hnd_2", **task)
+    script.tell("handoff.accepted", "To b", ends, handoff_id="hnd_2", **task)
     edge = "/graph/edges/subagent:sub_a>subagent:sub_b:handed_off"
     return [
         absent("/teamWorkbench/activeAgent", after=8),
@@ -163,9 +163,9 @@ def handoff_taken(told: Script) -> Any:
 @rule(
     11, "Patches of the shared state are carried out whole or not at all.", "projection.state-delta"
 )
-def state_patched(told: Script) -> Any:
+def state_patched(script: Script) -> Any:
     def patch(*operations: dict[str, Any]) -> None:
-        told.tell("state.delta", "Patch", {"patch": list(operations)})
+        script.tell("state.delta", "Patch", {"patch": list(operations)})
 
     patch({"op": "add", "path": "/shared/list", "value": [1, 2]})
     patch(
@@ -179,7 +179,7 @@ def state_patched(told: Script) -> Any:
         {"op": "remove", "path": "/shared/first"}, {"op": "test", "path": "/shared/x", "value": 1}
     )
     patch({"op": "replace", "path": "/runtime/status", "value": "completed"})
-    told.tell("state.snapshot", "State", {"shared": {"list": []}, "toSequence": told.sequence})
+    script.tell("state.snapshot", "State", {"shared": {"list": []}, "toSequence": script.sequence})
     whole = {"list": [{"a/b": None}, 3], "first": 1, "second": 2}
     return [
         equals("/shared", {"list": [1, 2]}, after=1),
@@ -197,11 +197,11 @@ def state_patched(told: Script) -> Any:
 
 
 @rule(13, "What no fact says reads unknown.", "projection.missing")
-def unsaid_unknown(told: Script) -> Any:
-    told.begin("Go on.")
-    told.tell("subagent.started", "Scout", subagent_id="sub_1", task_id="tsk_1")
-    told.tell("evidence.changed", "Evidence", evidence_id="evd_1")
-    told.tell("turn.failed", "Turn failed")
+def unsaid_unknown(script: Script) -> Any:
+    script.begin("Go on.")
+    script.tell("subagent.started", "Scout", subagent_id="sub_1", task_id="tsk_1")
+    script.tell("evidence.changed", "Evidence", evidence_id="evd_1")
+    script.tell("turn.failed", "Turn failed")
     return [
         equals("/tasks/tsk_1/status", "unknown"),
         absent("/tasks/tsk_1/title"),
@@ -219,18 +219,18 @@ def unsaid_unknown(told: Script) -> Any:
     "facts.md §4, runtime",
     "projection.runtime.status",
 )
-def status_strongest(told: Script) -> Any:
-    told.tell("session.created", "Session created")
-    told.begin("Deploy it.")
-    told.tell("sandbox.blocked", "Blocked", {"reasonCode": "network_denied"})
-    told.tell("action.required", "Approval required", {"prompt": "Allow it?"}, **ACT)
-    told.tell("action.resolved", "Approved", {"decision": "approved"}, **ACT)
-    told.tell("tool.started", "Deploy", {"toolName": "shell"}, **CALL)
-    told.tell("tool.failed", "Deploy", {"failureCategory": "exit_code"}, **CALL)
+def status_strongest(script: Script) -> Any:
+    script.tell("session.created", "Session created")
+    script.begin("Deploy it.")
+    script.tell("sandbox.blocked", "Blocked", {"reasonCode": "network_denied"})
+    script.tell("action.required", "Approval required", {"prompt": "Allow it?"}, **ACT)
+    script.tell("action.resolved", "Approved", {"decision": "approved"}, **ACT)
+    script.tell("tool.started", "Deploy", {"toolName": "shell"}, **CALL)
+    script.tell("tool.failed", "Deploy", {"failureCategory": "exit_code"}, **CALL)
     why = {"failureCategory": "exit_code", "recoveryHint": "Read the log."}
-    told.end("failed", why)
-    told.begin("Again.", "trn_2")
-    told.end()
+    script.end("failed", why)
+    script.begin("Again.", "trn_2")
+    script.end()
     return [
         equals("/runtime/status", "idle", after=1),
         equals("/runtime/status", "running", after=5),

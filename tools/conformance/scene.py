@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from factwire.conformance.scenarios import SCENARIO_VERSION, Expectation, Scenario
+from factwire.conformance.scenario import SCENARIO_VERSION, Expectation, Scenario
 from factwire.facts import write_fact
 
 from .script import Script

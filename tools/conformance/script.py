@@ -26,8 +26,8 @@ class Script(Recorder):
     def begin(self, prompt: str, turn: str = "trn_1") -> None:
         """A turn up to the point where the model was asked."""
         self.turn_id, number = turn, turn.removeprefix("trn_")
-        asked = {"prompt": prompt}
-        self.tell("turn.submitted", "Turn submitted", asked, message_id=f"ask_{number}")
+        payload = {"prompt": prompt}
+        self.tell("turn.submitted", "Turn submitted", payload, message_id=f"ask_{number}")
         self.tell("turn.started", "Turn started")
         working = {"status": "running", "message": "Working"}
         self.tell("run.status", "Working", working, run_id=f"run_{number}")
@@ -52,7 +52,7 @@ class Script(Recorder):
         """The stream begins here; what was before is known from a read model."""
         self._next[self.thread_id] = sequence
 
-    def model(self, status: str, **said: Any) -> dict[str, Any]:
+    def model(self, status: str, **fields: Any) -> dict[str, Any]:
         """What the provider's read model says at this point of the stream."""
         empty = ("pendingActions", "toolCalls", "queuedTurns", "incidents", "diagnostics")
         return {
@@ -63,21 +63,21 @@ class Script(Recorder):
             "status": status,
             "eventCursor": self.sequence,
             **{name: [] for name in empty},
-            **said,
+            **fields,
         }
 
-    def ended(self, status: str = "completed", **said: Any) -> None:
+    def ended(self, status: str = "completed", **fields: Any) -> None:
         """The final read model of a thread whose last turn is over."""
-        turn = said.pop("turn", "trn_1")
-        outcome = {"status": status, "turnId": turn, **said.pop("why", {})}
-        self.final = self.model(status, lastOutcome=outcome, **said)
+        turn = fields.pop("turn", "trn_1")
+        outcome = {"status": status, "turnId": turn, **fields.pop("why", {})}
+        self.final = self.model(status, lastOutcome=outcome, **fields)
 
-    def running(self, status: str = "running", **said: Any) -> None:
+    def running(self, status: str = "running", **fields: Any) -> None:
         """The final read model of a thread whose turn goes on."""
-        self.final = self.model(status, activeTurnId="trn_1", **said)
+        self.final = self.model(status, activeTurnId="trn_1", **fields)
 
 
-def call(started: Fact, state: str, ended: Fact | None = None, **said: Any) -> dict[str, Any]:
+def call(started: Fact, state: str, ended: Fact | None = None, **fields: Any) -> dict[str, Any]:
     """A tool call as a read model lists it."""
     row = {
         "toolCallId": started.tool_call_id,
@@ -87,39 +87,39 @@ def call(started: Fact, state: str, ended: Fact | None = None, **said: Any) -> d
         "subagentId": started.subagent_id,
         "startedAt": started.created_at,
         "completedAt": ended.created_at if ended else None,
-        **said,
+        **fields,
     }
     return {name: value for name, value in row.items() if value is not None}
 
 
-def request(asked: Fact, **said: Any) -> dict[str, Any]:
+def request(required: Fact, **fields: Any) -> dict[str, Any]:
     """An open action as a read model lists it: everything that its fact says of it."""
     row = {
-        "actionId": asked.action_id,
+        "actionId": required.action_id,
         "status": "pending",
-        "title": asked.title,
-        "requestedBy": asked.subagent_id,
-        "subagentId": asked.subagent_id,
-        "taskId": asked.task_id,
-        "turnId": asked.turn_id,
-        "toolCallId": asked.tool_call_id,
-        "requestedAt": asked.created_at,
-        "sequence": asked.sequence,
-        **asked.payload,
-        **said,
+        "title": required.title,
+        "requestedBy": required.subagent_id,
+        "subagentId": required.subagent_id,
+        "taskId": required.task_id,
+        "turnId": required.turn_id,
+        "toolCallId": required.tool_call_id,
+        "requestedAt": required.created_at,
+        "sequence": required.sequence,
+        **required.payload,
+        **fields,
     }
     return {name: value for name, value in row.items() if value is not None}
 
 
-def remark(about: Fact, code: str, severity: str, **said: Any) -> dict[str, Any]:
+def remark(about: Fact, code: str, severity: str, **fields: Any) -> dict[str, Any]:
     """A diagnostic as a read model lists it."""
     return {
-        "diagnosticId": said.pop("diagnosticId", about.id),
+        "diagnosticId": fields.pop("diagnosticId", about.id),
         "code": code,
         "severity": severity,
-        "message": said.pop("message", about.title),
+        "message": fields.pop("message", about.title),
         "eventId": about.id,
-        **said,
+        **fields,
     }
 
 

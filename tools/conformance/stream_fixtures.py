@@ -18,13 +18,13 @@ BIG: Final = "output:sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a
     nodes=2,
     diagnostics=["sequence_gap"],
 )
-def stream_cut(told: Script) -> None:
-    told.begin("Describe the release process.")
-    told.stream("msg_1", "Tag the commit, ")
-    told.lose(2)
-    told.stream("msg_1", "and wait.")
-    told.draft("turn.completed", "Turn completed")
-    told.ended()
+def stream_cut(script: Script) -> None:
+    script.begin("Describe the release process.")
+    script.stream("msg_1", "Tag the commit, ")
+    script.lose(2)
+    script.stream("msg_1", "and wait.")
+    script.draft("turn.completed", "Turn completed")
+    script.ended()
 
 
 @fixture(
@@ -35,14 +35,14 @@ def stream_cut(told: Script) -> None:
     nodes=2,
     diagnostics=["sequence_gap"],
 )
-def out_of_order(told: Script) -> None:
-    told.begin("Spell the beginning of the alphabet.")
+def out_of_order(script: Script) -> None:
+    script.begin("Spell the beginning of the alphabet.")
     pieces = ("a, ", "b, ", "c, ", "d.")
-    a, b, c, d = (told.draft("model.delta", "Answer", {"delta": piece}) for piece in pieces)
-    told.facts += [a, c, d, b]
-    told.tell("model.completed", "Answer", {"text": "a, b, c, d."})
-    told.end()
-    told.ended()
+    a, b, c, d = (script.draft("model.delta", "Answer", {"delta": piece}) for piece in pieces)
+    script.facts += [a, c, d, b]
+    script.tell("model.completed", "Answer", {"text": "a, b, c, d."})
+    script.end()
+    script.ended()
 
 
 @fixture(
@@ -54,23 +54,23 @@ def out_of_order(told: Script) -> None:
     pending=1,
     diagnostics=["snapshot_outdated"],
 )
-def snapshot_late(told: Script) -> None:
-    told.begin("Publish it.")
-    told.stream("msg_1", "I publish ")
-    started = told.tell("tool.started", "Publish", {"toolName": "publish"}, **CALL)
+def snapshot_late(script: Script) -> None:
+    script.begin("Publish it.")
+    script.stream("msg_1", "I publish ")
+    started = script.tell("tool.started", "Publish", {"toolName": "publish"}, **CALL)
     what = {"actionType": "tool_approval", "prompt": "Publish?"}
-    asked = told.tell("action.required", "Approval required", what, action_id="act_1", **CALL)
-    told.stream("msg_1", "when you agree.")
+    action = script.tell("action.required", "Approval required", what, action_id="act_1", **CALL)
+    script.stream("msg_1", "when you agree.")
     rows = [
         {"messageId": "ask_1", "role": "user", "text": "Publish it.", "turnId": "trn_1"},
         {"messageId": "msg_1", "role": "assistant", "text": "I publish ", "turnId": "trn_1"},
     ]
-    late = told.tell("messages.snapshot", "Messages", {"toSequence": 5, "messages": rows})
+    late = script.tell("messages.snapshot", "Messages", {"toSequence": 5, "messages": rows})
     code = "snapshot_outdated"
-    told.running(
+    script.running(
         "waiting",
         toolCalls=[call(started, "running")],
-        pendingActions=[request(asked)],
+        pendingActions=[request(action)],
         diagnostics=[remark(late, code, "info", diagnosticId=f"{code}:{late.id}")],
     )
 
@@ -83,17 +83,17 @@ def snapshot_late(told: Script) -> None:
     nodes=2,
     diagnostics=["unknown_event_type"],
 )
-def unknown_classes(told: Script) -> None:
-    told.begin("What is the weather?")
-    weather = told.tell("weather.changed", "Rain", {"text": "It rains.", "status": "failed"})
-    beamed = told.tell("tool.teleported", "Beamed", {"summary": "completed"}, **CALL)
-    told.say("It rains.")
-    told.end()
+def unknown_classes(script: Script) -> None:
+    script.begin("What is the weather?")
+    weather = script.tell("weather.changed", "Rain", {"text": "It rains.", "status": "failed"})
+    beamed = script.tell("tool.teleported", "Beamed", {"summary": "completed"}, **CALL)
+    script.say("It rains.")
+    script.end()
     code = "unknown_event_type"
     noted = [
         remark(fact, code, "info", diagnosticId=f"{code}:{fact.id}") for fact in (weather, beamed)
     ]
-    told.ended(diagnostics=noted)
+    script.ended(diagnostics=noted)
 
 
 @fixture(
@@ -104,17 +104,17 @@ def unknown_classes(told: Script) -> None:
     nodes=3,
     diagnostics=["output.redacted"],
 )
-def secret_redacted(told: Script) -> None:
-    told.begin("Call the service.")
-    started = told.tell("tool.started", "Request", {"toolName": "http"}, **CALL)
+def secret_redacted(script: Script) -> None:
+    script.begin("Call the service.")
+    started = script.tell("tool.started", "Request", {"toolName": "http"}, **CALL)
     sent = {"url": "https://service.example/items", "apiKey": REDACTED}
-    hidden = told.tell("tool.args", "Request", {"args": sent}, **CALL)
+    hidden = script.tell("tool.args", "Request", {"args": sent}, **CALL)
     note = {"eventId": hidden.id, "paths": ["$.payload.args.apiKey"]}
-    noted = told.tell("output.redacted", "Redacted", note)
-    ended = told.tell("tool.result", "Request", {"summary": "200, 12 items"}, **CALL)
-    told.say("Twelve items.")
-    told.end()
-    told.ended(
+    noted = script.tell("output.redacted", "Redacted", note)
+    ended = script.tell("tool.result", "Request", {"summary": "200, 12 items"}, **CALL)
+    script.say("Twelve items.")
+    script.end()
+    script.ended(
         toolCalls=[call(started, "output-available", ended)],
         diagnostics=[remark(noted, "output.redacted", "info")],
     )
@@ -128,16 +128,16 @@ def secret_redacted(told: Script) -> None:
     nodes=3,
     diagnostics=["output.spilled"],
 )
-def payload_spilled(told: Script) -> None:
-    told.begin("Show the whole log.")
-    started = told.tell("tool.started", "Read", {"toolName": "read_file"}, **CALL)
+def payload_spilled(script: Script) -> None:
+    script.begin("Show the whole log.")
+    started = script.tell("tool.started", "Read", {"toolName": "read_file"}, **CALL)
     kept = {"output": "line 1\nline 2\n", "outputRef": BIG, "truncated": True}
-    ended = told.tell("tool.result", "Read", kept, ref_ids=(BIG,), **CALL)
+    ended = script.tell("tool.result", "Read", kept, ref_ids=(BIG,), **CALL)
     note: dict[str, Any] = {"eventId": ended.id, "bytes": 5_242_880}
-    noted = told.tell("output.spilled", "Spilled", note, ref_ids=(BIG,))
-    told.say("It has 80,000 lines.")
-    told.end()
-    told.ended(
+    noted = script.tell("output.spilled", "Spilled", note, ref_ids=(BIG,))
+    script.say("It has 80,000 lines.")
+    script.end()
+    script.ended(
         toolCalls=[call(started, "output-available", ended, outputRef=BIG)],
         diagnostics=[remark(noted, "output.spilled", "info", refs=[BIG])],
     )
@@ -151,17 +151,17 @@ def payload_spilled(told: Script) -> None:
     nodes=2,
     diagnostics=[],
 )
-def turn_queued(told: Script) -> None:
-    told.begin("Explain the parser.")
+def turn_queued(script: Script) -> None:
+    script.begin("Explain the parser.")
     waits = {"prompt": "And the printer?", "reason": "turn_active"}
-    queued = told.tell("queue.changed", "Queued", waits, queued_turn_id="trn_2")
-    told.stream("msg_1", "The parser reads ")
+    queued = script.tell("queue.changed", "Queued", waits, queued_turn_id="trn_2")
+    script.stream("msg_1", "The parser reads ")
     row = {
         "queuedTurnId": "trn_2",
         "prompt": "And the printer?",
         "queuedAt": queued.created_at,
     }
-    told.running(queuedTurns=[row])
+    script.running(queuedTurns=[row])
 
 
 FIXTURES: Final = (

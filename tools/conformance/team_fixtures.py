@@ -7,13 +7,13 @@ from .script import Script, call, fixture
 TASK: Final = {"task_id": "tsk_1"}
 
 
-def _child(told: Script, name: str) -> dict[str, Any]:
+def _child(script: Script, name: str) -> dict[str, Any]:
     """A subagent on a thread of its own."""
     return {
         "subagent_id": f"sub_{name}",
         "task_id": f"tsk_{name}",
-        "thread_id": f"{told.thread_id}_{name}",
-        "parent_thread_id": told.thread_id,
+        "thread_id": f"{script.thread_id}_{name}",
+        "parent_thread_id": script.thread_id,
     }
 
 
@@ -31,41 +31,43 @@ def _child(told: Script, name: str) -> dict[str, Any]:
     },
     diagnostics=[],
 )
-def parallel_subagents(told: Script) -> None:
-    told.begin("Find out why the build is slow.")
-    started = {name: _delegate(told, name) for name in "ab"}
-    a, b = _child(told, "a"), _child(told, "b")
-    told.tell("subagent.started", "A at work", **a)
-    told.tell("subagent.started", "B at work", **b)
-    said = {"message_id": "msg_a", **a}
-    told.tell("model.delta", "A", {"delta": "The cache "}, **said)
-    told.tell("subagent.progress", "B: half", {"message": "half of it"}, **b)
-    told.tell("model.delta", "A", {"delta": "is cold."}, **said)
-    told.tell("model.completed", "A", {"text": "The cache is cold."}, **said)
+def parallel_subagents(script: Script) -> None:
+    script.begin("Find out why the build is slow.")
+    started = {name: _delegate(script, name) for name in "ab"}
+    a, b = _child(script, "a"), _child(script, "b")
+    script.tell("subagent.started", "A at work", **a)
+    script.tell("subagent.started", "B at work", **b)
+    message = {"message_id": "msg_a", **a}
+    script.tell("model.delta", "A", {"delta": "The cache "}, **message)
+    script.tell("subagent.progress", "B: half", {"message": "half of it"}, **b)
+    script.tell("model.delta", "A", {"delta": "is cold."}, **message)
+    script.tell("model.completed", "A", {"text": "The cache is cold."}, **message)
     left = {"summary": "The cache is cold.", "transcriptRef": "trace:sub-a"}
-    told.tell("subagent.completed", "A is done", left, **a)
-    told.tell("subagent.failed", "B failed", {"failureCategory": "timeout"}, **b)
-    told.tell("task.completed", "Task a", task_id="tsk_a")
-    told.tell("task.failed", "Task b", {"failureCategory": "timeout"}, task_id="tsk_b")
+    script.tell("subagent.completed", "A is done", left, **a)
+    script.tell("subagent.failed", "B failed", {"failureCategory": "timeout"}, **b)
+    script.tell("task.completed", "Task a", task_id="tsk_a")
+    script.tell("task.failed", "Task b", {"failureCategory": "timeout"}, task_id="tsk_b")
     calls = [
         call(
             started[name],
             "output-available",
-            told.tell("tool.result", f"Ask {name}", {"summary": "ok"}, tool_call_id=f"call_{name}"),
+            script.tell(
+                "tool.result", f"Ask {name}", {"summary": "ok"}, tool_call_id=f"call_{name}"
+            ),
         )
         for name in "ab"
     ]
-    told.say("The cache is cold; ", "b gave up.")
-    told.end()
-    told.ended(toolCalls=calls)
+    script.say("The cache is cold; ", "b gave up.")
+    script.end()
+    script.ended(toolCalls=calls)
 
 
-def _delegate(told: Script, name: str) -> Any:
+def _delegate(script: Script, name: str) -> Any:
     task, about = {"task_id": f"tsk_{name}"}, {"tool_call_id": f"call_{name}"}
-    told.tell("task.started", f"Task {name}", {"title": f"Task {name}"}, **task)
-    started = told.tell("tool.started", f"Ask {name}", {"toolName": "delegate"}, **about)
+    script.tell("task.started", f"Task {name}", {"title": f"Task {name}"}, **task)
+    started = script.tell("tool.started", f"Ask {name}", {"toolName": "delegate"}, **about)
     member = {"subagent_id": f"sub_{name}", **task, **about}
-    told.tell("subagent.spawned", f"Subagent {name}", {"name": name}, **member)
+    script.tell("subagent.spawned", f"Subagent {name}", {"name": name}, **member)
     return started
 
 
@@ -84,33 +86,33 @@ def _delegate(told: Script, name: str) -> Any:
     },
     diagnostics=[],
 )
-def team_review(told: Script) -> None:
-    told.begin("Ship the parser as a team.")
+def team_review(script: Script) -> None:
+    script.begin("Ship the parser as a team.")
     formed = {"teamName": "parsers", "topology": "coordinator_team", "teamPhase": "acting"}
-    told.tell("team.changed", "Team formed", formed)
-    told.tell("task.started", "Parser", {"title": "Parser"}, **TASK)
+    script.tell("team.changed", "Team formed", formed)
+    script.tell("task.started", "Parser", {"title": "Parser"}, **TASK)
     planner, coder = ({"subagent_id": f"sub_{name}", **TASK} for name in ("planner", "coder"))
-    told.tell("subagent.started", "Planner at work", {"name": "planner"}, **planner)
+    script.tell("subagent.started", "Planner at work", {"name": "planner"}, **planner)
     ends = {"fromAgent": "sub_planner", "toAgent": "sub_coder"}
     for step in ("requested", "accepted"):
-        told.tell(f"handoff.{step}", "To the coder", ends, handoff_id="hnd_1", **TASK)
-    told.tell("subagent.completed", "Planner is done", **planner)
-    told.tell("subagent.started", "Coder at work", {"name": "coder"}, **coder)
-    told.tell("handoff.completed", "To the coder", ends, handoff_id="hnd_1", **TASK)
-    told.tell("subagent.completed", "Coder is done", **coder)
+        script.tell(f"handoff.{step}", "To the coder", ends, handoff_id="hnd_1", **TASK)
+    script.tell("subagent.completed", "Planner is done", **planner)
+    script.tell("subagent.started", "Coder at work", {"name": "coder"}, **coder)
+    script.tell("handoff.completed", "To the coder", ends, handoff_id="hnd_1", **TASK)
+    script.tell("subagent.completed", "Coder is done", **coder)
     trace = {"kind": "review", "summaryRef": "evidence:parser-diff"}
-    told.tell("evidence.changed", "Diff", trace, evidence_id="evd_1", **TASK)
+    script.tell("evidence.changed", "Diff", trace, evidence_id="evd_1", **TASK)
     about = {"review_id": "rev_1", "evidence_refs": ("evd_1",), **TASK}
-    asked = {"reviewer": "sub_reviewer"}
-    said = {"message_id": "msg_1"}
-    told.tell("review.requested", "Review asked for", asked, **about, **said)
+    review = {"reviewer": "sub_reviewer"}
+    message = {"message_id": "msg_1"}
+    script.tell("review.requested", "Review asked for", review, **about, **message)
     verdict = {"verdict": "approved", "summary": "Fine."}
-    told.tell("review.verdict", "Verdict", verdict, **about, **said)
-    told.tell("task.completed", "Parser", **TASK)
-    told.tell("team.changed", "Team is done", {"teamPhase": "completed"})
-    told.say("Reviewed and shipped.")
-    told.end()
-    told.ended()
+    script.tell("review.verdict", "Verdict", verdict, **about, **message)
+    script.tell("task.completed", "Parser", **TASK)
+    script.tell("team.changed", "Team is done", {"teamPhase": "completed"})
+    script.say("Reviewed and shipped.")
+    script.end()
+    script.ended()
 
 
 @fixture(
@@ -127,9 +129,9 @@ def team_review(told: Script) -> None:
     },
     diagnostics=[],
 )
-def remote_teammate(told: Script) -> None:
-    told.begin("Let the other site deploy.")
-    told.tell("task.started", "Deployment", {"title": "Deployment"}, **TASK)
+def remote_teammate(script: Script) -> None:
+    script.begin("Let the other site deploy.")
+    script.tell("task.started", "Deployment", {"title": "Deployment"}, **TASK)
     remote = {
         "subagent_id": "agt_remote",
         "channel_id": "chn_1",
@@ -138,18 +140,18 @@ def remote_teammate(told: Script) -> None:
         "topology": "remote_teammate",
         **TASK,
     }
-    told.tell("channel.connected", "Connected", {"name": "deployer"}, **remote)
-    told.tell("subagent.started", "Deployer at work", {"name": "deployer"}, **remote)
-    told.tell("channel.message", "Says", {"message": "Staging is up."}, **remote)
-    told.tell("channel.disconnected", "Channel lost", {"message": "reset"}, **remote)
-    told.wait(20)
-    told.tell("channel.resumed", "Channel is back", **remote)
+    script.tell("channel.connected", "Connected", {"name": "deployer"}, **remote)
+    script.tell("subagent.started", "Deployer at work", {"name": "deployer"}, **remote)
+    script.tell("channel.message", "Says", {"message": "Staging is up."}, **remote)
+    script.tell("channel.disconnected", "Channel lost", {"message": "reset"}, **remote)
+    script.wait(20)
+    script.tell("channel.resumed", "Channel is back", **remote)
     left = {"summary": "Deployed.", "resultRef": "output:deploy-log"}
-    told.tell("subagent.completed", "Deployer is done", left, **remote)
-    told.tell("task.completed", "Deployment", **TASK)
-    told.say("The other site has deployed.")
-    told.end()
-    told.ended()
+    script.tell("subagent.completed", "Deployer is done", left, **remote)
+    script.tell("task.completed", "Deployment", **TASK)
+    script.say("The other site has deployed.")
+    script.end()
+    script.ended()
 
 
 @fixture(
@@ -166,12 +168,12 @@ def remote_teammate(told: Script) -> None:
     },
     diagnostics=[],
 )
-def worker_notification(told: Script) -> None:
-    told.begin("Test it in the background.")
-    told.tell("task.started", "Tests", {"title": "Tests"}, **TASK)
+def worker_notification(script: Script) -> None:
+    script.begin("Test it in the background.")
+    script.tell("task.started", "Tests", {"title": "Tests"}, **TASK)
     worker = {"worker_id": "wrk_1", **TASK}
-    told.tell("worker.started", "Worker at work", **worker)
-    told.tell("worker.completed", "Worker is done", **worker)
+    script.tell("worker.started", "Worker at work", **worker)
+    script.tell("worker.completed", "Worker is done", **worker)
     report = {
         "role": "user",
         "message": "All 48 tests pass.",
@@ -179,11 +181,11 @@ def worker_notification(told: Script) -> None:
         "resultRef": "output:tests",
         "transcriptRef": "trace:worker",
     }
-    told.tell("worker.notification", "Worker reports", report, **worker)
-    told.tell("task.completed", "Tests", **TASK)
-    told.say("The tests pass.")
-    told.end()
-    told.ended()
+    script.tell("worker.notification", "Worker reports", report, **worker)
+    script.tell("task.completed", "Tests", **TASK)
+    script.say("The tests pass.")
+    script.end()
+    script.ended()
 
 
 FIXTURES: Final = (parallel_subagents, team_review, remote_teammate, worker_notification)

@@ -27,24 +27,26 @@ PATCH: Final = {"patchId": "pat_1", "paths": ["src/paging.py"]}
     },
     diagnostics=[],
 )
-def coding_fixed(told: Script) -> None:
-    told.begin("Fix the off-by-one in paging.")
+def coding_fixed(script: Script) -> None:
+    script.begin("Fix the off-by-one in paging.")
     for path in ("src/paging.py", "tests/test_paging.py"):
-        told.tell("file.read", "Read", {"path": path})
-    told.tell("patch.started", "Patch", PATCH)
+        script.tell("file.read", "Read", {"path": path})
+    script.tell("patch.started", "Patch", PATCH)
     changed = {"path": "src/paging.py", "change": "modified", "addedLines": 2, "removedLines": 1}
     changed |= {"diffRef": "artifact:paging-diff"}
-    told.tell("file.changed", "Changed", changed, artifact_id="art_1")
-    told.tell("patch.applied", "Patched", PATCH)
-    told.tell("command.started", "make test", COMMAND)
-    told.tell("test.started", "Tests", TESTS)
-    told.tell("command.output", "make test", {**COMMAND, "text": "48 passed\n"}, ref_ids=("log_1",))
+    script.tell("file.changed", "Changed", changed, artifact_id="art_1")
+    script.tell("patch.applied", "Patched", PATCH)
+    script.tell("command.started", "make test", COMMAND)
+    script.tell("test.started", "Tests", TESTS)
+    script.tell(
+        "command.output", "make test", {**COMMAND, "text": "48 passed\n"}, ref_ids=("log_1",)
+    )
     counted = {**TESTS, "result": "passed", "passed": 48, "failed": 0}
-    told.tell("test.completed", "Tests passed", counted)
-    told.tell("command.exited", "make test", {**COMMAND, "exitCode": 0})
-    told.say("Fixed; ", "all 48 tests pass.")
-    told.end()
-    told.ended()
+    script.tell("test.completed", "Tests passed", counted)
+    script.tell("command.exited", "make test", {**COMMAND, "exitCode": 0})
+    script.say("Fixed; ", "all 48 tests pass.")
+    script.end()
+    script.ended()
 
 
 @fixture(
@@ -61,20 +63,20 @@ def coding_fixed(told: Script) -> None:
     },
     diagnostics=[],
 )
-def coding_failed(told: Script) -> None:
-    told.begin("Apply the patch from the ticket.")
-    told.tell("file.read", "Read", {"path": "src/paging.py"})
-    told.tell("patch.started", "Patch", PATCH)
-    told.tell("patch.failed", "Patch failed", {**PATCH, "failureCategory": "conflict"})
-    told.tell("command.started", "make test", COMMAND)
-    told.tell("test.started", "Tests", TESTS)
+def coding_failed(script: Script) -> None:
+    script.begin("Apply the patch from the ticket.")
+    script.tell("file.read", "Read", {"path": "src/paging.py"})
+    script.tell("patch.started", "Patch", PATCH)
+    script.tell("patch.failed", "Patch failed", {**PATCH, "failureCategory": "conflict"})
+    script.tell("command.started", "make test", COMMAND)
+    script.tell("test.started", "Tests", TESTS)
     counted = {**TESTS, "result": "failed", "passed": 46, "failed": 2}
-    told.tell("test.completed", "Tests failed", counted, status="failed")
-    told.tell("command.exited", "make test", {**COMMAND, "exitCode": 1}, status="failed")
-    told.say("It does not apply.")
+    script.tell("test.completed", "Tests failed", counted, status="failed")
+    script.tell("command.exited", "make test", {**COMMAND, "exitCode": 1}, status="failed")
+    script.say("It does not apply.")
     why = {"failureCategory": "tests_failed", "recoveryHint": "Rebase the patch."}
-    told.end("failed", why)
-    told.ended("failed", why=why)
+    script.end("failed", why)
+    script.ended("failed", why=why)
 
 
 @fixture(
@@ -86,18 +88,18 @@ def coding_failed(told: Script) -> None:
     artifacts=1,
     diagnostics=[],
 )
-def artifact_export(told: Script) -> None:
-    told.begin("Export the report.")
+def artifact_export(script: Script) -> None:
+    script.begin("Export the report.")
     made = {"artifact_id": "art_1"}
     first = {"kind": "document", "title": "Report", "versionId": "v1", "contentRef": "artifact:v1"}
-    told.tell("artifact.created", "Report", first, **made)
+    script.tell("artifact.created", "Report", first, **made)
     second = {"versionId": "v2", "contentRef": "artifact:v2", "diffRef": "artifact:v1-v2"}
-    told.tell("artifact.versioned", "Report, version 2", second, **made)
-    told.tell("artifact.export.started", "Export", **made)
-    told.tell("artifact.export.completed", "Exported", {"exportRef": "artifact:pdf"}, **made)
-    told.say("Exported.")
-    told.end()
-    told.ended()
+    script.tell("artifact.versioned", "Report, version 2", second, **made)
+    script.tell("artifact.export.started", "Export", **made)
+    script.tell("artifact.export.completed", "Exported", {"exportRef": "artifact:pdf"}, **made)
+    script.say("Exported.")
+    script.end()
+    script.ended()
 
 
 @fixture(
@@ -108,20 +110,20 @@ def artifact_export(told: Script) -> None:
     nodes=5,  # turn, run, task, two attempts
     diagnostics=[],
 )
-def task_retried(told: Script) -> None:
-    told.begin("Migrate the table.")
+def task_retried(script: Script) -> None:
+    script.begin("Migrate the table.")
     task = {"task_id": "tsk_1"}
-    told.tell("task.created", "Migration", {"title": "Migration"}, **task)
-    told.tell("task.attempt.started", "First attempt", attempt_id="att_1", **task)
+    script.tell("task.created", "Migration", {"title": "Migration"}, **task)
+    script.tell("task.attempt.started", "First attempt", attempt_id="att_1", **task)
     why = {"failureCategory": "timeout"}
-    told.tell("task.attempt.failed", "First attempt", why, attempt_id="att_1", **task)
-    told.tell("task.retrying", "Migration", {"reason": "timeout"}, **task)
-    told.tell("task.attempt.started", "Second attempt", attempt_id="att_2", **task)
-    told.tell("task.attempt.completed", "Second attempt", attempt_id="att_2", **task)
-    told.tell("task.completed", "Migration", **task)
-    told.say("Migrated at the second attempt.")
-    told.end()
-    told.ended()
+    script.tell("task.attempt.failed", "First attempt", why, attempt_id="att_1", **task)
+    script.tell("task.retrying", "Migration", {"reason": "timeout"}, **task)
+    script.tell("task.attempt.started", "Second attempt", attempt_id="att_2", **task)
+    script.tell("task.attempt.completed", "Second attempt", attempt_id="att_2", **task)
+    script.tell("task.completed", "Migration", **task)
+    script.say("Migrated at the second attempt.")
+    script.end()
+    script.ended()
 
 
 @fixture(
@@ -132,18 +134,18 @@ def task_retried(told: Script) -> None:
     nodes=2,
     diagnostics=[],
 )
-def context_compacted(told: Script) -> None:
-    told.begin("Go on with the refactoring.")
-    told.tell("reasoning.delta", "Thinking", {"delta": "raw thought that nobody sees"})
-    told.tell("reasoning.summary", "Thought", {"summary": "Looked at what is left."})
-    told.tell("reasoning.completed", "Thought")
-    told.tell("context.compaction.started", "Compacting", {"trigger": "usage"})
+def context_compacted(script: Script) -> None:
+    script.begin("Go on with the refactoring.")
+    script.tell("reasoning.delta", "Thinking", {"delta": "raw thought that nobody sees"})
+    script.tell("reasoning.summary", "Thought", {"summary": "Looked at what is left."})
+    script.tell("reasoning.completed", "Thought")
+    script.tell("context.compaction.started", "Compacting", {"trigger": "usage"})
     folded = {"summary": "Two modules are done.", "tokensBefore": 90_000, "tokensAfter": 4_000}
-    told.tell("context.compaction.completed", "Compacted", folded, ref_ids=("raw_1",))
-    told.tell("context.attached", "Summary attached", ref_ids=("ctx_1",))
-    told.say("One module is left.")
-    told.end()
-    told.ended()
+    script.tell("context.compaction.completed", "Compacted", folded, ref_ids=("raw_1",))
+    script.tell("context.attached", "Summary attached", ref_ids=("ctx_1",))
+    script.say("One module is left.")
+    script.end()
+    script.ended()
 
 
 @fixture(
@@ -154,19 +156,21 @@ def context_compacted(told: Script) -> None:
     nodes=2,
     diagnostics=["state_delta_failed"],
 )
-def state_delta(told: Script) -> None:
-    told.begin("Count the open tickets.")
+def state_delta(script: Script) -> None:
+    script.begin("Count the open tickets.")
     fits = [{"op": "add", "path": "/shared/open", "value": 12}]
-    told.tell("state.delta", "Tickets", {"patch": fits})
+    script.tell("state.delta", "Tickets", {"patch": fits})
     wrong = [
         {"op": "replace", "path": "/shared/open", "value": 13},
         {"op": "remove", "path": "/shared/closed"},
     ]
-    refused = told.tell("state.delta", "Does not fit", {"patch": wrong})
-    told.say("Twelve.")
-    told.end()
+    refused = script.tell("state.delta", "Does not fit", {"patch": wrong})
+    script.say("Twelve.")
+    script.end()
     code = "state_delta_failed"
-    told.ended(diagnostics=[remark(refused, code, "warning", diagnosticId=f"{code}:{refused.id}")])
+    script.ended(
+        diagnostics=[remark(refused, code, "warning", diagnosticId=f"{code}:{refused.id}")]
+    )
 
 
 @fixture(
@@ -178,20 +182,20 @@ def state_delta(told: Script) -> None:
     evidence=1,
     diagnostics=[],
 )
-def benchmark_trial(told: Script) -> None:
-    told.tell("benchmark.dataset.resolved", "Dataset", {"dataset": "bug-fixes"})
+def benchmark_trial(script: Script) -> None:
+    script.tell("benchmark.dataset.resolved", "Dataset", {"dataset": "bug-fixes"})
     setup = {"model": "large-2"}
-    told.tell("benchmark.configuration.resolved", "Configuration", {"configuration": setup})
+    script.tell("benchmark.configuration.resolved", "Configuration", {"configuration": setup})
     first, second = {"trialId": "try_1"}, {"trialId": "try_2"}
-    told.tell("benchmark.trial.started", "Trial 1", {**first, "dataset": "bug-fixes"})
+    script.tell("benchmark.trial.started", "Trial 1", {**first, "dataset": "bug-fixes"})
     done = {**first, "trajectoryRef": "trace:try-1"}
-    told.tell("benchmark.trial.completed", "Trial 1", done)
-    told.tell("benchmark.reward.recorded", "Reward", {**first, "reward": 0.75})
-    told.tell("benchmark.trial.started", "Trial 2", second)
-    told.tell("benchmark.trial.failed", "Trial 2", {**second, "failureCategory": "timeout"})
+    script.tell("benchmark.trial.completed", "Trial 1", done)
+    script.tell("benchmark.reward.recorded", "Reward", {**first, "reward": 0.75})
+    script.tell("benchmark.trial.started", "Trial 2", second)
+    script.tell("benchmark.trial.failed", "Trial 2", {**second, "failureCategory": "timeout"})
     compared = {"kind": "benchmark", "title": "This week against last"}
-    told.tell("benchmark.comparison.completed", "Compared", compared, evidence_id="evd_1")
-    told.final = told.model("idle")
+    script.tell("benchmark.comparison.completed", "Compared", compared, evidence_id="evd_1")
+    script.final = script.model("idle")
 
 
 @fixture(
@@ -202,16 +206,16 @@ def benchmark_trial(told: Script) -> None:
     nodes=2,
     diagnostics=["provider_unavailable"],
 )
-def turn_failed(told: Script) -> None:
-    told.begin("Summarise the meeting.")
-    told.stream("msg_1", "The meeting ")
+def turn_failed(script: Script) -> None:
+    script.begin("Summarise the meeting.")
+    script.stream("msg_1", "The meeting ")
     code = "provider_unavailable"
-    said = {"code": code, "message": "No answer for 30 seconds.", "rawRef": "raw:reply"}
-    error = told.tell("runtime.error", "Provider unavailable", said)
+    diagnostic = {"code": code, "message": "No answer for 30 seconds.", "rawRef": "raw:reply"}
+    error = script.tell("runtime.error", "Provider unavailable", diagnostic)
     why = {"failureCategory": code, "recoveryHint": "Try again in a minute."}
-    told.end("failed", why)
-    noted = remark(error, code, "error", message=said["message"])
-    told.ended("failed", why=why, diagnostics=[noted], incidents=[noted])
+    script.end("failed", why)
+    noted = remark(error, code, "error", message=diagnostic["message"])
+    script.ended("failed", why=why, diagnostics=[noted], incidents=[noted])
 
 
 @fixture(
@@ -222,15 +226,15 @@ def turn_failed(told: Script) -> None:
     nodes=3,
     diagnostics=[],
 )
-def turn_canceled(told: Script) -> None:
-    told.begin("Scan everything.")
-    told.stream("msg_1", "I start with ")
+def turn_canceled(script: Script) -> None:
+    script.begin("Scan everything.")
+    script.stream("msg_1", "I start with ")
     about = {"tool_call_id": "call_1"}
-    started = told.tell("tool.started", "Scan", {"toolName": "scan"}, **about)
+    started = script.tell("tool.started", "Scan", {"toolName": "scan"}, **about)
     why = {"failureCategory": "user_cancelled"}
-    ended = told.tell("tool.failed", "Scan", why, **about)
-    told.end("canceled")
-    told.ended("canceled", toolCalls=[call(started, "cancelled", ended, **why)])
+    ended = script.tell("tool.failed", "Scan", why, **about)
+    script.end("canceled")
+    script.ended("canceled", toolCalls=[call(started, "cancelled", ended, **why)])
 
 
 FIXTURES: Final = (

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from factwire.facts.vocabulary import TASK_STATES, TOOL_STATES
 from factwire.projection import ProjectionState
-from factwire.projection.parts import (
+from factwire.projection.messages import (
     ArtifactCardPart,
     DiagnosticRefPart,
     EvidenceCitationPart,

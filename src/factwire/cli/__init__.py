@@ -1,5 +1,5 @@
 """The `factwire` command: one module a verb, and one place where failures become words."""
 
-from factwire.cli.app import app, main
+from factwire.cli.command_line import app, main
 
 __all__ = ["app", "main"]

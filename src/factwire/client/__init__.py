@@ -4,9 +4,9 @@ It knows facts and the wire, and nothing of how an Edge does its work. It needs 
 `factwire[client]`; without it, importing says so.
 """
 
-from factwire.client.address import Address, read_address
-from factwire.client.asynchronous import AsyncClient, AsyncContent, AsyncPages, AsyncStream
-from factwire.client.document import ThreadDocument
+from factwire.client.async_client import AsyncClient, AsyncContent, AsyncPages, AsyncStream
+from factwire.client.blocking_client import Client, Content, Pages, Stream
+from factwire.client.edge_address import Address, read_address
 from factwire.client.errors import (
     AddressInvalid,
     ClientError,
@@ -19,15 +19,6 @@ from factwire.client.errors import (
     TokenUnusable,
     UnreadableAnswer,
 )
-from factwire.client.frames import Delta, Event, PlacedFact, Scope, Snapshot
-from factwire.client.pack_checks import (
-    PackCheck,
-    PackDifference,
-    PackFinding,
-    PackMatch,
-    PackReport,
-    PackSigner,
-)
 from factwire.client.resources import (
     Accepted,
     Agent,
@@ -37,6 +28,8 @@ from factwire.client.resources import (
     ArtifactDetails,
     ChangedFile,
     Conversation,
+    Event,
+    EventScope,
     EvidencePack,
     EvidenceProgress,
     Health,
@@ -44,7 +37,14 @@ from factwire.client.resources import (
     Item,
     ItemContent,
     LogPiece,
+    PackCheck,
+    PackDifference,
+    PackFinding,
+    PackMatch,
+    PackReport,
+    PackSigner,
     Page,
+    PlacedFact,
     Preview,
     Project,
     QueuedRun,
@@ -59,10 +59,12 @@ from factwire.client.resources import (
     Task,
     TaskDetails,
     Thread,
+    ThreadDelta,
+    ThreadSnapshot,
     ThreadState,
     Ticket,
 )
-from factwire.client.synchronous import Client, Content, Pages, Stream
+from factwire.client.thread_document import ThreadDocument
 
 __all__ = [
     "Accepted",
@@ -83,10 +85,10 @@ __all__ = [
     "Content",
     "Conversation",
     "CursorLost",
-    "Delta",
     "EdgeProblem",
     "EdgeUnreachable",
     "Event",
+    "EventScope",
     "EvidencePack",
     "EvidenceProgress",
     "Health",
@@ -113,8 +115,6 @@ __all__ = [
     "RunDiff",
     "RunError",
     "RunWorktree",
-    "Scope",
-    "Snapshot",
     "StandingRule",
     "Steered",
     "StoredBlob",
@@ -123,7 +123,9 @@ __all__ = [
     "Task",
     "TaskDetails",
     "Thread",
+    "ThreadDelta",
     "ThreadDocument",
+    "ThreadSnapshot",
     "ThreadState",
     "Ticket",
     "TokenUnusable",

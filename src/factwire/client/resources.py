@@ -1,13 +1,10 @@
-"""Resources: what an Edge answers, typed; a field that is not known here is passed over.
-
-A test holds every one of them equal to what the Edge itself says it answers.
-"""
+"""What an Edge answers and streams, as typed values; fields that are not known are passed over."""
 
 from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from factwire.facts import CapabilityManifest
+from factwire.facts import CapabilityManifest, Fact
 
 ThreadStatus = Literal["active", "archived"]
 Activity = Literal["idle", "running", "waiting", "completed", "failed", "canceled"]
@@ -30,7 +27,7 @@ class Page(Resource, Generic[T], frozen=True, kw_only=True, omit_defaults=True):
     next: str | None = None
 
 
-class Row(Resource, frozen=True, kw_only=True):
+class StoredResource(Resource, frozen=True, kw_only=True):
     """What every listed thing has; `seq` is where its first fact stands."""
 
     seq: int
@@ -38,7 +35,7 @@ class Row(Resource, frozen=True, kw_only=True):
     updated_at: str
 
 
-class Project(Row, frozen=True, kw_only=True):
+class Project(StoredResource, frozen=True, kw_only=True):
     """A folder of work on the Edge's machine."""
 
     project_id: str
@@ -46,7 +43,7 @@ class Project(Row, frozen=True, kw_only=True):
     work_dir: str | None = None
 
 
-class Conversation(Row, frozen=True, kw_only=True):
+class Conversation(StoredResource, frozen=True, kw_only=True):
     """A place where people and agents talk; `members` by id, with their type."""
 
     conversation_id: str
@@ -55,7 +52,7 @@ class Conversation(Row, frozen=True, kw_only=True):
     members: dict[str, str] = msgspec.field(default_factory=dict[str, str])
 
 
-class Thread(Row, frozen=True, kw_only=True):
+class Thread(StoredResource, frozen=True, kw_only=True):
     """`activity` is what its runs are at; `runtime_id` is who writes it."""
 
     thread_id: str
@@ -90,7 +87,7 @@ class RunWorktree(Resource, frozen=True, kw_only=True):
     base: str
 
 
-class Run(Row, frozen=True, kw_only=True):
+class Run(StoredResource, frozen=True, kw_only=True):
     """One turn of an agent."""
 
     run_id: str
@@ -128,7 +125,7 @@ class Steered(Resource, frozen=True, kw_only=True):
     status: str
 
 
-class Approval(Row, frozen=True, kw_only=True):
+class Approval(StoredResource, frozen=True, kw_only=True):
     """What a person must decide, or has; the answer is bound to `args_hash`."""
 
     approval_id: str
@@ -201,7 +198,7 @@ class Item(Resource, frozen=True, kw_only=True):
     updated_at: str | None = None
 
 
-class Artifact(Row, frozen=True, kw_only=True):
+class Artifact(StoredResource, frozen=True, kw_only=True):
     """A thing that a run made; its content is behind a ref."""
 
     artifact_id: str
@@ -216,7 +213,7 @@ class Artifact(Row, frozen=True, kw_only=True):
     content_ref: str | None = None
 
 
-class Task(Row, frozen=True, kw_only=True):
+class Task(StoredResource, frozen=True, kw_only=True):
     """A piece of work."""
 
     task_id: str
@@ -229,7 +226,7 @@ class Task(Row, frozen=True, kw_only=True):
     subagent_id: str | None = None
 
 
-class Preview(Row, frozen=True, kw_only=True):
+class Preview(StoredResource, frozen=True, kw_only=True):
     """A folder of a run that its Edge serves on an origin of its own."""
 
     preview_id: str
@@ -241,7 +238,7 @@ class Preview(Row, frozen=True, kw_only=True):
     url: str | None = None
 
 
-class EvidencePack(Row, frozen=True, kw_only=True):
+class EvidencePack(StoredResource, frozen=True, kw_only=True):
     """A pack that was made of a thread."""
 
     evidence_id: str
@@ -391,3 +388,117 @@ class Ticket(Resource, frozen=True, kw_only=True, omit_defaults=False):
 
     def __repr__(self) -> str:
         return f"Ticket(…, expires_in={self.expires_in})"
+
+
+class EventScope(Resource, frozen=True, kw_only=True):
+    """What an event is about."""
+
+    project_id: str | None = None
+    conversation_id: str | None = None
+    thread_id: str | None = None
+    run_id: str | None = None
+    edge_id: str | None = None
+    item_id: str | None = None
+
+
+class Event(Resource, frozen=True, kw_only=True, omit_defaults=False):
+    """One envelope. `type` decides what `payload` is; a stream resumes after `cursor`."""
+
+    version: str
+    id: str
+    seq: int
+    type: str
+    scope: EventScope
+    trace_id: str
+    sent_at: str
+    payload: Any
+    cursor: str
+
+
+class PlacedFact(Resource, frozen=True, kw_only=True, omit_defaults=False):
+    """A fact and its place in the journal; a stream resumes after `cursor`."""
+
+    cursor: str
+    seq: int
+    fact: Fact
+
+
+class ThreadSnapshot(Resource, frozen=True, kw_only=True, omit_defaults=False):
+    """The whole state of a thread."""
+
+    thread_id: str
+    cursor: str
+    state: dict[str, Any]
+
+
+class ThreadDelta(Resource, frozen=True, kw_only=True, omit_defaults=False):
+    """What changed in a state since the frame before, to be carried out in order."""
+
+    thread_id: str
+    cursor: str
+    operations: list[dict[str, Any]]
+
+
+SignerState = Literal["trusted", "unknown", "unsigned", "invalid"]
+ArchiveState = Literal["as_written", "repacked", "changed"]
+MatchState = Literal["matches", "compacted", "copy", "differs", "not_from_journal"]
+
+
+class PackFinding(Resource, frozen=True, kw_only=True):
+    """One thing that is wrong; `first` and `last` are bytes of the entry."""
+
+    code: str
+    message: str
+    entry: str | None = None
+    first: int | None = None
+    last: int | None = None
+
+
+class PackSigner(Resource, frozen=True, kw_only=True):
+    """Which key signed, by its fingerprint."""
+
+    state: SignerState
+    key_id: str | None = None
+    name: str | None = None
+
+
+class PackReport(Resource, frozen=True, kw_only=True):
+    """The pack by itself: its contents, its signer, its archive."""
+
+    ok: bool
+    findings: list[PackFinding]
+    signer: PackSigner
+    container: ArchiveState
+    facts: int
+    digest: str
+    producer: str
+    derived_again: bool
+    container_offset: int | None = None
+    created_at: str | None = None
+
+
+class PackDifference(Resource, frozen=True, kw_only=True):
+    """One place where the journal has something else."""
+
+    code: str
+    seq: int
+    message: str
+
+
+class PackMatch(Resource, frozen=True, kw_only=True):
+    """The pack beside the journal of the Edge."""
+
+    state: MatchState
+    facts: int
+    removed: int
+    anchors: int
+    incomparable: int
+    differences: list[PackDifference]
+    more: int = 0
+
+
+class PackCheck(Resource, frozen=True, kw_only=True):
+    """All that was found; `journal` is missing where the pack itself is not right."""
+
+    report: PackReport
+    journal: PackMatch | None = None

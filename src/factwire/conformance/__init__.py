@@ -1,6 +1,6 @@
 """Conformance: what Factwire promises and asks of others, as data, and runs that try it."""
 
-from factwire.conformance.case import LEVELS, Case, Finding, Level, Projector
+from factwire.conformance.case import LEVELS, Case, Finding, Level, Projector, Result
 from factwire.conformance.errors import (
     BrokenFactory,
     ConformanceError,
@@ -10,9 +10,8 @@ from factwire.conformance.errors import (
     UnknownMinimum,
     UnknownModule,
 )
-from factwire.conformance.fixtures import fixture, fixtures
+from factwire.conformance.fixture_checks import fixture, fixtures
 from factwire.conformance.html_report import html_report
-from factwire.conformance.loading import load_factory
 from factwire.conformance.reducers import BrokenReducer, Reducer, program_reducer
 from factwire.conformance.report import (
     REPORT_VERSION,
@@ -22,17 +21,17 @@ from factwire.conformance.report import (
     encode_report,
     report_schema,
 )
-from factwire.conformance.requirement import Requirement
 from factwire.conformance.requirements import KNOWN_GAPS, REQUIREMENTS
-from factwire.conformance.results import Result
 from factwire.conformance.runner import (
     case_results,
+    load_factory,
     try_facts,
     try_factwire,
     try_fixture,
     try_provider,
 )
-from factwire.conformance.scenarios import scenarios
+from factwire.conformance.scenario import scenarios
+from factwire.conformance.suite_requirements import Requirement
 
 __all__ = [
     "KNOWN_GAPS",

@@ -1,16 +1,19 @@
-"""A case: one thing that is tried, the requirements that it exercises, and what it found wrong.
+"""A case: one thing that is tried, what it found wrong, and the result that a report shows.
 
 Cases know nothing of reports, and nothing of what is tried beyond what they are handed. A case that
 finds nothing has passed; every finding names the requirement that is broken and, where there is
-one, the fact that shows it.
+one, the fact that shows it. What does not apply says why. Findings are bounded, redacted and cut to
+what a person reads, so that a report can be handed on.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import msgspec
 
-from factwire.facts import Fact, write_fact
+from factwire.conformance.limits import FINDINGS_KEPT, SHOWN_CHARACTERS, SHOWN_ITEMS
+from factwire.facts import Fact, redact_text, redact_value, write_fact
+from factwire.facts.limits import NESTING_DEPTH
 from factwire.projection import Projection, ProjectionState, ThreadReadModel
 
 Level = Literal["facts", "projection", "runtime"]
@@ -48,7 +51,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     run: Callable[[Projector], Iterable[Finding]]
 
 
-def broken(
+def build_finding(
     requirement: str,
     message: str,
     *,
@@ -76,3 +79,99 @@ def factwire_projector(
     if repair is not None:
         projection.repair(repair)
     return projection.state
+
+
+Status = Literal["passed", "failed", "not-applicable"]
+
+_DEEP: Final = "…"
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """What came of one case. `findings_omitted` counts those that are not spelt out."""
+
+    id: str
+    title: str
+    level: Level
+    requirements: tuple[str, ...]
+    status: Status
+    findings: tuple[Finding, ...] = ()
+    findings_omitted: int = 0
+    reason: str | None = None
+    source: str | None = None
+
+    @property
+    def broken(self) -> frozenset[str]:
+        """The requirements that this case found broken."""
+        return frozenset(finding.requirement for finding in self.findings)
+
+
+def build_result(
+    case_id: str,
+    title: str,
+    level: Level,
+    requirements: tuple[str, ...],
+    findings: Iterable[Finding],
+    *,
+    reason: str | None = None,
+    source: str | None = None,
+) -> Result:
+    """A result from findings; `reason` says why there was nothing to try, where there was not."""
+    found = list(findings)
+    kept, omitted = _keep_first(found)
+    status: Status = "failed" if found else "not-applicable" if reason else "passed"
+    return Result(
+        id=case_id,
+        title=title,
+        level=level,
+        requirements=requirements,
+        status=status,
+        findings=tuple(redact_finding(finding) for finding in kept),
+        findings_omitted=omitted,
+        reason=None if found else reason,
+        source=source,
+    )
+
+
+def _keep_first(findings: list[Finding]) -> tuple[list[Finding], int]:
+    """The first findings of each requirement, and how many others there were."""
+    counts: dict[str, int] = {}
+    kept: list[Finding] = []
+    for finding in findings:
+        counts[finding.requirement] = counts.get(finding.requirement, 0) + 1
+        if counts[finding.requirement] <= FINDINGS_KEPT:
+            kept.append(finding)
+    return kept, len(findings) - len(kept)
+
+
+def redact_finding(finding: Finding) -> Finding:
+    """The finding without secrets, and without more of a fact than a person reads."""
+    fact = None if finding.fact is None else redact_value(finding.fact)[0]
+    return msgspec.structs.replace(
+        finding,
+        message=_cut_text(redact_text(finding.message)[0]),
+        fact_id=None if finding.fact_id is None else _cut_text(redact_text(finding.fact_id)[0]),
+        path=None if finding.path is None else _cut_text(redact_text(finding.path)[0]),
+        fact=cast("dict[str, Any] | None", _cut(fact, 0)),
+    )
+
+
+def _cut(value: object, depth: int) -> object:
+    if isinstance(value, str):
+        return _cut_text(value)
+    if depth > NESTING_DEPTH:
+        return _DEEP
+    if isinstance(value, dict):
+        fields = list(cast("dict[str, object]", value).items())
+        cut = {_cut_text(str(key)): _cut(item, depth + 1) for key, item in fields[:SHOWN_ITEMS]}
+        return cut | ({_DEEP: len(fields) - SHOWN_ITEMS} if len(fields) > SHOWN_ITEMS else {})
+    if isinstance(value, list | tuple):
+        items = list(cast("list[object]", value))
+        cut_items = [_cut(item, depth + 1) for item in items[:SHOWN_ITEMS]]
+        return cut_items + ([_DEEP] if len(items) > SHOWN_ITEMS else [])
+    return value
+
+
+def _cut_text(text: str) -> str:
+    if len(text) <= SHOWN_CHARACTERS:
+        return text
+    return f"{text[:SHOWN_CHARACTERS]}… ({len(text):,} characters)"

@@ -1,8 +1,8 @@
-"""What `factwire.projection` promises."""
+"""What `factwire.projection` promises: how facts become a state, its rules, laws and surfaces."""
 
 from typing import Final
 
-from factwire.conformance.requirement import Requirement, requirements
+from factwire.conformance.suite_requirements import Requirement, requirements
 
 _CONTRACTS: Final = requirements(
     "docs/schemas.md",
@@ -53,4 +53,210 @@ PROJECTION_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
     *_CONTRACTS,
     *_SELECTORS,
     *_READ_MODELS,
+)
+
+
+_RULES: Final = requirements(
+    "spec facts §4, rules",
+    {
+        "projection.repeat": "A fact that comes twice changes nothing.",
+        "projection.conflict": "Another body under a known id, or another fact in a taken place, "
+        "is remarked on; the first one counts.",
+        "projection.order.hole": "Order is the sequence; what comes after a hole waits, and the "
+        "state is stale until the hole is filled.",
+        "projection.order.covered": "A snapshot covers the holes before it and none after it.",
+        "projection.order.given-up": "Past the window a hole is given up: what waited is shown, "
+        "and nothing is final until a repair.",
+        "projection.order.threads": "Facts of unrelated threads are left out.",
+        "projection.text.exact": "Deltas concatenate exactly.",
+        "projection.text.final": "The final text replaces the streamed one in the same part.",
+        "projection.snapshot.older": "A snapshot or read model older than the state is left aside.",
+        "projection.snapshot.keeps": "A snapshot completes and erases neither tool nor action.",
+        "projection.action.closers": "Only a closing fact closes an action.",
+        "projection.action.absent": "So does a newer read model that no longer lists it.",
+        "projection.needs.degraded": "A fact without what its class needs is degraded, and never "
+        "completed.",
+        "projection.surface.text": "Only model text and the user's input become text.",
+        "projection.surface.reasoning": "A raw chain of thought is nowhere in a state.",
+        "projection.notification": "A worker's notification is no message.",
+        "projection.teammate": "A subagent or a handoff is never part of the assistant.",
+        "projection.state-delta": "The shared state is patched as RFC 6902 says.",
+        "projection.state-delta.failed": "A patch that fails changes nothing and leaves the state "
+        "stale until a whole one comes.",
+        "projection.state-delta.bounded": "Patches can neither nest nor multiply the shared state "
+        "without bound.",
+        "projection.unknown-class": "An unknown class is an entry and a diagnostic, nothing else.",
+        "projection.missing": "What no fact says reads unknown.",
+        "projection.wrong-types": "A payload field of a wrong type counts as absent.",
+    },
+)
+
+_LAWS: Final = (
+    *requirements(
+        "spec facts §4, rule 4",
+        {
+            "projection.law.replay": "Batch, one by one, in chunks and from a checkpoint, facts "
+            "come to the same state by the same changes.",
+            "projection.law.changes": "Changes applied to the last snapshot give the next exactly.",
+            "projection.law.duplicates": "Duplicates change nothing, wherever they come.",
+            "projection.law.order": "Any order without a lasting hole gives the state of the right "
+            "order.",
+            "projection.law.garbage": "Every fact that a decoder lets through can be projected.",
+            "projection.law.compaction": "What compaction leaves of a log projects as the whole "
+            "log, but for counts and names of facts.",
+            "projection.state.decodes": "Every snapshot decodes strictly, there and back.",
+            "projection.cost.constant": "An increment costs the same after any history.",
+            "projection.bounded": "Lists that only tell what happened are bounded.",
+        },
+    ),
+    *requirements(
+        "guarantees R5",
+        {
+            "projection.law.volume": "Disorder and repeats among 100,000 facts leave no trace.",
+        },
+    ),
+)
+
+_CHANGES: Final = requirements(
+    "docs/projection.md",
+    {
+        "projection.changes.small": "A delta is sent as one append, and nothing as nothing.",
+        "projection.changes.folded": "Several changes can be sent as one.",
+        "projection.changes.own": "What was sent or taken does not change with the state.",
+        "projection.changes.wire": "Changes survive the wire.",
+        "projection.checkpoint.exact": "A restored projection goes on as if it had never stopped.",
+        "projection.checkpoint.refused": "What is no checkpoint is refused by name.",
+        "projection.json-patch.standard": "JSON Patch is carried out or refused as RFC 6902 says.",
+        "projection.json-patch.pointers": "Every key can be pointed at, as RFC 6901 says.",
+        "projection.json-patch.whole": "A patch is carried out whole or not at all.",
+        "projection.json-patch.append": "Append adds to the end of a text.",
+    },
+)
+
+_CONVERSATION: Final = requirements(
+    "seed 003",
+    {
+        "projection.message.key": "A part is known by turn, message and part id, wherever a fact "
+        "carries them.",
+        "projection.message.parts": "Parts stand in the order of their first facts.",
+        "projection.message.collision": "An id that another kind of part has takes nothing over.",
+        "projection.message.reopened": "Text behind a final text opens its message again.",
+        "projection.message.turn-end": "The end of a turn closes what it left open.",
+        "projection.message.user": "The user's input is a message of theirs, attachments as refs.",
+        "projection.message.optimistic": "A client's own id is replaced by the runtime's.",
+        "projection.message.superseded": "A superseded message is taken back.",
+        "projection.message.whole": "A delta may tell the whole text so far.",
+        "projection.reasoning": "Reasoning is counted, and shown by its summary.",
+        "projection.plan": "A plan is no text, and knows what was decided about it.",
+        "projection.diagnostics.stated": "A diagnostic is kept as stated.",
+        "projection.diagnostics.apart": "A message holds only a way to a diagnostic.",
+    },
+)
+
+_SURFACES: Final = requirements(
+    "spec facts §4, state roots",
+    {
+        "projection.runtime.status": "Of all that holds at once the strongest status shows.",
+        "projection.runtime.turns": "Only a started turn is active, until its own end.",
+        "projection.runtime.submitted": "A thread with a submitted turn runs, in phase submitted.",
+        "projection.runtime.phase": "What ends inside a turn does not end the run.",
+        "projection.tool.states": "The state of a call is told by its own facts.",
+        "projection.tool.preview": "A call stands once in its message, with its state.",
+        "projection.tool.parallel": "Parallel calls are kept apart.",
+        "projection.tool.diagnostic": "A failed call is among the diagnostics; a stopped one is "
+        "not.",
+        "projection.tool.bounded": "Input and output are shown as far as there is room.",
+        "projection.tool.turn-end": "A cancelled turn cancels its open calls; any other end leaves "
+        "them open.",
+        "projection.action.request": "A request shows who asks, and what for.",
+        "projection.action.decision": "A decision and its application are two things.",
+        "projection.action.waiting": "A thread waits until its last open action is closed.",
+        "projection.artifact.life": "An artifact's status follows its facts.",
+        "projection.artifact.versions": "Versions are kept once each, by refs.",
+        "projection.artifact.export": "An export has a state of its own.",
+        "projection.artifact.card": "A card stands once in each message that brought a version.",
+        "projection.artifact.file": "A changed file is an artifact and a file.",
+        "projection.evidence.items": "Evidence is described as stated, and cited once.",
+        "projection.evidence.reviews": "A verdict is only what a fact says.",
+        "projection.evidence.trials": "Trials of a benchmark are known by id.",
+        "projection.task.states": "A class puts a task into its state.",
+        "projection.task.attempts": "Every attempt is kept with how it ended.",
+        "projection.task.dependencies": "A task is blocked by what is not done.",
+        "projection.task.refs": "Refs and people of a task add up.",
+        "projection.job": "The items of a job are counted.",
+        "projection.subagent.life": "A class puts a subagent into its state.",
+        "projection.subagent.lineage": "Descent is what facts state; none is made up.",
+        "projection.subagent.threads": "A child's thread is followed in its own order.",
+        "projection.team.views": "Roster and board say what subagents and tasks say.",
+        "projection.team.handoff": "A handoff changes the owner only when it is taken.",
+        "projection.team.changed": "The team is described as stated.",
+        "projection.team.remote": "A remote member is known by its channel.",
+        "projection.queue": "Turns that wait come, go and move, and are no messages.",
+        "projection.context.items": "What the model was given is listed.",
+        "projection.context.compaction": "A compaction is one boundary with a summary.",
+        "projection.permission.events": "Decisions are listed and counted.",
+        "projection.permission.sandbox": "What the sandbox stopped blocks the run.",
+        "projection.permission.policy": "Of a policy, a sandbox and a task's profile the known "
+        "fields are kept.",
+        "projection.permission.pending": "A permission that is asked for is pending and blocks the "
+        "run; it opens no action.",
+        "projection.permission.denied": "A denial is a diagnostic and blocks the run until it goes "
+        "on.",
+        "projection.metrics.cost": "Recorded cost adds up; what no number can hold is left out.",
+        "projection.metrics.limits": "Limits are known by name, and hits counted.",
+        "projection.metrics.routing": "A routing decision names the model.",
+        "projection.metrics.values": "Figures are kept as they were stated last; a text only where "
+        "its name says what it is.",
+        "projection.process.life": "A program runs and ends as its facts say.",
+        "projection.process.output": "Output is shown with its place in the log.",
+        "projection.hook": "A hook runs, and a failed one is remarked on.",
+        "projection.coding": "Patches and test runs end as they say themselves.",
+        "projection.timeline.entries": "The facts of one thing are one entry.",
+        "projection.timeline.order": "Entries stand in the order in which they began.",
+        "projection.graph.nodes": "What hangs on what follows from ids.",
+        "projection.graph.sound": "Every edge and parent is a node, and no node its own ancestor.",
+        "projection.hydration.status": "The status tells whether a state shows all there is.",
+        "projection.hydration.gaps": "Missing sequences are listed, up to a bound.",
+        "projection.hydration.reported": "A reported gap lasts until its repair is reported.",
+        "projection.hydration.session": "The session is known from the first fact.",
+        "projection.hydration.agent-sessions": "What an outside agent calls the thread is kept.",
+        "projection.repair.messages": "A snapshot replaces messages and keeps what else is known.",
+        "projection.repair.window": "Loaded older messages go before the others.",
+        "projection.repair.rollback": "A rollback takes back what was said after its place.",
+        "projection.repair.changes": "What waits for a repair is found wherever it moved.",
+        "projection.repair.read-model": "A newer read model is taken at its word on every surface; "
+        "what was under way and it does not speak of is stale.",
+        "projection.repair.same": "A state's own read model changes nothing in it.",
+        "projection.repair.stale-text": "A stale text goes on in its place, and only the whole of "
+        "it makes it good.",
+        "projection.repair.goes-on": "A repaired projection goes on, restored or not, by the same "
+        "changes.",
+    },
+)
+
+_SCENARIOS: Final = requirements(
+    "seed 002, acceptance scenarios",
+    {
+        "projection.scenario.status-before-text": "Status before text is outside the conversation.",
+        "projection.scenario.tool-artifact": "A tool's artifact gets a card linked to the call.",
+        "projection.scenario.final-reconciles": "A final fact reconciles without doubling.",
+        "projection.scenario.action-severity": "A request shows its severity with its task.",
+        "projection.scenario.unknown-artifact": "Missing metadata is not guessed from prose.",
+        "projection.scenario.export": "An export copies no content.",
+        "projection.scenario.queued-turn": "A queued turn makes no prose.",
+        "projection.scenario.subagent": "A subagent is not flattened into the answer.",
+        "projection.scenario.notification": "A notification is told apart from a user's message.",
+        "projection.scenario.delegated-approval": "A delegated approval names who asks.",
+        "projection.scenario.compaction": "A compaction repeats no old reasoning.",
+        "projection.scenario.diagnostics": "Diagnostics stay inspectable outside the conversation.",
+    },
+)
+
+PROJECTION_RULE_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
+    *_RULES,
+    *_LAWS,
+    *_CHANGES,
+    *_CONVERSATION,
+    *_SURFACES,
+    *_SCENARIOS,
 )

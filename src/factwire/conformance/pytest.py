@@ -11,14 +11,14 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from factwire.conformance.case import Finding, Level
+from factwire.conformance.case import Finding, Level, Result
 from factwire.conformance.limits import TRIAL_SECONDS
+from factwire.conformance.provider_checks import Make
+from factwire.conformance.provider_minimums import MINIMUMS
 from factwire.conformance.report import Report
-from factwire.conformance.results import Result
 from factwire.conformance.runner import try_provider
-from factwire.conformance.screens import SCREEN_CHECKS
-from factwire.conformance.streams import STREAM_CHECKS
-from factwire.conformance.trials import MINIMUMS, Make
+from factwire.conformance.screen_checks import SCREEN_CHECKS
+from factwire.conformance.stream_checks import STREAM_CHECKS
 
 REQUIREMENTS: Final = (
     *(check.requirement for check in STREAM_CHECKS),
@@ -73,13 +73,13 @@ def _assert_kept(result: Result) -> None:
     if result.status == "not-applicable":
         pytest.skip(result.reason or "does not apply")
     if result.status == "failed":
-        told = [f"{result.title} ({result.id})", *map(_told, result.findings)]
+        lines = [f"{result.title} ({result.id})", *map(_finding_text, result.findings)]
         if result.findings_omitted:
-            told.append(f"and {result.findings_omitted} more")
-        pytest.fail("\n".join(told), pytrace=False)
+            lines.append(f"and {result.findings_omitted} more")
+        pytest.fail("\n".join(lines), pytrace=False)
 
 
-def _told(finding: Finding) -> str:
+def _finding_text(finding: Finding) -> str:
     lines = [f"- {finding.message}"]
     if finding.path is not None:
         lines.append(f"  at {finding.path}")

@@ -46,7 +46,7 @@ class NoRepair(BrokenReducer):
     code = "no_repair"
 
 
-def reducer_of(projector: Projector) -> Reducer:
+def to_reducer(projector: Projector) -> Reducer:
     """A projector of Python objects, as a reducer of documents."""
 
     def reduce(events: Sequence[Wire], model: Wire | None, repair: Wire | None = None) -> Wire:
@@ -55,20 +55,20 @@ def reducer_of(projector: Projector) -> Reducer:
         if repair is None:
             state = projector(facts, known)
         else:
-            state = repaired(projector, facts, known, read_thread_model(repair))
+            state = reduce_with_repair(projector, facts, known, read_thread_model(repair))
         return msgspec.json.decode(encode_state(state))
 
     return reduce
 
 
-def repaired(reduce: Callable[..., Any], facts: Any, model: Any, repair: Any) -> Any:
+def reduce_with_repair(reduce: Callable[..., Any], facts: Any, model: Any, repair: Any) -> Any:
     """What comes of facts and a newer read model behind them; an error where it cannot be given."""
     if len(signature(reduce).parameters) <= _WITHOUT_REPAIR:
         raise NoRepair("expected a third parameter, for a read model that comes after facts")
     return cast("_Repairing", reduce)(facts, model, repair)
 
 
-factwire_reducer: Final = reducer_of(factwire_projector)
+factwire_reducer: Final = to_reducer(factwire_projector)
 """Factwire's own projection."""
 
 
@@ -78,22 +78,24 @@ def program_reducer(command: Sequence[str], seconds: float = CASE_SECONDS) -> Re
     """
 
     def reduce(events: Sequence[Wire], model: Wire | None, repair: Wire | None = None) -> Wire:
-        given = msgspec.json.encode({"events": events, "readModel": model, "repair": repair})
+        request = msgspec.json.encode({"events": events, "readModel": model, "repair": repair})
         try:
             done = subprocess.run(  # noqa: S603 - the caller's own program
-                command, input=given, capture_output=True, timeout=seconds, check=False
+                command, input=request, capture_output=True, timeout=seconds, check=False
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise BrokenReducer(f"expected {command[0]} to answer: {error}") from error
         if done.returncode:
-            said = done.stderr[-_SHOWN:].decode("utf-8", "replace")
-            raise BrokenReducer(f"expected {command[0]} to succeed, got {done.returncode}: {said}")
-        return _document(done.stdout)
+            stderr = done.stderr[-_SHOWN:].decode("utf-8", "replace")
+            raise BrokenReducer(
+                f"expected {command[0]} to succeed, got {done.returncode}: {stderr}"
+            )
+        return _decode_document(done.stdout)
 
     return reduce
 
 
-def _document(text: bytes) -> Wire:
+def _decode_document(text: bytes) -> Wire:
     try:
         found = msgspec.json.decode(text)
     except msgspec.DecodeError as error:

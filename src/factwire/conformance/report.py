@@ -11,10 +11,9 @@ from typing import Any, Final, Literal
 import msgspec
 
 from factwire import __version__
-from factwire.conformance.case import LEVELS, Level
+from factwire.conformance.case import LEVELS, Level, Result, Status
 from factwire.conformance.requirements import KNOWN_GAPS, REQUIREMENTS
-from factwire.conformance.results import Result, Status
-from factwire.facts.schemas.files import document_text
+from factwire.facts.schemas.schema_files import document_text
 
 REPORT_VERSION: Final = "factwire-conformance/v1"
 
@@ -82,7 +81,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rena
         return sum(row.status in ("passed", "failed") for row in self.requirements)
 
 
-def report_of(subject: Subject, results: Iterable[Result], upto: Level = "runtime") -> Report:
+def build_report(subject: Subject, results: Iterable[Result], upto: Level = "runtime") -> Report:
     """The report of results, up to a level."""
     wanted = LEVELS[: LEVELS.index(upto) + 1]
     kept = tuple(each for each in results if each.level in wanted)
@@ -92,14 +91,14 @@ def report_of(subject: Subject, results: Iterable[Result], upto: Level = "runtim
         factwire=__version__,
         subject=subject,
         conformant=counts.failed == 0 and counts.passed > 0,
-        level=reached(kept),
+        level=highest_level(kept),
         counts=counts,
         results=kept,
-        requirements=standings(kept, upto, own=subject.kind == "factwire"),
+        requirements=build_standings(kept, upto, own=subject.kind == "factwire"),
     )
 
 
-def reached(results: Iterable[Result]) -> Level | None:
+def highest_level(results: Iterable[Result]) -> Level | None:
     """The highest level without a failure up to it, and with something that passed at it."""
     statuses: dict[Level, set[Status]] = {}
     for each in results:
@@ -113,14 +112,14 @@ def reached(results: Iterable[Result]) -> Level | None:
     return level
 
 
-def standings(
+def build_standings(
     results: Iterable[Result], upto: Level = "runtime", *, own: bool = True
 ) -> tuple[Standings, ...]:
     """Every requirement of the suite, with `own` all of Factwire's, and whatever was tried."""
-    found = _by_requirement(results)
+    found = _outcomes_by_requirement(results)
     held_to = [name for name in REQUIREMENTS if own or name.startswith(_SUITE)]
     names = [*held_to, *(name for name in found if name not in held_to)]
-    return tuple(_standing(name, found.get(name, []), upto) for name in names)
+    return tuple(_build_standing(name, found.get(name, []), upto) for name in names)
 
 
 def encode_report(report: Report) -> bytes:
@@ -149,7 +148,9 @@ def _counts(results: tuple[Result, ...]) -> Counts:
     )
 
 
-def _by_requirement(results: Iterable[Result]) -> Mapping[str, list[tuple[Status, str | None]]]:
+def _outcomes_by_requirement(
+    results: Iterable[Result],
+) -> Mapping[str, list[tuple[Status, str | None]]]:
     """Requirement → what each case that exercised it says of it."""
     found: dict[str, list[tuple[Status, str | None]]] = {}
     for each in results:
@@ -161,15 +162,15 @@ def _by_requirement(results: Iterable[Result]) -> Mapping[str, list[tuple[Status
     return found
 
 
-def _standing(name: str, said: list[tuple[Status, str | None]], upto: Level) -> Standings:
+def _build_standing(name: str, outcomes: list[tuple[Status, str | None]], upto: Level) -> Standings:
     known = REQUIREMENTS.get(name)
-    statuses = {status for status, _ in said}
+    statuses = {status for status, _ in outcomes}
     status: Standing = "not-tried"
-    reason: str | None = _untried(name, upto)
+    reason: str | None = _reason_not_tried(name, upto)
     for candidate in ("failed", "passed", "not-applicable"):
         if candidate in statuses:
             status = candidate
-            reason = next((why for s, why in said if s == candidate), None)
+            reason = next((why for s, why in outcomes if s == candidate), None)
             break
     return Standings(
         id=name,
@@ -180,7 +181,7 @@ def _standing(name: str, said: list[tuple[Status, str | None]], upto: Level) -> 
     )
 
 
-def _untried(name: str, upto: Level) -> str:
+def _reason_not_tried(name: str, upto: Level) -> str:
     first, _, _ = name.partition(".")
     at = {"stream": "facts", "screen": "projection", "provider": "runtime"}.get(first)
     if at is not None and LEVELS.index(at) > LEVELS.index(upto):  # pyright: ignore[reportArgumentType]

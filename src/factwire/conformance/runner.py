@@ -1,25 +1,132 @@
-"""Runs: an agent, a recorded stream, or Factwire itself, tried and reported on."""
+"""Runs: an agent named by `module:factory`, a recorded stream, or Factwire itself, tried.
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+What a name stands for is called, and what comes back is checked before it is tried.
+"""
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, cast
 
 import msgspec
 
-from factwire.conformance.bounded import TookTooLong, in_time
-from factwire.conformance.case import Case, Finding, Level, Projector, factwire_projector
-from factwire.conformance.errors import EmptyStream
-from factwire.conformance.fixtures import fixture_cases, fixture_findings
+from factwire.conformance.case import (
+    Case,
+    Finding,
+    Level,
+    Projector,
+    Result,
+    build_result,
+    factwire_projector,
+)
+from factwire.conformance.errors import (
+    BrokenFactory,
+    EmptyStream,
+    NotAProvider,
+    UnknownFactory,
+    UnknownMinimum,
+    UnknownModule,
+)
+from factwire.conformance.fixture_checks import fixture_cases, fixture_findings
 from factwire.conformance.limits import CASE_SECONDS, TRIAL_SECONDS
-from factwire.conformance.loading import prompts_of
+from factwire.conformance.provider_checks import Make, provider_results
+from factwire.conformance.provider_minimums import PROMPTS
 from factwire.conformance.reducers import factwire_reducer
-from factwire.conformance.report import Report, Subject, report_of
-from factwire.conformance.results import Result, result
-from factwire.conformance.scenarios import scenarios
-from factwire.conformance.screens import screened
-from factwire.conformance.streams import Stream, judged
-from factwire.conformance.trials import Make, provider_results
-from factwire.facts import Fixture, id_of, read_item
+from factwire.conformance.report import Report, Subject, build_report
+from factwire.conformance.scenario import scenarios
+from factwire.conformance.screen_checks import check_screens
+from factwire.conformance.stream_checks import JudgedStream, check_streams
+from factwire.conformance.time_limits import TookTooLong, run_in_time
+from factwire.facts import CapabilityManifest, Fixture, id_of, read_item
+from factwire.runtime import Provider
 from factwire.runtime.agents import DemoAgent, DemoOptions
+from factwire.runtime.turn_execution import describe_non_stream
+
+_METHODS: Final = ("start_turn", "cancel_turn", "respond_action", "read_thread")
+
+
+def load_factory(where: str) -> Make:
+    """A callable that makes the provider that `module:factory` names, checked each time."""
+    module_name, colon, path = where.partition(":")
+    if not colon or not module_name or not path:
+        raise UnknownFactory(f"expected module:factory, got {where!r}")
+    found = _find_attribute(_import_module(module_name), path, where)
+    return lambda: _make_provider(found, where)
+
+
+def collect_prompts(provider: Provider, prompts: Mapping[str, str]) -> dict[str, str]:
+    """The prompts of an agent: its own, and before them those that are given."""
+    own: Any = getattr(provider, "conformance_prompts", {})
+    if not isinstance(own, Mapping):
+        raise NotAProvider(f"expected conformance_prompts to be a mapping, got {own!r}")
+    chosen = {**cast("Mapping[str, str]", own), **prompts}
+    for name, prompt in chosen.items():
+        if name not in PROMPTS:
+            raise UnknownMinimum(f"no prompt is called {name!r}; there are {', '.join(PROMPTS)}")
+        if not isinstance(prompt, str) or not prompt:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UnknownMinimum(f"expected a text as the prompt {name!r}, got {prompt!r}")
+    return chosen
+
+
+def _import_module(name: str) -> Any:
+    here = str(Path.cwd())
+    if here not in sys.path:
+        # As `python -m` does: what stands in the folder can be named.
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(name)
+    except (Exception, SystemExit) as error:
+        # Whatever a module does while it is imported is its own; here it only means: no agent.
+        message = f"module {name} cannot be loaded: {type(error).__name__}: {error}"
+        raise UnknownModule(message) from error
+
+
+def _find_attribute(module: Any, path: str, where: str) -> Any:
+    found = module
+    for name in path.split("."):
+        if not hasattr(found, name):
+            raise UnknownFactory(f"there is no {path} in {where.partition(':')[0]}")
+        found = getattr(found, name)
+    return found
+
+
+def _make_provider(found: Any, where: str) -> Provider:
+    if not isinstance(found, type) and _missing_methods(found) is None:
+        return cast("Provider", found)
+    if not callable(found):
+        raise NotAProvider(
+            f"expected {where} to be a factory or a provider, got {_type_name(found)}"
+        )
+    try:
+        made = cast("Callable[[], Any]", found)()
+    except (Exception, SystemExit) as error:
+        raise BrokenFactory(f"{where} raised {type(error).__name__}: {error}") from error
+    lack = _missing_methods(made)
+    if lack is not None:
+        raise NotAProvider(f"expected {where} to make a provider; {_type_name(made)} {lack}")
+    return cast("Provider", made)
+
+
+def _missing_methods(value: Any) -> str | None:
+    """What keeps a value from being a provider, all of it."""
+    missing = [name for name in _METHODS if not callable(getattr(value, name, None))]
+    if not isinstance(getattr(value, "manifest", None), CapabilityManifest):
+        missing.insert(0, "CapabilityManifest as its manifest")
+    if missing:
+        return f"has no {', no '.join(missing)}"
+    if inspect.iscoroutinefunction(value.start_turn):
+        return f"cannot run a turn: {describe_non_stream('a coroutine')}"
+    return None
+
+
+def _type_name(value: Any) -> str:
+    """A value by its kind: where it lies in memory says nothing to anybody."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    return "None" if value is None else f"a value of type {type(value).__name__}"
+
 
 _DEMO_PROMPTS: Final = {
     "text": "demo: help",
@@ -41,9 +148,9 @@ def try_provider(
 ) -> Report:
     """An agent, driven through a real runtime. Prompts that are given here go before its own."""
     provider = make()
-    chosen = prompts_of(provider, prompts or {})
+    chosen = collect_prompts(provider, prompts or {})
     results = provider_results(provider, make, chosen, seconds)
-    return report_of(Subject(kind="provider", name=name), results, level)
+    return build_report(Subject(kind="provider", name=name), results, level)
 
 
 def try_facts(
@@ -56,20 +163,20 @@ def try_facts(
     """A recorded stream: facts in any form and shape, in the order in which they were recorded.
     Where gaps are declared, what is missing between them was removed on purpose.
     """
-    results = _stream_results(Stream(items=items, gaps_declared=gaps_declared), name)
-    return report_of(Subject(kind="facts", name=name), results, level)
+    results = _stream_results(JudgedStream(items=items, gaps_declared=gaps_declared), name)
+    return build_report(Subject(kind="facts", name=name), results, level)
 
 
 def try_fixture(value: Mapping[str, Any], *, name: str, level: Level = "runtime") -> Report:
     """A fixture: its facts as a recorded stream, and what it expects of a screen."""
     fixture = msgspec.convert(value, Fixture)
-    stream = Stream(
+    stream = JudgedStream(
         items=fixture.events,
-        excused=frozenset() if fixture.expected.status in _ENDED else _turns(fixture),
+        excused=frozenset() if fixture.expected.status in _ENDED else _turns_in(fixture),
         gaps_declared=True,
     )
     found = list(fixture_findings(fixture, factwire_reducer))
-    expected = result(
+    expected = build_result(
         "screen.expected",
         "What the fixture expects",
         "projection",
@@ -77,19 +184,19 @@ def try_fixture(value: Mapping[str, Any], *, name: str, level: Level = "runtime"
         [finding for finding in found if finding.requirement == "screen.expected"],
     )
     results = [*_stream_results(stream, name), expected]
-    return report_of(Subject(kind="facts", name=name), results, level)
+    return build_report(Subject(kind="facts", name=name), results, level)
 
 
 def try_factwire(level: Level = "runtime") -> Report:
     """Factwire itself: its fixtures, its scenarios and its demo agent."""
     results = case_results((*fixture_cases(), *scenarios()))
     if level == "runtime":
-        demo = provider_results(_demo(), _demo, _DEMO_PROMPTS)
+        demo = provider_results(_try_demo(), _try_demo, _DEMO_PROMPTS)
         results += [msgspec.structs.replace(each, id=f"demo.{each.id}") for each in demo]
-    return report_of(Subject(kind="factwire", name="Factwire"), results, level)
+    return build_report(Subject(kind="factwire", name="Factwire"), results, level)
 
 
-def _demo() -> DemoAgent:
+def _try_demo() -> DemoAgent:
     return DemoAgent(DemoOptions(pace=0))
 
 
@@ -104,26 +211,28 @@ def case_results(
 
 def _case_result(case: Case, projector: Projector, seconds: float) -> Result:
     try:
-        findings = in_time(lambda: list(case.run(projector)), seconds)
+        findings = run_in_time(lambda: list(case.run(projector)), seconds)
     except TookTooLong as error:
-        findings = [_failed(case, str(error))]
+        findings = [_failed_result(case, str(error))]
     except Exception as error:  # noqa: BLE001 - what a projector raises is what is wrong with it
-        findings = [_failed(case, f"{type(error).__name__}: {error}")]
-    return result(case.id, case.title, case.level, case.requirements, findings, source=case.source)
+        findings = [_failed_result(case, f"{type(error).__name__}: {error}")]
+    return build_result(
+        case.id, case.title, case.level, case.requirements, findings, source=case.source
+    )
 
 
-def _failed(case: Case, message: str) -> Finding:
+def _failed_result(case: Case, message: str) -> Finding:
     return Finding(requirement=case.requirements[0], message=message, level=case.level)
 
 
-def _stream_results(stream: Stream, name: str) -> list[Result]:
+def _stream_results(stream: JudgedStream, name: str) -> list[Result]:
     if not stream.items:
         raise EmptyStream(f"{name} holds no facts; there is nothing to judge")
-    results, [read] = judged([stream])
-    return [*results, *screened(read.facts)]
+    results, [read] = check_streams([stream])
+    return [*results, *check_screens(read.facts)]
 
 
-def _turns(fixture: Fixture) -> frozenset[str]:
+def _turns_in(fixture: Fixture) -> frozenset[str]:
     """The turns of a fixture, which may show something that still runs."""
     facts = (read_item(event).fact for event in fixture.events)
     turns = (None if fact is None else id_of(fact, "turnId") for fact in facts)

@@ -1,22 +1,8 @@
-"""Every rule of the seeds, and the requirements that only they ask for."""
+"""The requirements that only the seeds ask for; `tests/conformance/seed_rules.py` has the rules."""
 
 from typing import Final
 
-from factwire.conformance.requirement import Requirement, requirements
-from factwire.conformance.seed_requirements_000 import RULES_000
-from factwire.conformance.seed_requirements_001 import RULES_001
-from factwire.conformance.seed_requirements_002 import RULES_002
-from factwire.conformance.seed_requirements_002_identity import RULES_002_IDENTITY
-from factwire.conformance.seed_requirements_003 import RULES_003
-from factwire.conformance.seed_rule import Rule
-
-SEED_RULES: Final[tuple[Rule, ...]] = (
-    *RULES_000,
-    *RULES_001,
-    *RULES_002,
-    *RULES_002_IDENTITY,
-    *RULES_003,
-)
+from factwire.conformance.suite_requirements import Requirement, requirements
 
 _FIXTURES: Final = requirements(
     "seed 001, provider conformance slice",

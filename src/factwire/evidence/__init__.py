@@ -1,14 +1,14 @@
 """Evidence packs: a history in one file that anybody can check, offline and without trust in us."""
 
-from factwire.evidence.assertions import AnyAssertion, ReplayCase, read_case
-from factwire.evidence.cases import cases_in
-from factwire.evidence.checking import AssertionResult, check
+from factwire.evidence.case_check import AssertionResult, check_cases
 from factwire.evidence.errors import (
+    FINDINGS,
     BlobNotInPack,
     CaseProblem,
     ChangedPack,
     EvidenceError,
     ExportProblem,
+    Finding,
     HostilePack,
     KeyProblem,
     MalformedPack,
@@ -16,27 +16,36 @@ from factwire.evidence.errors import (
     PackTooBig,
     UnreadablePack,
 )
-from factwire.evidence.exporting import Options, export_facts, export_journal
-from factwire.evidence.findings import FINDINGS, Finding
-from factwire.evidence.gaps import GAP_CODES
-from factwire.evidence.keys import (
+from factwire.evidence.pack_export import (
+    ExportOptions,
+    export_facts,
+    export_journal,
+    threads_of_project,
+)
+from factwire.evidence.pack_format import EvidencePack, KnownGap, Manifest
+from factwire.evidence.pack_reader import Pack, open_pack
+from factwire.evidence.pack_rows import GAP_CODES
+from factwire.evidence.pack_writer import WrittenPack
+from factwire.evidence.replay_cases import AnyAssertion, ReplayCase, parse_case, read_cases
+from factwire.evidence.signatures import (
     TrustedKey,
     TrustList,
+    build_trust_list,
     create_key,
-    known_trust,
+    encode_public_key,
+    fingerprint,
     load_key,
+    load_known_trust,
     load_trust,
-    public_text,
-    trusting,
 )
-from factwire.evidence.manifest import Manifest
-from factwire.evidence.matching import JournalMatch, MatchDifference, match_journal
-from factwire.evidence.reading import Pack, open_pack
-from factwire.evidence.selection import threads_of_project
-from factwire.evidence.signatures import fingerprint
-from factwire.evidence.summary import EvidencePack, KnownGap
-from factwire.evidence.verification import PackReport, Signer, verify_pack
-from factwire.evidence.writing import Written
+from factwire.evidence.verification import (
+    JournalMatch,
+    MatchDifference,
+    PackReport,
+    Signer,
+    match_journal,
+    verify_pack,
+)
 
 __all__ = [
     "FINDINGS",
@@ -48,6 +57,7 @@ __all__ = [
     "ChangedPack",
     "EvidenceError",
     "EvidencePack",
+    "ExportOptions",
     "ExportProblem",
     "Finding",
     "HostilePack",
@@ -57,7 +67,6 @@ __all__ = [
     "MalformedPack",
     "Manifest",
     "MatchDifference",
-    "Options",
     "Pack",
     "PackError",
     "PackReport",
@@ -67,21 +76,21 @@ __all__ = [
     "TrustList",
     "TrustedKey",
     "UnreadablePack",
-    "Written",
-    "cases_in",
-    "check",
+    "WrittenPack",
+    "build_trust_list",
+    "check_cases",
     "create_key",
+    "encode_public_key",
     "export_facts",
     "export_journal",
     "fingerprint",
-    "known_trust",
     "load_key",
+    "load_known_trust",
     "load_trust",
     "match_journal",
     "open_pack",
-    "public_text",
-    "read_case",
+    "parse_case",
+    "read_cases",
     "threads_of_project",
-    "trusting",
     "verify_pack",
 ]

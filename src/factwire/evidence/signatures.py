@@ -1,19 +1,40 @@
-"""Signing a manifest with Ed25519, which is deterministic: the same pack has one signature."""
+"""Signing keys, signatures, and the reader's list of trusted keys.
+
+A manifest is signed with Ed25519, which is deterministic: the same pack has one signature. A
+private key is a file that only its owner may read; one that others may read is not used, and none
+is ever overwritten. A pack proves which key signed it; only the reader's own trust list says whose
+key that is.
+"""
 
 import base64
 import binascii
+import os
+import stat
+from collections.abc import Mapping
 from hashlib import sha256
+from pathlib import Path
 from typing import Final
 
+import msgspec
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import (
-    Ed25519PrivateKey,
-    Ed25519PublicKey,
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
 )
 
-from factwire.evidence.errors import ChangedPack, KeyProblem
-from factwire.evidence.findings import Finding
-from factwire.evidence.manifest import ALGORITHM, FORMAT, SIGNATURE, Signature, signed_bytes
+from factwire.evidence.errors import ChangedPack, Finding, KeyProblem
+from factwire.evidence.limits import NAME_CHARACTERS
+from factwire.evidence.pack_format import (
+    ALGORITHM,
+    FORMAT,
+    SIGNATURE,
+    PackStruct,
+    Signature,
+    bytes_to_sign,
+)
 
 _PRIME: Final = 2**255 - 19
 _SIGN: Final = 1 << 255
@@ -22,22 +43,22 @@ _SMALL_ORDER: Final = frozenset({0, 1, _PRIME - 1, _Y8, _PRIME - _Y8})
 """The y of the eight points of Ed25519 whose order divides 8."""
 
 
-def sign(manifest: bytes, key: Ed25519PrivateKey) -> Signature:
+def sign_manifest(manifest: bytes, key: Ed25519PrivateKey) -> Signature:
     """The signature of a manifest's bytes."""
     return Signature(
         format=FORMAT,
         algorithm=ALGORITHM,
-        public_key=encode_public(key.public_key()),
-        signature=base64.b64encode(key.sign(signed_bytes(manifest))).decode(),
+        public_key=encode_key(key.public_key()),
+        signature=base64.b64encode(key.sign(bytes_to_sign(manifest))).decode(),
     )
 
 
 def is_signed(manifest: bytes, signature: Signature) -> bool:
     """Whether the key that a signature names made it over this manifest."""
     try:
-        public = decode_public(signature.public_key)
+        public = decode_key(signature.public_key)
         made = base64.b64decode(signature.signature, validate=True)
-        public.verify(made, signed_bytes(manifest))
+        public.verify(made, bytes_to_sign(manifest))
     except (InvalidSignature, KeyProblem, binascii.Error, ValueError):
         return False
     return True
@@ -46,22 +67,22 @@ def is_signed(manifest: bytes, signature: Signature) -> bool:
 def ensure_signed(manifest: bytes, signature: Signature | None) -> None:
     """Raises `ChangedPack` for a signature that is not of this manifest."""
     if signature is not None and not is_signed(manifest, signature):
-        raise ChangedPack(invalid_signature(signature))
+        raise ChangedPack(report_invalid_signature(signature))
 
 
-def invalid_signature(signature: Signature) -> Finding:
+def report_invalid_signature(signature: Signature) -> Finding:
     message = (
         f"{SIGNATURE}: the manifest is not the one that the key {fingerprint_of(signature)} signed"
     )
     return Finding(code="signature_invalid", entry=SIGNATURE, message=message)
 
 
-def encode_public(key: Ed25519PublicKey) -> str:
+def encode_key(key: Ed25519PublicKey) -> str:
     """A public key as text: base64 of its 32 bytes."""
     return base64.b64encode(key.public_bytes_raw()).decode()
 
 
-def decode_public(text: str) -> Ed25519PublicKey:
+def decode_key(text: str) -> Ed25519PublicKey:
     try:
         return Ed25519PublicKey.from_public_bytes(base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError) as error:
@@ -73,7 +94,7 @@ def ensure_strong(public_key: str) -> None:
     """Raises `KeyProblem` for a key that nobody owns: with one of a small order, and all-zero bytes
     are one, anybody can make signatures that hold.
     """
-    raw = decode_public(public_key).public_bytes_raw()
+    raw = decode_key(public_key).public_bytes_raw()
     y = int.from_bytes(raw, "little") & ~_SIGN
     if y % _PRIME in _SMALL_ORDER:
         message = "this public key is nobody's: anybody can make signatures that it accepts"
@@ -82,7 +103,7 @@ def ensure_strong(public_key: str) -> None:
 
 def fingerprint(public_key: str) -> str:
     """What people compare: `SHA256:` and 64 hex digits, of the key's 32 bytes."""
-    return f"SHA256:{sha256(decode_public(public_key).public_bytes_raw()).hexdigest()}"
+    return f"SHA256:{sha256(decode_key(public_key).public_bytes_raw()).hexdigest()}"
 
 
 def fingerprint_of(signature: Signature) -> str:
@@ -90,3 +111,144 @@ def fingerprint_of(signature: Signature) -> str:
         return fingerprint(signature.public_key)
     except KeyProblem:
         return "(no key)"
+
+
+KEY_FOLDER: Final = "evidence"
+KEY_FILE: Final = "signing-key.pem"
+TRUST_FILE: Final = "trust.json"
+TRUST_FORMAT: Final = "factwire-trust/v1"
+
+_PRIVATE_MODE: Final = 0o600
+_FOLDER_MODE: Final = 0o700
+_LARGEST_KEY_FILE: Final = 1024 * 1024
+
+
+class TrustedKey(PackStruct, frozen=True):
+    """A public key and the name that the reader knows it by."""
+
+    name: str
+    public_key: str
+
+
+class TrustList(PackStruct, frozen=True):
+    """The keys that a reader trusts."""
+
+    format: str = TRUST_FORMAT
+    keys: tuple[TrustedKey, ...] = ()
+
+    def name_of(self, public_key: str) -> str | None:
+        """Whose key it is; None where nobody said."""
+        wanted = fingerprint(public_key)
+        existing = (key for key in self.keys if fingerprint(key.public_key) == wanted)
+        return next((key.name for key in existing), None)
+
+
+def key_path(data: Path) -> Path:
+    """Where the signing key of a data folder is."""
+    return data / KEY_FOLDER / KEY_FILE
+
+
+def trust_path(data: Path) -> Path:
+    """Where the trust list of a data folder is."""
+    return data / KEY_FOLDER / TRUST_FILE
+
+
+def create_key(path: Path) -> Ed25519PrivateKey:
+    """Make a new key in a new file; raises `KeyProblem` where there is one."""
+    key = Ed25519PrivateKey.generate()
+    text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path.parent.mkdir(parents=True, exist_ok=True, mode=_FOLDER_MODE)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE_MODE)
+    except FileExistsError:
+        message = f"{path} is there already and is never written over; move it away first"
+        raise KeyProblem("key_exists", message) from None
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    return key
+
+
+def load_key(path: Path) -> Ed25519PrivateKey:
+    """The key in a file; raises `KeyProblem` for what is none, or what others may read."""
+    try:
+        mode = path.stat().st_mode
+        data = path.read_bytes()[:_LARGEST_KEY_FILE]
+    except FileNotFoundError:
+        message = f"there is no signing key at {path}; make one with `factwire evidence key`"
+        raise KeyProblem("key_missing", message) from None
+    if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
+        message = f"{path} can be read by others; take their rights away with chmod 600"
+        raise KeyProblem("key_exposed", message)
+    try:
+        key = load_pem_private_key(data, None)
+    except (ValueError, TypeError) as error:
+        raise KeyProblem("key_malformed", f"{path} holds no PEM private key") from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise KeyProblem("key_malformed", f"{path} holds a key of another kind than Ed25519")
+    return key
+
+
+def encode_public_key(key: Ed25519PrivateKey) -> str:
+    """The public half of a key, as people pass it on."""
+    return encode_key(key.public_key())
+
+
+def load_trust(path: Path) -> TrustList:
+    """The trust list in a file; every key in it has to be one."""
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=TrustList)
+        for key in found.keys:
+            ensure_strong(key.public_key)
+    except FileNotFoundError:
+        raise KeyProblem("trust_malformed", f"there is no trust list at {path}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyProblem) as error:
+        message = f"{path} is no trust list of names and public keys: {error}"
+        raise KeyProblem("trust_malformed", message) from error
+    if found.format != TRUST_FORMAT:
+        raise KeyProblem("trust_malformed", f"{path}: expected the format {TRUST_FORMAT}")
+    return found
+
+
+def load_known_trust(data: Path) -> TrustList:
+    """The trust list of a data folder, and its own key; empty where there is neither."""
+    path, own = trust_path(data), key_path(data)
+    listed = load_trust(path).keys if path.exists() else ()
+    if not own.exists():
+        return TrustList(keys=listed)
+    mine = TrustedKey(name="this machine", public_key=encode_public_key(load_key(own)))
+    return TrustList(keys=(*listed, mine))
+
+
+def add_trusted_key(path: Path, name: str, public_key: str) -> TrustList:
+    """Add a key to a trust list, under a name that it does not have yet."""
+    _ensure_name(name)
+    ensure_strong(public_key)
+    existing = load_trust(path) if path.exists() else TrustList()
+    if any(key.name == name for key in existing.keys):
+        message = f"the list has a key called {name!r} already; take another name"
+        raise KeyProblem("key_exists", message)
+    listed = existing.name_of(public_key)
+    if listed is not None:
+        raise KeyProblem("key_exists", f"the list has this key already, as that of {listed!r}")
+    added = TrustList(keys=(*existing.keys, TrustedKey(name=name, public_key=public_key)))
+    path.parent.mkdir(parents=True, exist_ok=True, mode=_FOLDER_MODE)
+    partial = path.with_name(f".{path.name}.new")
+    partial.write_bytes(msgspec.json.format(msgspec.json.encode(added)) + b"\n")
+    partial.replace(path)
+    return added
+
+
+def _ensure_name(name: str) -> None:
+    """A name is what `verify` prints beside a signature: one line that a person can read."""
+    if not name.strip() or not name.isprintable() or len(name) > NAME_CHARACTERS:
+        message = f"expected a name of 1 to {NAME_CHARACTERS} visible characters on one line"
+        raise KeyProblem("name_malformed", message)
+
+
+def build_trust_list(keys: Mapping[str, str]) -> TrustList:
+    """A trust list from names and public keys."""
+    return TrustList(
+        keys=tuple(TrustedKey(name=name, public_key=key) for name, key in keys.items())
+    )

@@ -9,19 +9,18 @@ from factwire.facts.capabilities import (
     Streaming,
     manifest_issues,
 )
-from factwire.facts.class_rows import ClassRow
-from factwire.facts.classification import KNOWN_CLASSES, classify
-from factwire.facts.edge_classes import EDGE_CLASSES
-from factwire.facts.fact import Fact
-from factwire.facts.fixtures import (
-    FIXTURE_VERSION,
-    Expected,
-    Fixture,
-    inspect_fixture,
-    is_fixture,
-    validate_fixture,
+from factwire.facts.classes.class_rows import (
+    EDGE_CLASSES,
+    KNOWN_CLASSES,
+    RUNTIME_CLASSES,
+    UI_CLASSES,
+    ClassRow,
+    classify,
 )
-from factwire.facts.ids import CORRELATION_IDS, id_in_payload, id_of
+from factwire.facts.classes.required_fields import RequiredField, missing_fields, required_fields_of
+from factwire.facts.derived_facts import build_note, to_ui_events
+from factwire.facts.fact import CORRELATION_IDS, Fact, id_in_payload, id_of
+from factwire.facts.fact_rules import PAYLOAD_TYPES, class_issues, rule_issues, secret_issues
 from factwire.facts.inputs import (
     AssetInput,
     CapabilityInput,
@@ -33,17 +32,24 @@ from factwire.facts.inputs import (
     write_input,
 )
 from factwire.facts.inspection import (
+    FIXTURE_VERSION,
+    Expected,
+    FactReading,
+    Fixture,
     Item,
-    Reading,
+    SequenceTracker,
     StreamInspector,
     inspect_fact,
+    inspect_fixture,
     inspect_stream,
+    is_fixture,
     read_and_inspect,
     read_item,
     validate_fact,
+    validate_fixture,
     validate_stream,
 )
-from factwire.facts.intake import Intake, Taken
+from factwire.facts.intake import Intake, IntakeResult
 from factwire.facts.issues import (
     INFORMATION,
     ISSUE_CODES,
@@ -54,40 +60,44 @@ from factwire.facts.issues import (
     UnreadableInput,
     is_valid,
 )
-from factwire.facts.json_text import decode_json
+from factwire.facts.json_values import decode_json
 from factwire.facts.lifecycle import (
+    RESUME_CODES,
     VERIFIER_MODES,
     VIOLATION_CODES,
     LifecycleError,
     LifecycleVerifier,
-    VerifierMode,
-    Violation,
-    verify,
-)
-from factwire.facts.needs import Need, missing_needs, needs_of
-from factwire.facts.notes import note_about
-from factwire.facts.redaction import REDACTED, Finding, redact_text, redact_value
-from factwire.facts.redactor import Redacted, Redactor, redact_fact
-from factwire.facts.refs import (
-    REF_KINDS,
-    InvalidRef,
-    Ref,
-    RefKind,
-    content_ref,
-    parse_ref,
-    ref_issue,
-)
-from factwire.facts.resume import (
-    RESUME_CODES,
     OpenAction,
     OpenActions,
     ResumeAnswer,
     ResumeIssue,
+    VerifierMode,
+    Violation,
     resume_issues,
+    verify,
 )
-from factwire.facts.rules import PAYLOAD_TYPES, class_issues, rule_issues, secret_issues
-from factwire.facts.runtime_classes import RUNTIME_CLASSES
-from factwire.facts.sequences import SequenceTracker
+from factwire.facts.redaction import (
+    RedactedFact,
+    RedactionFinding,
+    Redactor,
+    redact_fact,
+    redact_text,
+    redact_value,
+)
+from factwire.facts.refs import (
+    REF_KINDS,
+    Blob,
+    InvalidRef,
+    Ref,
+    RefKind,
+    Spill,
+    content_ref,
+    json_characters,
+    parse_ref,
+    plan_spill,
+    ref_issue,
+)
+from factwire.facts.secret_key_names import REDACTED
 from factwire.facts.shapes import (
     REQUIRED_FIELDS,
     SHAPES,
@@ -100,9 +110,6 @@ from factwire.facts.shapes import (
     shape_of,
     write_fact,
 )
-from factwire.facts.spill import Blob, Spill, json_characters, plan_spill
-from factwire.facts.ui_classes import UI_CLASSES
-from factwire.facts.ui_events import ui_events
 from factwire.facts.vocabulary import kind_of, status_of
 
 __all__ = [
@@ -132,10 +139,11 @@ __all__ = [
     "Expected",
     "Fact",
     "FactError",
-    "Finding",
+    "FactReading",
     "Fixture",
     "InputPart",
     "Intake",
+    "IntakeResult",
     "InvalidFacts",
     "InvalidRef",
     "Issue",
@@ -143,14 +151,14 @@ __all__ = [
     "Item",
     "LifecycleError",
     "LifecycleVerifier",
-    "Need",
     "OpenAction",
     "OpenActions",
-    "Reading",
-    "Redacted",
+    "RedactedFact",
+    "RedactionFinding",
     "Redactor",
     "Ref",
     "RefKind",
+    "RequiredField",
     "ResumeAnswer",
     "ResumeIssue",
     "SequenceTracker",
@@ -158,12 +166,12 @@ __all__ = [
     "Spill",
     "StreamInspector",
     "Streaming",
-    "Taken",
     "TextInput",
     "UnreadableInput",
     "VerifierMode",
     "Violation",
     "WorkspaceInput",
+    "build_note",
     "class_issues",
     "classify",
     "content_ref",
@@ -181,9 +189,7 @@ __all__ = [
     "json_characters",
     "kind_of",
     "manifest_issues",
-    "missing_needs",
-    "needs_of",
-    "note_about",
+    "missing_fields",
     "parse_ref",
     "plan_spill",
     "read_and_inspect",
@@ -194,13 +200,14 @@ __all__ = [
     "redact_text",
     "redact_value",
     "ref_issue",
+    "required_fields_of",
     "resume_issues",
     "rule_issues",
     "secret_issues",
     "shape_issues",
     "shape_of",
     "status_of",
-    "ui_events",
+    "to_ui_events",
     "validate_fact",
     "validate_fixture",
     "validate_stream",

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from factwire.facts.classification import KNOWN_CLASSES
+from factwire.facts.classes.class_rows import KNOWN_CLASSES
 from factwire.facts.issues import Issue
 from factwire.facts.vocabulary import ACTION_TYPES, CONTROLS, TOPOLOGIES
 
@@ -74,9 +74,9 @@ def manifest_issues(manifest: CapabilityManifest, path: str = "$") -> list[Issue
     """Words outside the vocabulary, as information, and claims that contradict each other."""
     issues = [
         Issue("unknown_event_type", f"{path}.{_WIRE[field]}[{index}]", f"{word!r} is not known")
-        for field, known in _WORDS.items()
+        for field, vocabulary in _WORDS.items()
         for index, word in enumerate(getattr(manifest, field))
-        if word not in known
+        if word not in vocabulary
     ]
     if manifest.approvals == "none" and "tool_approval" in manifest.action_types:
         message = "approvals are none, yet tool_approval is among the action types"

@@ -14,23 +14,31 @@ import re
 from collections.abc import Hashable
 from typing import Final, NamedTuple
 
-from factwire.facts.secret_assignments import open_assignment
-from factwire.facts.secret_names import REDACTED
-from factwire.facts.secret_shapes import SHAPES, Found, Rest, Shape, rest_of
-from factwire.facts.secrets import may_hold_secret, may_name_secret, scan
+from factwire.facts.secret_key_names import REDACTED
+from factwire.facts.secret_shapes import (
+    SECRET_SHAPES,
+    SecretMatch,
+    SecretShape,
+    SecretTail,
+    find_open_assignment,
+    may_hold_secret,
+    may_name_secret,
+    scan_secrets,
+    tail_of,
+)
 
 __all__ = ["DeltaRedactor"]
 
-STREAMS: Final = 4_096
+STREAMS_KEPT: Final = 4_096
 """Streams kept; with the oldest goes what it held back, unseen."""
 
 LOST_STREAMS: Final = 16_384
 """Streams that were dropped inside a secret, remembered by key alone."""
 
-HELD: Final = 4_096
+HELD_CHARACTERS: Final = 4_096
 """Characters held back before a secret is shown as replaced and swallowed; heads are shorter."""
 
-CONTEXT: Final = 192
+CONTEXT_CHARACTERS: Final = 192
 """Characters already shown that are kept, more than any name with its separator is long."""
 
 _CONTEXT_SLACK: Final = 1_024
@@ -44,23 +52,23 @@ _LOOSE_LEAD: Final = 24
 _START: Final = "\n" * _LOOK
 
 
-def _any_opening(shapes: list[Shape]) -> re.Pattern[str]:
+def _any_opening(shapes: list[SecretShape]) -> re.Pattern[str]:
     """One pattern; the boundary and the first character are looked at once for all of a kind."""
     kinds = {
         shape.boundary: [s for s in shapes if s.boundary == shape.boundary] for shape in shapes
     }
-    return re.compile("|".join(_kind(boundary, alike) for boundary, alike in kinds.items()))
+    return re.compile("|".join(_kind_pattern(boundary, alike) for boundary, alike in kinds.items()))
 
 
-def _kind(boundary: str, shapes: list[Shape]) -> str:
+def _kind_pattern(boundary: str, shapes: list[SecretShape]) -> str:
     first = "".join(sorted({re.escape(word[0]) for shape in shapes for word in shape.triggers}))
     return f"{boundary}(?=[{first}])(?:{'|'.join(shape.opening for shape in shapes)})"
 
 
-_REGULAR: Final = [shape for shape in SHAPES if not shape.loose]
+_REGULAR: Final = [shape for shape in SECRET_SHAPES if not shape.loose]
 _TOKENS: Final = _any_opening([shape for shape in _REGULAR if not shape.spaced])
 _SPACED: Final = _any_opening([shape for shape in _REGULAR if shape.spaced])
-_LOOSE: Final = [re.compile(shape.opening) for shape in SHAPES if shape.loose]
+_LOOSE: Final = [re.compile(shape.opening) for shape in SECRET_SHAPES if shape.loose]
 
 _LETTERED: Final = tuple(
     trigger for shape in _REGULAR for trigger in shape.triggers if trigger.isalnum()
@@ -80,7 +88,7 @@ _ALONE: Final = frozenset("\"'`()[]{}<>*#|/+&@$^~")
 _CLOSING: Final = 128
 """Characters of a closing mark, at most."""
 
-_UNTIL_SPACE: Final = rest_of(r"^\s")
+_UNTIL_SPACE: Final = tail_of(r"^\s")
 
 
 class _Opening(NamedTuple):
@@ -88,7 +96,7 @@ class _Opening(NamedTuple):
 
     start: int
     value: int
-    named: bool
+    is_named: bool
 
 
 class _Stream:
@@ -99,35 +107,35 @@ class _Stream:
         self.calm = True
         self.context = _START
         self.held = ""
-        self.swallowing: Rest | None = None
+        self.swallowing: SecretTail | None = None
 
 
 class DeltaRedactor:
     """Feed it the pieces of any number of texts, each under a key of its own."""
 
-    def __init__(self, streams: int = STREAMS) -> None:
+    def __init__(self, streams: int = STREAMS_KEPT) -> None:
         self._limit = streams
         self._streams: dict[Hashable, _Stream] = {}
-        self._lost: dict[Hashable, Rest] = {}
+        self._lost: dict[Hashable, SecretTail] = {}
 
     @property
-    def holding(self) -> bool:
+    def is_holding(self) -> bool:
         """Whether any stream holds text back."""
         return any(stream.held for stream in self._streams.values())
 
-    def pending(self, key: Hashable) -> str:
+    def pending_text(self, key: Hashable) -> str:
         """What this stream holds back; secret, perhaps."""
         stream = self._streams.get(key)
         return stream.held if stream else ""
 
-    def passes(self, key: Hashable, text: str) -> bool:
+    def pass_through(self, key: Hashable, text: str) -> bool:
         """Whether all of a piece may be shown at once; if not, it has not been taken."""
         stream = self._streams.get(key)
-        if stream is None or not stream.calm or not _passes(text):
+        if stream is None or not stream.calm or not _is_plain(text):
             return False
         stream.context += text
         if len(stream.context) > _CONTEXT_SLACK:
-            stream.context = stream.context[-CONTEXT:]
+            stream.context = stream.context[-CONTEXT_CHARACTERS:]
         return True
 
     def feed(self, key: Hashable, text: str) -> tuple[str, list[str]]:
@@ -135,7 +143,7 @@ class DeltaRedactor:
         stream = self._streams.get(key)
         if stream is None:
             stream = self._begin(key)
-        return (text, []) if self.passes(key, text) else _feed(stream, text)
+        return (text, []) if self.pass_through(key, text) else _feed(stream, text)
 
     def flush(self, key: Hashable) -> tuple[str, list[str]]:
         """The rest, at the end of the text; a secret in it is replaced."""
@@ -171,25 +179,25 @@ class DeltaRedactor:
             del self._lost[next(iter(self._lost))]
 
 
-def _passes(text: str) -> bool:
+def _is_plain(text: str) -> bool:
     """Whether a piece, on a stream at rest, neither holds nor begins anything; quick, and wrong
     only by saying no.
     """
     if ":" in text or "=" in text or ("B" in text and ("Bearer" in text or "Bot" in text)):
         return False
     word = text[text.rfind(" ") + 1 :]
-    if word and not _ends_plainly(word):
+    if word and not _has_plain_end(word):
         return False
     return not ("-" in text and "-----" in text) and not may_hold_secret(text)
 
 
-def _ends_plainly(word: str) -> bool:
+def _has_plain_end(word: str) -> bool:
     """Whether no secret has begun in the last word of a piece."""
     if word.isascii() and word.isalnum():
         return word not in _BEGINNINGS and not word.startswith(_LETTERED)
     last = word[-1]
     if last == ".":
-        return len(word) == 1 or (word not in _BEGINNINGS and _ends_plainly(word[:-1]))
+        return len(word) == 1 or (word not in _BEGINNINGS and _has_plain_end(word[:-1]))
     return last in _NEVER_INSIDE or not last.isascii() or word in _ALONE
 
 
@@ -200,7 +208,7 @@ def _feed(stream: _Stream, text: str) -> tuple[str, list[str]]:
     return _settle(stream)
 
 
-def _swallow(stream: _Stream, rest: Rest, *, at_end: bool = False) -> bool:
+def _swallow(stream: _Stream, rest: SecretTail, *, at_end: bool = False) -> bool:
     """Drops what belongs to a secret that is already shown as replaced; true when it is over."""
     goes_on = not at_end and rest.opening.match(stream.held) is not None
     match = (rest.run if goes_on else rest.full).match(stream.held)
@@ -216,9 +224,9 @@ def _settle(stream: _Stream, *, at_end: bool = False) -> tuple[str, list[str]]:
     """Shows all that no later text can change."""
     # Without a separator, names that were shown before have nothing to say.
     named = stream.armed or ":" in stream.held or "=" in stream.held
-    context = stream.context[-CONTEXT if named else -_LOOK :]
+    context = stream.context[-CONTEXT_CHARACTERS if named else -_LOOK :]
     text = context + stream.held
-    matches = scan(text, _LOOK) if may_hold_secret(text) else iter(())
+    matches = scan_secrets(text, _LOOK) if may_hold_secret(text) else iter(())
     found = next(matches, None)
     pieces: list[str] = []
     rules: list[str] = []
@@ -229,7 +237,7 @@ def _settle(stream: _Stream, *, at_end: bool = False) -> tuple[str, list[str]]:
         opening = (
             _opening(text, openings_from, shown, named=named)
             if not at_end
-            else _Opening(len(text), len(text), named=False)
+            else _Opening(len(text), len(text), is_named=False)
         )
         if found is not None and found.start < opening.start:
             pieces += text[shown : found.value], REDACTED
@@ -238,7 +246,7 @@ def _settle(stream: _Stream, *, at_end: bool = False) -> tuple[str, list[str]]:
             found = next(matches, None)
             continue
         hold = min(opening.value, found.value if found else opening.value)
-        if len(text) - hold <= HELD or at_end:
+        if len(text) - hold <= HELD_CHARACTERS or at_end:
             break
         if found is not None and found.start == opening.start and found.rest is not None:
             _swallow_from(stream, text, found)
@@ -248,19 +256,19 @@ def _settle(stream: _Stream, *, at_end: bool = False) -> tuple[str, list[str]]:
     pieces.append(text[shown:hold])
     stream.held = text[hold:]
     before = text[at - _LOOK : shown] if rules else stream.context
-    stream.context = (before + text[shown:hold])[-CONTEXT:]
-    stream.armed = opening.named
+    stream.context = (before + text[shown:hold])[-CONTEXT_CHARACTERS:]
+    stream.armed = opening.is_named
     stream.calm = not (stream.armed or stream.held or _ends_in_escape(stream.context))
     return "".join(pieces), rules
 
 
-def _swallow_from(stream: _Stream, text: str, found: Found) -> None:
+def _swallow_from(stream: _Stream, text: str, match: SecretMatch) -> None:
     """A secret longer than the bound: its head is far behind, the rest is swallowed."""
-    inside = found.value + HELD - _CLOSING
+    inside = match.value + HELD_CHARACTERS - _CLOSING
     stream.context, stream.held = text[inside - _LOOK : inside], text[inside:]
-    stream.swallowing, stream.armed, stream.calm = found.rest, False, False
-    if found.rest is not None:
-        _swallow(stream, found.rest)
+    stream.swallowing, stream.armed, stream.calm = match.rest, False, False
+    if match.rest is not None:
+        _swallow(stream, match.rest)
 
 
 def _ends_in_escape(context: str) -> bool:
@@ -279,7 +287,7 @@ def _opening(text: str, at: int, shown: int, *, named: bool) -> _Opening:
     if ("-" in text or "B" in text) and (match := _SPACED.search(text, max(at, shown))):
         start = min(start, match.start())
     if not named:
-        return _Opening(start, start, named=False)
+        return _Opening(start, start, is_named=False)
     return _named_opening(text, at, start)
 
 
@@ -290,6 +298,6 @@ def _named_opening(text: str, at: int, start: int) -> _Opening:
         if match := pattern.search(text, max(at, last - _LOOSE_LEAD)):
             start, named = min(start, match.start()), True
             value = min(value, match.start(match.lastindex or 1))
-    if may_name_secret(text) and (opened := open_assignment(text, at)):
+    if may_name_secret(text) and (opened := find_open_assignment(text, at)):
         start, value, named = min(start, opened[0]), min(value, opened[1]), True
-    return _Opening(start, value, named=named)
+    return _Opening(start, value, is_named=named)

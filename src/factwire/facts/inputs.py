@@ -9,8 +9,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from factwire.facts.issues import InvalidFacts, Issue
-from factwire.facts.mismatches import mismatches
+from factwire.facts.issues import InvalidFacts, Issue, type_mismatches
 from factwire.facts.refs import ref_issue
 
 AssetKind = Literal["image", "audio", "video", "document"]
@@ -69,17 +68,17 @@ def read_input(parts: str | list[Any], path: str = "$.input") -> tuple[InputPart
     """The parts of an input, from plain text or JSON; raises `InvalidFacts` with all issues."""
     if isinstance(parts, str):
         return (TextInput(text=parts),)
-    read: list[InputPart] = []
+    result: list[InputPart] = []
     issues: list[Issue] = []
     for index, part in enumerate(parts):
-        found = mismatches(part, InputPart, f"{path}[{index}]")
-        if not found:
-            read.append(msgspec.convert(part, InputPart))
-            found = _part_issues(read[-1], f"{path}[{index}].ref")
-        issues += found
+        part_issues = type_mismatches(part, InputPart, f"{path}[{index}]")
+        if not part_issues:
+            result.append(msgspec.convert(part, InputPart))
+            part_issues = _part_issues(result[-1], f"{path}[{index}].ref")
+        issues += part_issues
     if issues:
         raise InvalidFacts(issues)
-    return tuple(read)
+    return tuple(result)
 
 
 def input_issues(parts: list[InputPart], path: str = "$.input") -> list[Issue]:
@@ -94,9 +93,9 @@ def input_issues(parts: list[InputPart], path: str = "$.input") -> list[Issue]:
 def _part_issues(part: InputPart, path: str) -> list[Issue]:
     if isinstance(part, TextInput):
         return []
-    found = ref_issue(part.ref, path)
-    if found:
-        return [found]
+    issue = ref_issue(part.ref, path)
+    if issue:
+        return [issue]
     if isinstance(part, CapabilityInput) and not part.ref.startswith(_CAPABILITY_SCHEME):
         message = f"a sensitive attachment is passed as {_CAPABILITY_SCHEME}ID"
         return [Issue("schema_mismatch", path, message)]

@@ -1,21 +1,23 @@
 """Validation: `inspect_*` collects issues and never raises, `validate_*` raises with all of them.
 
-A stream is inspected one fact at a time in bounded memory. Information, such as a class that nobody
-knows, is among the issues of an inspection but does not make facts invalid.
+A stream is inspected one fact at a time in bounded memory: the rules of each fact, the lifecycle,
+and gaps in the sequence of each thread, unless a repair settles them. A stream may go on behind a
+read model, and a fixture is a stream with what a projection must make of it. Information, such as
+a class that nobody knows, is among the issues but does not make facts invalid.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, cast
 
 import msgspec
 
-from factwire.facts.fact import Fact
-from factwire.facts.issues import InvalidFacts, Issue, UnreadableInput, is_valid
-from factwire.facts.json_text import decode_json, unwritable
-from factwire.facts.known import Known
+from factwire.facts.fact import Fact, id_of
+from factwire.facts.fact_rules import rebase_issues, rule_issues
+from factwire.facts.issues import InvalidFacts, Issue, UnreadableInput, is_valid, type_mismatches
+from factwire.facts.json_values import decode_json, unwritable_reason
 from factwire.facts.lifecycle import LifecycleError, LifecycleVerifier, VerifierMode
-from factwire.facts.rules import rebased, rule_issues
-from factwire.facts.sequences import SequenceTracker
+from factwire.facts.limits import IDENTITY_WINDOW, ISSUES_KEPT
 from factwire.facts.shapes import (
     AnyShape,
     Shape,
@@ -25,11 +27,120 @@ from factwire.facts.shapes import (
     shape_of,
 )
 
+_ENDED: Final = frozenset({"output-available", "output-error", "cancelled"})
+"""States of calls that need no further fact."""
+
+
+class ReadModelView:
+    """A read model as a validator needs it."""
+
+    def __init__(self, read_model: Mapping[str, Any]) -> None:
+        self._model = read_model
+        self._thread = _text(read_model.get("threadId"))
+        cursor: object = read_model.get("eventCursor")
+        self._cursor = cursor if type(cursor) is int else None
+
+    def covers(self, fact: Fact) -> bool:
+        """Whether a fact is one that the read model was made from."""
+        if self._cursor is None or fact.sequence is None or fact.sequence > self._cursor:
+            return False
+        return fact.thread_id in (None, self._thread)
+
+    def open_subjects(self) -> Iterator[tuple[str | None, str, str]]:
+        """Turn, family and id of every call and request that is under way."""
+        active = _text(self._model.get("activeTurnId"))
+        for row in _rows(self._model.get("toolCalls")):
+            call, over = _text(row.get("toolCallId")), _text(row.get("completedAt"))
+            if call is not None and over is None and row.get("state") not in _ENDED:
+                yield _text(row.get("turnId")) or active, "tool", call
+        for row in _rows(self._model.get("pendingActions")):
+            action = _text(row.get("actionId"))
+            if action is not None:
+                yield _text(row.get("turnId")) or active, "action", action
+
+
+def _rows(value: object) -> list[Mapping[str, Any]]:
+    rows = cast("list[object]", value) if isinstance(value, list) else []
+    return [cast("Mapping[str, Any]", row) for row in rows if isinstance(row, Mapping)]
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+_REPAIRS: Final = frozenset({"stream.repair.completed", "snapshot.repaired"})
+
+
+class SequenceTracker:
+    """Feed it facts in order; at the end, `gaps()` are those that nothing settled."""
+
+    def __init__(self) -> None:
+        self._last: OrderedDict[str, int] = OrderedDict()
+        self._gaps: dict[str, list[Issue]] = {}
+        self._current = ""
+        self._kept = 0
+
+    def feed(self, fact: Fact, path: str) -> None:
+        """Take the next fact of the stream, which stands at `path`."""
+        self._follow(fact.thread_id or id_of(fact, "threadId"), fact.sequence, path)
+        if fact.event_class in _REPAIRS:
+            self._kept -= len(self._gaps.pop(self._current, ()))
+
+    def feed_refused(self, value: object, path: str) -> None:
+        """Take an object that is no fact; the thread and the place that it states still count."""
+        if not isinstance(value, Mapping):
+            return
+        fields = cast("Mapping[str, object]", value)
+        thread, sequence = fields.get("threadId"), fields.get("sequence")
+        self._follow(
+            thread if isinstance(thread, str) else None,
+            sequence if type(sequence) is int else None,
+            path,
+        )
+
+    def _follow(self, thread: str | None, sequence: int | None, path: str) -> None:
+        if thread and thread != self._current:
+            self._switch(thread)
+        if sequence is None:
+            return
+        last = self._last.get(self._current)
+        self._last[self._current] = sequence
+        if last is not None and sequence != last + 1:
+            self._gap(self._current, path, last + 1, sequence)
+
+    @property
+    def gap_count(self) -> int:
+        """How many gaps nothing has settled yet."""
+        return self._kept
+
+    def gaps(self) -> list[Issue]:
+        """The gaps that nothing has settled, thread by thread."""
+        return [issue for issues in self._gaps.values() for issue in issues]
+
+    def _switch(self, thread: str) -> None:
+        if not self._current and self._current in self._last:
+            # Facts before the first one that names a thread were of that thread.
+            self._last[thread] = self._last.pop("")
+            self._gaps[thread] = self._gaps.pop("", [])
+        self._current = thread
+        if thread in self._last:
+            self._last.move_to_end(thread)
+        elif len(self._last) >= IDENTITY_WINDOW:
+            self._last.popitem(last=False)
+
+    def _gap(self, thread: str, path: str, expected: int, got: int) -> None:
+        if self._kept < ISSUES_KEPT:
+            self._kept += 1
+            message = f"expected sequence {expected}, got {got}"
+            issue = Issue("sequence_gap", f"{path}.sequence", message)
+            self._gaps.setdefault(thread, []).append(issue)
+
+
 Item = Fact | Mapping[str, Any] | bytes | str
 """A fact in any form: typed, as a JSON object, or as JSON text."""
 
 
-class Reading(msgspec.Struct, frozen=True, gc=False):
+class FactReading(msgspec.Struct, frozen=True, gc=False):
     """A fact as it was read: its shape, how long its JSON was if known, and what kept it from
     becoming a fact at all.
     """
@@ -68,9 +179,9 @@ class StreamInspector:
         self._gaps_declared = gaps_declared
         self._sequences = SequenceTracker()
         self._verifier = LifecycleVerifier(mode)
-        self._known = None if read_model is None else Known(read_model)
-        for turn, family, subject in self._known.open() if self._known else ():
-            self._verifier.know_open(turn, family, subject)
+        self._read_model = None if read_model is None else ReadModelView(read_model)
+        for turn, family, subject in self._read_model.open_subjects() if self._read_model else ():
+            self._verifier.add_open(turn, family, subject)
 
     def feed(self, item: Item) -> list[Issue]:
         """The issues of the next fact. JSON text that is not JSON raises `UnreadableInput`."""
@@ -82,10 +193,10 @@ class StreamInspector:
         if fact is None:
             value = decode_json(item) if isinstance(item, (bytes, str)) else item
             self._sequences.feed_refused(value, path)
-            return rebased(issues, path)
+            return rebase_issues(issues, path)
         self._sequences.feed(fact, path)
-        issues = rebased(issues, path) if issues else issues
-        if self._known is not None and self._known.covers(fact):
+        issues = rebase_issues(issues, path) if issues else issues
+        if self._read_model is not None and self._read_model.covers(fact):
             return issues
         try:
             violations = self._verifier.feed(fact)
@@ -107,20 +218,20 @@ class StreamInspector:
         return [] if self._gaps_declared else self._sequences.gaps()
 
 
-def read_item(item: Item, shape: AnyShape = "auto") -> Reading:
+def read_item(item: Item, shape: AnyShape = "auto") -> FactReading:
     """Read a fact in any form; where its fields do not allow one to be made, the issues say why."""
     if isinstance(item, (bytes, str)):
         if shape in ("auto", "facts"):
             fact = decode_plain(item)
             if fact is not None:
-                return Reading(fact, "facts", len(item), _NONE)
+                return FactReading(fact, "facts", len(item), _NONE)
         return _read_object(decode_json(item), shape)
     if isinstance(item, Fact):
-        return Reading(item, "facts", None, _NONE)
-    reason = unwritable(item)
+        return FactReading(item, "facts", None, _NONE)
+    reason = unwritable_reason(item)
     if reason:
         issues = [Issue("schema_mismatch", "$", reason)]
-        return Reading(None, _known_shape(item, shape), None, issues)
+        return FactReading(None, _resolve_shape(item, shape), None, issues)
     return _read_object(item, shape)
 
 
@@ -176,16 +287,113 @@ def validate_stream(items: Iterable[Item], shape: AnyShape = "auto") -> None:
         raise InvalidFacts(issues)
 
 
-def _read_object(value: object, shape: AnyShape) -> Reading:
-    known = _known_shape(value, shape)
-    issues = shape_issues(value, known)
+def _read_object(value: object, shape: AnyShape) -> FactReading:
+    resolved = _resolve_shape(value, shape)
+    issues = shape_issues(value, resolved)
     if issues or not isinstance(value, Mapping):
-        return Reading(None, known, None, issues)
-    fact = read_checked_fact(value, known)  # pyright: ignore[reportUnknownArgumentType]
-    return Reading(fact, known, None, [])
+        return FactReading(None, resolved, None, issues)
+    fact = read_checked_fact(value, resolved)  # pyright: ignore[reportUnknownArgumentType]
+    return FactReading(fact, resolved, None, [])
 
 
-def _known_shape(value: object, shape: AnyShape) -> Shape:
+def _resolve_shape(value: object, shape: AnyShape) -> Shape:
     if shape != "auto":
         return shape
     return shape_of(value) if isinstance(value, Mapping) else "facts"  # pyright: ignore[reportUnknownArgumentType]
+
+
+FIXTURE_VERSION: Final = "agent-ui-fixture/v0.1"
+
+_GAP_WORDS: Final = ("gap", "repair")
+
+
+class Expected(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel"):
+    """What a projection of the fixture must show; counts are exact."""
+
+    status: str
+    message_part_count: int | None = None
+    timeline_entry_count: int | None = None
+    graph_node_count: int | None = None
+    pending_action_count: int | None = None
+    artifact_count: int | None = None
+    evidence_count: int | None = None
+    coding: dict[str, Any] | None = None
+    subagents: dict[str, Any] | None = None
+    diagnostics: list[str] | None = None
+
+
+class Fixture(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel"):
+    """A recorded stream and its expectations; `events` stay as they are on the wire."""
+
+    id: str
+    schema_version: str
+    title: str
+    events: list[dict[str, Any]]
+    expected: Expected
+    initial_read_model: dict[str, Any] | None = None
+    final_read_model: dict[str, Any] | None = None
+
+
+def is_fixture(value: object) -> bool:
+    """Whether a JSON document is meant as a fixture: an object that holds a list of events."""
+    return isinstance(value, Mapping) and isinstance(value.get("events"), list)  # pyright: ignore[reportUnknownMemberType]
+
+
+def inspect_fixture(
+    value: Mapping[str, Any], shape: AnyShape = "auto", mode: VerifierMode = "collect"
+) -> list[Issue]:
+    """Every issue of a fixture: its own fields first, then its events in order."""
+    if not isinstance(value, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return [Issue("schema_mismatch", "$", "expected a fixture, which is an object")]
+    issues = _field_issues(value)
+    before: object = value.get("initialReadModel")
+    inspector = StreamInspector(
+        shape,
+        mode,
+        path="$.events",
+        gaps_declared=_declares_gaps(value),
+        read_model=cast("Mapping[str, Any]", before) if isinstance(before, Mapping) else None,
+    )
+    events: object = value.get("events")
+    for event in cast("list[object]", events) if isinstance(events, list) else ():
+        issues += inspector.feed(_as_item(event))
+    return issues + inspector.finish()
+
+
+def validate_fixture(value: Mapping[str, Any], shape: AnyShape = "auto") -> Fixture:
+    """The typed fixture, if it and all its events are valid; otherwise `InvalidFacts`."""
+    issues = inspect_fixture(value, shape)
+    if not is_valid(issues):
+        raise InvalidFacts(issues)
+    return msgspec.convert(value, Fixture)
+
+
+def _as_item(event: object) -> Item:
+    """Events that are no objects are inspected all the same, and found to be none. Text is not
+    taken for JSON once more.
+    """
+    return '""' if isinstance(event, str) else event  # pyright: ignore[reportReturnType]
+
+
+def _field_issues(value: Mapping[str, Any]) -> list[Issue]:
+    issues: list[Issue] = []
+    for field in msgspec.structs.fields(Fixture):
+        name = field.encode_name
+        if value.get(name) is None:
+            if field.required:
+                issues.append(Issue("schema_mismatch", f"$.{name}", f"a fixture needs {name}"))
+        elif name != "events":
+            issues += type_mismatches(value[name], field.type, f"$.{name}")
+    if not isinstance(value.get("events"), list | None):
+        issues.append(Issue("schema_mismatch", "$.events", "expected an array of events"))
+    return issues
+
+
+def _declares_gaps(value: Mapping[str, Any]) -> bool:
+    """Whether the fixture says that its stream has holes, by a diagnostic that it expects."""
+    expected: object = value.get("expected")
+    codes: object = expected.get("diagnostics") if isinstance(expected, Mapping) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    if not isinstance(codes, list):
+        return False
+    words = cast("list[object]", codes)
+    return any(isinstance(code, str) and any(w in code for w in _GAP_WORDS) for code in words)

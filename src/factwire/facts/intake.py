@@ -7,19 +7,19 @@ big or holds a secret is no reason to refuse a fact here; it is mended.
 
 import msgspec
 
+from factwire.facts.delta_fast_path import DeltaPattern, delta_pattern_of
 from factwire.facts.fact import Fact
-from factwire.facts.growth import Growth, growth_of
+from factwire.facts.fact_rules import class_issues
 from factwire.facts.inspection import Item, read_item
 from factwire.facts.issues import InvalidFacts, is_valid
 from factwire.facts.lifecycle import LifecycleVerifier, VerifierMode, Violation
 from factwire.facts.limits import PAYLOAD_CHARACTERS
-from factwire.facts.redactor import Redactor
-from factwire.facts.rules import class_issues
+from factwire.facts.redaction import Redactor
+from factwire.facts.refs import Blob, plan_spill
 from factwire.facts.shapes import AnyShape, Shape, decode_plain, encode_fact
-from factwire.facts.spill import Blob, plan_spill
 
 
-class Taken(msgspec.Struct, frozen=True, gc=False):
+class IntakeResult(msgspec.Struct, frozen=True, gc=False):
     """A fact that was taken: `data` is to be stored after `blobs`; `notes` say what was mended."""
 
     fact: Fact
@@ -36,25 +36,29 @@ class Intake:
         self._shape: AnyShape = shape
         self._verifier = LifecycleVerifier(mode)
         self._redactor = Redactor()
-        self._passes = self._redactor.passes
+        self._pass_through = self._redactor.pass_through
         self._plain = shape in ("auto", "facts")
-        self._growth: Growth | None = None
+        self._pattern: DeltaPattern | None = None
 
-    def feed(self, item: Item) -> Taken:
+    def feed(self, item: Item) -> IntakeResult:
         """Take one fact; raises `UnreadableInput`, `InvalidFacts` or `LifecycleError`."""
         shape: Shape = "facts"
         fact = decode_plain(item) if self._plain and isinstance(item, bytes) else None
         if fact is None:
             fact, shape = self._read(item)
-        growth = self._growth
-        if growth is not None:
-            text = growth.next_piece(fact)
-            if text is not None and self._verifier.expects(fact) and self._passes(growth.key, text):
+        pattern = self._pattern
+        if pattern is not None:
+            text = pattern.next_piece(fact)
+            if (
+                text is not None
+                and self._verifier.expects(fact)
+                and self._pass_through(pattern.key, text)
+            ):
                 self._verifier.take_expected(fact)
-                return _encoded(fact)
-        taken = self._take(fact, shape)
-        self._growth = None if taken.notes or taken.violations else growth_of(fact)
-        return taken
+                return _encode_or_spill(fact)
+        result = self._take(fact, shape)
+        self._pattern = None if result.notes or result.violations else delta_pattern_of(fact)
+        return result
 
     def _read(self, item: Item) -> tuple[Fact, Shape]:
         reading = read_item(item, self._shape)
@@ -62,27 +66,27 @@ class Intake:
             raise InvalidFacts(reading.issues)
         return reading.fact, reading.shape
 
-    def _take(self, fact: Fact, shape: Shape) -> Taken:
+    def _take(self, fact: Fact, shape: Shape) -> IntakeResult:
         issues = class_issues(fact, shape)
         if issues and not is_valid(issues):
             raise InvalidFacts(issues)
         violations = self._verifier.feed(fact)
         redacted = self._redactor.feed(fact)
-        taken = _encoded(redacted.fact)
+        result = _encode_or_spill(redacted.fact)
         if redacted.findings or violations:
             note = redacted.note
             return msgspec.structs.replace(
-                taken,
-                notes=(note, *taken.notes) if note else taken.notes,
+                result,
+                notes=(note, *result.notes) if note else result.notes,
                 violations=tuple(violations),
             )
-        return taken
+        return result
 
 
-def _encoded(fact: Fact) -> Taken:
+def _encode_or_spill(fact: Fact) -> IntakeResult:
     data = encode_fact(fact)
     if len(data) > PAYLOAD_CHARACTERS:
         spill = plan_spill(fact)
         if spill is not None:
-            return Taken(spill.fact, encode_fact(spill.fact), (spill.note,), spill.blobs)
-    return Taken(fact, data)
+            return IntakeResult(spill.fact, encode_fact(spill.fact), (spill.note,), spill.blobs)
+    return IntakeResult(fact, data)

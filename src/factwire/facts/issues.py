@@ -81,3 +81,13 @@ class InvalidFacts(FactError):
         first = issues[0]
         more = f" (and {len(issues) - 1} more)" if len(issues) > 1 else ""
         super().__init__(f"{first.code} at {first.path}: {first.message}{more}")
+
+
+def type_mismatches(value: object, expected: object, path: str) -> list[Issue]:
+    """What keeps `value`, which stands at `path`, from being of the `expected` type."""
+    try:
+        msgspec.convert(value, expected)
+    except msgspec.ValidationError as error:
+        reason, _, inner = str(error).partition(" - at `$")
+        return [Issue("schema_mismatch", path + inner.rstrip("`"), reason.replace(" | null", ""))]
+    return []

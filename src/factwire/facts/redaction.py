@@ -1,36 +1,48 @@
-"""Replacing secrets by ``[redacted]``, in text and in nested data.
+"""Replacing secrets by ``[redacted]``: in text, in nested data, and in facts in stream order.
 
-A value under a key that names a secret is replaced whole; elsewhere only the secret part of a text
-is. Data without secrets comes back as the very same object. What was replaced is not a secret any
-more: redacting twice changes nothing and finds nothing.
+A value under a key that names a secret is replaced whole; elsewhere only the secret part of a
+text is. Data without secrets comes back as the very same object, and redacting twice changes
+nothing. Text that arrives in pieces is searched across the pieces: what may be the beginning of a
+secret is held back until the next piece or the fact that closes the text. One fact in, one out.
 """
 
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import msgspec
 
+from factwire.facts.delta_fast_path import (
+    TEXT_CLOSERS,
+    TEXT_PIECES,
+    TextKey,
+    TextPieces,
+    is_end_of_text,
+    text_key,
+)
+from factwire.facts.delta_redaction import DeltaRedactor
+from factwire.facts.derived_facts import build_note
+from factwire.facts.fact import Fact, id_of
 from factwire.facts.issues import path_step
 from factwire.facts.limits import NESTING_DEPTH
-from factwire.facts.secret_names import REDACTED, names_secret, secret_name
-from factwire.facts.secrets import find_secrets, may_hold_secret
-
-__all__ = ["REDACTED", "Finding", "find_in_value", "redact_text", "redact_value"]
+from factwire.facts.refs import REF_LISTS
+from factwire.facts.secret_key_names import REDACTED, names_secret, secret_name
+from factwire.facts.secret_shapes import find_secrets, may_hold_secret
+from factwire.facts.vocabulary import TURN_TERMINALS
 
 _DEPTH_RULE: Final = "depth"
 
 
-class Finding(msgspec.Struct, frozen=True):
+class RedactionFinding(msgspec.Struct, frozen=True):
     """Where something was hidden, and by which rule; never what."""
 
     path: str
     rule: str
 
 
-class _Hidden(msgspec.Struct, frozen=True):
+class _Replacement(msgspec.Struct, frozen=True):
     """The replacement of a value, and the findings with paths relative to it."""
 
     value: object
-    findings: list[Finding]
+    findings: list[RedactionFinding]
 
 
 def redact_text(text: str) -> tuple[str, list[str]]:
@@ -47,20 +59,20 @@ def redact_text(text: str) -> tuple[str, list[str]]:
     return "".join(pieces), [secret.rule for secret in secrets]
 
 
-def redact_value(value: object, path: str = "$") -> tuple[object, list[Finding]]:
+def redact_value(value: object, path: str = "$") -> tuple[object, list[RedactionFinding]]:
     """The data with each secret replaced; the very same object when there is none."""
     hidden = _redact(value, 0)
     if hidden is None:
         return value, []
-    return hidden.value, _beneath(path, hidden.findings)
+    return hidden.value, _prefix_paths(path, hidden.findings)
 
 
-def find_in_value(value: object, path: str = "$") -> list[Finding]:
+def find_in_value(value: object, path: str = "$") -> list[RedactionFinding]:
     """What `redact_value` would hide."""
     return redact_value(value, path)[1]
 
 
-def _redact(value: object, depth: int) -> _Hidden | None:
+def _redact(value: object, depth: int) -> _Replacement | None:
     """None when there is nothing to hide."""
     kind = type(value)
     if kind is str:
@@ -72,72 +84,72 @@ def _redact(value: object, depth: int) -> _Hidden | None:
     return None
 
 
-def _redact_string(text: str) -> _Hidden | None:
+def _redact_string(text: str) -> _Replacement | None:
     if not may_hold_secret(text):
         return None
     redacted, rules = redact_text(text)
     if not rules:
         return None
-    return _Hidden(redacted, [Finding("", f"value:{rule}") for rule in rules])
+    return _Replacement(redacted, [RedactionFinding("", f"value:{rule}") for rule in rules])
 
 
-def _redact_items(items: list[object] | tuple[object, ...], depth: int) -> _Hidden | None:
+def _redact_items(items: list[object] | tuple[object, ...], depth: int) -> _Replacement | None:
     if depth >= NESTING_DEPTH:
         return _TOO_DEEP
     changed: list[object] | None = None
-    findings: list[Finding] = []
+    findings: list[RedactionFinding] = []
     for place, item in enumerate(items):
         hidden = _redact(item, depth + 1)
         if hidden is not None:
             changed = list(items) if changed is None else changed
             changed[place] = hidden.value
-            findings += _beneath(f"[{place}]", hidden.findings)
+            findings += _prefix_paths(f"[{place}]", hidden.findings)
     if changed is None:
         return None
-    return _Hidden(tuple(changed) if isinstance(items, tuple) else changed, findings)
+    return _Replacement(tuple(changed) if isinstance(items, tuple) else changed, findings)
 
 
-def _redact_mapping(mapping: dict[object, object], depth: int) -> _Hidden | None:
+def _redact_mapping(mapping: dict[object, object], depth: int) -> _Replacement | None:
     if depth >= NESTING_DEPTH:
         return _TOO_DEEP
-    replaced: dict[object, _Hidden] = {}
-    secret_keys: dict[object, _Hidden] = {}
+    replaced: dict[object, _Replacement] = {}
+    secret_keys: dict[object, _Replacement] = {}
     for key, value in mapping.items():
         if isinstance(key, str):
             if may_hold_secret(key) and (found := _redact_string(key)):
                 secret_keys[key] = found
             if secret_name(key) is not None and names_secret(key, value):
                 rule = f"key:{secret_name(key)}"
-                replaced[key] = _Hidden(REDACTED, [Finding("", rule)])
+                replaced[key] = _Replacement(REDACTED, [RedactionFinding("", rule)])
                 continue
         hidden = _redact(value, depth + 1)
         if hidden is not None:
             replaced[key] = hidden
     if not replaced and not secret_keys:
         return None
-    return _rebuilt(mapping, replaced, secret_keys)
+    return _rebuild_mapping(mapping, replaced, secret_keys)
 
 
-_TOO_DEEP: Final = _Hidden(REDACTED, [Finding("", _DEPTH_RULE)])
+_TOO_DEEP: Final = _Replacement(REDACTED, [RedactionFinding("", _DEPTH_RULE)])
 
 
-def _rebuilt(
+def _rebuild_mapping(
     mapping: dict[object, object],
-    replaced: dict[object, _Hidden],
-    secret_keys: dict[object, _Hidden],
-) -> _Hidden:
+    replaced: dict[object, _Replacement],
+    secret_keys: dict[object, _Replacement],
+) -> _Replacement:
     changed: dict[object, object] = {}
-    findings: list[Finding] = []
+    findings: list[RedactionFinding] = []
     for key, value in mapping.items():
         hidden = replaced.get(key)
-        shown = _free_name(changed, mapping) if key in secret_keys else key
-        changed[shown] = value if hidden is None else hidden.value
-        step = _step(shown) if shown is key else REDACTED
+        name = _free_name(changed, mapping) if key in secret_keys else key
+        changed[name] = value if hidden is None else hidden.value
+        step = _key_step(name) if name is key else REDACTED
         if key in secret_keys:
-            findings += _beneath(step, secret_keys[key].findings)
+            findings += _prefix_paths(step, secret_keys[key].findings)
         if hidden is not None:
-            findings += _beneath(step, hidden.findings)
-    return _Hidden(changed, findings)
+            findings += _prefix_paths(step, hidden.findings)
+    return _Replacement(changed, findings)
 
 
 def _free_name(taken: dict[object, object], mapping: dict[object, object]) -> str:
@@ -149,9 +161,204 @@ def _free_name(taken: dict[object, object], mapping: dict[object, object]) -> st
     return name
 
 
-def _step(key: object) -> str:
+def _key_step(key: object) -> str:
     return path_step(key) if isinstance(key, str) else f"[{key}]"
 
 
-def _beneath(step: str, findings: list[Finding]) -> list[Finding]:
-    return [Finding(step + finding.path, finding.rule) for finding in findings]
+def _prefix_paths(step: str, findings: list[RedactionFinding]) -> list[RedactionFinding]:
+    return [RedactionFinding(step + finding.path, finding.rule) for finding in findings]
+
+
+_NOTE_CLASS: Final = "output.redacted"
+
+_SHORT: Final = 64
+_REMEMBERED: Final = 8_192
+
+
+class RedactedFact(msgspec.Struct, frozen=True):
+    """A fact that is safe to store, and what was hidden in it."""
+
+    fact: Fact
+    findings: tuple[RedactionFinding, ...] = ()
+
+    @property
+    def note(self) -> Fact | None:
+        """The `output.redacted` fact that records what was hidden, without the secret."""
+        if not self.findings:
+            return None
+        redacted = [{"path": found.path, "rule": found.rule} for found in self.findings]
+        return build_note(self.fact, _NOTE_CLASS, {"redacted": redacted})
+
+
+class _CleanTexts:
+    """Short texts in which nothing was found, such as titles and ids: they come again and again.
+
+    Bounded by starting over, which costs one more search of each.
+    """
+
+    def __init__(self) -> None:
+        self._keys: set[str] = set()
+        self._texts: set[str] = set()
+
+    def has(self, text: str) -> bool:
+        return text in self._texts
+
+    def covers(self, payload: dict[str, Any], searched: str) -> bool:
+        """Whether every entry but `searched` is a text that was found clean under a clean key."""
+        texts, keys = self._texts, self._keys
+        for key, value in payload.items():
+            if key != searched and (
+                value.__class__ is not str or value not in texts or key not in keys
+            ):
+                return False
+        return True
+
+    def learn(self, payload: dict[str, Any]) -> None:
+        """Take the entries of a payload in which nothing was found."""
+        for key, value in payload.items():
+            if isinstance(value, str) and len(key) <= _SHORT:
+                self._keys.add(key)
+                self.learn_text(value)
+
+    def learn_text(self, text: str) -> None:
+        if len(text) <= _SHORT:
+            self._texts.add(text)
+        if len(self._texts) + len(self._keys) > _REMEMBERED:
+            self._texts.clear()
+            self._keys.clear()
+
+
+class Redactor:
+    """Feed it the facts of one or many streams, in order."""
+
+    def __init__(self) -> None:
+        self._deltas = DeltaRedactor()
+        self.pass_through = self._deltas.pass_through
+        self._held: dict[TextKey, None] = {}
+        self._clean = _CleanTexts()
+
+    def feed(self, fact: Fact) -> RedactedFact:
+        """The fact as it may be stored."""
+        event_class = fact.event_class or ""
+        pieces = TEXT_PIECES.get(event_class)
+        if pieces is not None:
+            return self._redact_piece(fact, pieces)
+        closing = TEXT_CLOSERS.get(event_class)
+        if closing is not None:
+            return self._redact_closing(fact, *closing)
+        if self._held and event_class in TURN_TERMINALS:
+            return self._redact_fields(fact, self._withhold_unfinished(fact))
+        return self._redact_fields(fact, [])
+
+    def feed_whole(self, fact: Fact) -> RedactedFact:
+        """The fact as it may be stored when it is no piece of a text that goes on."""
+        return self._redact_fields(fact, [])
+
+    def _redact_piece(self, fact: Fact, pieces: TextPieces) -> RedactedFact:
+        text = fact.payload.get(pieces.key)
+        if not isinstance(text, str):
+            return self._redact_fields(fact, [])
+        key = text_key(fact, pieces)
+        safe, rules = self._deltas.feed(key, text)
+        if safe is text:
+            return self._redact_fields(fact, [], searched=pieces.key)
+        self._remember(key)
+        path = f"$.payload.{pieces.key}"
+        findings = [RedactionFinding(path, f"value:{rule}") for rule in rules]
+        changed = msgspec.structs.replace(fact, payload={**fact.payload, pieces.key: safe})
+        return self._redact_fields(changed, findings, searched=pieces.key)
+
+    def _remember(self, key: TextKey) -> None:
+        if self._deltas.pending_text(key):
+            self._held[key] = None
+        else:
+            self._held.pop(key, None)
+
+    def _redact_closing(self, fact: Fact, piece_class: str, whole: str) -> RedactedFact:
+        """A fact that ends a text; what was held back of it goes along, unless the fact brings the
+        whole text itself.
+        """
+        pieces = TEXT_PIECES[piece_class]
+        findings: list[RedactionFinding] = []
+        for key in [key for key in self._held if is_end_of_text(fact, pieces, key)]:
+            del self._held[key]
+            rest, rules = self._deltas.flush(key)
+            if fact.payload.get(whole) is None and rest:
+                fact = _append_rest(fact, pieces.key, rest)
+                findings += [
+                    RedactionFinding(f"$.payload.{pieces.key}", f"value:{rule}") for rule in rules
+                ]
+        self._deltas.drop(text_key(fact, pieces))
+        return self._redact_fields(fact, findings)
+
+    def _withhold_unfinished(self, fact: Fact) -> list[RedactionFinding]:
+        """A turn ended in the middle of a text: what was held back may be half a secret, and no
+        fact is left that could carry it.
+        """
+        turn = id_of(fact, "turnId")
+        unfinished = [key for key in self._held if key[0] == turn]
+        for key in unfinished:
+            del self._held[key]
+            self._deltas.drop(key)
+        return [RedactionFinding(f"$.{key[1]}", "withheld:unfinished") for key in unfinished]
+
+    def _redact_fields(
+        self, fact: Fact, findings: list[RedactionFinding], *, searched: str = ""
+    ) -> RedactedFact:
+        """All of a fact redacted but the payload's `searched` key, which has been dealt with."""
+        clean = self._clean
+        changes: dict[str, Any] = {}
+        if not clean.covers(fact.payload, searched):
+            findings = findings + self._redact_payload(fact.payload, searched, changes)
+        if not clean.has(fact.title):
+            findings = findings + self._redact_line(fact.title, "title", changes)
+        if fact.detail:
+            findings = findings + self._redact_line(fact.detail, "detail", changes)
+        if fact.extra:
+            changes["extra"], found = redact_value(fact.extra, "$")
+            findings = findings + found
+        if fact.ref_ids or fact.artifact_refs or fact.evidence_refs:
+            findings = findings + _redact_refs(fact, changes)
+        if not changes and not findings:
+            return RedactedFact(fact)
+        return RedactedFact(msgspec.structs.replace(fact, **changes), tuple(findings))
+
+    def _redact_payload(
+        self, payload: dict[str, Any], searched: str, changes: dict[str, Any]
+    ) -> list[RedactionFinding]:
+        others = {key: payload[key] for key in payload if key != searched}
+        safe, findings = redact_value(others, "$.payload")
+        if findings:
+            changes["payload"] = safe | {searched: payload[searched]} if searched else safe  # pyright: ignore[reportOperatorIssue, reportUnknownVariableType]
+        else:
+            self._clean.learn(others)
+        return findings
+
+    def _redact_line(self, text: str, name: str, changes: dict[str, Any]) -> list[RedactionFinding]:
+        safe, rules = redact_text(text)
+        if rules:
+            changes[name] = safe
+        else:
+            self._clean.learn_text(text)
+        return [RedactionFinding(f"$.{name}", f"value:{rule}") for rule in rules]
+
+
+def redact_fact(fact: Fact) -> RedactedFact:
+    """One fact by itself, without regard to the pieces before or after it."""
+    return Redactor().feed_whole(fact)
+
+
+def _redact_refs(fact: Fact, changes: dict[str, object]) -> list[RedactionFinding]:
+    findings: list[RedactionFinding] = []
+    for attribute, name in REF_LISTS.items():
+        clean, found = redact_value(list(getattr(fact, attribute)), f"$.{name}")
+        if found:
+            changes[attribute] = tuple(clean)  # pyright: ignore[reportArgumentType, reportUnknownArgumentType]
+            findings += found
+    return findings
+
+
+def _append_rest(fact: Fact, key: str, rest: str) -> Fact:
+    before = fact.payload.get(key)
+    text = before + rest if isinstance(before, str) else rest
+    return msgspec.structs.replace(fact, payload={**fact.payload, key: text})

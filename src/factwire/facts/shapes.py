@@ -13,10 +13,9 @@ from typing import Any, Final, Literal, cast
 import msgspec
 
 from factwire.facts.fact import Fact
-from factwire.facts.issues import InvalidFacts, Issue
-from factwire.facts.json_text import decode_json, json_type, nested_too_deep, unwritable
+from factwire.facts.issues import InvalidFacts, Issue, type_mismatches
+from factwire.facts.json_values import decode_json, is_nested_too_deep, json_type, unwritable_reason
 from factwire.facts.limits import SEQUENCE_MAX
-from factwire.facts.mismatches import mismatches
 from factwire.facts.vocabulary import CLASS_ALIASES, UNKNOWN, kind_of, status_of
 
 Shape = Literal["facts", "runtime-event", "ui"]
@@ -98,8 +97,8 @@ def shape_of(value: Mapping[str, object]) -> Shape:
 def shape_issues(value: object, shape: Shape, path: str = "$") -> list[Issue]:
     """Every required field that is missing and every field of a wrong type."""
     if not isinstance(value, Mapping):
-        found = f"expected an object, got {json_type(value)}"
-        return [Issue("schema_mismatch", path, found)]
+        value_found = f"expected an object, got {json_type(value)}"
+        return [Issue("schema_mismatch", path, value_found)]
     fields = cast("Mapping[str, object]", value)
     issues = [
         Issue("schema_mismatch", f"{path}.{name}", f"{shape} needs {name}")
@@ -108,9 +107,9 @@ def shape_issues(value: object, shape: Shape, path: str = "$") -> list[Issue]:
     ]
     for field, info in _FIELDS.items():
         name = wire_name(shape, field)
-        found = fields.get(name)
-        if found is not None:
-            issues += mismatches(found, info.type, f"{path}.{name}")
+        value_found = fields.get(name)
+        if value_found is not None:
+            issues += type_mismatches(value_found, info.type, f"{path}.{name}")
     sequence = fields.get("sequence")
     if type(sequence) is int and not SEQUENCE_FLOORS[shape] <= sequence <= SEQUENCE_MAX:
         issues.append(_sequence_issue(sequence, shape, path))
@@ -119,34 +118,34 @@ def shape_issues(value: object, shape: Shape, path: str = "$") -> list[Issue]:
 
 def read_fact(value: Mapping[str, Any], shape: AnyShape = "auto", path: str = "$") -> Fact:
     """The fact that an object of any shape states; raises `InvalidFacts` with every mismatch."""
-    reason = unwritable(value)
+    reason = unwritable_reason(value)
     if reason:
         raise InvalidFacts([Issue("schema_mismatch", path, reason)])
     return _read_decoded(value, shape, path)
 
 
 def _read_decoded(value: Mapping[str, Any], shape: AnyShape, path: str = "$") -> Fact:
-    known = shape_of(value) if shape == "auto" else shape
-    issues = shape_issues(value, known, path)
+    resolved = shape_of(value) if shape == "auto" else shape
+    issues = shape_issues(value, resolved, path)
     if issues:
         raise InvalidFacts(issues)
-    return read_checked_fact(value, known)
+    return read_checked_fact(value, resolved)
 
 
 def read_checked_fact(value: Mapping[str, Any], shape: Shape) -> Fact:
     """The fact of an object in which `shape_issues` found nothing."""
     names = _NAMES[shape]
-    known: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     rest = {key: item for key, item in value.items() if key}
     for field in _FIELDS:
         item = rest.pop(names.get(field, field), None)
         if item is not None:
-            known[field] = item
+            fields[field] = item
     if "" in value:
         rest[""] = value[""]
-    _fill(known, shape)
-    fact = _unaliased(msgspec.convert({**known, "": rest} if rest else known, Fact))
-    return _identified(fact) if fact.id == _DERIVED_ID else fact
+    _fill_defaults(fields, shape)
+    fact = _resolve_alias(msgspec.convert({**fields, "": rest} if rest else fields, Fact))
+    return _derive_id(fact) if fact.id == _DERIVED_ID else fact
 
 
 def decode_fact(data: bytes | str, shape: AnyShape = "auto") -> Fact:
@@ -167,10 +166,10 @@ def decode_plain(data: bytes | str) -> Fact | None:
     sequence = fact.sequence
     if sequence is None or sequence > SEQUENCE_MAX or sequence < _SEQUENCE_MIN:
         return None
-    if fact.extra or not fact.id or nested_too_deep(fact.payload, data):
+    if fact.extra or not fact.id or is_nested_too_deep(fact.payload, data):
         return None
     if fact.event_class in CLASS_ALIASES:
-        return _unaliased(fact)
+        return _resolve_alias(fact)
     return fact
 
 
@@ -195,35 +194,35 @@ def write_fact(fact: Fact, shape: Shape = "facts") -> dict[str, Any]:
     fields: dict[str, Any] = msgspec.to_builtins(fact)
     extra = fields.pop("", {})
     if shape != "facts":
-        _leave_out(fields, shape)
+        _drop_derived(fields, shape)
     names = _NAMES[shape]
-    written = {names.get(field, field): item for field, item in fields.items()}
-    return written | {key: item for key, item in extra.items() if key not in written}
+    result = {names.get(field, field): item for field, item in fields.items()}
+    return result | {key: item for key, item in extra.items() if key not in result}
 
 
-def _fill(known: dict[str, Any], shape: Shape) -> None:
+def _fill_defaults(fields: dict[str, Any], shape: Shape) -> None:
     if shape == "facts":
         return
-    event_class: str = known["eventClass"]
+    event_class: str = fields["eventClass"]
     event_class = CLASS_ALIASES.get(event_class, event_class)
-    known.setdefault("kind", kind_of(event_class))
-    known.setdefault("status", status_of(event_class))
-    known.setdefault("title", event_class)
+    fields.setdefault("kind", kind_of(event_class))
+    fields.setdefault("status", status_of(event_class))
+    fields.setdefault("title", event_class)
     if shape == "ui":
         for field in _UI_UNKNOWN:
-            known.setdefault(field, UNKNOWN)
-        known["id"] = known.get("id") or _DERIVED_ID
+            fields.setdefault(field, UNKNOWN)
+        fields["id"] = fields.get("id") or _DERIVED_ID
     if event_class == UNKNOWN:
-        del known["eventClass"]
+        del fields["eventClass"]
 
 
-def _identified(fact: Fact) -> Fact:
+def _derive_id(fact: Fact) -> Fact:
     """An event that names no id is known by what it says, however it was spelt."""
-    said = msgspec.json.encode(write_fact(fact, "ui"), order="deterministic")
-    return msgspec.structs.replace(fact, id=_DERIVED_ID + sha256(said).hexdigest())
+    content = msgspec.json.encode(write_fact(fact, "ui"), order="deterministic")
+    return msgspec.structs.replace(fact, id=_DERIVED_ID + sha256(content).hexdigest())
 
 
-def _leave_out(fields: dict[str, Any], shape: Shape) -> None:
+def _drop_derived(fields: dict[str, Any], shape: Shape) -> None:
     event_class: str = fields.setdefault("eventClass", UNKNOWN)
     derived = {
         "kind": kind_of(event_class),
@@ -241,7 +240,7 @@ def _leave_out(fields: dict[str, Any], shape: Shape) -> None:
         fields.setdefault("payload", {})
 
 
-def _unaliased(fact: Fact) -> Fact:
+def _resolve_alias(fact: Fact) -> Fact:
     event_class = fact.event_class
     alias = CLASS_ALIASES.get(event_class) if event_class else None
     return msgspec.structs.replace(fact, event_class=alias) if alias else fact

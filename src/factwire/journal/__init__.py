@@ -1,8 +1,6 @@
 """The journal: facts appended once, durable, ordered, resumable and provably unchanged."""
 
-from factwire.journal.catalogue import Thread, ThreadPage, ThreadRecord, ThreadStatus
-from factwire.journal.chain_point import ChainPoint
-from factwire.journal.chunk import Stretch
+from factwire.journal.chunks import ChainPoint, FactBatch
 from factwire.journal.cursor import Cursor
 from factwire.journal.errors import (
     AppendRefused,
@@ -26,25 +24,39 @@ from factwire.journal.errors import (
     UnstorableFact,
 )
 from factwire.journal.filter import Filter
-from factwire.journal.opening import open_journal
-from factwire.journal.policy import Compaction, Removal, Retention, Superseding
 from factwire.journal.protocol import (
-    Appended,
+    AppendResult,
     Damage,
     FollowerStats,
     Journal,
-    Snapshot,
-    Stats,
+    JournalStats,
+    StoredSnapshot,
     VerifyReport,
+    open_journal,
 )
-from factwire.journal.removed import Removed
-from factwire.journal.restore import Present, Restoration
+from factwire.journal.retention import (
+    CompactionPolicy,
+    PresentFact,
+    RemovalResult,
+    RemovedFact,
+    Restoration,
+    RetentionPolicy,
+    SupersedingRule,
+)
+from factwire.journal.thread_catalogue import (
+    CatalogueRecord,
+    CatalogueThread,
+    ThreadPage,
+    ThreadStatus,
+)
 
 __all__ = [
     "AppendRefused",
-    "Appended",
+    "AppendResult",
+    "CatalogueRecord",
+    "CatalogueThread",
     "ChainPoint",
-    "Compaction",
+    "CompactionPolicy",
     "ConflictingFact",
     "Cursor",
     "CursorError",
@@ -53,6 +65,7 @@ __all__ = [
     "CursorMalformed",
     "CursorUnknownEpoch",
     "Damage",
+    "FactBatch",
     "Filter",
     "FollowerStats",
     "Journal",
@@ -61,23 +74,20 @@ __all__ = [
     "JournalCorrupt",
     "JournalError",
     "JournalReadOnly",
+    "JournalStats",
     "JournalUnavailable",
     "JournalUnwritable",
     "JournalUrlError",
-    "Present",
-    "Removal",
-    "Removed",
+    "PresentFact",
+    "RemovalResult",
+    "RemovedFact",
     "Restoration",
     "RestoreRefused",
-    "Retention",
+    "RetentionPolicy",
     "SequenceConflict",
-    "Snapshot",
-    "Stats",
-    "Stretch",
-    "Superseding",
-    "Thread",
+    "StoredSnapshot",
+    "SupersedingRule",
     "ThreadPage",
-    "ThreadRecord",
     "ThreadStatus",
     "UnknownFact",
     "UnstorableFact",

@@ -17,9 +17,9 @@ from factwire.journal.filter import (
     KEYS_OF_IDS,
     PAYLOAD_KEYS,
     Keys,
+    build_keys,
     key_ids,
-    keys_and_thread,
-    keys_of_ids,
+    list_keys_and_thread,
 )
 
 UNSTORABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
@@ -29,7 +29,7 @@ _encoder: Final = msgspec.json.Encoder(order="deterministic")
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class Entry(msgspec.Struct, gc=False):
+class PreparedFact(msgspec.Struct, gc=False):
     """A fact on its way in; `line` is empty while its sequence is not known."""
 
     fact: Fact
@@ -38,7 +38,7 @@ class Entry(msgspec.Struct, gc=False):
     line: bytes
 
 
-class Known(msgspec.Struct, frozen=True, gc=False):
+class ExistingFact(msgspec.Struct, frozen=True, gc=False):
     """A fact that the journal has, or had: its line, or the digest that outlived the line."""
 
     seq: int
@@ -47,12 +47,12 @@ class Known(msgspec.Struct, frozen=True, gc=False):
     digest: bytes | None = None
 
 
-def prepare(batch: Sequence[Fact]) -> list[Entry]:
+def prepare_facts(batch: Sequence[Fact]) -> list[PreparedFact]:
     """Everything about a batch that does not depend on the journal."""
-    entries: list[Entry] = []
+    entries: list[PreparedFact] = []
     for fact in batch:
         if fact.sequence is None or fact.extra:
-            entries.append(_prepared(fact))
+            entries.append(_prepare_fact(fact))
             continue
         # Every fact comes by here, and most go straight on: no call that can be spared.
         try:
@@ -60,56 +60,56 @@ def prepare(batch: Sequence[Fact]) -> list[Entry]:
         except UNSTORABLE as error:
             raise UnstorableFact(fact.id, str(error)) from error
         if b"\n" in line:
-            line = _one_line(line)
+            line = _to_one_line(line)
         ids = key_ids(fact)
-        keys, thread = KEYS_OF_IDS.get(ids) or keys_of_ids(ids)
+        keys, thread = KEYS_OF_IDS.get(ids) or build_keys(ids)
         if fact.payload and not PAYLOAD_KEYS.isdisjoint(fact.payload):
-            keys, thread = keys_and_thread(fact)
-        entries.append(Entry(fact, keys, thread, line))
+            keys, thread = list_keys_and_thread(fact)
+        entries.append(PreparedFact(fact, keys, thread, line))
     return entries
 
 
-def line_of(fact: Fact) -> bytes:
+def encode_line(fact: Fact) -> bytes:
     """The line under which a fact is stored, without its line end."""
     try:
         line = encode_fact(fact)
     except UNSTORABLE as error:
         raise UnstorableFact(fact.id, str(error)) from error
-    return _one_line(line) if b"\n" in line else line
+    return _to_one_line(line) if b"\n" in line else line
 
 
-def body_digest(line: bytes) -> bytes:
+def digest_body(line: bytes) -> bytes:
     """What stays of a body after its fact has been removed: enough to tell a repeat."""
-    return sha256(_body(line)).digest()
+    return sha256(_encode_body(line)).digest()
 
 
-def ensure_same(entry: Entry, known: Known) -> None:
+def ensure_same(entry: PreparedFact, existing: ExistingFact) -> None:
     """Raise `ConflictingFact` unless an entry repeats what is known under its id."""
-    if entry.line and entry.line == known.line:
+    if entry.line and entry.line == existing.line:
         return
     sequence = entry.fact.sequence
-    line = entry.line or line_of(entry.fact)
-    same = sequence is None or sequence == known.sequence
-    if same and known.line is not None:
-        same = _body(line) == _body(known.line)
+    line = entry.line or encode_line(entry.fact)
+    same = sequence is None or sequence == existing.sequence
+    if same and existing.line is not None:
+        same = _encode_body(line) == _encode_body(existing.line)
     elif same:
-        same = body_digest(line) == known.digest
+        same = digest_body(line) == existing.digest
     if not same:
-        raise ConflictingFact(entry.fact.id, known.seq)
+        raise ConflictingFact(entry.fact.id, existing.seq)
 
 
-def _prepared(fact: Fact) -> Entry:
-    keys, thread = keys_and_thread(fact)
+def _prepare_fact(fact: Fact) -> PreparedFact:
+    keys, thread = list_keys_and_thread(fact)
     settled = fact.sequence is not None or thread is None
-    return Entry(fact, keys, thread, line_of(fact) if settled else b"")
+    return PreparedFact(fact, keys, thread, encode_line(fact) if settled else b"")
 
 
-def _one_line(line: bytes) -> bytes:
+def _to_one_line(line: bytes) -> bytes:
     """A line without the raw line ends that pre-encoded JSON in a payload can bring along."""
     return _encoder.encode(msgspec.json.decode(line))
 
 
-def _body(line: bytes) -> bytes:
+def _encode_body(line: bytes) -> bytes:
     fields: dict[str, Any] = msgspec.json.decode(line)
     fields.pop("sequence", None)
     return _encoder.encode(fields)

@@ -10,8 +10,7 @@ from typing import Final
 
 import msgspec
 
-from factwire.facts.fact import Fact
-from factwire.facts.ids import PAYLOAD_NAMES, id_in_payload
+from factwire.facts.fact import PAYLOAD_NAMES, Fact, id_in_payload
 
 Keys = tuple[str, ...]
 """The keys of one fact."""
@@ -34,13 +33,13 @@ CLASS_MARK: Final = "c:"
 _MARKS: Final = (*KEY_MARKS.values(), CLASS_MARK)
 _THREAD: Final = _MARKS.index(KEY_MARKS["thread"])
 key_ids: Final = attrgetter(*(f"{name}_id" for name in KEY_MARKS), "event_class")
-Named = tuple[Keys, str | None]
+KeysAndThread = tuple[Keys, str | None]
 """The keys of a fact, and its thread."""
 
 _REMEMBERED: Final = 8_192
 _REMEMBERED_SIZE: Final = 1_024
-KEYS_OF_IDS: Final[dict[tuple[str | None, ...], Named]] = {}
-"""What `keys_of_ids` answered: the facts of a turn share their ids, so most have been asked for
+KEYS_OF_IDS: Final[dict[tuple[str | None, ...], KeysAndThread]] = {}
+"""What `build_keys` answered: the facts of a turn share their ids, so most have been asked for
 before. Bounded in number and, because ids may be of any length, in size."""
 
 _PAYLOAD_IDS: Final = tuple((mark, f"{name}Id") for name, mark in KEY_MARKS.items())
@@ -90,21 +89,21 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return sorted({place for places in chosen for place in places})
 
 
-def keys_of(fact: Fact) -> Keys:
+def list_keys(fact: Fact) -> Keys:
     """The keys of a fact; its ids count wherever the fact carries them."""
-    return keys_and_thread(fact)[0]
+    return list_keys_and_thread(fact)[0]
 
 
-def keys_and_thread(fact: Fact) -> Named:
+def list_keys_and_thread(fact: Fact) -> KeysAndThread:
     """The keys of a fact, and the thread whose sequence it belongs to."""
     ids = key_ids(fact)
-    named = KEYS_OF_IDS.get(ids) or keys_of_ids(ids)
+    named = KEYS_OF_IDS.get(ids) or build_keys(ids)
     if fact.payload and not PAYLOAD_KEYS.isdisjoint(fact.payload):
-        return _with_payload_keys(fact, named[0]), thread_of(fact)
+        return _add_payload_keys(fact, named[0]), find_thread_id(fact)
     return named
 
 
-def keys_of_ids(ids: tuple[str | None, ...]) -> Named:
+def build_keys(ids: tuple[str | None, ...]) -> KeysAndThread:
     """The keys of a fact that has these ids and none in its payload."""
     keys = tuple(mark + value for mark, value in zip(_MARKS, ids, strict=True) if value)
     named = keys, ids[_THREAD] or None
@@ -115,12 +114,12 @@ def keys_of_ids(ids: tuple[str | None, ...]) -> Named:
     return named
 
 
-def thread_of(fact: Fact) -> str | None:
+def find_thread_id(fact: Fact) -> str | None:
     """The thread whose sequence a fact belongs to."""
     return fact.thread_id or (id_in_payload(fact.payload, "threadId") if fact.payload else None)
 
 
-def _with_payload_keys(fact: Fact, keys: Keys) -> Keys:
+def _add_payload_keys(fact: Fact, keys: Keys) -> Keys:
     own = keys[:-1] if fact.event_class else keys
     marks = {key[:2] for key in own}
     found = (

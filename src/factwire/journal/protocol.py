@@ -1,27 +1,36 @@
-"""`Journal`: what every backend promises.
+"""`Journal`: what every backend promises, and the way from a URL to a journal.
 
-An acknowledged append is durable. Seqs are gap-free and rise. An id is taken once, for ever. A read
-or a follow is exact from its cursor on, or raises before it has handed out anything.
+A backend is imported only when a URL asks for it.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from importlib import import_module
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Final, Protocol, Self, cast
 
 import msgspec
 
 from factwire.facts.fact import Fact
-from factwire.journal.catalogue import Thread, ThreadPage, ThreadRecord, ThreadStatus
-from factwire.journal.chain_point import ChainPoint
-from factwire.journal.chunk import Stretch
+from factwire.journal.chunks import ChainPoint, FactBatch
 from factwire.journal.cursor import Cursor
+from factwire.journal.errors import JournalUrlError
 from factwire.journal.filter import Filter
-from factwire.journal.policy import Compaction, Removal, Retention
-from factwire.journal.removed import Removed
-from factwire.journal.restore import Restoration
+from factwire.journal.retention import (
+    CompactionPolicy,
+    RemovalResult,
+    RemovedFact,
+    Restoration,
+    RetentionPolicy,
+)
+from factwire.journal.thread_catalogue import (
+    CatalogueRecord,
+    CatalogueThread,
+    ThreadPage,
+    ThreadStatus,
+)
 
 
-class Appended(msgspec.Struct, frozen=True, gc=False):
+class AppendResult(msgspec.Struct, frozen=True, gc=False):
     """A place for each fact of the batch, in the batch's order."""
 
     epoch: str
@@ -35,7 +44,7 @@ class Appended(msgspec.Struct, frozen=True, gc=False):
         return Cursor(self.epoch, max(self.seqs, default=0))
 
 
-class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+class StoredSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Derived state as of `cursor`; `anchor` is the chain's hash of the commit it ends in."""
 
     thread_id: str
@@ -75,7 +84,7 @@ class FollowerStats(msgspec.Struct, frozen=True, kw_only=True):
     lag: int
 
 
-class Stats(msgspec.Struct, frozen=True, kw_only=True):
+class JournalStats(msgspec.Struct, frozen=True, kw_only=True):
     """Figures about a journal."""
 
     bytes: int
@@ -100,7 +109,7 @@ class Journal(Protocol):
 
     async def append(
         self, batch: Sequence[Fact], *, expected: Mapping[str, int | None] | None = None
-    ) -> Appended:
+    ) -> AppendResult:
         """Write a batch whole or not at all; returns when it is durable.
 
         `expected` maps a thread to the last sequence it is believed to have, None for no thread.
@@ -113,7 +122,7 @@ class Journal(Protocol):
         *,
         filter: Filter | None = None,  # noqa: A002
         limit: int | None = None,
-    ) -> AsyncIterator[Stretch]:
+    ) -> AsyncIterator[FactBatch]:
         """What is there now, after a cursor, its text or a fact id; None is the oldest kept.
 
         A filtered read ends with an empty stretch where its last facts did not pass.
@@ -125,7 +134,7 @@ class Journal(Protocol):
         after: Cursor | str | None = None,
         *,
         filter: Filter | None = None,  # noqa: A002
-    ) -> AsyncIterator[Stretch]:
+    ) -> AsyncIterator[FactBatch]:
         """What `read` gives, then whatever is appended, without end."""
         ...
 
@@ -144,21 +153,21 @@ class Journal(Protocol):
         limit: int = 100,
     ) -> ThreadPage: ...
 
-    async def thread(self, thread_id: str) -> Thread | None: ...
+    async def thread(self, thread_id: str) -> CatalogueThread | None: ...
 
     async def save_snapshot(
         self, thread_id: str, cursor: Cursor, data: bytes, kind: str = "projection"
-    ) -> Snapshot: ...
+    ) -> StoredSnapshot: ...
 
     async def snapshot(
         self, thread_id: str, kind: str = "projection", at: Cursor | None = None
-    ) -> Snapshot | None:
+    ) -> StoredSnapshot | None:
         """The newest snapshot of a thread, at or before `at`."""
         ...
 
-    async def retain(self, policy: Retention) -> Removal: ...
+    async def retain(self, policy: RetentionPolicy) -> RemovalResult: ...
 
-    async def compact(self, policy: Compaction | None = None) -> Removal: ...
+    async def compact(self, policy: CompactionPolicy | None = None) -> RemovalResult: ...
 
     async def verify(self) -> VerifyReport: ...
 
@@ -168,19 +177,50 @@ class Journal(Protocol):
         """
         ...
 
-    def removed(self) -> AsyncIterator[Removed]:
+    def removed(self) -> AsyncIterator[RemovedFact]:
         """What is left of each fact that was removed, by seq."""
         ...
 
-    def records(self) -> AsyncIterator[ThreadRecord]:
+    def records(self) -> AsyncIterator[CatalogueRecord]:
         """Everything that is kept of each thread, in no order."""
         ...
 
-    async def restore(self, given: Restoration) -> Cursor:
+    async def restore(self, restoration: Restoration) -> Cursor:
         """Become the journal that is given, with its seqs; only an empty journal may.
 
         The epoch stays this journal's own. One that was cut short is to be thrown away.
         """
         ...
 
-    async def stats(self) -> Stats: ...
+    async def stats(self) -> JournalStats: ...
+
+
+_BACKENDS: Final = {
+    "memory": ("factwire.journal.memory_journal", "open_memory", None),
+    "sqlite": ("factwire.journal.sqlite", "open_sqlite", None),
+    "postgres": ("factwire.journal.postgres", "PostgresJournal", "postgres"),
+    "postgresql": ("factwire.journal.postgres", "PostgresJournal", "postgres"),
+    "nats": ("factwire.journal.nats", "NatsJournal", "nats"),
+}
+"""Scheme → module, what to call with the URL, and the extra that the module needs."""
+
+
+def open_journal(url: str) -> Journal:
+    """The journal at a URL, to be opened with `async with`.
+
+    `sqlite:PATH` (`?mode=ro` beside a writer), `postgres://…`, `nats://…` or `memory:`.
+    """
+    scheme, colon, _ = url.partition(":")
+    if not colon or scheme not in _BACKENDS:
+        schemes = ", ".join(f"{name}:" for name in _BACKENDS)
+        raise JournalUrlError(f"expected a URL that begins with one of {schemes} got {url!r}")
+    module, name, extra = _BACKENDS[scheme]
+    try:
+        backend = import_module(module)
+    except ModuleNotFoundError as error:
+        if extra is None or (error.name or "").startswith("factwire"):
+            raise
+        message = f"{scheme}: needs {error.name}; install factwire[{extra}]"
+        raise JournalUrlError(message) from error
+    open_backend = cast("Callable[[str], Journal]", getattr(backend, name))
+    return open_backend(url)

@@ -2,8 +2,16 @@
 
 from factwire.outlets.ag_ui import AgUiOutlet
 from factwire.outlets.ai_sdk import AiSdkOutlet
-from factwire.outlets.framing import DONE, Framing, framed
-from factwire.outlets.outlet import OUTLETS, Outlet, OutletKind, UnknownOutlet, outlet_of
+from factwire.outlets.outlet import (
+    DONE,
+    OUTLETS,
+    Framing,
+    Outlet,
+    OutletKind,
+    UnknownOutlet,
+    find_outlet,
+    frame_item,
+)
 
 __all__ = [
     "DONE",
@@ -14,6 +22,6 @@ __all__ = [
     "Outlet",
     "OutletKind",
     "UnknownOutlet",
-    "framed",
-    "outlet_of",
+    "find_outlet",
+    "frame_item",
 ]

@@ -1,4 +1,10 @@
-"""AG-UI 1.0 events.
+"""`Run`: what is open on an AG-UI wire, so that each event finds what it needs and nothing else.
+
+A run that waits ends, and its turn goes on in another; everything that was open is closed for that,
+and what speaks again does so under a new name. A subagent's name is used once in a run, and whoever
+opens something is the one who goes on with it.
+
+AG-UI 1.0 events.
 
 A turn is a run. A question to a person ends its run with an interrupt, and what follows is a run
 that goes on with it: `resume` has the answers once all questions have one. Whatever is open on the
@@ -7,17 +13,287 @@ next; so a client that verifies each event has nothing to refuse. What the proto
 stands in `CUSTOM` events and in `metadata`, both under `factwire`.
 """
 
+from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
-from factwire.facts import Fact
-from factwire.outlets.ag_ui_run import Run, tagged
-from factwire.outlets.calls import Answer, Call, Question, shared_patch
-from factwire.outlets.narrator import Narrator
-from factwire.outlets.notes import Note, content_of, thing_of
-from factwire.outlets.spoken import Spoken
-from factwire.projection.reading import table, word
+from factwire.facts import Fact, id_of
+from factwire.outlets.limits import NAMES_REMEMBERED
+from factwire.outlets.protocol_writer import (
+    ActionAnswer,
+    Note,
+    OpenCall,
+    StreamedText,
+    UnansweredAction,
+    WireNames,
+    content_of,
+    shared_patch_of,
+    thing_of,
+)
+from factwire.outlets.translator import Translator
+from factwire.projection.payload_fields import object_at, text_at
+
+PROTOCOL: Final = "1.0"
+
+OwnedName = tuple[str, str | None]
+"""The name of something on the wire, and the subagent that it is of."""
+
+
+class AgUiRun:
+    """One run after the other, on one thread."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self.names = WireNames()
+        self._out: list[dict[str, Any]] = []
+        self._thread_id = "thread"
+        self._turn_id = ""
+        self._run_id = ""
+        self._runs = 0
+        self._step: str | None = None
+        self._texts: dict[StreamedText, OwnedName] = {}
+        self._thoughts: dict[str, OwnedName] = {}
+        self._inputs: dict[str, list[str]] = {}
+        self._calls: dict[str, OwnedName] = {}
+        self._owners: dict[str, str | None] = {}
+        self._working: dict[str, dict[str, Any]] = {}
+        self._started: dict[str, str] = {}
+        self._used: set[str] = set()
+
+    def drain(self) -> list[dict[str, Any]]:
+        out, self._out = self._out, []
+        return out
+
+    def emit(self, fact: Fact | None, kind: str, **fields: Any) -> None:
+        present = {name: value for name, value in fields.items() if value is not None}
+        event: dict[str, Any] = {"type": kind, **present}
+        if fact is not None and (at := _to_milliseconds(fact.created_at)) is not None:
+            event["timestamp"] = at
+        self._out.append(event)
+
+    # Runs
+
+    def begin(
+        self, fact: Fact, turn_id: str, messages: list[dict[str, Any]], *, is_aside: bool
+    ) -> None:
+        """The first run of a turn."""
+        self._thread_id, self._turn_id, self._runs = fact.thread_id or self._thread_id, turn_id, 1
+        self._step, self._run_id = None, turn_id
+        metadata = {"factwire": {"isAside": True}} if is_aside else None
+        self._open_run(fact, {"messages": messages} if messages else None, metadata=metadata)
+
+    def resume(self, fact: Fact | None, answers: list[dict[str, Any]]) -> None:
+        """The next run of a turn."""
+        parent = self._run_id
+        self._runs += 1
+        self._run_id = f"{self._turn_id}:run-{self._runs}"
+        echo_fields = {"messages": [], "resume": answers} if answers else None
+        self._open_run(fact, echo_fields, parentRunId=parent)
+        if self._step is not None:
+            self.emit(fact, "STEP_STARTED", stepName=self._step)
+
+    def _open_run(self, fact: Fact | None, echo_fields: dict[str, Any] | None, **more: Any) -> None:
+        self.is_open = True
+        ids = {"threadId": self._thread_id, "runId": self._run_id}
+        echo = {**ids, **echo_fields} if echo_fields else None
+        self.emit(fact, "RUN_STARTED", **ids, protocolVersion=PROTOCOL, input=echo, **more)
+        self._owners, self._started, self._used = {}, {}, set()
+        for subagent_id in self._working:
+            self._start_subagent_run(fact, subagent_id)
+
+    def finish(self, fact: Fact | None, **fields: Any) -> None:
+        """A run ends, done or waiting; what is open is closed first."""
+        self._close_all(fact)
+        ids = {"threadId": self._thread_id, "runId": self._run_id}
+        self.emit(fact, "RUN_FINISHED", **ids, **fields)
+        self.is_open = False
+
+    def fail(self, fact: Fact | None, **fields: Any) -> None:
+        self._close_all(fact)
+        self.emit(fact, "RUN_ERROR", **fields)
+        self.is_open = False
+
+    def end_turn(self) -> None:
+        """With a turn its subagents are done; those of a turn of their own work on."""
+        self._calls, self._step = {}, None
+        self._working = {
+            each: subagent
+            for each, subagent in self._working.items()
+            if subagent["turnId"] not in (None, self._turn_id)
+        }
+
+    def set_step(self, fact: Fact, name: str | None) -> None:
+        if self._step is not None:
+            self.emit(fact, "STEP_FINISHED", stepName=self._step)
+        self._step = name
+        if name is not None:
+            self.emit(fact, "STEP_STARTED", stepName=name)
+
+    def _close_all(self, fact: Fact | None) -> None:
+        for text in list(self._texts):
+            self.end_text(fact, text)
+        for thought_id in list(self._thoughts):
+            self.end_thought(fact, thought_id)
+        for call_id in list(self._inputs):
+            self._end_input(fact, call_id)
+        if self._step is not None:
+            self.emit(fact, "STEP_FINISHED", stepName=self._step)
+        for name in reversed(self._started.values()):
+            self.emit(fact, "SUBAGENT_FINISHED", subagentRunId=name, outcome={"type": "suspended"})
+        self._started = {}
+
+    # Texts and thoughts
+
+    def open_text(self, fact: Fact, text: StreamedText) -> OwnedName:
+        """The message that a text is on the wire; it is begun if it is not open."""
+        if text not in self._texts:
+            name = self.names.assign(text.message_id, text.message_id)
+            text.names.append(name)
+            self._texts[text] = name, self.owner_of(fact.subagent_id)
+            owner = owner_fields(self._texts[text][1])
+            self.emit(fact, "TEXT_MESSAGE_START", messageId=name, role="assistant", **owner)
+        return self._texts[text]
+
+    def end_text(self, fact: Fact | None, text: StreamedText) -> None:
+        if text in self._texts:
+            name, owner = self._texts.pop(text)
+            self.emit(fact, "TEXT_MESSAGE_END", messageId=name, **owner_fields(owner))
+
+    def open_thought(self, fact: Fact, thought_id: str) -> OwnedName:
+        """The span that somebody thinks in; it is begun if it is not open."""
+        if thought_id not in self._thoughts:
+            name = self.names.assign(f"{thought_id}:thought")
+            self._thoughts[thought_id] = name, self.owner_of(fact.subagent_id)
+            owner = owner_fields(self._thoughts[thought_id][1])
+            self.emit(fact, "REASONING_START", messageId=name, **owner)
+        return self._thoughts[thought_id]
+
+    def end_thought(self, fact: Fact | None, thought_id: str) -> None:
+        if thought_id in self._thoughts:
+            name, owner = self._thoughts.pop(thought_id)
+            self.emit(fact, "REASONING_END", messageId=name, **owner_fields(owner))
+
+    # Calls
+
+    def start_call(self, fact: Fact, call: OpenCall) -> None:
+        owner = self.owner_of(call.speaker)
+        name = call.call_id
+        if self._owners.get(name, owner) != owner:
+            name = self.names.assign(f"{name}:{owner or 'agent'}")
+        self._calls[call.call_id] = name, owner
+        self._owners[name] = owner
+        if len(self._owners) > NAMES_REMEMBERED:
+            del self._owners[next(iter(self._owners))]
+        self._inputs[call.call_id] = []
+        ids = {"toolCallId": name, "toolCallName": call.name, **owner_fields(owner)}
+        self.emit(fact, "TOOL_CALL_START", **ids)
+
+    def pop_call_name(self, call: OpenCall) -> OwnedName:
+        """What a call that ends was called."""
+        return self._calls.pop(call.call_id, (call.call_id, self.owner_of(call.speaker)))
+
+    def write_args_piece(self, fact: Fact, call: OpenCall, delta: str) -> None:
+        pieces = self._inputs.get(call.call_id)
+        if pieces is not None:
+            pieces.append(delta)
+            name, owner = self._calls[call.call_id]
+            self.emit(fact, "TOOL_CALL_ARGS", toolCallId=name, delta=delta, **owner_fields(owner))
+
+    def end_args(self, fact: Fact, call: OpenCall) -> bool:
+        """The arguments are whole; whether the client has been told them."""
+        pieces = self._inputs.get(call.call_id)
+        if pieces is None:
+            return False
+        if not pieces and call.args is not None:
+            self.write_args_piece(fact, call, msgspec.json.encode(call.args).decode())
+        text = "".join(pieces)
+        self._end_input(fact, call.call_id)
+        return call.args is None or _parse_json(text) == call.args
+
+    def _end_input(self, fact: Fact | None, call_id: str) -> None:
+        del self._inputs[call_id]
+        name, owner = self._calls[call_id]
+        self.emit(fact, "TOOL_CALL_END", toolCallId=name, **owner_fields(owner))
+
+    # Subagents
+
+    def owner_of(self, subagent_id: str | None) -> str | None:
+        """What a subagent is called on the wire."""
+        return self._started.get(subagent_id, subagent_id) if subagent_id is not None else None
+
+    def start_subagent(self, fact: Fact, subagent_id: str) -> None:
+        payload = fact.payload
+        self._working[subagent_id] = {
+            "name": text_at(payload, "title", "name", "role") or subagent_id,
+            "description": text_at(payload, "objective"),
+            "parentToolCallId": id_of(fact, "toolCallId"),
+            "turnId": fact.turn_id,
+            "taskId": id_of(fact, "taskId"),
+            "parentTaskId": id_of(fact, "parentTaskId"),
+        }
+        self._start_subagent_run(fact, subagent_id)
+
+    def _start_subagent_run(self, fact: Fact | None, subagent_id: str) -> None:
+        name, count = subagent_id, 1
+        while name in self._used:
+            count += 1
+            name = f"{subagent_id}:{count}"
+        self._used.add(name)
+        self._started[subagent_id] = name
+        fields = dict(self._working[subagent_id])
+        turn_id = fields.pop("turnId")
+        ours: dict[str, str] = {} if name == subagent_id else {"subagentId": subagent_id}
+        if turn_id not in (None, self._turn_id):
+            ours["turnId"] = turn_id
+        parent = self._parent_of(fields.pop("taskId"), fields.pop("parentTaskId"))
+        ids = {"subagentRunId": name, "parentSubagentRunId": parent}
+        self.emit(
+            fact, "SUBAGENT_STARTED", **ids, **fields, metadata={"factwire": ours} if ours else None
+        )
+
+    def _parent_of(self, task_id: str | None, parent_task_id: str | None) -> str | None:
+        """The subagent, if it has begun in this run, whose task another one's is a part of."""
+        if parent_task_id is None or parent_task_id == task_id:
+            return None
+        for each, name in self._started.items():
+            if self._working[each]["taskId"] == parent_task_id:
+                return name
+        return None
+
+    def end_subagent(self, fact: Fact, subagent_id: str) -> None:
+        name = self._started.pop(subagent_id)
+        del self._working[subagent_id]
+        payload = fact.payload
+        if fact.event_class == "subagent.failed":
+            message = text_at(payload, "message") or "the subagent failed"
+            code = text_at(payload, "failureCategory")
+            self.emit(fact, "SUBAGENT_ERROR", subagentRunId=name, message=message, code=code)
+            return
+        result = payload.get("output") or text_at(payload, "summary")
+        self.emit(fact, "SUBAGENT_FINISHED", subagentRunId=name, result=result)
+
+
+def owner_fields(owner: str | None) -> dict[str, str]:
+    """The mark of what a subagent says or does."""
+    return {"subagentRunId": owner} if owner is not None else {}
+
+
+def _parse_json(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+
+
+@lru_cache(maxsize=64)
+def _to_milliseconds(at: str) -> int | None:
+    try:
+        return int(datetime.fromisoformat(at).timestamp() * 1_000) or None
+    except ValueError:
+        return None
+
 
 _OURS: Final = "factwire"
 _DETAILS: Final = ("actionType", "severity", "options", "toolName", "args", "argsHash")
@@ -36,244 +312,252 @@ class AgUiOutlet:
     """Encodes the facts of one thread; `take` gives the events of a fact."""
 
     def __init__(self) -> None:
-        self._wire = _Events()
-        self._narrator = Narrator(self._wire)
+        self._writer = _EventWriter()
+        self._translator = Translator(self._writer)
 
     def take(self, fact: Fact) -> list[dict[str, Any]]:
-        self._narrator.take(fact)
-        return self._wire.run.drain()
+        self._translator.take(fact)
+        return self._writer.run.drain()
 
     def finish(self) -> list[dict[str, Any]]:
         """No fact comes any more."""
-        self._narrator.finish()
-        return self._wire.run.drain()
+        self._translator.finish()
+        return self._writer.run.drain()
 
 
-class _Events:
+class _EventWriter:
     """The wire; `run` keeps what is open on it. `questions` wait for an answer, and `answers` for
     those of the other questions.
     """
 
     def __init__(self) -> None:
-        self.run = Run()
-        self.questions: dict[str, Question] = {}
+        self.run = AgUiRun()
+        self.actions: dict[str, UnansweredAction] = {}
         self.answers: list[dict[str, Any]] = []
 
-    def say(self, fact: Fact | None, kind: str, **fields: Any) -> None:
+    def emit(self, fact: Fact | None, kind: str, **fields: Any) -> None:
         """An event of the run; one that waits goes on with it."""
-        self._go_on(fact)
-        self.run.say(fact, kind, **fields)
+        self._ensure_run(fact)
+        self.run.emit(fact, kind, **fields)
 
     def custom(self, fact: Fact, name: str, value: dict[str, Any]) -> None:
-        self.say(fact, "CUSTOM", name=f"{_OURS}.{name}", value=value)
+        self.emit(fact, "CUSTOM", name=f"{_OURS}.{name}", value=value)
 
     # The turn
 
-    def begin(self, fact: Fact, turn_id: str, prompt: str | None, *, is_aside: bool) -> None:
-        self.questions, self.answers = {}, []
-        asked = {"id": f"{turn_id}:prompt", "role": "user", "content": prompt}
-        self.run.begin(fact, turn_id, messages=[asked] if prompt else [], is_aside=is_aside)
+    def begin_turn(self, fact: Fact, turn_id: str, prompt: str | None, *, is_aside: bool) -> None:
+        self.actions, self.answers = {}, []
+        message = {"id": f"{turn_id}:prompt", "role": "user", "content": prompt}
+        self.run.begin(fact, turn_id, messages=[message] if prompt else [], is_aside=is_aside)
 
-    def complete(self, fact: Fact | None, usage: dict[str, Any]) -> None:
+    def complete_turn(self, fact: Fact | None, usage: dict[str, Any]) -> None:
         result = fact.payload.get("structuredOutput") if fact is not None else None
         self._finish(fact, usage, "success", result)
 
-    def cancel(self, fact: Fact, reason: str | None, usage: dict[str, Any]) -> None:
+    def cancel_turn(self, fact: Fact, reason: str | None, usage: dict[str, Any]) -> None:
         del reason
         self._finish(fact, usage, "cancelled", None)
 
-    def _finish(self, fact: Fact | None, usage: dict[str, Any], how: str, result: Any) -> None:
-        self._go_on(fact)
-        self.run.finish(fact, outcome={"type": how}, result=result, usage=_tokens(usage))
+    def _finish(self, fact: Fact | None, usage: dict[str, Any], outcome: str, result: Any) -> None:
+        self._ensure_run(fact)
+        self.run.finish(
+            fact, outcome={"type": outcome}, result=result, usage=_to_token_usage(usage)
+        )
         self.run.end_turn()
 
-    def fail(self, fact: Fact | None, category: str, message: str, usage: dict[str, Any]) -> None:
-        self._go_on(fact)
+    def fail_turn(
+        self, fact: Fact | None, category: str, message: str, usage: dict[str, Any]
+    ) -> None:
+        self._ensure_run(fact)
         ours = {_OURS: {"failureCategory": category}}
-        said = {"message": message, "code": category, "metadata": ours}
-        self.run.fail(fact, **said, usage=_tokens(usage))
+        fields = {"message": message, "code": category, "metadata": ours}
+        self.run.fail(fact, **fields, usage=_to_token_usage(usage))
         self.run.end_turn()
 
-    def requested(self, fact: Fact) -> None:
+    def start_model_request(self, fact: Fact) -> None:
         """A request to a model is none of the protocol's events."""
 
-    def step(self, fact: Fact, name: str | None) -> None:
-        self._go_on(fact)
-        self.run.step(fact, name)
+    def set_step(self, fact: Fact, name: str | None) -> None:
+        self._ensure_run(fact)
+        self.run.set_step(fact, name)
 
-    def _go_on(self, fact: Fact | None) -> None:
+    def _ensure_run(self, fact: Fact | None) -> None:
         if not self.run.is_open:
-            self._resume(fact, [])
+            self._resume_run(fact, [])
 
-    def _resume(self, fact: Fact | None, answers: list[dict[str, Any]]) -> None:
+    def _resume_run(self, fact: Fact | None, answers: list[dict[str, Any]]) -> None:
         """A run that waits goes on: with all the answers, or because something else happens."""
         self.run.resume(fact, answers)
-        given, self.answers = self.answers, []
+        waiting, self.answers = self.answers, []
         if not answers:
-            for entry in given:
-                self.run.say(fact, "CUSTOM", name=f"{_OURS}.answer", value=entry)
+            for entry in waiting:
+                self.run.emit(fact, "CUSTOM", name=f"{_OURS}.answer", value=entry)
 
     # What is said
 
-    def text(self, fact: Fact, spoken: Spoken, delta: str) -> None:
-        self._go_on(fact)
-        message_id, owner = self.run.text_of(fact, spoken)
-        self.run.say(
-            fact, "TEXT_MESSAGE_CONTENT", messageId=message_id, delta=delta, **tagged(owner)
+    def write_text(self, fact: Fact, text: StreamedText, delta: str) -> None:
+        self._ensure_run(fact)
+        message_id, owner = self.run.open_text(fact, text)
+        self.run.emit(
+            fact, "TEXT_MESSAGE_CONTENT", messageId=message_id, delta=delta, **owner_fields(owner)
         )
 
-    def text_end(self, fact: Fact, spoken: Spoken) -> None:
-        self.run.end_text(fact, spoken)
+    def end_text(self, fact: Fact, text: StreamedText) -> None:
+        self.run.end_text(fact, text)
 
     def names_of(self, message_id: str) -> list[str]:
-        return self.run.names.of(message_id)
+        return self.run.names.names_of(message_id)
 
-    def withdraw(self, fact: Fact, names: list[str]) -> None:
+    def retract_texts(self, fact: Fact, names: list[str]) -> None:
         if names:
             self.custom(fact, "retraction", {"messageIds": names})
 
-    def thinking(self, fact: Fact, thought_id: str, summary: str | None) -> None:
-        self._go_on(fact)
-        name, owner = self.run.thought_of(fact, thought_id)
+    def write_thought(self, fact: Fact, thought_id: str, summary: str | None) -> None:
+        self._ensure_run(fact)
+        name, owner = self.run.open_thought(fact, thought_id)
         if not summary:
             return
-        message_id = self.run.names.fresh(f"{name}:summary")
-        ids = {"messageId": message_id, **tagged(owner)}
-        self.run.say(fact, "REASONING_MESSAGE_START", role="reasoning", **ids)
-        self.run.say(fact, "REASONING_MESSAGE_CONTENT", delta=summary, **ids)
-        self.run.say(fact, "REASONING_MESSAGE_END", **ids)
+        message_id = self.run.names.assign(f"{name}:summary")
+        ids = {"messageId": message_id, **owner_fields(owner)}
+        self.run.emit(fact, "REASONING_MESSAGE_START", role="reasoning", **ids)
+        self.run.emit(fact, "REASONING_MESSAGE_CONTENT", delta=summary, **ids)
+        self.run.emit(fact, "REASONING_MESSAGE_END", **ids)
 
-    def thought(self, fact: Fact, thought_id: str) -> None:
+    def end_thought(self, fact: Fact, thought_id: str) -> None:
         self.run.end_thought(fact, thought_id)
 
     # What is done
 
-    def tool(self, fact: Fact, call: Call) -> None:
-        self._go_on(fact)
-        self.run.call(fact, call)
+    def start_call(self, fact: Fact, call: OpenCall) -> None:
+        self._ensure_run(fact)
+        self.run.start_call(fact, call)
 
-    def tool_args_piece(self, fact: Fact, call: Call, delta: str) -> None:
-        self._go_on(fact)
-        self.run.call_piece(fact, call, delta)
+    def write_args_piece(self, fact: Fact, call: OpenCall, delta: str) -> None:
+        self._ensure_run(fact)
+        self.run.write_args_piece(fact, call, delta)
 
-    def tool_args(self, fact: Fact, call: Call) -> None:
+    def write_args(self, fact: Fact, call: OpenCall) -> None:
         """The arguments; a client that was told others is told these beside the call."""
-        self._go_on(fact)
-        if not self.run.end_call(fact, call):
+        self._ensure_run(fact)
+        if not self.run.end_args(fact, call):
             self.custom(fact, "args", {"toolCallId": call.call_id, "args": call.args})
 
-    def tool_news(self, fact: Fact, call: Call) -> None:
+    def write_progress(self, fact: Fact, call: OpenCall) -> None:
         self.custom(fact, "call-news", {**fact.payload, "toolCallId": call.call_id})
 
-    def tool_result(self, fact: Fact, call: Call, output: Any) -> None:
+    def finish_call(self, fact: Fact, call: OpenCall, output: Any) -> None:
         """A result is text; one that is something else says how it is written."""
         if isinstance(output, str):
-            self._result(fact, call, output, None)
+            self._write_result(fact, call, output, None)
         elif output is None:
-            self._result(fact, call, "", {"encoding": "none"})
+            self._write_result(fact, call, "", {"encoding": "none"})
         else:
             content = msgspec.json.encode(output).decode()
-            self._result(fact, call, content, {"encoding": "json"})
+            self._write_result(fact, call, content, {"encoding": "json"})
 
-    def tool_failed(self, fact: Fact, call: Call, category: str, message: str) -> None:
-        self._result(fact, call, message, {"failureCategory": category})
+    def fail_call(self, fact: Fact, call: OpenCall, category: str, message: str) -> None:
+        self._write_result(fact, call, message, {"failureCategory": category})
 
-    def _result(self, fact: Fact, call: Call, content: str, ours: dict[str, str] | None) -> None:
-        self._go_on(fact)
-        self.run.end_call(fact, call)
-        call_id, owner = self.run.call_name(call)
-        self.run.say(
+    def _write_result(
+        self, fact: Fact, call: OpenCall, content: str, ours: dict[str, str] | None
+    ) -> None:
+        self._ensure_run(fact)
+        self.run.end_args(fact, call)
+        call_id, owner = self.run.pop_call_name(call)
+        self.run.emit(
             fact,
             "TOOL_CALL_RESULT",
-            messageId=self.run.names.fresh(f"{call_id}:result"),
+            messageId=self.run.names.assign(f"{call_id}:result"),
             toolCallId=call_id,
             content=content,
             role="tool",
             metadata={_OURS: ours} if ours else None,
-            **tagged(owner),
+            **owner_fields(owner),
         )
 
-    def ask(self, fact: Fact, question: Question, call: Call | None) -> None:
+    def open_action(self, fact: Fact, action: UnansweredAction, call: OpenCall | None) -> None:
         """Every question that is open is one of the run that ends here."""
         del call
-        self._go_on(fact)
-        self.questions[question.action_id] = question
-        self._interrupted(fact)
+        self._ensure_run(fact)
+        self.actions[action.action_id] = action
+        self._finish_interrupted(fact)
 
-    def wait(self) -> None:
+    def pause_turn(self) -> None:
         if self.run.is_open:
-            self._interrupted(None)
+            self._finish_interrupted(None)
 
-    def _interrupted(self, fact: Fact | None) -> None:
-        interrupts = [self._interrupt(each) for each in self.questions.values()]
+    def _finish_interrupted(self, fact: Fact | None) -> None:
+        interrupts = [self._to_interrupt(each) for each in self.actions.values()]
         self.run.finish(fact, outcome={"type": "interrupt", "interrupts": interrupts})
 
-    def _interrupt(self, question: Question) -> dict[str, Any]:
-        said = question.said
-        schema = table(said.get("responseSchema"))
-        details = {name: said[name] for name in _DETAILS if said.get(name) is not None}
-        told = {
-            "id": question.action_id,
-            "reason": question.action_type,
-            "message": question.prompt,
-            "toolCallId": question.call_id,
+    def _to_interrupt(self, action: UnansweredAction) -> dict[str, Any]:
+        payload = action.payload
+        schema = object_at(payload.get("responseSchema"))
+        details = {name: payload[name] for name in _DETAILS if payload.get(name) is not None}
+        fields = {
+            "id": action.action_id,
+            "reason": action.action_type,
+            "message": action.prompt,
+            "toolCallId": action.call_id,
             "responseSchema": schema,
-            "expiresAt": word(said, "expiresAt"),
+            "expiresAt": text_at(payload, "expiresAt"),
             "metadata": {_OURS: details} if details else None,
-            "subagentRunId": self.run.owner_of(question.speaker),
+            "subagentRunId": self.run.owner_of(action.speaker),
         }
-        return {name: value for name, value in told.items() if value is not None}
+        return {name: value for name, value in fields.items() if value is not None}
 
-    def answered(self, fact: Fact, question: Question, answer: Answer) -> None:
-        self.questions.pop(question.action_id, None)
-        entry = _entry(question, answer)
+    def close_action(self, fact: Fact, action: UnansweredAction, answer: ActionAnswer) -> None:
+        self.actions.pop(action.action_id, None)
+        entry = _to_resume_entry(action, answer)
         if self.run.is_open:
             self.custom(fact, "answer", entry)
             return
         self.answers.append(entry)
-        if not self.questions:
-            self._resume(fact, self.answers)
+        if not self.actions:
+            self._resume_run(fact, self.answers)
 
-    def subagent(self, fact: Fact, subagent_id: str) -> None:
-        self._go_on(fact)
-        self.run.subagent(fact, subagent_id)
+    def start_subagent(self, fact: Fact, subagent_id: str) -> None:
+        self._ensure_run(fact)
+        self.run.start_subagent(fact, subagent_id)
 
-    def subagent_end(self, fact: Fact, subagent_id: str) -> None:
-        self._go_on(fact)
+    def end_subagent(self, fact: Fact, subagent_id: str) -> None:
+        self._ensure_run(fact)
         self.run.end_subagent(fact, subagent_id)
 
-    def state(self, fact: Fact) -> None:
+    def write_state(self, fact: Fact) -> None:
         if fact.event_class == "state.snapshot":
-            self.say(fact, "STATE_SNAPSHOT", snapshot=fact.payload.get("state") or {})
-        elif patch := shared_patch(fact):
-            self.say(fact, "STATE_DELTA", delta=patch)
+            self.emit(fact, "STATE_SNAPSHOT", snapshot=fact.payload.get("state") or {})
+        elif patch := shared_patch_of(fact):
+            self.emit(fact, "STATE_DELTA", delta=patch)
 
-    def note(self, fact: Fact, note: Note) -> None:
+    def write_note(self, fact: Fact, note: Note) -> None:
         thing = thing_of(fact, note)
         if thing is None:
             self.custom(fact, note.name, content_of(fact))
             return
-        told = {"activityType": f"{_OURS}.{note.name}", "content": content_of(fact)}
-        self.say(fact, "ACTIVITY_SNAPSHOT", messageId=f"{note.name}:{thing}", **told)
+        fields = {"activityType": f"{_OURS}.{note.name}", "content": content_of(fact)}
+        self.emit(fact, "ACTIVITY_SNAPSHOT", messageId=f"{note.name}:{thing}", **fields)
 
 
-def _entry(question: Question, answer: Answer) -> dict[str, Any]:
+def _to_resume_entry(action: UnansweredAction, answer: ActionAnswer) -> dict[str, Any]:
     """An answer as the run that goes on has it."""
     if answer.decision is None:
-        return {"interruptId": question.action_id, "status": "cancelled"}
-    said = {
+        return {"interruptId": action.action_id, "status": "cancelled"}
+    fields = {
         "decision": answer.decision,
         "approved": answer.is_approval,
         "reason": answer.reason,
         "response": answer.response,
     }
-    payload = {name: value for name, value in said.items() if value is not None}
-    return {"interruptId": question.action_id, "status": "resolved", "payload": payload}
+    payload = {name: value for name, value in fields.items() if value is not None}
+    return {"interruptId": action.action_id, "status": "resolved", "payload": payload}
 
 
-def _tokens(usage: dict[str, Any]) -> list[dict[str, int]] | None:
+def _to_token_usage(usage: dict[str, Any]) -> list[dict[str, int]] | None:
     """Counts of tokens as the protocol names them; it has no place for money."""
     counts = {
-        wanted: usage[name] for name, wanted in _TOKENS.items() if isinstance(usage.get(name), int)
+        wire_name: usage[name]
+        for name, wire_name in _TOKENS.items()
+        if isinstance(usage.get(name), int)
     }
     return [counts] if counts else None

@@ -1,17 +1,30 @@
-"""`Outlet`: facts of one thread, encoded for clients of an outside protocol.
+"""`Outlet`: facts of one thread, encoded for clients of an outside protocol; every outlet by name.
 
 Pure and incremental: what a fact becomes is given at once, and only the facts before it matter.
+What comes out is written one object to a line, or as server-sent events.
 """
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
 from factwire.facts import Fact
 from factwire.outlets.ag_ui import AgUiOutlet
 from factwire.outlets.ai_sdk import AiSdkOutlet
-from factwire.outlets.framing import DONE
+
+Framing = Literal["lines", "events"]
+
+DONE: Final = b"data: [DONE]\n\n"
+"""What some clients expect at the end of a stream of events."""
+
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+def frame_item(item: dict[str, Any], framing: Framing) -> bytes:
+    """The bytes of one object."""
+    encoded = _ENCODER.encode(item)
+    return b"data: " + encoded + b"\n\n" if framing == "events" else encoded + b"\n"
 
 
 class Outlet(Protocol):
@@ -44,7 +57,7 @@ class UnknownOutlet(Exception):
         super().__init__(f"expected one of the outlets {', '.join(OUTLETS)}, got {name!r}")
 
 
-def outlet_of(name: str) -> OutletKind:
+def find_outlet(name: str) -> OutletKind:
     """An outlet by name; raises `UnknownOutlet`."""
     if name not in OUTLETS:
         raise UnknownOutlet(name)

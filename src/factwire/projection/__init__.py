@@ -3,11 +3,9 @@
 Facts go in one at a time; a state and the changes to it come out. No input or output, no clock.
 """
 
-from factwire.projection.ai_sdk import from_ui_messages, to_ui_messages
-from factwire.projection.changes import Changes, Operation, advance, folded
-from factwire.projection.checkpoints import UnreadableCheckpoint
+from factwire.facts.json_patch import InvalidPatch, JsonDocument
+from factwire.projection.changes import Changes, Operation, advance, fold_changes
 from factwire.projection.diagnostics import DIAGNOSTIC_CODES, DiagnosticCode
-from factwire.projection.json_patch import Document, PatchFailed
 from factwire.projection.projection import Projection, project
 from factwire.projection.read_models import (
     READ_MODEL_VERSION,
@@ -44,11 +42,13 @@ from factwire.projection.selectors import (
 from factwire.projection.state import (
     STATE_VERSION,
     ProjectionState,
+    UnreadableCheckpoint,
     decode_state,
     empty_state,
     encode_state,
 )
-from factwire.projection.text import Text
+from factwire.projection.ui_messages import from_ui_messages, to_ui_messages
+from factwire.projection.views import Text
 
 __all__ = [
     "DIAGNOSTIC_CODES",
@@ -59,12 +59,12 @@ __all__ = [
     "Attention",
     "Changes",
     "DiagnosticCode",
-    "Document",
     "EvidenceRef",
     "GraphView",
+    "InvalidPatch",
     "InvalidReadModel",
+    "JsonDocument",
     "Operation",
-    "PatchFailed",
     "PendingAction",
     "Projection",
     "ProjectionState",
@@ -84,7 +84,7 @@ __all__ = [
     "empty_state",
     "encode_state",
     "evidence_ref",
-    "folded",
+    "fold_changes",
     "from_ui_messages",
     "graph_view",
     "pending_actions",

@@ -1,25 +1,40 @@
-"""Actions: what waits for a person, who asks, and what was decided.
+"""Actions and permissions: what waits for a person, which rule decided without one, and what the
+sandbox did.
 
 Only a fact closes an action: that it was resolved, cancelled or expired. What a person clicks is a
-request that the runtime has yet to confirm. A decision and its application are two things.
+request that the runtime has yet to confirm; a decision and its application are two things. A
+permission that is asked for opens no action: it is listed as pending and blocks the run until the
+action that follows makes it wait.
 """
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final
 
+from factwire.facts.classes.payloads import ActionDecision, ActionRequest, PolicyTerms, SandboxTerms
+from factwire.facts.classes.payloads import Permission as PermissionPayload
 from factwire.facts.fact import Fact
-from factwire.facts.payloads import ActionDecision, ActionRequest
-from factwire.projection import reasoning
-from factwire.projection.pointers import escaped
-from factwire.projection.reading import other_id, read, subagent_of, task_of, tool_of, turn_of, word
-from factwire.projection.tools import PATH as TOOLS
+from factwire.facts.json_patch import escape_key
+from factwire.projection import reasoning, thread_status
+from factwire.projection.limits import LANE_EVENTS_KEPT
+from factwire.projection.payload_fields import (
+    other_id,
+    read_payload,
+    subagent_of,
+    task_of,
+    text_at,
+    tool_of,
+    turn_of,
+)
+from factwire.projection.tools import TOOLS_PATH as TOOLS
 from factwire.projection.views import View
 
 if TYPE_CHECKING:
-    from factwire.projection.canvas import Canvas
+    from factwire.projection.draft import StateDraft
 
-PATH: Final = "/actions"
 
-_CLOSED_AS: Final = {
+ACTIONS_PATH: Final = "/actions"
+
+_ACTION_ENDS: Final = {
     "action.resolved": "resolved",
     "action.cancelled": "cancelled",
     "action.canceled": "cancelled",
@@ -65,60 +80,60 @@ class Action(View):
     sequence: int | None = None
 
 
-def required(canvas: "Canvas", fact: Fact) -> None:
+def open_action(canvas: "StateDraft", fact: Fact) -> None:
     """Open an action; one that was closed opens anew."""
-    action, path = _action(canvas, fact)
+    action, path = _ensure_action(canvas, fact)
     canvas.put(action, path, "status", "pending")
     for field in ("decision", "reason", "decided_by", "applied", "response", "resolved_at"):
         canvas.put(action, path, field, None)
     canvas.memory.open_actions[action.action_id] = None
-    _describe(canvas, action, path, fact)
-    _link(canvas, action)
+    _describe_action(canvas, action, path, fact)
+    _link_action(canvas, action)
 
 
-def updated(canvas: "Canvas", fact: Fact) -> None:
+def update_action(canvas: "StateDraft", fact: Fact) -> None:
     """More about a request; it neither opens nor closes one."""
-    action, path = _action(canvas, fact)
-    _describe(canvas, action, path, fact)
-    said = read(fact, ActionDecision)
+    action, path = _ensure_action(canvas, fact)
+    _describe_action(canvas, action, path, fact)
+    payload = read_payload(fact, ActionDecision)
     if action.status == "resolved":
-        canvas.fill(action, path, applied=said.applied)
+        canvas.fill(action, path, applied=payload.applied)
 
 
-def closed(canvas: "Canvas", fact: Fact) -> None:
-    action, path = _action(canvas, fact)
-    said = read(fact, ActionDecision)
-    status = _CLOSED_AS[fact.event_class or ""]
+def close_action(canvas: "StateDraft", fact: Fact) -> None:
+    action, path = _ensure_action(canvas, fact)
+    payload = read_payload(fact, ActionDecision)
+    status = _ACTION_ENDS[fact.event_class or ""]
     canvas.put(action, path, "status", status)
     canvas.fill(
         action,
         path,
-        decision=said.decision,
-        reason=said.reason,
-        decided_by=said.decided_by,
-        applied=said.applied,
-        response=said.response,
+        decision=payload.decision,
+        reason=payload.reason,
+        decided_by=payload.decided_by,
+        applied=payload.applied,
+        response=payload.response,
         resolved_at=fact.completed_at or fact.created_at,
     )
     canvas.memory.open_actions.pop(action.action_id, None)
     _decide_plan(canvas, action)
 
 
-def close_absent(canvas: "Canvas", action_id: str) -> None:
+def close_absent_action(canvas: "StateDraft", action_id: str) -> None:
     """A newer read model no longer lists an open action: it is closed, nobody says how."""
-    action, path = canvas.state.actions[action_id], f"{PATH}/{escaped(action_id)}"
+    action, path = canvas.state.actions[action_id], f"{ACTIONS_PATH}/{escape_key(action_id)}"
     canvas.put(action, path, "status", "closed")
     canvas.put(action, path, "decision", "unknown")
     canvas.memory.open_actions.pop(action_id, None)
     _decide_plan(canvas, action)
 
 
-def _action(canvas: "Canvas", fact: Fact) -> tuple[Action, str]:
+def _ensure_action(canvas: "StateDraft", fact: Fact) -> tuple[Action, str]:
     key = fact.action_id or other_id(fact, "actionId", "action_id") or ""
-    path = f"{PATH}/{escaped(key)}"
-    known = canvas.state.actions.get(key)
-    if known is not None:
-        return known, path
+    path = f"{ACTIONS_PATH}/{escape_key(key)}"
+    existing = canvas.state.actions.get(key)
+    if existing is not None:
+        return existing, path
     action = Action(
         action_id=key,
         status="unknown",
@@ -131,59 +146,250 @@ def _action(canvas: "Canvas", fact: Fact) -> tuple[Action, str]:
         requested_at=fact.created_at,
         sequence=fact.sequence,
     )
-    return canvas.create(canvas.state.actions, PATH, key, action), path
+    return canvas.create(canvas.state.actions, ACTIONS_PATH, key, action), path
 
 
-def _describe(canvas: "Canvas", action: Action, path: str, fact: Fact) -> None:
-    asked, payload = read(fact, ActionRequest), fact.payload
+def _describe_action(canvas: "StateDraft", action: Action, path: str, fact: Fact) -> None:
+    request, payload = read_payload(fact, ActionRequest), fact.payload
     canvas.fill(
         action,
         path,
-        action_type=asked.action_type,
-        severity=asked.severity or word(payload, "risk", "riskLevel"),
+        action_type=request.action_type,
+        severity=request.severity or text_at(payload, "risk", "riskLevel"),
         title=fact.title,
-        prompt=asked.prompt or word(payload, "message", "question"),
-        shown=word(payload, "shown"),
+        prompt=request.prompt or text_at(payload, "message", "question"),
+        shown=text_at(payload, "shown"),
         detail=fact.detail,
-        requested_by=asked.requested_by or subagent_of(fact) or fact.agent_id,
-        tool_call_id=asked.tool_call_id or tool_of(fact),
-        tool_name=word(payload, "toolName"),
+        requested_by=request.requested_by or subagent_of(fact) or fact.agent_id,
+        tool_call_id=request.tool_call_id or tool_of(fact),
+        tool_name=text_at(payload, "toolName"),
         command=payload.get("command"),
-        cwd=word(payload, "cwd"),
-        rule=word(payload, "rule"),
-        diff_ref=word(payload, "diffRef"),
-        args_hash=asked.args_hash,
-        expires_at=asked.expires_at,
-        options=asked.options,
-        response_schema=asked.response_schema,
+        cwd=text_at(payload, "cwd"),
+        rule=text_at(payload, "rule"),
+        diff_ref=text_at(payload, "diffRef"),
+        args_hash=request.args_hash,
+        expires_at=request.expires_at,
+        options=request.options,
+        response_schema=request.response_schema,
     )
 
 
-def _link(canvas: "Canvas", action: Action) -> None:
+def _link_action(canvas: "StateDraft", action: Action) -> None:
     tool = canvas.state.tools.get(action.tool_call_id or "")
     if tool is not None:
-        canvas.fill(tool, f"{TOOLS}/{escaped(tool.tool_call_id)}", action_id=action.action_id)
-    plan = _plan_of(canvas, action)
+        canvas.fill(tool, f"{TOOLS}/{escape_key(tool.tool_call_id)}", action_id=action.action_id)
+    plan = _find_plan(canvas, action)
     if plan is not None:
-        path = f"{reasoning.PLANS}/{escaped(plan.plan_id)}"
+        path = f"{reasoning.PLANS_PATH}/{escape_key(plan.plan_id)}"
         canvas.put(plan, path, "action_id", action.action_id)
         canvas.put(plan, path, "decision", None)
 
 
-def _decide_plan(canvas: "Canvas", action: Action) -> None:
+def _decide_plan(canvas: "StateDraft", action: Action) -> None:
     if action.action_type not in _PLAN_DECISIONS:
         return
     decided = action.decision if action.status == "resolved" else action.status
     for plan in canvas.state.plans.values():
         if plan.action_id == action.action_id:
-            path = f"{reasoning.PLANS}/{escaped(plan.plan_id)}"
+            path = f"{reasoning.PLANS_PATH}/{escape_key(plan.plan_id)}"
             canvas.put(plan, path, "decision", decided or "unknown")
 
 
-def _plan_of(canvas: "Canvas", action: Action) -> "reasoning.Plan | None":
+def _find_plan(canvas: "StateDraft", action: Action) -> "reasoning.Plan | None":
     """The newest plan of whoever asks, in the turn in which they ask."""
     if action.action_type not in _PLAN_DECISIONS:
         return None
     who = (action.turn_id, action.subagent_id)
     plans = reversed(canvas.state.plans.values())
     return next((plan for plan in plans if (plan.turn_id, plan.subagent_id) == who), None)
+
+
+PERMISSIONS_PATH: Final = "/permissions"
+
+_REQUEST_REASON: Final = "permission_requested"
+"""Why a run is blocked while a permission is asked for."""
+
+
+class PermissionEvent(View):
+    """One evaluation, request, grant or denial."""
+
+    event_id: str
+    event_class: str
+    decision: str | None = None
+    mode: str | None = None
+    rule: str | None = None
+    reason_code: str | None = None
+    message: str | None = None
+    tool_name: str | None = None
+    tool_call_id: str | None = None
+    action_id: str | None = None
+    subagent_id: str | None = None
+    path: str | None = None
+    command: str | None = None
+    turn_id: str | None = None
+    created_at: str | None = None
+
+
+class Sandbox(View):
+    """What the sandbox allows, as applied last, and how often it had to say no."""
+
+    status: str
+    blocked: int
+    violations: int
+    applied: SandboxTerms | None = None
+    latest_reason_code: str | None = None
+
+
+class Permissions(View):
+    """The mode, what was decided lately, what is asked for and not decided, and the sandbox."""
+
+    events: list[PermissionEvent]
+    pending: list[PermissionEvent]
+    sandbox: Sandbox
+    evaluated: int
+    denied: int
+    mode: str | None = None
+    policy: PolicyTerms | None = None
+
+
+def empty_permissions() -> Permissions:
+    sandbox = Sandbox(status="unknown", blocked=0, violations=0)
+    return Permissions(events=[], pending=[], sandbox=sandbox, evaluated=0, denied=0)
+
+
+def record_permission(canvas: "StateDraft", fact: Fact) -> None:
+    """permission.* and channel.permission_*."""
+    permissions, payload = canvas.state.permissions, read_payload(fact, PermissionPayload)
+    canvas.count(
+        permissions, PERMISSIONS_PATH, "evaluated", fact.event_class == "permission.evaluated"
+    )
+    denied = fact.event_class == "permission.denied" or payload.decision in ("deny", "denied")
+    canvas.count(permissions, PERMISSIONS_PATH, "denied", denied)
+    canvas.fill(permissions, PERMISSIONS_PATH, mode=payload.mode)
+    _add_permission_event(canvas, fact, payload)
+
+
+def request_permission(canvas: "StateDraft", fact: Fact) -> None:
+    """permission.requested: nothing goes on until somebody decides."""
+    record_permission(canvas, fact)
+    event = canvas.state.permissions.events[-1]
+    canvas.push(
+        canvas.state.permissions.pending, f"{PERMISSIONS_PATH}/pending", event, LANE_EVENTS_KEPT
+    )
+    if thread_status.is_own_run(canvas, fact) and subagent_of(fact) is None:
+        thread_status.block_run(canvas, _REQUEST_REASON)
+
+
+def deny_permission(canvas: "StateDraft", fact: Fact) -> None:
+    """permission.denied: it keeps the run from going on as it wanted to."""
+    record_permission(canvas, fact)
+    settle_permission(canvas, fact)
+    if thread_status.is_own_run(canvas, fact) and subagent_of(fact) is None:
+        payload = read_payload(fact, PermissionPayload)
+        thread_status.block_run(
+            canvas, _reason_code(fact) or payload.message or "permission_denied"
+        )
+
+
+def resolve_permission(canvas: "StateDraft", fact: Fact) -> None:
+    record_permission(canvas, fact)
+    settle_permission(canvas, fact)
+
+
+def settle_permission(canvas: "StateDraft", fact: Fact) -> None:
+    """An end of a permission or of the action about it: what was asked for is asked no more."""
+    action_id = other_id(fact, "actionId", "action_id")
+    action, turn = canvas.state.actions.get(action_id or ""), turn_of(fact)
+    ids = (action_id, tool_of(fact) or (action.tool_call_id if action else None))
+    _remove_pending(
+        canvas, [row for row in canvas.state.permissions.pending if _is_answer_to(row, ids, turn)]
+    )
+
+
+def end_turn_permissions(canvas: "StateDraft", fact: Fact) -> None:
+    forget_permissions(canvas, (turn_of(fact),))
+
+
+def forget_permissions(
+    canvas: "StateDraft", turns: Collection[str | None], *, every: bool = False
+) -> None:
+    """Nobody decides any more what was asked for in a turn that is over."""
+    rows = canvas.state.permissions.pending
+    _remove_pending(canvas, [row for row in rows if every or row.turn_id in turns])
+
+
+def _is_answer_to(
+    row: PermissionEvent, ids: tuple[str | None, str | None], turn: str | None
+) -> bool:
+    """Whether an answer is to a request: by an id that both name, or by the turn where one
+    of them names none.
+    """
+    mine = (row.action_id, row.tool_call_id)
+    if any(mine) and any(ids):
+        return any(own and own == its for own, its in zip(mine, ids, strict=True))
+    return row.turn_id == turn
+
+
+def _remove_pending(canvas: "StateDraft", gone: list[PermissionEvent]) -> None:
+    permissions = canvas.state.permissions
+    if gone:
+        left = [row for row in permissions.pending if row not in gone]
+        canvas.put(permissions, PERMISSIONS_PATH, "pending", left)
+        if not left and canvas.state.runtime.blocked_reason == _REQUEST_REASON:
+            canvas.put(canvas.state.runtime, thread_status.RUNTIME_PATH, "blocked_reason", None)
+
+
+def update_policy(canvas: "StateDraft", fact: Fact) -> None:
+    permissions, payload = canvas.state.permissions, read_payload(fact, PolicyTerms)
+    policy = payload if payload != PolicyTerms() else None
+    canvas.fill(permissions, PERMISSIONS_PATH, mode=payload.mode, policy=policy)
+    _add_permission_event(canvas, fact, payload)
+
+
+def apply_sandbox(canvas: "StateDraft", fact: Fact) -> None:
+    sandbox = canvas.state.permissions.sandbox
+    canvas.put(sandbox, _SANDBOX_PATH, "status", "applied")
+    terms = read_payload(fact, SandboxTerms)
+    canvas.fill(sandbox, _SANDBOX_PATH, applied=terms if terms != SandboxTerms() else None)
+
+
+def count_sandbox_stop(canvas: "StateDraft", fact: Fact) -> None:
+    """sandbox.blocked and sandbox.violation: something was kept from happening."""
+    sandbox, payload = canvas.state.permissions.sandbox, read_payload(fact, PermissionPayload)
+    field = "blocked" if fact.event_class == "sandbox.blocked" else "violations"
+    canvas.count(sandbox, _SANDBOX_PATH, field)
+    canvas.fill(sandbox, _SANDBOX_PATH, latest_reason_code=_reason_code(fact))
+    thread_status.block_run(
+        canvas, _reason_code(fact) or payload.message or fact.event_class or "blocked"
+    )
+    _add_permission_event(canvas, fact, payload)
+
+
+_SANDBOX_PATH: Final = f"{PERMISSIONS_PATH}/sandbox"
+
+
+def _reason_code(fact: Fact) -> str | None:
+    return text_at(fact.payload, "reasonCode", "reason_code")
+
+
+def _add_permission_event(canvas: "StateDraft", fact: Fact, payload: PermissionPayload) -> None:
+    event = PermissionEvent(
+        event_id=fact.id,
+        event_class=fact.event_class or "",
+        decision=payload.decision,
+        mode=payload.mode,
+        rule=payload.rule,
+        reason_code=_reason_code(fact),
+        message=payload.message,
+        tool_name=payload.tool_name,
+        tool_call_id=tool_of(fact),
+        action_id=other_id(fact, "actionId", "action_id"),
+        subagent_id=subagent_of(fact),
+        path=payload.path,
+        command=payload.command,
+        turn_id=turn_of(fact),
+        created_at=fact.created_at,
+    )
+    canvas.push(
+        canvas.state.permissions.events, f"{PERMISSIONS_PATH}/events", event, LANE_EVENTS_KEPT
+    )

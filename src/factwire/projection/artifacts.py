@@ -1,41 +1,53 @@
-"""Artifacts: what an agent made, its versions, and how far preview, diff and export are.
+"""Artifacts and evidence: what an agent made, and what vouches for it: citations, reviews and
+trials.
 
-Only refs are kept, never content. What no fact says about an artifact reads `unknown`.
+Only refs are kept, never content. What no fact says reads `unknown`; a verdict is only what a fact
+states.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from factwire.facts.classes.payloads import Artifact as ArtifactPayload
+from factwire.facts.classes.payloads import Benchmark
+from factwire.facts.classes.payloads import Evidence as EvidencePayload
 from factwire.facts.fact import Fact
-from factwire.facts.payloads import Artifact as ArtifactPayload
+from factwire.facts.json_patch import escape_key
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import tools
-from factwire.projection.messages import place_for, reference
-from factwire.projection.parts import ArtifactCardPart
-from factwire.projection.pointers import escaped
-from factwire.projection.reading import (
+from factwire.projection.messages import (
+    ArtifactCardPart,
+    EvidenceCitationPart,
+    add_reference,
+    message_beside,
+)
+from factwire.projection.payload_fields import (
+    join_texts,
     other_id,
-    read,
+    read_payload,
     ref_text,
+    refs_of,
+    shorten_detail,
     subagent_of,
     task_of,
+    text_at,
+    texts_of,
     tool_of,
     turn_of,
-    word,
-    words,
 )
 from factwire.projection.views import View
 
 if TYPE_CHECKING:
-    from factwire.projection.canvas import Canvas
+    from factwire.projection.draft import StateDraft
 
-PATH: Final = "/artifacts"
 
-_STATUS: Final = {
+ARTIFACTS_PATH: Final = "/artifacts"
+
+_ARTIFACT_STATUS: Final = {
     "artifact.created": "created",
     "artifact.failed": "failed",
     "artifact.deleted": "deleted",
 }
-_EXPORT: Final = {
+_EXPORT_STATUS: Final = {
     "artifact.export.started": "running",
     "artifact.export.completed": "completed",
     "artifact.exported": "completed",
@@ -86,20 +98,20 @@ class Artifact(View):
     updated_at: str | None = None
 
 
-def changed(canvas: "Canvas", fact: Fact) -> None:
+def update_artifacts(canvas: "StateDraft", fact: Fact) -> None:
     """Any artifact fact, and any other that names an artifact it made."""
     for artifact_id in artifact_ids(fact):
-        artifact, path = _artifact(canvas, fact, artifact_id)
-        _describe(canvas, artifact, path, fact)
-        _card(canvas, fact, artifact)
+        artifact, path = _ensure_artifact(canvas, fact, artifact_id)
+        _describe_artifact(canvas, artifact, path, fact)
+        _add_card(canvas, fact, artifact)
         tools.link_artifact(canvas, fact, artifact_id)
 
 
-def mentioned(canvas: "Canvas", fact: Fact) -> None:
+def mention_artifacts(canvas: "StateDraft", fact: Fact) -> None:
     """A tool fact that names an artifact makes its card appear; it says nothing else about it."""
     for artifact_id in artifact_ids(fact):
-        artifact, _ = _artifact(canvas, fact, artifact_id)
-        _card(canvas, fact, artifact)
+        artifact, _ = _ensure_artifact(canvas, fact, artifact_id)
+        _add_card(canvas, fact, artifact)
         tools.link_artifact(canvas, fact, artifact_id)
 
 
@@ -109,15 +121,15 @@ def artifact_ids(fact: Fact) -> list[str]:
         return []
     named = fact.artifact_id or other_id(fact, "artifactId", "artifact_id")
     stated = fact.payload.get("artifactRefs", fact.payload.get("artifact_refs"))
-    refs = fact.artifact_refs or tuple(words(stated))
+    refs = fact.artifact_refs or tuple(texts_of(stated))
     return [named] if named else list(dict.fromkeys(refs))
 
 
-def _artifact(canvas: "Canvas", fact: Fact, artifact_id: str) -> tuple[Artifact, str]:
-    path = f"{PATH}/{escaped(artifact_id)}"
-    known = canvas.state.artifacts.get(artifact_id)
-    if known is not None:
-        return known, path
+def _ensure_artifact(canvas: "StateDraft", fact: Fact, artifact_id: str) -> tuple[Artifact, str]:
+    path = f"{ARTIFACTS_PATH}/{escape_key(artifact_id)}"
+    existing = canvas.state.artifacts.get(artifact_id)
+    if existing is not None:
+        return existing, path
     artifact = Artifact(
         artifact_id=artifact_id,
         kind=UNKNOWN,
@@ -129,43 +141,43 @@ def _artifact(canvas: "Canvas", fact: Fact, artifact_id: str) -> tuple[Artifact,
         subagent_id=subagent_of(fact),
         created_at=fact.created_at,
     )
-    return canvas.create(canvas.state.artifacts, PATH, artifact_id, artifact), path
+    return canvas.create(canvas.state.artifacts, ARTIFACTS_PATH, artifact_id, artifact), path
 
 
-def _describe(canvas: "Canvas", artifact: Artifact, path: str, fact: Fact) -> None:
-    said, name = read(fact, ArtifactPayload), fact.event_class or ""
-    status = _STATUS.get(name) or said.status or _plain_status(artifact, name)
+def _describe_artifact(canvas: "StateDraft", artifact: Artifact, path: str, fact: Fact) -> None:
+    payload, name = read_payload(fact, ArtifactPayload), fact.event_class or ""
+    status = _ARTIFACT_STATUS.get(name) or payload.status or _status_of_change(artifact, name)
     if artifact.status == "failed" and status is not None:
         canvas.put(artifact, path, "message", None)
         canvas.put(artifact, path, "failure_category", None)
     canvas.fill(
         artifact,
         path,
-        kind=said.kind or ("file" if name.startswith("file.") else None),
+        kind=payload.kind or ("file" if name.startswith("file.") else None),
         status=status,
-        title=said.title,
+        title=payload.title,
         owner=fact.agent_id,
-        media_type=said.media_type,
-        path=word(fact.payload, "path"),
-        content_ref=ref_text(said.content_ref),
-        preview_ref=ref_text(said.preview_ref),
-        diff_ref=ref_text(said.diff_ref),
-        export_status=_EXPORT.get(name),
-        export_ref=ref_text(said.export_ref),
-        source=said.source,
-        message=said.message,
-        failure_category=said.failure_category,
+        media_type=payload.media_type,
+        path=text_at(fact.payload, "path"),
+        content_ref=ref_text(payload.content_ref),
+        preview_ref=ref_text(payload.preview_ref),
+        diff_ref=ref_text(payload.diff_ref),
+        export_status=_EXPORT_STATUS.get(name),
+        export_ref=ref_text(payload.export_ref),
+        source=payload.source,
+        message=payload.message,
+        failure_category=payload.failure_category,
         updated_at=fact.created_at,
     )
     if name == "artifact.failed" and artifact.export_status == "running":
         canvas.put(artifact, path, "export_status", "failed")
-    if said.version_id is not None:
-        _version(canvas, artifact, path, fact, said)
+    if payload.version_id is not None:
+        _add_version(canvas, artifact, path, fact, payload)
 
 
-def _plain_status(artifact: Artifact, name: str) -> str | None:
+def _status_of_change(artifact: Artifact, name: str) -> str | None:
     """A change without a status of its own: it is there again, whatever became of it before."""
-    if not name.startswith(("artifact.", "file.")) or name in _EXPORT:
+    if not name.startswith(("artifact.", "file.")) or name in _EXPORT_STATUS:
         return None
     gone = artifact.status in ("deleted", "failed") and name in _CHANGES
     if gone or artifact.status == UNKNOWN or name == "artifact.updated":
@@ -173,33 +185,250 @@ def _plain_status(artifact: Artifact, name: str) -> str | None:
     return None
 
 
-def _version(
-    canvas: "Canvas", artifact: Artifact, path: str, fact: Fact, said: ArtifactPayload
+def _add_version(
+    canvas: "StateDraft", artifact: Artifact, path: str, fact: Fact, payload: ArtifactPayload
 ) -> None:
-    canvas.put(artifact, path, "version_id", said.version_id)
+    canvas.put(artifact, path, "version_id", payload.version_id)
     refs = {
-        "content_ref": ref_text(said.content_ref),
-        "preview_ref": ref_text(said.preview_ref),
-        "diff_ref": ref_text(said.diff_ref),
+        "content_ref": ref_text(payload.content_ref),
+        "preview_ref": ref_text(payload.preview_ref),
+        "diff_ref": ref_text(payload.diff_ref),
     }
     for index, version in enumerate(artifact.versions):
-        if version.version_id == said.version_id:
+        if version.version_id == payload.version_id:
             canvas.fill(version, f"{path}/versions/{index}", **refs)
             return
     version = ArtifactVersion(
-        version_id=said.version_id or "", event_id=fact.id, created_at=fact.created_at, **refs
+        version_id=payload.version_id or "", event_id=fact.id, created_at=fact.created_at, **refs
     )
     canvas.push(artifact.versions, f"{path}/versions", version)
 
 
-def _card(canvas: "Canvas", fact: Fact, artifact: Artifact) -> None:
+def _add_card(canvas: "StateDraft", fact: Fact, artifact: Artifact) -> None:
     if artifact.turn_id is None:
         return
     part = ArtifactCardPart(
         part_id=f"artifact:{artifact.artifact_id}",
-        message_id=place_for(canvas, fact),
+        message_id=message_beside(canvas, fact),
         artifact_id=artifact.artifact_id,
         version_id=artifact.version_id,
     )
-    handle = reference(canvas, fact, part)
+    handle = add_reference(canvas, fact, part)
     canvas.fill(handle.part, handle.path, version_id=artifact.version_id)
+
+
+EVIDENCE_PATH: Final = "/evidence"
+EVIDENCE_ITEMS_PATH: Final = "/evidence/items"
+REVIEWS_PATH: Final = "/evidence/reviews"
+TRIALS_PATH: Final = "/evidence/trials"
+
+_EVIDENCE_STATUS: Final = {"evidence.exported": "exported"}
+_REVIEW_STATUS: Final = {
+    "review.requested": "requested",
+    "review.verdict": "completed",
+    "review.completed": "completed",
+}
+_TRIAL_STATUS: Final = {
+    "benchmark.trial.started": "running",
+    "benchmark.trial.completed": "completed",
+    "benchmark.trial.failed": "failed",
+}
+
+
+class EvidenceItem(View):
+    """One piece of evidence, behind its refs; a verdict is only what a fact says."""
+
+    evidence_id: str
+    kind: str
+    status: str
+    title: str | None = None
+    verdict: str | None = None
+    summary: str | None = None
+    summary_ref: str | None = None
+    export_ref: str | None = None
+    url: str | None = None
+    review_ids: list[str] | None = None
+    refs: list[str] | None = None
+    turn_id: str | None = None
+    run_id: str | None = None
+    task_id: str | None = None
+    subagent_id: str | None = None
+    tool_call_id: str | None = None
+    trace_id: str | None = None
+    created_at: str | None = None
+    updated_at: str | None = None
+
+
+class Review(View):
+    """One review: asked for, and perhaps answered."""
+
+    review_id: str
+    status: str
+    verdict: str | None = None
+    reviewer: str | None = None
+    summary: str | None = None
+    evidence_ids: list[str] | None = None
+    turn_id: str | None = None
+    task_id: str | None = None
+    subagent_id: str | None = None
+    requested_at: str | None = None
+    completed_at: str | None = None
+
+
+class Trial(View):
+    """One trial of a benchmark."""
+
+    trial_id: str
+    status: str
+    dataset: str | None = None
+    task: str | None = None
+    configuration: dict[str, Any] | None = None
+    reward: float | None = None
+    trajectory_ref: str | None = None
+    failure_category: str | None = None
+
+
+class Evidence(View):
+    """Evidence, reviews and trials, each by id."""
+
+    items: dict[str, EvidenceItem]
+    reviews: dict[str, Review]
+    trials: dict[str, Trial]
+
+
+def empty_evidence() -> Evidence:
+    return Evidence(items={}, reviews={}, trials={})
+
+
+def update_evidence(canvas: "StateDraft", fact: Fact) -> None:
+    """evidence.*: what is known of each piece that the fact names."""
+    payload = read_payload(fact, EvidencePayload)
+    for evidence_id in evidence_ids(fact):
+        item, path = _ensure_evidence(canvas, fact, evidence_id)
+        _describe_evidence(canvas, item, path, fact, payload)
+        _cite_evidence(canvas, fact, item)
+
+
+def record_review(canvas: "StateDraft", fact: Fact) -> None:
+    """review.*: the review itself, and the verdict on the evidence it is about."""
+    payload = read_payload(fact, EvidencePayload)
+    key = fact.review_id or other_id(fact, "reviewId", "review_id") or ""
+    reviews, path = canvas.state.evidence.reviews, f"{REVIEWS_PATH}/{escape_key(key)}"
+    review = reviews.get(key)
+    if review is None:
+        review = Review(
+            review_id=key,
+            status=UNKNOWN,
+            turn_id=turn_of(fact),
+            task_id=task_of(fact),
+            subagent_id=subagent_of(fact),
+            requested_at=fact.created_at,
+        )
+        canvas.create(reviews, REVIEWS_PATH, key, review)
+    status = _REVIEW_STATUS[fact.event_class or ""]
+    existing = evidence_ids(fact)
+    canvas.put(review, path, "status", status)
+    if status == "requested":
+        canvas.put(review, path, "verdict", None)
+        canvas.put(review, path, "completed_at", None)
+    canvas.fill(
+        review,
+        path,
+        verdict=payload.verdict,
+        reviewer=payload.reviewer,
+        summary=shorten_detail(payload.summary),
+        evidence_ids=join_texts(review.evidence_ids, existing),
+        completed_at=fact.created_at if status == "completed" else None,
+    )
+    for evidence_id in existing:
+        item, place = _ensure_evidence(canvas, fact, evidence_id)
+        canvas.fill(item, place, verdict=payload.verdict, kind=payload.kind)
+        canvas.put(item, place, "review_ids", join_texts(item.review_ids, [key]))
+        _cite_evidence(canvas, fact, item)
+
+
+def record_benchmark(canvas: "StateDraft", fact: Fact) -> None:
+    payload = read_payload(fact, Benchmark)
+    if payload.trial_id is not None:
+        _record_trial(canvas, fact, payload, payload.trial_id)
+    if evidence_ids(fact):
+        update_evidence(canvas, fact)
+
+
+def evidence_ids(fact: Fact) -> list[str]:
+    """The evidence that a fact is about: its id, or else its refs."""
+    named = fact.evidence_id or other_id(fact, "evidenceId", "evidence_id")
+    stated = fact.payload.get("evidenceRefs", fact.payload.get("evidence_refs"))
+    refs = fact.evidence_refs or tuple(texts_of(stated))
+    return [named] if named else list(dict.fromkeys(refs))
+
+
+def _record_trial(canvas: "StateDraft", fact: Fact, payload: Benchmark, key: str) -> None:
+    trials, path = canvas.state.evidence.trials, f"{TRIALS_PATH}/{escape_key(key)}"
+    if key not in trials:
+        canvas.create(trials, TRIALS_PATH, key, Trial(trial_id=key, status=UNKNOWN))
+    canvas.fill(
+        trials[key],
+        path,
+        status=_TRIAL_STATUS.get(fact.event_class or ""),
+        dataset=payload.dataset,
+        task=payload.task,
+        configuration=payload.configuration,
+        reward=payload.reward,
+        trajectory_ref=ref_text(payload.trajectory_ref),
+        failure_category=payload.failure_category,
+    )
+
+
+def _ensure_evidence(
+    canvas: "StateDraft", fact: Fact, evidence_id: str
+) -> tuple[EvidenceItem, str]:
+    path = f"{EVIDENCE_ITEMS_PATH}/{escape_key(evidence_id)}"
+    existing = canvas.state.evidence.items.get(evidence_id)
+    if existing is not None:
+        return existing, path
+    item = EvidenceItem(
+        evidence_id=evidence_id,
+        kind=UNKNOWN,
+        status=UNKNOWN,
+        turn_id=turn_of(fact),
+        run_id=fact.run_id,
+        task_id=task_of(fact),
+        subagent_id=subagent_of(fact),
+        tool_call_id=tool_of(fact),
+        trace_id=fact.trace_id,
+        created_at=fact.created_at,
+    )
+    return canvas.create(canvas.state.evidence.items, EVIDENCE_ITEMS_PATH, evidence_id, item), path
+
+
+def _describe_evidence(
+    canvas: "StateDraft", item: EvidenceItem, path: str, fact: Fact, payload: EvidencePayload
+) -> None:
+    canvas.fill(
+        item,
+        path,
+        kind=payload.kind,
+        status=_EVIDENCE_STATUS.get(fact.event_class or "") or payload.status or "available",
+        title=payload.title,
+        verdict=payload.verdict,
+        summary=shorten_detail(payload.summary),
+        summary_ref=ref_text(payload.summary_ref),
+        export_ref=ref_text(payload.export_ref),
+        url=payload.url,
+        refs=join_texts(item.refs, refs_of(fact)),
+        updated_at=fact.created_at,
+    )
+
+
+def _cite_evidence(canvas: "StateDraft", fact: Fact, item: EvidenceItem) -> None:
+    if item.turn_id is None:
+        return
+    part = EvidenceCitationPart(
+        part_id=f"evidence:{item.evidence_id}",
+        message_id=message_beside(canvas, fact),
+        evidence_id=item.evidence_id,
+        verdict=item.verdict,
+    )
+    handle = add_reference(canvas, fact, part)
+    canvas.fill(handle.part, handle.path, verdict=item.verdict)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from factwire.projection.json_patch import Document
+from factwire.facts.json_patch import JsonDocument
 
 
 class Operation(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -37,27 +37,27 @@ class Changes(msgspec.Struct, frozen=True, gc=False):
 
     def operations(self) -> list[Operation]:
         """Every operation, with those for how far the state has come."""
-        return self.ops if self.event_id is None else [*self.ops, *_head(self)]
+        return self.ops if self.event_id is None else [*self.ops, *_position_operations(self)]
 
 
-def folded(changes: Iterable[Changes]) -> list[Operation]:
+def fold_changes(changes: Iterable[Changes]) -> list[Operation]:
     """The operations of several changes as one list: text joined, only the last head kept."""
     found: list[Operation] = []
     last: Changes | None = None
     for change in changes:
         last = change if change.event_id is not None else last
         for operation in change.ops:
-            _fold(found, operation)
-    return [*found, *_head(last)] if last else found
+            _fold_operation(found, operation)
+    return [*found, *_position_operations(last)] if last else found
 
 
-def advance(document: Document, changes: Changes | Iterable[Operation]) -> None:
+def advance(document: JsonDocument, changes: Changes | Iterable[Operation]) -> None:
     """Bring a copy of a state, as plain JSON, along with its changes."""
     operations = changes.operations() if isinstance(changes, Changes) else changes
     document.patch(msgspec.structs.asdict(operation) for operation in operations)
 
 
-def _fold(found: list[Operation], operation: Operation) -> None:
+def _fold_operation(found: list[Operation], operation: Operation) -> None:
     last = found[-1] if found else None
     if last and last.op == operation.op and last.path == operation.path:
         if operation.op == "append":
@@ -69,7 +69,7 @@ def _fold(found: list[Operation], operation: Operation) -> None:
     found.append(operation)
 
 
-def _head(changes: Changes) -> tuple[Operation, ...]:
+def _position_operations(changes: Changes) -> tuple[Operation, ...]:
     """Where every fact moves the state; these places are always written, known or not."""
     return (
         Operation("replace", "/runtime/latestEventId", changes.event_id),

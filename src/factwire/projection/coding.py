@@ -1,26 +1,220 @@
-"""Coding: files that were read and changed, patches, and test runs.
+"""Coding: programs, hooks, files, patches and test runs in a workspace.
 
-Commands are processes. Each thing is known by its own id; a path is a path in the workspace.
+Output is shown as far as there is room, with the byte offset from which a log is read for the
+rest. Each thing is known by its own id; a path is a path in the workspace.
 """
 
 from typing import TYPE_CHECKING, Any, Final
 
+from factwire.facts.classes.payloads import FileChange
+from factwire.facts.classes.payloads import Hook as HookPayload
+from factwire.facts.classes.payloads import Patch as PatchPayload
+from factwire.facts.classes.payloads import Process as ProcessPayload
+from factwire.facts.classes.payloads import TestRun as TestPayload
 from factwire.facts.fact import Fact
-from factwire.facts.payloads import FileChange
-from factwire.facts.payloads import Patch as PatchPayload
-from factwire.facts.payloads import TestRun as TestPayload
+from factwire.facts.json_patch import escape_key
+from factwire.facts.limits import SEQUENCE_MAX
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.artifacts import artifact_ids
-from factwire.projection.pointers import escaped
-from factwire.projection.reading import detail_of, read, ref_text, tool_of, turn_of, word
-from factwire.projection.views import View
+from factwire.projection.limits import OUTPUT_CHARACTERS
+from factwire.projection.payload_fields import (
+    number_at,
+    other_id,
+    read_payload,
+    ref_text,
+    shorten_detail,
+    subagent_of,
+    text_at,
+    tool_of,
+    turn_of,
+)
+from factwire.projection.views import Text, View
 
 if TYPE_CHECKING:
-    from factwire.projection.canvas import Canvas
+    from factwire.projection.draft import StateDraft
 
-PATH: Final = "/coding"
 
-_PATCHES: Final = {"patch.started": "running", "patch.applied": "applied", "patch.failed": "failed"}
+PROCESSES_PATH: Final = "/processes"
+HOOKS_PATH: Final = "/hooks"
+
+_PROCESS_STATES: Final = {
+    "process.started": "running",
+    "process.completed": "completed",
+    "process.failed": "failed",
+    "process.terminated": "terminated",
+    "command.started": "running",
+    "command.exited": "exited",
+}
+_HOOK_STATES: Final = {
+    "hook.started": "running",
+    "hook.progress": "running",
+    "hook.completed": "completed",
+    "hook.failed": "failed",
+}
+
+
+class Process(View):
+    """One program: a process of the runtime, or a command that a tool ran."""
+
+    process_id: str
+    kind: str
+    status: str
+    output: Text
+    output_bytes: int
+    command: Any = None
+    cwd: str | None = None
+    exit_code: int | None = None
+    signal: str | int | None = None
+    truncated: bool | None = None
+    output_ref: str | None = None
+    failure_category: str | None = None
+    tool_call_id: str | None = None
+    turn_id: str | None = None
+    subagent_id: str | None = None
+    started_at: str | None = None
+    completed_at: str | None = None
+
+
+class Hook(View):
+    """One run of a hook."""
+
+    hook_id: str
+    status: str
+    hook_name: str | None = None
+    hook_event: str | None = None
+    outcome: str | None = None
+    exit_code: int | None = None
+    message: str | None = None
+    tool_call_id: str | None = None
+    turn_id: str | None = None
+    started_at: str | None = None
+    completed_at: str | None = None
+
+
+def update_process(canvas: "StateDraft", fact: Fact) -> None:
+    """process.* and command.*."""
+    key = process_of(fact)
+    if key is None:
+        return
+    process, path = _ensure_process(canvas, fact, key)
+    payload, name = read_payload(fact, ProcessPayload), fact.event_class or ""
+    state, snake = _PROCESS_STATES.get(name), fact.payload.get("exit_code")
+    code = snake if payload.exit_code is None and type(snake) is int else payload.exit_code
+    if state == "running":
+        for field in ("exit_code", "signal", "failure_category", "completed_at"):
+            canvas.put(process, path, field, None)
+    canvas.fill(
+        process,
+        path,
+        status=_exit_status(payload, code) if name == "command.exited" else state,
+        command=payload.command,
+        cwd=payload.cwd,
+        exit_code=code,
+        signal=payload.signal,
+        truncated=payload.truncated,
+        output_ref=ref_text(payload.output_ref),
+        failure_category=payload.failure_category,
+        completed_at=fact.created_at if state not in (None, "running") else None,
+    )
+
+
+def add_output(canvas: "StateDraft", fact: Fact) -> None:
+    """A piece of output; `offset` and `bytesWritten` tell where in the log it is."""
+    key = process_of(fact)
+    if key is None:
+        return
+    process, path = _ensure_process(canvas, fact, key)
+    piece = text_at(fact.payload, "text", "delta") or ""
+    offset = number_at(fact.payload, "offset")
+    start = process.output_bytes
+    if offset is not None and 0 <= offset <= SEQUENCE_MAX:
+        start = int(offset)
+    end = start + len(piece.encode("utf-8", "surrogatepass"))
+    canvas.put(process, path, "output_bytes", max(process.output_bytes, end))
+    room = OUTPUT_CHARACTERS - process.output.length
+    if piece and room > 0:
+        canvas.grow(process.output, f"{path}/output", piece[:room])
+    if len(piece) > room or fact.payload.get("truncated") is True:
+        canvas.put(process, path, "truncated", value=True)
+    canvas.fill(
+        process, path, output_ref=text_at(fact.payload, "outputRef") or _first_ref(fact.ref_ids)
+    )
+
+
+def process_of(fact: Fact) -> str | None:
+    """Which program a fact is about."""
+    name = fact.event_class or ""
+    if name.startswith("command."):
+        return text_at(fact.payload, "commandId", "command_id") or tool_of(fact)
+    return fact.process_id or other_id(fact, "processId", "process_id") or tool_of(fact)
+
+
+def record_hook(canvas: "StateDraft", fact: Fact) -> None:
+    payload, name = read_payload(fact, HookPayload), fact.event_class or ""
+    key = payload.hook_id or fact.id
+    hooks, path = canvas.state.hooks, f"{HOOKS_PATH}/{escape_key(key)}"
+    if key not in hooks:
+        hook = Hook(
+            hook_id=key,
+            status=UNKNOWN,
+            tool_call_id=tool_of(fact),
+            turn_id=turn_of(fact),
+            started_at=fact.created_at,
+        )
+        canvas.create(hooks, HOOKS_PATH, key, hook)
+    state = _HOOK_STATES[name]
+    canvas.put(hooks[key], path, "status", state)
+    if name == "hook.started":
+        for field in ("outcome", "exit_code", "message", "completed_at"):
+            canvas.put(hooks[key], path, field, None)
+    canvas.fill(
+        hooks[key],
+        path,
+        hook_name=payload.hook_name,
+        hook_event=payload.hook_event,
+        outcome=payload.outcome,
+        exit_code=payload.exit_code,
+        message=payload.message,
+        completed_at=None if state == "running" else fact.created_at,
+    )
+
+
+def _ensure_process(canvas: "StateDraft", fact: Fact, key: str) -> tuple[Process, str]:
+    path = f"{PROCESSES_PATH}/{escape_key(key)}"
+    existing = canvas.state.processes.get(key)
+    if existing is not None:
+        return existing, path
+    process = Process(
+        process_id=key,
+        kind=(fact.event_class or "").partition(".")[0],
+        status=UNKNOWN,
+        output=Text(),
+        output_bytes=0,
+        tool_call_id=tool_of(fact),
+        turn_id=turn_of(fact),
+        subagent_id=subagent_of(fact),
+        started_at=fact.created_at,
+    )
+    return canvas.create(canvas.state.processes, PROCESSES_PATH, key, process), path
+
+
+def _exit_status(payload: ProcessPayload, code: int | None) -> str:
+    if code is None:
+        return payload.status or "exited"
+    return "completed" if code == 0 else "failed"
+
+
+def _first_ref(refs: tuple[str, ...]) -> str | None:
+    return refs[0] if refs else None
+
+
+CODING_PATH: Final = "/coding"
+
+_PATCH_STATUS: Final = {
+    "patch.started": "running",
+    "patch.applied": "applied",
+    "patch.failed": "failed",
+}
 
 
 class File(View):
@@ -80,28 +274,28 @@ class Coding(View):
     tests: dict[str, TestRun]
 
 
-def nothing() -> Coding:
+def empty_coding() -> Coding:
     return Coding(files={}, patches={}, tests={})
 
 
-def file_touched(canvas: "Canvas", fact: Fact) -> None:
-    said = read(fact, FileChange)
-    if said.path is None:
+def record_file(canvas: "StateDraft", fact: Fact) -> None:
+    payload = read_payload(fact, FileChange)
+    if payload.path is None:
         return
-    files, path = canvas.state.coding.files, f"{PATH}/files/{escaped(said.path)}"
-    if said.path not in files:
-        file = File(path=said.path, reads=0, changes=0, added_lines=0, removed_lines=0)
-        canvas.create(files, f"{PATH}/files", said.path, file)
-    file, changed = files[said.path], fact.event_class == "file.changed"
+    files, path = canvas.state.coding.files, f"{CODING_PATH}/files/{escape_key(payload.path)}"
+    if payload.path not in files:
+        file = File(path=payload.path, reads=0, changes=0, added_lines=0, removed_lines=0)
+        canvas.create(files, f"{CODING_PATH}/files", payload.path, file)
+    file, changed = files[payload.path], fact.event_class == "file.changed"
     canvas.count(file, path, "changes" if changed else "reads")
-    canvas.count(file, path, "added_lines", said.added_lines or 0)
-    canvas.count(file, path, "removed_lines", said.removed_lines or 0)
+    canvas.count(file, path, "added_lines", payload.added_lines or 0)
+    canvas.count(file, path, "removed_lines", payload.removed_lines or 0)
     made = artifact_ids(fact)
     canvas.fill(
         file,
         path,
-        change=said.change if changed else None,
-        diff_ref=ref_text(said.diff_ref),
+        change=payload.change if changed else None,
+        diff_ref=ref_text(payload.diff_ref),
         artifact_id=made[0] if made else None,
         tool_call_id=tool_of(fact),
         turn_id=turn_of(fact),
@@ -109,10 +303,10 @@ def file_touched(canvas: "Canvas", fact: Fact) -> None:
     )
 
 
-def patched(canvas: "Canvas", fact: Fact) -> None:
-    said, name = read(fact, PatchPayload), fact.event_class or ""
-    key = word(fact.payload, "patchId", "patch_id") or tool_of(fact) or ""
-    patches, path = canvas.state.coding.patches, f"{PATH}/patches/{escaped(key)}"
+def record_patch(canvas: "StateDraft", fact: Fact) -> None:
+    payload, name = read_payload(fact, PatchPayload), fact.event_class or ""
+    key = text_at(fact.payload, "patchId", "patch_id") or tool_of(fact) or ""
+    patches, path = canvas.state.coding.patches, f"{CODING_PATH}/patches/{escape_key(key)}"
     if key not in patches:
         patch = Patch(
             patch_id=key,
@@ -121,8 +315,8 @@ def patched(canvas: "Canvas", fact: Fact) -> None:
             turn_id=turn_of(fact),
             started_at=fact.created_at,
         )
-        canvas.create(patches, f"{PATH}/patches", key, patch)
-    state = _PATCHES[name]
+        canvas.create(patches, f"{CODING_PATH}/patches", key, patch)
+    state = _PATCH_STATUS[name]
     canvas.put(patches[key], path, "status", state)
     if state == "running":
         for field in ("failure_category", "message", "completed_at"):
@@ -130,18 +324,18 @@ def patched(canvas: "Canvas", fact: Fact) -> None:
     canvas.fill(
         patches[key],
         path,
-        paths=said.paths,
-        diff_ref=ref_text(said.diff_ref),
-        failure_category=word(fact.payload, "failureCategory", "failure_category"),
-        message=detail_of(said.message),
+        paths=payload.paths,
+        diff_ref=ref_text(payload.diff_ref),
+        failure_category=text_at(fact.payload, "failureCategory", "failure_category"),
+        message=shorten_detail(payload.message),
         completed_at=None if state == "running" else fact.created_at,
     )
 
 
-def tested(canvas: "Canvas", fact: Fact) -> None:
-    said, started = read(fact, TestPayload), fact.event_class == "test.started"
-    key = word(fact.payload, "testRunId", "test_run_id") or tool_of(fact) or ""
-    tests, path = canvas.state.coding.tests, f"{PATH}/tests/{escaped(key)}"
+def record_test_run(canvas: "StateDraft", fact: Fact) -> None:
+    payload, started = read_payload(fact, TestPayload), fact.event_class == "test.started"
+    key = text_at(fact.payload, "testRunId", "test_run_id") or tool_of(fact) or ""
+    tests, path = canvas.state.coding.tests, f"{CODING_PATH}/tests/{escape_key(key)}"
     if key not in tests:
         run = TestRun(
             test_run_id=key,
@@ -150,27 +344,27 @@ def tested(canvas: "Canvas", fact: Fact) -> None:
             turn_id=turn_of(fact),
             started_at=fact.created_at,
         )
-        canvas.create(tests, f"{PATH}/tests", key, run)
-    canvas.put(tests[key], path, "status", "running" if started else _outcome(said))
+        canvas.create(tests, f"{CODING_PATH}/tests", key, run)
+    canvas.put(tests[key], path, "status", "running" if started else _test_outcome(payload))
     if started:
         for field in ("result", "passed", "failed", "skipped", "completed_at"):
             canvas.put(tests[key], path, field, None)
     canvas.fill(
         tests[key],
         path,
-        command=said.command,
-        result=said.result,
-        passed=said.passed,
-        failed=said.failed,
-        skipped=said.skipped,
+        command=payload.command,
+        result=payload.result,
+        passed=payload.passed,
+        failed=payload.failed,
+        skipped=payload.skipped,
         completed_at=None if started else fact.created_at,
     )
 
 
-def _outcome(said: TestPayload) -> str:
+def _test_outcome(payload: TestPayload) -> str:
     """How a run ended, as it says itself; counts decide only where there is no word."""
-    if isinstance(said.result, str):
-        return said.result
-    if said.status is not None:
-        return said.status
-    return UNKNOWN if said.failed is None else ("failed" if said.failed else "passed")
+    if isinstance(payload.result, str):
+        return payload.result
+    if payload.status is not None:
+        return payload.status
+    return UNKNOWN if payload.failed is None else ("failed" if payload.failed else "passed")

@@ -6,27 +6,26 @@ itself, under a code of its own; `DIAGNOSTIC_CODES` are those that a projection 
 
 from typing import TYPE_CHECKING, Final, Literal
 
+from factwire.facts.classes.payloads import Diagnostic as DiagnosticPayload
 from factwire.facts.fact import Fact
-from factwire.facts.payloads import Diagnostic as DiagnosticPayload
 from factwire.projection.limits import DIAGNOSTICS_KEPT
-from factwire.projection.messages import place_for, reference
-from factwire.projection.parts import DiagnosticRefPart
-from factwire.projection.reading import (
-    detail_of,
-    read,
+from factwire.projection.messages import DiagnosticRefPart, add_reference, message_beside
+from factwire.projection.payload_fields import (
+    read_payload,
     ref_text,
     refs_of,
+    shorten_detail,
+    text_at,
     tool_of,
     turn_of,
-    word,
 )
 from factwire.projection.views import View
 
 if TYPE_CHECKING:
-    from factwire.projection.canvas import Canvas
+    from factwire.projection.draft import StateDraft
 
-PATH: Final = "/diagnostics"
-ITEMS: Final = "/diagnostics/items"
+DIAGNOSTICS_PATH: Final = "/diagnostics"
+DIAGNOSTIC_ITEMS_PATH: Final = "/diagnostics/items"
 
 DiagnosticCode = Literal[
     "conflicting_fact",
@@ -105,12 +104,12 @@ class Diagnostics(View):
     warnings: int
 
 
-def nothing() -> Diagnostics:
+def empty_diagnostics() -> Diagnostics:
     return Diagnostics(items={}, total=0, errors=0, warnings=0)
 
 
-def remark(
-    canvas: "Canvas",
+def add_remark(
+    canvas: "StateDraft",
     fact: Fact,
     code: DiagnosticCode,
     message: str,
@@ -130,49 +129,52 @@ def remark(
         subject=subject,
         created_at=fact.created_at,
     )
-    keep(canvas, diagnostic)
+    keep_diagnostic(canvas, diagnostic)
     return diagnostic
 
 
-def stated(canvas: "Canvas", fact: Fact) -> None:
+def record_diagnostic(canvas: "StateDraft", fact: Fact) -> None:
     """A fact that is a diagnostic itself; errors and warnings of a run get a way to them."""
-    said, name = read(fact, DiagnosticPayload), fact.event_class or ""
-    severity = said.severity or _SEVERITY.get(name) or "info"
+    payload, name = read_payload(fact, DiagnosticPayload), fact.event_class or ""
+    severity = payload.severity or _SEVERITY.get(name) or "info"
     diagnostic = Diagnostic(
         diagnostic_id=fact.id,
-        code=said.code or said.failure_category or word(fact.payload, "reasonCode") or name,
+        code=payload.code
+        or payload.failure_category
+        or text_at(fact.payload, "reasonCode")
+        or name,
         severity=severity,
-        message=detail_of(said.message or fact.detail or fact.title) or name,
+        message=shorten_detail(payload.message or fact.detail or fact.title) or name,
         event_id=fact.id,
         sequence=fact.sequence,
         turn_id=turn_of(fact),
         subject=tool_of(fact),
-        failure_category=said.failure_category,
-        recovery_hint=said.recovery_hint,
-        raw_ref=ref_text(said.raw_ref),
+        failure_category=payload.failure_category,
+        recovery_hint=payload.recovery_hint,
+        raw_ref=ref_text(payload.raw_ref),
         refs=refs_of(fact) or None,
         created_at=fact.created_at,
     )
-    keep(canvas, diagnostic)
+    keep_diagnostic(canvas, diagnostic)
     if name in ("runtime.warning", "runtime.error") and turn_of(fact) is not None:
-        _point_at(canvas, fact, diagnostic)
+        _reference_diagnostic(canvas, fact, diagnostic)
 
 
-def _point_at(canvas: "Canvas", fact: Fact, diagnostic: Diagnostic) -> None:
+def _reference_diagnostic(canvas: "StateDraft", fact: Fact, diagnostic: Diagnostic) -> None:
     part = DiagnosticRefPart(
         part_id=f"diagnostic:{diagnostic.diagnostic_id}",
-        message_id=place_for(canvas, fact),
+        message_id=message_beside(canvas, fact),
         diagnostic_id=diagnostic.diagnostic_id,
     )
-    reference(canvas, fact, part)
+    add_reference(canvas, fact, part)
 
 
-def keep(canvas: "Canvas", diagnostic: Diagnostic) -> None:
+def keep_diagnostic(canvas: "StateDraft", diagnostic: Diagnostic) -> None:
     """Take in a remark; past the limit the oldest makes room."""
     kept = canvas.state.diagnostics
-    canvas.create(kept.items, ITEMS, diagnostic.diagnostic_id, diagnostic)
+    canvas.create(kept.items, DIAGNOSTIC_ITEMS_PATH, diagnostic.diagnostic_id, diagnostic)
     if len(kept.items) > DIAGNOSTICS_KEPT:
-        canvas.remove(kept.items, ITEMS, next(iter(kept.items)))
-    canvas.count(kept, PATH, "total")
+        canvas.remove(kept.items, DIAGNOSTIC_ITEMS_PATH, next(iter(kept.items)))
+    canvas.count(kept, DIAGNOSTICS_PATH, "total")
     if diagnostic.severity in ("error", "warning"):
-        canvas.count(kept, PATH, f"{diagnostic.severity}s")
+        canvas.count(kept, DIAGNOSTICS_PATH, f"{diagnostic.severity}s")

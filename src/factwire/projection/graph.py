@@ -9,30 +9,30 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from factwire.facts.fact import Fact
+from factwire.facts.json_patch import escape_key
 from factwire.facts.vocabulary import UNKNOWN
-from factwire.projection.asides import ASIDE, COUNTED
 from factwire.projection.changes import Operation
 from factwire.projection.limits import GRAPH_DEPTH
-from factwire.projection.pointers import escaped
-from factwire.projection.reading import (
-    joined,
+from factwire.projection.payload_fields import (
+    join_texts,
     other_id,
     refs_of,
     subagent_of,
     task_of,
+    text_at,
     tool_of,
     turn_of,
-    word,
 )
 from factwire.projection.subagents import teammate_of
+from factwire.projection.tasks import COUNTED_CLASSES, STATUSLESS_CLASSES
 from factwire.projection.views import View
 
 if TYPE_CHECKING:
-    from factwire.projection.canvas import Canvas
+    from factwire.projection.draft import StateDraft
 
-PATH: Final = "/graph"
-NODES: Final = "/graph/nodes"
-EDGES: Final = "/graph/edges"
+GRAPH_PATH: Final = "/graph"
+GRAPH_NODES_PATH: Final = "/graph/nodes"
+GRAPH_EDGES_PATH: Final = "/graph/edges"
 
 
 class GraphNode(View):
@@ -65,66 +65,66 @@ class Graph(View):
     edges: dict[str, GraphEdge]
 
 
-def nothing() -> Graph:
+def empty_graph() -> Graph:
     return Graph(nodes={}, edges={})
 
 
 _Find = Callable[[Fact], str | None]
 
 
-def _run(fact: Fact) -> str | None:
+def _run_of(fact: Fact) -> str | None:
     return fact.run_id or other_id(fact, "runId", "run_id")
 
 
-def _attempt(fact: Fact) -> str | None:
-    return fact.attempt_id or other_id(fact, "attemptId", "attempt_id") or _run(fact)
+def _attempt_of(fact: Fact) -> str | None:
+    return fact.attempt_id or other_id(fact, "attemptId", "attempt_id") or _run_of(fact)
 
 
-def _parent_task(fact: Fact) -> str | None:
+def _parent_task_of(fact: Fact) -> str | None:
     return fact.parent_task_id or other_id(fact, "parentTaskId", "parent_task_id")
 
 
-def _parent_subagent(fact: Fact) -> str | None:
-    return word(fact.payload, "parentSubagentId")
+def _parent_subagent_of(fact: Fact) -> str | None:
+    return text_at(fact.payload, "parentSubagentId")
 
 
-def _action(fact: Fact) -> str | None:
+def _action_of(fact: Fact) -> str | None:
     return fact.action_id or other_id(fact, "actionId", "action_id")
 
 
-def _job(fact: Fact) -> str | None:
+def _job_of(fact: Fact) -> str | None:
     return fact.job_id or other_id(fact, "jobId", "job_id")
 
 
-def _step(fact: Fact) -> str | None:
+def _step_of(fact: Fact) -> str | None:
     return fact.step_id or other_id(fact, "stepId", "step_id")
 
 
 _OWN: Final[dict[str, tuple[str, _Find]]] = {
     "turn": ("turn", turn_of),
-    "run": ("run", _run),
+    "run": ("run", _run_of),
     "task": ("task", task_of),
     "subagent": ("subagent", teammate_of),
     "worker": ("subagent", teammate_of),
     "agent": ("subagent", teammate_of),
-    "job": ("job", _job),
+    "job": ("job", _job_of),
     "tool": ("tool", tool_of),
-    "action": ("action", _action),
+    "action": ("action", _action_of),
 }
 
 _PARENTS: Final[dict[str, tuple[tuple[str, _Find], ...]]] = {
     "turn": (),
     "run": (("turn", turn_of),),
-    "step": (("run", _run), ("turn", turn_of)),
-    "task": (("task", _parent_task), ("turn", turn_of)),
+    "step": (("run", _run_of), ("turn", turn_of)),
+    "task": (("task", _parent_task_of), ("turn", turn_of)),
     "attempt": (("task", task_of),),
     "job": (("task", task_of), ("turn", turn_of)),
-    "subagent": (("subagent", _parent_subagent), ("task", task_of), ("turn", turn_of)),
+    "subagent": (("subagent", _parent_subagent_of), ("task", task_of), ("turn", turn_of)),
     "tool": (
         ("subagent", subagent_of),
-        ("step", _step),
+        ("step", _step_of),
         ("task", task_of),
-        ("run", _run),
+        ("run", _run_of),
         ("turn", turn_of),
     ),
     "action": (
@@ -139,55 +139,61 @@ _KIND: Final = {"subagent": "spawned", "tool": "called", "action": "asked", "att
 _SILENT: Final = frozenset({"worker.notification", "tool.catalog.resolved"})
 
 
-def draw(canvas: "Canvas", fact: Fact) -> None:
+def draw_graph(canvas: "StateDraft", fact: Fact) -> None:
     """Draw what a fact is about, and where it hangs."""
     name = fact.event_class or ""
-    kind, find, links = _rule(name)
+    kind, find, links = _node_rule(name)
     key = find(fact) if find else None
     if key is not None and name.startswith("agent."):
         key = key if key in canvas.state.subagents.threads else None
     if key is not None:
-        node = _node(canvas, fact, kind, key)
-        _describe(canvas, fact, node)
+        node = _ensure_node(canvas, fact, kind, key)
+        _describe_node(canvas, fact, node)
         if node.parent_id is None:
-            _hang(canvas, fact, node)
+            _set_parent(canvas, fact, node)
     if links:
         _draw_links(canvas, fact, name)
 
 
 @lru_cache(maxsize=1_024)
-def _rule(name: str) -> tuple[str, "_Find | None", bool]:
+def _node_rule(name: str) -> tuple[str, "_Find | None", bool]:
     """Which node a class is about, how its key is found, and whether it may draw other edges."""
     if name in _SILENT:
         return "", None, False
-    own = ("attempt", _attempt) if name.startswith("task.attempt.") else _OWN.get(_family(name))
+    own = (
+        ("attempt", _attempt_of)
+        if name.startswith("task.attempt.")
+        else _OWN.get(_node_family(name))
+    )
     kind, find = own or ("", None)
     return kind, find, name.startswith(("task.", "handoff.", "subagent.", "agent."))
 
 
-def _family(name: str) -> str:
+def _node_family(name: str) -> str:
     return "turn" if name in _TURN_NAMES else name.partition(".")[0]
 
 
 _TURN_NAMES: Final = frozenset({"run.started", "run.finished", "run.failed"})
 
 
-def _describe(canvas: "Canvas", fact: Fact, node: GraphNode) -> None:
-    path = f"{NODES}/{escaped(node.node_id)}"
+def _describe_node(canvas: "StateDraft", fact: Fact, node: GraphNode) -> None:
+    path = f"{GRAPH_NODES_PATH}/{escape_key(node.node_id)}"
     sources = node.source_event_ids
-    if sources[-1] != fact.id and fact.event_class not in COUNTED:
+    if sources[-1] != fact.id and fact.event_class not in COUNTED_CLASSES:
         sources.append(fact.id)
         canvas.ops.append(Operation("add", f"{path}/sourceEventIds/-", fact.id))
-    aside = fact.event_class in ASIDE
+    aside = fact.event_class in STATUSLESS_CLASSES
     canvas.put(
-        node, path, "status", _status(canvas, node) or (node.status if aside else fact.status)
+        node, path, "status", _node_status(canvas, node) or (node.status if aside else fact.status)
     )
-    canvas.put(node, path, "title", _title(canvas, node) or (node.title if aside else fact.title))
+    canvas.put(
+        node, path, "title", _node_title(canvas, node) or (node.title if aside else fact.title)
+    )
     if node.started_at is None:
         canvas.put(node, path, "started_at", fact.created_at)
     refs = refs_of(fact)
     if refs:
-        canvas.put(node, path, "refs", joined(node.refs, refs))
+        canvas.put(node, path, "refs", join_texts(node.refs, refs))
     if not aside:
         ended = fact.status in ("completed", "failed", "canceled")
         if ended or node.completed_at is not None:
@@ -195,22 +201,24 @@ def _describe(canvas: "Canvas", fact: Fact, node: GraphNode) -> None:
             canvas.put(node, path, "completed_at", at if ended else None)
 
 
-def _hang(canvas: "Canvas", fact: Fact, node: GraphNode) -> None:
+def _set_parent(canvas: "StateDraft", fact: Fact, node: GraphNode) -> None:
     for kind, find in _PARENTS[node.node_type]:
         key = find(fact)
         if key is not None and f"{kind}:{key}" != node.node_id:
-            parent = _node(canvas, fact, kind, key)
+            parent = _ensure_node(canvas, fact, kind, key)
             if _descends(canvas, parent, node):
                 continue
-            canvas.put(node, f"{NODES}/{escaped(node.node_id)}", "parent_id", parent.node_id)
-            _edge(canvas, parent.node_id, node.node_id, _KIND.get(node.node_type, "contains"))
+            canvas.put(
+                node, f"{GRAPH_NODES_PATH}/{escape_key(node.node_id)}", "parent_id", parent.node_id
+            )
+            _add_edge(canvas, parent.node_id, node.node_id, _KIND.get(node.node_type, "contains"))
             if kind in ("step", "run") and parent.parent_id is None:
                 # Steps and runs are only ever named; whoever names one says where it belongs.
-                _hang(canvas, fact, parent)
+                _set_parent(canvas, fact, parent)
             return
 
 
-def _descends(canvas: "Canvas", node: GraphNode, ancestor: GraphNode) -> bool:
+def _descends(canvas: "StateDraft", node: GraphNode, ancestor: GraphNode) -> bool:
     """Whether a node hangs on another, or so deep that nobody can tell."""
     above: str | None = node.node_id
     for _ in range(GRAPH_DEPTH):
@@ -220,15 +228,15 @@ def _descends(canvas: "Canvas", node: GraphNode, ancestor: GraphNode) -> bool:
     return True
 
 
-def _draw_links(canvas: "Canvas", fact: Fact, name: str) -> None:
+def _draw_links(canvas: "StateDraft", fact: Fact, name: str) -> None:
     if name in ("subagent.spawned", "subagent.started", "agent.spawned"):
         call, teammate = tool_of(fact), teammate_of(fact)
         if call is not None and teammate is not None:
-            _link(canvas, fact, ("tool", call), ("subagent", teammate), "delegated")
+            _link_nodes(canvas, fact, ("tool", call), ("subagent", teammate), "delegated")
     elif name.startswith("task."):
         task = canvas.state.tasks.get(task_of(fact) or "")
         for other in (task.depends_on or ()) if task else ():
-            _link(canvas, fact, ("task", task_of(fact) or ""), ("task", other), "depends_on")
+            _link_nodes(canvas, fact, ("task", task_of(fact) or ""), ("task", other), "depends_on")
     elif name.startswith("handoff.") or name == "agent.handoff":
         key = fact.handoff_id or other_id(fact, "handoffId", "handoff_id") or fact.id
         event = canvas.state.team_workbench.handoff_events.get(key)
@@ -236,35 +244,35 @@ def _draw_links(canvas: "Canvas", fact: Fact, name: str) -> None:
             return
         if event.from_agent and event.to_agent:
             ends = (("subagent", event.from_agent), ("subagent", event.to_agent))
-            _link(canvas, fact, *ends, "handed_off")
+            _link_nodes(canvas, fact, *ends, "handed_off")
 
 
-def _link(
-    canvas: "Canvas", fact: Fact, source: tuple[str, str], target: tuple[str, str], kind: str
+def _link_nodes(
+    canvas: "StateDraft", fact: Fact, source: tuple[str, str], target: tuple[str, str], kind: str
 ) -> None:
-    first, second = _node(canvas, fact, *source), _node(canvas, fact, *target)
-    _edge(canvas, first.node_id, second.node_id, kind)
+    first, second = _ensure_node(canvas, fact, *source), _ensure_node(canvas, fact, *target)
+    _add_edge(canvas, first.node_id, second.node_id, kind)
 
 
-def _node(canvas: "Canvas", fact: Fact, kind: str, key: str) -> GraphNode:
+def _ensure_node(canvas: "StateDraft", fact: Fact, kind: str, key: str) -> GraphNode:
     node_id = f"{kind}:{key}"
-    known = canvas.state.graph.nodes.get(node_id)
-    if known is not None:
-        return known
+    existing = canvas.state.graph.nodes.get(node_id)
+    if existing is not None:
+        return existing
     node = GraphNode(
         node_id=node_id, node_type=kind, status=UNKNOWN, title=key, source_event_ids=[fact.id]
     )
-    return canvas.create(canvas.state.graph.nodes, NODES, node_id, node)
+    return canvas.create(canvas.state.graph.nodes, GRAPH_NODES_PATH, node_id, node)
 
 
-def _edge(canvas: "Canvas", source: str, target: str, kind: str) -> None:
+def _add_edge(canvas: "StateDraft", source: str, target: str, kind: str) -> None:
     edge_id = f"{source}>{target}:{kind}"
     if edge_id not in canvas.state.graph.edges:
         edge = GraphEdge(edge_id=edge_id, source=source, target=target, kind=kind)
-        canvas.create(canvas.state.graph.edges, EDGES, edge_id, edge)
+        canvas.create(canvas.state.graph.edges, GRAPH_EDGES_PATH, edge_id, edge)
 
 
-def _status(canvas: "Canvas", node: GraphNode) -> str | None:
+def _node_status(canvas: "StateDraft", node: GraphNode) -> str | None:
     state, key = canvas.state, node.node_id.partition(":")[2]
     match node.node_type:
         case "tool":
@@ -282,7 +290,7 @@ def _status(canvas: "Canvas", node: GraphNode) -> str | None:
             return None
 
 
-def _title(canvas: "Canvas", node: GraphNode) -> str | None:
+def _node_title(canvas: "StateDraft", node: GraphNode) -> str | None:
     state, key = canvas.state, node.node_id.partition(":")[2]
     match node.node_type:
         case "tool":

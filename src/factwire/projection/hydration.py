@@ -1,4 +1,4 @@
-"""Hydration: whether a state shows all there is, and what is missing if not.
+"""Whether a state shows all there is: the order of facts, repeats, and what is missing.
 
 | status | means |
 |---|---|
@@ -6,20 +6,31 @@
 | hydrating | restored from a read model; no fact since |
 | live | every fact up to the cursor is in the state |
 | stale | facts are missing and what came after them waits, or a change could not be applied |
-| repairing | the source says that it is mending the stream |
+| repairing | the source says that it is repairing the stream |
 | degraded | so much came after a hole that it was shown without what is missing |
+
+A lane orders the facts of one thread by `sequence`. What comes after a hole is held in a bounded
+window until the hole is filled or a snapshot covers it; past the window the hole is lost. Ids of
+recent facts are kept so that a repeat changes nothing, and bodies so that a contradiction is
+noticed.
 """
 
-from typing import TYPE_CHECKING, Final, Literal
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from factwire.projection.limits import GAPS_KEPT
+import msgspec
+
+from factwire.facts.fact import Fact
+from factwire.facts.limits import SEQUENCE_MAX
+from factwire.projection.limits import GAPS_KEPT, HELD_FACTS, REMEMBERED_FACTS, REMEMBERED_IDS
 from factwire.projection.views import View
 
 if TYPE_CHECKING:
-    from factwire.projection.canvas import Canvas
-    from factwire.projection.lanes import Lane
+    from factwire.projection.draft import StateDraft
 
-PATH: Final = "/hydration"
+
+HYDRATION_PATH: Final = "/hydration"
 
 HydrationStatus = Literal["idle", "hydrating", "live", "stale", "repairing", "degraded"]
 
@@ -46,24 +57,26 @@ class Hydration(View):
     doubted_at: int | None = None
 
 
-def idle() -> Hydration:
+def idle_hydration() -> Hydration:
     return Hydration(
         status="idle", cursor=None, event_count=0, held=0, late=0, gaps=[], reasons=[], ignored=[]
     )
 
 
-def doubt(canvas: "Canvas", reason: str, at: int | None = None) -> None:
+def add_doubt(canvas: "StateDraft", reason: str, at: int | None = None) -> None:
     """Something keeps the state from being whole until a snapshot or a repair comes that covers
     the place `at` where it showed.
     """
     hydration = canvas.state.hydration
     if reason not in hydration.reasons:
-        canvas.put(hydration, PATH, "reasons", [*hydration.reasons, reason])
+        canvas.put(hydration, HYDRATION_PATH, "reasons", [*hydration.reasons, reason])
     if at is not None:
-        canvas.put(hydration, PATH, "doubted_at", max(at, hydration.doubted_at or at))
+        canvas.put(hydration, HYDRATION_PATH, "doubted_at", max(at, hydration.doubted_at or at))
 
 
-def trust(canvas: "Canvas", covered: int | None = None, *, but: str | None = None) -> None:
+def clear_doubts(
+    canvas: "StateDraft", covered: int | None = None, *, but: str | None = None
+) -> None:
     """A snapshot or a repair settled what was in doubt, if it covers the place where it showed;
     all `but` one reason, where it says nothing of that.
     """
@@ -71,28 +84,28 @@ def trust(canvas: "Canvas", covered: int | None = None, *, but: str | None = Non
     if covered is not None and covered < (hydration.doubted_at or 0):
         return
     reasons = [reason for reason in hydration.reasons if reason == but]
-    canvas.put(hydration, PATH, "reasons", reasons)
-    canvas.put(hydration, PATH, "doubted_at", hydration.doubted_at if reasons else None)
+    canvas.put(hydration, HYDRATION_PATH, "reasons", reasons)
+    canvas.put(hydration, HYDRATION_PATH, "doubted_at", hydration.doubted_at if reasons else None)
 
 
-def trust_again(canvas: "Canvas", reason: str) -> None:
+def clear_doubt(canvas: "StateDraft", reason: str) -> None:
     """One thing that was in doubt is settled."""
     reasons = canvas.state.hydration.reasons
     if reason in reasons:
         others = [other for other in reasons if other != reason]
-        canvas.put(canvas.state.hydration, PATH, "reasons", others)
+        canvas.put(canvas.state.hydration, HYDRATION_PATH, "reasons", others)
 
 
-def settle(canvas: "Canvas", lanes: "list[Lane]") -> None:
+def settle_hydration(canvas: "StateDraft", lanes: "list[Lane]") -> None:
     """Let the status follow from what is held, lost and in doubt."""
     hydration = canvas.state.hydration
     gaps = [gap for lane in lanes for gap in lane.gaps()]
-    canvas.put(hydration, PATH, "held", sum(len(lane.held) for lane in lanes))
-    canvas.put(hydration, PATH, "gaps", gaps[:GAPS_KEPT])
-    canvas.put(hydration, PATH, "status", _status(hydration, lanes))
+    canvas.put(hydration, HYDRATION_PATH, "held", sum(len(lane.held) for lane in lanes))
+    canvas.put(hydration, HYDRATION_PATH, "gaps", gaps[:GAPS_KEPT])
+    canvas.put(hydration, HYDRATION_PATH, "status", _hydration_status(hydration, lanes))
 
 
-def _status(hydration: Hydration, lanes: "list[Lane]") -> HydrationStatus:
+def _hydration_status(hydration: Hydration, lanes: "list[Lane]") -> HydrationStatus:
     if "repair_started" in hydration.reasons:
         return "repairing"
     if any(lane.lost for lane in lanes):
@@ -102,3 +115,160 @@ def _status(hydration: Hydration, lanes: "list[Lane]") -> HydrationStatus:
     if hydration.event_count:
         return "live"
     return "hydrating" if hydration.cursor is not None else "idle"
+
+
+BEFORE_ANY_SEQUENCE: Final = -SEQUENCE_MAX - 1
+"""Before any sequence."""
+
+
+class Lane:
+    """One thread's place in its own order."""
+
+    __slots__ = ("covered", "expected", "held", "lost", "start", "thread_id")
+
+    def __init__(self, thread_id: str | None, start: int | None = None) -> None:
+        self.thread_id = thread_id
+        self.start = start
+        self.expected = start
+        self.held: dict[int, Fact] = {}
+        self.lost: list[tuple[int, int]] = []
+        self.covered = BEFORE_ANY_SEQUENCE
+
+    def begin(self, sequence: int) -> None:
+        """The first fact of a lane that starts wherever it starts."""
+        self.start = self.expected = sequence
+
+    def hold(self, fact: Fact, sequence: int) -> None:
+        self.held[sequence] = fact
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.held) > HELD_FACTS
+
+    def take_ready(self) -> Iterator[tuple[int, Fact]]:
+        """Take out what was held and is next now, passing over holes that are covered."""
+        while self.held and self.expected is not None:
+            sequence = self.expected
+            if sequence not in self.held:
+                following = min(self.held)
+                if following - 1 > self.covered:
+                    return
+                sequence = following
+            yield sequence, self.held.pop(sequence)
+
+    def give_up(self) -> Iterator[tuple[int, Fact]]:
+        """Take out all that was held; the holes in between are lost."""
+        for sequence in sorted(self.held):
+            if self.expected is not None and sequence > self.expected:
+                self._lose(self.expected, sequence - 1)
+            yield sequence, self.held.pop(sequence)
+
+    def _lose(self, first: int, last: int) -> None:
+        self.lost.append((first, last))
+        if len(self.lost) > GAPS_KEPT:
+            (first, _), (_, last), *rest = self.lost
+            self.lost = [(first, last), *rest]
+
+    def cover(self, covered: int) -> None:
+        """A snapshot stands in for what is missing up to `covered`."""
+        self.covered = max(self.covered, covered)
+        self.lost = [(first, last) for first, last in self.lost if last > covered]
+
+    def skip_to(self, cursor: int) -> None:
+        """A read model knows of everything up to `cursor`: go on behind it."""
+        self.cover(cursor)
+        if self.start is None:
+            self.start = cursor + 1
+        if self.expected is None or self.expected <= cursor:
+            self.expected = cursor + 1
+        self.held = {place: fact for place, fact in self.held.items() if place > cursor}
+
+    def misses(self, cursor: int) -> bool:
+        """Whether facts up to `cursor` have not been taken."""
+        return bool(self.lost) or (self.expected is not None and self.expected <= cursor)
+
+    def pass_over(self, sequence: int) -> None:
+        """What is missing before `sequence` was removed on purpose, and is no hole."""
+        if self.expected is not None and sequence > self.expected:
+            self.covered = max(self.covered, sequence - 1)
+            self.expected = sequence
+
+    def is_lost(self, sequence: int) -> bool:
+        return any(first <= sequence <= last for first, last in self.lost)
+
+    def gaps(self) -> list[Gap]:
+        """What is missing, lost or waited for."""
+        holes = [*self.lost, *self._holes()]
+        return [
+            Gap(from_sequence=first, to_sequence=last, thread_id=self.thread_id)
+            for first, last in holes
+        ]
+
+    def _holes(self) -> Iterator[tuple[int, int]]:
+        expected = self.expected
+        for sequence in sorted(self.held):
+            if expected is not None and sequence > expected:
+                yield expected, sequence - 1
+            expected = sequence + 1
+
+
+_body_encoder: Final = msgspec.json.Encoder(order="deterministic")
+
+Body = Fact | bytes
+"""A remembered fact, or, after a restore, its digest."""
+
+
+def digest_body(body: Body) -> bytes:
+    """What two facts have in common exactly when they say the same."""
+    if isinstance(body, bytes):
+        return body
+    return blake2b(_body_encoder.encode(body), digest_size=16).digest()
+
+
+class RecentFacts:
+    """The last facts taken."""
+
+    __slots__ = ("bodies", "ids", "old_bodies", "old_ids")
+
+    def __init__(self) -> None:
+        self.ids: dict[str, None] = {}
+        self.old_ids: dict[str, None] = {}
+        self.bodies: dict[str, Body] = {}
+        self.old_bodies: dict[str, Body] = {}
+
+    def __contains__(self, fact_id: str) -> bool:
+        return fact_id in self.ids or fact_id in self.old_ids
+
+    def add(self, fact: Fact) -> None:
+        fact_id = fact.id
+        self.ids[fact_id] = None
+        bodies = self.bodies
+        bodies[fact_id] = fact
+        if len(bodies) >= REMEMBERED_FACTS:
+            self.old_bodies, self.bodies = bodies, {}
+            if len(self.ids) >= REMEMBERED_IDS:
+                self.old_ids, self.ids = self.ids, {}
+
+    def contradicts(self, fact: Fact) -> bool:
+        """Whether another body is remembered under the fact's id."""
+        existing = self.bodies.get(fact.id) or self.old_bodies.get(fact.id)
+        if existing is None or existing is fact:
+            return False
+        # Only bytes tell 1 from true and 1.0, and only they are there after a restore.
+        return digest_body(existing) != digest_body(fact)
+
+    def dump(self) -> dict[str, Any]:
+        """As plain data, for a checkpoint."""
+        return {
+            "ids": [list(self.old_ids), list(self.ids)],
+            "bodies": [_digest_bodies(self.old_bodies), _digest_bodies(self.bodies)],
+        }
+
+    def load(self, ids: list[list[str]], bodies: list[dict[str, bytes]]) -> None:
+        """Remember what a checkpoint carries."""
+        self.old_ids, self.ids = (dict.fromkeys(names) for names in ids)
+        self.old_bodies, self.bodies = (dict[str, Body](existing) for existing in bodies)
+
+
+def _digest_bodies(bodies: dict[str, Body]) -> dict[str, bytes]:
+    return {fact_id: digest_body(body) for fact_id, body in bodies.items()}

@@ -2,34 +2,144 @@
 
 A part is known by turn, message and part id. Deltas add to it exactly as they come; the final fact
 replaces its text and closes it, and never opens a second part. Only model text and the user's own
-input become text here: tools, permissions and diagnostics have surfaces of their own, and worker
-notifications are no messages whatever channel they came by.
+input become text here: tools, artifacts, evidence and diagnostics stand beside it as parts that
+point elsewhere. `settles` is how something ends that cannot be called ended yet because facts
+before it are missing; `stale` is a text of which pieces may be missing.
 """
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from factwire.facts.fact import Fact
-from factwire.facts.ids import id_in_payload
+from factwire.facts.fact import Fact, id_in_payload
 from factwire.projection.changes import Operation
-from factwire.projection.parts import (
-    Message,
-    Part,
-    PartHandle,
-    PartState,
-    ReasoningPart,
-    TextPart,
-    kind_of_part,
+from factwire.projection.payload_fields import (
+    other_id,
+    outcome_of,
+    subagent_of,
+    text_at,
+    texts_of,
+    turn_of,
 )
-from factwire.projection.reading import other_id, outcome_of, subagent_of, turn_of, word, words
-from factwire.projection.text import Text
+from factwire.projection.views import Text, View
 
 if TYPE_CHECKING:
-    from factwire.projection.canvas import Canvas
-
-PATH: Final = "/messages"
+    from factwire.projection.draft import StateDraft
 
 
-def text_delta(canvas: "Canvas", fact: Fact) -> None:
+MessageStatus = Literal["streaming", "final", "interrupted", "stale", "retracted"]
+PartState = Literal["streaming", "final", "interrupted", "stale"]
+
+
+class TextPart(View, tag_field="type", tag="text"):
+    """Text to read: the answer, or what the user wrote."""
+
+    part_id: str
+    message_id: str
+    text: Text
+    state: PartState
+    settles: PartState | None = None
+
+
+class ReasoningPart(View, tag_field="type", tag="reasoning"):
+    """That the model reasoned, and the summary it gave; the raw chain of thought is not kept."""
+
+    part_id: str
+    message_id: str
+    summary: Text
+    characters: int
+    state: PartState
+    settles: PartState | None = None
+    encrypted_ref: str | None = None
+
+
+class ToolPreviewPart(View, tag_field="type", tag="tool-preview"):
+    """A tool call in its place among the text; the tool itself is in `tools`."""
+
+    part_id: str
+    message_id: str
+    tool_call_id: str
+    status: str
+    output_ref: str | None = None
+
+
+class ArtifactCardPart(View, tag_field="type", tag="artifact-card"):
+    """A thing that was made, in its place; the thing itself is in `artifacts`."""
+
+    part_id: str
+    message_id: str
+    artifact_id: str
+    version_id: str | None = None
+
+
+class EvidenceCitationPart(View, tag_field="type", tag="evidence-citation"):
+    """A citation in its place; the evidence itself is in `evidence`."""
+
+    part_id: str
+    message_id: str
+    evidence_id: str
+    verdict: str | None = None
+
+
+class DiagnosticRefPart(View, tag_field="type", tag="diagnostic-ref"):
+    """A way to a diagnostic; its words are in `diagnostics` and not here."""
+
+    part_id: str
+    message_id: str
+    diagnostic_id: str
+
+
+Part = (
+    TextPart
+    | ReasoningPart
+    | ToolPreviewPart
+    | ArtifactCardPart
+    | EvidenceCitationPart
+    | DiagnosticRefPart
+)
+
+
+class Message(View):
+    """One message of the conversation, with its parts in the order of their first facts."""
+
+    message_id: str
+    role: str
+    status: MessageStatus
+    sequence: int | None
+    parts: list[Part]
+    turn_id: str | None = None
+    thread_id: str | None = None
+    agent_id: str | None = None
+    subagent_id: str | None = None
+    task_id: str | None = None
+    optimistic_id: str | None = None
+    input_refs: list[str] | None = None
+    created_at: str | None = None
+    completed_at: str | None = None
+    settles: PartState | None = None
+
+
+def kind_of_part(part: Part) -> str:
+    """The word by which parts of a type go: `text`, `tool-preview` …"""
+    return str(part.__struct_config__.tag)
+
+
+class PartHandle:
+    """A part with the places where it stands, so that a delta finds them without a search."""
+
+    __slots__ = ("message", "message_path", "part", "path", "place", "text_path")
+
+    def __init__(self, message: Message, place: int, part: Part, path: str) -> None:
+        self.message = message
+        self.place = place
+        self.message_path = f"/messages/{place}"
+        self.part = part
+        self.path = path
+        self.text_path = f"{path}/text"
+
+
+MESSAGES_PATH: Final = "/messages"
+
+
+def add_text(canvas: "StateDraft", fact: Fact) -> None:
     """An increment, or with `text` the whole text so far."""
     payload = fact.payload
     message_id = fact.message_id or payload.get("messageId")
@@ -37,12 +147,12 @@ def text_delta(canvas: "Canvas", fact: Fact) -> None:
     if type(message_id) is str and "partId" not in payload and "part_id" not in payload:
         handle = canvas.memory.parts.get((fact.turn_id, message_id, fact.part_id))  # pyright: ignore[reportArgumentType]
     if handle is None:
-        handle = _handle(canvas, fact)
+        handle = _ensure_text_part(canvas, fact)
         if handle is None:
             return
     part = cast("TextPart", handle.part)
     if part.state != "streaming" or part.settles is not None:
-        handle = _reopened(canvas, fact, handle)
+        handle = _reopen_part(canvas, fact, handle)
         part = cast("TextPart", handle.part)
     canvas.part = handle
     piece = payload.get("delta")
@@ -56,9 +166,9 @@ def text_delta(canvas: "Canvas", fact: Fact) -> None:
         canvas.rewrite(part, handle.path, "text", whole)
 
 
-def text_final(canvas: "Canvas", fact: Fact) -> None:
+def finish_text(canvas: "StateDraft", fact: Fact) -> None:
     """The whole text: it replaces what was streamed into the same part, and closes it."""
-    canvas.part = handle = _handle(canvas, fact)
+    canvas.part = handle = _ensure_text_part(canvas, fact)
     if handle is None:
         return
     whole, part = fact.payload.get("text"), cast("TextPart", handle.part)
@@ -68,24 +178,24 @@ def text_final(canvas: "Canvas", fact: Fact) -> None:
         if canvas.memory.unreconciled:
             canvas.put(part, handle.path, "settles", "final")
         else:
-            finish(canvas, handle, fact.completed_at or fact.created_at)
-    for superseded in words(fact.payload.get("supersedes")):
-        retract(canvas, superseded)
+            finish_part(canvas, handle, fact.completed_at or fact.created_at)
+    for superseded in texts_of(fact.payload.get("supersedes")):
+        retract_message(canvas, superseded)
 
 
-def finish(
-    canvas: "Canvas", handle: PartHandle, at: str | None, state: PartState = "final"
+def finish_part(
+    canvas: "StateDraft", handle: PartHandle, at: str | None, state: PartState = "final"
 ) -> None:
     """Close a part, and with its last open text the message."""
     _end_part(canvas, handle.part, handle.path, handle.place, state)
     message = handle.message
     is_open = message.status in ("streaming", "stale")
     if is_open and not canvas.memory.open_texts.get(handle.place):
-        close(canvas, message, handle.message_path, at, state)
+        close_message(canvas, message, handle.message_path, at, state)
 
 
-def close(
-    canvas: "Canvas", message: Message, path: str, at: str | None, state: PartState = "final"
+def close_message(
+    canvas: "StateDraft", message: Message, path: str, at: str | None, state: PartState = "final"
 ) -> None:
     """Nothing more is said in a message; one with a stale text stays stale."""
     place, end = int(path.rpartition("/")[2]), state
@@ -102,7 +212,7 @@ def close(
         canvas.memory.open_messages.pop(place, None)
 
 
-def grow_stale(canvas: "Canvas", message: Message, path: str) -> None:
+def mark_message_stale(canvas: "StateDraft", message: Message, path: str) -> None:
     """Facts were passed over while a message was open: what it says may lack something."""
     place = int(path.rpartition("/")[2])
     for index, part in enumerate(message.parts):
@@ -111,7 +221,7 @@ def grow_stale(canvas: "Canvas", message: Message, path: str) -> None:
     canvas.put(message, path, "status", "stale")
 
 
-def _end_part(canvas: "Canvas", part: Part, path: str, place: int, state: PartState) -> None:
+def _end_part(canvas: "StateDraft", part: Part, path: str, place: int, state: PartState) -> None:
     if not isinstance(part, TextPart | ReasoningPart):
         return
     if isinstance(part, TextPart) and part.state == "streaming" and state != "streaming":
@@ -120,7 +230,7 @@ def _end_part(canvas: "Canvas", part: Part, path: str, place: int, state: PartSt
     canvas.put(part, path, "state", state)
 
 
-def end_turn(canvas: "Canvas", fact: Fact) -> None:
+def end_turn_messages(canvas: "StateDraft", fact: Fact) -> None:
     """A turn that completed has said all; one that did not was cut off where it was."""
     turn = turn_of(fact)
     state: PartState = "final" if outcome_of(fact) == "completed" else "interrupted"
@@ -130,10 +240,10 @@ def end_turn(canvas: "Canvas", fact: Fact) -> None:
         if canvas.memory.unreconciled:
             canvas.put(message, path, "settles", state)
         else:
-            close(canvas, message, path, fact.created_at, state)
+            close_message(canvas, message, path, fact.created_at, state)
 
 
-def reconcile(canvas: "Canvas") -> None:
+def settle_messages(canvas: "StateDraft") -> None:
     """The state is whole again: what waited for that ends as it is known to end."""
     for path, message in canvas.memory.open_messages_in_order():
         place = int(path.rpartition("/")[2])
@@ -141,16 +251,16 @@ def reconcile(canvas: "Canvas") -> None:
             if isinstance(part, TextPart | ReasoningPart) and part.settles is not None:
                 _end_part(canvas, part, f"{path}/parts/{index}", place, part.settles)
         if message.settles is not None:
-            close(canvas, message, path, None, message.settles)
-        elif message.status == "streaming" and _is_said(canvas, message, place):
-            close(canvas, message, path, None)
+            close_message(canvas, message, path, None, message.settles)
+        elif message.status == "streaming" and _is_complete(canvas, message, place):
+            close_message(canvas, message, path, None)
 
 
-def _is_said(canvas: "Canvas", message: Message, place: int) -> bool:
+def _is_complete(canvas: "StateDraft", message: Message, place: int) -> bool:
     return bool(message.parts) and not canvas.memory.open_texts.get(place)
 
 
-def _handle(canvas: "Canvas", fact: Fact) -> PartHandle | None:
+def _ensure_text_part(canvas: "StateDraft", fact: Fact) -> PartHandle | None:
     """The text part that a fact is about, created by the first fact that names it; none where the
     message was taken back.
     """
@@ -159,9 +269,9 @@ def _handle(canvas: "Canvas", fact: Fact) -> PartHandle | None:
     if place is not None and canvas.state.messages[place].status == "retracted":
         return None
     if part_id is not None:
-        handle = known_part(canvas, fact, message_id, part_id, "text")
+        handle = find_part(canvas, fact, message_id, part_id, "text")
     else:
-        handle = latest_part(canvas, fact, message_id, "text")
+        handle = find_latest_part(canvas, fact, message_id, "text")
     if handle is None:
         own = part_id or f"{message_id}:text"
         part = TextPart(part_id=own, message_id=message_id, text=Text(), state="streaming")
@@ -172,7 +282,7 @@ def _handle(canvas: "Canvas", fact: Fact) -> PartHandle | None:
     return handle
 
 
-def _reopened(canvas: "Canvas", fact: Fact, closed: PartHandle) -> PartHandle:
+def _reopen_part(canvas: "StateDraft", fact: Fact, closed: PartHandle) -> PartHandle:
     """Text behind a final text: without a part id it is the message's next text; with one, the
     same part goes on and its final text will settle it. A stale text goes on where it is, and only
     the whole of it makes it good.
@@ -190,17 +300,17 @@ def _reopened(canvas: "Canvas", fact: Fact, closed: PartHandle) -> PartHandle:
     if part.state != "streaming":
         canvas.memory.open_texts[closed.place] = canvas.memory.open_texts.get(closed.place, 0) + 1
         canvas.put(part, closed.path, "state", "streaming")
-    _reopen(canvas, closed.message, closed.place)
+    _reopen_message(canvas, closed.message, closed.place)
     return closed
 
 
-def _reopen(canvas: "Canvas", message: Message, place: int) -> None:
+def _reopen_message(canvas: "StateDraft", message: Message, place: int) -> None:
     if message.status in ("final", "interrupted", "stale"):
-        canvas.put(message, f"{PATH}/{place}", "status", "streaming")
+        canvas.put(message, f"{MESSAGES_PATH}/{place}", "status", "streaming")
         canvas.memory.open_messages[place] = message
 
 
-def message_of(canvas: "Canvas", fact: Fact) -> str:
+def message_of(canvas: "StateDraft", fact: Fact) -> str:
     """The message that a fact speaks in; one that names none speaks in its turn's answer."""
     named = other_id(fact, "messageId", "message_id")
     if named is not None:
@@ -210,7 +320,7 @@ def message_of(canvas: "Canvas", fact: Fact) -> str:
     return f"{turn}:{speaker}:answer" if speaker else f"{turn}:answer"
 
 
-def place_for(canvas: "Canvas", fact: Fact) -> str:
+def message_beside(canvas: "StateDraft", fact: Fact) -> str:
     """The message beside whose text a card or a tool call stands: the one that the fact names, or
     the newest that its speaker has begun in this turn.
     """
@@ -221,30 +331,30 @@ def place_for(canvas: "Canvas", fact: Fact) -> str:
     return message_of(canvas, fact)
 
 
-def add_part(canvas: "Canvas", fact: Fact, part: Part) -> PartHandle:
+def add_part(canvas: "StateDraft", fact: Fact, part: Part) -> PartHandle:
     """Put a new part at the end of its message, which is created where it is new. An id that a
     part of another kind has taken is made its own.
     """
-    message, place = message_for(canvas, fact, part.message_id)
-    kind, path = kind_of_part(part), f"{PATH}/{place}"
+    message, place = ensure_message(canvas, fact, part.message_id)
+    kind, path = kind_of_part(part), f"{MESSAGES_PATH}/{place}"
     while (place, part.part_id) in canvas.memory.part_ids:
         part.part_id = f"{part.part_id}:{kind}"
     handle = PartHandle(message, place, part, f"{path}/parts/{len(message.parts)}")
     if isinstance(part, TextPart) and part.state == "streaming":
-        _reopen(canvas, message, place)
+        _reopen_message(canvas, message, place)
     canvas.push(message.parts, f"{path}/parts", part)
     canvas.memory.keep_part(handle)
     return handle
 
 
-def reference(canvas: "Canvas", fact: Fact, part: Part) -> PartHandle:
+def add_reference(canvas: "StateDraft", fact: Fact, part: Part) -> PartHandle:
     """Put a part that points elsewhere into its message, once."""
-    known = known_part(canvas, fact, part.message_id, part.part_id, kind_of_part(part))
-    return known or add_part(canvas, fact, part)
+    existing = find_part(canvas, fact, part.message_id, part.part_id, kind_of_part(part))
+    return existing or add_part(canvas, fact, part)
 
 
-def known_part(
-    canvas: "Canvas", fact: Fact, message_id: str, part_id: str, kind: str
+def find_part(
+    canvas: "StateDraft", fact: Fact, message_id: str, part_id: str, kind: str
 ) -> PartHandle | None:
     """The part of a kind with this id, in the message that the fact means."""
     memory = canvas.memory
@@ -257,14 +367,16 @@ def known_part(
     return None
 
 
-def latest_part(canvas: "Canvas", fact: Fact, message_id: str, kind: str) -> PartHandle | None:
+def find_latest_part(
+    canvas: "StateDraft", fact: Fact, message_id: str, kind: str
+) -> PartHandle | None:
     """The newest part of a kind that goes by a name of ours, which facts without a part id mean."""
     place = canvas.memory.message_place(turn_of(fact), message_id)
     return None if place is None else canvas.memory.own_parts.get((place, kind))
 
 
-def message_for(
-    canvas: "Canvas", fact: Fact, message_id: str, role: str | None = None
+def ensure_message(
+    canvas: "StateDraft", fact: Fact, message_id: str, role: str | None = None
 ) -> tuple[Message, int]:
     """The message with this id in the fact's turn, created where it is new, and its place."""
     place = canvas.memory.message_place(turn_of(fact), message_id)
@@ -272,7 +384,7 @@ def message_for(
         return canvas.state.messages[place], place
     message = Message(
         message_id=message_id,
-        role=role or word(fact.payload, "role") or "assistant",
+        role=role or text_at(fact.payload, "role") or "assistant",
         status="streaming",
         sequence=fact.sequence,
         parts=[],
@@ -284,51 +396,53 @@ def message_for(
         created_at=fact.created_at,
     )
     place = len(canvas.state.messages)
-    canvas.push(canvas.state.messages, PATH, message)
+    canvas.push(canvas.state.messages, MESSAGES_PATH, message)
     canvas.memory.keep_message(message, place)
     return message, place
 
 
-def user_turn(canvas: "Canvas", fact: Fact) -> None:
+def add_user_message(canvas: "StateDraft", fact: Fact) -> None:
     """What the user asked, as a message of theirs; a client's own id for it is replaced."""
-    prompt = word(fact.payload, "prompt", "text")
+    prompt = text_at(fact.payload, "prompt", "text")
     texts = [prompt] if prompt else _input_texts(fact.payload.get("input"))
     refs = _input_refs(fact.payload.get("input"))
-    optimistic = word(fact.payload, "optimisticId", "optimistic_id", "clientMessageId")
+    optimistic = text_at(fact.payload, "optimisticId", "optimistic_id", "clientMessageId")
     named = id_in_payload(fact.payload, "messageId") or fact.message_id
     message_id = named or f"{turn_of(fact) or fact.id}:user"
     if optimistic:
-        rename(canvas, optimistic, message_id)
+        rename_message(canvas, optimistic, message_id)
     if not texts and not refs and message_id not in canvas.memory.names:
         return
-    message, place = message_for(canvas, fact, message_id, "user")
-    path, before = f"{PATH}/{place}", (message.turn_id, message.optimistic_id)
+    message, place = ensure_message(canvas, fact, message_id, "user")
+    path, before = f"{MESSAGES_PATH}/{place}", (message.turn_id, message.optimistic_id)
     canvas.fill(message, path, optimistic_id=optimistic, turn_id=turn_of(fact))
     canvas.fill(message, path, input_refs=refs or None)
     if before != (message.turn_id, message.optimistic_id):
         canvas.memory.index_messages(canvas.state.messages)
     for index, text in enumerate(texts):
-        _user_text(canvas, fact, message_id, index, text)
-    close(canvas, message, path, fact.created_at)
+        _add_user_text(canvas, fact, message_id, index, text)
+    close_message(canvas, message, path, fact.created_at)
 
 
-def _user_text(canvas: "Canvas", fact: Fact, message_id: str, index: int, text: str) -> None:
+def _add_user_text(
+    canvas: "StateDraft", fact: Fact, message_id: str, index: int, text: str
+) -> None:
     part_id = f"{message_id}:text" if index == 0 else f"{message_id}:text:{index}"
-    handle = known_part(canvas, fact, message_id, part_id, "text")
+    handle = find_part(canvas, fact, message_id, part_id, "text")
     if handle is None:
         part = TextPart(part_id=part_id, message_id=message_id, text=Text(text), state="final")
         add_part(canvas, fact, part)
     else:
         canvas.rewrite(handle.part, handle.path, "text", text)
-        finish(canvas, handle, fact.created_at)
+        finish_part(canvas, handle, fact.created_at)
 
 
 def _input_texts(items: object) -> list[str]:
-    return [text for item in _objects(items) if (text := word(item, "text"))]
+    return [text for item in _objects(items) if (text := text_at(item, "text"))]
 
 
 def _input_refs(items: object) -> list[str]:
-    found = (word(item, "ref", "assetRef", "uri", "capabilityRef") for item in _objects(items))
+    found = (text_at(item, "ref", "assetRef", "uri", "capabilityRef") for item in _objects(items))
     return [ref for ref in found if ref]
 
 
@@ -337,12 +451,12 @@ def _objects(items: object) -> list[dict[str, Any]]:
     return [cast("dict[str, Any]", row) for row in rows if isinstance(row, dict)]
 
 
-def rename(canvas: "Canvas", optimistic: str, message_id: str) -> None:
+def rename_message(canvas: "StateDraft", optimistic: str, message_id: str) -> None:
     """Give the message that a client showed under its own id the runtime's id."""
     place = canvas.memory.names.get(optimistic)
     if place is None or optimistic == message_id or message_id in canvas.memory.names:
         return
-    message, path = canvas.state.messages[place], f"{PATH}/{place}"
+    message, path = canvas.state.messages[place], f"{MESSAGES_PATH}/{place}"
     canvas.put(message, path, "message_id", message_id)
     canvas.put(message, path, "optimistic_id", optimistic)
     for index, part in enumerate(message.parts):
@@ -353,12 +467,12 @@ def rename(canvas: "Canvas", optimistic: str, message_id: str) -> None:
     canvas.memory.index_messages(canvas.state.messages)
 
 
-def retract(canvas: "Canvas", message_id: str) -> None:
+def retract_message(canvas: "StateDraft", message_id: str) -> None:
     """Take back a message: its place stays, what it said goes."""
     place = canvas.memory.names.get(canvas.memory.renamed.get(message_id, message_id))
     if place is None or canvas.state.messages[place].status == "retracted":
         return
-    message, path = canvas.state.messages[place], f"{PATH}/{place}"
+    message, path = canvas.state.messages[place], f"{MESSAGES_PATH}/{place}"
     canvas.put(message, path, "status", "retracted")
     canvas.put(message, path, "parts", [])
     canvas.memory.index_messages(canvas.state.messages)

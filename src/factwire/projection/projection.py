@@ -11,30 +11,30 @@ from factwire.projection import (
     graph,
     hydration,
     messages,
-    restoring,
-    runtime,
-    session,
+    read_model_merge,
+    thread_status,
     timeline,
 )
-from factwire.projection.canvas import Canvas
 from factwire.projection.changes import Changes, Operation
-from factwire.projection.checkpoints import (
-    Checkpoint,
-    decode_checkpoint,
-    encode_checkpoint,
-    restored_lane,
-    restored_recent,
-    saved_lane,
-)
-from factwire.projection.diagnostics import remark
-from factwire.projection.dispatch import NO_ROW, ROWS, Row
-from factwire.projection.lanes import Lane
+from factwire.projection.diagnostics import add_remark
+from factwire.projection.draft import StateDraft, StateIndex
+from factwire.projection.hydration import Lane, RecentFacts
 from factwire.projection.limits import IGNORED_THREADS, LANES, REMEMBERED_IDS
-from factwire.projection.memory import Memory
 from factwire.projection.read_models import ThreadReadModel
-from factwire.projection.recent import Recent
-from factwire.projection.repair import REPAIRS, covered_by
-from factwire.projection.state import STATE_VERSION, ProjectionState, empty_state, encode_state
+from factwire.projection.reducers import NO_CLASS_ROW, REDUCER_ROWS, ReducerRow
+from factwire.projection.repair import REPAIRS, covered_sequence
+from factwire.projection.state import (
+    STATE_VERSION,
+    ProjectionCheckpoint,
+    ProjectionState,
+    decode_checkpoint,
+    empty_state,
+    encode_checkpoint,
+    encode_state,
+    restore_lane,
+    restore_recent,
+    save_lane,
+)
 
 
 class Projection:
@@ -49,8 +49,8 @@ class Projection:
         self._set_up(empty_state(thread_id), Lane(None, first))
 
     def _set_up(self, state: ProjectionState, main: Lane) -> None:
-        self._canvas = Canvas(state, Memory(state))
-        self._recent = Recent()
+        self._canvas = StateDraft(state, StateIndex(state))
+        self._recent = RecentFacts()
         self._main = main
         self._lanes: dict[str, Lane] = {}
         self._current = main
@@ -60,9 +60,9 @@ class Projection:
         """The projection that a checkpoint was taken of."""
         saved = decode_checkpoint(data)
         projection = cls()
-        main, *others = (restored_lane(lane) for lane in saved.lanes)
+        main, *others = (restore_lane(lane) for lane in saved.lanes)
         projection._set_up(saved.state, main)
-        projection._recent = restored_recent(saved)
+        projection._recent = restore_recent(saved)
         projection._lanes = {lane.thread_id or "": lane for lane in others}
         projection._current = projection._lanes.get(saved.current or "", main)
         projection._mark_reconciliation()
@@ -80,19 +80,21 @@ class Projection:
         canvas = self._canvas
         ops: list[Operation] = []
         canvas.ops = ops
-        if restoring.is_older(canvas, model):
-            restoring.mark_stale(canvas)
+        if read_model_merge.is_older_read_model(canvas, model):
+            read_model_merge.mark_read_model_stale(canvas)
             return Changes(ops)
         cursor, whole = model.event_cursor, canvas.state.hydration
         behind = cursor is not None and self._main.misses(cursor)
-        restoring.draw(canvas, model, missed=behind or "gap_reported" in whole.reasons)
+        read_model_merge.merge_read_model(
+            canvas, model, missed=behind or "gap_reported" in whole.reasons
+        )
         if cursor is not None:
             self._main.skip_to(cursor)
             if whole.cursor != cursor:
                 whole.cursor = cursor
-                ops.append(Operation("replace", f"{hydration.PATH}/cursor", cursor))
+                ops.append(Operation("replace", f"{hydration.HYDRATION_PATH}/cursor", cursor))
             self._drain(self._main)
-        hydration.trust(canvas, but="state_delta_failed")
+        hydration.clear_doubts(canvas, but="state_delta_failed")
         self._settle_order()
         if whole.event_count == 0:
             return Changes(ops)
@@ -107,10 +109,10 @@ class Projection:
         current = None if self._current is self._main else self._current.thread_id
         recent = self._recent.dump()
         return encode_checkpoint(
-            Checkpoint(
+            ProjectionCheckpoint(
                 version=STATE_VERSION,
                 state=self._canvas.state,
-                lanes=[saved_lane(lane) for lane in lanes],
+                lanes=[save_lane(lane) for lane in lanes],
                 current=current,
                 ids=recent["ids"],
                 bodies=recent["bodies"],
@@ -183,7 +185,7 @@ class Projection:
         """The lane of a thread that is not the main one: this thread's own, a child's, or none."""
         state = self._canvas.state
         if state.thread_id is None:
-            session.recognise(self._canvas, fact)
+            thread_status.identify_thread(self._canvas, fact)
             self._current = self._main
             return self._main
         lane = self._lanes.get(thread)
@@ -191,7 +193,7 @@ class Projection:
             lane = self._lanes[thread] = Lane(thread)
         if lane is None:
             self._canvas.begin()
-            self._foreign(fact, thread)
+            self._count_ignored(fact, thread)
             return None
         self._current = lane
         return lane
@@ -199,17 +201,19 @@ class Projection:
     def _is_child(self, fact: Fact) -> bool:
         """Whether a fact says that its thread belongs to this one."""
         parent, state = fact.parent_thread_id, self._canvas.state
-        known = (thread.thread_id for thread in state.subagents.threads.values())
-        return parent == state.thread_id or parent in self._lanes or fact.thread_id in known
+        existing = (thread.thread_id for thread in state.subagents.threads.values())
+        return parent == state.thread_id or parent in self._lanes or fact.thread_id in existing
 
-    def _foreign(self, fact: Fact, thread: str) -> None:
+    def _count_ignored(self, fact: Fact, thread: str) -> None:
         key = f"foreign_thread:{thread}"
         known = self._canvas.state.hydration.ignored
         if key not in known and len(known) < IGNORED_THREADS:
             message = f"facts of thread {thread} are not part of this one and were left out"
-            remark(self._canvas, fact, "foreign_thread", message, subject=thread)
+            add_remark(self._canvas, fact, "foreign_thread", message, subject=thread)
             ignored = [*self._canvas.state.hydration.ignored, key]
-            self._canvas.put(self._canvas.state.hydration, hydration.PATH, "ignored", ignored)
+            self._canvas.put(
+                self._canvas.state.hydration, hydration.HYDRATION_PATH, "ignored", ignored
+            )
 
     def _take(self, lane: Lane, fact: Fact) -> None:
         """Reduce a fact whose place it is now."""
@@ -217,15 +221,15 @@ class Projection:
         latest, whole = state.runtime, state.hydration
         self._recent.add(fact)
         canvas.opened = False
-        row = ROWS.get(fact.event_class)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        row = REDUCER_ROWS.get(fact.event_class)  # pyright: ignore[reportArgumentType, reportCallIssue]
         if row is None or row.phase is None or (row.needs and not row.has_all(fact)):
             self._reduce(fact, row)
         else:
             row.streamed(canvas, fact)
             if latest.phase != row.phase or latest.blocked_reason is not None:
-                runtime.at_work(canvas, row.phase)
+                thread_status.resume_run(canvas, row.phase)
             if canvas.opened:
-                session.recognise(canvas, fact)
+                thread_status.identify_thread(canvas, fact)
                 self._record(fact, row)
         whole.event_count += 1
         latest.latest_event_id = fact.id
@@ -237,50 +241,50 @@ class Projection:
         if row is None or row.repairs or whole.status != "live":
             self._settle(lane, fact, row)
 
-    def _reduce(self, fact: Fact, row: Row | None) -> None:
+    def _reduce(self, fact: Fact, row: ReducerRow | None) -> None:
         canvas = self._canvas
         if canvas.state.session_id is None or canvas.state.runtime_id is None:
-            session.recognise(canvas, fact)
+            thread_status.identify_thread(canvas, fact)
         if row is None:
-            timeline.note(canvas, fact, NO_ROW)
+            timeline.record_entry(canvas, fact, NO_CLASS_ROW)
             name = fact.event_class or "none"
-            remark(
+            add_remark(
                 canvas, fact, "unknown_event_type", f"class {name} is not known", severity="info"
             )
             return
         if not row.has_all(fact):
-            timeline.note(canvas, fact, row.about, degraded=True)
-            lacking = " and ".join(need.wanted for need in row.needs if not need.met(fact))
-            remark(canvas, fact, "missing_scope_id", f"{fact.event_class} needs {lacking}")
+            timeline.record_entry(canvas, fact, row.about, degraded=True)
+            lacking = " and ".join(need.expected for need in row.needs if not need.is_met(fact))
+            add_remark(canvas, fact, "missing_scope_id", f"{fact.event_class} needs {lacking}")
             return
         for reducer in row.reducers:
             reducer(canvas, fact)
         if row.is_main:
-            runtime.classified(canvas, fact, row.about.phase)
-        runtime.settle(canvas)
+            thread_status.apply_classification(canvas, fact, row.about.phase)
+        thread_status.settle_runtime(canvas)
         self._record(fact, row)
 
-    def _record(self, fact: Fact, row: Row) -> None:
-        timeline.note(self._canvas, fact, row.about)
-        graph.draw(self._canvas, fact)
+    def _record(self, fact: Fact, row: ReducerRow) -> None:
+        timeline.record_entry(self._canvas, fact, row.about)
+        graph.draw_graph(self._canvas, fact)
 
     def _arrange(self, lane: Lane, fact: Fact) -> None:
         """Find the place of a fact that does not simply come next."""
         sequence = fact.sequence
         if fact.id in self._recent:
-            self._repeated(lane, fact)
+            self._handle_repeat(lane, fact)
         elif sequence is None:
             self._take(lane, fact)
         elif lane.expected is None:
             lane.begin(sequence)
             self._take(lane, fact)
         elif sequence < lane.expected:
-            self._belated(lane, fact, sequence)
+            self._handle_late(lane, fact, sequence)
         elif sequence in lane.held:
-            self._held_twice(lane, fact, sequence)
+            self._handle_held_twice(lane, fact, sequence)
         else:
             lane.hold(fact, sequence)
-            covered = covered_by(fact)
+            covered = covered_sequence(fact)
             if covered is not None:
                 lane.cover(covered)
             self._drain(lane)
@@ -289,9 +293,9 @@ class Projection:
         self._settle_order()
 
     def _drain(self, lane: Lane) -> None:
-        for _, fact in lane.ready():
+        for _, fact in lane.take_ready():
             if fact.id in self._recent:
-                self._repeated(lane, fact)
+                self._handle_repeat(lane, fact)
             else:
                 self._take(lane, fact)
 
@@ -302,37 +306,37 @@ class Projection:
         first = lane.expected
         for sequence, fact in lane.give_up():
             if fact.id in self._recent:
-                self._repeated(lane, fact)
+                self._handle_repeat(lane, fact)
             else:
                 self._take(lane, fact)
             if first is not None:
                 message = f"gave up waiting for sequences {first} to {sequence - 1}"
-                remark(canvas, fact, "window_overflow", message, severity="error")
+                add_remark(canvas, fact, "window_overflow", message, severity="error")
                 first = None
 
-    def _repeated(self, lane: Lane, fact: Fact) -> None:
+    def _handle_repeat(self, lane: Lane, fact: Fact) -> None:
         """An id that came before: the first body counts. Its place in the order is taken."""
         if self._recent.contradicts(fact):
             self._canvas.begin()
             message = f"{fact.id} came before with another body; the first one counts"
             if f"conflicting_fact:{fact.id}" not in self._canvas.state.diagnostics.items:
-                remark(self._canvas, fact, "conflicting_fact", message)
+                add_remark(self._canvas, fact, "conflicting_fact", message)
         if fact.sequence is not None and fact.sequence == lane.expected:
             lane.expected = fact.sequence + 1
             if lane is self._main:
                 self._canvas.state.hydration.cursor = fact.sequence
             self._drain(lane)
 
-    def _held_twice(self, lane: Lane, fact: Fact, sequence: int) -> None:
-        known = lane.held[sequence]
-        if known != fact:
+    def _handle_held_twice(self, lane: Lane, fact: Fact, sequence: int) -> None:
+        existing = lane.held[sequence]
+        if existing != fact:
             self._canvas.begin()
-            code = "conflicting_fact" if known.id == fact.id else "sequence_conflict"
-            message = f"sequence {sequence} is held for {known.id}; the first one counts"
+            code = "conflicting_fact" if existing.id == fact.id else "sequence_conflict"
+            message = f"sequence {sequence} is held for {existing.id}; the first one counts"
             if f"{code}:{fact.id}" not in self._canvas.state.diagnostics.items:
-                remark(self._canvas, fact, code, message)
+                add_remark(self._canvas, fact, code, message)
 
-    def _belated(self, lane: Lane, fact: Fact, sequence: int) -> None:
+    def _handle_late(self, lane: Lane, fact: Fact, sequence: int) -> None:
         """A fact behind the cursor whose id is not remembered."""
         self._canvas.begin()
         whole = self._canvas.state.hydration
@@ -341,13 +345,13 @@ class Projection:
             return
         if sequence < start or lane.is_lost(sequence):
             self._recent.add(fact)
-            self._canvas.count(whole, hydration.PATH, "late")
+            self._canvas.count(whole, hydration.HYDRATION_PATH, "late")
             if sequence < start:
-                hydration.doubt(self._canvas, "starts_late")
+                hydration.add_doubt(self._canvas, "starts_late")
         elif self._remembers(lane, sequence):
             message = f"sequence {sequence} belongs to another fact; the first one counts"
             if f"sequence_conflict:{fact.id}" not in self._canvas.state.diagnostics.items:
-                remark(self._canvas, fact, "sequence_conflict", message)
+                add_remark(self._canvas, fact, "sequence_conflict", message)
 
     def _remembers(self, lane: Lane, sequence: int) -> bool:
         """Whether the id that was taken at a place would still be known."""
@@ -355,14 +359,14 @@ class Projection:
             return self._canvas.state.hydration.event_count <= REMEMBERED_IDS
         return lane.expected is not None and sequence >= lane.expected - REMEMBERED_IDS
 
-    def _settle(self, lane: Lane, fact: Fact, row: Row | None) -> None:
+    def _settle(self, lane: Lane, fact: Fact, row: ReducerRow | None) -> None:
         """After a fact that may have closed a gap, or while not all is well."""
-        covered = covered_by(fact) if row is not None and row.repairs else None
+        covered = covered_sequence(fact) if row is not None and row.repairs else None
         if covered is not None:
             lane.cover(covered)
-            hydration.trust(self._canvas, covered)
+            hydration.clear_doubts(self._canvas, covered)
         elif fact.event_class in REPAIRS:
-            hydration.trust(self._canvas)
+            hydration.clear_doubts(self._canvas)
         self._settle_order()
 
     def _settle_order(self) -> None:
@@ -371,8 +375,8 @@ class Projection:
         waited = canvas.memory.unreconciled
         self._mark_reconciliation()
         if waited and not canvas.memory.unreconciled:
-            messages.reconcile(canvas)
-        hydration.settle(canvas, lanes)
+            messages.settle_messages(canvas)
+        hydration.settle_hydration(canvas, lanes)
 
 
 def project(facts: Iterable[Fact], thread_id: str | None = None) -> ProjectionState:

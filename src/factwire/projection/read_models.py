@@ -10,12 +10,11 @@ from typing import Any, Final
 import msgspec
 
 from factwire.projection.actions import Action
-from factwire.projection.artifacts import Artifact
+from factwire.projection.artifacts import Artifact, EvidenceItem
 from factwire.projection.diagnostics import Diagnostic
-from factwire.projection.evidence import EvidenceItem
-from factwire.projection.queue import QueuedTurn
 from factwire.projection.state import ProjectionState
 from factwire.projection.tasks import Attempt, Task
+from factwire.projection.thread_status import QueuedTurn
 from factwire.projection.tools import Tool
 from factwire.projection.views import View
 
@@ -157,11 +156,11 @@ def thread_read_model(state: ProjectionState) -> ThreadReadModel:
         status=state.runtime.status,
         active_turn_id=state.runtime.active_turn_id,
         pending_actions=[a for a in state.actions.values() if a.status == "pending"],
-        tool_calls=[_tool_summary(tool) for tool in state.tools.values()],
+        tool_calls=[_summarize_tool(tool) for tool in state.tools.values()],
         queued_turns=state.queue.turns,
         incidents=[remark for remark in remarks if remark.severity == "error"],
         diagnostics=remarks[-_DIAGNOSTICS_SHOWN:],
-        last_outcome=_outcome(state),
+        last_outcome=_last_outcome(state),
         history_cursor=state.read_model.history_cursor,
         event_cursor=state.hydration.cursor,
     )
@@ -169,7 +168,7 @@ def thread_read_model(state: ProjectionState) -> ThreadReadModel:
 
 def task_snapshot(state: ProjectionState, task_id: str) -> TaskSnapshot:
     """One task; raises `KeyError` for one that the state does not have."""
-    return _task_snapshot(state, state.tasks[task_id])
+    return _to_task_snapshot(state, state.tasks[task_id])
 
 
 def artifact_ref(artifact: Artifact) -> ArtifactRef:
@@ -207,16 +206,16 @@ def evidence_ref(item: EvidenceItem) -> EvidenceRef:
 
 def session_snapshot(session_id: str, states: Iterable[ProjectionState]) -> SessionSnapshot:
     """A session from the states of its threads."""
-    known = list(states)
-    threads = [_thread_summary(state) for state in known]
+    existing = list(states)
+    threads = [_summarize_thread(state) for state in existing]
     return SessionSnapshot(
         schema_version=READ_MODEL_VERSION,
         session_id=session_id,
-        status=_strongest(thread.status for thread in threads),
+        status=_strongest_status(thread.status for thread in threads),
         threads=threads,
-        tasks=[_task_snapshot(s, task) for s in known for task in s.tasks.values()],
-        artifacts=[artifact_ref(a) for s in known for a in s.artifacts.values()],
-        evidence=[evidence_ref(item) for s in known for item in s.evidence.items.values()],
+        tasks=[_to_task_snapshot(s, task) for s in existing for task in s.tasks.values()],
+        artifacts=[artifact_ref(a) for s in existing for a in s.artifacts.values()],
+        evidence=[evidence_ref(item) for s in existing for item in s.evidence.items.values()],
         pending_action_count=sum(thread.pending_action_count for thread in threads),
     )
 
@@ -234,12 +233,12 @@ def read_thread_model(value: Mapping[str, Any] | bytes) -> ThreadReadModel:
 _STRENGTH: Final = ("failed", "waiting", "blocked", "running", "completed", "canceled", "idle")
 
 
-def _strongest(statuses: Iterable[str]) -> str:
+def _strongest_status(statuses: Iterable[str]) -> str:
     found = set(statuses)
     return next((status for status in _STRENGTH if status in found), "idle")
 
 
-def _tool_summary(tool: Tool) -> ToolCallSummary:
+def _summarize_tool(tool: Tool) -> ToolCallSummary:
     return ToolCallSummary(
         tool_call_id=tool.tool_call_id,
         state=tool.state,
@@ -254,7 +253,7 @@ def _tool_summary(tool: Tool) -> ToolCallSummary:
     )
 
 
-def _outcome(state: ProjectionState) -> Outcome | None:
+def _last_outcome(state: ProjectionState) -> Outcome | None:
     runtime = state.runtime
     if runtime.latest_turn_status not in ("completed", "failed", "canceled"):
         return None
@@ -266,7 +265,7 @@ def _outcome(state: ProjectionState) -> Outcome | None:
     )
 
 
-def _task_snapshot(state: ProjectionState, task: Task) -> TaskSnapshot:
+def _to_task_snapshot(state: ProjectionState, task: Task) -> TaskSnapshot:
     steps = None
     if task.completed_steps is not None and task.total_steps is not None:
         steps = TaskProgress(completed_steps=task.completed_steps, total_steps=task.total_steps)
@@ -287,7 +286,7 @@ def _task_snapshot(state: ProjectionState, task: Task) -> TaskSnapshot:
     )
 
 
-def _thread_summary(state: ProjectionState) -> ThreadSummary:
+def _summarize_thread(state: ProjectionState) -> ThreadSummary:
     pending = sum(action.status == "pending" for action in state.actions.values())
     return ThreadSummary(
         thread_id=state.thread_id or "unknown",

@@ -11,17 +11,24 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from factwire.facts.fact import Fact
+from factwire.facts.json_patch import InvalidPatch, JsonDocument
 from factwire.facts.limits import NESTING_DEPTH, PAYLOAD_CHARACTERS
 from factwire.projection import hydration, messages
 from factwire.projection.changes import Operation
-from factwire.projection.diagnostics import remark
-from factwire.projection.json_patch import Document, PatchFailed
-from factwire.projection.parts import Message, Part, TextPart
-from factwire.projection.reading import detail_of, listed, number, table, word, words
-from factwire.projection.text import Text
+from factwire.projection.diagnostics import add_remark
+from factwire.projection.messages import Message, Part, TextPart
+from factwire.projection.payload_fields import (
+    list_at,
+    number_at,
+    object_at,
+    shorten_detail,
+    text_at,
+    texts_of,
+)
+from factwire.projection.views import Text
 
 if TYPE_CHECKING:
-    from factwire.projection.canvas import Canvas
+    from factwire.projection.draft import StateDraft
 
 REPAIRS: Final = frozenset(
     {"snapshot.repaired", "stream.repair.completed", "history.reconstructed"}
@@ -30,12 +37,12 @@ SNAPSHOTS: Final = frozenset({"snapshot.updated", "state.snapshot", "messages.sn
 PATCHED_ROOT: Final = "shared"
 
 
-def covered_by(fact: Fact) -> int | None:
+def covered_sequence(fact: Fact) -> int | None:
     """The last sequence that a fact stands in for, if it is a repair or a snapshot that says so."""
     name = fact.event_class or ""
     if name not in REPAIRS and name not in SNAPSHOTS:
         return None
-    stated = number(fact.payload, "toSequence", "to_sequence", "lastSequence")
+    stated = number_at(fact.payload, "toSequence", "to_sequence", "lastSequence")
     if stated is not None:
         # A snapshot cannot know of facts that come after it.
         return int(stated if fact.sequence is None else min(stated, fact.sequence - 1))
@@ -45,126 +52,128 @@ def covered_by(fact: Fact) -> int | None:
     return None
 
 
-def messages_snapshot(canvas: "Canvas", fact: Fact) -> None:
+def apply_messages_snapshot(canvas: "StateDraft", fact: Fact) -> None:
     """The messages as they are: named ones are replaced, absent ones taken back.
 
     What began after the place that the snapshot covers is newer than it, and stays.
     """
-    rows = listed(fact.payload.get("messages"))
-    for message_id in words(fact.payload.get("retractedMessageIds")):
-        messages.retract(canvas, message_id)
+    rows = list_at(fact.payload.get("messages"))
+    for message_id in texts_of(fact.payload.get("retractedMessageIds")):
+        messages.retract_message(canvas, message_id)
     if rows is None or _is_outdated(canvas, fact):
         return
-    covered = covered_by(fact)
-    found = _messages(canvas, rows, fact)
+    covered = covered_sequence(fact)
+    found = _build_messages(canvas, rows, fact)
     named = {message.message_id for message in found}
     newer = [
         message
         for message in canvas.state.messages
         if message.message_id not in named and _is_newer(message, covered)
     ]
-    _replace(canvas, [*found, *newer])
+    _replace_messages(canvas, [*found, *newer])
 
 
-def window_loaded(canvas: "Canvas", fact: Fact) -> None:
+def add_older_messages(canvas: "StateDraft", fact: Fact) -> None:
     """Older messages that were fetched: they go before those that are there."""
-    rows = listed(fact.payload.get("messages"))
+    rows = list_at(fact.payload.get("messages"))
     if rows is None:
         return
-    found = _messages(canvas, rows, fact)
-    known = canvas.memory.names
-    older = [message for message in found if message.message_id not in known]
+    found = _build_messages(canvas, rows, fact)
+    existing = canvas.memory.names
+    older = [message for message in found if message.message_id not in existing]
     for message in older:
         message.sequence = None  # Said before all that is here: no rollback takes it for new.
     if older:
-        _replace(canvas, [*older, *canvas.state.messages])
+        _replace_messages(canvas, [*older, *canvas.state.messages])
 
 
-def rolled_back(canvas: "Canvas", fact: Fact) -> None:
+def roll_back_messages(canvas: "StateDraft", fact: Fact) -> None:
     """History goes back to a place: what was said after it is taken back."""
-    target = number(fact.payload, "toSequence", "to_sequence")
+    target = number_at(fact.payload, "toSequence", "to_sequence")
     for message in list(canvas.state.messages):
         after = target is not None and message.sequence is not None and message.sequence > target
         if after:
-            messages.retract(canvas, message.message_id)
+            messages.retract_message(canvas, message.message_id)
     for name in ("retractedMessageIds", "removedMessageIds"):
-        for message_id in words(fact.payload.get(name)):
-            messages.retract(canvas, message_id)
+        for message_id in texts_of(fact.payload.get(name)):
+            messages.retract_message(canvas, message_id)
     if isinstance(fact.payload.get("messages"), list):
-        messages_snapshot(canvas, fact)
+        apply_messages_snapshot(canvas, fact)
 
 
-def state_delta(canvas: "Canvas", fact: Fact) -> None:
+def patch_shared_state(canvas: "StateDraft", fact: Fact) -> None:
     """A patch of the shared state, whole or not at all."""
-    document = Document({PATCHED_ROOT: canvas.state.shared})
+    document = JsonDocument({PATCHED_ROOT: canvas.state.shared})
     sent: list[Operation] = []
     try:
-        document.patch(_told(document, _checked(_patch_of(fact)), sent))
-    except PatchFailed as error:
-        remark(canvas, fact, "state_delta_failed", detail_of(str(error)) or "")
-        hydration.doubt(canvas, "state_delta_failed", fact.sequence)
+        document.patch(_apply_operations(document, _check_patch(_patch_of(fact)), sent))
+    except InvalidPatch as error:
+        add_remark(canvas, fact, "state_delta_failed", shorten_detail(str(error)) or "")
+        hydration.add_doubt(canvas, "state_delta_failed", fact.sequence)
         return
     canvas.state.shared = document.root[PATCHED_ROOT]
     canvas.ops.extend(sent)
 
 
-def state_snapshot(canvas: "Canvas", fact: Fact) -> None:
+def apply_state_snapshot(canvas: "StateDraft", fact: Fact) -> None:
     """A snapshot in the stream: its messages and shared state, where it carries them."""
-    shared = table(fact.payload.get(PATCHED_ROOT, fact.payload.get("state")))
+    shared = object_at(fact.payload.get(PATCHED_ROOT, fact.payload.get("state")))
     if shared is not None and not _is_outdated(canvas, fact):
         canvas.put(canvas.state, "", PATCHED_ROOT, deepcopy(shared))
-        hydration.trust_again(canvas, "state_delta_failed")
+        hydration.clear_doubt(canvas, "state_delta_failed")
     if isinstance(fact.payload.get("messages"), list):
-        messages_snapshot(canvas, fact)
+        apply_messages_snapshot(canvas, fact)
 
 
-def _is_outdated(canvas: "Canvas", fact: Fact) -> bool:
+def _is_outdated(canvas: "StateDraft", fact: Fact) -> bool:
     """Whether a snapshot is older than a state that misses nothing, and so has nothing to add."""
-    covered, now = covered_by(fact), canvas.state.hydration
+    covered, now = covered_sequence(fact), canvas.state.hydration
     if covered is None or now.cursor is None or covered >= now.cursor or now.status != "live":
         return False
     message = f"a snapshot up to {covered} came when {now.cursor} was known; it was left aside"
-    remark(canvas, fact, "snapshot_outdated", message, severity="info")
+    add_remark(canvas, fact, "snapshot_outdated", message, severity="info")
     return True
 
 
-def gap_reported(canvas: "Canvas", fact: Fact) -> None:
-    remark(canvas, fact, "stream_gap_reported", word(fact.payload, "reason") or fact.title)
-    hydration.doubt(canvas, "gap_reported", None if fact.sequence is None else fact.sequence - 1)
+def report_gap(canvas: "StateDraft", fact: Fact) -> None:
+    add_remark(canvas, fact, "stream_gap_reported", text_at(fact.payload, "reason") or fact.title)
+    hydration.add_doubt(
+        canvas, "gap_reported", None if fact.sequence is None else fact.sequence - 1
+    )
 
 
-def repair_started(canvas: "Canvas", _: Fact) -> None:
-    hydration.doubt(canvas, "repair_started")
+def start_repair(canvas: "StateDraft", _: Fact) -> None:
+    hydration.add_doubt(canvas, "repair_started")
 
 
 def _patch_of(fact: Fact) -> object:
     return fact.payload.get("patch", fact.payload.get("operations"))
 
 
-def _checked(patch: object) -> list[dict[str, Any]]:
-    operations = listed(patch)
+def _check_patch(patch: object) -> list[dict[str, Any]]:
+    operations = list_at(patch)
     if operations is None:
-        raise PatchFailed("expected a list of operations")
-    return [_allowed(operation) for operation in operations]
+        raise InvalidPatch("expected a list of operations")
+    return [_check_operation(operation) for operation in operations]
 
 
-def _allowed(operation: object) -> dict[str, Any]:
-    fields = table(operation)
+def _check_operation(operation: object) -> dict[str, Any]:
+    fields = object_at(operation)
     if fields is None:
-        raise PatchFailed("expected an operation, which is an object")
+        raise InvalidPatch("expected an operation, which is an object")
     if fields.get("op") == "append":
-        raise PatchFailed("append is no operation of JSON Patch")
+        raise InvalidPatch("append is no operation of JSON Patch")
     for place in (fields.get("path"), fields.get("from", f"/{PATCHED_ROOT}/")):
         if not isinstance(place, str) or place.split("/")[:2] != ["", PATCHED_ROOT]:
-            raise PatchFailed(f"only what is under /{PATCHED_ROOT} can be patched, not {place!r}")
+            raise InvalidPatch(f"only what is under /{PATCHED_ROOT} can be patched, not {place!r}")
     is_root = fields["path"] == f"/{PATCHED_ROOT}"
     if is_root and (fields.get("op") == "remove" or not isinstance(fields.get("value"), dict)):
-        raise PatchFailed(f"/{PATCHED_ROOT} is always an object")
+        raise InvalidPatch(f"/{PATCHED_ROOT} is always an object")
     return fields
 
 
-def _told(
-    document: Document, operations: list[dict[str, Any]], sent: list[Operation]
+def _apply_operations(
+    document: JsonDocument, operations: list[dict[str, Any]], sent: list[Operation]
 ) -> Iterator[dict[str, Any]]:
     """Each operation just before it is carried out, and what copies of the state must do."""
     for operation in operations:
@@ -187,41 +196,41 @@ def _told(
 
 def _check_growth(path: str, value: object, *, copied: bool = False) -> None:
     """Keep a state from growing in a few patches into what nobody can read or hold."""
-    if path.count("/") + _levels(value) > NESTING_DEPTH:
-        raise PatchFailed(f"{path[:80]} would be nested deeper than {NESTING_DEPTH} levels")
+    if path.count("/") + _nesting_depth(value) > NESTING_DEPTH:
+        raise InvalidPatch(f"{path[:80]} would be nested deeper than {NESTING_DEPTH} levels")
     if copied and len(msgspec.json.encode(value)) > PAYLOAD_CHARACTERS:
-        raise PatchFailed(f"only up to {PAYLOAD_CHARACTERS} characters can be copied")
+        raise InvalidPatch(f"only up to {PAYLOAD_CHARACTERS} characters can be copied")
 
 
-def _levels(value: object) -> int:
+def _nesting_depth(value: object) -> int:
     """How deep lists and objects are nested in a value."""
     level, depth = [value], 0
     while level and depth <= NESTING_DEPTH:
-        level = [child for item in level for child in _children(item)]
+        level = [child for item in level for child in _child_values(item)]
         depth += 1
     return depth
 
 
-def _children(value: object) -> list[Any]:
-    members = table(value)
-    return listed(value) or [] if members is None else list(members.values())
+def _child_values(value: object) -> list[Any]:
+    members = object_at(value)
+    return list_at(value) or [] if members is None else list(members.values())
 
 
-def _messages(canvas: "Canvas", rows: list[Any], fact: Fact) -> list[Message]:
+def _build_messages(canvas: "StateDraft", rows: list[Any], fact: Fact) -> list[Message]:
     """One message for each id that the rows name; a row that names none is known by its place."""
     found: dict[str, Message] = {}
     for index, row in enumerate(rows):
-        fields = table(row)
+        fields = object_at(row)
         if fields is not None:
             own = f"{fact.id}:{index}" if index else fact.id
-            message_id = word(fields, "messageId", "message_id", "id") or own
+            message_id = text_at(fields, "messageId", "message_id", "id") or own
             place = canvas.memory.names.get(message_id)
-            known = None if place is None else canvas.state.messages[place]
-            found[message_id] = _message(canvas, fields, fact, message_id, known)
+            existing = None if place is None else canvas.state.messages[place]
+            found[message_id] = _build_message(canvas, fields, fact, message_id, existing)
     return list(found.values())
 
 
-_STATED: Final[dict[str, Literal["streaming", "final"]]] = {
+_STATED_STATES: Final[dict[str, Literal["streaming", "final"]]] = {
     "streaming": "streaming",
     "running": "streaming",
     "final": "final",
@@ -229,41 +238,43 @@ _STATED: Final[dict[str, Literal["streaming", "final"]]] = {
 }
 
 
-def _message(
-    canvas: "Canvas",
+def _build_message(
+    canvas: "StateDraft",
     fields: dict[str, Any],
     fact: Fact,
     message_id: str,
-    known: Message | None,
+    existing: Message | None,
 ) -> Message:
     """Snapshots carry text; what else is known of a message stays as and where it is."""
-    open_still = known is not None and _goes_on(canvas, known)
-    status = _STATED.get(word(fields, "status") or "", "streaming" if open_still else "final")
-    parts = known.parts if known else []
+    open_still = existing is not None and _is_unfinished(canvas, existing)
+    status = _STATED_STATES.get(
+        text_at(fields, "status") or "", "streaming" if open_still else "final"
+    )
+    parts = existing.parts if existing else []
     texts = {
         part_id: TextPart(part_id=part_id, message_id=message_id, text=Text(text), state=status)
-        for part_id, text in _texts(fields, message_id, parts)
+        for part_id, text in _read_texts(fields, message_id, parts)
     }
     message = Message(
         message_id=message_id,
-        role=word(fields, "role") or (known.role if known else "assistant"),
+        role=text_at(fields, "role") or (existing.role if existing else "assistant"),
         status=status,
-        sequence=known.sequence if known else fact.sequence,
-        parts=_merged(texts, parts),
-        turn_id=word(fields, "turnId", "turn_id"),
-        thread_id=known.thread_id if known else fact.thread_id,
-        agent_id=word(fields, "agentId", "agent_id"),
-        subagent_id=word(fields, "subagentId", "subagent_id"),
-        created_at=word(fields, "createdAt", "created_at"),
-        completed_at=word(fields, "completedAt", "completed_at"),
+        sequence=existing.sequence if existing else fact.sequence,
+        parts=_merge_parts(texts, parts),
+        turn_id=text_at(fields, "turnId", "turn_id"),
+        thread_id=existing.thread_id if existing else fact.thread_id,
+        agent_id=text_at(fields, "agentId", "agent_id"),
+        subagent_id=text_at(fields, "subagentId", "subagent_id"),
+        created_at=text_at(fields, "createdAt", "created_at"),
+        completed_at=text_at(fields, "completedAt", "completed_at"),
     )
-    for field in _KEPT if known else ():
-        setattr(message, field, getattr(message, field) or getattr(known, field))
+    for field in _KEPT_FIELDS if existing else ():
+        setattr(message, field, getattr(message, field) or getattr(existing, field))
     message.created_at = message.created_at or fact.created_at
     return message
 
 
-def _goes_on(canvas: "Canvas", message: Message) -> bool:
+def _is_unfinished(canvas: "StateDraft", message: Message) -> bool:
     """Whether more may be said in a message; in a stale one as long as its turn is active."""
     active = canvas.state.runtime.active_turn_id
     if message.status == "stale":
@@ -271,16 +282,16 @@ def _goes_on(canvas: "Canvas", message: Message) -> bool:
     return message.status == "streaming"
 
 
-_KEPT: Final = (
+_KEPT_FIELDS: Final = (
     *("turn_id", "agent_id", "subagent_id", "task_id", "optimistic_id", "input_refs"),
     *("created_at", "completed_at", "settles"),
 )
 
 
-def _merged(texts: dict[str, TextPart], known: list[Part]) -> list[Part]:
+def _merge_parts(texts: dict[str, TextPart], existing: list[Part]) -> list[Part]:
     """Texts in the places where they stand; one whose end is known but not yet shown goes on."""
     merged: list[Part] = []
-    for part in known:
+    for part in existing:
         if not isinstance(part, TextPart):
             merged.append(part)
         elif part.part_id in texts:
@@ -291,22 +302,24 @@ def _merged(texts: dict[str, TextPart], known: list[Part]) -> list[Part]:
     return [*merged, *texts.values()]
 
 
-def _texts(row: dict[str, Any], message_id: str, known: list[Part]) -> Iterator[tuple[str, str]]:
+def _read_texts(
+    row: dict[str, Any], message_id: str, existing: list[Part]
+) -> Iterator[tuple[str, str]]:
     """The texts of a row; one without an id is the text that stands in its place."""
-    ids = [part.part_id for part in known if isinstance(part, TextPart)]
-    for place, item in enumerate(_text_rows(row)):
+    ids = [part.part_id for part in existing if isinstance(part, TextPart)]
+    for place, item in enumerate(_read_text_rows(row)):
         own = f"{message_id}:text" + (f":{place}" if place else "")
         known_id = ids[place] if place < len(ids) else own
-        yield word(item, "partId", "part_id") or known_id, word(item, "text") or ""
+        yield text_at(item, "partId", "part_id") or known_id, text_at(item, "text") or ""
 
 
-def _text_rows(row: dict[str, Any]) -> list[dict[str, Any]]:
+def _read_text_rows(row: dict[str, Any]) -> list[dict[str, Any]]:
     parts = row.get("parts", row.get("content"))
     if isinstance(parts, str) or parts is None:
         rows = [{"text": parts if isinstance(parts, str) else row.get("text")}]
     else:
-        rows = [table(item) or {} for item in listed(parts) or ()]
-    return [item for item in rows if item.get("type", "text") == "text" and word(item, "text")]
+        rows = [object_at(item) or {} for item in list_at(parts) or ()]
+    return [item for item in rows if item.get("type", "text") == "text" and text_at(item, "text")]
 
 
 def _is_newer(message: Message, covered: int | None) -> bool:
@@ -315,6 +328,6 @@ def _is_newer(message: Message, covered: int | None) -> bool:
     return message.sequence is not None and message.sequence > covered
 
 
-def _replace(canvas: "Canvas", found: list[Message]) -> None:
+def _replace_messages(canvas: "StateDraft", found: list[Message]) -> None:
     canvas.put(canvas.state, "", "messages", found)
     canvas.memory.index_messages(canvas.state.messages)

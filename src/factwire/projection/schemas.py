@@ -9,8 +9,6 @@ from typing import Any, Final, get_args
 
 import msgspec
 
-from factwire.facts.schemas.declarations import Glossary, alias, closed_list, contained, interface
-from factwire.facts.schemas.files import document_text
 from factwire.facts.schemas.json_schema import (
     Schema,
     catalogue,
@@ -18,10 +16,18 @@ from factwire.facts.schemas.json_schema import (
     struct_schema,
     type_schemas,
 )
-from factwire.facts.schemas.words import Spoken
+from factwire.facts.schemas.schema_files import document_text
+from factwire.facts.schemas.typescript import (
+    Glossary,
+    nested_structs,
+    write_alias,
+    write_closed_list,
+    write_interface,
+)
+from factwire.facts.schemas.wire_types import FieldVocabularies
 from factwire.projection.changes import Operation
 from factwire.projection.hydration import HydrationStatus
-from factwire.projection.parts import MessageStatus, Part, PartState
+from factwire.projection.messages import MessageStatus, Part, PartState
 from factwire.projection.read_models import (
     ArtifactRef,
     EvidenceRef,
@@ -44,7 +50,7 @@ READ_MODELS: Final = (ThreadReadModel, TaskSnapshot, SessionSnapshot, ArtifactRe
 SELECTIONS: Final = (Attention, PendingAction, ActiveProcess, TimelinePage, GraphView, TeamView)
 """What selectors give, one of it or a list."""
 
-SPOKEN: Final[Spoken] = {
+SPOKEN: Final[FieldVocabularies] = {
     "Action": {"actionType": "ActionType"},
     "ActiveProcess": {"phase": "Phase"},
     "Activity": {"eventClass": "EventClass"},
@@ -130,7 +136,7 @@ def projection_schemas() -> dict[str, Schema]:
     return schema_documents(
         {
             "projection": struct_schema(ProjectionState, SPOKEN),
-            "projection-changes": _changes(),
+            "projection-changes": _changes_schema(),
             "read-models": catalogue(
                 "ReadModels",
                 "Read models by name: the schema of each is its property here.",
@@ -152,12 +158,12 @@ def projection_typescript() -> str:
     roots = (ProjectionState, *READ_MODELS, *SELECTIONS)
     sections = [
         _PRELUDE,
-        *(closed_list(name, words) for name, words in _CLOSED.items()),
-        *(interface(view, _GLOSSARY) for view in contained(roots)),
-        alias("Part", "One part of a message; narrow it by `type`.", _by_name(_PARTS)),
-        *(interface(root, _GLOSSARY) for root in roots),
+        *(write_closed_list(name, words) for name, words in _CLOSED.items()),
+        *(write_interface(view, _GLOSSARY) for view in nested_structs(roots)),
+        write_alias("Part", "One part of a message; narrow it by `type`.", _by_name(_PARTS)),
+        *(write_interface(root, _GLOSSARY) for root in roots),
         _OPERATIONS,
-        alias("Operations", _CHANGES, ["Operation[]"]),
+        write_alias("Operations", _CHANGES, ["Operation[]"]),
     ]
     return "\n".join(sections)
 
@@ -166,13 +172,13 @@ def _by_name(kinds: tuple[type[msgspec.Struct], ...]) -> dict[str, type[msgspec.
     return {kind.__name__: kind for kind in kinds}
 
 
-def _changes() -> Schema:
+def _changes_schema() -> Schema:
     [operation] = type_schemas([Operation]).values()
     operation["properties"]["path"]["pattern"] = "^(/|$)"
     operation["allOf"] = [
-        _where(["add", "replace", "append"], {"required": ["value"]}),
-        _where(["append"], {"properties": {"value": {"type": "string"}}}),
-        _where(["remove"], {"properties": {"path": {"minLength": 1}}}),
+        _schema_where(["add", "replace", "append"], {"required": ["value"]}),
+        _schema_where(["append"], {"properties": {"value": {"type": "string"}}}),
+        _schema_where(["remove"], {"properties": {"path": {"minLength": 1}}}),
     ]
     return {
         "title": "Operations",
@@ -183,5 +189,5 @@ def _changes() -> Schema:
     }
 
 
-def _where(names: list[str], rule: dict[str, Any]) -> Schema:
+def _schema_where(names: list[str], rule: dict[str, Any]) -> Schema:
     return {"if": {"properties": {"op": {"enum": names}}, "required": ["op"]}, "then": rule}

@@ -6,14 +6,14 @@ They only choose and sort what is in the state. None of them knows anything that
 from typing import Final, Literal
 
 from factwire.projection.actions import Action
-from factwire.projection.context import Compaction
+from factwire.projection.coding import Process
 from factwire.projection.graph import GraphEdge, GraphNode
-from factwire.projection.parts import Message
-from factwire.projection.processes import Process
+from factwire.projection.messages import Message
+from factwire.projection.model_usage import Compaction
 from factwire.projection.reasoning import Plan
 from factwire.projection.state import ProjectionState
 from factwire.projection.subagents import SubagentThread
-from factwire.projection.tasks import ENDED, Task
+from factwire.projection.tasks import ENDED_TASKS, Task
 from factwire.projection.team import HandoffEvent, LaneEvent, Notification, RosterNode, WorkItem
 from factwire.projection.timeline import TimelineEntry
 from factwire.projection.tools import Tool
@@ -141,18 +141,18 @@ def pending_actions(state: ProjectionState) -> list[PendingAction]:
     found = [
         PendingAction(
             action=action,
-            requester=_requester(state, action),
+            requester=_name_requester(state, action),
             severity=action.severity or "unknown",
         )
         for action in state.actions.values()
         if action.status == "pending"
     ]
-    return sorted(found, key=_urgency)
+    return sorted(found, key=_rank_urgency)
 
 
 def attention(state: ProjectionState) -> list[Attention]:
     """What needs a person: input first, then plans, then what failed, then what runs."""
-    found = [*_asking(state), *_failed(state), *_running(state)]
+    found = [*_find_questions(state), *_find_failures(state), *_find_running(state)]
     return sorted(found, key=lambda item: _ORDER.index(item.kind))
 
 
@@ -194,14 +194,14 @@ def graph_view(state: ProjectionState, root: str | None = None) -> GraphView:
         children.setdefault(node.parent_id, []).append(node)
     roots = [*children.get(None, ()), *state.graph.nodes.values()]
     waiting = list(reversed(roots if root is None else [state.graph.nodes[root]]))
-    shown: dict[str, GraphNode] = {}
+    visible: dict[str, GraphNode] = {}
     while waiting:
         node = waiting.pop()
-        if node.node_id not in shown:
-            shown[node.node_id] = node
+        if node.node_id not in visible:
+            visible[node.node_id] = node
             waiting += reversed(children.get(node.node_id, ()))
-    edges = [e for e in state.graph.edges.values() if e.source in shown and e.target in shown]
-    return GraphView(nodes=list(shown.values()), edges=edges)
+    edges = [e for e in state.graph.edges.values() if e.source in visible and e.target in visible]
+    return GraphView(nodes=list(visible.values()), edges=edges)
 
 
 def team_view(state: ProjectionState) -> TeamView:
@@ -237,7 +237,7 @@ def unconfirmed(state: ProjectionState, optimistic: list[str]) -> list[str]:
     return [key for key in optimistic if key not in confirmed and key not in known]
 
 
-def _asking(state: ProjectionState) -> list[Attention]:
+def _find_questions(state: ProjectionState) -> list[Attention]:
     found: list[Attention] = []
     for pending in pending_actions(state):
         action = pending.action
@@ -256,7 +256,7 @@ def _asking(state: ProjectionState) -> list[Attention]:
     return found
 
 
-def _failed(state: ProjectionState) -> list[Attention]:
+def _find_failures(state: ProjectionState) -> list[Attention]:
     found: list[Attention] = []
     runtime = state.runtime
     if runtime.status == "failed" and runtime.latest_turn_id is not None:
@@ -264,26 +264,26 @@ def _failed(state: ProjectionState) -> list[Attention]:
         turn = runtime.latest_turn_id
         found.append(Attention(kind="failed", subject_id=turn, title=title, turn_id=turn))
     return found + [
-        _task_attention("failed", task)
+        _to_attention("failed", task)
         for task in state.tasks.values()
         if task.status in _FAILED_TASKS
     ]
 
 
-def _running(state: ProjectionState) -> list[Attention]:
+def _find_running(state: ProjectionState) -> list[Attention]:
     found: list[Attention] = []
     turn = state.runtime.active_turn_id
     if turn is not None:
         title = state.runtime.message or state.runtime.phase
         found.append(Attention(kind="running", subject_id=turn, title=title, turn_id=turn))
     return found + [
-        _task_attention("running", task)
+        _to_attention("running", task)
         for task in state.tasks.values()
-        if task.status not in ENDED and task.status not in ("unknown", "draft", "stale")
+        if task.status not in ENDED_TASKS and task.status not in ("unknown", "draft", "stale")
     ]
 
 
-def _task_attention(kind: AttentionKind, task: Task) -> Attention:
+def _to_attention(kind: AttentionKind, task: Task) -> Attention:
     return Attention(
         kind=kind,
         subject_id=task.task_id,
@@ -294,13 +294,13 @@ def _task_attention(kind: AttentionKind, task: Task) -> Attention:
     )
 
 
-def _requester(state: ProjectionState, action: Action) -> str:
+def _name_requester(state: ProjectionState, action: Action) -> str:
     """Who asks: the teammate's name where one is known, else whatever id the fact gave."""
     thread = state.subagents.threads.get(action.subagent_id or action.requested_by or "")
     name = (thread.name or thread.title or thread.role) if thread is not None else None
     return name or action.requested_by or action.agent_id or "unknown"
 
 
-def _urgency(pending: PendingAction) -> tuple[int, int]:
+def _rank_urgency(pending: PendingAction) -> tuple[int, int]:
     severity = _SEVERITY.get(pending.severity, _UNSTATED_SEVERITY)
     return severity, pending.action.sequence or 0

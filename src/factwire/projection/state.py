@@ -1,38 +1,54 @@
-"""`ProjectionState`: everything a screen shows of one thread, as one document.
+"""`ProjectionState`: everything a screen shows of one thread, and how it is saved.
 
-Every root is always there; what no fact has said is absent or reads `unknown`.
+Every root is always there; what no fact has said is absent or reads `unknown`. A snapshot is what
+a screen needs. A checkpoint also holds what the projection needs to take the next fact: what it
+remembers of those before, and what it holds back.
 """
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
+from factwire.facts.fact import Fact
+from factwire.facts.issues import FactError
+from factwire.facts.shapes import decode_fact, encode_fact
 from factwire.projection import (
+    actions,
+    artifacts,
     coding,
-    context,
     diagnostics,
-    evidence,
     graph,
     hydration,
-    metrics,
-    permissions,
-    queue,
-    runtime,
+    model_usage,
     subagents,
     team,
+    thread_status,
 )
-from factwire.projection.actions import Action
-from factwire.projection.artifacts import Artifact
-from factwire.projection.parts import Message
-from factwire.projection.processes import Hook, Process
+from factwire.projection.actions import Action, Permissions
+from factwire.projection.artifacts import Artifact, Evidence
+from factwire.projection.coding import Hook, Process
+from factwire.projection.hydration import BEFORE_ANY_SEQUENCE, Lane, RecentFacts
+from factwire.projection.messages import Message
 from factwire.projection.reasoning import Plan
-from factwire.projection.restored import RestoredFrom
 from factwire.projection.tasks import Job, Task
 from factwire.projection.timeline import TimelineEntry
 from factwire.projection.tools import Tool
 from factwire.projection.views import View
 
-_encoder: Final = msgspec.json.Encoder(enc_hook=str)
+
+class RestoredFrom(View):
+    """The read model that a state was restored from or last repaired with, if any.
+
+    `stale` is set when the last one offered was older than the state, and was left aside.
+    """
+
+    event_cursor: int | None = None
+    history_cursor: str | None = None
+    status: str | None = None
+    stale: bool | None = None
+
+
+_state_encoder: Final = msgspec.json.Encoder(enc_hook=str)
 
 STATE_VERSION: Final = "factwire-projection/v1"
 
@@ -43,7 +59,7 @@ class ProjectionState(View):
     """
 
     schema_version: str
-    runtime: runtime.Runtime
+    runtime: thread_status.Runtime
     messages: list[Message]
     plans: dict[str, Plan]
     timeline: list[TimelineEntry]
@@ -51,16 +67,16 @@ class ProjectionState(View):
     tools: dict[str, Tool]
     actions: dict[str, Action]
     artifacts: dict[str, Artifact]
-    evidence: evidence.Evidence
+    evidence: Evidence
     diagnostics: diagnostics.Diagnostics
     tasks: dict[str, Task]
     jobs: dict[str, Job]
-    queue: queue.Queue
-    context: context.Context
+    queue: thread_status.Queue
+    context: model_usage.Context
     subagents: subagents.Subagents
     team_workbench: team.TeamWorkbench
-    permissions: permissions.Permissions
-    metrics: metrics.Metrics
+    permissions: Permissions
+    metrics: model_usage.Metrics
     processes: dict[str, Process]
     hooks: dict[str, Hook]
     coding: coding.Coding
@@ -79,44 +95,141 @@ def empty_state(thread_id: str | None = None) -> ProjectionState:
     return ProjectionState(
         schema_version=STATE_VERSION,
         thread_id=thread_id,
-        runtime=runtime.idle(),
+        runtime=thread_status.idle_runtime(),
         messages=[],
         plans={},
         timeline=[],
-        graph=graph.nothing(),
+        graph=graph.empty_graph(),
         tools={},
         actions={},
         artifacts={},
-        evidence=evidence.nothing(),
-        diagnostics=diagnostics.nothing(),
+        evidence=artifacts.empty_evidence(),
+        diagnostics=diagnostics.empty_diagnostics(),
         tasks={},
         jobs={},
-        queue=queue.nothing(),
-        context=context.nothing(),
-        subagents=subagents.nothing(),
-        team_workbench=team.nothing(),
-        permissions=permissions.nothing(),
-        metrics=metrics.nothing(),
+        queue=thread_status.empty_queue(),
+        context=model_usage.empty_context(),
+        subagents=subagents.empty_subagents(),
+        team_workbench=team.empty_team(),
+        permissions=actions.empty_permissions(),
+        metrics=model_usage.empty_metrics(),
         processes={},
         hooks={},
-        coding=coding.nothing(),
+        coding=coding.empty_coding(),
         shared={},
-        hydration=hydration.idle(),
+        hydration=hydration.idle_hydration(),
         read_model=RestoredFrom(),
     )
 
 
 def encode_state(state: ProjectionState) -> bytes:
     """The state as JSON."""
-    return _encoder.encode(state)
+    return _state_encoder.encode(state)
 
 
 def decode_state(data: bytes) -> ProjectionState:
     """The state that `encode_state` wrote."""
-    return msgspec.json.decode(data, type=ProjectionState, dec_hook=_text)
+    return msgspec.json.decode(data, type=ProjectionState, dec_hook=_encode_text)
 
 
-def _text(kind: type, value: Any) -> Any:
+def _encode_text(kind: type, value: Any) -> Any:
     if not isinstance(value, str):
         raise ValueError(f"expected text, got {type(value).__name__}")  # noqa: TRY004
     return kind(value)
+
+
+class UnreadableCheckpoint(ValueError):
+    """Bytes that are no checkpoint of this version; the facts themselves must be projected."""
+
+    code = "unreadable_checkpoint"
+
+
+class SavedLane(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One lane, with the facts it holds as their bytes."""
+
+    thread_id: str | None
+    start: int | None
+    expected: int | None
+    held: list[bytes]
+    lost: list[tuple[int, int]]
+    covered: int = BEFORE_ANY_SEQUENCE
+
+
+class ProjectionCheckpoint(msgspec.Struct, kw_only=True):
+    """Everything that a projection consists of. The first of `lanes` is the main one."""
+
+    version: str
+    state: ProjectionState
+    lanes: list[SavedLane]
+    current: str | None
+    ids: list[list[str]]
+    bodies: list[dict[str, bytes]]
+
+
+class _EncodedCheckpoint(msgspec.Struct, kw_only=True):
+    """A checkpoint on its way. The state is JSON, which has whole numbers of any size."""
+
+    version: str
+    state: bytes
+    lanes: Annotated[list[SavedLane], msgspec.Meta(min_length=1)]
+    current: str | None
+    ids: tuple[list[str], list[str]]
+    bodies: tuple[dict[str, bytes], dict[str, bytes]]
+
+
+_checkpoint_encoder: Final = msgspec.msgpack.Encoder()
+_checkpoint_decoder: Final = msgspec.msgpack.Decoder(_EncodedCheckpoint)
+
+
+def encode_checkpoint(checkpoint: ProjectionCheckpoint) -> bytes:
+    fields = {name: getattr(checkpoint, name) for name in ProjectionCheckpoint.__struct_fields__}
+    return _checkpoint_encoder.encode({**fields, "state": encode_state(checkpoint.state)})
+
+
+def decode_checkpoint(data: bytes) -> ProjectionCheckpoint:
+    """What `encode_checkpoint` wrote; raises `UnreadableCheckpoint` for anything else."""
+    try:
+        saved = _checkpoint_decoder.decode(data)
+        state = decode_state(saved.state)
+        for lane in saved.lanes:
+            restore_lane(lane)
+    except (msgspec.DecodeError, FactError, RecursionError, ValueError) as error:
+        raise UnreadableCheckpoint(f"these bytes are no checkpoint: {error}") from error
+    if saved.version != STATE_VERSION:
+        raise UnreadableCheckpoint(f"expected a checkpoint of {STATE_VERSION}, got {saved.version}")
+    return ProjectionCheckpoint(
+        version=saved.version,
+        state=state,
+        lanes=saved.lanes,
+        current=saved.current,
+        ids=list(saved.ids),
+        bodies=list(saved.bodies),
+    )
+
+
+def save_lane(lane: Lane) -> SavedLane:
+    return SavedLane(
+        thread_id=lane.thread_id,
+        start=lane.start,
+        expected=lane.expected,
+        held=[encode_fact(fact) for fact in lane.held.values()],
+        lost=lane.lost,
+        covered=lane.covered,
+    )
+
+
+def restore_lane(saved: SavedLane) -> Lane:
+    lane = Lane(saved.thread_id, saved.start)
+    lane.expected = saved.expected
+    lane.lost = list(saved.lost)
+    lane.covered = saved.covered
+    for line in saved.held:
+        fact: Fact = decode_fact(line)
+        lane.hold(fact, fact.sequence or 0)
+    return lane
+
+
+def restore_recent(checkpoint: ProjectionCheckpoint) -> RecentFacts:
+    recent = RecentFacts()
+    recent.load(checkpoint.ids, checkpoint.bodies)
+    return recent

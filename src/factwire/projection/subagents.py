@@ -6,35 +6,35 @@ shown as unavailable; no parent is made up.
 
 from typing import TYPE_CHECKING, Any, Final
 
+from factwire.facts.classes.payloads import Teammate
 from factwire.facts.fact import Fact
-from factwire.facts.payloads import Teammate
+from factwire.facts.json_patch import escape_key
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import tasks
-from factwire.projection.diagnostics import remark
+from factwire.projection.diagnostics import add_remark
 from factwire.projection.limits import LANE_EVENTS_KEPT
-from factwire.projection.pointers import escaped
-from factwire.projection.reading import (
-    detail_of,
-    joined,
+from factwire.projection.payload_fields import (
+    join_texts,
     other_id,
-    read,
+    read_payload,
     ref_text,
+    shorten_detail,
     subagent_of,
     task_of,
+    text_at,
     tool_of,
     turn_of,
-    word,
 )
 from factwire.projection.views import View
 
 if TYPE_CHECKING:
-    from factwire.projection.canvas import Canvas
+    from factwire.projection.draft import StateDraft
 
-PATH: Final = "/subagents"
-THREADS: Final = "/subagents/threads"
-CALLS: Final = "/subagents/delegationCalls"
+SUBAGENTS_PATH: Final = "/subagents"
+SUBAGENT_THREADS_PATH: Final = "/subagents/threads"
+DELEGATION_CALLS_PATH: Final = "/subagents/delegationCalls"
 
-STATES: Final = {
+SUBAGENT_STATES: Final = {
     "subagent.spawned": "spawned",
     "subagent.started": "running",
     "subagent.progress": "running",
@@ -53,7 +53,7 @@ _STATED: Final = ("subagent.status", "agent.changed")
 """Classes whose payload says how the teammate is; in others, `status` is about something else."""
 
 _ENDED: Final = frozenset({"completed", "failed", "closed"})
-ACTIVE: Final = frozenset({"spawned", "running", "connected", "waiting"})
+ACTIVE_STATES: Final = frozenset({"spawned", "running", "connected", "waiting"})
 _REMOTE: Final = ("remote_teammate", "background_teammate")
 
 
@@ -122,43 +122,43 @@ class Subagents(View):
     active_thread_ids: list[str]
 
 
-def nothing() -> Subagents:
+def empty_subagents() -> Subagents:
     return Subagents(threads={}, delegation_calls={}, activities=[], active_thread_ids=[])
 
 
-def changed(canvas: "Canvas", fact: Fact) -> None:
+def update_subagent(canvas: "StateDraft", fact: Fact) -> None:
     """subagent.*, worker.*, agent.* and channel.*: one teammate's state."""
     key = teammate_of(fact)
     if key is not None and _is_main_agent(canvas, fact, key):
         return
     if key is None:
-        remark(canvas, fact, "teammate_unnamed", "the fact names no subagent, worker or agent")
+        add_remark(canvas, fact, "teammate_unnamed", "the fact names no subagent, worker or agent")
         return
-    thread, path = _thread(canvas, fact, key)
-    said = read(fact, Teammate)
-    state = _state(fact, thread, said)
+    thread, path = _ensure_thread(canvas, fact, key)
+    payload = read_payload(fact, Teammate)
+    state = _next_state(fact, thread, payload)
     if state not in (None, thread.status, "closed"):
         for field in ("message", "failure_category"):
             canvas.put(thread, path, field, None)
     if state is not None:
         canvas.put(thread, path, "status", state)
         canvas.put(thread, path, "completed_at", fact.created_at if state in _ENDED else None)
-        _mark_active(canvas, key, active=state in ACTIVE)
-    _describe(canvas, thread, path, fact, said)
-    _lineage(canvas, thread, path, fact)
-    _delegation(canvas, fact, thread)
-    _activity(canvas, fact, key, said)
+        _mark_active(canvas, key, active=state in ACTIVE_STATES)
+    _describe_thread(canvas, thread, path, fact, payload)
+    _set_lineage(canvas, thread, path, fact)
+    _record_delegation(canvas, fact, thread)
+    _add_activity(canvas, fact, key, payload)
 
 
-def _state(fact: Fact, thread: SubagentThread, said: Teammate) -> str | None:
+def _next_state(fact: Fact, thread: SubagentThread, payload: Teammate) -> str | None:
     """The state that a fact puts a teammate into; a channel says nothing of one that is done."""
     if _has_channel(fact) and thread.status in _ENDED:
         return None
     name = fact.event_class or ""
-    return STATES.get(name) or (said.status if name in _STATED else None)
+    return SUBAGENT_STATES.get(name) or (payload.status if name in _STATED else None)
 
 
-def _is_main_agent(canvas: "Canvas", fact: Fact, key: str) -> bool:
+def _is_main_agent(canvas: "StateDraft", fact: Fact, key: str) -> bool:
     """Whether an agent fact is about the agent that runs the thread, who is no teammate."""
     is_agent = (fact.event_class or "").startswith("agent.")
     return is_agent and subagent_of(fact) is None and key == canvas.state.runtime.agent_id
@@ -175,11 +175,11 @@ def teammate_of(fact: Fact) -> str | None:
     return found
 
 
-def _thread(canvas: "Canvas", fact: Fact, key: str) -> tuple[SubagentThread, str]:
-    path = f"{THREADS}/{escaped(key)}"
-    known = canvas.state.subagents.threads.get(key)
-    if known is not None:
-        return known, path
+def _ensure_thread(canvas: "StateDraft", fact: Fact, key: str) -> tuple[SubagentThread, str]:
+    path = f"{SUBAGENT_THREADS_PATH}/{escape_key(key)}"
+    existing = canvas.state.subagents.threads.get(key)
+    if existing is not None:
+        return existing, path
     thread = SubagentThread(
         subagent_id=key,
         status=UNKNOWN,
@@ -187,63 +187,63 @@ def _thread(canvas: "Canvas", fact: Fact, key: str) -> tuple[SubagentThread, str
         turn_id=turn_of(fact),
         started_at=fact.created_at,
     )
-    return canvas.create(canvas.state.subagents.threads, THREADS, key, thread), path
+    return canvas.create(canvas.state.subagents.threads, SUBAGENT_THREADS_PATH, key, thread), path
 
 
-def _describe(
-    canvas: "Canvas", thread: SubagentThread, path: str, fact: Fact, said: Teammate
+def _describe_thread(
+    canvas: "StateDraft", thread: SubagentThread, path: str, fact: Fact, payload: Teammate
 ) -> None:
     own_thread = fact.thread_id if fact.thread_id != canvas.state.thread_id else None
     canvas.fill(
         thread,
         path,
-        name=said.name,
-        role=said.role,
-        title=said.title,
+        name=payload.name,
+        role=payload.role,
+        title=payload.title,
         agent_id=fact.agent_id,
         worker_id=fact.worker_id,
-        thread_id=word(fact.payload, "subagentThreadId", "childThreadId") or own_thread,
+        thread_id=text_at(fact.payload, "subagentThreadId", "childThreadId") or own_thread,
         parent_thread_id=fact.parent_thread_id,
         task_id=task_of(fact),
-        parent_task_id=fact.parent_task_id or said.parent_task_id,
-        parent_subagent_id=word(fact.payload, "parentSubagentId", "parentAgentId"),
+        parent_task_id=fact.parent_task_id or payload.parent_task_id,
+        parent_subagent_id=text_at(fact.payload, "parentSubagentId", "parentAgentId"),
         tool_call_id=tool_of(fact),
         channel_id=fact.channel_id or other_id(fact, "channelId", "channel_id"),
         remote_task_id=fact.remote_task_id or other_id(fact, "remoteTaskId", "remote_task_id"),
-        topology=said.topology or fact.topology or _surface_topology(fact),
+        topology=payload.topology or fact.topology or _topology_of(fact),
         runtime_entity=fact.runtime_entity,
-        summary=detail_of(said.summary),
-        message=detail_of(said.message),
-        failure_category=said.failure_category,
-        result_ref=ref_text(said.result_ref),
-        transcript_ref=ref_text(said.transcript_ref),
-        artifact_refs=joined(thread.artifact_refs, fact.artifact_refs),
-        evidence_refs=joined(thread.evidence_refs, fact.evidence_refs),
+        summary=shorten_detail(payload.summary),
+        message=shorten_detail(payload.message),
+        failure_category=payload.failure_category,
+        result_ref=ref_text(payload.result_ref),
+        transcript_ref=ref_text(payload.transcript_ref),
+        artifact_refs=join_texts(thread.artifact_refs, fact.artifact_refs),
+        evidence_refs=join_texts(thread.evidence_refs, fact.evidence_refs),
         updated_at=fact.created_at,
     )
 
 
-def _surface_topology(fact: Fact) -> str | None:
+def _topology_of(fact: Fact) -> str | None:
     if fact.surface in _REMOTE:
         return fact.surface
     return "remote_teammate" if (fact.event_class or "").startswith("channel.") else None
 
 
-def _lineage(canvas: "Canvas", thread: SubagentThread, path: str, fact: Fact) -> None:
+def _set_lineage(canvas: "StateDraft", thread: SubagentThread, path: str, fact: Fact) -> None:
     if thread.task_id is not None:
         canvas.put(thread, path, "lineage", "known")
         tasks.add_subagent(canvas, fact, thread.task_id, thread.subagent_id)
     elif thread.lineage != "unavailable" and not _has_channel(fact):
         canvas.put(thread, path, "lineage", "unavailable")
         message = f"nothing says which task {thread.subagent_id} works on"
-        remark(canvas, fact, "lineage_missing", message, subject=thread.subagent_id)
+        add_remark(canvas, fact, "lineage_missing", message, subject=thread.subagent_id)
 
 
 def _has_channel(fact: Fact) -> bool:
     return (fact.event_class or "").startswith("channel.")
 
 
-def _delegation(canvas: "Canvas", fact: Fact, thread: SubagentThread) -> None:
+def _record_delegation(canvas: "StateDraft", fact: Fact, thread: SubagentThread) -> None:
     call = tool_of(fact)
     if call is None or call in canvas.state.subagents.delegation_calls:
         return
@@ -256,28 +256,28 @@ def _delegation(canvas: "Canvas", fact: Fact, thread: SubagentThread) -> None:
         turn_id=turn_of(fact),
         created_at=fact.created_at,
     )
-    canvas.create(canvas.state.subagents.delegation_calls, CALLS, call, made)
+    canvas.create(canvas.state.subagents.delegation_calls, DELEGATION_CALLS_PATH, call, made)
 
 
-def _activity(canvas: "Canvas", fact: Fact, key: str, said: Teammate) -> None:
+def _add_activity(canvas: "StateDraft", fact: Fact, key: str, payload: Teammate) -> None:
     refs: list[Any] = [*fact.ref_ids, *fact.artifact_refs, *fact.evidence_refs]
     activity = Activity(
         event_id=fact.id,
         event_class=fact.event_class or "",
         subagent_id=key,
-        status=said.status,
-        message=detail_of(said.message or said.summary or fact.detail),
+        status=payload.status,
+        message=shorten_detail(payload.message or payload.summary or fact.detail),
         refs=list(dict.fromkeys(refs)) or None,
         created_at=fact.created_at,
     )
-    path = f"{PATH}/activities"
+    path = f"{SUBAGENTS_PATH}/activities"
     canvas.push(canvas.state.subagents.activities, path, activity, LANE_EVENTS_KEPT)
 
 
-def _mark_active(canvas: "Canvas", key: str, *, active: bool) -> None:
+def _mark_active(canvas: "StateDraft", key: str, *, active: bool) -> None:
     ids = canvas.state.subagents.active_thread_ids
     if active and key not in ids:
-        canvas.put(canvas.state.subagents, PATH, "active_thread_ids", [*ids, key])
+        canvas.put(canvas.state.subagents, SUBAGENTS_PATH, "active_thread_ids", [*ids, key])
     elif not active and key in ids:
         others = [other for other in ids if other != key]
-        canvas.put(canvas.state.subagents, PATH, "active_thread_ids", others)
+        canvas.put(canvas.state.subagents, SUBAGENTS_PATH, "active_thread_ids", others)

@@ -1,32 +1,46 @@
-"""Tasks and jobs: pieces of work with their state, attempts, retries and dependencies."""
+"""Tasks and jobs: pieces of work with their state, attempts, retries and dependencies.
+
+Some classes say something about a task or a job but not how it is: they are recorded with their
+subject and leave its status alone, in timeline and graph alike.
+"""
 
 from typing import TYPE_CHECKING, Final
 
+from factwire.facts.classes.payloads import Progress, TaskProfile
+from factwire.facts.classes.payloads import Task as TaskPayload
 from factwire.facts.fact import Fact
-from factwire.facts.payloads import Progress
-from factwire.facts.payloads import Task as TaskPayload
-from factwire.facts.standing_payloads import TaskProfile
+from factwire.facts.json_patch import escape_key
 from factwire.facts.vocabulary import UNKNOWN
-from factwire.projection.pointers import escaped
-from factwire.projection.reading import (
-    joined,
-    number,
+from factwire.projection.payload_fields import (
+    join_texts,
+    number_at,
     other_id,
-    read,
+    read_payload,
     subagent_of,
     task_of,
+    text_at,
     turn_of,
-    word,
 )
 from factwire.projection.views import View
 
 if TYPE_CHECKING:
-    from factwire.projection.canvas import Canvas
+    from factwire.projection.draft import StateDraft
 
-PATH: Final = "/tasks"
-JOBS: Final = "/jobs"
 
-STATES: Final = {
+COUNTED_CLASSES: Final = frozenset({"job.item.started", "job.item.completed", "job.item.failed"})
+"""Asides that come by the thousand: the job counts them, and no list names them."""
+
+STATUSLESS_CLASSES: Final = COUNTED_CLASSES | {
+    "task.profile.resolved",
+    "task.dependency.updated",
+    "task.delegated",
+}
+
+
+TASKS_PATH: Final = "/tasks"
+JOBS_PATH: Final = "/jobs"
+
+TASK_STATES: Final = {
     "task.created": "draft",
     "task.accepted": "accepted",
     "task.queued": "queued",
@@ -48,15 +62,17 @@ STATES: Final = {
 }
 """The state that a class puts a task into; classes that are not here leave it as it was."""
 
-ENDED: Final = frozenset({"cancelled", "timed_out", "failed", "lost", "completed", "archived"})
+ENDED_TASKS: Final = frozenset(
+    {"cancelled", "timed_out", "failed", "lost", "completed", "archived"}
+)
 
-_WAITS: Final = {
+_WAITING_STATES: Final = {
     "input": "waiting_input",
     "permission": "waiting_permission",
     "approval": "waiting_permission",
     "resource": "waiting_resource",
 }
-_ATTEMPTS: Final = {
+_ATTEMPT_STATES: Final = {
     "task.attempt.started": "running",
     "task.attempt.completed": "completed",
     "task.attempt.failed": "failed",
@@ -144,58 +160,60 @@ class Job(View):
     completed_at: str | None = None
 
 
-def changed(canvas: "Canvas", fact: Fact) -> None:
+def update_task(canvas: "StateDraft", fact: Fact) -> None:
     """task.*: what the fact says of its task."""
-    task, path = task_for(canvas, fact, task_of(fact) or "")
-    said, name = read(fact, TaskPayload), fact.event_class or ""
-    state = _state(fact, said)
+    task, path = ensure_task(canvas, fact, task_of(fact) or "")
+    payload, name = read_payload(fact, TaskPayload), fact.event_class or ""
+    state = _next_state(fact, payload)
     if state is not None and state != task.status:
-        _enter(canvas, task, path, state, fact.created_at)
+        _enter_state(canvas, task, path, state, fact.created_at)
     canvas.count(task, path, "retries", name == "task.retrying")
-    _describe(canvas, task, path, fact, said)
-    if name in _ATTEMPTS:
-        _attempt(canvas, task, path, fact, said)
+    _describe_task(canvas, task, path, fact, payload)
+    if name in _ATTEMPT_STATES:
+        _update_attempt(canvas, task, path, fact, payload)
 
 
-def _enter(canvas: "Canvas", task: Task, path: str, state: str, at: str) -> None:
+def _enter_state(canvas: "StateDraft", task: Task, path: str, state: str, at: str) -> None:
     """Another state: why the task was in the one before no longer holds."""
     canvas.put(task, path, "status", state)
-    canvas.put(task, path, "completed_at", (task.completed_at or at) if state in ENDED else None)
+    canvas.put(
+        task, path, "completed_at", (task.completed_at or at) if state in ENDED_TASKS else None
+    )
     if state != "archived":
         for field in ("reason", "message", "failure_category"):
             canvas.put(task, path, field, None)
 
 
-def profile_resolved(canvas: "Canvas", fact: Fact) -> None:
-    task, path = task_for(canvas, fact, task_of(fact) or "")
-    profile = read(fact, TaskProfile)
+def set_task_profile(canvas: "StateDraft", fact: Fact) -> None:
+    task, path = ensure_task(canvas, fact, task_of(fact) or "")
+    profile = read_payload(fact, TaskProfile)
     canvas.fill(task, path, profile=profile if profile != TaskProfile() else None)
 
 
-def delegated(canvas: "Canvas", fact: Fact) -> None:
-    changed(canvas, fact)
-    task, path = task_for(canvas, fact, task_of(fact) or "")
-    to = word(fact.payload, "delegatedTo", "assignee", "toAgent") or subagent_of(fact)
+def delegate_task(canvas: "StateDraft", fact: Fact) -> None:
+    update_task(canvas, fact)
+    task, path = ensure_task(canvas, fact, task_of(fact) or "")
+    to = text_at(fact.payload, "delegatedTo", "assignee", "toAgent") or subagent_of(fact)
     canvas.fill(task, path, delegated_to=to)
 
 
-def dependency_updated(canvas: "Canvas", fact: Fact) -> None:
-    changed(canvas, fact)
-    task, path = task_for(canvas, fact, task_of(fact) or "")
-    other = word(fact.payload, "dependsOnTaskId", "dependencyTaskId", "dependencyId")
+def update_dependency(canvas: "StateDraft", fact: Fact) -> None:
+    update_task(canvas, fact)
+    task, path = ensure_task(canvas, fact, task_of(fact) or "")
+    other = text_at(fact.payload, "dependsOnTaskId", "dependencyTaskId", "dependencyId")
     if other is not None:
-        status = word(fact.payload, "dependencyStatus", "status") or UNKNOWN
+        status = text_at(fact.payload, "dependencyStatus", "status") or UNKNOWN
         canvas.put(task, path, "dependencies", {**(task.dependencies or {}), other: status})
-        merged = joined(task.depends_on, [other])
+        merged = join_texts(task.depends_on, [other])
         canvas.put(task, path, "depends_on", merged)
 
 
-def task_for(canvas: "Canvas", fact: Fact, task_id: str) -> tuple[Task, str]:
+def ensure_task(canvas: "StateDraft", fact: Fact, task_id: str) -> tuple[Task, str]:
     """A task by its id, created by the first fact that names it."""
-    path = f"{PATH}/{escaped(task_id)}"
-    known = canvas.state.tasks.get(task_id)
-    if known is not None:
-        return known, path
+    path = f"{TASKS_PATH}/{escape_key(task_id)}"
+    existing = canvas.state.tasks.get(task_id)
+    if existing is not None:
+        return existing, path
     task = Task(
         task_id=task_id,
         status=UNKNOWN,
@@ -204,35 +222,37 @@ def task_for(canvas: "Canvas", fact: Fact, task_id: str) -> tuple[Task, str]:
         turn_id=turn_of(fact),
         created_at=fact.created_at,
     )
-    return canvas.create(canvas.state.tasks, PATH, task_id, task), path
+    return canvas.create(canvas.state.tasks, TASKS_PATH, task_id, task), path
 
 
-def add_subagent(canvas: "Canvas", fact: Fact, task_id: str, subagent_id: str) -> None:
+def add_subagent(canvas: "StateDraft", fact: Fact, task_id: str, subagent_id: str) -> None:
     """Note who works on a task."""
-    task, path = task_for(canvas, fact, task_id)
-    merged = joined(task.subagent_ids, [subagent_id])
+    task, path = ensure_task(canvas, fact, task_id)
+    merged = join_texts(task.subagent_ids, [subagent_id])
     canvas.put(task, path, "subagent_ids", merged)
 
 
-def _state(fact: Fact, said: TaskPayload) -> str | None:
+def _next_state(fact: Fact, payload: TaskPayload) -> str | None:
     name = fact.event_class or ""
     if name == "task.waiting":
-        return _WAITS.get(said.reason or "", said.status or "waiting_input")
-    if name in STATES:
-        return STATES[name]
-    return said.status if name in ("task.updated", "task.changed") else None
+        return _WAITING_STATES.get(payload.reason or "", payload.status or "waiting_input")
+    if name in TASK_STATES:
+        return TASK_STATES[name]
+    return payload.status if name in ("task.updated", "task.changed") else None
 
 
-def _describe(canvas: "Canvas", task: Task, path: str, fact: Fact, said: TaskPayload) -> None:
-    steps = said.progress if isinstance(said.progress, Progress) else Progress()
-    share = None if isinstance(said.progress, Progress) else said.progress
+def _describe_task(
+    canvas: "StateDraft", task: Task, path: str, fact: Fact, payload: TaskPayload
+) -> None:
+    steps = payload.progress if isinstance(payload.progress, Progress) else Progress()
+    share = None if isinstance(payload.progress, Progress) else payload.progress
     canvas.fill(
         task,
         path,
-        title=said.title,
-        objective=said.objective,
-        role=said.role,
-        assignee=said.assignee,
+        title=payload.title,
+        objective=payload.objective,
+        role=payload.role,
+        assignee=payload.assignee,
         parent_task_id=fact.parent_task_id or other_id(fact, "parentTaskId", "parent_task_id"),
         current_run_id=fact.run_id or other_id(fact, "runId", "run_id"),
         agent_id=fact.agent_id,
@@ -240,12 +260,12 @@ def _describe(canvas: "Canvas", task: Task, path: str, fact: Fact, said: TaskPay
         completed_steps=steps.completed_steps,
         total_steps=steps.total_steps,
         progress=share,
-        depends_on=said.depends_on,
-        reason=said.reason,
-        message=said.message,
-        failure_category=said.failure_category,
-        artifact_refs=joined(task.artifact_refs, fact.artifact_refs),
-        evidence_refs=joined(task.evidence_refs, fact.evidence_refs),
+        depends_on=payload.depends_on,
+        reason=payload.reason,
+        message=payload.message,
+        failure_category=payload.failure_category,
+        artifact_refs=join_texts(task.artifact_refs, fact.artifact_refs),
+        evidence_refs=join_texts(task.evidence_refs, fact.evidence_refs),
         runtime_entity=fact.runtime_entity,
         updated_at=fact.created_at,
     )
@@ -254,12 +274,18 @@ def _describe(canvas: "Canvas", task: Task, path: str, fact: Fact, said: TaskPay
         add_subagent(canvas, fact, task.task_id, worker)
 
 
-def _attempt(canvas: "Canvas", task: Task, path: str, fact: Fact, said: TaskPayload) -> None:
+def _update_attempt(
+    canvas: "StateDraft", task: Task, path: str, fact: Fact, payload: TaskPayload
+) -> None:
     run = fact.run_id or other_id(fact, "runId", "run_id")
     key = fact.attempt_id or other_id(fact, "attemptId", "attempt_id") or run or ""
-    status = _ATTEMPTS[fact.event_class or ""]
+    status = _ATTEMPT_STATES[fact.event_class or ""]
     ended = fact.created_at if status != "running" else None
-    fields = {"failure_category": said.failure_category, "message": said.message, "run_id": run}
+    fields = {
+        "failure_category": payload.failure_category,
+        "message": payload.message,
+        "run_id": run,
+    }
     for index, attempt in enumerate(task.attempts):
         if attempt.attempt_id == key:
             place = f"{path}/attempts/{index}"
@@ -269,7 +295,7 @@ def _attempt(canvas: "Canvas", task: Task, path: str, fact: Fact, said: TaskPayl
     attempt = Attempt(
         attempt_id=key,
         status=status,
-        number=said.attempt or len(task.attempts) + 1,
+        number=payload.attempt or len(task.attempts) + 1,
         started_at=fact.created_at,
         completed_at=ended,
         **fields,
@@ -277,12 +303,16 @@ def _attempt(canvas: "Canvas", task: Task, path: str, fact: Fact, said: TaskPayl
     canvas.push(task.attempts, f"{path}/attempts", attempt)
 
 
-def job_changed(canvas: "Canvas", fact: Fact) -> None:
+def update_job(canvas: "StateDraft", fact: Fact) -> None:
     """job.*: one job; its items are counted by state."""
     key = fact.job_id or other_id(fact, "jobId", "job_id")
     if key is None:
         return
-    jobs, path, said = canvas.state.jobs, f"{JOBS}/{escaped(key)}", read(fact, TaskPayload)
+    jobs, path, payload = (
+        canvas.state.jobs,
+        f"{JOBS_PATH}/{escape_key(key)}",
+        read_payload(fact, TaskPayload),
+    )
     name = fact.event_class or ""
     if key not in jobs:
         job = Job(
@@ -295,29 +325,29 @@ def job_changed(canvas: "Canvas", fact: Fact) -> None:
             task_id=task_of(fact),
             created_at=fact.created_at,
         )
-        canvas.create(jobs, JOBS, key, job)
+        canvas.create(jobs, JOBS_PATH, key, job)
     job, state = jobs[key], _JOB_STATES.get(name)
-    if state is not None and state not in ENDED:
+    if state is not None and state not in ENDED_TASKS:
         canvas.put(job, path, "failure_category", None)
         canvas.put(job, path, "completed_at", None)
-    total = number(fact.payload, "totalItems", "total")
+    total = number_at(fact.payload, "totalItems", "total")
     canvas.fill(
         job,
         path,
         status=state,
-        title=said.title,
+        title=payload.title,
         total_items=None if total is None else int(total),
-        progress=said.progress if isinstance(said.progress, float | int) else None,
-        message=said.message,
-        failure_category=said.failure_category,
-        completed_at=fact.created_at if state in ENDED else None,
+        progress=payload.progress if isinstance(payload.progress, float | int) else None,
+        message=payload.message,
+        failure_category=payload.failure_category,
+        completed_at=fact.created_at if state in ENDED_TASKS else None,
     )
     if name in _ITEM_STATES:
         item = fact.job_item_id or other_id(fact, "jobItemId", "job_item_id") or fact.id
         _count_item(canvas, job, path, item, _ITEM_STATES[name])
 
 
-def _count_item(canvas: "Canvas", job: Job, path: str, item: str, state: str) -> None:
+def _count_item(canvas: "StateDraft", job: Job, path: str, item: str, state: str) -> None:
     """Count an item; only those that are known to run are taken off the running ones."""
     running = [other for other in job.running_item_ids if other != item]
     if state == "running":

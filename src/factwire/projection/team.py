@@ -7,31 +7,31 @@ on which users speak.
 
 from typing import TYPE_CHECKING, Any, Final
 
+from factwire.facts.classes.payloads import Evidence, Handoff, Teammate
 from factwire.facts.fact import Fact
-from factwire.facts.payloads import Evidence, Handoff, Teammate
+from factwire.facts.json_patch import escape_key
 from factwire.facts.vocabulary import UNKNOWN
-from factwire.projection.evidence import evidence_ids
+from factwire.projection.artifacts import evidence_ids
 from factwire.projection.limits import LANE_EVENTS_KEPT
-from factwire.projection.pointers import escaped
-from factwire.projection.reading import (
-    detail_of,
+from factwire.projection.payload_fields import (
+    object_at,
     other_id,
-    read,
+    read_payload,
     ref_text,
     refs_of,
+    shorten_detail,
     subagent_of,
-    table,
     task_of,
+    text_at,
     turn_of,
-    word,
 )
 from factwire.projection.subagents import teammate_of
 from factwire.projection.views import View
 
 if TYPE_CHECKING:
-    from factwire.projection.canvas import Canvas
+    from factwire.projection.draft import StateDraft
 
-PATH: Final = "/teamWorkbench"
+TEAM_PATH: Final = "/teamWorkbench"
 
 _HANDOFF_STATUS: Final = {
     "handoff.requested": "requested",
@@ -127,7 +127,7 @@ class TeamWorkbench(View):
     policy: dict[str, Any] | None = None
 
 
-def nothing() -> TeamWorkbench:
+def empty_team() -> TeamWorkbench:
     return TeamWorkbench(
         roster_nodes={},
         work_items={},
@@ -138,16 +138,19 @@ def nothing() -> TeamWorkbench:
     )
 
 
-def member_changed(canvas: "Canvas", fact: Fact) -> None:
+def update_member(canvas: "StateDraft", fact: Fact) -> None:
     """Bring the roster in line with what `subagents` now says of a teammate."""
     key = teammate_of(fact)
     thread = canvas.state.subagents.threads.get(key or "")
     if key is None or thread is None:
         return
-    roster, path = canvas.state.team_workbench.roster_nodes, f"{PATH}/rosterNodes/{escaped(key)}"
+    roster, path = (
+        canvas.state.team_workbench.roster_nodes,
+        f"{TEAM_PATH}/rosterNodes/{escape_key(key)}",
+    )
     if key not in roster:
-        node = RosterNode(member_id=key, status=UNKNOWN, kind=_kind(fact))
-        canvas.create(roster, f"{PATH}/rosterNodes", key, node)
+        node = RosterNode(member_id=key, status=UNKNOWN, kind=_member_kind(fact))
+        canvas.create(roster, f"{TEAM_PATH}/rosterNodes", key, node)
     canvas.fill(
         roster[key],
         path,
@@ -159,7 +162,7 @@ def member_changed(canvas: "Canvas", fact: Fact) -> None:
     )
 
 
-def _kind(fact: Fact) -> str:
+def _member_kind(fact: Fact) -> str:
     name = fact.event_class or ""
     if name.startswith("channel.") or fact.surface == "remote_teammate":
         return "remote_teammate"
@@ -168,15 +171,15 @@ def _kind(fact: Fact) -> str:
     return "worker" if name.startswith("worker.") else "subagent"
 
 
-def work_changed(canvas: "Canvas", fact: Fact) -> None:
+def update_work_item(canvas: "StateDraft", fact: Fact) -> None:
     """Bring the board in line with what `tasks` now says of a task."""
     key = task_of(fact)
     task = canvas.state.tasks.get(key or "")
     if key is None or task is None:
         return
-    items, path = canvas.state.team_workbench.work_items, f"{PATH}/workItems/{escaped(key)}"
+    items, path = canvas.state.team_workbench.work_items, f"{TEAM_PATH}/workItems/{escape_key(key)}"
     if key not in items:
-        canvas.create(items, f"{PATH}/workItems", key, WorkItem(task_id=key, status=UNKNOWN))
+        canvas.create(items, f"{TEAM_PATH}/workItems", key, WorkItem(task_id=key, status=UNKNOWN))
     canvas.fill(
         items[key],
         path,
@@ -185,88 +188,88 @@ def work_changed(canvas: "Canvas", fact: Fact) -> None:
         assignee=task.assignee or task.delegated_to,
         parent_task_id=task.parent_task_id,
     )
-    canvas.put(items[key], path, "blocked_by", _blockers(task.dependencies or {}) or None)
+    canvas.put(items[key], path, "blocked_by", _blocking_tasks(task.dependencies or {}) or None)
 
 
-def _blockers(dependencies: dict[str, str]) -> list[str]:
+def _blocking_tasks(dependencies: dict[str, str]) -> list[str]:
     return [key for key, status in dependencies.items() if status != "completed"]
 
 
-def handed_off(canvas: "Canvas", fact: Fact) -> None:
-    said, name = read(fact, Handoff), fact.event_class or ""
+def record_handoff(canvas: "StateDraft", fact: Fact) -> None:
+    payload, name = read_payload(fact, Handoff), fact.event_class or ""
     key = fact.handoff_id or other_id(fact, "handoffId", "handoff_id") or fact.id
     events, path = (
         canvas.state.team_workbench.handoff_events,
-        f"{PATH}/handoffEvents/{escaped(key)}",
+        f"{TEAM_PATH}/handoffEvents/{escape_key(key)}",
     )
     if key not in events:
         event = HandoffEvent(
             handoff_id=key, status=UNKNOWN, turn_id=turn_of(fact), requested_at=fact.created_at
         )
-        canvas.create(events, f"{PATH}/handoffEvents", key, event)
-    status = said.status if name == "agent.handoff" and said.status else _HANDOFF_STATUS[name]
+        canvas.create(events, f"{TEAM_PATH}/handoffEvents", key, event)
+    status = payload.status if name == "agent.handoff" and payload.status else _HANDOFF_STATUS[name]
     canvas.put(events[key], path, "status", status)
     canvas.fill(
         events[key],
         path,
-        from_agent=said.from_agent,
-        to_agent=said.to_agent,
-        reason=said.reason,
+        from_agent=payload.from_agent,
+        to_agent=payload.to_agent,
+        reason=payload.reason,
         task_id=task_of(fact),
         subagent_id=subagent_of(fact),
         completed_at=fact.created_at if status in ("completed", "rejected") else None,
     )
     if status in ("accepted", "completed"):
-        canvas.fill(canvas.state.team_workbench, PATH, active_agent=events[key].to_agent)
-    _lane(canvas, fact, "handoff", status, subject=key)
+        canvas.fill(canvas.state.team_workbench, TEAM_PATH, active_agent=events[key].to_agent)
+    _add_lane_event(canvas, fact, "handoff", status, subject=key)
 
 
-def reviewed(canvas: "Canvas", fact: Fact) -> None:
-    said = read(fact, Evidence)
+def record_review_event(canvas: "StateDraft", fact: Fact) -> None:
+    payload = read_payload(fact, Evidence)
     key = fact.review_id or other_id(fact, "reviewId", "review_id")
     status = "requested" if fact.event_class == "review.requested" else "completed"
-    event = _lane(canvas, fact, "review", status, subject=key, verdict=said.verdict)
-    path = f"{PATH}/reviewEvents"
+    event = _add_lane_event(canvas, fact, "review", status, subject=key, verdict=payload.verdict)
+    path = f"{TEAM_PATH}/reviewEvents"
     canvas.push(canvas.state.team_workbench.review_events, path, event, LANE_EVENTS_KEPT)
 
 
-def notified(canvas: "Canvas", fact: Fact) -> None:
-    said = read(fact, Teammate)
+def record_notification(canvas: "StateDraft", fact: Fact) -> None:
+    payload = read_payload(fact, Teammate)
     worker = teammate_of(fact)
     notification = Notification(
         event_id=fact.id,
         title=fact.title,
         worker_id=worker,
         task_id=task_of(fact),
-        status=said.status,
-        message=detail_of(said.message or said.summary or word(fact.payload, "text")),
-        result_ref=ref_text(said.result_ref),
-        transcript_ref=ref_text(said.transcript_ref),
+        status=payload.status,
+        message=shorten_detail(payload.message or payload.summary or text_at(fact.payload, "text")),
+        result_ref=ref_text(payload.result_ref),
+        transcript_ref=ref_text(payload.transcript_ref),
         refs=refs_of(fact) or None,
         created_at=fact.created_at,
     )
-    path = f"{PATH}/notifications"
+    path = f"{TEAM_PATH}/notifications"
     canvas.push(canvas.state.team_workbench.notifications, path, notification, LANE_EVENTS_KEPT)
-    _lane(canvas, fact, "notification", said.status or "received", subject=worker)
+    _add_lane_event(canvas, fact, "notification", payload.status or "received", subject=worker)
 
 
-def changed(canvas: "Canvas", fact: Fact) -> None:
+def update_team(canvas: "StateDraft", fact: Fact) -> None:
     """team.changed: the team itself."""
     team = canvas.state.team_workbench
     canvas.fill(
         team,
-        PATH,
+        TEAM_PATH,
         team_id=fact.team_id or other_id(fact, "teamId", "team_id"),
-        team_name=fact.team_name or word(fact.payload, "teamName", "name"),
-        team_phase=fact.team_phase or word(fact.payload, "teamPhase", "phase"),
-        topology=fact.topology or word(fact.payload, "topology"),
-        active_agent=word(fact.payload, "activeAgent", "activeOwner"),
-        policy=table(fact.payload.get("policy")),
+        team_name=fact.team_name or text_at(fact.payload, "teamName", "name"),
+        team_phase=fact.team_phase or text_at(fact.payload, "teamPhase", "phase"),
+        topology=fact.topology or text_at(fact.payload, "topology"),
+        active_agent=text_at(fact.payload, "activeAgent", "activeOwner"),
+        policy=object_at(fact.payload.get("policy")),
     )
 
 
-def _lane(
-    canvas: "Canvas",
+def _add_lane_event(
+    canvas: "StateDraft",
     fact: Fact,
     lane: str,
     status: str,
@@ -287,6 +290,6 @@ def _lane(
         refs=list(dict.fromkeys((*evidence, *refs_of(fact)))) or None,
         created_at=fact.created_at,
     )
-    path = f"{PATH}/laneEvents"
+    path = f"{TEAM_PATH}/laneEvents"
     canvas.push(canvas.state.team_workbench.lane_events, path, event, LANE_EVENTS_KEPT)
     return event

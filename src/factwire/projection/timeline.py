@@ -9,33 +9,32 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from factwire.facts.class_rows import ClassRow
+from factwire.facts.classes.class_rows import ClassRow
 from factwire.facts.fact import Fact
 from factwire.facts.vocabulary import UNKNOWN
-from factwire.projection.artifacts import artifact_ids
-from factwire.projection.asides import ASIDE, COUNTED
+from factwire.projection.artifacts import artifact_ids, evidence_ids
 from factwire.projection.changes import Operation
-from factwire.projection.evidence import evidence_ids
-from factwire.projection.parts import Message, Part
-from factwire.projection.processes import process_of
-from factwire.projection.reading import (
-    detail_of,
-    joined,
+from factwire.projection.coding import process_of
+from factwire.projection.messages import Message, Part
+from factwire.projection.payload_fields import (
+    join_texts,
     other_id,
     refs_of,
+    shorten_detail,
     subagent_of,
     task_of,
+    text_at,
     tool_of,
     turn_of,
-    word,
 )
 from factwire.projection.subagents import teammate_of
+from factwire.projection.tasks import COUNTED_CLASSES, STATUSLESS_CLASSES
 from factwire.projection.views import View
 
 if TYPE_CHECKING:
-    from factwire.projection.canvas import Canvas
+    from factwire.projection.draft import StateDraft
 
-PATH: Final = "/timeline"
+TIMELINE_PATH: Final = "/timeline"
 
 _ENDED: Final = frozenset({"completed", "failed", "canceled"})
 
@@ -62,20 +61,24 @@ class TimelineEntry(View):
     completed_at: str | None = None
 
 
-def note(canvas: "Canvas", fact: Fact, row: ClassRow, *, degraded: bool = False) -> None:
+def record_entry(
+    canvas: "StateDraft", fact: Fact, row: ClassRow, *, degraded: bool = False
+) -> None:
     """Write a fact down: into the entry of its subject, or as an entry of its own."""
-    subject = None if degraded else _subject(canvas, fact)
+    subject = None if degraded else _subject_key(canvas, fact)
     key = subject or f"fact:{fact.id}"
     place = canvas.memory.entries.get(key)
     if place is None:
-        _begin(canvas, fact, row, key, degraded=degraded)
+        _begin_entry(canvas, fact, row, key, degraded=degraded)
     else:
-        _go_on(canvas, fact, row, place)
+        _continue_entry(canvas, fact, row, place)
 
 
-def _begin(canvas: "Canvas", fact: Fact, row: ClassRow, key: str, *, degraded: bool) -> None:
+def _begin_entry(
+    canvas: "StateDraft", fact: Fact, row: ClassRow, key: str, *, degraded: bool
+) -> None:
     status = UNKNOWN if degraded else fact.status
-    if fact.event_class in ASIDE:
+    if fact.event_class in STATUSLESS_CLASSES:
         status = "running"
     entry = TimelineEntry(
         entry_id=key,
@@ -88,30 +91,30 @@ def _begin(canvas: "Canvas", fact: Fact, row: ClassRow, key: str, *, degraded: b
         status=status,
         title=fact.title,
         source_event_ids=[fact.id],
-        detail=_detail(fact),
+        detail=_entry_detail(fact),
         refs=refs_of(fact) or None,
         degraded=degraded or None,
         turn_id=turn_of(fact),
         subagent_id=subagent_of(fact),
         created_at=fact.created_at,
-        completed_at=_end(fact) if status in _ENDED else None,
+        completed_at=_end_status(fact) if status in _ENDED else None,
     )
     canvas.memory.entries[key] = len(canvas.state.timeline)
-    canvas.push(canvas.state.timeline, PATH, entry)
+    canvas.push(canvas.state.timeline, TIMELINE_PATH, entry)
 
 
-def _go_on(canvas: "Canvas", fact: Fact, row: ClassRow, place: int) -> None:
-    entry, path = canvas.state.timeline[place], f"{PATH}/{place}"
-    if fact.event_class in COUNTED:
+def _continue_entry(canvas: "StateDraft", fact: Fact, row: ClassRow, place: int) -> None:
+    entry, path = canvas.state.timeline[place], f"{TIMELINE_PATH}/{place}"
+    if fact.event_class in COUNTED_CLASSES:
         return
     entry.source_event_ids.append(fact.id)
     canvas.ops.append(Operation("add", f"{path}/sourceEventIds/-", fact.id))
-    if fact.event_class in ASIDE:
+    if fact.event_class in STATUSLESS_CLASSES:
         return
     if entry.status != fact.status:
         canvas.put(entry, path, "status", fact.status)
     if fact.status in _ENDED:
-        canvas.put(entry, path, "completed_at", _end(fact))
+        canvas.put(entry, path, "completed_at", _end_status(fact))
     elif entry.completed_at is not None:
         canvas.put(entry, path, "completed_at", None)
     canvas.put(entry, path, "event_class", fact.event_class)
@@ -120,28 +123,28 @@ def _go_on(canvas: "Canvas", fact: Fact, row: ClassRow, place: int) -> None:
     phase = fact.phase or row.phase
     if phase not in (UNKNOWN, entry.phase):
         canvas.put(entry, path, "phase", phase)
-    detail, refs = _detail(fact), refs_of(fact)
+    detail, refs = _entry_detail(fact), refs_of(fact)
     if detail is not None:
         canvas.put(entry, path, "detail", detail)
     if refs:
-        canvas.put(entry, path, "refs", joined(entry.refs, refs))
+        canvas.put(entry, path, "refs", join_texts(entry.refs, refs))
 
 
-def _detail(fact: Fact) -> str | None:
+def _entry_detail(fact: Fact) -> str | None:
     if fact.detail:
-        return detail_of(fact.detail)
+        return shorten_detail(fact.detail)
     payload = fact.payload
     if "message" in payload or "summary" in payload or "reason" in payload:
-        return detail_of(word(payload, "message", "summary", "reason"))
+        return shorten_detail(text_at(payload, "message", "summary", "reason"))
     return None
 
 
-def _end(fact: Fact) -> str:
+def _end_status(fact: Fact) -> str:
     return fact.completed_at or fact.created_at
 
 
-def _subject(canvas: "Canvas", fact: Fact) -> str | None:
-    place, find, prefix = _rule(fact.event_class or "")
+def _subject_key(canvas: "StateDraft", fact: Fact) -> str | None:
+    place, find, prefix = _entry_rule(fact.event_class or "")
     found = place(canvas) if place else find(fact) if find else None
     return None if found is None else f"{prefix}:{found}"
 
@@ -149,58 +152,58 @@ def _subject(canvas: "Canvas", fact: Fact) -> str | None:
 _Find = Callable[[Fact], str | None]
 
 
-def _part(canvas: "Canvas") -> str | None:
+def _part_subject(canvas: "StateDraft") -> str | None:
     handle = canvas.part
-    return None if handle is None else part_key(handle.message, handle.part)
+    return None if handle is None else part_entry_key(handle.message, handle.part)
 
 
-def part_key(message: Message, part: Part) -> str:
+def part_entry_key(message: Message, part: Part) -> str:
     """What tells a part from any other of the thread."""
-    turn = _quoted(message.turn_id or "")
-    return f"{turn}:{_quoted(message.message_id)}:{_quoted(part.part_id)}"
+    turn = _quote_name(message.turn_id or "")
+    return f"{turn}:{_quote_name(message.message_id)}:{_quote_name(part.part_id)}"
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return name.replace("%", "%25").replace(":", "%3A") if ":" in name or "%" in name else name
 
 
-def _compaction(canvas: "Canvas") -> str:
+def _compaction_subject(canvas: "StateDraft") -> str:
     return str(len(canvas.state.context.compactions))
 
 
-_BY_PLACE: Final[dict[str, Callable[["Canvas"], str | None]]] = {
-    "model.delta": _part,
-    "model.completed": _part,
-    "text.delta": _part,
-    "text.final": _part,
-    "reasoning.started": _part,
-    "reasoning.delta": _part,
-    "reasoning.summary": _part,
-    "reasoning.completed": _part,
-    "context.compaction.started": _compaction,
-    "context.compaction.completed": _compaction,
-    "context.compaction.failed": _compaction,
-    "history.compacted": _compaction,
+_BY_PLACE: Final[dict[str, Callable[["StateDraft"], str | None]]] = {
+    "model.delta": _part_subject,
+    "model.completed": _part_subject,
+    "text.delta": _part_subject,
+    "text.final": _part_subject,
+    "reasoning.started": _part_subject,
+    "reasoning.delta": _part_subject,
+    "reasoning.summary": _part_subject,
+    "reasoning.completed": _part_subject,
+    "context.compaction.started": _compaction_subject,
+    "context.compaction.completed": _compaction_subject,
+    "context.compaction.failed": _compaction_subject,
+    "history.compacted": _compaction_subject,
 }
 """Classes whose subject is known only once the fact is in the state."""
 
 
-def _run(fact: Fact) -> str | None:
+def _run_of(fact: Fact) -> str | None:
     return fact.run_id or turn_of(fact)
 
 
-def _named(wire: str, attribute: str, *payload: str) -> _Find:
+def _subject_by_id(wire: str, attribute: str, *payload: str) -> _Find:
     def find(fact: Fact) -> str | None:
-        return word(fact.payload, *payload) or other_id(fact, wire, attribute)
+        return text_at(fact.payload, *payload) or other_id(fact, wire, attribute)
 
     return find
 
 
-def _first(find: Callable[[Fact], list[str]]) -> _Find:
+def _first_of(find: Callable[[Fact], list[str]]) -> _Find:
     return lambda fact: next(iter(find(fact)), None)
 
 
-def _of_thread(fact: Fact) -> str:
+def _thread_subject(fact: Fact) -> str:
     """What a thread has one of at a time: its entry begins again with the next."""
     return fact.thread_id or ""
 
@@ -213,27 +216,27 @@ _BY_FAMILY: Final[dict[str, _Find]] = {
     "turn": turn_of,
     "plan": turn_of,
     "tool": tool_of,
-    "action": _named("actionId", "action_id"),
+    "action": _subject_by_id("actionId", "action_id"),
     "process": process_of,
     "command": process_of,
-    "patch": _named("toolCallId", "tool_call_id", "patchId", "patch_id"),
-    "test": _named("toolCallId", "tool_call_id", "testRunId", "test_run_id"),
-    "hook": lambda fact: word(fact.payload, "hookId", "hook_id"),
-    "artifact": _first(artifact_ids),
-    "evidence": _first(evidence_ids),
-    "review": _named("reviewId", "review_id"),
+    "patch": _subject_by_id("toolCallId", "tool_call_id", "patchId", "patch_id"),
+    "test": _subject_by_id("toolCallId", "tool_call_id", "testRunId", "test_run_id"),
+    "hook": lambda fact: text_at(fact.payload, "hookId", "hook_id"),
+    "artifact": _first_of(artifact_ids),
+    "evidence": _first_of(evidence_ids),
+    "review": _subject_by_id("reviewId", "review_id"),
     "task": task_of,
-    "job": _named("jobId", "job_id"),
+    "job": _subject_by_id("jobId", "job_id"),
     "subagent": teammate_of,
-    "handoff": _named("handoffId", "handoff_id"),
+    "handoff": _subject_by_id("handoffId", "handoff_id"),
 }
 
-_PERMISSION: Final = _named("actionId", "action_id")
-_TRIAL: Final = _named("evidenceId", "evidence_id", "trialId")
-_ATTEMPT: Final = _named("attemptId", "attempt_id", "attemptId", "runId")
+_PERMISSION: Final = _subject_by_id("actionId", "action_id")
+_TRIAL: Final = _subject_by_id("evidenceId", "evidence_id", "trialId")
+_ATTEMPT: Final = _subject_by_id("attemptId", "attempt_id", "attemptId", "runId")
 
 _BY_CLASS: Final[dict[str, _Find]] = {
-    "run.status": _run,
+    "run.status": _run_of,
     "run.started": turn_of,
     "run.finished": turn_of,
     "run.failed": turn_of,
@@ -249,10 +252,10 @@ _BY_CLASS: Final[dict[str, _Find]] = {
     "benchmark.trial.started": _TRIAL,
     "benchmark.trial.completed": _TRIAL,
     "benchmark.trial.failed": _TRIAL,
-    "stream.repair.started": _of_thread,
-    "stream.repair.completed": _of_thread,
-    "history.rollback.started": _of_thread,
-    "history.rollback.completed": _of_thread,
+    "stream.repair.started": _thread_subject,
+    "stream.repair.completed": _thread_subject,
+    "history.rollback.started": _thread_subject,
+    "history.rollback.completed": _thread_subject,
 }
 
 _PREFIX: Final = {
@@ -283,7 +286,7 @@ _PREFIX: Final = {
 
 
 @lru_cache(maxsize=1_024)
-def _rule(name: str) -> tuple[Callable[["Canvas"], str | None] | None, _Find | None, str]:
+def _entry_rule(name: str) -> tuple[Callable[["StateDraft"], str | None] | None, _Find | None, str]:
     """How the subject of a class is found, and what its entries are called."""
     family = name.partition(".")[0]
     find = _BY_CLASS.get(name) or _BY_FAMILY.get(family)

@@ -6,27 +6,33 @@ any other end leaves an open call open, because nobody knows how it ended.
 
 from typing import TYPE_CHECKING, Any, Final
 
+from factwire.facts.classes.payloads import ToolCall
 from factwire.facts.fact import Fact
-from factwire.facts.payloads import ToolCall
-from factwire.projection.diagnostics import remark, stated
+from factwire.facts.json_patch import escape_key
+from factwire.projection.diagnostics import add_remark, record_diagnostic
 from factwire.projection.limits import ARGS_CHARACTERS, OUTPUT_CHARACTERS
-from factwire.projection.messages import add_part, known_part, place_for
-from factwire.projection.parts import ToolPreviewPart
-from factwire.projection.pointers import escaped
-from factwire.projection.reading import joined, read, subagent_of, task_of, tool_of, turn_of, word
-from factwire.projection.taking import takes
-from factwire.projection.text import Text
-from factwire.projection.views import View
+from factwire.projection.messages import ToolPreviewPart, add_part, find_part, message_beside
+from factwire.projection.payload_fields import (
+    build_field_checks,
+    join_texts,
+    read_payload,
+    subagent_of,
+    task_of,
+    text_at,
+    tool_of,
+    turn_of,
+)
+from factwire.projection.views import Text, View
 
 if TYPE_CHECKING:
-    from factwire.projection.canvas import Canvas
+    from factwire.projection.draft import StateDraft
 
-PATH: Final = "/tools"
+TOOLS_PATH: Final = "/tools"
 
-ENDED: Final = frozenset({"output-available", "output-error", "cancelled"})
+ENDED_TOOLS: Final = frozenset({"output-available", "output-error", "cancelled"})
 """States that a call does not leave, unless it begins anew."""
 
-_CANCELLED: Final = frozenset({"cancelled", "canceled", "user_cancelled", "user_canceled"})
+_CANCEL_CATEGORIES: Final = frozenset({"cancelled", "canceled", "user_cancelled", "user_canceled"})
 
 
 class Tool(View):
@@ -66,12 +72,12 @@ class Tool(View):
     completed_at: str | None = None
 
 
-_TAKEN: Final = takes(Tool, ToolCall)
+_TOOL_FIELDS: Final = build_field_checks(Tool, ToolCall)
 
 
 def has_ended(tool: Tool) -> bool:
     """Whether a call is over; a read model may know that it is and not since when."""
-    return tool.completed_at is not None or tool.state in ENDED
+    return tool.completed_at is not None or tool.state in ENDED_TOOLS
 
 
 def is_open(tool: Tool) -> bool:
@@ -79,63 +85,63 @@ def is_open(tool: Tool) -> bool:
     return not tool.unclosed and not has_ended(tool)
 
 
-def started(canvas: "Canvas", fact: Fact) -> None:
+def start_tool(canvas: "StateDraft", fact: Fact) -> None:
     """A call began; one that had ended begins anew."""
-    tool, path = tool_for(canvas, fact)
+    tool, path = ensure_tool(canvas, fact)
     if not is_open(tool):
-        _begin_anew(canvas, tool, path)
-        _move(canvas, tool, path, fact)
-    _enter(canvas, tool, path, "running")
+        _restart_tool(canvas, tool, path)
+        _move_tool(canvas, tool, path, fact)
+    _enter_state(canvas, tool, path, "running")
     canvas.fill(tool, path, started_at=fact.created_at)
     canvas.put(tool, path, "unclosed", None)
     canvas.memory.open_tool(tool.tool_call_id)
-    describe(canvas, tool, path, fact)
+    describe_tool(canvas, tool, path, fact)
 
 
-def args_delta(canvas: "Canvas", fact: Fact) -> None:
-    tool, path = tool_for(canvas, fact)
-    _enter(canvas, tool, path, "input-streaming")
+def add_args(canvas: "StateDraft", fact: Fact) -> None:
+    tool, path = ensure_tool(canvas, fact)
+    _enter_state(canvas, tool, path, "input-streaming")
     piece = fact.payload.get("delta")
-    if type(piece) is str and _bounded(
+    if type(piece) is str and _append_bounded(
         canvas, tool.args_text, f"{path}/argsText", piece, ARGS_CHARACTERS
     ):
         canvas.put(tool, path, "args_truncated", value=True)
 
 
-def args(canvas: "Canvas", fact: Fact) -> None:
-    tool, path = tool_for(canvas, fact)
-    _enter(canvas, tool, path, "input-available")
-    describe(canvas, tool, path, fact)
+def set_args(canvas: "StateDraft", fact: Fact) -> None:
+    tool, path = ensure_tool(canvas, fact)
+    _enter_state(canvas, tool, path, "input-available")
+    describe_tool(canvas, tool, path, fact)
     # The whole input stands in for the pieces it came in.
     canvas.rewrite(tool, path, "args_text", "")
     canvas.put(tool, path, "args_truncated", None)
 
 
-def progress(canvas: "Canvas", fact: Fact) -> None:
-    tool, path = tool_for(canvas, fact)
-    _enter(canvas, tool, path, "progress")
-    describe(canvas, tool, path, fact)
+def update_progress(canvas: "StateDraft", fact: Fact) -> None:
+    tool, path = ensure_tool(canvas, fact)
+    _enter_state(canvas, tool, path, "progress")
+    describe_tool(canvas, tool, path, fact)
 
 
-def output_delta(canvas: "Canvas", fact: Fact) -> None:
-    tool, path = tool_for(canvas, fact)
+def add_output(canvas: "StateDraft", fact: Fact) -> None:
+    tool, path = ensure_tool(canvas, fact)
     if tool.state != "running":
-        _enter(canvas, tool, path, "running")
+        _enter_state(canvas, tool, path, "running")
     piece = fact.payload.get("delta")
     if type(piece) is str:
         write_output(canvas, tool, path, piece)
 
 
-def write_output(canvas: "Canvas", tool: Tool, path: str, piece: str) -> None:
+def write_output(canvas: "StateDraft", tool: Tool, path: str, piece: str) -> None:
     """Show a piece of output, as far as there is room; all of it is counted."""
     canvas.count(tool, path, "output_characters", len(piece))
-    if _bounded(canvas, tool.output_text, f"{path}/outputText", piece, OUTPUT_CHARACTERS):
+    if _append_bounded(canvas, tool.output_text, f"{path}/outputText", piece, OUTPUT_CHARACTERS):
         canvas.put(tool, path, "output_truncated", value=True)
 
 
-def result(canvas: "Canvas", fact: Fact) -> None:
+def finish_tool(canvas: "StateDraft", fact: Fact) -> None:
     """The end of a call that worked; output that it states whole stands in for its pieces."""
-    tool, path = tool_for(canvas, fact)
+    tool, path = ensure_tool(canvas, fact)
     whole = fact.payload.get("output")
     if not isinstance(whole, str):
         whole = fact.payload.get("text")
@@ -144,27 +150,27 @@ def result(canvas: "Canvas", fact: Fact) -> None:
         canvas.put(tool, path, "output_characters", len(whole))
         cut = len(whole) > OUTPUT_CHARACTERS
         canvas.put(tool, path, "output_truncated", cut or None)
-    _ended(canvas, fact, "output-available")
+    _end_tool(canvas, fact, "output-available")
 
 
-def failed(canvas: "Canvas", fact: Fact) -> None:
-    category = read(fact, ToolCall).failure_category
-    stopped = category in _CANCELLED or fact.status in ("canceled", "cancelled")
-    _ended(canvas, fact, "cancelled" if stopped else "output-error")
+def fail_tool(canvas: "StateDraft", fact: Fact) -> None:
+    category = read_payload(fact, ToolCall).failure_category
+    stopped = category in _CANCEL_CATEGORIES or fact.status in ("canceled", "cancelled")
+    _end_tool(canvas, fact, "cancelled" if stopped else "output-error")
     if not stopped:
-        stated(canvas, fact)
+        record_diagnostic(canvas, fact)
 
 
-def _ended(canvas: "Canvas", fact: Fact, state: str) -> None:
-    tool, path = tool_for(canvas, fact)
-    describe(canvas, tool, path, fact)
+def _end_tool(canvas: "StateDraft", fact: Fact, state: str) -> None:
+    tool, path = ensure_tool(canvas, fact)
+    describe_tool(canvas, tool, path, fact)
     canvas.put(tool, path, "state", state)
     canvas.put(tool, path, "completed_at", fact.completed_at or fact.created_at)
     canvas.memory.open_tools.pop(tool.tool_call_id, None)
-    _preview(canvas, tool, fact)
+    _add_preview(canvas, tool, fact)
 
 
-def end_turn(canvas: "Canvas", fact: Fact) -> None:
+def end_turn_tools(canvas: "StateDraft", fact: Fact) -> None:
     """What was open in a cancelled turn is cancelled with it; else nobody knows how it ended."""
     turn = turn_of(fact)
     canceled = fact.event_class == "turn.canceled"
@@ -173,26 +179,26 @@ def end_turn(canvas: "Canvas", fact: Fact) -> None:
             continue
         del canvas.memory.open_tools[key]
         if canceled:
-            _cancel(canvas, fact, key)
+            _cancel_tool(canvas, fact, key)
         else:
-            canvas.put(canvas.state.tools[key], _path(key), "unclosed", value=True)
+            canvas.put(canvas.state.tools[key], _tool_path(key), "unclosed", value=True)
             message = f"tool {key} was open when its turn ended"
-            remark(canvas, fact, "tool_unclosed_at_turn_end", message, subject=key)
+            add_remark(canvas, fact, "tool_unclosed_at_turn_end", message, subject=key)
 
 
-def _cancel(canvas: "Canvas", fact: Fact, key: str) -> None:
-    tool, path = canvas.state.tools[key], _path(key)
+def _cancel_tool(canvas: "StateDraft", fact: Fact, key: str) -> None:
+    tool, path = canvas.state.tools[key], _tool_path(key)
     canvas.put(tool, path, "state", "cancelled")
     canvas.put(tool, path, "completed_at", fact.created_at)
-    _preview(canvas, tool, fact)
+    _add_preview(canvas, tool, fact)
 
 
-def tool_for(canvas: "Canvas", fact: Fact) -> tuple[Tool, str]:
+def ensure_tool(canvas: "StateDraft", fact: Fact) -> tuple[Tool, str]:
     """The call that a fact is about, created by the first fact that names it."""
     key = tool_of(fact) or ""
-    known = canvas.state.tools.get(key)
-    if known is not None:
-        return known, _path(key)
+    existing = canvas.state.tools.get(key)
+    if existing is not None:
+        return existing, _tool_path(key)
     tool = Tool(
         tool_call_id=key,
         state="running",
@@ -206,62 +212,64 @@ def tool_for(canvas: "Canvas", fact: Fact) -> tuple[Tool, str]:
         subagent_id=subagent_of(fact),
         started_at=fact.created_at,
     )
-    canvas.create(canvas.state.tools, PATH, key, tool)
+    canvas.create(canvas.state.tools, TOOLS_PATH, key, tool)
     canvas.memory.open_tool(key)
-    _preview(canvas, tool, fact)
-    return tool, _path(key)
+    _add_preview(canvas, tool, fact)
+    return tool, _tool_path(key)
 
 
-def describe(canvas: "Canvas", tool: Tool, path: str, fact: Fact) -> None:
+def describe_tool(canvas: "StateDraft", tool: Tool, path: str, fact: Fact) -> None:
     """Take over whatever a fact says about its call."""
-    canvas.take(tool, path, fact.payload, _TAKEN)
+    canvas.take(tool, path, fact.payload, _TOOL_FIELDS)
     if tool.tool_name is None:
-        canvas.fill(tool, path, tool_name=word(fact.payload, "name", "tool_name"))
+        canvas.fill(tool, path, tool_name=text_at(fact.payload, "name", "tool_name"))
     if fact.ref_ids:
-        canvas.fill(tool, path, ref_ids=joined(tool.ref_ids, fact.ref_ids))
+        canvas.fill(tool, path, ref_ids=join_texts(tool.ref_ids, fact.ref_ids))
 
 
-def link_artifact(canvas: "Canvas", fact: Fact, artifact_id: str) -> None:
+def link_artifact(canvas: "StateDraft", fact: Fact, artifact_id: str) -> None:
     """Tie an artifact to the call that made it."""
     key = tool_of(fact)
     tool = canvas.state.tools.get(key) if key else None
     if tool is not None and key is not None:
-        canvas.fill(tool, _path(key), artifact_ids=joined(tool.artifact_ids, (artifact_id,)))
+        canvas.fill(
+            tool, _tool_path(key), artifact_ids=join_texts(tool.artifact_ids, (artifact_id,))
+        )
 
 
-def _preview(canvas: "Canvas", tool: Tool, fact: Fact) -> None:
+def _add_preview(canvas: "StateDraft", tool: Tool, fact: Fact) -> None:
     key = tool.tool_call_id
-    message_id = tool.message_id or place_for(canvas, fact)
-    handle = known_part(canvas, fact, message_id, _part_id(tool), "tool-preview")
+    message_id = tool.message_id or message_beside(canvas, fact)
+    handle = find_part(canvas, fact, message_id, _preview_part_id(tool), "tool-preview")
     if handle is None:
         part = ToolPreviewPart(
-            part_id=_part_id(tool),
+            part_id=_preview_part_id(tool),
             message_id=message_id,
             tool_call_id=key,
             status=tool.state,
             output_ref=tool.output_ref,
         )
         add_part(canvas, fact, part)
-        canvas.put(tool, _path(key), "message_id", message_id)
+        canvas.put(tool, _tool_path(key), "message_id", message_id)
     else:
         canvas.put(handle.part, handle.path, "status", tool.state)
         canvas.fill(handle.part, handle.path, output_ref=tool.output_ref)
 
 
-def _enter(canvas: "Canvas", tool: Tool, path: str, state: str) -> None:
+def _enter_state(canvas: "StateDraft", tool: Tool, path: str, state: str) -> None:
     """Put a call into a state, and its preview with it; one that has ended stays as it ended."""
     if tool.state == state or has_ended(tool):
         return
     canvas.put(tool, path, "state", state)
-    show(canvas, tool)
+    update_preview(canvas, tool)
 
 
-def show(canvas: "Canvas", tool: Tool) -> None:
+def update_preview(canvas: "StateDraft", tool: Tool) -> None:
     """Bring the preview of a call in line with it."""
     place = canvas.memory.message_place(tool.turn_id, tool.message_id or "")
     handle = None
     if place is not None:
-        handle = canvas.memory.parts_by_id.get((place, "tool-preview", _part_id(tool)))
+        handle = canvas.memory.parts_by_id.get((place, "tool-preview", _preview_part_id(tool)))
     if handle is not None:
         canvas.put(handle.part, handle.path, "status", tool.state)
         canvas.put(handle.part, handle.path, "output_ref", tool.output_ref)
@@ -273,29 +281,29 @@ _OF_ONE_RUN: Final = (
 )
 
 
-def _begin_anew(canvas: "Canvas", tool: Tool, path: str) -> None:
+def _restart_tool(canvas: "StateDraft", tool: Tool, path: str) -> None:
     canvas.put(tool, path, "state", "running")
-    show(canvas, tool)
+    update_preview(canvas, tool)
     for field in _OF_ONE_RUN:
         canvas.put(tool, path, field, None)
     canvas.rewrite(tool, path, "output_text", "")
     canvas.put(tool, path, "output_characters", 0)
 
 
-def _move(canvas: "Canvas", tool: Tool, path: str, fact: Fact) -> None:
+def _move_tool(canvas: "StateDraft", tool: Tool, path: str, fact: Fact) -> None:
     """A call that begins anew in another turn belongs to that one, and is shown there."""
     turn = turn_of(fact)
     if turn is not None and turn != tool.turn_id:
         canvas.put(tool, path, "turn_id", turn)
         canvas.put(tool, path, "message_id", None)
-        _preview(canvas, tool, fact)
+        _add_preview(canvas, tool, fact)
 
 
-def _part_id(tool: Tool) -> str:
+def _preview_part_id(tool: Tool) -> str:
     return f"tool:{tool.tool_call_id}"
 
 
-def _bounded(canvas: "Canvas", text: Text, path: str, piece: str, room: int) -> bool:
+def _append_bounded(canvas: "StateDraft", text: Text, path: str, piece: str, room: int) -> bool:
     """Add as much of a piece as there is room for; whether something was left out."""
     left = room - text.length
     if left > 0 and piece:
@@ -303,5 +311,5 @@ def _bounded(canvas: "Canvas", text: Text, path: str, piece: str, room: int) -> 
     return len(piece) > left
 
 
-def _path(key: str) -> str:
-    return f"{PATH}/{escaped(key)}"
+def _tool_path(key: str) -> str:
+    return f"{TOOLS_PATH}/{escape_key(key)}"

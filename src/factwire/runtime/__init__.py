@@ -23,41 +23,47 @@ from factwire.runtime.errors import (
     WorkspaceNotAllowed,
 )
 from factwire.runtime.gates import Gates
-from factwire.runtime.identity import Identity, identity_of
-from factwire.runtime.live_threads import LiveThread
-from factwire.runtime.means import Means, blobs_of, means_of
-from factwire.runtime.minting import Mint, Scope, new_id, utc_now
+from factwire.runtime.live_thread import LiveThread
+from factwire.runtime.mint import FactScope, Mint, new_id, utc_now
 from factwire.runtime.provider import (
-    ActionAsked,
     CancelTurn,
     Decision,
+    DecisionRequest,
+    DeliveredSteer,
     Host,
     Provider,
     ReadThread,
     RespondAction,
     StartTurn,
-    SteerTaken,
 )
 from factwire.runtime.retry_policy import RetryPolicy
 from factwire.runtime.runtime import Runtime
-from factwire.runtime.settings import Settings, settings_of
+from factwire.runtime.runtime_identity import Identity, open_identity
 from factwire.runtime.standing_rules import NoRule
-from factwire.runtime.submission import Steered, Submitted
+from factwire.runtime.submissions import SteerReceipt, SubmissionReceipt
+from factwire.runtime.turn_resources import (
+    TurnResources,
+    TurnSettings,
+    build_turn_resources,
+    build_turn_settings,
+    open_blob_store,
+)
 
 __all__ = [
     "FAILURE_CATEGORIES",
-    "ActionAsked",
     "ActionChanged",
     "ActionDecided",
     "ActionExpired",
     "CancelTurn",
     "Decision",
+    "DecisionRequest",
+    "DeliveredSteer",
+    "FactScope",
     "GateRefused",
     "Gates",
     "Host",
     "Identity",
     "LiveThread",
-    "Means",
     "Mint",
     "NoRule",
     "NothingToSteer",
@@ -69,27 +75,26 @@ __all__ = [
     "Runtime",
     "RuntimeClosing",
     "RuntimeRefused",
-    "Scope",
-    "Settings",
     "StartTurn",
-    "SteerTaken",
+    "SteerReceipt",
     "SteerTooLong",
     "SteerUnsupported",
-    "Steered",
-    "Submitted",
+    "SubmissionReceipt",
     "ThreadElsewhere",
     "TooManyTurns",
     "TurnAlreadyActive",
     "TurnFailed",
+    "TurnResources",
+    "TurnSettings",
     "UnknownAction",
     "UnknownAgent",
     "UnknownDecision",
     "UnknownTurn",
     "WorkspaceNotAllowed",
-    "blobs_of",
-    "identity_of",
-    "means_of",
+    "build_turn_resources",
+    "build_turn_settings",
     "new_id",
-    "settings_of",
+    "open_blob_store",
+    "open_identity",
     "utc_now",
 ]

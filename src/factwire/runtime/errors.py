@@ -1,24 +1,7 @@
-"""What a runtime refuses, each with a stable code.
+"""What a runtime or an agent refuses, each with a stable code.
 
-RuntimeRefused
-  GateRefused           a fact that may not stand where it stands
-    TurnAlreadyActive   a second turn on a thread
-  UnknownAgent          no agent of this name is registered
-  UnknownTurn           no such turn on this thread
-  QueueFull             as many turns wait on the thread as may
-  SteerUnsupported      the agent of the turn cannot be steered
-  SteerTooLong          what was said is longer than a steer may be
-  NothingToSteer        the turn that was to be steered does not run
-  TooManyTurns          as many turns run as may, and the caller does not want to wait
-  ThreadElsewhere       another runtime works on the thread
-  WorkspaceNotAllowed   the folder lies in no allowed workspace
-  RuntimeClosing        the runtime is being closed and takes nothing new
-  UnknownAction         no such action on this thread
-  UnknownDecision       no such answer
-  ActionDecided         the action was decided the other way
-  ActionExpired         the action's time ran out
-  ActionChanged         what was approved is not what is asked for now
-  TurnFailed            raised by agents: the turn ends as failed, with this category
+`RuntimeRefused` is the root; `code` never changes, the words may. `TurnFailed` is raised inside
+a turn to end it.
 """
 
 from typing import Final
@@ -153,3 +136,40 @@ FAILURE_CATEGORIES: Final = {
     "sandbox_unavailable": "a sandbox is required and cannot be had here",
 }
 """Categories that the runtime itself gives a failed turn; agents may give others."""
+
+
+class AgentError(RuntimeRefused):
+    """The root; `code` never changes, the words may."""
+
+    code = "agent_error"
+
+
+class UnknownKind(AgentError):
+    code = "unknown_agent_kind"
+
+    def __init__(self, kind: str, known: list[str]) -> None:
+        there = ", ".join(sorted(known))
+        super().__init__(f"no agent is of kind {kind!r}; there are {there}, or use 'module:name'")
+
+
+class BrokenEntryPoint(AgentError):
+    code = "broken_entry_point"
+
+
+class MissingAgentExtra(AgentError):
+    """`extra` is the one of Factwire's that brings the library, where it is known."""
+
+    code = "missing_extra"
+
+    def __init__(self, kind: str, module: str, extra: str | None) -> None:
+        self.extra = extra
+        what = f"'factwire[{extra}]'" if extra else f"the package that holds {module}"
+        super().__init__(f"{kind} needs the module {module}, which is not here; install {what}")
+
+
+class InvalidAgent(AgentError):
+    code = "invalid_agent"
+
+
+class NameTaken(AgentError):
+    code = "agent_name_taken"

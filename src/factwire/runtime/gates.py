@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from factwire.facts import Fact, class_issues, id_of, is_valid
-from factwire.facts.text_pieces import PIECES
+from factwire.facts.delta_fast_path import TEXT_PIECES
 from factwire.projection import ProjectionState
 from factwire.runtime.errors import GateRefused, TurnAlreadyActive
 from factwire.runtime.limits import ENDED_TURNS
@@ -70,7 +70,7 @@ class Gates:
         gates.active_turn = state.runtime.active_turn_id
         for action in state.actions.values():
             if action.status == "pending":
-                held = _held(action.action_type, action.tool_call_id)
+                held = _call_awaiting(action.action_type, action.tool_call_id)
                 gates.open_actions[action.action_id] = held
         for tool in state.tools.values():
             if tool.completed_at is None and tool.turn_id == gates.active_turn:
@@ -90,7 +90,7 @@ class Gates:
         twin.denied = set(self.denied)
         return twin
 
-    def passed(self, batch: Sequence[Fact]) -> "Gates":
+    def after_batch(self, batch: Sequence[Fact]) -> "Gates":
         """The gates after a batch, if all of it passes; these stay as they are."""
         trial = self.copy()
         for fact in batch:
@@ -100,7 +100,7 @@ class Gates:
 
     def feed(self, fact: Fact) -> None:
         """Let one fact through, or raise and change nothing."""
-        if fact.event_class not in PIECES:
+        if fact.event_class not in TEXT_PIECES:
             self._check_schema(fact)
         self._check_sequence(fact)
         if fact.event_class in _ACTING:
@@ -167,7 +167,7 @@ class Gates:
         elif name in ("tool.result", "tool.failed") and call is not None:
             self.open_tools.pop(call, None)
         elif name == "action.required":
-            self.open_actions[action] = _held(fact.payload.get("actionType"), call)
+            self.open_actions[action] = _call_awaiting(fact.payload.get("actionType"), call)
         elif name in _CLOSERS:
             self._decide(fact, self.open_actions.pop(action, None))
         elif name == "turn.started":
@@ -195,6 +195,6 @@ class Gates:
             del self.ended[next(iter(self.ended))]
 
 
-def _held(action_type: object, call: str | None) -> str | None:
+def _call_awaiting(action_type: object, call: str | None) -> str | None:
     """The call that waits for a decision, and that a no ends."""
     return None if action_type in _QUESTIONS else call

@@ -13,9 +13,9 @@ import msgspec
 
 from factwire.facts import CapabilityManifest, Fact, InputPart
 from factwire.projection import ProjectionState, ThreadReadModel
-from factwire.runtime.means import Means
-from factwire.runtime.minting import Mint, Scope
-from factwire.runtime.standing_rules import Asked
+from factwire.runtime.mint import FactScope, Mint
+from factwire.runtime.standing_rules import RuleSubject
+from factwire.runtime.turn_resources import TurnResources
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +29,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     response: Any = None
 
 
-class ActionAsked(msgspec.Struct, frozen=True, kw_only=True):
+class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request to a person: exactly what is shown, and the hash that binds the answer to it."""
 
     action_type: str
@@ -49,7 +49,7 @@ class ActionAsked(msgspec.Struct, frozen=True, kw_only=True):
     expires_in: float | None = None
 
 
-class SteerTaken(msgspec.Struct, frozen=True, kw_only=True):
+class DeliveredSteer(msgspec.Struct, frozen=True, kw_only=True):
     """What a person said to the turn while it ran."""
 
     steer_id: str
@@ -64,7 +64,7 @@ class Host(Protocol):
     def mint(self) -> Mint: ...
 
     @property
-    def scope(self) -> Scope:
+    def scope(self) -> FactScope:
         """The ids of the turn."""
         ...
 
@@ -74,7 +74,7 @@ class Host(Protocol):
         ...
 
     @property
-    def means(self) -> Means:
+    def means(self) -> TurnResources:
         """What the turn may act with."""
         ...
 
@@ -82,11 +82,11 @@ class Host(Protocol):
         """Write facts beside those that the turn yields, in the order of the calls."""
         ...
 
-    async def ask(self, asked: ActionAsked) -> Decision:
+    async def ask(self, request: DecisionRequest) -> Decision:
         """Ask a person, and wait; an answer that never comes is a no."""
         ...
 
-    def standing_rule(self, asked: Asked) -> str | None:
+    def standing_rule(self, subject: RuleSubject) -> str | None:
         """The rule by which a person has allowed this from then on, if one has."""
         ...
 
@@ -94,17 +94,17 @@ class Host(Protocol):
         """Wait for the answer to a request that an earlier run of this turn made."""
         ...
 
-    async def applied(self, decision: Decision) -> None:
+    async def mark_applied(self, decision: Decision) -> None:
         """Say that a decision has been acted upon."""
         ...
 
-    async def take_steers(self) -> tuple[SteerTaken, ...]:
+    async def take_steers(self) -> tuple[DeliveredSteer, ...]:
         """What was said to the turn and not yet taken, in order, each once; to be asked for between
         steps. It is told as delivered before it is handed out.
         """
         ...
 
-    async def steered(self) -> None:
+    async def wait_for_steer(self) -> None:
         """Wait until there is something to take; for an agent that can be interrupted."""
         ...
 

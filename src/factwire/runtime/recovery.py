@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from factwire.facts import Fact
 from factwire.journal import Cursor, Filter
-from factwire.runtime.closing import close_open
-from factwire.runtime.identity import CLAIM
-from factwire.runtime.live_threads import LiveThread
-from factwire.runtime.minting import Scope, run_of
+from factwire.runtime.live_thread import LiveThread
+from factwire.runtime.mint import FactScope, run_of
 from factwire.runtime.provider import Provider
-from factwire.runtime.submission import Submission, submitted
+from factwire.runtime.runtime_identity import CLAIM
+from factwire.runtime.submissions import Submission, read_submission
+from factwire.runtime.turn_end import close_open_work
 
 if TYPE_CHECKING:
     from factwire.runtime.runtime import Runtime
@@ -48,27 +48,27 @@ async def recover(
     runtime: "Runtime", threads: Collection[str] | None = None, *, take_over: bool = False
 ) -> None:
     """Bring these threads, or all of the journal, to a state from which they go on."""
-    for thread_id in await _unsettled(runtime):
+    for thread_id in await _find_unsettled(runtime):
         if threads is not None and thread_id not in threads:
             continue
         thread = await runtime.thread(thread_id)
-        if thread.is_busy or _is_told(runtime, thread):
+        if thread.is_busy or _runs_elsewhere(runtime, thread):
             continue
-        other = await claimed_elsewhere(runtime, thread)
+        other = await find_other_owner(runtime, thread)
         if other is None or take_over:
-            await settle(runtime, thread, other)
+            await settle_thread(runtime, thread, other)
 
 
-def _is_told(runtime: "Runtime", thread: LiveThread) -> bool:
+def _runs_elsewhere(runtime: "Runtime", thread: LiveThread) -> bool:
     """Whether a thread is only told here: its turns run where nobody here could end them."""
     return thread.log.projection.state.runtime_id not in (None, runtime.mint.runtime_id)
 
 
-async def claimed_elsewhere(runtime: "Runtime", thread: LiveThread) -> str | None:
+async def find_other_owner(runtime: "Runtime", thread: LiveThread) -> str | None:
     """The other runtime to which the turn or the queue of a thread belongs, if one does."""
     if thread.is_busy or runtime.exclusive:
         return None
-    turn_id = left_behind(thread)
+    turn_id = find_abandoned_turn(thread)
     wanted: list[Filter] = []
     if turn_id is not None:
         opening = ("turn.submitted", "turn.started")
@@ -90,7 +90,7 @@ async def _last_claim(runtime: "Runtime", wanted: Filter) -> str | None:
     return last
 
 
-async def settle(
+async def settle_thread(
     runtime: "Runtime",
     thread: LiveThread,
     taken_from: str | None = None,
@@ -100,16 +100,16 @@ async def settle(
     """Bring a thread that nobody runs to a state from which it goes on; `unrecorded` is one of
     which the journal took no more.
     """
-    if await _taken_up(runtime, thread, taken_from):
+    if await _resume_turn(runtime, thread, taken_from):
         return
-    turn_id = left_behind(thread)
+    turn_id = find_abandoned_turn(thread)
     if turn_id is not None:
         end = _UNRECORDED if unrecorded else _RESTARTED
-        await close(runtime, thread, turn_id, "turn.failed", end)
-    thread.go_on()
+        await close_turn(runtime, thread, turn_id, "turn.failed", end)
+    thread.continue_queue()
 
 
-async def _unsettled(runtime: "Runtime") -> list[str]:
+async def _find_unsettled(runtime: "Runtime") -> list[str]:
     """Threads that ran, waited, or have turns in their queue."""
     found: dict[str, None] = {}
     for status in ("running", "waiting"):
@@ -120,10 +120,10 @@ async def _unsettled(runtime: "Runtime") -> list[str]:
             if page.after is None:
                 break
             after = page.after
-    return list(found | dict.fromkeys(await _with_queues(runtime)))
+    return list(found | dict.fromkeys(await _find_queues(runtime)))
 
 
-async def _with_queues(runtime: "Runtime") -> list[str]:
+async def _find_queues(runtime: "Runtime") -> list[str]:
     """Threads on which a turn was queued that neither started nor was taken out."""
     waiting: dict[tuple[str, str], None] = {}
     async for fact in _facts(runtime, "queue.changed"):
@@ -153,26 +153,30 @@ async def _facts(runtime: "Runtime", event_class: str) -> AsyncGenerator[Fact]:
             yield fact
 
 
-async def _taken_up(runtime: "Runtime", thread: LiveThread, taken_from: str | None) -> bool:
+async def _resume_turn(runtime: "Runtime", thread: LiveThread, taken_from: str | None) -> bool:
     """Start a turn that had not begun; let one that waits for a person wait on, where it can."""
     now = thread.projection.state.runtime
     begun = now.active_turn_id is not None
     turn_id = now.active_turn_id or now.latest_turn_id
     if turn_id is None or (not begun and now.latest_turn_status != "submitted"):
         return False
-    asked = await submitted(runtime.journal, runtime.blobs, thread.thread_id, turn_id)
-    provider = runtime.agents.get(asked.agent) if asked else None
-    if asked is None or provider is None:
+    submission = await read_submission(runtime.journal, runtime.blobs, thread.thread_id, turn_id)
+    provider = runtime.agents.get(submission.agent) if submission else None
+    if submission is None or provider is None:
         return False
     if begun and not await _can_wait(runtime, thread, provider, turn_id):
         return False
     run_id = now.active_run_id or run_of(turn_id)
-    turn = await runtime.turn_of(thread, provider, asked, run_id=run_id, resumed=begun)
+    turn = await runtime.turn_of(thread, provider, submission, run_id=run_id, resumed=begun)
     await turn.find_open(runtime.journal)
     if begun and taken_from is not None:
-        said = {"agentId": asked.agent, "takenOverFrom": taken_from, **runtime.identity.claim()}
-        await thread.log.write(runtime.mint.fact(turn.scope, "turn.started", said))
-    thread.take_up(turn)
+        payload = {
+            "agentId": submission.agent,
+            "takenOverFrom": taken_from,
+            **runtime.identity.claim(),
+        }
+        await thread.log.write(runtime.mint.fact(turn.scope, "turn.started", payload))
+    thread.resume_turn(turn)
     return True
 
 
@@ -188,11 +192,11 @@ async def _can_wait(
 
 async def _was_answered(runtime: "Runtime", thread: LiveThread, turn_id: str) -> bool:
     """Whether an answer is the last that was heard of a turn: nobody has acted upon it."""
-    last = await _last_word(runtime, thread.thread_id)
+    last = await _find_last_fact(runtime, thread.thread_id)
     return last is not None and (last.event_class, last.turn_id) == ("action.resolved", turn_id)
 
 
-async def _last_word(runtime: "Runtime", thread_id: str) -> Fact | None:
+async def _find_last_fact(runtime: "Runtime", thread_id: str) -> Fact | None:
     """The last fact of a thread that is no aside: found by looking back ever further."""
     known = await runtime.journal.thread(thread_id)
     epoch, back = (await runtime.journal.head()).epoch, 1
@@ -210,7 +214,7 @@ async def _last_word(runtime: "Runtime", thread_id: str) -> Fact | None:
     return None
 
 
-def left_behind(thread: LiveThread) -> str | None:
+def find_abandoned_turn(thread: LiveThread) -> str | None:
     """The turn of a thread that was begun, or asked for, and that nobody here runs."""
     now = thread.projection.state.runtime
     if thread.is_busy:
@@ -219,22 +223,22 @@ def left_behind(thread: LiveThread) -> str | None:
     return now.latest_turn_id if submitted_only else now.active_turn_id
 
 
-async def close(
+async def close_turn(
     runtime: "Runtime", thread: LiveThread, turn_id: str, event_class: str, end: dict[str, Any]
 ) -> None:
     """Close a turn that nobody runs any more, and what was open in it."""
     state = thread.projection.state
-    asked = await submitted(runtime.journal, runtime.blobs, thread.thread_id, turn_id)
-    scope = Scope(
+    submission = await read_submission(runtime.journal, runtime.blobs, thread.thread_id, turn_id)
+    scope = FactScope(
         session_id=state.session_id,
         thread_id=thread.thread_id,
         turn_id=turn_id,
         run_id=state.runtime.active_run_id,
         agent_id=state.runtime.agent_id,
-        trace_id=None if asked is None else asked.trace_id,
+        trace_id=None if submission is None else submission.trace_id,
     )
     thread.approvals.trace(turn_id, scope.trace_id)
-    await close_open(
+    await close_open_work(
         thread.log,
         thread.approvals,
         runtime.mint,
@@ -244,5 +248,7 @@ async def close(
     )
     terminal = runtime.mint.fact(scope, event_class, end)
     snapshot = runtime.mint.fact(scope, "snapshot.updated", {"status": terminal.status})
-    asked = asked or Submission(turn_id=turn_id, agent=state.runtime.agent_id or "", prompt="")
-    await thread.finish(asked, terminal, snapshot)
+    submission = submission or Submission(
+        turn_id=turn_id, agent=state.runtime.agent_id or "", prompt=""
+    )
+    await thread.finish(submission, terminal, snapshot)

@@ -1,9 +1,4 @@
-"""`Runtime`: agents on one machine, their turns kept in one journal.
-
-It starts turns and decides nothing in them. A turn id is an idempotency key: asked for twice, a
-turn runs once. What a process that died had under way is found in the journal, and closed or taken
-up again before anything new starts.
-"""
+"""`Runtime`: agents on one machine, their turns kept in one journal."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -27,28 +22,150 @@ from factwire.runtime.errors import (
     UnknownAgent,
     UnknownTurn,
 )
-from factwire.runtime.grants import grant_for, tell_grant
-from factwire.runtime.identity import Identity
 from factwire.runtime.limits import CLOSE_SECONDS
-from factwire.runtime.live_threads import LiveThread, Surroundings, WhenBusy
-from factwire.runtime.means import Means
-from factwire.runtime.minting import Mint, run_of
-from factwire.runtime.policy import parse_rule
-from factwire.runtime.provider import Decision, Provider, StartTurn, SteerTaken
-from factwire.runtime.recovery import claimed_elsewhere, close, left_behind, recover, settle
-from factwire.runtime.room import Room
-from factwire.runtime.settings import Settings
-from factwire.runtime.standing_rules import Lasting, StandingRules
-from factwire.runtime.steer_requests import (
-    next_turn,
-    steer_running,
-    steer_with_queued,
-    steered,
+from factwire.runtime.live_thread import LiveThread, RuntimeServices, TurnSlots, WhenBusy
+from factwire.runtime.mint import FactScope, Mint, run_of
+from factwire.runtime.policy import PolicyRule, parse_rule
+from factwire.runtime.provider import Decision, DeliveredSteer, Provider, StartTurn
+from factwire.runtime.recovery import (
+    close_turn,
+    find_abandoned_turn,
+    find_other_owner,
+    recover,
+    settle_thread,
 )
-from factwire.runtime.submission import Steered, Submission, Submitted, submitted
+from factwire.runtime.runtime_identity import Identity
+from factwire.runtime.standing_rules import (
+    Grant,
+    GrantDuration,
+    StandingRules,
+    require_proposed_rule,
+)
+from factwire.runtime.submissions import (
+    SteerReceipt,
+    SteerStatus,
+    Submission,
+    SubmissionReceipt,
+    read_submission,
+)
 from factwire.runtime.thread_log import ThreadLog, read_projection
-from factwire.runtime.turns import Turn, TurnHost
-from factwire.runtime.workspaces import Workspaces
+from factwire.runtime.turn_execution import Turn, TurnHost
+from factwire.runtime.turn_resources import TurnResources, TurnSettings, Workspaces
+
+
+class Proposal(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule, the workspace that it could be for, and the hash of what it was made from."""
+
+    rule: PolicyRule
+    workspace: Path
+    args_hash: str | None
+
+
+async def build_grant(
+    runtime: "Runtime", thread: LiveThread, action_id: str, lasts: GrantDuration
+) -> Grant:
+    """The grant that allows what an action asks about from now on; raises `NoRule`."""
+    proposal = await build_proposal(runtime, thread, action_id)
+    place = thread.thread_id if lasts == "thread" else str(proposal.workspace)
+    return runtime.standing.grant(proposal.rule, lasts, place)
+
+
+async def build_proposal(runtime: "Runtime", thread: LiveThread, action_id: str) -> Proposal:
+    """What a grant would hold; raises `NoRule`."""
+    action = thread.approvals.require_action(action_id)
+    submission = await read_submission(
+        runtime.journal, runtime.blobs, thread.thread_id, action.turn_id or ""
+    )
+    named = None if submission is None else submission.workspace
+    workspace = (runtime.workspace if named is None else Path(named)).resolve()
+    rule = require_proposed_rule(runtime.means.policy, action, workspace)
+    return Proposal(rule=rule, workspace=workspace, args_hash=action.args_hash)
+
+
+async def record_grant(
+    runtime: "Runtime", thread: LiveThread, grant: Grant, *, by: str, action_id: str | None = None
+) -> None:
+    """Write a grant down; from then on it holds."""
+    scope = FactScope(session_id=thread.projection.state.session_id, thread_id=thread.thread_id)
+    payload = {**grant.payload(), "decidedBy": by}
+    fact = runtime.mint.fact(scope, "policy.changed", payload, action_id=action_id)
+    await thread.log.write(fact)
+    await runtime.standing.refresh()
+
+
+async def steer_running(
+    thread: LiveThread, steer: DeliveredSteer, turn_id: str | None
+) -> SteerReceipt:
+    """Write something down for the turn that runs; what was given before is not given again."""
+    async with thread.order:
+        known = _find_receipt(thread, steer.steer_id)
+        if known is not None:
+            return known
+        turn = _require_steerable(thread, turn_id)
+        await thread.steers.add(turn.scope, steer)
+        return build_steer_receipt(thread, turn.turn_id, steer.steer_id, "pending")
+
+
+async def steer_with_queued(thread: LiveThread, queued_turn_id: str) -> SteerReceipt:
+    """Say to the turn that runs what a queued turn was to be asked."""
+    async with thread.order:
+        turn = _require_steerable(thread, None)
+        thread.queue.turn(queued_turn_id)
+        submission = await thread.queue.submission(queued_turn_id)
+        await thread.steers.turn_into_steer(turn.scope, submission)
+        return build_steer_receipt(thread, turn.turn_id, queued_turn_id, "pending")
+
+
+async def build_next_turn(
+    runtime: "Runtime", thread: LiveThread, steer: DeliveredSteer
+) -> Submission:
+    """The turn that a steer becomes: of the agent that works on the thread, or did last."""
+    last = thread.projection.state.runtime.latest_turn_id
+    before = None if thread.turn is None else thread.turn.submission
+    if before is None and last is not None:
+        before = await read_submission(runtime.journal, runtime.blobs, thread.thread_id, last)
+    if before is None:
+        raise NothingToSteer(f"no turn ever ran on thread {thread.thread_id}; submit one")
+    runtime.agent(before.agent)
+    return msgspec.structs.replace(
+        before,
+        turn_id=steer.steer_id,
+        prompt=steer.text,
+        input=steer.input,
+        retry_of=None,
+        attempt=1,
+        not_before=None,
+        trace_id=None,
+    )
+
+
+def build_steer_receipt(
+    thread: LiveThread, turn_id: str, steer_id: str, status: SteerStatus
+) -> SteerReceipt:
+    return SteerReceipt(
+        steer_id=steer_id, thread_id=thread.thread_id, turn_id=turn_id, status=status
+    )
+
+
+def _find_receipt(thread: LiveThread, steer_id: str) -> SteerReceipt | None:
+    steer = thread.steers.find(steer_id)
+    if steer is not None and steer.status in ("pending", "delivered"):
+        status: SteerStatus = "pending" if steer.status == "pending" else "delivered"
+        return build_steer_receipt(thread, steer.turn_id or "", steer_id, status)
+    if not thread.knows(steer_id):
+        return None
+    waits = any(turn.queued_turn_id == steer_id for turn in thread.queue.turns)
+    return build_steer_receipt(thread, steer_id, steer_id, "queued" if waits else "started")
+
+
+def _require_steerable(thread: LiveThread, turn_id: str | None) -> Turn:
+    turn = thread.turn
+    if turn is None or turn.is_over or turn_id not in (None, turn.turn_id):
+        wanted = "no turn" if turn_id is None else f"turn {turn_id} does not run, and nothing else"
+        raise NothingToSteer(f"{wanted} can be steered on thread {thread.thread_id} now")
+    if not turn.can_be_steered:
+        raise SteerUnsupported(turn.submission.agent)
+    return turn
 
 
 class Runtime:
@@ -68,9 +185,9 @@ class Runtime:
         *,
         workspace: Path,
         workspaces: Iterable[str | Path] = (),
-        means: Means | None = None,
+        means: TurnResources | None = None,
         mint: Mint | None = None,
-        settings: Settings | None = None,
+        settings: TurnSettings | None = None,
         identity: Identity | None = None,
         exclusive: bool = False,
         on_failure: Callable[[LiveThread], None] = lambda _: None,
@@ -80,9 +197,9 @@ class Runtime:
         self.agents = agents
         self.workspace = workspace
         self.workspaces = Workspaces(workspaces)
-        self.means = means or Means(blobs=blobs)
+        self.means = means or TurnResources(blobs=blobs)
         self.mint = mint or Mint("factwire")
-        self.settings = settings or Settings()
+        self.settings = settings or TurnSettings()
         self.identity = identity or Identity()
         self.exclusive = exclusive
         self.standing = StandingRules(journal, self.identity)
@@ -90,12 +207,12 @@ class Runtime:
         self._opening = asyncio.Lock()
         self._starting: set[str] = set()
         self._is_closing = False
-        self._around = Surroundings(
+        self._around = RuntimeServices(
             journal=journal,
             blobs=blobs,
             mint=self.mint,
             identity=self.identity,
-            room=Room(self.settings.active_turns),
+            slots=TurnSlots(self.settings.active_turns),
             begin=self._begin,
             retry=self.settings.retry_of,
             failed=on_failure,
@@ -131,7 +248,7 @@ class Runtime:
         if working and seconds > 0:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
-                    await asyncio.gather(*(thread.wait_at_rest() for thread in working))
+                    await asyncio.gather(*(thread.wait_idle_or_waiting() for thread in working))
         for thread in working:
             await thread.stop()
 
@@ -181,7 +298,7 @@ class Runtime:
         trace_id: str | None = None,
         when_busy: WhenBusy = "queue",
         when_full: Literal["wait", "refuse"] = "wait",
-    ) -> Submitted:
+    ) -> SubmissionReceipt:
         """Start a turn, or queue it behind the one that runs. `when_busy` is for a thread on which
         a turn runs, `when_full` for a runtime in which as many run as may.
         """
@@ -194,7 +311,7 @@ class Runtime:
             options=options or {},
             session_id=session_id or self.mint.ids("ses"),
             project_id=project_id,
-            workspace=None if workspace is None else str(self.workspaces.real(workspace)),
+            workspace=None if workspace is None else str(self.workspaces.resolve(workspace)),
             worktree=worktree,
             trace_id=trace_id,
         )
@@ -203,17 +320,17 @@ class Runtime:
 
     async def retry(
         self, thread_id: str, turn_id: str, *, trace_id: str | None = None
-    ) -> Submitted:
+    ) -> SubmissionReceipt:
         """Run a turn that ended once more, as a new one that names it; the old one is kept."""
         thread = await self._writable(thread_id)
-        asked = await submitted(self.journal, self.blobs, thread_id, turn_id)
-        if asked is None:
+        original = await read_submission(self.journal, self.blobs, thread_id, turn_id)
+        if original is None:
             raise UnknownTurn(f"turn {turn_id} is not on thread {thread_id}")
         again = msgspec.structs.replace(
-            asked,
+            original,
             turn_id=self.mint.ids("trn"),
             retry_of=turn_id,
-            attempt=asked.attempt + 1,
+            attempt=original.attempt + 1,
             trace_id=trace_id,
         )
         return await self._take_in(thread, again, "queue", refuse=False)
@@ -227,23 +344,25 @@ class Runtime:
         input: tuple[InputPart, ...] = (),  # noqa: A002
         steer_id: str | None = None,
         when_unsupported: Literal["refuse", "queue"] = "refuse",
-    ) -> Steered:
+    ) -> SteerReceipt:
         """Say something to the turn that runs. Given twice under one id, it is said once. Where
         the turn cannot be steered, or none runs, `queue` makes it a turn of its own.
         """
         thread = await self._writable(thread_id)
-        said = SteerTaken(steer_id=steer_id or self.mint.ids("steer"), text=prompt, input=input)
+        steer = DeliveredSteer(
+            steer_id=steer_id or self.mint.ids("steer"), text=prompt, input=input
+        )
         try:
-            return await steer_running(thread, said, turn_id)
+            return await steer_running(thread, steer, turn_id)
         except (SteerUnsupported, NothingToSteer):
             if when_unsupported == "refuse":
                 raise
-        submission = await next_turn(self, thread, said)
+        submission = await build_next_turn(self, thread, steer)
         became = await self._take_in(thread, submission, "queue", refuse=False)
         status = "started" if became.status == "started" else "queued"
-        return steered(thread, said.steer_id, said.steer_id, status)
+        return build_steer_receipt(thread, steer.steer_id, steer.steer_id, status)
 
-    async def steer_queued(self, thread_id: str, queued_turn_id: str) -> Steered:
+    async def steer_queued(self, thread_id: str, queued_turn_id: str) -> SteerReceipt:
         """Say to the turn that runs what a queued turn was to be asked, instead."""
         return await steer_with_queued(await self._writable(thread_id), queued_turn_id)
 
@@ -271,8 +390,8 @@ class Runtime:
         if thread.turn is not None and thread.turn.turn_id == turn_id:
             await thread.turn.cancel(reason)
             await thread.wait_for(turn_id)
-        elif left_behind(thread) == turn_id:
-            await close(self, thread, turn_id, "turn.canceled", {"reason": reason})
+        elif find_abandoned_turn(thread) == turn_id:
+            await close_turn(self, thread, turn_id, "turn.canceled", {"reason": reason})
         else:
             await thread.remove(turn_id, reason)
 
@@ -286,38 +405,38 @@ class Runtime:
         reason: str | None = None,
         args_hash: str | None = None,
         response: object = None,
-        always: Lasting | None = None,
+        always: GrantDuration | None = None,
     ) -> Decision:
         """Answer an open request; with `always`, a yes holds for its pattern from now on."""
         thread = await self.current(thread_id)
-        grant = None if always is None else await grant_for(self, thread, action_id, always)
+        grant = None if always is None else await build_grant(self, thread, action_id, always)
         made = await thread.approvals.decide(
             action_id, decision, by=by, reason=reason, args_hash=args_hash, response=response
         )
         if grant is not None and made.allowed:
-            await tell_grant(self, thread, grant, by=by, action_id=action_id)
+            await record_grant(self, thread, grant, by=by, action_id=action_id)
         return made
 
-    async def revoke(self, thread_id: str, rule: str, lasting: Lasting, *, by: str) -> None:
+    async def revoke(self, thread_id: str, rule: str, lasting: GrantDuration, *, by: str) -> None:
         """Take back what was allowed always, for a thread or for the runtime's workspace."""
         thread = await self.current(thread_id)
         place = thread_id if lasting == "thread" else str(self.workspace.resolve())
         grant = self.standing.grant(parse_rule(rule), lasting, place, revoked=True)
-        await tell_grant(self, thread, grant, by=by)
+        await record_grant(self, thread, grant, by=by)
 
     async def _take_in(
         self, thread: LiveThread, submission: Submission, when_busy: WhenBusy, *, refuse: bool
-    ) -> Submitted:
+    ) -> SubmissionReceipt:
         thread_id = thread.thread_id
         idle = not thread.is_busy and not thread.knows(submission.turn_id)
         if refuse and idle and self.active_turns >= self.settings.active_turns:
             raise TooManyTurns(self.settings.active_turns)
         self._starting.add(thread_id)
         try:
-            status = await thread.take_in(submission, when_busy)
+            status = await thread.accept(submission, when_busy)
         finally:
             self._starting.discard(thread_id)
-        return Submitted(turn_id=submission.turn_id, thread_id=thread_id, status=status)
+        return SubmissionReceipt(turn_id=submission.turn_id, thread_id=thread_id, status=status)
 
     async def _writable(self, thread_id: str) -> LiveThread:
         """A thread on which something new may begin."""
@@ -338,11 +457,11 @@ class Runtime:
                 if self._threads.get(thread_id) is thread:
                     del self._threads[thread_id]
             thread = await self.thread(thread_id)
-        other = None if take_over else await claimed_elsewhere(self, thread)
+        other = None if take_over else await find_other_owner(self, thread)
         if other is not None:
             raise ThreadElsewhere(thread_id, other)
         if failed and not thread.is_busy:
-            await settle(self, thread, unrecorded=True)
+            await settle_thread(self, thread, unrecorded=True)
         return thread
 
     async def _begin(self, thread: LiveThread, submission: Submission) -> Turn:
@@ -350,8 +469,8 @@ class Runtime:
         provider = self.agent(submission.agent)
         scope = thread.scope(submission, run_id=run_of(submission.turn_id))
         turn = await self.turn_of(thread, provider, submission, run_id=scope.run_id)
-        said = {**submission.payload(), **self.identity.claim()}
-        await thread.log.write(self.mint.fact(scope, "turn.submitted", said))
+        payload = {**submission.payload(), **self.identity.claim()}
+        await thread.log.write(self.mint.fact(scope, "turn.submitted", payload))
         return turn
 
     async def turn_of(
@@ -372,7 +491,7 @@ class Runtime:
             thread.approvals,
             self.mint,
             thread.scope(submission, run_id),
-            workspace=self.workspace if named is None else self.workspaces.real(named),
+            workspace=self.workspace if named is None else self.workspaces.resolve(named),
             means=self.means,
             steers=thread.steers,
             standing=self.standing,

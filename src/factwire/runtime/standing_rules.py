@@ -14,19 +14,19 @@ import msgspec
 from factwire.facts import Fact
 from factwire.journal import Cursor, CursorError, Filter, Journal
 from factwire.runtime.errors import RuntimeRefused
-from factwire.runtime.identity import Identity
 from factwire.runtime.policy import (
     Policy,
-    Request,
-    Rule,
+    PolicyRequest,
+    PolicyRule,
     RuleError,
-    args_hash,
     evaluate,
+    hash_request,
     parse_rule,
-    pattern_for,
+    propose_rule,
 )
+from factwire.runtime.runtime_identity import Identity
 
-Lasting = Literal["thread", "workspace"]
+GrantDuration = Literal["thread", "workspace"]
 
 _FIELD: Final = "standing"
 
@@ -37,7 +37,7 @@ class NoRule(RuntimeRefused):
     code = "no_standing_rule"
 
 
-class Asked(Protocol):
+class RuleSubject(Protocol):
     """What was asked about, as an action or as the question itself."""
 
     @property
@@ -57,7 +57,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A rule, how long it lasts, and for which thread or folder."""
 
     rule: str
-    lasts: Lasting
+    lasts: GrantDuration
     place: str
     revoked: bool = False
     seal: str = ""
@@ -69,8 +69,8 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     def payload(self) -> dict[str, Any]:
         what = "asked about again" if self.revoked else f"allowed for this {self.lasts}"
         decision = "ask" if self.revoked else "allow"
-        said = {"rule": self.rule, "decision": decision, "message": f"{self.rule} is {what}"}
-        return {**said, _FIELD: msgspec.to_builtins(self)}
+        payload = {"rule": self.rule, "decision": decision, "message": f"{self.rule} is {what}"}
+        return {**payload, _FIELD: msgspec.to_builtins(self)}
 
 
 class StandingRules:
@@ -80,7 +80,7 @@ class StandingRules:
         self._journal = journal
         self._identity = identity
         self._read_to: Cursor | None = None
-        self._grants: dict[tuple[str, str], dict[str, Rule]] = {}
+        self._grants: dict[tuple[str, str], dict[str, PolicyRule]] = {}
 
     async def refresh(self) -> None:
         """Take in what was granted since."""
@@ -98,23 +98,25 @@ class StandingRules:
                 self._note(fact)
             self._read_to = stretch.cursor
 
-    def grant(self, rule: Rule, lasts: Lasting, place: str, *, revoked: bool = False) -> Grant:
+    def grant(
+        self, rule: PolicyRule, lasts: GrantDuration, place: str, *, revoked: bool = False
+    ) -> Grant:
         """A grant under seal."""
         open_grant = Grant(rule=str(rule), lasts=lasts, place=place, revoked=revoked)
         return msgspec.structs.replace(open_grant, seal=self._identity.seal(open_grant.words))
 
-    def rules(self, thread_id: str, workspace: str) -> tuple[Rule, ...]:
+    def rules(self, thread_id: str, workspace: str) -> tuple[PolicyRule, ...]:
         """What holds on a thread in a workspace."""
         places = (("thread", thread_id), ("workspace", workspace))
         return tuple(rule for place in places for rule in self._grants.get(place, {}).values())
 
-    def allowing(
-        self, policy: Policy, asked: Asked, thread_id: str, workspace: Path
-    ) -> Rule | None:
+    def find_allowing_rule(
+        self, policy: Policy, subject: RuleSubject, thread_id: str, workspace: Path
+    ) -> PolicyRule | None:
         """The rule under which something needs no question."""
         rules = self.rules(thread_id, str(workspace.resolve()))
-        request = request_of(asked, workspace) if rules else None
-        if request is None or not _allowed(policy, request, rules):
+        request = to_policy_request(subject, workspace) if rules else None
+        if request is None or not _is_allowed(policy, request, rules):
             return None
         return next((rule for rule in rules if _covers(rule, request)), None)
 
@@ -132,37 +134,39 @@ class StandingRules:
             held[grant.rule] = rule
 
 
-def proposed(policy: Policy, asked: Asked, workspace: Path) -> Rule:
+def require_proposed_rule(policy: Policy, subject: RuleSubject, workspace: Path) -> PolicyRule:
     """The narrowest rule that allows what was asked about; raises `NoRule`."""
-    request = request_of(asked, workspace)
-    rule = None if request is None else pattern_for(request)
-    if request is None or rule is None or not _allowed(policy, request, (rule,)):
+    request = to_policy_request(subject, workspace)
+    rule = None if request is None else propose_rule(request)
+    if request is None or rule is None or not _is_allowed(policy, request, (rule,)):
         raise NoRule("no exact rule can allow this for later; approve it once")
     return rule
 
 
-def request_of(asked: Asked, workspace: Path) -> Request | None:
+def to_policy_request(subject: RuleSubject, workspace: Path) -> PolicyRequest | None:
     """The request behind a question, if it can be had exactly: the hash says so."""
-    command = _command(asked.command)
-    if command is None or not asked.tool_name:
+    command = _command(subject.command)
+    if command is None or not subject.tool_name:
         return None
     root = str(workspace.resolve())
-    request = Request(tool=asked.tool_name, workspace=root, cwd=asked.cwd, command=command)
-    return request if args_hash(request) == asked.args_hash else None
+    request = PolicyRequest(
+        tool=subject.tool_name, workspace=root, cwd=subject.cwd, command=command
+    )
+    return request if hash_request(request) == subject.args_hash else None
 
 
-def _allowed(policy: Policy, request: Request, rules: tuple[Rule, ...]) -> bool:
+def _is_allowed(policy: Policy, request: PolicyRequest, rules: tuple[PolicyRule, ...]) -> bool:
     widened = msgspec.structs.replace(policy, allow=(*policy.allow, *rules))
     return evaluate(widened, request).decision == "allow"
 
 
-def _covers(rule: Rule, request: Request) -> bool:
+def _covers(rule: PolicyRule, request: PolicyRequest) -> bool:
     """Whether it is this rule that allows a request, and not the mode, or another rule."""
     alone = evaluate(Policy(allow=(rule,)), request)
     return alone.decision == "allow" and alone.rule == str(rule)
 
 
-def _command(given: Any) -> str | tuple[str, ...] | None:
-    if isinstance(given, list):
-        return tuple(map(str, cast("list[Any]", given)))
-    return given if isinstance(given, str) and given else None
+def _command(value: Any) -> str | tuple[str, ...] | None:
+    if isinstance(value, list):
+        return tuple(map(str, cast("list[Any]", value)))
+    return value if isinstance(value, str) and value else None

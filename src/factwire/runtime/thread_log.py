@@ -18,7 +18,7 @@ from factwire.projection import Changes, Projection, UnreadableCheckpoint
 from factwire.runtime.errors import GateRefused
 from factwire.runtime.gates import Gates
 from factwire.runtime.limits import CHECKPOINT_FACTS, UNWRITTEN_FACTS
-from factwire.runtime.minting import Mint, Scope
+from factwire.runtime.mint import FactScope, Mint
 
 Watcher = Callable[[Fact, Changes], None]
 """Called for every fact once it is durable, with what it changed."""
@@ -80,12 +80,12 @@ class ThreadLog:
         if len(batch) == 1:
             self.gates.feed(batch[0])
         else:
-            self.gates = self.gates.passed(batch)
+            self.gates = self.gates.after_batch(batch)
         for fact in batch:
             self._accept(fact)
         if self._writer is None:
             self._writer = asyncio.get_running_loop().create_task(self._write_waiting())
-            self._writer.add_done_callback(_heard)
+            self._writer.add_done_callback(_ignore_failure)
 
     async def write(self, *batch: Fact) -> None:
         """Accept facts and return when they are durable."""
@@ -158,7 +158,7 @@ class ThreadLog:
             except ConflictingFact as error:
                 batch = self._without(batch, error.fact_id)
                 continue
-            self._tell(batch)
+            self._notify_watchers(batch)
             return
 
     def _without(self, batch: list[Fact], fact_id: str) -> list[Fact]:
@@ -166,13 +166,13 @@ class ThreadLog:
         at = max(place for place, fact in enumerate(batch) if fact.id == fact_id)
         taken = batch[at]
         message = f"{fact_id!r} ({taken.event_class}) is the id of another fact; it is left out"
-        said = {"code": "id_taken", "message": message}
-        scope = Scope(session_id=taken.session_id, turn_id=taken.turn_id, run_id=taken.run_id)
-        remark = self._mint.fact(scope, "runtime.warning", said)
+        payload = {"code": "id_taken", "message": message}
+        scope = FactScope(session_id=taken.session_id, turn_id=taken.turn_id, run_id=taken.run_id)
+        remark = self._mint.fact(scope, "runtime.warning", payload)
         placed = msgspec.structs.replace(remark, sequence=taken.sequence, thread_id=self.thread_id)
         return [*batch[:at], placed, *batch[at + 1 :]]
 
-    def _tell(self, batch: Sequence[Fact]) -> None:
+    def _notify_watchers(self, batch: Sequence[Fact]) -> None:
         apply, watchers = self.projection.apply, self._watchers
         for fact in batch:
             changes = apply(fact)
@@ -188,9 +188,9 @@ class ThreadLog:
             return
         self._watchers.remove(watcher)
         message = f"a watcher failed at {fact.id} and hears no more: {type(error).__name__}"
-        scope = Scope(session_id=fact.session_id, turn_id=fact.turn_id, run_id=fact.run_id)
-        said = {"code": "watcher_failed", "message": message}
-        self._accept(self._mint.fact(scope, "runtime.warning", said))
+        scope = FactScope(session_id=fact.session_id, turn_id=fact.turn_id, run_id=fact.run_id)
+        payload = {"code": "watcher_failed", "message": message}
+        self._accept(self._mint.fact(scope, "runtime.warning", payload))
 
 
 async def read_projection(journal: Journal, thread_id: str) -> Projection:
@@ -209,7 +209,7 @@ async def read_projection(journal: Journal, thread_id: str) -> Projection:
     return projection
 
 
-def _heard(writer: asyncio.Task[None]) -> None:
+def _ignore_failure(writer: asyncio.Task[None]) -> None:
     """What kept a writer from writing is told by the next `put` or `flush`, not by the loop."""
     if not writer.cancelled():
         writer.exception()

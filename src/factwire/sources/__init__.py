@@ -1,29 +1,29 @@
 """Sources: what outside agents emit, turned into facts; one module a source."""
 
-from factwire.sources.framing import Framing, Item, Unreadable, read_items
-from factwire.sources.source import (
+from factwire.sources.kit.fact_builder import START, FactBuilder, KeepRaw, name_raw
+from factwire.sources.kit.stream_framing import Framing, Item, Unreadable, read_items
+from factwire.sources.source_registry import (
     MODULES,
     Converter,
     Source,
     UnknownSource,
-    converted,
-    source_of,
+    convert_recording,
+    find_source,
 )
-from factwire.sources.telling import START, Keep, Telling, name_raw
 
 __all__ = [
     "MODULES",
     "START",
     "Converter",
+    "FactBuilder",
     "Framing",
     "Item",
-    "Keep",
+    "KeepRaw",
     "Source",
-    "Telling",
     "UnknownSource",
     "Unreadable",
-    "converted",
+    "convert_recording",
+    "find_source",
     "name_raw",
     "read_items",
-    "source_of",
 ]

@@ -29,8 +29,8 @@ def hear() -> dict[str, Any]:
 
 
 def update(what: str, **fields: Any) -> None:
-    told = {"sessionUpdate": what, **fields}
-    say(method="session/update", params={"sessionId": "session-1", "update": told})
+    outcome = {"sessionUpdate": what, **fields}
+    say(method="session/update", params={"sessionId": "session-1", "update": outcome})
 
 
 def text(words: str) -> None:
@@ -83,8 +83,8 @@ def hangs(prompt: list[Any]) -> str:
 def permits(prompt: list[Any]) -> str:
     """Asks for a command, and does it if it may."""
     del prompt
-    given = {"command": "make deploy", "cwd": "."}
-    update("tool_call", toolCallId="call-1", kind="execute", title="deploy", rawInput=given)
+    settings = {"command": "make deploy", "cwd": "."}
+    update("tool_call", toolCallId="call-1", kind="execute", title="deploy", rawInput=settings)
     outcome = leave(OPTIONS)["outcome"]
     is_yes = outcome.get("optionId") in ("once", "ever")
     update("tool_call_update", toolCallId="call-1", status="completed" if is_yes else "failed")

@@ -47,8 +47,10 @@ def ask(**request: Any) -> dict[str, Any]:
 
 
 def leave(**more: Any) -> dict[str, Any]:
-    given = {"command": "make deploy"}
-    return ask(subtype="can_use_tool", tool_name="Bash", tool_use_id="call-1", input=given, **more)
+    settings = {"command": "make deploy"}
+    return ask(
+        subtype="can_use_tool", tool_name="Bash", tool_use_id="call-1", input=settings, **more
+    )
 
 
 def answer(words: str) -> None:
@@ -122,8 +124,8 @@ def asks_what_nobody_offers() -> None:
 
 def elicits() -> None:
     schema = {"type": "object", "properties": {"name": {"type": "string"}}}
-    asked = ask(subtype="elicitation", message="Your name?", requested_schema=schema)
-    answer(json.dumps(asked["response"]))
+    question = ask(subtype="elicitation", message="Your name?", requested_schema=schema)
+    answer(json.dumps(question["response"]))
 
 
 def asks_leave() -> None:
@@ -140,24 +142,24 @@ def listens() -> None:
     state("running")
     say(**INIT)
     text("Go on.")
-    said = hear()
+    payloads = hear()
     say(**DONE)
     state("idle")
-    say(type="command_lifecycle", command_uuid=said["uuid"], state="queued")
+    say(type="command_lifecycle", command_uuid=payloads["uuid"], state="queued")
     state("running")
-    say(type="command_lifecycle", command_uuid=said["uuid"], state="started")
+    say(type="command_lifecycle", command_uuid=payloads["uuid"], state="started")
     say(**INIT)
-    text(f"You said: {said['message']['content']}", "msg_2")
+    text(f"You said: {payloads['message']['content']}", "msg_2")
     say(**DONE)
     state("idle")
 
 
 def asks_a_question() -> None:
-    given = {"questions": [{"question": "Which?", "header": "One", "options": [{"label": "A"}]}]}
-    asked = ask(
-        subtype="can_use_tool", tool_name="AskUserQuestion", tool_use_id="call-1", input=given
+    settings = {"questions": [{"question": "Which?", "header": "One", "options": [{"label": "A"}]}]}
+    question = ask(
+        subtype="can_use_tool", tool_name="AskUserQuestion", tool_use_id="call-1", input=settings
     )
-    answer(json.dumps(asked["response"]))
+    answer(json.dumps(question["response"]))
 
 
 def shows_itself() -> None:
@@ -173,14 +175,14 @@ def main() -> None:
         time.sleep(600)
     first, prompt = hear(), hear()
     able = dict.fromkeys(("hooks_applied", "hook_on_failure_supported"), "--old" not in sys.argv)
-    said: dict[str, Any] = {
+    payloads: dict[str, Any] = {
         "subtype": "success",
         "request_id": first["request_id"],
         "response": able,
     }
     if "--refuse" in sys.argv:
-        said |= {"subtype": "error", "error": "hooks are not known"}
-    say(type="control_response", response=said)
+        payloads |= {"subtype": "error", "error": "hooks are not known"}
+    say(type="control_response", response=payloads)
     say(type="command_lifecycle", command_uuid=prompt["uuid"], state="started")
     globals()[prompt["message"]["content"].split()[-1]]()
     while True:

@@ -35,11 +35,11 @@ def message(role: str) -> str:
 
 
 def part(name: str, text: str, **more: Any) -> None:
-    given = {"id": f"prt_{name}", "messageID": name, "sessionID": SESSION, "type": "text"}
-    say("message.part.updated", part={**given, "text": text, **more})
+    settings = {"id": f"prt_{name}", "messageID": name, "sessionID": SESSION, "type": "text"}
+    say("message.part.updated", part={**settings, "text": text, **more})
 
 
-def asked(given: list[Any]) -> None:
+def ask_line(given: list[Any]) -> None:
     name = message("user")
     part(name, given[0]["text"])
 
@@ -57,29 +57,29 @@ def idle() -> None:
 
 
 def answers(given: Any) -> None:
-    asked(given)
+    ask_line(given)
     text("Done.")
     idle()
 
 
 def repeats(given: Any) -> None:
     """What it was given, and how it was started."""
-    asked(given)
-    told: dict[str, Any] = {"argv": sys.argv[1:]}
-    told["key"] = hashlib.sha256(PASSWORD.encode()).hexdigest()
-    told["parts"] = [each.get("mime") or each["text"] for each in given]
-    told["settings"] = [
+    ask_line(given)
+    outcome: dict[str, Any] = {"argv": sys.argv[1:]}
+    outcome["key"] = hashlib.sha256(PASSWORD.encode()).hexdigest()
+    outcome["parts"] = [each.get("mime") or each["text"] for each in given]
+    outcome["settings"] = [
         json.loads(os.environ.get(f"OPENCODE_{name}", "null"))
         for name in ("CONFIG_CONTENT", "PERMISSION")
     ]
-    told["session"] = Handler.begun_with
-    told["names"] = sorted(name for name in os.environ if "TEST_" in name)
-    text(json.dumps(told))
+    outcome["session"] = Handler.begun_with
+    outcome["names"] = sorted(name for name in os.environ if "TEST_" in name)
+    text(json.dumps(outcome))
     idle()
 
 
 def dies(given: Any) -> None:
-    asked(given)
+    ask_line(given)
     starts("Half an ans")
     time.sleep(0.1)
     sys.stderr.write("out of memory\n")
@@ -89,7 +89,7 @@ def dies(given: Any) -> None:
 
 def leaves(given: Any) -> None:
     """The stream of events is over, the server is not."""
-    asked(given)
+    ask_line(given)
     EVENTS.put(None)
 
 
@@ -107,13 +107,13 @@ def errs(given: Any) -> None:
 
 
 def hangs(given: Any) -> None:
-    asked(given)
+    ask_line(given)
     starts("Let me ")
 
 
 def asks(given: Any) -> None:
     """Each question there is; the answers are the answer."""
-    asked(given)
+    ask_line(given)
     heard: list[Any] = []
     one = {"header": "Colour", "question": "Which?"}
     two = {"header": "Size", "question": "How big?"}
@@ -133,7 +133,7 @@ def asks(given: Any) -> None:
 
 def settles(given: Any) -> None:
     """It asks, and has the answer before anybody gives one."""
-    asked(given)
+    ask_line(given)
     say("permission.asked", id="req_1", permission="bash", metadata={"command": "make"})
     say("permission.replied", requestID="req_1", reply="reject")
     text("Done.")
@@ -142,11 +142,11 @@ def settles(given: Any) -> None:
 
 def hurries(given: Any) -> None:
     """The session is idle when something is said into it, and works on that after."""
-    asked(given)
+    ask_line(given)
     starts("Already ")
     more = SAID.get(timeout=30)
     idle()
-    asked(more)
+    ask_line(more)
     text(more[0]["text"])
     idle()
 

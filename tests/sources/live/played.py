@@ -12,12 +12,13 @@ import msgspec
 
 from factwire.facts import CapabilityManifest
 from factwire.journal.blobs import MemoryBlobs
-from factwire.journal.opening import open_journal
-from factwire.runtime import Decision, Runtime, Settings, TurnFailed
-from factwire.runtime.means import Means
+from factwire.journal.protocol import open_journal
+from factwire.runtime import Decision, Runtime, TurnFailed, TurnSettings
 from factwire.runtime.processes import Processes
-from factwire.sources import source_of
-from factwire.sources.live import JsonPipe, LiveAgent, LiveTurn, Work, opened_pipe
+from factwire.runtime.turn_resources import TurnResources
+from factwire.sources import find_source
+from factwire.sources.kit.live_agent import LiveAgent, LiveTurn, TurnDriver
+from factwire.sources.kit.program import JsonPipe, open_pipe
 
 PROGRAM: Final = """
 import sys
@@ -40,16 +41,16 @@ class Player(LiveAgent):
 
     def __init__(self, source: str, script: Path, **settings: Any) -> None:
         manifest = CapabilityManifest(agent_id=source, title="Played")
-        super().__init__(source_of(source), manifest, **settings)
+        super().__init__(find_source(source), manifest, **settings)
         self.script = script
         self.answers: list[tuple[str, bool, str | None]] = []
         self.known_as: list[str | None] = []
 
-    def work(self, live: LiveTurn) -> "Playing":
-        return Playing(self, live)
+    def make_driver(self, live: LiveTurn) -> "PlayedDriver":
+        return PlayedDriver(self, live)
 
 
-class Playing(Work):
+class PlayedDriver(TurnDriver):
     def __init__(self, player: Player, live: LiveTurn) -> None:
         super().__init__(live)
         self._player = player
@@ -59,15 +60,15 @@ class Playing(Work):
         history = self.live.turn.history
         sessions = (history and history.agent_sessions) or {}
         self._player.known_as.append(sessions.get("agent"))
-        self.live.tell.session("session-1")
+        self.live.builder.set_agent_session("session-1")
         argv = [sys.executable, "-c", PROGRAM, str(self._player.script)]
-        async with opened_pipe(self.live.host, argv, env={}) as pipe:
+        async with open_pipe(self.live.host, argv, env={}) as pipe:
             self._pipe = pipe
             async for item in pipe.items():
                 await self.live.hear(item)
-            code = await pipe.ended()
+            code = await pipe.wait_for_exit()
             if code.exit_code != 0 and not self.live.is_stopping:
-                raise TurnFailed("agent_died", pipe.why(code), "Try again.")
+                raise TurnFailed("agent_died", pipe.describe_exit(code), "Try again.")
 
     async def answer(self, question: str, decision: Decision) -> None:
         assert self._pipe is not None
@@ -81,18 +82,22 @@ class Playing(Work):
 
 def script(folder: Path, *lines: str | dict[str, Any]) -> Path:
     path = folder / "script.jsonl"
-    said = [line if isinstance(line, str) else msgspec.json.encode(line).decode() for line in lines]
-    path.write_text("".join(f"{line}\n" for line in said))
+    payloads = [
+        line if isinstance(line, str) else msgspec.json.encode(line).decode() for line in lines
+    ]
+    path.write_text("".join(f"{line}\n" for line in payloads))
     return path
 
 
 @asynccontextmanager
-async def runtime_with(agent: LiveAgent, folder: Path) -> AsyncGenerator[tuple[Runtime, Means]]:
+async def runtime_with(
+    agent: LiveAgent, folder: Path
+) -> AsyncGenerator[tuple[Runtime, TurnResources]]:
     """A runtime that can run programs in `folder`."""
     workspace = folder / "workspace"
     workspace.mkdir(exist_ok=True)
     blobs = MemoryBlobs()
-    means = Means(blobs=blobs, processes=Processes(folder / "data", workspaces=[workspace]))
+    means = TurnResources(blobs=blobs, processes=Processes(folder / "data", workspaces=[workspace]))
     async with (
         open_journal("memory:") as journal,
         Runtime(
@@ -101,7 +106,7 @@ async def runtime_with(agent: LiveAgent, folder: Path) -> AsyncGenerator[tuple[R
             {"agent": agent},
             workspace=workspace,
             means=means,
-            settings=Settings(interrupt_seconds=5),
+            settings=TurnSettings(interrupt_seconds=5),
         ) as runtime,
     ):
         yield runtime, means

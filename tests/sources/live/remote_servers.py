@@ -94,7 +94,7 @@ async def events(*items: dict[str, Any] | asyncio.Event | bytes) -> AsyncIterato
 
 
 @asynccontextmanager
-async def serving(script: Script) -> AsyncGenerator[Server]:
+async def serve_script(script: Script) -> AsyncGenerator[Server]:
     server = Server(script)
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
     port = listening.sockets[0].getsockname()[1]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from factwire.journal import open_journal
 from factwire.journal.blobs import MemoryBlobs
-from factwire.runtime import Means, Provider, Runtime, Settings
+from factwire.runtime import Provider, Runtime, TurnResources, TurnSettings
 from factwire.runtime.policy import Policy
-from factwire.runtime.processes import Ladder, Processes
-from tests.agents.driving import AGENT, Driven
+from factwire.runtime.processes import Processes, StopEscalation
+from tests.agents.driving import AGENT, DrivenAgent
 
 FOLDER = Path(__file__).resolve().parent
 INTERRUPT_SECONDS = 3.0
@@ -30,13 +30,13 @@ def program(script: str, folder: Path) -> str:
 @asynccontextmanager
 async def driven(
     agent: Provider, folder: Path, *, policy: Policy | None = None
-) -> AsyncGenerator[Driven]:
+) -> AsyncGenerator[DrivenAgent]:
     """The agent in a runtime that may run programs in `workspace`, and is quick to stop them."""
     workspace = folder / "workspace"
     workspace.mkdir(parents=True, exist_ok=True)
-    blobs, ladder = MemoryBlobs(), Ladder(terminate=0.5)
+    blobs, ladder = MemoryBlobs(), StopEscalation(terminate=0.5)
     processes = Processes(folder / "data", workspaces=[workspace], blobs=blobs, ladder=ladder)
-    means = Means(blobs=blobs, processes=processes, policy=policy or Policy())
+    means = TurnResources(blobs=blobs, processes=processes, policy=policy or Policy())
     async with (
         open_journal("memory:") as journal,
         Runtime(
@@ -45,7 +45,7 @@ async def driven(
             {AGENT: agent},
             workspace=workspace,
             means=means,
-            settings=Settings(interrupt_seconds=INTERRUPT_SECONDS),
+            settings=TurnSettings(interrupt_seconds=INTERRUPT_SECONDS),
         ) as runtime,
     ):
-        yield Driven(runtime)
+        yield DrivenAgent(runtime)

@@ -9,21 +9,22 @@ import pytest
 
 from factwire.facts import AssetInput
 from factwire.runtime.agents import AgentError, InvalidAgent
-from factwire.runtime.configuration import Agent
+from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.policy import Policy
 from factwire.runtime.provider import Decision
-from factwire.sources.live import NotInstalled, acp
-from factwire.sources.live.acp_questions import question_of
-from factwire.sources.telling import Telling
+from factwire.sources.acp import live as acp
+from factwire.sources.acp.permission_requests import read_question
+from factwire.sources.kit.fact_builder import FactBuilder
+from factwire.sources.kit.program import NotInstalled
 from tests.sources.live.scripted import FOLDER, driven
-from tests.sources.odd_fields import ODD, spoiled
+from tests.sources.odd_fields import ODD, spoil_fields
 
 pytestmark = pytest.mark.asyncio
 
 
 def made(*args: str, **options: Any) -> acp.AcpAgent:
     command = [sys.executable, str(FOLDER / "acp_program.py"), *args]
-    return acp.agent(Agent(kind="acp", options={"command": command, **options}))
+    return acp.agent(AgentSettings(kind="acp", options={"command": command, **options}))
 
 
 @pytest.mark.requirement("sources.acp.live.failures")
@@ -43,36 +44,36 @@ async def test_an_agent_that_fails_ends_the_turn_and_says_why(
 ):
     seconds = 0.5 if "silent" in args else 60
     async with driven(made(*args, start_seconds=seconds), tmp_path) as drive:
-        told = await drive.turn(prompt)
+        outcome = await drive.turn(prompt)
 
-    assert told.failure["failureCategory"] == category
-    assert message in told.failure["message"]
-    assert told.failure["recoveryHint"]
+    assert outcome.failure["failureCategory"] == category
+    assert message in outcome.failure["message"]
+    assert outcome.failure["recoveryHint"]
 
 
 @pytest.mark.requirement("sources.acp.live.failures")
 async def test_what_cannot_be_read_is_a_warning_and_the_turn_goes_on(tmp_path: Path):
     async with driven(made(), tmp_path) as drive:
-        told = await drive.turn("it babbles")
+        outcome = await drive.turn("it babbles")
 
-    codes = [each["code"] for each in told.said("runtime.warning")]
+    codes = [each["code"] for each in outcome.payloads_of("runtime.warning")]
     assert codes == ["unreadable_source_item", "unknown_source_item"]
-    assert (told.status, told.answers) == ("completed", ["Done."])
+    assert (outcome.status, outcome.answers) == ("completed", ["Done."])
 
 
 @pytest.mark.requirement("sources.acp.live.control")
 async def test_a_turn_is_cancelled_with_its_question_or_else_killed(tmp_path: Path):
     async with driven(made(), tmp_path) as drive:
         asking = await drive.submit("it permits")
-        await drive.asked()
+        await drive.next_action()
         canceled = await drive.cancel(asking)
         deaf = await drive.submit("it hangs")
-        await drive.seen("model.delta", 2)
+        await drive.wait_for_fact("model.delta", 2)
         killed = await drive.cancel(deaf)
         left = list((tmp_path / "data" / "processes").iterdir())
 
     assert (canceled.status, killed.status) == ("canceled", "canceled")
-    assert len(canceled.named("action.cancelled")) == 1
+    assert len(canceled.facts_of_class("action.cancelled")) == 1
     assert json.loads(canceled.answers[0]) == {"outcome": "cancelled"}
     assert left == []
 
@@ -92,22 +93,22 @@ async def test_a_decision_is_the_option_that_says_the_same(
 ):
     shown: list[Any] = []
     async with driven(made(), tmp_path) as drive:
-        told = await drive.turn("it permits", decide=lambda a: (shown.append(a.shown), said)[1])
+        outcome = await drive.turn("it permits", decide=lambda a: (shown.append(a.shown), said)[1])
 
     assert "command:\n| make deploy" in shown[0]
-    assert json.loads(told.answers[0]) == {"outcome": "selected", "optionId": option}
-    assert len(told.named(end)) == 1
+    assert json.loads(outcome.answers[0]) == {"outcome": "selected", "optionId": option}
+    assert len(outcome.facts_of_class(end)) == 1
     if end == "tool.failed":
-        assert told.said(end)[0]["failureCategory"] == "permission_denied"
+        assert outcome.payloads_of(end)[0]["failureCategory"] == "permission_denied"
 
 
 @pytest.mark.requirement("sources.acp.live.approvals")
 async def test_a_yes_that_cannot_be_said_is_no_yes_and_is_told(tmp_path: Path):
     async with driven(made(), tmp_path) as drive:
-        told = await drive.turn("it corners", decide=lambda _action: "approve")
+        outcome = await drive.turn("it corners", decide=lambda _action: "approve")
 
-    assert json.loads(told.answers[0]) == {"outcome": "cancelled"}
-    codes = [each["code"] for each in told.said("runtime.warning")]
+    assert json.loads(outcome.answers[0]) == {"outcome": "cancelled"}
+    codes = [each["code"] for each in outcome.payloads_of("runtime.warning")]
     assert codes == ["decision_not_delivered"]
 
 
@@ -116,9 +117,9 @@ async def test_a_form_is_filled_in_or_declined(tmp_path: Path):
     filled = {"decision": "answer", "response": {"why": "because"}}
     async with driven(made(), tmp_path) as drive:
         await drive.turn("it elicits", decide=lambda _action: filled)
-        told = await drive.turn("it elicits", decide=lambda _action: "deny")
+        outcome = await drive.turn("it elicits", decide=lambda _action: "deny")
 
-    assert [json.loads(answer) for answer in told.answers] == [
+    assert [json.loads(answer) for answer in outcome.answers] == [
         {"action": "accept", "content": {"why": "because"}},
         {"action": "decline"},
     ]
@@ -137,14 +138,14 @@ async def test_a_rule_answers_before_a_person_is_asked(
     tmp_path: Path, rules: dict[str, Any], option: str, decided: str
 ):
     async with driven(made(), tmp_path, policy=Policy.of(**rules)) as drive:
-        told = await drive.turn("it permits")
+        outcome = await drive.turn("it permits")
 
-    assert json.loads(told.answers[0]) == {"outcome": "selected", "optionId": option}
-    assert told.named("action.required") == []
-    assert [each["decision"] for each in told.said("permission.evaluated")] == [decided]
+    assert json.loads(outcome.answers[0]) == {"outcome": "selected", "optionId": option}
+    assert outcome.facts_of_class("action.required") == []
+    assert [each["decision"] for each in outcome.payloads_of("permission.evaluated")] == [decided]
     if decided == "deny":
-        assert len(told.named("permission.denied")) == 1
-        assert told.said("tool.failed")[0]["failureCategory"] == "permission_denied"
+        assert len(outcome.facts_of_class("permission.denied")) == 1
+        assert outcome.payloads_of("tool.failed")[0]["failureCategory"] == "permission_denied"
 
 
 @pytest.mark.requirement("sources.acp.live.files")
@@ -155,9 +156,9 @@ async def test_files_are_those_of_the_workspace_and_terminals_are_not_offered(tm
         workspace = drive.runtime.workspace
         (workspace / "notes.md").write_text("one\ntwo\nthree\n", "utf-8")
         (workspace / "link").symlink_to(tmp_path / "elsewhere")
-        told = await drive.turn("it has files", decide=lambda _action: "approve")
+        outcome = await drive.turn("it has files", decide=lambda _action: "approve")
 
-    read, wrote, gone, secret, linked, empty, terminal = json.loads(told.answers[0])
+    read, wrote, gone, secret, linked, empty, terminal = json.loads(outcome.answers[0])
     assert (read, wrote) == ({"content": "two\n"}, None)
     assert [each[0] for each in (gone, secret, linked, empty, terminal)] == [
         -32002,
@@ -169,26 +170,26 @@ async def test_files_are_those_of_the_workspace_and_terminals_are_not_offered(tm
     assert "leads out of the workspace" in secret[1]
     assert (workspace / "notes.md").read_text("utf-8") == "new\n"
     assert list((tmp_path / "elsewhere").iterdir()) == []
-    assert [each["path"] for each in told.said("file.changed")] == ["notes.md"]
-    assert len(told.named("action.required")) == 1
+    assert [each["path"] for each in outcome.payloads_of("file.changed")] == ["notes.md"]
+    assert len(outcome.facts_of_class("action.required")) == 1
 
 
 @pytest.mark.requirement("sources.acp.live.files")
 async def test_what_was_allowed_is_not_asked_about_again_but_anything_else_is(tmp_path: Path):
-    asked: list[str] = []
+    question: list[str] = []
 
     def decide(action: Any) -> str:
-        asked.append(action.prompt)
+        question.append(action.prompt)
         return "approve" if "asked.md" in action.prompt else "deny"
 
     async with driven(made(), tmp_path) as drive:
-        told = await drive.turn("it edits", decide=decide)
+        outcome = await drive.turn("it edits", decide=decide)
         workspace = drive.runtime.workspace
 
-    assert asked == ["Allow asked.md?", "Let it write b.md?"]
+    assert question == ["Allow asked.md?", "Let it write b.md?"]
     assert (workspace / "asked.md").exists()
     assert not (workspace / "b.md").exists()
-    assert json.loads(told.answers[0])[1][0] == -32603
+    assert json.loads(outcome.answers[0])[1][0] == -32603
 
 
 @pytest.mark.requirement("sources.acp.live.files")
@@ -197,13 +198,13 @@ async def test_a_file_that_a_rule_denies_is_neither_read_nor_asked_about(tmp_pat
     async with driven(made(), tmp_path, policy=policy) as drive:
         notes = drive.runtime.workspace / "notes.md"
         notes.write_text("one\n", "utf-8")
-        told = await drive.turn("it has files", decide=lambda _action: "deny")
+        outcome = await drive.turn("it has files", decide=lambda _action: "deny")
 
-    read, wrote, *_ = json.loads(told.answers[0])
+    read, wrote, *_ = json.loads(outcome.answers[0])
     assert (read[0], wrote[0]) == (-32603, -32603)
     assert notes.read_text("utf-8") == "one\n"
-    assert len(told.named("permission.denied")) == 2
-    assert [each["prompt"] for each in told.said("action.required")] == [
+    assert len(outcome.facts_of_class("permission.denied")) == 2
+    assert [each["prompt"] for each in outcome.payloads_of("action.required")] == [
         "Let it write link/made.txt?"
     ]
 
@@ -213,29 +214,31 @@ async def test_a_file_that_a_rule_denies_is_neither_read_nor_asked_about(tmp_pat
 async def test_the_session_goes_on_and_its_history_is_not_told_again(tmp_path: Path, how: str):
     async with driven(made(how), tmp_path) as drive:
         await drive.turn("it answers")
-        told = await drive.turn("it answers")
+        outcome = await drive.turn("it answers")
 
-    assert told.answers == ["Done.", "Done."]
-    assert [each.event_class for each in told.facts].count("history.window.loaded") == 0
-    assert told.said("session.updated") == []
+    assert outcome.answers == ["Done.", "Done."]
+    assert [each.event_class for each in outcome.facts].count("history.window.loaded") == 0
+    assert outcome.payloads_of("session.updated") == []
 
 
 @pytest.mark.requirement("sources.acp.live.turn")
 async def test_an_agent_that_cannot_go_on_begins_anew_and_that_is_told(tmp_path: Path):
     async with driven(made(), tmp_path) as drive:
         await drive.turn("it answers")
-        told = await drive.turn("it answers")
+        outcome = await drive.turn("it answers")
 
-    assert [each["code"] for each in told.said("runtime.warning")] == ["session_not_continued"]
-    assert told.status == "completed"
+    assert [each["code"] for each in outcome.payloads_of("runtime.warning")] == [
+        "session_not_continued"
+    ]
+    assert outcome.status == "completed"
 
 
 @pytest.mark.requirement("sources.acp.live.turn")
 async def test_mode_and_model_are_chosen_of_what_the_agent_offers(tmp_path: Path):
     async with driven(made(mode="code", model="large"), tmp_path) as drive:
-        told = await drive.turn("it answers")
+        outcome = await drive.turn("it answers")
 
-    titles = [each["title"] for each in told.said("session.updated") if "title" in each]
+    titles = [each["title"] for each in outcome.payloads_of("session.updated") if "title" in each]
     assert titles == [
         'session/set_mode {"modeId": "code", "sessionId": "session-1"}',
         'session/set_config_option {"configId": "llm", "sessionId": "session-1", "value": "large"}',
@@ -274,7 +277,7 @@ async def test_settings_that_make_no_sense_are_refused(
     options: dict[str, Any], error: type[AgentError]
 ):
     with pytest.raises(error):
-        acp.agent(Agent(kind="acp", options=options))
+        acp.agent(AgentSettings(kind="acp", options=options))
 
 
 @pytest.mark.requirement("sources.acp.live.policy")
@@ -283,11 +286,11 @@ async def test_what_a_person_allows_always_is_not_asked_again(tmp_path: Path):
     async with driven(made(), tmp_path) as drive:
         await drive.turn("it permits", decide=lambda _action: always)
         await drive.turn("it permits")
-        told = await drive.turn("it permits")
+        outcome = await drive.turn("it permits")
 
     once = {"outcome": "selected", "optionId": "once"}
-    assert [json.loads(answer) for answer in told.answers] == [once, once, once]
-    assert [each["decidedBy"] for each in told.said("action.resolved")] == ["policy"]
+    assert [json.loads(answer) for answer in outcome.answers] == [once, once, once]
+    assert [each["decidedBy"] for each in outcome.payloads_of("action.resolved")] == ["policy"]
 
 
 @pytest.mark.requirement("sources.acp.live.approvals")
@@ -304,13 +307,13 @@ async def test_a_question_of_any_shape_can_be_judged_and_denied(tmp_path: Path):
         "locations": [{"path": "/"}],
     }
     params = {"toolCall": call, "options": options}
-    asked = {"id": 1, "method": "session/request_permission", "params": params}
-    telling = Telling("acp", thread_id="thread")
+    questions = {"id": 1, "method": "session/request_permission", "params": params}
+    telling = FactBuilder("acp", thread_id="thread")
     results: list[Any] = []
-    for [item] in spoiled([asked]):
+    for [item] in spoil_fields([questions]):
         for response in ODD:
-            question = question_of(item, telling, str(tmp_path))
-            question.request()
+            question = read_question(item, telling, str(tmp_path))
+            question.to_request()
             no = Decision(action_id="", allowed=False, decision="denied", response=response)
-            results.append(question.result(no))
+            results.append(question.to_result(no))
     assert not any("once" in json.dumps(result) for result in results)

@@ -11,19 +11,18 @@ import pytest
 
 from factwire.facts import CapabilityInput, Fact, inspect_stream, verify
 from factwire.journal.blobs import MemoryBlobs
-from factwire.journal.opening import open_journal
+from factwire.journal.protocol import open_journal
 from factwire.projection import ProjectionState
-from factwire.projection.parts import TextPart
-from factwire.runtime import Runtime, Settings
+from factwire.projection.messages import TextPart
+from factwire.runtime import Runtime, TurnSettings
 from factwire.runtime.agents import InvalidAgent
-from factwire.runtime.configuration import Agent
-from factwire.runtime.means import Means
+from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.policy import Policy
 from factwire.runtime.processes import Processes
-from factwire.sources.live import NotInstalled
-from factwire.sources.live.claude_code import agent
-from factwire.sources.live.claude_code.judging import before_call, request_of
-from factwire.sources.live.claude_code.options import setup_of
+from factwire.runtime.turn_resources import TurnResources
+from factwire.sources.claude_code.live import agent, read_setup
+from factwire.sources.claude_code.permission_requests import check_before_call, make_request
+from factwire.sources.kit.program import NotInstalled
 from tests.runtime.agents import ended, facts_of, open_action
 
 SCRIPT = Path(__file__).with_name("claude_program.py")
@@ -66,13 +65,13 @@ def program(tmp_path: Path) -> str:
 
 @asynccontextmanager
 async def running(
-    folder: Path, settings: Agent, policy: Policy | None = None
+    folder: Path, settings: AgentSettings, policy: Policy | None = None
 ) -> AsyncGenerator[Runtime]:
     workspace = folder / "workspace"
     workspace.mkdir(exist_ok=True)
     blobs = MemoryBlobs()
     processes = Processes(folder / "data", workspaces=[workspace])
-    means = Means(blobs=blobs, processes=processes, policy=policy or Policy())
+    means = TurnResources(blobs=blobs, processes=processes, policy=policy or Policy())
     async with (
         open_journal("memory:") as journal,
         Runtime(
@@ -81,14 +80,14 @@ async def running(
             {"agent": agent(settings)},
             workspace=workspace,
             means=means,
-            settings=Settings(interrupt_seconds=0.3),
+            settings=TurnSettings(interrupt_seconds=0.3),
         ) as runtime,
     ):
         yield runtime
         assert await processes.reap() == []
 
 
-async def told(runtime: Runtime) -> Told:
+async def facts_from(runtime: Runtime) -> Told:
     status = await ended(runtime, "turn")
     facts = await facts_of(runtime)
     assert inspect_stream(facts) == []
@@ -96,14 +95,14 @@ async def told(runtime: Runtime) -> Told:
     return Told(status, facts, await runtime.state("thread"))
 
 
-def settings(program: str, **options: Any) -> Agent:
-    return Agent(kind="claude-code", options={"command": program, **options})
+def settings(program: str, **options: Any) -> AgentSettings:
+    return AgentSettings(kind="claude-code", options={"command": program, **options})
 
 
-async def turn(folder: Path, what: str, given: Agent, policy: Policy | None = None) -> Told:
+async def turn(folder: Path, what: str, given: AgentSettings, policy: Policy | None = None) -> Told:
     async with running(folder, given, policy) as runtime:
         await runtime.submit("thread", "agent", f"Please do {what}", turn_id="turn")
-        return await told(runtime)
+        return await facts_from(runtime)
 
 
 @pytest.mark.asyncio
@@ -145,7 +144,7 @@ async def test_one_that_does_not_hear_the_interrupt_is_ended(tmp_path: Path, pro
         await runtime.submit("thread", "agent", "Please do hangs", turn_id="turn")
         await ready(runtime, "model.completed")
         await runtime.cancel("thread", "turn")
-        found = await told(runtime)
+        found = await facts_from(runtime)
     assert found.status == "canceled"
     assert "cancelling" in [row["status"] for row in found.said("run.status")]
 
@@ -233,7 +232,7 @@ async def test_a_decision_is_said_in_its_own_words_and_grants_no_more_than_was_o
         await runtime.submit("thread", "agent", f"Please do {what}", turn_id="turn")
         action = await open_action(runtime)
         await runtime.decide("thread", action, by="lena", **decision)
-        found = await told(runtime)
+        found = await facts_from(runtime)
 
     [answer] = map(json.loads, found.answers)
     answer |= {"answers": answer["updatedInput"]["answers"]} if "answers" in heard else {}
@@ -250,7 +249,7 @@ async def test_what_a_person_allowed_always_is_asked_of_nobody_again(tmp_path: P
         await runtime.submit("thread", "agent", "Please do asks_leave_twice", turn_id="turn")
         action = await open_action(runtime)
         await runtime.decide("thread", action, "approve", by="lena", always="thread")
-        found = await told(runtime)
+        found = await facts_from(runtime)
 
     assert found.answers == ["allow allow"]
     decided = [(row["decidedBy"], row["decision"]) for row in found.said("action.resolved")]
@@ -267,7 +266,7 @@ async def test_what_is_said_into_a_turn_is_answered_before_it_ends(tmp_path: Pat
         key = CapabilityInput(ref="capability:key")
         await runtime.steer("thread", "With this key.", steer_id="s-1", input=(key,))
         await runtime.steer("thread", "Hello there.", steer_id="s-2")
-        found = await told(runtime)
+        found = await facts_from(runtime)
 
     assert (found.status, found.answers) == ("completed", ["Go on.", "You said: Hello there."])
     assert [row["code"] for row in found.said("runtime.warning")] == ["unsupported_input"]
@@ -314,14 +313,14 @@ async def test_keys_pass_by_name_and_what_is_not_its_own_does_not(
     monkeypatch.setenv("HOUSE_KEY", "opens the house")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/there")
     monkeypatch.setenv("OTHER_SECRET", "of others")
-    given = Agent(
+    arguments = AgentSettings(
         kind="claude-code",
         model="small",
         base_url="http://127.0.0.1:9",
         api_key_env="HOUSE_KEY",
         options={"command": program, "permission_mode": "acceptEdits", "args": ["--bare"]},
     )
-    found = await turn(tmp_path, "shows_itself", given)
+    found = await turn(tmp_path, "shows_itself", arguments)
     [shown] = map(json.loads, found.answers)
     argv = shown.pop("argv")
     assert argv[argv.index("--model") + 1] == "small"
@@ -345,8 +344,10 @@ def test_what_cannot_be_set_is_refused_and_what_is_missing_is_named(
     with pytest.raises(NotInstalled, match="claude-code"):
         agent(settings("/nowhere/claude"))
     monkeypatch.setenv("PATH", "")
-    assert Path(setup_of(Agent(kind="claude-code")).program).name == "claude"
-    argv = setup_of(settings(program, permission_mode="default")).argv(model="big", session="s-1")
+    assert Path(read_setup(AgentSettings(kind="claude-code")).program).name == "claude"
+    argv = read_setup(settings(program, permission_mode="default")).to_argv(
+        model="big", session="s-1"
+    )
     assert "--permission-mode" not in argv
     assert argv[-3:] == ("--model", "big", "--resume=s-1")
 
@@ -388,7 +389,7 @@ def test_before_a_call_only_rules_speak(
     tmp_path: Path, policy: Policy, name: str, given: Any, said: str | None
 ):
     place = str(tmp_path.resolve())
-    assert before_call(policy, request_of(name, given, workspace=place, cwd=place)) == said
+    assert check_before_call(policy, make_request(name, given, workspace=place, cwd=place)) == said
 
 
 async def ready(runtime: Runtime, event_class: str) -> None:

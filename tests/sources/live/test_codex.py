@@ -9,22 +9,24 @@ import pytest
 
 from factwire.facts import AssetInput
 from factwire.runtime.agents import AgentError, InvalidAgent
-from factwire.runtime.configuration import Agent
+from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.policy import Policy
 from factwire.runtime.provider import Decision
-from factwire.sources.live import NotInstalled, codex, codex_exec
-from factwire.sources.live.codex_questions import question_of
-from factwire.sources.telling import Telling
+from factwire.sources.codex import exec_live
+from factwire.sources.codex import live as codex
+from factwire.sources.codex.permission_requests import read_question
+from factwire.sources.kit.fact_builder import FactBuilder
+from factwire.sources.kit.program import NotInstalled
 from tests.sources.live.codex_program import ASKED
 from tests.sources.live.scripted import driven, program
-from tests.sources.odd_fields import ODD, spoiled
+from tests.sources.odd_fields import ODD, spoil_fields
 
 pytestmark = pytest.mark.asyncio
 
 
-def made(folder: Path, *args: str, **options: Any) -> codex.Codex:
-    given = {"command": program("codex_program.py", folder), "args": args, **options}
-    return codex.agent(Agent(kind="codex", options=given))
+def made(folder: Path, *args: str, **options: Any) -> codex.CodexAgent:
+    settings = {"command": program("codex_program.py", folder), "args": args, **options}
+    return codex.agent(AgentSettings(kind="codex", options=settings))
 
 
 @pytest.mark.requirement("sources.codex-app-server.live.failures")
@@ -42,52 +44,53 @@ async def test_a_process_that_fails_ends_the_turn_and_says_why(
 ):
     seconds = 0.5 if "silent" in args else 60
     async with driven(made(tmp_path, *args, start_seconds=seconds), tmp_path) as drive:
-        told = await drive.turn(prompt)
+        outcome = await drive.turn(prompt)
 
-    assert told.failure["failureCategory"] == category
-    assert message in told.failure["message"]
-    assert told.failure["recoveryHint"]
+    assert outcome.failure["failureCategory"] == category
+    assert message in outcome.failure["message"]
+    assert outcome.failure["recoveryHint"]
 
 
 @pytest.mark.requirement("sources.codex-app-server.live.failures")
 async def test_what_cannot_be_read_is_a_warning_and_the_turn_goes_on(tmp_path: Path):
     async with driven(made(tmp_path), tmp_path) as drive:
-        told = await drive.turn("he babbles")
+        outcome = await drive.turn("he babbles")
 
-    codes = [each["code"] for each in told.said("runtime.warning")]
+    codes = [each["code"] for each in outcome.payloads_of("runtime.warning")]
     assert codes == ["unreadable_source_item", "unreadable_source_item", "unknown_source_item"]
-    assert (told.status, told.answers) == ("completed", ["Done."])
+    assert (outcome.status, outcome.answers) == ("completed", ["Done."])
 
 
 @pytest.mark.requirement("sources.codex-app-server.live.control")
 async def test_a_server_that_does_not_heed_the_interrupt_is_killed(tmp_path: Path):
     async with driven(made(tmp_path), tmp_path) as drive:
         turn = await drive.submit("he hangs")
-        await drive.seen("model.delta")
-        told = await drive.cancel(turn)
+        await drive.wait_for_fact("model.delta")
+        outcome = await drive.cancel(turn)
         left = list((tmp_path / "data" / "processes").iterdir())
 
-    assert told.status == "canceled"
-    assert told.said("run.status")[-1]["status"] == "cancelling"
+    assert outcome.status == "canceled"
+    assert outcome.payloads_of("run.status")[-1]["status"] == "cancelling"
     assert left == []
 
 
 @pytest.mark.requirement("sources.codex-app-server.live.approvals")
 async def test_each_question_gets_the_answer_of_its_own_form(tmp_path: Path):
-    said = {
+    payloads = {
         "Change": {"decision": "approve", "response": "acceptForSession"},
         "Why?": {"decision": "answer", "response": "because"},
         "How many?": {"decision": "answer", "response": {"count": 3}},
     }
     async with driven(made(tmp_path), tmp_path) as drive:
-        told = await drive.turn(
+        outcome = await drive.turn(
             "he asks",
             decide=lambda action: next(
-                (said[key] for key in said if (action.prompt or "").startswith(key)), "approve"
+                (payloads[key] for key in payloads if (action.prompt or "").startswith(key)),
+                "approve",
             ),
         )
 
-    assert json.loads(told.answers[-1]) == [
+    assert json.loads(outcome.answers[-1]) == [
         {"decision": "accept"},
         {"decision": "acceptForSession"},
         {"permissions": {"network": {"enabled": True}}, "scope": "turn"},
@@ -102,9 +105,9 @@ async def test_each_question_can_be_denied(tmp_path: Path):
     async with driven(made(tmp_path), tmp_path) as drive:
         # A yes that is chosen beside a no is no yes.
         no = {"decision": "deny", "reason": "not now", "response": "accept"}
-        told = await drive.turn("he asks", decide=lambda _action: no)
+        outcome = await drive.turn("he asks", decide=lambda _action: no)
 
-    assert json.loads(told.answers[-1]) == [
+    assert json.loads(outcome.answers[-1]) == [
         {"decision": "decline"},
         {"decision": "decline"},
         {"permissions": {}, "scope": "turn"},
@@ -112,50 +115,54 @@ async def test_each_question_can_be_denied(tmp_path: Path):
         {"action": "decline", "content": None},
         -32601,
     ]
-    assert [each["decision"] for each in told.said("action.resolved")] == ["denied"] * 5
+    assert [each["decision"] for each in outcome.payloads_of("action.resolved")] == ["denied"] * 5
 
 
 @pytest.mark.requirement("sources.codex-app-server.live.approvals")
 async def test_a_question_that_codex_settles_is_withdrawn(tmp_path: Path):
     async with driven(made(tmp_path), tmp_path) as drive:
-        told = await drive.turn("he withdraws")
+        outcome = await drive.turn("he withdraws")
 
-    assert len(told.named("action.required")) == len(told.named("action.cancelled")) == 1
-    assert told.status == "completed"
+    assert (
+        len(outcome.facts_of_class("action.required"))
+        == len(outcome.facts_of_class("action.cancelled"))
+        == 1
+    )
+    assert outcome.status == "completed"
 
 
 @pytest.mark.requirement("sources.codex-app-server.live.control")
 async def test_words_that_come_too_late_begin_the_next_turn_of_the_same_server(tmp_path: Path):
     async with driven(made(tmp_path), tmp_path) as drive:
         turn = await drive.submit("he hurries")
-        await drive.seen("model.delta")
+        await drive.wait_for_fact("model.delta")
         await drive.runtime.steer("thread", "and now this")
-        told = await drive.ended(turn)
+        outcome = await drive.wait_for_end(turn)
 
-    assert (told.status, told.answers) == ("completed", ["Already done.", "and now this"])
+    assert (outcome.status, outcome.answers) == ("completed", ["Already done.", "and now this"])
 
 
 @pytest.mark.requirement("sources.codex-app-server.live.agents")
 async def test_a_turn_lasts_until_whoever_works_beside_it_is_done(tmp_path: Path):
     async with driven(made(tmp_path), tmp_path) as drive:
-        told = await drive.turn("he teams_up")
+        outcome = await drive.turn("he teams_up")
 
-    names = [fact.event_class for fact in told.facts]
+    names = [fact.event_class for fact in outcome.facts]
     assert names.index("subagent.completed") < names.index("turn.completed")
-    said = [f.payload["text"] for f in told.facts if f.event_class == "model.completed"]
-    assert said == ["Done.", "Three files."]
+    payloads = [f.payload["text"] for f in outcome.facts if f.event_class == "model.completed"]
+    assert payloads == ["Done.", "Three files."]
 
 
 @pytest.mark.requirement("sources.codex-app-server.live.turn")
 async def test_a_thread_that_codex_has_lost_is_begun_anew_and_that_is_told(tmp_path: Path):
     async with driven(made(tmp_path, "forgetful"), tmp_path) as drive:
         await drive.turn("he answers")
-        told = await drive.turn("he answers again, he answers")
+        outcome = await drive.turn("he answers again, he answers")
 
-    [warning] = told.said("runtime.warning")
+    [warning] = outcome.payloads_of("runtime.warning")
     assert warning["code"] == "session_not_continued"
     assert "no rollout found" in warning["message"]
-    assert told.status == "completed"
+    assert outcome.status == "completed"
 
 
 @pytest.mark.requirement("sources.codex-app-server.live.inputs")
@@ -168,10 +175,10 @@ async def test_codex_is_given_images_and_texts_and_nothing_else(tmp_path: Path):
         picture = AssetInput(kind="image", ref=image.ref, media_type="image/png")
         text = AssetInput(kind="document", ref=notes.ref, media_type="text/plain", name="n.txt")
         sound = AssetInput(kind="audio", ref=notes.ref, media_type="audio/wav", name="n.wav")
-        given = await drive.turn("he repeats", input=(picture, text))
+        settings = await drive.turn("he repeats", input=(picture, text))
         refused = await drive.turn("he repeats", input=(sound,))
 
-    assert json.loads(given.answers[-1]) == [
+    assert json.loads(settings.answers[-1]) == [
         {"type": "text", "text": "he repeats"},
         {"type": "image", "url": "data:image/png;base64,cGljdHVyZQ=="},
         {"type": "text", "text": "(attached: n.txt)\none"},
@@ -183,8 +190,8 @@ async def test_codex_is_given_images_and_texts_and_nothing_else(tmp_path: Path):
 @pytest.mark.requirement("sources.codex-exec.live.failures")
 async def test_codex_exec_that_fails_says_why_and_takes_no_images(tmp_path: Path):
     command = program("codex_program.py", tmp_path)
-    settings = Agent(kind="codex-exec", options={"command": command, "args": ["broken"]})
-    async with driven(codex_exec.agent(settings), tmp_path) as drive:
+    settings = AgentSettings(kind="codex-exec", options={"command": command, "args": ["broken"]})
+    async with driven(exec_live.agent(settings), tmp_path) as drive:
         image = await drive.runtime.blobs.put(b"picture", kind="artifact")
         picture = AssetInput(kind="image", ref=image.ref, media_type="image/png")
         refused = await drive.turn("look", input=(picture,))
@@ -207,11 +214,11 @@ async def test_codex_exec_that_fails_says_why_and_takes_no_images(tmp_path: Path
 async def test_settings_that_make_no_sense_are_refused(
     options: dict[str, Any], error: type[AgentError], said: str
 ):
-    for make in (codex.agent, codex_exec.agent):
+    for make in (codex.agent, exec_live.agent):
         with pytest.raises(error, match=said):
-            make(Agent(kind="codex", options=options))
+            make(AgentSettings(kind="codex", options=options))
     with pytest.raises(InvalidAgent, match="base_url"):
-        codex.agent(Agent(kind="codex", base_url="http://127.0.0.1"))
+        codex.agent(AgentSettings(kind="codex", base_url="http://127.0.0.1"))
 
 
 @pytest.mark.requirement("sources.codex-app-server.live.policy")
@@ -220,10 +227,10 @@ async def test_what_a_person_allows_always_is_not_asked_again(tmp_path: Path):
     async with driven(made(tmp_path), tmp_path) as drive:
         await drive.turn("he deploys", decide=lambda _action: always)
         await drive.turn("he deploys")
-        told = await drive.turn("he deploys")
+        outcome = await drive.turn("he deploys")
 
-    assert told.answers == ["accept", "accept", "accept"]
-    assert [each["decidedBy"] for each in told.said("action.resolved")] == ["policy"]
+    assert outcome.answers == ["accept", "accept", "accept"]
+    assert [each["decidedBy"] for each in outcome.payloads_of("action.resolved")] == ["policy"]
 
 
 @pytest.mark.requirement("sources.codex-app-server.live.policy")
@@ -235,32 +242,32 @@ async def test_a_rule_for_a_tool_of_a_server_holds_for_codex(
     tmp_path: Path, rules: dict[str, Any], action: str
 ):
     async with driven(made(tmp_path), tmp_path, policy=Policy.of(**rules)) as drive:
-        told = await drive.turn("he adds")
+        outcome = await drive.turn("he adds")
 
-    assert told.answers == [action]
-    assert told.named("action.required") == []
+    assert outcome.answers == [action]
+    assert outcome.facts_of_class("action.required") == []
 
 
 @pytest.mark.requirement("sources.codex-app-server.live.approvals")
 async def test_a_question_of_any_shape_can_be_judged_and_denied(tmp_path: Path):
-    telling = Telling("codex-app-server", thread_id="thread")
+    telling = FactBuilder("codex-app-server", thread_id="thread")
     change = {"path": "a\0b", "kind": {"type": "update", "move_path": "b"}, "diff": "+one"}
-    telling.tool("call-1", "fileChange", {"changes": [change, None]})
-    asked = [
+    telling.start_tool("call-1", "fileChange", {"changes": [change, None]})
+    questions = [
         {"id": number, "method": method, "params": {"itemId": "call-1", **params}}
         for number, (method, params) in enumerate(ASKED.items())
     ]
     no = Decision(action_id="", allowed=False, decision="denied")
     yes: list[Any] = []
-    for items in spoiled(asked):
+    for items in spoil_fields(questions):
         for item in items:
-            question = question_of(item, telling, str(tmp_path))
-            question.request()
+            question = read_question(item, telling, str(tmp_path))
+            question.to_request()
             if question.is_known:
-                result = question.result(no)
+                result = question.to_result(no)
                 yes += [result] if {"accept"} & set(map(str, result.values())) else []
     for odd in ODD:
         allowed = Decision(action_id="", allowed=True, decision="approved", response=odd)
-        for item in asked[:-1]:
-            question_of(item, telling, str(tmp_path)).result(allowed)
+        for item in questions[:-1]:
+            read_question(item, telling, str(tmp_path)).to_result(allowed)
     assert yes == []

@@ -8,9 +8,9 @@ import pytest
 from factwire.facts import Fact, inspect_stream
 from factwire.journal.blobs import BlobStore
 from factwire.projection import ProjectionState
-from factwire.projection.parts import TextPart
+from factwire.projection.messages import TextPart
 from factwire.runtime import Runtime
-from factwire.sources.codex_exec import CodexExec
+from factwire.sources.codex.exec_convert import CodexExec
 from tests.runtime.agents import classes, ended, facts_of, open_action, open_tool
 from tests.sources.live.played import WAIT, Player, runtime_with, script
 
@@ -51,7 +51,7 @@ RESULT: dict[str, Any] = {
 }
 
 
-async def told(runtime: Runtime) -> tuple[list[Fact], ProjectionState]:
+async def facts_from(runtime: Runtime) -> tuple[list[Fact], ProjectionState]:
     return await facts_of(runtime), await runtime.state("thread")
 
 
@@ -65,7 +65,7 @@ async def test_what_a_program_says_becomes_the_facts_of_its_turn(tmp_path: Path)
     async with runtime_with(player, tmp_path) as (runtime, _):
         await runtime.submit("thread", "agent", "list", turn_id="turn")
         assert await ended(runtime, "turn") == "completed"
-        facts, state = await told(runtime)
+        facts, state = await facts_from(runtime)
 
     assert inspect_stream(facts) == []
     assert {fact.turn_id for fact in facts if fact.event_class != "thread.created"} <= {"turn"}
@@ -85,7 +85,7 @@ async def test_names_that_come_again_are_new_on_the_thread_and_the_session_is_kn
         for turn in ("one", "two"):
             await runtime.submit("thread", "agent", "list", turn_id=turn)
             assert await ended(runtime, turn) == "completed"
-        facts, state = await told(runtime)
+        facts, state = await facts_from(runtime)
 
     assert inspect_stream(facts) == []
     assert [tool.turn_id for tool in state.tools.values()] == ["one", "two"]
@@ -103,13 +103,13 @@ async def test_a_decision_reaches_the_agent_under_its_own_name(tmp_path: Path, d
     async with runtime_with(player, tmp_path) as (runtime, _):
         await runtime.submit("thread", "agent", "deploy", turn_id="turn")
         action = await open_action(runtime)
-        asked = (await runtime.state("thread")).actions[action]
+        question = (await runtime.state("thread")).actions[action]
         await runtime.decide("thread", action, decision, by="lena", reason="because")
         assert await ended(runtime, "turn") == "completed"
-        facts, state = await told(runtime)
+        facts, state = await facts_from(runtime)
 
     assert action != "7"
-    assert "make deploy" in (asked.shown or "")
+    assert "make deploy" in (question.shown or "")
     assert player.answers == [("7", decision == "approve", "because")]
     assert state.actions[action].applied is True
     assert inspect_stream(facts) == []
@@ -121,7 +121,7 @@ async def test_a_program_that_dies_fails_its_turn_with_its_last_words(tmp_path: 
     async with runtime_with(Player("codex-exec", dies), tmp_path) as (runtime, _):
         await runtime.submit("thread", "agent", "list", turn_id="turn")
         assert await ended(runtime, "turn") == "failed"
-        facts, state = await told(runtime)
+        facts, state = await facts_from(runtime)
 
     failed = next(fact for fact in facts if fact.event_class == "turn.failed")
     assert failed.payload["failureCategory"] == "agent_died"
@@ -137,7 +137,7 @@ async def test_a_program_that_ends_without_an_end_was_cut_off(tmp_path: Path):
     ) as (runtime, _):
         await runtime.submit("thread", "agent", "list", turn_id="turn")
         assert await ended(runtime, "turn") == "failed"
-        facts, _ = await told(runtime)
+        facts, _ = await facts_from(runtime)
 
     failed = next(fact for fact in facts if fact.event_class == "turn.failed")
     assert failed.payload["failureCategory"] == "stream_interrupted"
@@ -151,7 +151,7 @@ async def test_a_turn_that_is_cancelled_ends_its_program_and_closes_its_tools(tm
         await open_tool(runtime)
         await runtime.cancel("thread", "turn")
         assert await ended(runtime, "turn") == "canceled"
-        facts, state = await told(runtime)
+        facts, state = await facts_from(runtime)
         assert means.processes is not None
         assert await means.processes.reap() == []
 
@@ -169,7 +169,7 @@ async def test_what_is_not_known_is_named_and_on_request_kept_without_secrets(
     async with runtime_with(player, tmp_path) as (runtime, means):
         await runtime.submit("thread", "agent", "list", turn_id="turn")
         assert await ended(runtime, "turn") == "completed"
-        facts, _ = await told(runtime)
+        facts, _ = await facts_from(runtime)
         warnings = [fact for fact in facts if fact.event_class == "runtime.warning"]
         refs = [ref for fact in warnings for ref in fact.ref_ids or ()]
         kept = [await read(means.blobs, ref) for ref in refs if await means.blobs.exists(ref)]
@@ -190,7 +190,7 @@ async def test_what_is_too_big_for_a_fact_leaves_the_agent_as_a_ref(tmp_path: Pa
     async with runtime_with(player, tmp_path) as (runtime, means):
         await runtime.submit("thread", "agent", "list", turn_id="turn")
         assert await ended(runtime, "turn") == "completed"
-        facts, state = await told(runtime)
+        facts, state = await facts_from(runtime)
         [tool] = state.tools.values()
         kept = await read(means.blobs, tool.output_ref or "")
 
@@ -211,7 +211,7 @@ async def test_an_adapter_that_stumbles_at_the_end_fails_its_turn_and_holds_up_n
     async with runtime_with(player, tmp_path) as (runtime, _):
         await runtime.submit("thread", "agent", "list", turn_id="turn")
         assert await ended(runtime, "turn") == "failed"
-        facts, _ = await told(runtime)
+        facts, _ = await facts_from(runtime)
 
     failed = next(fact for fact in facts if fact.event_class == "turn.failed")
     assert failed.payload["failureCategory"] == "provider_error"

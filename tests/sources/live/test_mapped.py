@@ -8,8 +8,9 @@ import pytest
 
 from factwire.facts import is_valid, manifest_issues
 from factwire.runtime.agents import InvalidAgent
-from factwire.runtime.configuration import Agent
-from factwire.sources.live import NotInstalled, mapped
+from factwire.runtime.configuration import AgentSettings
+from factwire.sources.kit.program import NotInstalled
+from factwire.sources.mapped import live as mapped
 from tests.sources.live.scripted import driven, program
 
 pytestmark = pytest.mark.asyncio
@@ -84,18 +85,18 @@ def made(folder: Path, how: str = "text", rules: str = RULES + ENDS, **options: 
     command = [program("mapped_program.py", folder), how]
     if how == "argument":
         command.append("{prompt}")
-    given = {"command": command, "mapping": str(file), **options}
-    return mapped.agent(Agent(kind="mapped", options=given))
+    settings = {"command": command, "mapping": str(file), **options}
+    return mapped.agent(AgentSettings(kind="mapped", options=settings))
 
 
 @pytest.mark.requirement("sources.mapped.live.turn")
 @pytest.mark.parametrize("how", ["text", "argument", "lines"])
 async def test_a_prompt_arrives_in_the_way_that_the_program_knows(tmp_path: Path, how: str):
     async with driven(made(tmp_path, how), tmp_path) as drive:
-        told = await drive.turn("he answers")
+        outcome = await drive.turn("he answers")
 
-    assert (told.status, told.answers) == ("completed", ["You said: he answers"])
-    assert told.said("session.updated") == [{"agentSessionId": "s-1"}]
+    assert (outcome.status, outcome.answers) == ("completed", ["You said: he answers"])
+    assert outcome.payloads_of("session.updated") == [{"agentSessionId": "s-1"}]
 
 
 @pytest.mark.requirement("sources.mapped.live.turn")
@@ -110,14 +111,14 @@ async def test_the_next_turn_goes_on_with_the_session_and_gets_what_is_named(
         made(tmp_path, "argument", resume=resume, env=["TEST_NAMED"]), tmp_path
     ) as drive:
         first = json.loads((await drive.turn("--force he repeats")).answers[-1])
-        told = await drive.turn("he repeats")
+        outcome = await drive.turn("he repeats")
 
     # What a person says is no option.
     assert first["argv"] == ["argument", " --force he repeats"]
     assert first["names"] == ["TEST_NAMED"]
-    second = json.loads(told.answers[-1])
+    second = json.loads(outcome.answers[-1])
     assert second["argv"] == ["argument", "--session", "s-1", "he repeats"]
-    assert told.said("session.updated") == []
+    assert outcome.payloads_of("session.updated") == []
 
 
 @pytest.mark.requirement("sources.mapped.live.ends")
@@ -134,10 +135,10 @@ async def test_a_program_that_fails_ends_the_turn_and_says_why(
     tmp_path: Path, prompt: str, options: dict[str, Any], category: str, message: str
 ):
     async with driven(made(tmp_path, **options), tmp_path) as drive:
-        told = await drive.turn(prompt)
+        outcome = await drive.turn(prompt)
 
-    assert told.failure["failureCategory"] == category
-    assert message in told.failure["message"]
+    assert outcome.failure["failureCategory"] == category
+    assert message in outcome.failure["message"]
 
 
 @pytest.mark.requirement("sources.mapped.live.ends")
@@ -147,28 +148,28 @@ async def test_where_a_mapping_knows_no_end_the_exit_code_is_one(tmp_path: Path)
         ill = await drive.turn("he dies")
 
     assert (well.status, ill.status) == ("completed", "failed")
-    assert [each["text"] for each in well.said("model.completed")] == ["he ends"]
+    assert [each["text"] for each in well.payloads_of("model.completed")] == ["he ends"]
 
 
 @pytest.mark.requirement("sources.mapped.live.ends")
 async def test_what_cannot_be_read_is_a_warning_and_the_turn_goes_on(tmp_path: Path):
     async with driven(made(tmp_path), tmp_path) as drive:
-        told = await drive.turn("he babbles")
+        outcome = await drive.turn("he babbles")
 
-    codes = [each["code"] for each in told.said("runtime.warning")]
+    codes = [each["code"] for each in outcome.payloads_of("runtime.warning")]
     assert codes == ["unreadable_source_item", "unknown_source_item"]
-    assert told.answers == ["You said: he babbles"]
+    assert outcome.answers == ["You said: he babbles"]
 
 
 @pytest.mark.requirement("sources.mapped.live.control")
 async def test_a_program_is_stopped_by_its_own_line_or_as_any_program(tmp_path: Path):
     async with driven(made(tmp_path), tmp_path) as drive:
         turn = await drive.submit("he hangs")
-        await drive.seen("model.delta")
+        await drive.wait_for_fact("model.delta")
         killed = await drive.cancel(turn)
     async with driven(made(tmp_path, "lines"), tmp_path) as drive:
         turn = await drive.submit("he stops")
-        await drive.seen("model.delta")
+        await drive.wait_for_fact("model.delta")
         stopped = await drive.cancel(turn)
 
     assert (killed.status, stopped.status) == ("canceled", "canceled")
@@ -181,25 +182,28 @@ async def test_a_program_is_stopped_by_its_own_line_or_as_any_program(tmp_path: 
 async def test_a_decision_is_written_as_the_mapping_says(
     tmp_path: Path, decision: str, *, yes: bool
 ):
-    said = {"decision": decision, "reason": "so it is"}
+    payloads = {"decision": decision, "reason": "so it is"}
     async with driven(made(tmp_path, "lines"), tmp_path) as drive:
-        told = await drive.turn("he asks", decide=lambda _action: said)
+        outcome = await drive.turn("he asks", decide=lambda _action: payloads)
 
     expected = {"do": "decide", "id": "7", "yes": yes, "why": "so it is", "tag": "blue"}
-    assert json.loads(told.answers[-1]) == expected
-    assert [each["applied"] for each in told.said("action.updated")] == [True]
-    assert told.status == "completed"
+    assert json.loads(outcome.answers[-1]) == expected
+    assert [each["applied"] for each in outcome.payloads_of("action.updated")] == [True]
+    assert outcome.status == "completed"
 
 
 @pytest.mark.requirement("sources.mapped.live.approvals")
 async def test_what_cannot_be_answered_is_told_and_closed(tmp_path: Path):
     agent = made(tmp_path)
     async with driven(agent, tmp_path) as drive:
-        told = await drive.turn("he asks")
+        outcome = await drive.turn("he asks")
 
     assert agent.manifest.approvals == "none"
-    assert [len(told.named(f"action.{end}")) for end in ("required", "cancelled")] == [1, 1]
-    assert (told.status, told.answers) == ("completed", ["null"])
+    assert [len(outcome.facts_of_class(f"action.{end}")) for end in ("required", "cancelled")] == [
+        1,
+        1,
+    ]
+    assert (outcome.status, outcome.answers) == ("completed", ["null"])
 
 
 @pytest.mark.requirement("sources.mapped.live.settings")
@@ -247,4 +251,4 @@ async def test_a_program_that_is_not_there_is_named(tmp_path: Path):
     with pytest.raises(NotInstalled, match="no-such-program"):
         made(tmp_path, command=["no-such-program"])
     with pytest.raises(InvalidAgent, match="no model"):
-        mapped.agent(Agent(kind="mapped", model="gpt"))
+        mapped.agent(AgentSettings(kind="mapped", model="gpt"))

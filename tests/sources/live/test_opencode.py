@@ -8,21 +8,22 @@ import pytest
 
 from factwire.facts import AssetInput
 from factwire.runtime.agents import InvalidAgent
-from factwire.runtime.configuration import Agent
-from factwire.runtime.policy import Policy, Request
+from factwire.runtime.configuration import AgentSettings
+from factwire.runtime.policy import Policy, PolicyRequest
 from factwire.runtime.provider import Decision
-from factwire.sources.live import NotInstalled, opencode, opencode_server
-from factwire.sources.live.opencode_questions import question_of
-from factwire.sources.telling import Telling
+from factwire.sources.kit.fact_builder import FactBuilder
+from factwire.sources.kit.program import NotInstalled
+from factwire.sources.opencode import live
+from factwire.sources.opencode.permission_requests import read_question
 from tests.sources.live.scripted import driven, program
-from tests.sources.odd_fields import ODD, spoiled
+from tests.sources.odd_fields import ODD, spoil_fields
 
 pytestmark = pytest.mark.asyncio
 
 
-def made(folder: Path, *args: str, **options: Any) -> opencode.OpenCodeAgent:
-    given = {"command": program("opencode_program.py", folder), "args": args, **options}
-    return opencode.agent(Agent(kind="opencode", options=given))
+def made(folder: Path, *args: str, **options: Any) -> live.OpenCodeAgent:
+    settings = {"command": program("opencode_program.py", folder), "args": args, **options}
+    return live.agent(AgentSettings(kind="opencode", options=settings))
 
 
 @pytest.mark.requirement("sources.opencode.live.failures")
@@ -47,26 +48,26 @@ async def test_a_server_that_fails_ends_the_turn_and_says_why(  # noqa: PLR0917 
 ):
     if prompt == "it dies":
         # The stream of events breaks off first; how the program ended is known when it has.
-        monkeypatch.setattr(opencode_server, "FAREWELL_SECONDS", 60.0)
+        monkeypatch.setattr(live, "FAREWELL_SECONDS", 60.0)
     seconds = 0.5 if "silent" in args else 60
     async with driven(made(tmp_path, *args, start_seconds=seconds), tmp_path) as drive:
-        told = await drive.turn(prompt)
+        outcome = await drive.turn(prompt)
 
     left = list(tmp_path.glob("data/processes/*"))  # noqa: ASYNC240 - a small folder
-    assert told.failure["failureCategory"] == category
-    assert message in told.failure["message"]
-    assert told.failure["recoveryHint"]
+    assert outcome.failure["failureCategory"] == category
+    assert message in outcome.failure["message"]
+    assert outcome.failure["recoveryHint"]
     assert left == []
 
 
 @pytest.mark.requirement("sources.opencode.live.failures")
 async def test_what_cannot_be_read_is_a_warning_and_the_turn_goes_on(tmp_path: Path):
     async with driven(made(tmp_path), tmp_path) as drive:
-        told = await drive.turn("it babbles")
+        outcome = await drive.turn("it babbles")
 
-    codes = [each["code"] for each in told.said("runtime.warning")]
+    codes = [each["code"] for each in outcome.payloads_of("runtime.warning")]
     assert codes == ["unreadable_source_item", "unreadable_source_item", "unknown_source_item"]
-    assert (told.status, told.answers) == ("completed", ["Done."])
+    assert (outcome.status, outcome.answers) == ("completed", ["Done."])
 
 
 @pytest.mark.requirement("sources.opencode.live.control")
@@ -76,11 +77,11 @@ async def test_a_server_that_does_not_heed_the_abort_is_killed(
 ):
     async with driven(made(tmp_path, *args), tmp_path) as drive:
         turn = await drive.submit("it hangs")
-        await drive.seen("run.status" if args else "model.delta")
-        told = await drive.cancel(turn)
+        await drive.wait_for_fact("run.status" if args else "model.delta")
+        outcome = await drive.cancel(turn)
 
     left = list(tmp_path.glob("data/processes/*"))  # noqa: ASYNC240 - a small folder
-    assert told.status == "canceled"
+    assert outcome.status == "canceled"
     assert left == []
 
 
@@ -88,27 +89,27 @@ async def test_a_server_that_does_not_heed_the_abort_is_killed(
 async def test_words_that_come_as_the_session_falls_idle_are_answered_in_the_turn(tmp_path: Path):
     async with driven(made(tmp_path), tmp_path) as drive:
         turn = await drive.submit("it hurries")
-        await drive.seen("model.delta")
+        await drive.wait_for_fact("model.delta")
         await drive.runtime.steer("thread", "and now this")
-        told = await drive.ended(turn)
+        outcome = await drive.wait_for_end(turn)
 
-    assert (told.status, told.answers) == ("completed", ["Already ", "and now this"])
+    assert (outcome.status, outcome.answers) == ("completed", ["Already ", "and now this"])
 
 
 @pytest.mark.requirement("sources.opencode.live.approvals")
 async def test_each_question_gets_the_answer_of_its_own_form(tmp_path: Path):
-    said: dict[str, Any] = {
+    payloads: dict[str, Any] = {
         "Allow bash: make": {"decision": "approve", "response": "always"},
         "Allow external_directory: /etc/*": {"decision": "deny", "reason": "not there"},
         "Which?": {"decision": "answer", "response": "Red"},
         "Which?\nHow big?": {"decision": "answer", "response": {"Size": ["L", "XL"]}},
     }
     async with driven(made(tmp_path), tmp_path) as drive:
-        told = await drive.turn(
-            "it asks", decide=lambda action: said.get(action.prompt or "", "approve")
+        outcome = await drive.turn(
+            "it asks", decide=lambda action: payloads.get(action.prompt or "", "approve")
         )
 
-    assert json.loads(told.answers[-1]) == [
+    assert json.loads(outcome.answers[-1]) == [
         ["/permission/req_0/reply", {"reply": "always"}],
         ["/permission/req_1/reply", {"reply": "once"}],
         ["/permission/req_2/reply", {"reply": "reject", "message": "not there"}],
@@ -125,9 +126,9 @@ async def test_each_question_can_be_denied_and_a_rule_denies_before_anybody_is_a
     # A yes that is chosen beside a no is no yes.
     no = {"decision": "deny", "response": "always"}
     async with driven(made(tmp_path), tmp_path, policy=policy) as drive:
-        told = await drive.turn("it asks", decide=lambda _action: no)
+        outcome = await drive.turn("it asks", decide=lambda _action: no)
 
-    replies = json.loads(told.answers[-1])
+    replies = json.loads(outcome.answers[-1])
     assert replies[0][1]["reply"] == "reject"
     assert "policy" in replies[0][1]["message"]
     assert replies[1:] == [
@@ -136,17 +137,17 @@ async def test_each_question_can_be_denied_and_a_rule_denies_before_anybody_is_a
         ["/question/req_3/reject", None],
         ["/question/req_4/reject", None],
     ]
-    assert len(told.named("action.required")) == 4
-    assert len(told.named("permission.denied")) == 1
+    assert len(outcome.facts_of_class("action.required")) == 4
+    assert len(outcome.facts_of_class("permission.denied")) == 1
 
 
 @pytest.mark.requirement("sources.opencode.live.approvals")
 async def test_a_question_that_opencode_settles_is_closed(tmp_path: Path):
     async with driven(made(tmp_path), tmp_path) as drive:
-        told = await drive.turn("it settles")
+        outcome = await drive.turn("it settles")
 
-    assert [each["decision"] for each in told.said("action.resolved")] == ["denied"]
-    assert (told.status, told.said("runtime.warning")) == ("completed", [])
+    assert [each["decision"] for each in outcome.payloads_of("action.resolved")] == ["denied"]
+    assert (outcome.status, outcome.payloads_of("runtime.warning")) == ("completed", [])
 
 
 @pytest.mark.requirement("sources.opencode.live.policy")
@@ -175,13 +176,13 @@ async def test_a_rule_sees_what_will_be_done_or_nothing(
     args: dict[str, Any],
     judged: dict[str, Any] | None,
 ):
-    telling = Telling("opencode", thread_id="t")
-    telling.tool("call", "tool", args)
-    asked = {"permission": permission, "metadata": metadata, "tool": {"callID": "call"}}
-    question = question_of("permission.asked", asked, telling, "/w")
-    expected = None if judged is None else Request(tool=permission, workspace="/w", **judged)
+    telling = FactBuilder("opencode", thread_id="t")
+    telling.start_tool("call", "tool", args)
+    questions = {"permission": permission, "metadata": metadata, "tool": {"callID": "call"}}
+    question = read_question("permission.asked", questions, telling, "/w")
+    expected = None if judged is None else PolicyRequest(tool=permission, workspace="/w", **judged)
 
-    assert question.request() == expected
+    assert question.to_request() == expected
 
 
 ANSWERS: list[tuple[Any, list[list[str]]]] = [
@@ -197,35 +198,37 @@ ANSWERS: list[tuple[Any, list[list[str]]]] = [
 @pytest.mark.parametrize(("response", "answers"), ANSWERS)
 async def test_answers_are_read_by_place_or_by_name(response: Any, answers: list[list[str]]):
     one, two = {"header": "Colour", "question": "Which?"}, {"header": "Size"}
-    asked = {"id": "q", "questions": [one, two]}
-    question = question_of("question.asked", asked, Telling("opencode", thread_id="t"), "/w")
+    questions = {"id": "q", "questions": [one, two]}
+    question = read_question(
+        "question.asked", questions, FactBuilder("opencode", thread_id="t"), "/w"
+    )
     decision = Decision(action_id="a", allowed=True, decision="answered", response=response)
 
-    assert question.reply(decision) == ("/question/q/reply", {"answers": answers})
+    assert question.to_reply(decision) == ("/question/q/reply", {"answers": answers})
 
 
 @pytest.mark.requirement("sources.opencode.live.approvals")
 async def test_an_odd_request_is_never_answered_by_a_yes_that_nobody_gave():
-    telling = Telling("opencode", thread_id="t")
-    telling.tool("call", "bash", {"command": "make", "workdir": "sub"})
+    telling = FactBuilder("opencode", thread_id="t")
+    telling.start_tool("call", "bash", {"command": "make", "workdir": "sub"})
     about = {"id": "q", "sessionID": "s", "tool": {"callID": "call"}}
     metadata = {"command": "make", "filepath": "/w/a", "files": [{"filePath": "/w/a"}], "url": "u"}
     names = ("bash", "edit", "read", "webfetch", "calc")
-    asked: list[dict[str, Any]] = [
+    questions: list[dict[str, Any]] = [
         *({**about, "permission": name, "metadata": metadata} for name in names),
         {**about, "questions": [{"header": "Colour", "question": "Which?"}]},
     ]
     no = Decision(action_id="", allowed=False, decision="denied", response="always")
-    for items in spoiled(asked):
+    for items in spoil_fields(questions):
         for item in items:
             for kind in ("permission.asked", "question.asked"):
-                question = question_of(kind, item, telling, "/w")
-                question.request()
-                path, body = question.reply(no)
+                question = read_question(kind, item, telling, "/w")
+                question.to_request()
+                path, body = question.to_reply(no)
                 assert path.endswith("/reject") or body == {"reply": "reject"}
     for odd in ODD:
         yes = Decision(action_id="", allowed=True, decision="approved", response=odd)
-        path, body = question_of("question.asked", asked[-1], telling, "/w").reply(yes)
+        path, body = read_question("question.asked", questions[-1], telling, "/w").to_reply(yes)
         assert (path, len((body or {})["answers"])) == ("/question/q/reply", 1)
 
 
@@ -233,9 +236,9 @@ async def test_an_odd_request_is_never_answered_by_a_yes_that_nobody_gave():
 async def test_a_session_that_opencode_has_lost_is_begun_anew_and_that_is_told(tmp_path: Path):
     async with driven(made(tmp_path, "forgetful"), tmp_path) as drive:
         await drive.turn("it answers")
-        told = await drive.turn("it answers")
+        outcome = await drive.turn("it answers")
 
-    [warning] = told.said("runtime.warning")
+    [warning] = outcome.payloads_of("runtime.warning")
     assert warning["code"] == "session_not_continued"
     assert "no such session" in warning["message"]
 
@@ -254,18 +257,18 @@ async def test_a_server_gets_what_it_needs_and_a_password_of_its_own(
         image = await blobs.put(b"picture", kind="artifact")
         picture = AssetInput(kind="image", ref=image.ref, media_type="image/png")
         first = await drive.turn("it repeats", input=(picture,))
-        told = json.loads(first.answers[-1])
+        outcome = json.loads(first.answers[-1])
         again = json.loads((await drive.turn("it repeats")).answers[-1])
 
-    assert told["argv"] == ["serve", "--hostname", "127.0.0.1", "--port", "0"]
-    assert told["parts"] == ["it repeats", "image/png"]
-    assert told["settings"] == [{"share": "disabled"}, asks]
-    assert told["session"]["permission"] == [
+    assert outcome["argv"] == ["serve", "--hostname", "127.0.0.1", "--port", "0"]
+    assert outcome["parts"] == ["it repeats", "image/png"]
+    assert outcome["settings"] == [{"share": "disabled"}, asks]
+    assert outcome["session"]["permission"] == [
         {"permission": "edit", "pattern": "*", "action": "ask"},
         {"permission": "bash", "pattern": "git *", "action": "allow"},
     ]
-    assert told["names"] == ["TEST_NAMED"]
-    assert told["key"] != again["key"]
+    assert outcome["names"] == ["TEST_NAMED"]
+    assert outcome["key"] != again["key"]
 
 
 @pytest.mark.requirement("sources.opencode.live.turn")
@@ -277,4 +280,4 @@ async def test_what_opencode_does_not_take_is_refused_before_it_runs(tmp_path: P
     with pytest.raises(InvalidAgent, match="colour"):
         made(tmp_path, colour="red")
     with pytest.raises(NotInstalled, match="npm install -g opencode-ai"):
-        opencode.agent(Agent(kind="opencode", options={"command": str(tmp_path / "none")}))
+        live.agent(AgentSettings(kind="opencode", options={"command": str(tmp_path / "none")}))

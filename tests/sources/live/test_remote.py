@@ -14,14 +14,17 @@ from pydantic_ai.ui.vercel_ai import VercelAIAdapter
 from factwire.facts import Fact, encode_fact, inspect_stream, is_valid
 from factwire.runtime import Runtime
 from factwire.runtime.agents import InvalidAgent
-from factwire.runtime.configuration import Agent
+from factwire.runtime.configuration import AgentSettings
 from factwire.sources import Unreadable
-from factwire.sources.live import LiveAgent, a2a, ag_ui, ai_sdk
-from factwire.sources.live.limits import LINE_BYTES, REFUSAL_CHARACTERS
-from factwire.sources.live.remote_events import EventReader
+from factwire.sources.a2a import live as a2a
+from factwire.sources.ag_ui import live as ag_ui
+from factwire.sources.ai_sdk import live as ai_sdk
+from factwire.sources.kit.limits import LINE_BYTES, REFUSAL_CHARACTERS
+from factwire.sources.kit.live_agent import LiveAgent
+from factwire.sources.kit.stream_framing import EventReader
 from tests.runtime.agents import WAIT, ended, facts_of, open_action
 from tests.sources.live.played import runtime_with
-from tests.sources.live.remote_servers import Answer, Heard, Refusal, Script, events, serving
+from tests.sources.live.remote_servers import Answer, Heard, Refusal, Script, events, serve_script
 
 pytestmark = pytest.mark.asyncio
 
@@ -38,8 +41,8 @@ CALL: dict[str, Any] = {
 
 
 def chunks(text: str, *more: dict[str, Any]) -> list[dict[str, Any]]:
-    said = {"type": "text-delta", "id": "t", "delta": text}
-    return [{"type": "start", "messageId": "m"}, {"type": "text-start", "id": "t"}, said, *more]
+    payloads = {"type": "text-delta", "id": "t", "delta": text}
+    return [{"type": "start", "messageId": "m"}, {"type": "text-start", "id": "t"}, payloads, *more]
 
 
 def run(*inside: dict[str, Any], **outcome: Any) -> list[dict[str, Any]]:
@@ -62,11 +65,11 @@ SAYS_HELLO: dict[str, list[dict[str, Any]]] = {
 }
 
 
-def settings(kind: str, url: str, **more: Any) -> Agent:
-    return Agent(kind=kind, options={"url": url, **more})
+def settings(kind: str, url: str, **more: Any) -> AgentSettings:
+    return AgentSettings(kind=kind, options={"url": url, **more})
 
 
-async def told(runtime: Runtime) -> list[Fact]:
+async def facts_from(runtime: Runtime) -> list[Fact]:
     facts = await facts_of(runtime)
     assert is_valid(inspect_stream([encode_fact(fact) for fact in facts]))
     return facts
@@ -98,13 +101,13 @@ async def test_a_remote_agent_is_heard_and_goes_on_with_the_conversation(
     monkeypatch.setenv("REMOTE_TOKEN", TOKEN)
     headers = {"Authorization": "Bearer ${REMOTE_TOKEN}"}
     hello = SAYS_HELLO[kind]
-    async with serving(script(events(*hello), events(*hello))) as server:
+    async with serve_script(script(events(*hello), events(*hello))) as server:
         remote = agent(kind, server.url, headers=headers)
         async with runtime_with(remote, tmp_path) as (runtime, _):
             for turn in ("one", "two"):
                 await runtime.submit("thread", "agent", f"Do {turn}.", turn_id=turn)
                 assert await ended(runtime, turn) == "completed"
-            facts = await told(runtime)
+            facts = await facts_from(runtime)
 
     assert spoken(facts) == "Hello.Hello."
     assert [heard.headers["authorization"] for heard in server.heard] == [f"Bearer {TOKEN}"] * 2
@@ -126,25 +129,25 @@ async def test_an_interrupt_of_ag_ui_is_resumed_with_what_was_decided(
     ]
     interrupt = {"id": "i", "reason": "tool_approval", "message": "Deploy?", "toolCallId": "c"}
     result = {"type": "TOOL_CALL_RESULT", "messageId": "x", "toolCallId": "c", "content": "ok"}
-    said = {"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "delta": "Done."}
+    payloads = {"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "delta": "Done."}
     first = events(*run(*call, type="interrupt", interrupts=[interrupt]))
     approved = decision == "approve"
     async with (
-        serving(script(first, events(*run(result, said)))) as server,
+        serve_script(script(first, events(*run(result, payloads)))) as server,
         runtime_with(agent("ag-ui", server.url), tmp_path) as (runtime, _),
     ):
         await runtime.submit("thread", "agent", "Deploy.", turn_id="turn")
         action = await open_action(runtime)
         await runtime.decide("thread", action, decision, by="lena", reason="because")
         assert await ended(runtime, "turn") == "completed"
-        facts = await told(runtime)
+        facts = await facts_from(runtime)
 
     body = server.heard[1].body
     payload = {"approved": approved, "reason": "because"}
     assert body["resume"] == [{"interruptId": "i", "status": "resolved", "payload": payload}]
     assert body["runId"] == "turn:run-2"
-    [asked] = [row["toolCalls"] for row in body["messages"] if "toolCalls" in row]
-    assert asked[0]["function"] == {"name": "deploy", "arguments": '{"to":"prod"}'}
+    [question] = [row["toolCalls"] for row in body["messages"] if "toolCalls" in row]
+    assert question[0]["function"] == {"name": "deploy", "arguments": '{"to":"prod"}'}
     assert spoken(facts) == "Done."
     # What an agent says of a call that was denied is a result in this protocol, and none to us.
     ends = [
@@ -167,18 +170,18 @@ async def test_an_approval_of_the_ai_sdk_is_sent_back_in_its_message(decision: s
     )
     first, second = chunks("Shall I?", CALL, ask, FINISH), [{"type": "start"}, end, FINISH]
     async with (
-        serving(script(events(*first), events(*second))) as server,
+        serve_script(script(events(*first), events(*second))) as server,
         runtime_with(agent("ai-sdk", server.url), tmp_path) as (runtime, _),
     ):
         await runtime.submit("thread", "agent", "Deploy.", turn_id="turn")
         action = await open_action(runtime)
         await runtime.decide("thread", action, decision, by="lena")
         assert await ended(runtime, "turn") == "completed"
-        await told(runtime)
+        await facts_from(runtime)
         state = await runtime.state("thread")
 
-    [asked, answer] = server.heard[1].body["messages"]
-    assert asked["parts"] == [{"type": "text", "text": "Deploy."}]
+    [question, answer] = server.heard[1].body["messages"]
+    assert question["parts"] == [{"type": "text", "text": "Deploy."}]
     assert answer["parts"][1] == {
         "type": "tool-deploy",
         "toolCallId": "c",
@@ -204,7 +207,7 @@ async def test_a_task_of_a2a_goes_on_with_an_answer_and_is_cancelled_without(
     cancel = events({"jsonrpc": "2.0", "id": 2, "result": canceled})
     goes_on = events(task("WORKING"), task("COMPLETED", "This one."))
     async with (
-        serving(script(first, goes_on if allowed else cancel)) as server,
+        serve_script(script(first, goes_on if allowed else cancel)) as server,
         runtime_with(agent("a2a", server.url), tmp_path) as (runtime, _),
     ):
         await runtime.submit("thread", "agent", "Pick.", turn_id="turn")
@@ -212,7 +215,7 @@ async def test_a_task_of_a2a_goes_on_with_an_answer_and_is_cancelled_without(
         word = "answer" if allowed else "deny"
         await runtime.decide("thread", action, word, by="lena", response="The left one")
         assert await ended(runtime, "turn") == ("completed" if allowed else "canceled")
-        await told(runtime)
+        await facts_from(runtime)
 
     second = server.heard[1].body
     assert server.heard[1].headers["a2a-version"] == "1.0"
@@ -236,8 +239,8 @@ def pydantic_ai_endpoint() -> Script:
         return f"deployed to {to}"
 
     async def answer(heard: Heard) -> AsyncIterator[bytes]:
-        given = VercelAIAdapter.build_run_input(json.dumps(heard.body).encode())
-        adapter = VercelAIAdapter(agent=deployer, run_input=given, sdk_version=7)
+        arguments = VercelAIAdapter.build_run_input(json.dumps(heard.body).encode())
+        adapter = VercelAIAdapter(agent=deployer, run_input=arguments, sdk_version=7)
         async for event in adapter.encode_stream(adapter.run_stream()):
             yield event.encode()
 
@@ -248,14 +251,14 @@ def pydantic_ai_endpoint() -> Script:
 @pytest.mark.parametrize("decision", ["approve", "deny"])
 async def test_a_real_endpoint_of_pydantic_ai_is_approved_and_denied(decision: str, tmp_path: Path):
     async with (
-        serving(pydantic_ai_endpoint()) as server,
+        serve_script(pydantic_ai_endpoint()) as server,
         runtime_with(agent("ai-sdk", server.url), tmp_path) as (runtime, _),
     ):
         await runtime.submit("thread", "agent", "Deploy.", turn_id="turn")
         action = await open_action(runtime)
         await runtime.decide("thread", action, decision, by="lena", reason="because")
         assert await ended(runtime, "turn") == "completed"
-        facts = await told(runtime)
+        facts = await facts_from(runtime)
         [tool] = (await runtime.state("thread")).tools.values()
     assert spoken(facts) == "It is deployed."
     assert tool.tool_name == "deploy"
@@ -269,7 +272,7 @@ async def test_a_turn_that_is_cancelled_hangs_up_and_leaves_nothing_open(kind: s
     begun = SAYS_HELLO[kind][:-1]
     refused = Refusal(500, "no")
     async with (
-        serving(script(events(*begun, never), refused)) as server,
+        serve_script(script(events(*begun, never), refused)) as server,
         runtime_with(agent(kind, server.url), tmp_path) as (runtime, _),
     ):
         await runtime.submit("thread", "agent", "Go.", turn_id="turn")
@@ -277,7 +280,7 @@ async def test_a_turn_that_is_cancelled_hangs_up_and_leaves_nothing_open(kind: s
             await server.asked.wait()
         await runtime.cancel("thread", "turn")
         assert await ended(runtime, "turn") == "canceled"
-        await told(runtime)
+        await facts_from(runtime)
         async with asyncio.timeout(WAIT):
             await server.hung_up.wait()
 
@@ -305,12 +308,12 @@ async def test_a_refusal_or_a_cut_fails_the_turn_and_says_why(
 ):
     monkeypatch.setenv("REMOTE_TOKEN", TOKEN)
     cut: AsyncIterator[bytes] = events(*SAYS_HELLO[kind][:-1])
-    async with serving(script(answer or cut)) as server:
+    async with serve_script(script(answer or cut)) as server:
         remote = agent(kind, server.url, headers={"X-Key": "${REMOTE_TOKEN}"})
         async with runtime_with(remote, tmp_path) as (runtime, _):
             await runtime.submit("thread", "agent", "Go.", turn_id="turn")
             assert await ended(runtime, "turn") == "failed"
-            facts = await told(runtime)
+            facts = await facts_from(runtime)
     [end] = [fact for fact in facts if fact.event_class == "turn.failed"]
     assert end.payload["failureCategory"] == category
     assert len(end.payload["message"]) < 2 * REFUSAL_CHARACTERS
@@ -319,7 +322,7 @@ async def test_a_refusal_or_a_cut_fails_the_turn_and_says_why(
 
 @pytest.mark.requirement("sources.remote.settings")
 async def test_a_secret_that_is_not_set_fails_the_turn_before_anything_is_sent(tmp_path: Path):
-    async with serving(script()) as server:
+    async with serve_script(script()) as server:
         remote = agent("ag-ui", server.url, headers={"X-Key": "${NOT_SET_ANYWHERE}"})
         async with runtime_with(remote, tmp_path) as (runtime, _):
             await runtime.submit("thread", "agent", "Go.", turn_id="turn")
@@ -341,7 +344,7 @@ async def test_a_secret_that_is_not_set_fails_the_turn_before_anything_is_sent(t
 async def test_settings_that_cannot_be_right_are_refused(options: dict[str, Any], problem: str):
     for kind, make in MAKE.items():
         with pytest.raises(InvalidAgent, match=problem):
-            make(Agent(kind=kind, options=options))
+            make(AgentSettings(kind=kind, options=options))
 
 
 @pytest.mark.requirement("sources.remote.events")

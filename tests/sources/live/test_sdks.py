@@ -29,11 +29,12 @@ from factwire.facts import AssetInput
 from factwire.projection.actions import Action
 from factwire.runtime import Provider
 from factwire.runtime.agents import InvalidAgent
-from factwire.runtime.configuration import Agent as Settings
-from factwire.sources.live import langgraph, openai_agents, pydantic_ai
-from factwire.sources.live.sdk_failures import category_of, failed_line
-from factwire.sources.live.sdk_values import plain
-from tests.agents.driving import Answer, Driven, driven_agent
+from factwire.runtime.configuration import AgentSettings as Settings
+from factwire.sources.kit.sdk_values import failed_line, failure_category, to_json
+from factwire.sources.langgraph import live as langgraph
+from factwire.sources.openai_agents import live as openai_agents
+from factwire.sources.pydantic_ai import live as pydantic_ai
+from tests.agents.driving import Answer, DrivenAgent, driven_agent
 from tests.agents.homes import AgentHome
 
 PIXEL = b"\x89PNG\r\n\x1a\n made up"
@@ -75,8 +76,8 @@ def round_and_round() -> list[Any]:
     ],
 )
 def test_any_value_of_a_program_becomes_json(value: object, told: object):
-    assert plain(value) == told
-    assert msgspec.json.decode(msgspec.json.encode(plain(value))) == told
+    assert to_json(value) == told
+    assert msgspec.json.decode(msgspec.json.encode(to_json(value))) == told
 
 
 @pytest.mark.requirement("sources.sdk.live.values")
@@ -84,7 +85,7 @@ def test_a_value_that_holds_itself_comes_to_an_end():
     deep: list[Any] = []
     for _ in range(10_000):
         deep = [deep]
-    assert len(msgspec.json.encode(plain([round_and_round(), deep]))) < 10_000
+    assert len(msgspec.json.encode(to_json([round_and_round(), deep]))) < 10_000
 
 
 class APIConnectionError(Exception):
@@ -120,7 +121,7 @@ def caused(error: Exception, cause: Exception) -> Exception:
 def test_an_error_is_known_by_its_status_its_name_or_its_cause(
     error: Exception, category: str | None
 ):
-    assert category_of(error) == category
+    assert failure_category(error) == category
     assert failed_line(error)["message"]
 
 
@@ -128,7 +129,7 @@ def test_an_error_is_known_by_its_status_its_name_or_its_cause(
 def test_errors_that_are_each_others_cause_come_to_an_end():
     first, second = ValueError(), ValueError()
     first.__cause__, second.__cause__ = second, first
-    assert category_of(first) is None
+    assert failure_category(first) is None
 
 
 class Asked(TypedDict):
@@ -181,7 +182,7 @@ def test_settings_that_an_agent_has_no_use_for_are_refused(settings: Settings, m
         langgraph.wrap(asked_graph(), settings)
 
 
-def driven(agent: Provider | None, folder: Path) -> AbstractAsyncContextManager[Driven]:
+def driven(agent: Provider | None, folder: Path) -> AbstractAsyncContextManager[DrivenAgent]:
     assert agent is not None
     home = folder / "home"
     home.mkdir(exist_ok=True)
@@ -207,8 +208,8 @@ class _Again(AgentHome):
 async def test_a_graph_without_messages_takes_the_prompt_where_it_is_told_to(tmp_path: Path):
     settings = Settings(kind="x:y", options={"input_key": "question"})
     async with driven(langgraph.wrap(asked_graph(), settings), tmp_path) as here:
-        told = await here.turn("why?")
-    [done] = told.said("turn.completed")
+        outcome = await here.turn("why?")
+    [done] = outcome.payloads_of("turn.completed")
     assert done["structuredOutput"] == {"question": "why?", "answer": "WHY?"}
 
 
@@ -222,8 +223,8 @@ async def test_a_tool_that_sounds_harmless_is_asked_about_all_the_same(tmp_path:
     agent = Agent(TestModel(), tools=[Tool(read, requires_approval=True)])
     provider = pydantic_ai.wrap(agent, Settings(kind="x:y"))
     async with driven(provider, tmp_path) as here:
-        told = await here.turn("go", decide=lambda _: "approved")
-    assert len(told.named("action.required")) == 1
+        outcome = await here.turn("go", decide=lambda _: "approved")
+    assert len(outcome.facts_of_class("action.required")) == 1
 
 
 def echoing() -> tuple[Agent[None, str], list[list[ModelMessage]]]:
@@ -245,11 +246,11 @@ async def test_an_agent_that_forgot_is_told_the_words_of_the_thread_again(tmp_pa
     for prompt in ("first", "second"):
         provider = pydantic_ai.wrap(agent, Settings(kind="x:y"))
         async with driven(provider, tmp_path) as here:
-            told = await here.turn(prompt)
-    assert told.answers == ["answer 1", "answer 3"]
-    said = heard[-1][1]
-    assert isinstance(said, ModelResponse)
-    assert said.parts == [TextPart("answer 1")]
+            outcome = await here.turn(prompt)
+    assert outcome.answers == ["answer 1", "answer 3"]
+    payloads = heard[-1][1]
+    assert isinstance(payloads, ModelResponse)
+    assert payloads.parts == [TextPart("answer 1")]
 
 
 @pytest.mark.asyncio
@@ -290,10 +291,10 @@ def review(state: Reviewed) -> dict[str, Any]:
     ],
 )
 async def test_a_review_of_calls_is_an_approval(tmp_path: Path, answer: Answer, given: object):
-    asked: list[Action] = []
+    question: list[Action] = []
 
     def decide(action: Action) -> Answer:
-        asked.append(action)
+        question.append(action)
         return answer
 
     graph: Any = StateGraph(Reviewed)
@@ -301,9 +302,9 @@ async def test_a_review_of_calls_is_an_approval(tmp_path: Path, answer: Answer, 
     graph.add_edge(START, "review")
     provider = langgraph.LangGraphAgent(graph)
     async with driven(provider, tmp_path) as here:
-        told = await here.turn("go", decide=decide)
+        outcome = await here.turn("go", decide=decide)
         state = await provider.graph.aget_state({"configurable": {"thread_id": "thread"}})
-    assert told.status == "completed"
-    assert [action.action_type for action in asked] == ["tool_approval"]
-    assert '"target": "production"' in (asked[0].shown or "")
+    assert outcome.status == "completed"
+    assert [action.action_type for action in question] == ["tool_approval"]
+    assert '"target": "production"' in (question[0].shown or "")
     assert state.values["messages"][-1]["content"] == str({"decisions": [given]})

@@ -4,33 +4,39 @@ Pure: an envelope follows from a fact, its seq, and the view that was asked for.
 no clock.
 """
 
-from factwire.edge.events.asyncapi import asyncapi
-from factwire.edge.events.envelope import Envelope, Scope
-from factwire.edge.events.frames import (
+from factwire.edge.events.event_schemas import build_asyncapi
+from factwire.edge.events.event_types import (
+    EVENT_TYPES,
+    FRAME_TYPES,
+    EventType,
+    build_envelope,
+    encode,
+    encode_envelope,
+)
+from factwire.edge.events.run_events import ERROR_CODES, build_run_error
+from factwire.runtime.mint import run_of
+from factwire.serving.envelopes import (
+    VIEWS,
     Checkpoint,
+    Envelope,
     ErrorDetails,
     ErrorEvent,
     ErrorPayload,
+    EventIdInvalid,
+    EventPayload,
     FactFrame,
     ProjectionDelta,
     ProjectionSnapshot,
+    Scope,
+    View,
+    build_error_event,
     encode_frame,
-    error_event,
-)
-from factwire.edge.events.ids import (
-    EventIdInvalid,
     event_id_of,
     fact_id_of,
     item_id_of,
     run_id_of,
-    run_of,
     user_item_id_of,
 )
-from factwire.edge.events.payload import EventPayload
-from factwire.edge.events.run_words import ERROR_CODES, run_error
-from factwire.edge.events.telling import encode, encode_envelope, envelope_of
-from factwire.edge.events.types import EVENT_TYPES, FRAME_TYPES, VIEWS, EventType
-from factwire.edge.events.word import View
 
 __all__ = [
     "ERROR_CODES",
@@ -50,16 +56,16 @@ __all__ = [
     "ProjectionSnapshot",
     "Scope",
     "View",
-    "asyncapi",
+    "build_asyncapi",
+    "build_envelope",
+    "build_error_event",
+    "build_run_error",
     "encode",
     "encode_envelope",
     "encode_frame",
-    "envelope_of",
-    "error_event",
     "event_id_of",
     "fact_id_of",
     "item_id_of",
-    "run_error",
     "run_id_of",
     "run_of",
     "user_item_id_of",

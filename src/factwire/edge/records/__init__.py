@@ -1,7 +1,6 @@
 """Records: what an Edge lists of all its threads, derived from facts alone."""
 
-from factwire.edge.records.keeping import KeptRecords, read_records
-from factwire.edge.records.records import CLASSES, Records
-from factwire.edge.records.table import Page, Table, rows_of
+from factwire.edge.records.edge_records import CLASSES, Records, RecordStore, read_records
+from factwire.edge.records.edge_rows import Page, RowTable, select_rows
 
-__all__ = ["CLASSES", "KeptRecords", "Page", "Records", "Table", "read_records", "rows_of"]
+__all__ = ["CLASSES", "Page", "RecordStore", "Records", "RowTable", "read_records", "select_rows"]

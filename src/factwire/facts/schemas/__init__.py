@@ -4,10 +4,16 @@ Nothing is stated here that Python does not enforce: a schema accepts what `fact
 well-typed and refuses what it does not.
 """
 
-from factwire.facts.schemas.asyncapi import asyncapi
-from factwire.facts.schemas.files import schema_files
 from factwire.facts.schemas.json_schema import json_schemas
+from factwire.facts.schemas.schema_files import asyncapi_document, schema_files
 from factwire.facts.schemas.typescript import typescript
 from factwire.facts.schemas.wire_types import Report, ReportError
 
-__all__ = ["Report", "ReportError", "asyncapi", "json_schemas", "schema_files", "typescript"]
+__all__ = [
+    "Report",
+    "ReportError",
+    "asyncapi_document",
+    "json_schemas",
+    "schema_files",
+    "typescript",
+]

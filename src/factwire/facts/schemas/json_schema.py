@@ -12,20 +12,24 @@ import msgspec
 
 from factwire.facts.capabilities import CapabilityManifest
 from factwire.facts.fact import Fact
-from factwire.facts.fixtures import Fixture
+from factwire.facts.inspection import Fixture
 from factwire.facts.limits import SEQUENCE_MAX
 from factwire.facts.schemas.wire_types import (
     ALIASED_PAYLOADS,
+    CLASSES,
+    FIELD_VOCABULARIES,
     INPUT_TYPES,
     PAYLOAD_TYPES,
     PAYLOADS,
     WIRE_SHAPES,
+    FieldVocabularies,
     Report,
     WireField,
     WireShape,
     wire_fields,
+    wire_spelling,
+    words_of,
 )
-from factwire.facts.schemas.words import CLASSES, SPOKEN, Spoken, wire_spelling, words_of
 from factwire.facts.shapes import (
     NEVER_EMPTY,
     SEQUENCE_FLOORS,
@@ -48,7 +52,7 @@ def json_schemas() -> dict[str, Schema]:
         **{wire.slug: shape_schema(wire) | _definitions(PAYLOAD_TYPES) for wire in WIRE_SHAPES},
         "payloads": catalogue("Payloads", _PAYLOADS, PAYLOADS),
         "fixture": struct_schema(Fixture),
-        "input": _input() | _definitions(INPUT_TYPES),
+        "input": _input_schema() | _definitions(INPUT_TYPES),
         "capabilities": struct_schema(CapabilityManifest),
         "issue": struct_schema(Report),
     }
@@ -65,26 +69,34 @@ def schema_documents(schemas: Mapping[str, Schema]) -> dict[str, Schema]:
 
 
 def type_schemas(
-    types: Iterable[Any], template: str = DEFINITIONS, spoken: Spoken = SPOKEN
+    types: Iterable[Any],
+    template: str = DEFINITIONS,
+    vocabularies: FieldVocabularies = FIELD_VOCABULARIES,
 ) -> dict[str, Schema]:
     """The schemas of `types` and of all they contain, by name; `template` is where refs look."""
     _, components = msgspec.json.schema_components(
-        types, schema_hook=_as_text, ref_template=template
+        types, schema_hook=_text_schema, ref_template=template
     )
     return {
-        name: _with_words(spoken, name, _tidied(components[name])) for name in sorted(components)
+        name: _add_examples(vocabularies, name, _tidy(components[name]))
+        for name in sorted(components)
     }
 
 
-def struct_schema(root: type[msgspec.Struct], spoken: Spoken = SPOKEN) -> Schema:
+def struct_schema(
+    root: type[msgspec.Struct], vocabularies: FieldVocabularies = FIELD_VOCABULARIES
+) -> Schema:
     """The schema of one type, with all that it contains."""
-    schemas = type_schemas([root], spoken=spoken)
+    schemas = type_schemas([root], vocabularies=vocabularies)
     schema = schemas.pop(root.__name__)
     return schema | {"$defs": schemas} if schemas else schema
 
 
 def catalogue(
-    title: str, description: str, types: Mapping[str, type], spoken: Spoken = SPOKEN
+    title: str,
+    description: str,
+    types: Mapping[str, type],
+    vocabularies: FieldVocabularies = FIELD_VOCABULARIES,
 ) -> Schema:
     """Several types in one document: the schema of each is the property of its name."""
     return {
@@ -92,7 +104,7 @@ def catalogue(
         "description": description,
         "type": "object",
         "properties": {name: _ref(kind, DEFINITIONS) for name, kind in types.items()},
-        "$defs": type_schemas(dict.fromkeys(types.values()), spoken=spoken),
+        "$defs": type_schemas(dict.fromkeys(types.values()), vocabularies=vocabularies),
     }
 
 
@@ -116,7 +128,7 @@ def shape_schema(wire: WireShape, template: str = DEFINITIONS) -> Schema:
 def _shape_properties(wire: WireShape, fields: list[WireField]) -> dict[str, Schema]:
     plain = type_schemas([Fact])[Fact.__name__]["properties"]
     properties = {
-        field.name: _present(plain[field.of_fact.encode_name], nullable=not field.required)
+        field.name: _nullable_field(plain[field.of_fact.encode_name], nullable=not field.required)
         for field in fields
     }
     for field in fields:
@@ -141,7 +153,7 @@ def _payload_rules(class_field: str, template: str) -> list[Schema]:
     ]
 
 
-def _input() -> Schema:
+def _input_schema() -> Schema:
     parts = [_ref(part, DEFINITIONS) for part in INPUT_TYPES]
     return {
         "title": "Input",
@@ -158,7 +170,7 @@ def _ref(target: type, template: str) -> Schema:
     return {"$ref": template.format(name=target.__name__)}
 
 
-def _present(schema: Schema, *, nullable: bool) -> Schema:
+def _nullable_field(schema: Schema, *, nullable: bool) -> Schema:
     """The schema of one field, with or without null; what it defaults to is the reader's affair."""
     types: str | list[str] = schema["type"]
     names = [name for name in ([types] if isinstance(types, str) else types) if name != "null"]
@@ -167,21 +179,21 @@ def _present(schema: Schema, *, nullable: bool) -> Schema:
     return rest | {"type": [only, "null"] if nullable else only}
 
 
-def _as_text(_: type) -> Schema:
+def _text_schema(_: type) -> Schema:
     """A class of our own, such as text that grows, is a string on the wire."""
     return {"type": "string"}
 
 
-def _with_words(spoken: Spoken, type_name: str, schema: Schema) -> Schema:
+def _add_examples(vocabularies: FieldVocabularies, type_name: str, schema: Schema) -> Schema:
     """The schema with the words of each field's vocabulary as examples."""
     for name, field in schema.get("properties", {}).items():
-        words = words_of(spoken, type_name, name)
+        words = words_of(vocabularies, type_name, name)
         if words:
             field.get("items", field)["examples"] = list(words)
     return schema
 
 
-def _tidied(schema: Schema) -> Schema:
+def _tidy(schema: Schema) -> Schema:
     """The same schema in fewer words: types in one list, no default that says nothing."""
     tidy = {key: value for key, value in schema.items() if key != "discriminator"}
     if "description" in tidy:
@@ -191,15 +203,15 @@ def _tidied(schema: Schema) -> Schema:
     if tidy.get("required") == []:
         del tidy["required"]
     if "properties" in tidy:
-        tidy["properties"] = {name: _tidied(field) for name, field in tidy["properties"].items()}
+        tidy["properties"] = {name: _tidy(field) for name, field in tidy["properties"].items()}
     if "items" in tidy:
-        tidy["items"] = _tidied(tidy["items"])
+        tidy["items"] = _tidy(tidy["items"])
     if "anyOf" in tidy:
-        tidy |= _merged([_tidied(choice) for choice in tidy.pop("anyOf")])
+        tidy |= _merge_types([_tidy(choice) for choice in tidy.pop("anyOf")])
     return tidy
 
 
-def _merged(choices: list[Schema]) -> Schema:
+def _merge_types(choices: list[Schema]) -> Schema:
     """Choices that differ by type alone, as one; at most one of the others can join them."""
     plain = [choice["type"] for choice in choices if choice.keys() == {"type"}]
     others = [choice for choice in choices if choice.keys() != {"type"}]

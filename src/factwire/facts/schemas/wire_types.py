@@ -1,31 +1,133 @@
-"""What travels: the three shapes of a fact, and the types around them.
+"""What travels: three shapes of a fact, the types around them, the vocabulary of each field.
 
 The shapes are one type, `Fact`, under other names; which field is called what and which must be
-there is `factwire.facts.shapes`' to say.
+there is `factwire.facts.shapes`' to say. Vocabularies are open, so a schema offers their words
+without insisting on them.
 """
 
+import re
+from collections.abc import Mapping
 from typing import Final, NamedTuple, get_args
 
 import msgspec
 
-from factwire.facts.capabilities import Answer, ApprovalStyle, CapabilityManifest, Streaming
-from factwire.facts.class_payloads import payload_types
-from factwire.facts.classification import KNOWN_CLASSES
-from factwire.facts.fact import Fact
-from factwire.facts.fixtures import Expected, Fixture
-from factwire.facts.inputs import (
-    AssetInput,
-    AssetKind,
-    CapabilityInput,
-    TextInput,
-    WorkspaceInput,
+from factwire.facts.capabilities import (
+    INPUT_KINDS,
+    Answer,
+    ApprovalStyle,
+    CapabilityManifest,
+    Streaming,
 )
+from factwire.facts.classes.class_rows import (
+    EDGE_CLASSES,
+    KNOWN_CLASSES,
+    RUNTIME_CLASSES,
+    UI_CLASSES,
+)
+from factwire.facts.classes.payloads import Payload, payload_types
+from factwire.facts.fact import Fact
+from factwire.facts.inputs import AssetInput, AssetKind, CapabilityInput, TextInput, WorkspaceInput
+from factwire.facts.inspection import Expected, Fixture
 from factwire.facts.issues import Issue, IssueCode
-from factwire.facts.payloads import Payload
+from factwire.facts.lifecycle import OpenAction, ResumeAnswer, ResumeCode, ResumeIssue
 from factwire.facts.refs import Ref, RefKind
-from factwire.facts.resume import OpenAction, ResumeAnswer, ResumeCode, ResumeIssue
 from factwire.facts.shapes import REQUIRED_FIELDS, Shape, wire_name
-from factwire.facts.vocabulary import CLASS_ALIASES
+from factwire.facts.vocabulary import (
+    ACTION_TYPES,
+    CLASS_ALIASES,
+    CONTROLS,
+    EVIDENCE_KINDS,
+    KINDS,
+    OWNERS,
+    PERSISTENCE,
+    PHASES,
+    RUNTIME_ENTITIES,
+    SCOPES,
+    STATUSES,
+    SURFACES,
+    TASK_STATES,
+    TOOL_STATES,
+    TOPOLOGIES,
+)
+
+CLASSES: Final[dict[str, tuple[str, ...]]] = {
+    "RuntimeClass": tuple(RUNTIME_CLASSES),
+    "EdgeClass": tuple(EDGE_CLASSES),
+    "UiClass": tuple(UI_CLASSES),
+    "EventClass": tuple(sorted(KNOWN_CLASSES)),
+}
+
+VOCABULARIES: Final[dict[str, tuple[str, ...]]] = {
+    "Kind": KINDS,
+    "Status": STATUSES,
+    "Owner": OWNERS,
+    "Scope": SCOPES,
+    "Phase": PHASES,
+    "Surface": SURFACES,
+    "Persistence": PERSISTENCE,
+    "Control": CONTROLS,
+    "Topology": TOPOLOGIES,
+    "RuntimeEntity": RUNTIME_ENTITIES,
+    "ActionType": ACTION_TYPES,
+    "ToolState": TOOL_STATES,
+    "TaskState": TASK_STATES,
+    "EvidenceKind": EVIDENCE_KINDS,
+    "InputKind": INPUT_KINDS,
+}
+
+FieldVocabularies = Mapping[str, Mapping[str, str]]
+"""The vocabulary that a field takes its words from, by its type and its name on the wire."""
+
+FIELD_VOCABULARIES: Final[FieldVocabularies] = {
+    "Fact": {
+        "kind": "Kind",
+        "status": "Status",
+        "eventClass": "EventClass",
+        "owner": "Owner",
+        "scope": "Scope",
+        "phase": "Phase",
+        "surface": "Surface",
+        "persistence": "Persistence",
+        "control": "Control",
+        "topology": "Topology",
+        "runtimeEntity": "RuntimeEntity",
+    },
+    "ActionRequest": {"actionType": "ActionType"},
+    "Evidence": {"kind": "EvidenceKind"},
+    "Task": {"status": "TaskState"},
+    "Teammate": {"topology": "Topology"},
+    "OpenAction": {"actionType": "ActionType"},
+    "CapabilityManifest": {
+        "inputs": "InputKind",
+        "actionTypes": "ActionType",
+        "controls": "Control",
+        "topologies": "Topology",
+        "eventClasses": "EventClass",
+    },
+}
+
+_FIELD: Final = re.compile(r"`([a-z]+(?:_[a-z]+)+)`")
+
+
+def vocabulary_of(vocabularies: FieldVocabularies, type_name: str, field: str) -> str | None:
+    """The name of the vocabulary that a field takes its words from."""
+    return vocabularies.get(type_name, {}).get(field)
+
+
+def words_of(vocabularies: FieldVocabularies, type_name: str, field: str) -> tuple[str, ...]:
+    """The words that Factwire knows for a field; empty where it takes any text."""
+    name = vocabulary_of(vocabularies, type_name, field) or ""
+    return VOCABULARIES.get(name) or CLASSES.get(name, ())
+
+
+def wire_spelling(doc: str) -> str:
+    """A docstring for readers of the wire: fields in code marks have their names there."""
+    return _FIELD.sub(lambda found: f"`{_camel(found[1])}`", doc)
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
 
 
 class ReportError(msgspec.Struct, frozen=True, kw_only=True):

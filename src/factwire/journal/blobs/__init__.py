@@ -1,17 +1,25 @@
 """Blobs: what is too big for a fact, under its own hash, durable before the fact that names it."""
 
-from factwire.journal.blobs.errors import (
+from factwire.journal.blobs.blob_store import (
+    GRACE,
     BlobCorrupt,
     BlobError,
     BlobMissing,
+    BlobStat,
+    BlobStore,
     BlobUnreadable,
     BlobUnwritable,
+    CollectedBlobs,
+    find_referenced_blobs,
 )
-from factwire.journal.blobs.files import FileBlobs
-from factwire.journal.blobs.memory import MemoryBlobs, MemoryObjects
-from factwire.journal.blobs.objects import ObjectBlobs, ObjectClient, ObjectHead
-from factwire.journal.blobs.references import referenced_blobs
-from factwire.journal.blobs.store import GRACE, BlobStat, BlobStore, Collected
+from factwire.journal.blobs.file_blobs import FileBlobs
+from factwire.journal.blobs.object_blobs import (
+    MemoryBlobs,
+    MemoryObjects,
+    ObjectBlobs,
+    ObjectClient,
+    ObjectHead,
+)
 
 __all__ = [
     "GRACE",
@@ -22,12 +30,12 @@ __all__ = [
     "BlobStore",
     "BlobUnreadable",
     "BlobUnwritable",
-    "Collected",
+    "CollectedBlobs",
     "FileBlobs",
     "MemoryBlobs",
     "MemoryObjects",
     "ObjectBlobs",
     "ObjectClient",
     "ObjectHead",
-    "referenced_blobs",
+    "find_referenced_blobs",
 ]

@@ -12,16 +12,20 @@ from typing import Final
 
 import msgspec
 
-from factwire.journal.admission import Entry, Known
-from factwire.journal.chunk import Chunk, grouped, new_chunk
+from factwire.journal.admission import ExistingFact, PreparedFact
+from factwire.journal.chunks import Chunk, build_chunk, group_by_keys
+from factwire.journal.commit_group import CommitGroup, Expected
 from factwire.journal.errors import AppendRefused, JournalClosed
 from factwire.journal.filter import Groups
-from factwire.journal.group import Expected, Group
-from factwire.journal.nats.ids import fingerprints
-from factwire.journal.nats.mirror import Mirror
-from factwire.journal.nats.state import Contents, State, keys_in
-from factwire.journal.nats.wire import Said
-from factwire.journal.protocol import Appended
+from factwire.journal.nats.journal_state import (
+    ChunkContents,
+    StreamState,
+    compute_fingerprints,
+    list_keys_in,
+)
+from factwire.journal.nats.stream_log import ItemBody
+from factwire.journal.nats.stream_view import StreamView
+from factwire.journal.protocol import AppendResult
 
 GROUP_BYTES: Final = 256 * 1024
 """Lines after which a commit takes no further batch in; a single batch may be larger."""
@@ -40,21 +44,21 @@ _LONGEST_HOLD: Final = 0.005
 """Seconds for which an answer waits for the next commit to be sent, should the server be gone."""
 
 
-class Request(msgspec.Struct, gc=False):
+class NatsAppend(msgspec.Struct, gc=False):
     """A batch that waits for its commit."""
 
-    entries: Sequence[Entry]
+    entries: Sequence[PreparedFact]
     expected: Expected | None
-    done: asyncio.Future[Appended]
+    done: asyncio.Future[AppendResult]
 
 
-class Writer:
+class NatsWriter:
     """The one task of a process that appends."""
 
-    def __init__(self, mirror: Mirror, committed: Callable[[], None]) -> None:
+    def __init__(self, mirror: StreamView, on_commit: Callable[[], None]) -> None:
         self._mirror = mirror
-        self._committed = committed
-        self._waiting: list[Request] = []
+        self._on_commit = on_commit
+        self._waiting: list[NatsAppend] = []
         self._ready: _Commit | None = None
         self._wake = asyncio.Event()
         self._closed = False
@@ -64,13 +68,13 @@ class Writer:
         self._task = asyncio.create_task(self._run(), name="factwire-nats-writer")
 
     def append(
-        self, entries: Sequence[Entry], expected: Expected | None
-    ) -> asyncio.Future[Appended]:
+        self, entries: Sequence[PreparedFact], expected: Expected | None
+    ) -> asyncio.Future[AppendResult]:
         """A future that is done when the batch is durable or refused."""
         if self._closed:
             raise JournalClosed("the journal is being closed")
-        done: asyncio.Future[Appended] = self._loop.create_future()
-        self._waiting.append(Request(entries, expected, done))
+        done: asyncio.Future[AppendResult] = self._loop.create_future()
+        self._waiting.append(NatsAppend(entries, expected, done))
         self._wake.set()
         return done
 
@@ -96,7 +100,7 @@ class Writer:
                 else:
                     self._answer_held()
                     self._answer_soon(commit)
-                self._committed()
+                self._on_commit()
 
     def _answer_soon(self, commit: "_Commit") -> None:
         """Answer now, or once the next commit has been sent: the server then works meanwhile."""
@@ -126,7 +130,7 @@ class Writer:
             else:
                 self._waiting = waiting
 
-    def _take(self) -> list[Request]:
+    def _take(self) -> list[NatsAppend]:
         most = max(HALVED, len(self._waiting) // 2)
         number = size = 0
         for request in self._waiting[:most]:
@@ -142,15 +146,15 @@ class Writer:
 class _Commit:
     """One group on its way; also what admission looks things up in."""
 
-    def __init__(self, mirror: Mirror, group: list[Request]) -> None:
+    def __init__(self, mirror: StreamView, group: list[NatsAppend]) -> None:
         self._mirror = mirror
         self._group = group
         self._ids = [entry.fact.id for request in group for entry in request.entries]
-        self._marks = fingerprints(self._ids)
-        self._known: Mapping[str, Known] = {}
+        self._marks = compute_fingerprints(self._ids)
+        self._known: Mapping[str, ExistingFact] = {}
         self._before: _Commit | None = None
-        self._placed = Group(self, epoch="", first=1)
-        self._answers: list[Appended | AppendRefused] = []
+        self._placed = CommitGroup(self, epoch="", first=1)
+        self._answers: list[AppendResult | AppendRefused] = []
         self._refuses = False
         self._keys: Groups = {}
         self._chunk: Chunk | None = None
@@ -174,7 +178,7 @@ class _Commit:
                 # Another process began a new life of the journal since this group was admitted.
                 request.done.set_result(msgspec.structs.replace(answer, epoch=epoch))
 
-    def ids(self) -> Sequence[str]:
+    def list_ids(self) -> Sequence[str]:
         """The ids of all facts of the group."""
         return self._ids
 
@@ -186,7 +190,7 @@ class _Commit:
     def foresee(self, current: "_Commit") -> bool:
         """Admit on top of a commit that is on its way; False where that takes a closer look."""
         before = current._chunk  # noqa: SLF001
-        if before is None or self._state.ids.taken(self._marks):
+        if before is None or self._state.ids.find_taken(self._marks):
             return False
         self._before = current
         self._admit(before.last + 1)
@@ -195,9 +199,9 @@ class _Commit:
         self._before = None
         return self._chunk is not None
 
-    def known(self, fact_id: str) -> Known | None:
+    def find_existing(self, fact_id: str) -> ExistingFact | None:
         if self._before is not None:
-            return self._before._placed.known(fact_id)  # noqa: SLF001
+            return self._before._placed.find_existing(fact_id)  # noqa: SLF001
         return self._known.get(fact_id)
 
     def last_sequence(self, thread_id: str) -> int | None:
@@ -206,20 +210,21 @@ class _Commit:
         return self._state.last_sequence(thread_id)
 
     @property
-    def _state(self) -> State:
+    def _state(self) -> StreamState:
         return self._mirror.state
 
-    def _contents(self) -> Contents:
+    def _contents(self) -> ChunkContents:
         placed = self._placed
         marks = self._marks
         if len(placed.entries) < len(marks):
-            marks = fingerprints([entry.fact.id for entry in placed.entries])
+            marks = compute_fingerprints([entry.fact.id for entry in placed.entries])
         facts = [
-            (entry.thread, entry.fact, seq, sequence) for seq, entry, _, sequence in placed.placed()
+            (entry.thread, entry.fact, seq, sequence)
+            for seq, entry, _, sequence in placed.list_placed()
         ]
-        return Contents(facts, marks, keys_in(self._keys))
+        return ChunkContents(facts, marks, list_keys_in(self._keys))
 
-    async def _build(self) -> Sequence[Said]:
+    async def _build(self) -> Sequence[ItemBody]:
         damage = self._state.damage()
         if damage is not None:
             raise damage
@@ -229,7 +234,7 @@ class _Commit:
         return () if self._chunk is None else [self._chunk]
 
     async def _admit_level(self) -> None:
-        self._known = await self._mirror.known(self._ids, self._marks, locked=True)
+        self._known = await self._mirror.find_existing(self._ids, self._marks, locked=True)
         self._admit(self._state.head + 1)
         if self._refuses and not self._level:
             # A thread may have moved on in another process: refuse only what the stream refuses.
@@ -238,8 +243,8 @@ class _Commit:
             await self._admit_level()
 
     def _admit(self, first: int) -> None:
-        doubtful = self._before.ids() if self._before else self._known
-        self._placed = Group(self, epoch=self._state.epoch, first=first, doubtful=doubtful)
+        doubtful = self._before.list_ids() if self._before else self._known
+        self._placed = CommitGroup(self, epoch=self._state.epoch, first=first, doubtful=doubtful)
         self._answers, self._refuses = [], False
         for request in self._group:
             try:
@@ -251,5 +256,5 @@ class _Commit:
     def _make_chunk(self, prev: bytes) -> None:
         placed, self._chunk = self._placed, None
         if placed.lines:
-            self._keys = grouped([entry.keys for entry in placed.entries])
-            self._chunk = new_chunk(prev, placed.first, placed.lines, self._keys)
+            self._keys = group_by_keys([entry.keys for entry in placed.entries])
+            self._chunk = build_chunk(prev, placed.first, placed.lines, self._keys)

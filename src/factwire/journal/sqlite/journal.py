@@ -1,4 +1,8 @@
-"""`Journal` on one SQLite file."""
+"""`Journal` on one SQLite file, and the URLs that open it.
+
+The writer keeps the newest ids and threads in memory. A read-only handle has no such memory and
+replays what is not sealed yet; that is a bounded number of facts.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -6,32 +10,149 @@ from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 import apsw
 
 from factwire.facts.fact import Fact
-from factwire.journal.admission import prepare
-from factwire.journal.catalogue import Thread, ThreadPage, ThreadRecord, ThreadStatus, page_of
-from factwire.journal.chain_point import ChainPoint, ensure_reached
-from factwire.journal.chunk import Stretch
-from factwire.journal.cursor import MARK, Cursor
-from factwire.journal.errors import CursorError, JournalClosed, JournalUnavailable
-from factwire.journal.filter import Filter
-from factwire.journal.live import Reader
-from factwire.journal.policy import Compaction, Removal, Retention
-from factwire.journal.protocol import Appended, Snapshot, Stats, VerifyReport
-from factwire.journal.removal import plan_compaction, plan_retention
-from factwire.journal.removed import Removed
-from factwire.journal.restore import Restoration
-from factwire.journal.resume import Bounds, check_cursor, fact_cursor, page_start, resume_after
-from factwire.journal.sqlite import checks, lookups, restoring, snapshots
-from factwire.journal.sqlite.database import Database
-from factwire.journal.sqlite.following import live, replay
-from factwire.journal.sqlite.removing import remove
-from factwire.journal.sqlite.roster import load_record
-from factwire.journal.sqlite.store import Store
-from factwire.journal.sqlite.writer import Writer
+from factwire.journal.admission import prepare_facts
+from factwire.journal.chunks import ChainPoint, FactBatch, decode_line, ensure_reached
+from factwire.journal.cursor import (
+    MARK,
+    Bounds,
+    Cursor,
+    check_cursor,
+    require_fact_cursor,
+    resolve_page_start,
+    resolve_start,
+)
+from factwire.journal.errors import CursorError, JournalClosed, JournalUnavailable, JournalUrlError
+from factwire.journal.filter import Filter, find_thread_id
+from factwire.journal.followers import ReaderPosition
+from factwire.journal.protocol import AppendResult, JournalStats, StoredSnapshot, VerifyReport
+from factwire.journal.retention import (
+    CompactionPolicy,
+    RemovalResult,
+    RemovedFact,
+    Restoration,
+    RetentionPolicy,
+    plan_compaction,
+    plan_retention,
+)
+from factwire.journal.sqlite import retention, snapshots
+from factwire.journal.sqlite.handle import SqliteHandle
+from factwire.journal.sqlite.indexes import IdRuns
+from factwire.journal.sqlite.journal_state import (
+    Overlay,
+    find_sealed,
+    list_threads,
+    load_ends,
+    load_lines_after,
+    load_record,
+    load_records_after,
+    note_fact,
+    save_records,
+)
+from factwire.journal.sqlite.reader import follow_live, replay
+from factwire.journal.sqlite.retention import remove
+from factwire.journal.sqlite.schema import Database
+from factwire.journal.sqlite.writer import SqliteWriter
+from factwire.journal.thread_catalogue import (
+    CatalogueRecord,
+    CatalogueThread,
+    ThreadPage,
+    ThreadStatus,
+    build_page,
+)
+
+
+async def find_seq(store: SqliteHandle, fact_id: str) -> int | None:
+    """The seq of a fact, also of one that has been removed."""
+    if store.writer is None:
+        return await store.pool.run(partial(_find_stored_seq, fact_id=fact_id))
+    state = store.writer.state
+    known = await asyncio.wrap_future(store.writer.inspect(lambda: state.find_existing(fact_id)))
+    return known and known.seq
+
+
+async def list_thread_rows(
+    store: SqliteHandle, *, project: str | None, status: ThreadStatus | None, below: int, limit: int
+) -> Sequence[CatalogueThread]:
+    """Threads by last activity, newest first."""
+    overlay = await _load_overlay(store)
+    query = partial(
+        list_threads, overlay=overlay, project=project, status=status, below=below, limit=limit
+    )
+    return await store.pool.run(query)
+
+
+async def load_thread(store: SqliteHandle, thread_id: str) -> CatalogueThread | None:
+    """One thread."""
+    overlay = await _load_overlay(store)
+    record = overlay.get(thread_id)
+    if record is None:
+        record = await store.pool.run(partial(load_record, thread_id=thread_id))
+    return record and record.to_thread()
+
+
+async def stream_records(store: SqliteHandle) -> AsyncIterator[CatalogueRecord]:
+    """Everything that is kept of each thread."""
+    overlay = await _load_overlay(store)
+    for record in overlay.values():
+        yield record
+    after = ""
+    while page := await store.pool.run(partial(load_records_after, after=after)):
+        for record in page:
+            if record.thread_id not in overlay:
+                yield record
+        after = page[-1].thread_id
+
+
+async def count_threads(store: SqliteHandle) -> int:
+    """How many threads there are."""
+    overlay = await _load_overlay(store)
+    return await store.pool.run(partial(_count_stored_threads, overlay=overlay))
+
+
+async def _load_overlay(store: SqliteHandle) -> Overlay:
+    """Records that are newer than those on disk; a writer brings the disk up to date instead."""
+    if store.writer is None:
+        return await store.pool.run(_replay_overlay)
+    state = store.writer.state
+    if state.dirty:
+        flush = partial(save_records, state.connection)
+        save = store.writer.call(lambda: flush(state.dirty_records()), state.mark_clean)
+        await asyncio.wrap_future(save)
+    return {}
+
+
+def _replay_overlay(connection: Database) -> Overlay:
+    place = load_ends(connection)
+    overlay: Overlay = {}
+    for seq, line in load_lines_after(connection, max(place.sealed, place.base), place.head):
+        fact = decode_line(line)
+        thread = find_thread_id(fact)
+        if thread is not None:
+            note_fact(connection, overlay, thread, fact, seq)
+    return overlay
+
+
+def _find_stored_seq(connection: Database, fact_id: str) -> int | None:
+    place = load_ends(connection)
+    for seq, line in load_lines_after(connection, max(place.sealed, place.base), place.head):
+        if decode_line(line).id == fact_id:
+            return seq
+    sql = "SELECT seq FROM retired WHERE seq > ? AND id = ?"
+    restored: int | None = connection.execute(sql, (place.sealed, fact_id)).get
+    if restored is not None:
+        return restored
+    known = find_sealed(connection, IdRuns(connection), fact_id, place.base)
+    return known and known.seq
+
+
+def _count_stored_threads(connection: Database, overlay: Overlay) -> int:
+    stored: int = connection.execute("SELECT count(*) FROM threads").get
+    return stored + sum(load_record(connection, thread) is None for thread in overlay)
 
 
 class SqliteJournal:
@@ -41,19 +162,19 @@ class SqliteJournal:
         self._path = path
         self._read_only = read_only
         self._vfs = vfs
-        self._opened: Store | None = None
-        self._writer: Writer | None = None
+        self._opened: SqliteHandle | None = None
+        self._writer: SqliteWriter | None = None
 
     async def __aenter__(self) -> Self:
         store = await asyncio.get_running_loop().run_in_executor(None, self._open)
         self._opened, self._writer = store, store.writer
         return self
 
-    def _open(self) -> Store:
+    def _open(self) -> SqliteHandle:
         if Path(self._path).is_dir():
             raise JournalUnavailable(f"{self._path} is a folder; name a file in it")
         try:
-            return Store(self._path, read_only=self._read_only, vfs=self._vfs)
+            return SqliteHandle(self._path, read_only=self._read_only, vfs=self._vfs)
         except (OSError, apsw.Error) as error:
             raise JournalUnavailable(f"{self._path} cannot be opened: {error}") from error
 
@@ -63,14 +184,14 @@ class SqliteJournal:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        store, self._opened, self._writer = self._store, None, None
+        store, self._opened, self._writer = self._handle, None, None
         await store.close()
 
     async def append(
         self, batch: Sequence[Fact], *, expected: Mapping[str, int | None] | None = None
-    ) -> Appended:
-        writer = self._writer or self._store.writing()
-        return await writer.append(prepare(batch), expected)
+    ) -> AppendResult:
+        writer = self._writer or self._handle.require_writer()
+        return await writer.append(prepare_facts(batch), expected)
 
     async def read(
         self,
@@ -78,35 +199,35 @@ class SqliteJournal:
         *,
         filter: Filter | None = None,  # noqa: A002
         limit: int | None = None,
-    ) -> AsyncIterator[Stretch]:
-        store = self._store
-        with store.readers.reading(follows=False) as reader:
+    ) -> AsyncIterator[FactBatch]:
+        store = self._handle
+        with store.readers.open_reader(follows=False) as reader:
             head = await self._resume(reader, after, filter)
-            async with aclosing(replay(store, reader, head, filter, limit)) as stretches:
-                async for stretch in stretches:
-                    yield stretch
+            async with aclosing(replay(store, reader, head, filter, limit)) as batches:
+                async for batch in batches:
+                    yield batch
 
     async def follow(
         self,
         after: Cursor | str | None = None,
         *,
         filter: Filter | None = None,  # noqa: A002
-    ) -> AsyncIterator[Stretch]:
-        store = self._store
-        with store.readers.reading(follows=True) as reader:
+    ) -> AsyncIterator[FactBatch]:
+        store = self._handle
+        with store.readers.open_reader(follows=True) as reader:
             head = await self._resume(reader, after, filter)
-            async with aclosing(replay(store, reader, head, filter, None)) as stretches:
-                async for stretch in stretches:
-                    yield stretch
-            async for stretch in live(store, reader, filter):
-                yield stretch
+            async with aclosing(replay(store, reader, head, filter, None)) as batches:
+                async for batch in batches:
+                    yield batch
+            async for batch in follow_live(store, reader, filter):
+                yield batch
 
     async def head(self) -> Cursor:
-        return Cursor(self._store.epoch, (await self._store.place()).head)
+        return Cursor(self._handle.epoch, (await self._handle.load_ends()).head)
 
     async def position(self, fact_id: str) -> Cursor:
         bounds = await self._bounds(None)
-        return fact_cursor(fact_id, await lookups.seq_of(self._store, fact_id), bounds)
+        return require_fact_cursor(fact_id, await find_seq(self._handle, fact_id), bounds)
 
     async def threads(
         self,
@@ -116,80 +237,84 @@ class SqliteJournal:
         after: Cursor | str | None = None,
         limit: int = 100,
     ) -> ThreadPage:
-        below = page_start(after, await self._bounds(None))
-        rows = await lookups.rows(
-            self._store, project=project, status=status, below=below, limit=limit + 1
+        below = resolve_page_start(after, await self._bounds(None))
+        rows = await list_thread_rows(
+            self._handle, project=project, status=status, below=below, limit=limit + 1
         )
-        return page_of(rows, limit, self._store.epoch)
+        return build_page(rows, limit, self._handle.epoch)
 
-    async def thread(self, thread_id: str) -> Thread | None:
-        return await lookups.row(self._store, thread_id)
+    async def thread(self, thread_id: str) -> CatalogueThread | None:
+        return await load_thread(self._handle, thread_id)
 
     async def save_snapshot(
         self, thread_id: str, cursor: Cursor, data: bytes, kind: str = "projection"
-    ) -> Snapshot:
-        writer = self._store.writing()
+    ) -> StoredSnapshot:
+        writer = self._handle.require_writer()
         check_cursor(cursor, await self._bounds(None))
-        save = partial(snapshots.save, writer.state, thread_id, kind, cursor, data)
+        save = partial(snapshots.save_snapshot, writer.state, thread_id, kind, cursor, data)
         return await asyncio.wrap_future(writer.call(save))
 
     async def snapshot(
         self, thread_id: str, kind: str = "projection", at: Cursor | None = None
-    ) -> Snapshot | None:
+    ) -> StoredSnapshot | None:
         bounds = await self._bounds(None)
         top = bounds.head if at is None else check_cursor(at, bounds)
         load = partial(
-            snapshots.load, epoch=self._store.epoch, thread_id=thread_id, kind=kind, top=top
+            snapshots.load_snapshot,
+            epoch=self._handle.epoch,
+            thread_id=thread_id,
+            kind=kind,
+            top=top,
         )
-        return await self._store.pool.run(load)
+        return await self._handle.pool.run(load)
 
-    async def retain(self, policy: Retention) -> Removal:
+    async def retain(self, policy: RetentionPolicy) -> RemovalResult:
         scan = policy.keep_facts is not None or policy.keep_per_thread is not None
-        return await remove(self._store, partial(plan_retention, policy), scan=scan)
+        return await remove(self._handle, partial(plan_retention, policy), scan=scan)
 
-    async def compact(self, policy: Compaction | None = None) -> Removal:
-        plan = partial(plan_compaction, policy or Compaction())
-        return await remove(self._store, plan, scan=True)
+    async def compact(self, policy: CompactionPolicy | None = None) -> RemovalResult:
+        plan = partial(plan_compaction, policy or CompactionPolicy())
+        return await remove(self._handle, plan, scan=True)
 
     async def verify(self) -> VerifyReport:
-        writer = self._store.writer
+        writer = self._handle.writer
         head = writer.state.place.head if writer else 0
-        return await self._store.pool.run(partial(checks.verify, head=head))
+        return await self._handle.pool.run(partial(snapshots.verify, head=head))
 
     async def chain_point(self, seq: int) -> ChainPoint:
         ensure_reached(seq, await self._bounds(None))
-        return await self._store.pool.run(partial(snapshots.point, seq=seq))
+        return await self._handle.pool.run(partial(snapshots.load_chain_point, seq=seq))
 
-    def removed(self) -> AsyncIterator[Removed]:
-        return restoring.removed(self._store)
+    def removed(self) -> AsyncIterator[RemovedFact]:
+        return retention.stream_removed(self._handle)
 
-    def records(self) -> AsyncIterator[ThreadRecord]:
-        return lookups.records(self._store)
+    def records(self) -> AsyncIterator[CatalogueRecord]:
+        return stream_records(self._handle)
 
-    async def restore(self, given: Restoration) -> Cursor:
-        return await restoring.restore(self._store, given)
+    async def restore(self, restoration: Restoration) -> Cursor:
+        return await retention.restore(self._handle, restoration)
 
-    async def stats(self) -> Stats:
-        store = self._store
-        place = await store.place()
-        return Stats(
-            bytes=await store.pool.run(_size),
+    async def stats(self) -> JournalStats:
+        store = self._handle
+        place = await store.load_ends()
+        return JournalStats(
+            bytes=await store.pool.run(_compute_size),
             facts=place.head - place.removed,
-            threads=await lookups.count(store),
+            threads=await count_threads(store),
             head=Cursor(store.epoch, place.head),
             floor=Cursor(store.epoch, place.floor),
             followers=store.readers.stats(place.head),
         )
 
     @property
-    def _store(self) -> Store:
+    def _handle(self) -> SqliteHandle:
         if self._opened is None:
             raise JournalClosed("the journal is not open; use `async with`")
         return self._opened
 
     async def _bounds(self, wanted: Filter | None) -> Bounds:
-        store = self._store
-        place = await store.place()
+        store = self._handle
+        place = await store.load_ends()
         floor = max(place.floor, place.gap)
         if place.gap > place.floor and wanted is not None and wanted.thread is not None:
             record = await store.pool.run(partial(load_record, thread_id=wanted.thread))
@@ -197,20 +322,22 @@ class SqliteJournal:
         return Bounds(epoch=store.epoch, head=place.head, floor=floor, oldest=place.floor)
 
     async def _resume(
-        self, reader: Reader, after: Cursor | str | None, wanted: Filter | None
+        self, reader: ReaderPosition, after: Cursor | str | None, wanted: Filter | None
     ) -> int:
         """Put a reader where it wants to begin; answers with the head as of then."""
-        store = self._store
+        store = self._handle
         seq: int | None = None
         if isinstance(after, str) and not after.startswith(MARK):
-            seq = await lookups.seq_of(store, after)
-        async with store.readers.still():
+            seq = await find_seq(store, after)
+        async with store.readers.hold_removals():
             bounds = await self._bounds(wanted)
             try:
-                reader.position = resume_after(after, bounds, lambda _: seq)
+                reader.position = resolve_start(after, bounds, lambda _: seq)
             except CursorError as error:
                 thread = wanted.thread if wanted else None
-                nearest = await store.pool.run(partial(snapshots.newest, thread=thread))
+                nearest = await store.pool.run(
+                    partial(snapshots.find_newest_snapshot, thread=thread)
+                )
                 raise type(error)(
                     str(error),
                     nearest=None if nearest is None else Cursor(store.epoch, nearest),
@@ -219,8 +346,20 @@ class SqliteJournal:
         return bounds.head
 
 
-def _size(connection: Database) -> int:
+def _compute_size(connection: Database) -> int:
     pages: int = connection.pragma("page_count")
     free: int = connection.pragma("freelist_count")
     size: int = connection.pragma("page_size")
     return (pages - free) * size
+
+
+_MODES: Final = {"": False, "mode=rw": False, "mode=ro": True}
+"""What may stand behind the question mark → whether the handle only reads."""
+
+
+def open_sqlite(url: str) -> SqliteJournal:
+    """The journal at `sqlite:PATH`, or beside its writer at `sqlite:PATH?mode=ro`."""
+    path, _, query = url.removeprefix("sqlite:").partition("?")
+    if not path or query not in _MODES:
+        raise JournalUrlError(f"expected sqlite:PATH or sqlite:PATH?mode=ro, got {url!r}")
+    return SqliteJournal(path, read_only=_MODES[query])

@@ -1,191 +1,143 @@
-"""Reading without holding up anyone: a few connections, each used by one thread at a time."""
+"""Replay, then live: one loop over positions, whatever the source of the next chunk is.
+
+The position only moves over what has been handed out or filtered out, and the next chunk is always
+the one past it. Of a long read several fetches are under way at once and come back in order; one
+that began where the one before it did not end, as after a merge, is dropped. All readers together
+may only be so far ahead: a slow one must not fill the memory.
+"""
 
 import asyncio
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Final, TypeVar
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator
+from functools import partial
+from typing import Final
 
-import apsw
-import msgspec
-
-from factwire.journal.chunk import Chunk, Stretch, stretch_of
-from factwire.journal.errors import JournalCorrupt
+from factwire.journal.chunks import FactBatch, empty_batch, join_batches, widen_batch
+from factwire.journal.errors import JournalClosed
 from factwire.journal.filter import Filter
-from factwire.journal.sqlite.database import Database
-from factwire.journal.sqlite.rows import (
-    chunk_at,
-    chunks_after,
-    extents_after,
-    outlines_after,
-    reading,
-)
-from factwire.journal.sqlite.schema import get_meta
-from factwire.journal.sqlite.segments import Segments
+from factwire.journal.followers import ReaderPosition
+from factwire.journal.sqlite.handle import SqliteHandle
+from factwire.journal.sqlite.reader_pool import FetchResult, fetch
 
-READERS: Final = 4
-"""Reading connections of a journal."""
+AHEAD: Final = 2
+"""Trips of one read that may be under way while what came before them is handed out."""
+
+_PendingFetch = asyncio.Future[FetchResult]
 
 
-FETCH_BYTES: Final = 4 * 1024 * 1024
-"""Bytes of lines that one trip to a reading thread brings back, more or less."""
+class Prefetcher:
+    """The trips of one read up to `upto`."""
 
-PLANNED_CHUNKS: Final = 1_024
-"""Chunks that a trip looks ahead at, to say where those after it end."""
+    def __init__(self, store: SqliteHandle, upto: int, wanted: Filter | None) -> None:
+        self._store = store
+        self._upto = upto
+        self._wanted = wanted
+        self._cuts: deque[int] = deque()
+        self._begun: deque[tuple[int, _PendingFetch]] = deque()
 
-T = TypeVar("T")
+    async def next(self, after: int, limit: int | None) -> FetchResult:
+        """What lies past `after`, at most `limit` facts, as much as one trip brings."""
+        if self._begun and self._begun[0][0] != after:
+            self.abandon()
+        if self._begun:
+            fetched = await self._begun[0][1]
+            self._drop_first()
+        else:
+            fetched = await start_fetch(self._store, after, self._upto, self._wanted, limit)
+            self._cuts = deque((fetched.reached, *fetched.cuts))
+        if limit is None:
+            self._look_ahead()
+        return fetched
 
+    def abandon(self) -> None:
+        """Let go of what is under way; what becomes of it is of no interest."""
+        self._cuts.clear()
+        while self._begun:
+            pending = self._begun[0][1]
+            if not pending.cancel() and not pending.cancelled():
+                pending.exception()
+            self._drop_first()
 
-class Fetched(msgspec.Struct, frozen=True):
-    """Stretches, the seq up to which they leave nothing out, and where later trips may end."""
+    def _look_ahead(self) -> None:
+        pool = self._store.pool
+        while len(self._cuts) > 1 and len(self._begun) < AHEAD and pool.may_look_ahead():
+            after = self._cuts.popleft()
+            pool.ahead += 1
+            self._begun.append(
+                (after, start_fetch(self._store, after, self._cuts[0], self._wanted))
+            )
 
-    stretches: list[Stretch]
-    reached: int
-    cuts: tuple[int, ...] = ()
-
-
-class Lane:
-    """A thread and the connection that only it uses; `load` is what waits for it or runs."""
-
-    def __init__(self, number: int, connect: Callable[[], Database]) -> None:
-        self.load = 0
-        self._connect = connect
-        self._connection = connect()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"factwire-reader-{number}")
-
-    def submit(self, function: Callable[[Database], T]) -> "Future[T]":
-        self.load += 1
-        return self._thread.submit(self._run, function)
-
-    def close(self) -> None:
-        self._thread.shutdown()
-        self._connection.close()
-
-    def _run(self, function: Callable[[Database], T]) -> T:
-        connection = self._connection
-        try:
-            with reading():
-                connection.execute("BEGIN")
-                result = function(connection)
-                connection.execute("COMMIT")
-                return result
-        except BaseException as error:
-            # What failed may have left a statement open, which would pin this connection to the
-            # past; a new one takes its place.
-            connection.close(True)  # noqa: FBT003
-            self._connection = self._connect()
-            if isinstance(error, apsw.Error):
-                raise JournalCorrupt(f"reading failed: {error}") from error
-            raise
-        finally:
-            self.load -= 1
+    def _drop_first(self) -> None:
+        self._begun.popleft()
+        self._store.pool.ahead -= 1
 
 
-class ReaderPool:
-    """Runs functions on reading connections, off the event loop, in a read transaction each.
-
-    The first lane that is free is taken. A lone reader so stays on one thread, whose memory and
-    whose pages are warm; an allocator keeps what was freed for the thread that freed it.
-    """
-
-    def __init__(self, connect: Callable[[], Database]) -> None:
-        _keep_freed_memory()
-        self._lanes = [Lane(number, connect) for number in range(READERS)]
-        self.ahead = 0
-        """Trips that were begun before anybody asked for what they bring."""
-
-    def run(self, function: Callable[[Database], T]) -> "asyncio.Future[T]":
-        lane = min(self._lanes, key=lambda lane: lane.load)
-        return asyncio.wrap_future(lane.submit(function))
-
-    def may_look_ahead(self) -> bool:
-        """Whether one more trip may begin before it is asked for."""
-        return self.ahead < READERS
-
-    def close(self) -> None:
-        for lane in self._lanes:
-            lane.close()
-
-
-def _keep_freed_memory() -> None:
-    """Let the allocator keep what reading frees, instead of giving it back a chunk at a time.
-
-    A freed block of this size is what tells glibc so; elsewhere it is one allocation, once.
-    """
-    bytes(4 * FETCH_BYTES)
-
-
-def fetch(
-    connection: Database,
-    *,
-    epoch: str,
-    after: int,
-    upto: int,
-    wanted: Filter | None,
-    limit: int | None,
-    segments: Segments,
-) -> Fetched:
-    """What lies past `after` and up to `upto`, as much as one trip brings."""
-    if wanted is None and limit is None:
-        return _fetch_whole(connection, epoch, after, upto)
-    left, size = limit, 0
-    found: list[Stretch] = []
-    for chunk in _chunks(connection, wanted, after, upto, segments):
-        stretch = stretch_of(chunk, epoch, after=after, wanted=wanted, limit=left)
-        if stretch.seqs or wanted is None:
-            found.append(stretch)
-            size += len(stretch.data)
-            left = None if left is None else left - len(stretch.seqs)
-        if left == 0 or size >= FETCH_BYTES:
-            return Fetched(found, stretch.last)
-    return Fetched(found, max(upto, found[-1].last if found else upto))
-
-
-def _fetch_whole(connection: Database, epoch: str, after: int, upto: int) -> Fetched:
-    """Chunks as they are; only the first may have to be cut."""
-    found: list[Stretch] = []
-    size = 0
-    for extent in extents_after(connection, after, upto):
-        cut = extent.first <= after
-        found.append(
-            stretch_of(extent.chunk(), epoch, after=after) if cut else extent.stretch(epoch)
+def start_fetch(
+    store: SqliteHandle, after: int, upto: int, wanted: Filter | None, limit: int | None = None
+) -> _PendingFetch:
+    """Begin a trip."""
+    return store.pool.run(
+        partial(
+            fetch,
+            epoch=store.epoch,
+            after=after,
+            upto=upto,
+            wanted=wanted,
+            limit=limit,
+            segments=store.segments,
         )
-        size += len(extent.data)
-        if size >= FETCH_BYTES:
-            return Fetched(found, extent.last, _cuts(connection, extent.last, upto))
-    return Fetched(found, found[-1].last if found else upto)
+    )
 
 
-def _cuts(connection: Database, after: int, upto: int) -> tuple[int, ...]:
-    """Where the trips after this one end, so that several can be under way."""
-    sql = "SELECT last, length(data) FROM chunks WHERE first > ? AND first <= ? ORDER BY first"
-    cuts: list[int] = []
-    size = 0
-    rows = connection.execute(f"{sql} LIMIT {PLANNED_CHUNKS}", (after, upto))
-    for last, length in rows:
-        size += length
-        if size >= FETCH_BYTES:
-            cuts.append(last)
-            size = 0
-    return tuple(cuts)
+async def replay(
+    store: SqliteHandle, reader: ReaderPosition, upto: int, wanted: Filter | None, limit: int | None
+) -> AsyncGenerator[FactBatch]:
+    """Everything from the reader's position up to `upto`, at most `limit` facts."""
+    covered, left = reader.position, limit
+    prefetcher = Prefetcher(store, upto, wanted)
+    try:
+        while reader.position < upto and left != 0:
+            fetched = await prefetcher.next(reader.position, left)
+            for batch in fetched.batches:
+                reader.position = batch.last
+                left = None if left is None else left - len(batch.seqs)
+                yield widen_batch(batch, covered + 1)
+                covered = batch.last
+            reader.position = fetched.reached
+    finally:
+        prefetcher.abandon()
+    if covered < reader.position:
+        yield empty_batch(store.epoch, covered + 1, reader.position)
 
 
-def _chunks(
-    connection: Database, wanted: Filter | None, after: int, upto: int, segments: Segments
-) -> Iterator[Chunk]:
-    if wanted is None:
-        return chunks_after(connection, after, upto)
-    firsts = _candidates(connection, wanted, after, upto, segments)
-    return (chunk_at(connection, first) for first in firsts)
+async def follow_live(
+    store: SqliteHandle, reader: ReaderPosition, wanted: Filter | None
+) -> AsyncIterator[FactBatch]:
+    """Everything past the reader's position, for ever; what has gathered comes as one stretch."""
+    covered = reader.position
+    while True:
+        seen = store.bell.count
+        if store.closing:
+            raise JournalClosed("the journal was closed")
+        fetched = await _fetch_next(store, reader.position, wanted)
+        if fetched is None:
+            await store.bell.wait(seen, store.poll)
+            continue
+        reader.position = fetched.reached
+        if fetched.batches:
+            batch = join_batches(fetched.batches)
+            yield widen_batch(batch, covered + 1)
+            covered = batch.last
 
 
-def _candidates(
-    connection: Database, wanted: Filter, after: int, upto: int, segments: Segments
-) -> Iterator[int]:
-    sealed = get_meta(connection, "sealed")
-    ends = sealed if isinstance(sealed, int) else 0
-    if after < ends:
-        yield from segments.candidates(connection, wanted, after, min(upto, ends))
-    if upto > ends:
-        for outline in outlines_after(connection, max(after, ends), upto):
-            if wanted.select(outline.groups()):
-                yield outline.first
+async def _fetch_next(
+    store: SqliteHandle, position: int, wanted: Filter | None
+) -> FetchResult | None:
+    held = store.ring.since(position)
+    if held is None:
+        head = (await store.load_ends()).head
+        return await start_fetch(store, position, head, wanted) if head > position else None
+    if not held:
+        return None
+    batches = [each.to_batch(store.epoch, position, wanted) for each in held]
+    return FetchResult([each for each in batches if each.seqs], held[-1].chunk.last)

@@ -1,34 +1,146 @@
-"""Snapshots beside the facts they were made from, each anchored in the chain."""
+"""Snapshots, each anchored in the chain, and verifying the chain with what is derived from it."""
 
-from factwire.journal.chain import GENESIS
-from factwire.journal.chain_point import ChainPoint, point_in
-from factwire.journal.chunk import anchor_in
+from collections.abc import Iterator
+from hashlib import sha256
+from itertools import takewhile
+
+import msgspec
+
+from factwire.journal.chain_verifier import ChainVerifier, SnapshotAnchor
+from factwire.journal.chunks import GENESIS, ChainPoint, find_anchor, find_chain_point
 from factwire.journal.cursor import Cursor
 from factwire.journal.errors import JournalCorrupt
-from factwire.journal.protocol import Snapshot
-from factwire.journal.sqlite.checks import snapshot_sum
-from factwire.journal.sqlite.database import Database
-from factwire.journal.sqlite.rows import chunk_holding
-from factwire.journal.sqlite.state import State, load_place
+from factwire.journal.protocol import Damage, StoredSnapshot, VerifyReport
+from factwire.journal.sqlite.indexes import ensure_runs, is_covered, load_segment
+from factwire.journal.sqlite.journal_state import (
+    JournalEnds,
+    WriterState,
+    find_damaged_thread,
+    load_ends,
+    sum_retired,
+)
+from factwire.journal.sqlite.schema import (
+    Database,
+    load_all_records,
+    load_chunk_holding,
+    load_outlines_after,
+    load_raw_chunks,
+    translate_damage,
+)
 
 
-def save(state: State, thread_id: str, kind: str, cursor: Cursor, data: bytes) -> Snapshot:
+def verify(connection: Database, head: int) -> VerifyReport:
+    """Walk everything; `head` is how far the journal is known to have come."""
+    try:
+        with translate_damage():
+            place = load_ends(connection)
+            records = load_all_records(connection)
+    except JournalCorrupt as error:
+        return _report_unreadable(error, head)
+    walk = ChainVerifier(place.base, place.base_hash, records, _load_anchors(connection))
+    try:
+        with translate_damage():
+            waiting = list(records)
+            for chunk in load_raw_chunks(connection):
+                if not walk.take_chunk(chunk):
+                    break
+                for record in list(takewhile(lambda each: each.after <= chunk.last, waiting)):  # noqa: B023
+                    walk.take_record(record)
+                    waiting.pop(0)
+    except JournalCorrupt as error:
+        walk.fail(error.reason, head)
+    walk.finish(max(head, place.head, place.reached), place.hash)
+    report = walk.report()
+    return report if report.damage else _check_derived(connection, place, report)
+
+
+def _load_anchors(connection: Database) -> list[SnapshotAnchor]:
+    """Where snapshots say that they stand; whether they can be read at all is asked later."""
+    try:
+        with translate_damage():
+            rows = connection.execute("SELECT seq, anchor, kind, thread FROM snapshots")
+            return [
+                SnapshotAnchor(seq, anchor, f"the {kind} snapshot of {thread!r}")
+                for seq, anchor, kind, thread in rows
+            ]
+    except JournalCorrupt:
+        return []
+
+
+def _check_derived(connection: Database, place: JournalEnds, report: VerifyReport) -> VerifyReport:
+    try:
+        with translate_damage():
+            reason = next(_find_faults(connection, place), None)
+    except JournalCorrupt as error:
+        reason = str(error)
+    if reason is None:
+        return report
+    damage = Damage(first=place.base + 1, last=place.head, reason=reason)
+    return msgspec.structs.replace(report, damage=damage)
+
+
+def _find_faults(connection: Database, place: JournalEnds) -> Iterator[str]:
+    answer: str = connection.execute("PRAGMA integrity_check(1)").get
+    if answer != "ok":
+        yield f"facts are whole, but SQLite says: {answer}"
+    yield from _find_segment_faults(connection, place)
+    ensure_runs(connection)
+    thread = find_damaged_thread(connection)
+    if thread is not None:
+        yield f"facts are whole, but the catalogue's record of {thread!r} was changed"
+    for seq, *kept, check in connection.execute("SELECT * FROM retired"):
+        if sum_retired(seq, *kept) != check:
+            yield f"what was kept of the removed fact at {seq} was changed"
+    for thread, kind, seq, anchor, check, data in connection.execute("SELECT * FROM snapshots"):
+        if sum_snapshot(thread, kind, seq, anchor, data) != check:
+            yield f"the {kind} snapshot of {thread!r} at {seq} was changed"
+
+
+def _find_segment_faults(connection: Database, place: JournalEnds) -> Iterator[str]:
+    reached = place.base
+    for first, last in connection.execute("SELECT first, last FROM segments"):
+        if first > reached + 1:
+            yield f"the index has no segment from {reached + 1}"
+        reached = last
+        stored = load_segment(connection, first)
+        outlines = load_outlines_after(connection, max(first - 1, place.base), last)
+        if not all(is_covered(stored, outline) for outline in outlines):
+            yield f"the index of {first}–{last} leaves out facts"
+    if reached < place.sealed:
+        yield f"the index has no segment from {reached + 1}"
+
+
+def sum_snapshot(thread: str, kind: str, seq: int, anchor: bytes, data: bytes) -> bytes:
+    """The checksum of a snapshot."""
+    digest = sha256(msgspec.msgpack.encode((thread, kind, seq, anchor)))
+    digest.update(data)
+    return digest.digest()
+
+
+def _report_unreadable(error: JournalCorrupt, head: int) -> VerifyReport:
+    damage = Damage(first=1, last=head, reason=error.reason)
+    return VerifyReport(facts=0, chunks=0, head=b"", intact=0, damage=damage)
+
+
+def save_snapshot(
+    state: WriterState, thread_id: str, kind: str, cursor: Cursor, data: bytes
+) -> StoredSnapshot:
     """Store a snapshot, in place of one for the same thread, kind and cursor."""
     seq, place = cursor.seq, state.place
     anchor = place.base_hash if seq else GENESIS
     if seq > place.base:
-        anchor = anchor_in(chunk_holding(state.connection, seq), seq)
-    check = snapshot_sum(thread_id, kind, seq, anchor, data)
+        anchor = find_anchor(load_chunk_holding(state.connection, seq), seq)
+    check = sum_snapshot(thread_id, kind, seq, anchor, data)
     state.connection.execute(
         "INSERT OR REPLACE INTO snapshots VALUES(?, ?, ?, ?, ?, ?)",
         (thread_id, kind, seq, anchor, check, data),
     )
-    return Snapshot(thread_id=thread_id, kind=kind, cursor=cursor, data=data, anchor=anchor)
+    return StoredSnapshot(thread_id=thread_id, kind=kind, cursor=cursor, data=data, anchor=anchor)
 
 
-def load(
+def load_snapshot(
     connection: Database, *, epoch: str, thread_id: str, kind: str, top: int
-) -> Snapshot | None:
+) -> StoredSnapshot | None:
     """The newest snapshot of a thread that is no newer than `top`."""
     sql = (
         "SELECT seq, anchor, sum, data FROM snapshots "
@@ -39,21 +151,21 @@ def load(
     if row is None:
         return None
     seq, anchor, check, data = row
-    if snapshot_sum(thread_id, kind, seq, anchor, data) != check:
+    if sum_snapshot(thread_id, kind, seq, anchor, data) != check:
         raise JournalCorrupt(f"the {kind} snapshot of {thread_id!r} was changed", first=seq)
     cursor = Cursor(epoch, seq)
-    return Snapshot(thread_id=thread_id, kind=kind, cursor=cursor, data=data, anchor=anchor)
+    return StoredSnapshot(thread_id=thread_id, kind=kind, cursor=cursor, data=data, anchor=anchor)
 
 
-def point(connection: Database, *, seq: int) -> ChainPoint:
+def load_chain_point(connection: Database, *, seq: int) -> ChainPoint:
     """Where the chain stands behind the commit of a seq, or where what is left of it begins."""
-    place = load_place(connection)
+    place = load_ends(connection)
     if seq <= place.base:
         return ChainPoint(place.base, place.base_hash)
-    return point_in(chunk_holding(connection, seq), seq)
+    return find_chain_point(load_chunk_holding(connection, seq), seq)
 
 
-def newest(connection: Database, *, thread: str | None) -> int | None:
+def find_newest_snapshot(connection: Database, *, thread: str | None) -> int | None:
     """The seq of the newest snapshot, of one thread or of all."""
     sql = "SELECT max(seq) FROM snapshots WHERE ?1 IS NULL OR thread = ?1"
     return connection.execute(sql, (thread,)).get

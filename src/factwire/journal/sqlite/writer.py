@@ -3,33 +3,133 @@
 Each request is admitted on its own, over what the requests before it in the group have staged, so
 a refusal touches nobody else. State moves only after the commit; a commit that fails leaves
 everything as it was, and the next one is free to succeed.
+
+One process writes, held by a lock that dies with its holder. After each commit it marks how far it
+has come, without a sync: a journal whose mark is ahead of its chain, or whose file is another one
+than noted inside, is an older copy and gets a new epoch. A mark that lags behind is fine.
 """
 
 import asyncio
+import fcntl
+import os
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from copy import copy
+from hashlib import sha256
+from queue import SimpleQueue
 from threading import Thread
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import apsw
 import msgspec
 
-from factwire.journal.admission import Entry
-from factwire.journal.chunk import Chunk, grouped, merged, new_chunk
-from factwire.journal.errors import JournalCorrupt, JournalError, JournalUnwritable
+from factwire.journal.admission import PreparedFact
+from factwire.journal.chunks import Chunk, build_chunk, group_by_keys, merge_chunks
+from factwire.journal.commit_group import CommitGroup
+from factwire.journal.errors import JournalBusy, JournalCorrupt, JournalError, JournalUnwritable
 from factwire.journal.filter import Groups
-from factwire.journal.group import Group
-from factwire.journal.live import Bell
-from factwire.journal.protocol import Appended
-from factwire.journal.sqlite.identity import id_digests
-from factwire.journal.sqlite.inbox import Inbox
-from factwire.journal.sqlite.lineage import Mark, MarkFile
-from factwire.journal.sqlite.ring import Ring
-from factwire.journal.sqlite.rows import DAMAGE, insert_chunk
-from factwire.journal.sqlite.schema import roll_back
-from factwire.journal.sqlite.state import State
+from factwire.journal.followers import CommitSignal
+from factwire.journal.protocol import AppendResult
+from factwire.journal.sqlite.indexes import digest_ids
+from factwire.journal.sqlite.journal_state import WriterState
+from factwire.journal.sqlite.reader_pool import ChunkRing
+from factwire.journal.sqlite.schema import DAMAGE, insert_chunk, roll_back
+
+
+class WriterLock:
+    """An exclusive lock on `PATH-lock`, in which the holder leaves its process id."""
+
+    def __init__(self, path: str) -> None:
+        self._file = os.open(f"{path}-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._file, 32, 0).decode("ascii", "replace").strip()
+            os.close(self._file)
+            raise JournalBusy(path, int(holder) if holder.isdigit() else None) from None
+        # A full disk must not keep a journal from being opened; the lock itself is what counts.
+        with suppress(OSError):
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, b"%d\n" % os.getpid(), 0)
+
+    def release(self) -> None:
+        os.close(self._file)
+
+
+_SUM: Final = 16
+
+
+class HeadMark(msgspec.Struct, frozen=True, array_like=True):
+    """How far the journal had come, and the chain's hash there."""
+
+    seq: int
+    hash: bytes
+
+
+class MarkFile:
+    """`PATH-mark`, rewritten in place."""
+
+    def __init__(self, path: str) -> None:
+        self._file = os.open(f"{path}-mark", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def write(self, mark: HeadMark) -> None:
+        body = msgspec.msgpack.encode(mark)
+        # Without this write the mark lags behind, which is allowed; the commit stands either way.
+        with suppress(OSError):
+            os.pwrite(self._file, sha256(body).digest()[:_SUM] + body, 0)
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+def read_mark(path: str) -> HeadMark | None:
+    """The mark beside a journal; None where there is none, or one that a power cut tore."""
+    try:
+        with open(f"{path}-mark", "rb") as file:  # noqa: PTH123
+            content = file.read(256)
+    except FileNotFoundError:
+        return None
+    for end in range(_SUM + 1, len(content) + 1):
+        if sha256(content[_SUM:end]).digest()[:_SUM] == content[:_SUM]:
+            return msgspec.msgpack.decode(content[_SUM:end], type=HeadMark)
+    return None
+
+
+def read_file_identity(path: str) -> str:
+    """What makes this file another one than a copy of it."""
+    found = os.stat(path)  # noqa: PTH116
+    return f"{found.st_dev}:{found.st_ino}"
+
+
+T = TypeVar("T")
+
+
+class Inbox(Generic[T]):
+    """In order of arrival; one thread alone may take."""
+
+    def __init__(self) -> None:
+        self._jobs: deque[T] = deque()
+        self._waits = False
+        self._bell: SimpleQueue[None] = SimpleQueue()
+
+    def put(self, job: T) -> None:
+        self._jobs.append(job)
+        if self._waits:
+            self._waits = False
+            self._bell.put(None)
+
+    def take(self, most: int) -> list[T]:
+        """What there is, at least one and at most so many; waits for the first."""
+        jobs = self._jobs
+        while not jobs:
+            self._waits = True
+            if not jobs:
+                self._bell.get()
+        take = jobs.popleft
+        return [take() for _ in range(min(most, len(jobs)))]
+
 
 GROUP_REQUESTS: Final = 4_096
 """Requests that one commit takes in; more wait for the next, so that nobody waits for long."""
@@ -49,18 +149,16 @@ LOOSE_CHUNKS: Final = 128
 LOOSE_ENOUGH: Final = 16
 """Loose chunks between bigger ones that are worth merging."""
 
-T = TypeVar("T")
 
-
-class Append(msgspec.Struct, gc=False):
+class SqliteAppend(msgspec.Struct, gc=False):
     """A batch and who waits for it to be durable."""
 
-    future: "asyncio.Future[Appended]"
-    entries: Sequence[Entry]
+    future: "asyncio.Future[AppendResult]"
+    entries: Sequence[PreparedFact]
     expected: Mapping[str, int | None] | None
 
 
-class Call(msgspec.Struct):
+class WriterCall(msgspec.Struct):
     """Something else to do on the writer's thread; `then` follows once it is committed."""
 
     function: Callable[[], Any]
@@ -69,7 +167,7 @@ class Call(msgspec.Struct):
     writes: bool
 
 
-class Part(msgspec.Struct):
+class ChunkPart(msgspec.Struct):
     """The facts of a group that become one chunk."""
 
     first: int
@@ -77,31 +175,31 @@ class Part(msgspec.Struct):
     keys: Groups
 
 
-_Answer = Appended | Exception
+_Answer = AppendResult | Exception
 
 
-class Writer:
+class SqliteWriter:
     """Owns the writing connection and its thread; `committed` is told after each commit."""
 
     def __init__(
         self,
-        state: State,
+        state: WriterState,
         *,
-        bell: Bell,
-        ring: Ring,
+        bell: CommitSignal,
+        ring: ChunkRing,
         mark: MarkFile,
-        committed: Callable[[], None],
+        on_commit: Callable[[], None],
     ) -> None:
         self.state = state
         self._connection = state.connection
         self._bell = bell
         self._ring = ring
         self._mark = mark
-        self._committed = committed
+        self._on_commit = on_commit
         self._loose: list[Chunk] = []
         self._loose_bytes = 0
         self._ended: list[Chunk] = []
-        self._inbox: Inbox[Append | Call | None] = Inbox()
+        self._inbox: Inbox[SqliteAppend | WriterCall | None] = Inbox()
         self._thread = Thread(target=self._run, name="factwire-writer", daemon=True)
 
     def start(self) -> None:
@@ -109,11 +207,11 @@ class Writer:
         self._thread.start()
 
     def append(
-        self, entries: Sequence[Entry], expected: Mapping[str, int | None] | None
-    ) -> "asyncio.Future[Appended]":
+        self, entries: Sequence[PreparedFact], expected: Mapping[str, int | None] | None
+    ) -> "asyncio.Future[AppendResult]":
         """Queue a batch; the future is done when the batch is durable, or refused."""
-        future: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
-        self._inbox.put(Append(future, entries, expected))
+        future: asyncio.Future[AppendResult] = asyncio.get_running_loop().create_future()
+        self._inbox.put(SqliteAppend(future, entries, expected))
         return future
 
     def call(
@@ -121,13 +219,13 @@ class Writer:
     ) -> "Future[T]":
         """Queue a function that writes, in a transaction of its own."""
         future: Future[T] = Future()
-        self._inbox.put(Call(function, then, future, writes=True))
+        self._inbox.put(WriterCall(function, then, future, writes=True))
         return future
 
-    def look(self, function: Callable[[], T]) -> "Future[T]":
+    def inspect(self, function: Callable[[], T]) -> "Future[T]":
         """Queue a function that needs the writer's state to hold still, and writes nothing."""
         future: Future[T] = Future()
-        self._inbox.put(Call(function, None, future, writes=False))
+        self._inbox.put(WriterCall(function, None, future, writes=False))
         return future
 
     def stop(self, last: Callable[[], None]) -> None:
@@ -154,15 +252,15 @@ class Writer:
         running = True
         while running:
             jobs = self._inbox.take(GROUP_REQUESTS)
-            appends = [job for job in jobs if isinstance(job, Append)]
+            appends = [job for job in jobs if isinstance(job, SqliteAppend)]
             if appends:
                 self._answer_all(appends)
             for job in jobs:
-                if isinstance(job, Call):
+                if isinstance(job, WriterCall):
                     self._perform(job)
             running = jobs[-1] is not None
 
-    def _answer_all(self, appends: Sequence[Append]) -> None:
+    def _answer_all(self, appends: Sequence[SqliteAppend]) -> None:
         try:
             answers = self._commit(appends)
         except Exception as error:  # noqa: BLE001
@@ -173,31 +271,31 @@ class Writer:
         with suppress(Exception):
             self._mark_head()
             self._merge_when_due()
-            self._committed()
+            self._on_commit()
 
-    def _commit(self, appends: Sequence[Append]) -> list[_Answer]:
+    def _commit(self, appends: Sequence[SqliteAppend]) -> list[_Answer]:
         state = self.state
         ids = [entry.fact.id for request in appends for entry in request.entries]
-        digests = id_digests(ids)
+        digests = digest_ids(ids)
         doubtful = state.doubtful(ids, digests)
         first = state.place.head + 1
-        group = Group(state, epoch=state.epoch, first=first, doubtful=doubtful)
-        answers = _admitted(group, appends)
+        group = CommitGroup(state, epoch=state.epoch, first=first, doubtful=doubtful)
+        answers = _admit_appends(group, appends)
         if group.lines:
             try:
                 self._write(group, digests if len(group.lines) == len(ids) else None)
             except JournalError as error:
-                return [copy(error) if isinstance(each, Appended) else each for each in answers]
+                return [copy(error) if isinstance(each, AppendResult) else each for each in answers]
         return answers
 
-    def _write(self, group: Group, digests: Sequence[bytes] | None) -> None:
+    def _write(self, group: CommitGroup, digests: Sequence[bytes] | None) -> None:
         """Make a group durable and take it in; `digests` are those of its ids, where known."""
-        parts = _parts(group)
-        chunks = _chunks(self.state.place.hash, parts)
+        parts = _cut_parts(group)
+        chunks = _build_chunks(self.state.place.hash, parts)
         self._store(chunks)
         ids = [entry.fact.id for entry in group.entries]
         recent = self.state.recent
-        recent.add(ids, digests or id_digests(ids), range(group.first, group.first + len(ids)))
+        recent.add(ids, digests or digest_ids(ids), range(group.first, group.first + len(ids)))
         recent.keys += [(part.first, part.keys) for part in parts]
         self.state.advance(chunks[-1], group)
         self._announce(chunks)
@@ -209,7 +307,7 @@ class Writer:
         else:
             # One statement is a transaction by itself, and gives the interpreter away only once:
             # from its first byte until it is synced, the event loop has it.
-            with self._undoing():
+            with self._roll_back_on_error():
                 self._insert(chunks)
 
     def _insert(self, chunks: Sequence[Chunk]) -> None:
@@ -220,7 +318,7 @@ class Writer:
         for chunk in chunks:
             self._ring.add(chunk)
             self._note_loose(chunk)
-        self._bell.ring()
+        self._bell.notify()
 
     def _note_loose(self, chunk: Chunk) -> None:
         if chunk.facts >= LOOSE_FACTS:
@@ -241,13 +339,13 @@ class Writer:
                 self.transact(lambda: self._merge(ended))
 
     def _merge(self, loose: Sequence[Chunk]) -> None:
-        whole = merged(loose)
+        whole = merge_chunks(loose)
         self._connection.execute(
             "DELETE FROM chunks WHERE first BETWEEN ? AND ?", (whole.first, whole.last)
         )
         insert_chunk(self._connection, whole)
 
-    def _perform(self, call: Call) -> None:
+    def _perform(self, call: WriterCall) -> None:
         try:
             result = self.transact(call.function) if call.writes else call.function()
             if call.then is not None:
@@ -258,14 +356,14 @@ class Writer:
 
     def transact(self, function: Callable[[], T]) -> T:
         """Run a function in a transaction; the disk's refusal becomes `JournalUnwritable`."""
-        with self._undoing():
+        with self._roll_back_on_error():
             self._connection.execute("BEGIN IMMEDIATE")
             result = function()
             self._connection.execute("COMMIT")
             return result
 
     @contextmanager
-    def _undoing(self) -> Generator[None]:
+    def _roll_back_on_error(self) -> Generator[None]:
         try:
             yield
         except apsw.CorruptError as error:
@@ -279,10 +377,10 @@ class Writer:
             raise
 
     def _mark_head(self) -> None:
-        self._mark.write(Mark(self.state.place.head, self.state.place.hash))
+        self._mark.write(HeadMark(self.state.place.head, self.state.place.hash))
 
 
-def _admitted(group: Group, appends: Sequence[Append]) -> list[_Answer]:
+def _admit_appends(group: CommitGroup, appends: Sequence[SqliteAppend]) -> list[_Answer]:
     """What each request is answered, if the group can be committed."""
     answers: list[_Answer] = []
     for request in appends:
@@ -297,25 +395,27 @@ def _admitted(group: Group, appends: Sequence[Append]) -> list[_Answer]:
     return answers
 
 
-def _parts(group: Group) -> list[Part]:
+def _cut_parts(group: CommitGroup) -> list[ChunkPart]:
     keys = [entry.keys for entry in group.entries]
-    parts: list[Part] = []
+    parts: list[ChunkPart] = []
     start = 0
-    for end in _ends(group.lines):
-        parts.append(Part(group.first + start, group.lines[start:end], grouped(keys[start:end])))
+    for end in _find_chunk_ends(group.lines):
+        parts.append(
+            ChunkPart(group.first + start, group.lines[start:end], group_by_keys(keys[start:end]))
+        )
         start = end
     return parts
 
 
-def _chunks(prev: bytes, parts: Sequence[Part]) -> list[Chunk]:
+def _build_chunks(prev: bytes, parts: Sequence[ChunkPart]) -> list[Chunk]:
     chunks: list[Chunk] = []
     for part in parts:
-        chunks.append(new_chunk(prev, part.first, part.lines, part.keys))
+        chunks.append(build_chunk(prev, part.first, part.lines, part.keys))
         prev = chunks[-1].hash
     return chunks
 
 
-def _ends(lines: Sequence[bytes]) -> Iterator[int]:
+def _find_chunk_ends(lines: Sequence[bytes]) -> Iterator[int]:
     """Where chunks end."""
     start = size = 0
     if len(lines) > CHUNK_FACTS or sum(map(len, lines)) > CHUNK_BYTES:
@@ -328,25 +428,25 @@ def _ends(lines: Sequence[bytes]) -> Iterator[int]:
         yield len(lines)
 
 
-def _answer(appends: Sequence[Append], answers: Sequence[_Answer]) -> None:
+def _answer(appends: Sequence[SqliteAppend], answers: Sequence[_Answer]) -> None:
     pairs = [*zip(appends, answers, strict=True)]
     loops = {request.future.get_loop() for request in appends}
     for loop in loops:
-        own = pairs if len(loops) == 1 else [each for each in pairs if _waits_on(loop, each)]
+        own = pairs if len(loops) == 1 else [each for each in pairs if _is_waiting_on(loop, each)]
         if not loop.is_closed():
             loop.call_soon_threadsafe(_settle, own)
 
 
-def _waits_on(loop: asyncio.AbstractEventLoop, pair: tuple[Append, _Answer]) -> bool:
+def _is_waiting_on(loop: asyncio.AbstractEventLoop, pair: tuple[SqliteAppend, _Answer]) -> bool:
     return pair[0].future.get_loop() is loop
 
 
-def _settle(pairs: Sequence[tuple[Append, _Answer]]) -> None:
+def _settle(pairs: Sequence[tuple[SqliteAppend, _Answer]]) -> None:
     for request, answer in pairs:
         future = request.future
         if future.done():
             continue
-        if isinstance(answer, Appended):
+        if isinstance(answer, AppendResult):
             future.set_result(answer)
         else:
             future.set_exception(answer)

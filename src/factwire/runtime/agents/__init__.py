@@ -1,39 +1,46 @@
 """Agents: those that come with Factwire, and how others are found."""
 
-from factwire.runtime.agents.demo import DemoAgent, DemoOptions
-from factwire.runtime.agents.errors import (
+from factwire.runtime.agents.demo_agent import DemoAgent, DemoOptions
+from factwire.runtime.agents.openai_agent import OpenAIAgent, OpenAIOptions
+from factwire.runtime.agents.registry import (
+    BUILT_INS,
+    GROUP,
+    WRAPPERS,
+    AgentRegistry,
+    Make,
+    Wrap,
+    register,
+)
+from factwire.runtime.agents.shell_agent import ShellAgent
+from factwire.runtime.errors import (
     AgentError,
     BrokenEntryPoint,
     InvalidAgent,
-    MissingExtra,
+    MissingAgentExtra,
     NameTaken,
     UnknownKind,
 )
-from factwire.runtime.agents.making import Make, Wrap
-from factwire.runtime.agents.openai import OpenAIAgent, OpenAIOptions
-from factwire.runtime.agents.pending import Pending, pending_call
-from factwire.runtime.agents.registry import BUILT_INS, GROUP, WRAPPERS, Registered, register
-from factwire.runtime.agents.shell import ShellAgent
+from factwire.runtime.toolbox.tool_calls import Pending, find_pending_call
 
 __all__ = [
     "BUILT_INS",
     "GROUP",
     "WRAPPERS",
     "AgentError",
+    "AgentRegistry",
     "BrokenEntryPoint",
     "DemoAgent",
     "DemoOptions",
     "InvalidAgent",
     "Make",
-    "MissingExtra",
+    "MissingAgentExtra",
     "NameTaken",
     "OpenAIAgent",
     "OpenAIOptions",
     "Pending",
-    "Registered",
     "ShellAgent",
     "UnknownKind",
     "Wrap",
-    "pending_call",
+    "find_pending_call",
     "register",
 ]

@@ -1,26 +1,173 @@
 """The registry: agents by configuration and by entry point, each with a sound manifest.
 
-An agent is made when it is first asked for, so that what is installed and not used costs nothing.
-One that cannot be had stands in nobody's way: what is wrong with it is kept under its name and told
-when it is asked for. The built-in kinds are always there; an entry point cannot take their place.
+A kind names a callable that makes an agent, an agent itself, or an object that a wrapper knows.
+An agent that cannot be made is a problem with a stable code and never keeps the others from
+running.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property, partial
 from importlib.metadata import EntryPoint, entry_points
-from typing import Final
+from inspect import isclass, isroutine, signature
+from typing import Any, Final, cast
 
 import msgspec
 
-from factwire.facts import CapabilityManifest
-from factwire.runtime.agents.demo import DemoAgent, DemoOptions
-from factwire.runtime.agents.errors import AgentError, InvalidAgent, NameTaken, UnknownKind
-from factwire.runtime.agents.making import Make, made
-from factwire.runtime.agents.openai import openai_agent
-from factwire.runtime.agents.shell import ShellAgent
-from factwire.runtime.configuration import Agent, Configuration
-from factwire.runtime.errors import UnknownAgent
+from factwire.facts import CapabilityManifest, is_valid, manifest_issues
+from factwire.runtime.agents.demo_agent import DemoAgent, DemoOptions
+from factwire.runtime.agents.openai_agent import openai_agent
+from factwire.runtime.agents.shell_agent import ShellAgent
+from factwire.runtime.configuration import AgentSettings, Configuration
+from factwire.runtime.errors import (
+    AgentError,
+    BrokenEntryPoint,
+    InvalidAgent,
+    MissingAgentExtra,
+    NameTaken,
+    UnknownAgent,
+    UnknownKind,
+)
 from factwire.runtime.provider import Provider
+
+Make = Callable[[AgentSettings], Provider]
+
+Wrap = Callable[[object, AgentSettings], Provider | None]
+"""Makes an agent of an object; None for an object of somebody else's."""
+
+Wrappers = Callable[[], Iterable[EntryPoint]]
+
+_EXTRAS: Final = {
+    "acp": "acp",
+    "agents": "openai-agents",
+    "claude_agent_sdk": "claude-code",
+    "httpx": "client",
+    "langchain_openai": "langgraph",
+    "langgraph": "langgraph",
+    "mcp": "mcp",
+    "openai_codex": "codex",
+    "pydantic_ai": "pydantic-ai",
+}
+"""Module → the extra of Factwire's that brings it."""
+
+_WHERE: Final = (
+    "modules are looked for among the installed ones, and in the current folder for an agent that "
+    "a command line names"
+)
+
+
+def make_agent(settings: AgentSettings, kind: Make | EntryPoint, wrappers: Wrappers) -> Provider:
+    """The agent of a kind; raises `AgentError`."""
+    loaded = _load_entry_point(kind) if isinstance(kind, EntryPoint) else kind
+    if not (isroutine(loaded) or isclass(loaded)):
+        found = _agent_of(loaded, settings, wrappers)
+        if found is not None:
+            return _require_sound_agent(settings.kind, found)
+    if not callable(loaded):
+        raise _not_an_agent_error(settings.kind, loaded, wrappers)
+    result = _call_factory(cast("Make", loaded), settings)
+    found = _agent_of(result, settings, wrappers)
+    if found is None:
+        message = f"expected {settings.kind} to make an agent with a manifest, got {result!r}"
+        raise InvalidAgent(message)
+    return _require_sound_agent(settings.kind, found)
+
+
+def _agent_of(there: Any, settings: AgentSettings, wrappers: Wrappers) -> Provider | None:
+    """What is an agent, or what a wrapper makes one of."""
+    if isinstance(getattr(there, "manifest", None), CapabilityManifest):
+        return there if hasattr(there, "start_turn") else None
+    if there is None:
+        return None
+    for point in wrappers():
+        try:
+            wrap = cast("Wrap", _load_entry_point(point))
+        except AgentError:
+            # One that is broken stands in no other's way; if nobody knows the object, it is told.
+            continue
+        wrapped = _call_guarded(settings.kind, partial(wrap, there, settings))
+        if wrapped is not None:
+            return wrapped
+    return None
+
+
+def _call_factory(make: Make, settings: AgentSettings) -> Any:
+    try:
+        return _call_guarded(settings.kind, partial(make, settings))
+    except BrokenEntryPoint as error:
+        if _takes_settings(make):
+            raise
+        more = "it is called with the settings of the agent: def make(settings)"
+        raise BrokenEntryPoint(f"{error}; {more}") from error.__cause__
+
+
+def _call_guarded(kind: str, make: Callable[[], Any]) -> Any:
+    try:
+        return make()
+    except AgentError:
+        raise
+    except ImportError as error:
+        raise _missing_extra_error(kind, error) from error
+    except (Exception, SystemExit) as error:
+        message = f"{kind} failed to make an agent: {type(error).__name__}: {error}"
+        raise BrokenEntryPoint(message) from error
+
+
+def _takes_settings(make: Make) -> bool:
+    try:
+        signature(make).bind(AgentSettings(kind=""))
+    except TypeError:
+        return False
+    except ValueError:
+        # What is written in C need not say what it takes.
+        return True
+    return True
+
+
+def _load_entry_point(point: EntryPoint) -> Any:
+    try:
+        return point.load()
+    except ImportError as error:
+        if _root(error.name or "") == _root(point.module):
+            raise BrokenEntryPoint(f"{point.value} is not there: {error}; {_WHERE}") from error
+        raise _missing_extra_error(point.value, error) from error
+    except (Exception, SystemExit) as error:
+        message = f"{point.value} cannot be loaded: {type(error).__name__}: {error}"
+        raise BrokenEntryPoint(message) from error
+
+
+def _missing_extra_error(kind: str, error: ImportError) -> AgentError:
+    if not isinstance(error, ModuleNotFoundError) or error.name is None:
+        return BrokenEntryPoint(f"{kind} cannot be loaded: {error}")
+    return MissingAgentExtra(kind, error.name, _EXTRAS.get(_root(error.name)))
+
+
+def _root(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def _not_an_agent_error(kind: str, loaded: object, wrappers: Wrappers) -> AgentError:
+    known = ", ".join(map(_wrapper_name, wrappers()))
+    objects = f" or an object of {known}" if known else ""
+    return BrokenEntryPoint(
+        f"expected {kind} to be an agent, a callable that makes one{objects}, got {loaded!r}"
+    )
+
+
+def _wrapper_name(wrapper: EntryPoint) -> str:
+    try:
+        _load_entry_point(wrapper)
+    except AgentError as error:
+        return f"{wrapper.name} ({error})"
+    return wrapper.name
+
+
+def _require_sound_agent(kind: str, agent: Provider) -> Provider:
+    issues = manifest_issues(agent.manifest)
+    if not is_valid(issues):
+        problems = "; ".join(f"{issue.path}: {issue.message}" for issue in issues)
+        raise InvalidAgent(f"the manifest of {kind} is unsound: {problems}")
+    return agent
+
 
 GROUP: Final = "factwire.agents"
 """Entry points of this group are agents: name → a callable that takes `Agent` settings."""
@@ -30,7 +177,7 @@ WRAPPERS: Final = "factwire.wrappers"
 the settings, and returns an agent, or None if the object is not one that it knows."""
 
 
-def _demo(settings: Agent) -> Provider:
+def _demo(settings: AgentSettings) -> Provider:
     try:
         options = msgspec.convert(settings.options, DemoOptions)
     except msgspec.ValidationError as error:
@@ -38,7 +185,7 @@ def _demo(settings: Agent) -> Provider:
     return DemoAgent(options)
 
 
-def _shell(settings: Agent) -> Provider:
+def _shell(settings: AgentSettings) -> Provider:
     if settings.options:
         raise InvalidAgent(f"a shell takes no options, got {', '.join(settings.options)}")
     return ShellAgent()
@@ -49,12 +196,12 @@ BUILT_INS: Final[dict[str, Make]] = {"demo": _demo, "openai": openai_agent, "she
 Kinds = Mapping[str, Make | EntryPoint]
 
 
-class Registered(Mapping[str, Provider]):
+class AgentRegistry(Mapping[str, Provider]):
     """Agents by name, as far as they can be had; to walk through all of them makes all of them."""
 
     def __init__(
         self,
-        wanted: Mapping[str, Agent],
+        wanted: Mapping[str, AgentSettings],
         kinds: Kinds,
         wrappers: Iterable[EntryPoint] | None,
         problems: Mapping[str, AgentError],
@@ -107,7 +254,9 @@ class Registered(Mapping[str, Provider]):
         if settings is None or name in self._made or name in self._problems:
             return
         try:
-            self._made[name] = made(settings, self._kind(name, settings), lambda: self._wrappers)
+            self._made[name] = make_agent(
+                settings, self._kind(name, settings), lambda: self._wrappers
+            )
         except AgentError as error:
             self._problems[name] = error
 
@@ -117,7 +266,7 @@ class Registered(Mapping[str, Provider]):
         known = entry_points(group=WRAPPERS) if self._given is None else self._given
         return tuple(sorted(set(known), key=lambda point: point.name))
 
-    def _kind(self, name: str, settings: Agent) -> Make | EntryPoint:
+    def _kind(self, name: str, settings: AgentSettings) -> Make | EntryPoint:
         kind = self._kinds.get(settings.kind)
         if kind is not None:
             return kind
@@ -130,11 +279,11 @@ def register(
     configuration: Configuration,
     installed: Iterable[EntryPoint] | None = None,
     wrappers: Iterable[EntryPoint] | None = None,
-) -> Registered:
+) -> AgentRegistry:
     """Every agent that is configured, installed or built in; a configured one goes first."""
     kinds, problems = _kinds(entry_points(group=GROUP) if installed is None else installed)
-    wanted = {name: Agent(kind=name) for name in kinds} | configuration.agents
-    return Registered(wanted, kinds, wrappers, problems)
+    wanted = {name: AgentSettings(kind=name) for name in kinds} | configuration.agents
+    return AgentRegistry(wanted, kinds, wrappers, problems)
 
 
 def _kinds(

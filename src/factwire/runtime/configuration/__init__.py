@@ -1,40 +1,53 @@
 """Configuration: flags, environment, files and defaults as one value that knows its sources."""
 
-from factwire.runtime.configuration.errors import ConfigurationError, Problem
-from factwire.runtime.configuration.keys import AGENT_SETTINGS, MCP_SETTINGS, SETTINGS, Setting
-from factwire.runtime.configuration.layers import PRECEDENCE, Layer, Origin, SourceKind
-from factwire.runtime.configuration.loading import load_configuration
-from factwire.runtime.configuration.resolution import Resolved, resolve
-from factwire.runtime.configuration.settings import (
-    Agent,
+from factwire.runtime.configuration.configuration import (
+    AGENT_SETTINGS,
+    MCP_SETTINGS,
+    SETTINGS,
+    AgentSettings,
     Configuration,
     Limits,
     McpServer,
     PolicySettings,
     SandboxSettings,
+    Setting,
 )
-from factwire.runtime.configuration.showing import Row, rows
+from factwire.runtime.configuration.layers import (
+    PRECEDENCE,
+    ConfigurationError,
+    ConfigurationProblem,
+    Layer,
+    Origin,
+    SourceKind,
+)
+from factwire.runtime.configuration.resolution import (
+    ResolvedConfiguration,
+    SettingRow,
+    list_setting_rows,
+    load_configuration,
+    resolve,
+)
 
 __all__ = [
     "AGENT_SETTINGS",
     "MCP_SETTINGS",
     "PRECEDENCE",
     "SETTINGS",
-    "Agent",
+    "AgentSettings",
     "Configuration",
     "ConfigurationError",
+    "ConfigurationProblem",
     "Layer",
     "Limits",
     "McpServer",
     "Origin",
     "PolicySettings",
-    "Problem",
-    "Resolved",
-    "Row",
+    "ResolvedConfiguration",
     "SandboxSettings",
     "Setting",
+    "SettingRow",
     "SourceKind",
+    "list_setting_rows",
     "load_configuration",
     "resolve",
-    "rows",
 ]

@@ -1,23 +1,42 @@
 """Resolution: flags before environment before project file before user file before defaults.
 
-Each key takes its value from the strongest source that gives one, and remembers which. Lists that
-ask or deny add up over all sources, so that a project cannot take back what its user forbids.
+Finds and reads the files, resolves each key, and shows the outcome as rows that never hold a
+secret.
 """
 
+import os
+import stat
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from factwire.runtime.configuration.errors import ConfigurationError, Problem
-from factwire.runtime.configuration.keys import SETTINGS, setting_of
-from factwire.runtime.configuration.layers import PRECEDENCE, Given, Layer, Origin
-from factwire.runtime.configuration.settings import (
-    Agent,
+from factwire.facts import redact_value
+from factwire.runtime.configuration.configuration import (
+    NAMED,
+    SETTINGS,
+    AgentSettings,
     Configuration,
     Limits,
     McpServer,
     PolicySettings,
     SandboxSettings,
+    ValueBase,
+    find_setting,
+)
+from factwire.runtime.configuration.layers import (
+    PRECEDENCE,
+    ConfigurationError,
+    ConfigurationProblem,
+    Layer,
+    LayerValue,
+    Origin,
+    SourceKind,
+    environment_layer,
+    file_layer,
+    flag_layer,
 )
 from factwire.runtime.retry_policy import RetryPolicy
 
@@ -29,54 +48,54 @@ _GROUPS: Final[dict[str, type[msgspec.Struct]]] = {
 }
 
 
-class Resolved(msgspec.Struct, frozen=True, kw_only=True):
+class ResolvedConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     """A configuration, and where each of its values came from, by key."""
 
     configuration: Configuration
     origins: dict[str, Origin]
 
 
-def resolve(layers: tuple[Layer, ...], state_folder: str) -> Resolved:
+def resolve(layers: tuple[Layer, ...], state_folder: str) -> ResolvedConfiguration:
     """One configuration out of all layers, in any order; raises `ConfigurationError`.
 
     `state_folder` is where Factwire keeps things when nobody says otherwise.
     """
-    given = sorted(
-        (each for layer in layers for each in layer.given),
+    values = sorted(
+        (each for layer in layers for each in layer.values),
         key=lambda each: PRECEDENCE.index(each.origin.source),
     )
-    chosen = _chosen(given)
+    chosen = _choose_values(values)
     problems = [problem for layer in layers for problem in layer.problems]
-    problems += [*_incomplete_agents(chosen), *_unclear_servers(chosen)]
+    problems += [*_find_incomplete_agents(chosen), *_find_unclear_servers(chosen)]
     if problems:
         raise ConfigurationError(tuple(problems))
-    configuration = _built(chosen, state_folder)
+    configuration = _build_configuration(chosen, state_folder)
     origins = {key: Origin("default") for key in SETTINGS}
     origins |= {key: each.origin for key, each in chosen.items()}
-    return Resolved(configuration=configuration, origins=origins)
+    return ResolvedConfiguration(configuration=configuration, origins=origins)
 
 
-def _chosen(given: list[Given]) -> dict[str, Given]:
-    chosen: dict[str, Given] = {}
-    for each in given:
-        setting = setting_of(each.key)
+def _choose_values(values: list[LayerValue]) -> dict[str, LayerValue]:
+    chosen: dict[str, LayerValue] = {}
+    for each in values:
+        setting = find_setting(each.key)
         if each.key not in chosen:
             chosen[each.key] = each
         elif setting is not None and setting.gathers:
-            chosen[each.key] = _gathered(chosen[each.key], each)
+            chosen[each.key] = _gather_lists(chosen[each.key], each)
     return chosen
 
 
-def _gathered(stronger: Given, weaker: Given) -> Given:
+def _gather_lists(stronger: LayerValue, weaker: LayerValue) -> LayerValue:
     value = tuple(dict.fromkeys((*stronger.value, *weaker.value)))
     places = filter(None, (stronger.origin.where, weaker.origin.where))
-    return Given(stronger.key, value, Origin(stronger.origin.source, ", ".join(places)))
+    return LayerValue(stronger.key, value, Origin(stronger.origin.source, ", ".join(places)))
 
 
-def _incomplete_agents(chosen: dict[str, Given]) -> list[Problem]:
+def _find_incomplete_agents(chosen: dict[str, LayerValue]) -> list[ConfigurationProblem]:
     names = {key.split(".")[1]: each for key, each in chosen.items() if key.startswith("agents.")}
     return [
-        Problem(
+        ConfigurationProblem(
             code="missing_key",
             where=each.origin.where or each.origin.source,
             key=f"agents.{name}.kind",
@@ -88,11 +107,11 @@ def _incomplete_agents(chosen: dict[str, Given]) -> list[Problem]:
     ]
 
 
-def _unclear_servers(chosen: dict[str, Given]) -> list[Problem]:
+def _find_unclear_servers(chosen: dict[str, LayerValue]) -> list[ConfigurationProblem]:
     """A server is a program or has a URL, and nobody guesses which."""
     names = {key.split(".")[1]: each for key, each in chosen.items() if key.startswith("mcp.")}
     return [
-        Problem(
+        ConfigurationProblem(
             code="missing_key" if not both else "wrong_value",
             where=each.origin.where or each.origin.source,
             key=f"mcp.{name}.command",
@@ -104,29 +123,175 @@ def _unclear_servers(chosen: dict[str, Given]) -> list[Problem]:
     ]
 
 
-def _built(chosen: dict[str, Given], state_folder: str) -> Configuration:
+def _build_configuration(chosen: dict[str, LayerValue], state_folder: str) -> Configuration:
     values = {key: each.value for key, each in chosen.items()}
     data = values.get("data", state_folder)
     top: dict[str, Any] = {
         "data": data,
         "journal": values.get("journal", f"sqlite:{data}/journal.db"),
-        "agents": {name: Agent(**fields) for name, fields in _named("agents", values).items()},
-        "mcp": {name: McpServer(**fields) for name, fields in _named("mcp", values).items()},
+        "agents": {
+            name: AgentSettings(**fields)
+            for name, fields in _group_by_name("agents", values).items()
+        },
+        "mcp": {
+            name: McpServer(**fields) for name, fields in _group_by_name("mcp", values).items()
+        },
         **{key: values[key] for key in ("workspaces", "worktree", "agent") if key in values},
-        **{name: group(**_below(name, values)) for name, group in _GROUPS.items()},
+        **{name: group(**_select_below(name, values)) for name, group in _GROUPS.items()},
     }
     return Configuration(**top)
 
 
-def _named(table: str, values: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def _group_by_name(table: str, values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Name → what is given of it, for the things of a table that have names."""
     found: dict[str, dict[str, Any]] = {}
-    for key, value in _below(table, values).items():
+    for key, value in _select_below(table, values).items():
         name, _, field = key.partition(".")
         found.setdefault(name, {})[field] = value
     return found
 
 
-def _below(name: str, values: dict[str, Any]) -> dict[str, Any]:
+def _select_below(name: str, values: dict[str, Any]) -> dict[str, Any]:
     start = f"{name}."
     return {key[len(start) :]: value for key, value in values.items() if key.startswith(start)}
+
+
+PROJECT_FILE: Final = "factwire.toml"
+
+LARGEST_FILE: Final = 1024 * 1024
+"""Bytes of a configuration file; no person writes more."""
+
+
+def load_configuration(
+    folder: Path | None = None,
+    *,
+    flags: Sequence[tuple[str, str]] = (),
+    environment: Mapping[str, str] | None = None,
+) -> ResolvedConfiguration:
+    """The configuration that holds in a folder; raises `ConfigurationError`."""
+    variables = os.environ if environment is None else environment
+    place = (folder or Path.cwd()).absolute()
+    home = variables.get("HOME") or str(Path.home())
+    text_base = ValueBase(str(place), home, textual=True)
+    user = _folder(variables, "XDG_CONFIG_HOME", Path(home, ".config")) / "factwire" / "config.toml"
+    project = project_file(place)
+    layers = (
+        flag_layer(flags, text_base),
+        environment_layer(variables, text_base),
+        _layer("project", project, home) if project is not None else Layer(),
+        _layer("user", user, home) if _exists(user) else Layer(),
+    )
+    state = _folder(variables, "XDG_STATE_HOME", Path(home, ".local", "state")) / "factwire"
+    return resolve(layers, str(state))
+
+
+def project_file(folder: Path) -> Path | None:
+    """The nearest project file in a folder or above it."""
+    for place in (folder, *folder.parents):
+        file = place / PROJECT_FILE
+        if place == folder and _exists(file) and file.is_file():
+            return file
+        if place != folder and _is_trusted(file):
+            return file
+    return None
+
+
+def _exists(file: Path) -> bool:
+    """Whether a file is there; one that nobody can tell of is an error, and not none."""
+    try:
+        file.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise _unreadable_error(file, "a place that can be looked at", reason) from error
+    return True
+
+
+def _is_trusted(file: Path) -> bool:
+    """Whether a file above the folder is there and counts; one that cannot be seen does not."""
+    try:
+        about = file.stat()
+    except OSError:
+        return False
+    mine = not hasattr(os, "geteuid") or about.st_uid in (0, os.geteuid())
+    return mine and stat.S_ISREG(about.st_mode)
+
+
+def _folder(variables: Mapping[str, str], name: str, default: Path) -> Path:
+    """A folder of the XDG specification, which says to ignore a relative one."""
+    configured = Path(variables.get(name, ""))
+    return configured if configured.is_absolute() else default
+
+
+def _layer(source: SourceKind, file: Path, home: str) -> Layer:
+    content, table = _parse_file(file)
+    return file_layer(source, str(file), content, table, ValueBase(str(file.parent), home))
+
+
+def _parse_file(file: Path) -> tuple[str, dict[str, Any]]:
+    try:
+        if file.stat().st_size > LARGEST_FILE:
+            raise _unreadable_error(file, f"at most {LARGEST_FILE} bytes", "more")
+        content = file.read_text("utf-8")
+        return content, tomllib.loads(content)
+    except UnicodeDecodeError as error:
+        raise _unreadable_error(file, "text in UTF-8", f"byte {error.start} that is not") from error
+    except tomllib.TOMLDecodeError as error:
+        raise _unreadable_error(file, "TOML", f"an error in it: {error}") from error
+    except RecursionError as error:
+        raise _unreadable_error(file, "TOML", "tables too deep to be read") from error
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise _unreadable_error(file, "a file that can be read", reason) from error
+
+
+def _unreadable_error(file: Path, expected: str, got: str) -> ConfigurationError:
+    problem = ConfigurationProblem(code="unreadable", where=str(file), expected=expected, got=got)
+    return ConfigurationError((problem,))
+
+
+class SettingRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One setting: its value without secrets, where it came from, and what it is for."""
+
+    key: str
+    value: Any
+    source: SourceKind
+    where: str | None
+    sentence: str
+
+
+def list_setting_rows(resolved: ResolvedConfiguration) -> list[SettingRow]:
+    """Every setting in the order of the table, then every agent's and every server's."""
+    return [_build_row(resolved, key, value, text) for key, value, text in _values(resolved)]
+
+
+def _build_row(resolved: ResolvedConfiguration, key: str, value: Any, sentence: str) -> SettingRow:
+    origin = resolved.origins[key]
+    return SettingRow(
+        key=key,
+        value=_without_secrets(key, value),
+        source=origin.source,
+        where=origin.where,
+        sentence=sentence,
+    )
+
+
+def _without_secrets(key: str, value: Any) -> Any:
+    if key.endswith(".api_key_env"):
+        return value
+    clean, _ = redact_value(msgspec.to_builtins(value))
+    return clean
+
+
+def _values(resolved: ResolvedConfiguration) -> Iterator[tuple[str, Any, str]]:
+    settings: dict[str, Any] = msgspec.to_builtins(resolved.configuration)
+    for key, setting in SETTINGS.items():
+        group, dot, name = key.partition(".")
+        yield key, settings[group][name] if dot else settings[group], setting.sentence
+    for table, known in NAMED.items():
+        for named, fields in sorted(settings[table].items()):
+            for name, setting in known.items():
+                key = f"{table}.{named}.{name}"
+                if key in resolved.origins:
+                    yield key, fields[name], setting.sentence

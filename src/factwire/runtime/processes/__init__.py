@@ -1,55 +1,52 @@
 """Processes: programs that agents run, what they say, and their certain end."""
 
-from factwire.runtime.processes.batches import STREAMS, Stream
-from factwire.runtime.processes.environment import child_environment
-from factwire.runtime.processes.errors import (
+from factwire.runtime.processes.process_host import Processes, stream_process_facts
+from factwire.runtime.processes.process_launch import child_environment
+from factwire.runtime.processes.process_output import LogFolder, ProcessEvent
+from factwire.runtime.processes.process_reaper import Reaped
+from factwire.runtime.processes.process_spec import (
+    STREAMS,
+    Exit,
     FolderRefused,
     InputClosed,
+    InputPiece,
     InvalidSpec,
     LogUnavailable,
     NotStarted,
-    ProcessError,
-    ProcessStuck,
-    ProgramNotFound,
-)
-from factwire.runtime.processes.host import Processes
-from factwire.runtime.processes.log import LogFolder
-from factwire.runtime.processes.output import Event
-from factwire.runtime.processes.process import Interrupt, Process
-from factwire.runtime.processes.reaper import Reaped
-from factwire.runtime.processes.spec import (
-    Exit,
-    InputPiece,
-    Ladder,
     OutputMode,
     OutputPiece,
+    ProcessError,
     ProcessSpec,
+    ProcessStuck,
+    ProgramNotFound,
+    StopEscalation,
+    Stream,
 )
-from factwire.runtime.processes.telling import process_facts
+from factwire.runtime.processes.running_process import Interrupt, RunningProcess
 
 __all__ = [
     "STREAMS",
-    "Event",
     "Exit",
     "FolderRefused",
     "InputClosed",
     "InputPiece",
     "Interrupt",
     "InvalidSpec",
-    "Ladder",
     "LogFolder",
     "LogUnavailable",
     "NotStarted",
     "OutputMode",
     "OutputPiece",
-    "Process",
     "ProcessError",
+    "ProcessEvent",
     "ProcessSpec",
     "ProcessStuck",
     "Processes",
     "ProgramNotFound",
     "Reaped",
+    "RunningProcess",
+    "StopEscalation",
     "Stream",
     "child_environment",
-    "process_facts",
+    "stream_process_facts",
 ]

@@ -1,32 +1,131 @@
-"""`Recorder`: the facts of anyone's own loop, without a provider and without a server.
-
-It opens a thread in a journal and records turns on it. What the loop does stays its own business;
-only what it says here is written.
+"""`Recorder`: the facts of anyone's own loop, without a provider and without a server; turns,
+and trials of a benchmark.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Any, Self, TypedDict, Unpack
 
 from factwire.facts import Fact
 from factwire.journal import Journal, open_journal
 from factwire.journal.blobs import BlobStore, FileBlobs, MemoryBlobs
 from factwire.projection import Changes, ProjectionState
 from factwire.projection.actions import Action
-from factwire.runtime.approvals import Approvals
-from factwire.runtime.closing import close_open
+from factwire.runtime.action_requests import ActionRequests
 from factwire.runtime.errors import TurnAlreadyActive, TurnFailed
-from factwire.runtime.minting import Mint, Scope
+from factwire.runtime.mint import FactScope, Mint
 from factwire.runtime.provider import Decision
-from factwire.runtime.recording.trials import (
-    TrialOptions,
-    TrialRecorder,
-    recorded_comparison,
-    recorded_trial,
-)
-from factwire.runtime.recording.turns import TurnRecorder
+from factwire.runtime.recording.turn_recorder import TurnRecorder
 from factwire.runtime.thread_log import ThreadLog, read_projection
+from factwire.runtime.turn_end import close_open_work
+
+
+class TrialOptions(TypedDict, total=False):
+    """What is tried on what, with which settings; `trial_id` is made up if not given."""
+
+    dataset: str
+    configuration: dict[str, Any]
+    trial_id: str
+
+
+class TrialRecorder:
+    """Records one trial."""
+
+    def __init__(
+        self, log: ThreadLog, blobs: BlobStore, mint: Mint, scope: FactScope, trial_id: str
+    ) -> None:
+        self.trial_id = trial_id
+        self._log = log
+        self._blobs = blobs
+        self._mint = mint
+        self._scope = scope
+        self._refs: list[str] = []
+        self._ended = False
+
+    def reward(self, value: float, name: str | None = None) -> None:
+        """What the trial earned; a further reward goes by a name of its own."""
+        named = {} if name is None else {"name": name}
+        self._put("benchmark.reward.recorded", {"reward": value, **named})
+
+    async def trajectory(self, content: bytes | str) -> str:
+        """What was done, kept as a blob; its ref."""
+        data = content.encode() if isinstance(content, str) else content
+        ref = (await self._blobs.put(data, kind="trace")).ref
+        self.refers_to(ref)
+        return ref
+
+    def refers_to(self, ref: str) -> None:
+        """What was done is kept elsewhere, under this ref."""
+        self._refs.append(ref)
+
+    def fail(self, category: str) -> None:
+        """It could not be carried out; leaving the block without this says that it was."""
+        if not self._ended:
+            self._end("benchmark.trial.failed", {"failureCategory": category})
+
+    def start(self, payload: dict[str, Any]) -> None:
+        self._put("benchmark.trial.started", payload)
+
+    def close(self) -> None:
+        if not self._ended:
+            self._end("benchmark.trial.completed", {})
+
+    def _end(self, event_class: str, payload: dict[str, Any]) -> None:
+        self._ended = True
+        refs: dict[str, Any] = {}
+        if self._refs:
+            refs = {"trajectoryRef": self._refs[0], "trajectoryRefs": self._refs}
+        self._put(event_class, {**payload, **refs})
+
+    def _put(self, event_class: str, fields: dict[str, Any]) -> Fact:
+        payload = {"trialId": self.trial_id, **fields}
+        made = self._mint.fact(self._scope, event_class, payload)
+        self._log.put(made)
+        return made
+
+
+@asynccontextmanager
+async def record_trial(
+    log: ThreadLog,
+    blobs: BlobStore,
+    mint: Mint,
+    scope: FactScope,
+    task: str,
+    **fields: Unpack[TrialOptions],
+) -> AsyncGenerator[TrialRecorder]:
+    """A trial: it completes when the block does, and fails with a category when that raises."""
+    trial = TrialRecorder(log, blobs, mint, scope, fields.get("trial_id") or mint.ids("trial"))
+    payload = {"task": task, "dataset": fields.get("dataset")}
+    known = {name: value for name, value in payload.items() if value is not None}
+    trial.start({**known, "configuration": fields.get("configuration") or {}})
+    try:
+        yield trial
+    except BaseException as error:
+        trial.fail(_category(error))
+        raise
+    else:
+        trial.close()
+    finally:
+        await log.flush()
+
+
+def record_comparison(
+    log: ThreadLog, mint: Mint, scope: FactScope, title: str, fields: dict[str, Any]
+) -> str:
+    """That two benchmarks were compared and what came of it, as evidence; its id."""
+    key = mint.ids("evd")
+    payload = {"kind": "benchmark", "title": title, **fields}
+    log.put(mint.fact(scope, "benchmark.comparison.completed", payload, evidence_id=key))
+    return key
+
+
+def _category(error: BaseException) -> str:
+    if isinstance(error, TurnFailed):
+        return error.code
+    return "cancelled" if isinstance(error, asyncio.CancelledError) else "exception"
+
 
 OnAsk = Callable[[Action], Awaitable[str]]
 """Answers a request where nobody else is there to: `approve`, `deny`, …"""
@@ -55,7 +154,7 @@ class Recorder:
         self._on_ask = on_ask
         self._opened = AsyncExitStack()
         self._log: ThreadLog | None = None
-        self._approvals: Approvals | None = None
+        self._approvals: ActionRequests | None = None
 
     async def __aenter__(self) -> Self:
         journal = self._journal
@@ -63,10 +162,10 @@ class Recorder:
             journal = await self._opened.enter_async_context(open_journal(journal))
         projection = await read_projection(journal, self.thread_id)
         self._log = ThreadLog(journal, self._blobs, projection, self.thread_id, self.mint)
-        self._approvals = Approvals(self._log, self.mint)
+        self._approvals = ActionRequests(self._log, self.mint)
         self._session_id = projection.state.session_id or self._session_id or self.mint.ids("ses")
         if self._on_ask is not None:
-            self._log.watch(self._answering)
+            self._log.watch(self._answer_action)
         return self
 
     async def __aexit__(
@@ -99,7 +198,7 @@ class Recorder:
         active = log.gates.active_turn
         if active is not None:
             raise TurnAlreadyActive(self.thread_id, active)
-        scope = Scope(
+        scope = FactScope(
             session_id=self._session_id,
             thread_id=self.thread_id,
             turn_id=turn_id or self.mint.ids("trn"),
@@ -117,19 +216,21 @@ class Recorder:
         await self._close(turn, "turn.completed", {})
 
     def trial(
-        self, task: str, **given: Unpack[TrialOptions]
+        self, task: str, **fields: Unpack[TrialOptions]
     ) -> AbstractAsyncContextManager[TrialRecorder]:
         """A trial of a benchmark, by its task, `dataset` and `configuration`."""
-        log, scope = self._open_log(), self._beside_turns()
-        return recorded_trial(log, self._blobs, self.mint, scope, task, **given)
+        log, scope = self._open_log(), self._scope_beside_turns()
+        return record_trial(log, self._blobs, self.mint, scope, task, **fields)
 
-    def comparison(self, title: str, **said: object) -> str:
+    def comparison(self, title: str, **fields: object) -> str:
         """That two benchmarks were compared and what came of it, as evidence; its id."""
-        scope = self._beside_turns()
-        return recorded_comparison(self._open_log(), self.mint, scope, title, said)
+        scope = self._scope_beside_turns()
+        return record_comparison(self._open_log(), self.mint, scope, title, fields)
 
-    def _beside_turns(self) -> Scope:
-        return Scope(session_id=self._session_id, thread_id=self.thread_id, agent_id=self._agent_id)
+    def _scope_beside_turns(self) -> FactScope:
+        return FactScope(
+            session_id=self._session_id, thread_id=self.thread_id, agent_id=self._agent_id
+        )
 
     async def decide(
         self, action_id: str, decision: str, *, by: str, reason: str | None = None
@@ -140,7 +241,7 @@ class Recorder:
     async def _close(self, turn: TurnRecorder, event_class: str, end: dict[str, str]) -> None:
         turn.end_text()
         log = self._open_log()
-        await close_open(
+        await close_open_work(
             log,
             self._open_approvals(),
             self.mint,
@@ -152,7 +253,7 @@ class Recorder:
         await log.flush()
         await log.save_checkpoint()
 
-    def _answering(self, fact: Fact, _: Changes) -> None:
+    def _answer_action(self, fact: Fact, _: Changes) -> None:
         if fact.event_class == "action.required" and fact.action_id is not None:
             self._open_approvals().answer_later(fact.action_id, self._answer)
 
@@ -164,7 +265,7 @@ class Recorder:
             raise RuntimeError("open the recorder first: async with Recorder(...) as recorder")
         return self._log
 
-    def _open_approvals(self) -> Approvals:
+    def _open_approvals(self) -> ActionRequests:
         if self._approvals is None:
             raise RuntimeError("open the recorder first: async with Recorder(...) as recorder")
         return self._approvals

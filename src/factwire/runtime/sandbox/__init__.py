@@ -1,13 +1,23 @@
 """The sandbox: what a program may see, reach and use, and what holds of it on this machine."""
 
-from factwire.runtime.sandbox.diff import ChangedFile, WorkspaceDiff, workspace_diff
-from factwire.runtime.sandbox.errors import InvalidPolicy, SandboxError, SandboxRefused
-from factwire.runtime.sandbox.git import BorrowedRepository, GitOutput, borrow
-from factwire.runtime.sandbox.git_layout import NoRepository
-from factwire.runtime.sandbox.plan import SandboxPlan
-from factwire.runtime.sandbox.policy import SandboxLimits, SandboxMode, SandboxPolicy
-from factwire.runtime.sandbox.probe import Probe, probe
-from factwire.runtime.sandbox.sandbox import Sandbox
+from factwire.runtime.sandbox.sandbox import Probe, Sandbox, SandboxPlan, probe_sandbox
+from factwire.runtime.sandbox.sandbox_policy import (
+    InvalidPolicy,
+    SandboxError,
+    SandboxLimits,
+    SandboxMode,
+    SandboxPolicy,
+    SandboxRefused,
+)
+from factwire.runtime.sandbox.workspace_git import (
+    BorrowedRepository,
+    ChangedFile,
+    GitOutput,
+    NoRepository,
+    WorkspaceDiff,
+    borrow,
+    diff_workspace,
+)
 from factwire.runtime.sandbox.worktree import (
     Worktree,
     WorktreeUnavailable,
@@ -34,7 +44,7 @@ __all__ = [
     "WorktreeUnavailable",
     "add_worktree",
     "borrow",
-    "probe",
+    "diff_workspace",
+    "probe_sandbox",
     "remove_worktree",
-    "workspace_diff",
 ]

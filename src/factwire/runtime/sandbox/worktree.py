@@ -16,10 +16,15 @@ from typing import Final
 
 import msgspec
 
-from factwire.journal.blobs.disk import on_disk
-from factwire.runtime.sandbox.errors import SandboxError
-from factwire.runtime.sandbox.git import BorrowedRepository, borrow
-from factwire.runtime.sandbox.git_layout import GitLayout, NoRepository, find_layout
+from factwire.journal.blobs.blob_store import run_disk_work
+from factwire.runtime.sandbox.sandbox_policy import SandboxError
+from factwire.runtime.sandbox.workspace_git import (
+    BorrowedRepository,
+    GitLayout,
+    NoRepository,
+    borrow,
+    find_layout,
+)
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -55,17 +60,17 @@ async def add_worktree(repository: Path, folder: Path) -> Worktree:
     """Make `folder`, which must not exist, a worktree at the last commit of a repository; raises
     `WorktreeUnavailable`, having left nothing behind.
     """
-    await on_disk(_make, folder)
+    await run_disk_work(_make, folder)
     try:
         async with borrow(repository, files=folder) as git:
             base = _commit(git)
             await git.run("read-tree", base)
             await git.run("checkout-index", "--all", "--index")
-            await on_disk(_register, git.layout, base, git.index, git.workspace)
-            source = await on_disk(repository.resolve)
+            await run_disk_work(_register, git.layout, base, git.index, git.workspace)
+            source = await run_disk_work(repository.resolve)
             return Worktree(path=str(git.workspace), repository=str(source), base=base)
     except BaseException as error:
-        await on_disk(_remove_all, repository, folder)
+        await run_disk_work(_remove_all, repository, folder)
         if isinstance(error, NoRepository):
             raise WorktreeUnavailable(error.reason) from error
         if isinstance(error, OSError):
@@ -75,7 +80,7 @@ async def add_worktree(repository: Path, folder: Path) -> Worktree:
 
 async def remove_worktree(repository: Path, folder: Path) -> None:
     """Take a worktree away, and what the repository knows of it; one that is gone is no error."""
-    await on_disk(_remove_all, repository, folder)
+    await run_disk_work(_remove_all, repository, folder)
 
 
 def _commit(git: BorrowedRepository) -> str:
@@ -104,21 +109,21 @@ def _register(layout: GitLayout, head: str, index: Path, folder: Path) -> None:
             _write(own, "index", index.read_bytes())
         finally:
             os.close(own)
-    with _opened(folder) as files:
+    with _open_folder(folder) as files:
         place = layout.common.resolve() / "worktrees" / folder.name
         _write(files, ".git", f"gitdir: {place}\n".encode())
 
 
 def _remove_all(repository: Path, folder: Path) -> None:
     if folder.is_dir() and not folder.is_symlink():
-        _let_go(folder)
+        _release(folder)
         shutil.rmtree(folder)
     # Git itself drops what a repository still says of a worktree that is gone.
     with suppress(NoRepository, OSError):
         _unregister(find_layout(repository.resolve()), folder)
 
 
-def _let_go(folder: Path) -> None:
+def _release(folder: Path) -> None:
     """Undo what keeps folders from being emptied; package stores like to lock theirs."""
     for _, folders, _, file in os.fwalk(folder):
         for name in folders:
@@ -142,7 +147,7 @@ def _unregister(layout: GitLayout, folder: Path) -> None:
 @contextmanager
 def _worktrees(layout: GitLayout, *, make: bool) -> Generator[int]:
     """The folder of a repository that lists its worktrees, open."""
-    with _opened(layout.common) as common:
+    with _open_folder(layout.common) as common:
         if make:
             with suppress(FileExistsError):
                 os.mkdir("worktrees", dir_fd=common)
@@ -154,7 +159,7 @@ def _worktrees(layout: GitLayout, *, make: bool) -> Generator[int]:
 
 
 @contextmanager
-def _opened(folder: Path) -> Generator[int]:
+def _open_folder(folder: Path) -> Generator[int]:
     file = os.open(folder, _FOLDER)
     try:
         yield file

@@ -12,30 +12,28 @@ from typing import Any, Final, Self
 import msgspec
 
 from factwire.projection.actions import Action
-from factwire.runtime.means import Means
-from factwire.runtime.minting import Scope
+from factwire.runtime.mint import FactScope
 from factwire.runtime.policy import (
     Evaluation,
-    Request,
-    args_hash,
-    denial_fact,
+    PolicyRequest,
+    assess_risk,
+    build_denial_fact,
+    build_evaluation_fact,
     evaluate,
     evaluate_asking,
-    evaluation_fact,
-    risk_of,
-    shown,
+    hash_request,
+    show_request,
     with_remedy,
 )
-from factwire.runtime.provider import ActionAsked, Decision, Host
-from factwire.runtime.toolbox.calls import Call
-from factwire.runtime.toolbox.changing import patch, write
-from factwire.runtime.toolbox.files import WorkspaceFiles
-from factwire.runtime.toolbox.mcp import Offered, Servers
-from factwire.runtime.toolbox.outcomes import Done, Outcome, ToolRefused
-from factwire.runtime.toolbox.reading import read
-from factwire.runtime.toolbox.running import run
-from factwire.runtime.toolbox.searching import search
-from factwire.runtime.toolbox.works import Bench, Prepare, Work
+from factwire.runtime.provider import Decision, DecisionRequest, Host
+from factwire.runtime.toolbox.file_tools import patch, read, search, write
+from factwire.runtime.toolbox.mcp_content import OfferedTool
+from factwire.runtime.toolbox.mcp_servers import McpServers
+from factwire.runtime.toolbox.run_tool import run
+from factwire.runtime.toolbox.tool_calls import ActiveCall, CallResult, ToolOutcome, ToolRefused
+from factwire.runtime.toolbox.tool_context import Prepare, PreparedCall, ToolContext
+from factwire.runtime.toolbox.workspace_files import WorkspaceFiles
+from factwire.runtime.turn_resources import TurnResources
 
 TOOLS: Final[dict[str, Prepare]] = {
     "patch": patch,
@@ -50,10 +48,10 @@ TOOLS: Final[dict[str, Prepare]] = {
 class Toolbox:
     """The tools of one turn; whoever uses tools of servers closes it, or uses it as a context."""
 
-    def __init__(self, host: Host, means: Means | None = None) -> None:
+    def __init__(self, host: Host, means: TurnResources | None = None) -> None:
         self._host = host
-        self._bench = Bench(WorkspaceFiles(host.workspace), means or host.means)
-        self._servers = Servers(host, self._bench)
+        self._bench = ToolContext(WorkspaceFiles(host.workspace), means or host.means)
+        self._servers = McpServers(host, self._bench)
 
     async def __aenter__(self) -> Self:
         return self
@@ -66,40 +64,40 @@ class Toolbox:
     ) -> None:
         await self.close()
 
-    async def offered(self) -> tuple[Offered, ...]:
+    async def list_server_tools(self) -> tuple[OfferedTool, ...]:
         """The tools of the MCP servers that are configured, beside `TOOLS`; starts the servers."""
-        return await self._servers.offered()
+        return await self._servers.list_tools()
 
     async def call(
         self,
         name: str,
         args: dict[str, Any],
         *,
-        scope: Scope | None = None,
+        scope: FactScope | None = None,
         always_ask: bool = False,
         call_id: str | None = None,
-    ) -> Outcome:
+    ) -> ToolOutcome:
         """Use a tool. `scope` is that of a subagent, or of a step; `always_ask` asks a person even
         where the policy would not. `call_id` is that of a call which the agent itself has started
         and whose arguments it has told.
         """
         own_id = call_id or self._host.mint.ids("call")
-        call = Call(self._host, scope or self._host.scope, own_id, name)
-        sound = _can_be_told(args)
+        call = ActiveCall(self._host, scope or self._host.scope, own_id, name)
+        sound = _can_be_recorded(args)
         if call_id is None:
             call.start(args if sound else {})
         if not sound:
             refusal = "expected arguments that are JSON, without halves of characters"
-            return await call.end(Done(summary=refusal, category="invalid_arguments"))
-        return await self._ended(call, self._worked(call, args, always_ask=always_ask))
+            return await call.end(CallResult(summary=refusal, category="invalid_arguments"))
+        return await self._end_call(call, self._do_call(call, args, always_ask=always_ask))
 
     async def resume(
-        self, action: Action, args: dict[str, Any], *, scope: Scope | None = None
-    ) -> Outcome:
+        self, action: Action, args: dict[str, Any], *, scope: FactScope | None = None
+    ) -> ToolOutcome:
         """Go on with a call that an earlier run of the turn asked a person about."""
         call_id, name = action.tool_call_id or "", action.tool_name or ""
-        call = Call(self._host, scope or self._host.scope, call_id, name)
-        return await self._ended(call, self._resumed(call, action, args))
+        call = ActiveCall(self._host, scope or self._host.scope, call_id, name)
+        return await self._end_call(call, self._resume_call(call, action, args))
 
     @property
     def is_stopping(self) -> bool:
@@ -113,86 +111,94 @@ class Toolbox:
         """End the servers that were started; safe to call again."""
         await self._servers.close()
 
-    async def decided(self, asking: Coroutine[Any, Any, Decision]) -> Decision | None:
+    async def await_decision(self, asking: Coroutine[Any, Any, Decision]) -> Decision | None:
         """The answer to a request of the host's; None where the turn is told to stop first."""
         return await self._bench.unless_stopped(asking)
 
-    async def _ended(self, call: Call, work: Coroutine[Any, Any, Done]) -> Outcome:
+    async def _end_call(
+        self, call: ActiveCall, work: Coroutine[Any, Any, CallResult]
+    ) -> ToolOutcome:
         try:
             done = await work
         except ToolRefused as refusal:
-            done = Done(summary=str(refusal), category=refusal.category, hint=refusal.hint)
+            done = CallResult(summary=str(refusal), category=refusal.category, hint=refusal.hint)
         return await call.end(done)
 
-    async def _worked(self, call: Call, args: dict[str, Any], *, always_ask: bool) -> Done:
-        work = await self._ready(call.name, args)
-        evaluation = self._judged(call, work, always_ask=always_ask)
+    async def _do_call(
+        self, call: ActiveCall, args: dict[str, Any], *, always_ask: bool
+    ) -> CallResult:
+        work = await self._prepare(call.name, args)
+        evaluation = self._check_policy(call, work, always_ask=always_ask)
         if evaluation.decision == "ask" or always_ask:
-            asked = self._question(call, work.request, work.prompt, evaluation)
-            await self._obey(call, self._host.ask(asked))
-        return await self._performed(call, work)
+            request = self._build_request(call, work.request, work.prompt, evaluation)
+            await self._await_approval(call, self._host.ask(request))
+        return await self._perform(call, work)
 
-    async def _resumed(self, call: Call, action: Action, args: dict[str, Any]) -> Done:
+    async def _resume_call(
+        self, call: ActiveCall, action: Action, args: dict[str, Any]
+    ) -> CallResult:
         try:
-            work = await self._ready(call.name, args)
+            work = await self._prepare(call.name, args)
         except ToolRefused as refusal:
             message = f"what was asked about cannot be done any more: {refusal}"
             raise ToolRefused("approval_changed", message) from refusal
-        await self._obey(call, self._host.await_open(action.action_id))
-        if args_hash(work.request) != action.args_hash:
+        await self._await_approval(call, self._host.await_open(action.action_id))
+        if hash_request(work.request) != action.args_hash:
             raise ToolRefused("approval_changed", "what was approved is not what would be done now")
-        self._judged(call, work)
-        return await self._performed(call, work)
+        self._check_policy(call, work)
+        return await self._perform(call, work)
 
-    async def _performed(self, call: Call, work: Work) -> Done:
+    async def _perform(self, call: ActiveCall, work: PreparedCall) -> CallResult:
         if self.is_stopping:
             raise ToolRefused("cancelled", "the call was told to stop")
         return await work.perform(call)
 
-    async def _ready(self, name: str, args: dict[str, Any]) -> Work:
+    async def _prepare(self, name: str, args: dict[str, Any]) -> PreparedCall:
         prepare = TOOLS.get(name)
         if prepare is None and self._servers.knows(name):
-            return await self._ready_at_server(name, args)
+            return await self._prepare_at_server(name, args)
         if prepare is None:
             raise ToolRefused("unknown_tool", f"there are {', '.join(TOOLS)}, not {name!r}")
         return await prepare(self._bench, args)
 
-    async def _ready_at_server(self, name: str, args: dict[str, Any]) -> Work:
+    async def _prepare_at_server(self, name: str, args: dict[str, Any]) -> PreparedCall:
         """A server may have to be started first, which takes a while."""
-        work = await self._bench.unless_stopped(self._servers.ready(name, args))
+        work = await self._bench.unless_stopped(self._servers.prepare(name, args))
         if work is None:
             raise ToolRefused("cancelled", "the call was told to stop")
         return work
 
-    def _judged(self, call: Call, work: Work, *, always_ask: bool = False) -> Evaluation:
+    def _check_policy(
+        self, call: ActiveCall, work: PreparedCall, *, always_ask: bool = False
+    ) -> Evaluation:
         """What the policy says; a denial ends the call."""
         policy, mint, scope = self._bench.means.policy, self._host.mint, call.scope
         request = about = work.request
         evaluation = (evaluate_asking if always_ask else evaluate)(policy, request)
         if evaluation.decision != "deny" and work.reads:
-            looking = Request(tool="read", workspace=request.workspace, paths=work.reads)
+            looking = PolicyRequest(tool="read", workspace=request.workspace, paths=work.reads)
             seen = evaluate(policy, looking)
             if seen.decision == "deny":
                 evaluation, about = seen, looking
         evaluation = with_remedy(policy, about, evaluation, always_ask=always_ask)
         ids = {"tool_call_id": call.call_id}
-        self._host.emit(evaluation_fact(mint, scope, request, evaluation, **ids))
+        self._host.emit(build_evaluation_fact(mint, scope, request, evaluation, **ids))
         if evaluation.decision == "deny":
-            self._host.emit(denial_fact(mint, scope, request, evaluation, **ids))
+            self._host.emit(build_denial_fact(mint, scope, request, evaluation, **ids))
             raise ToolRefused("permission_denied", evaluation.message)
         return evaluation
 
-    def _question(
-        self, call: Call, request: Request, prompt: str, evaluation: Evaluation
-    ) -> ActionAsked:
+    def _build_request(
+        self, call: ActiveCall, request: PolicyRequest, prompt: str, evaluation: Evaluation
+    ) -> DecisionRequest:
         subagent = call.scope.subagent_id
         command = request.command
-        return ActionAsked(
+        return DecisionRequest(
             action_type="delegated_permission" if subagent else "tool_approval",
             prompt=prompt,
-            shown=shown(request),
-            args_hash=args_hash(request),
-            severity=risk_of(request),
+            shown=show_request(request),
+            args_hash=hash_request(request),
+            severity=assess_risk(request),
             tool_call_id=call.call_id,
             tool_name=call.name,
             subagent_id=subagent,
@@ -202,18 +208,20 @@ class Toolbox:
             expires_in=self._bench.means.approval_seconds,
         )
 
-    async def _obey(self, call: Call, asking: Coroutine[Any, Any, Decision]) -> None:
-        call.decision = decision = await self.decided(asking)
+    async def _await_approval(
+        self, call: ActiveCall, asking: Coroutine[Any, Any, Decision]
+    ) -> None:
+        call.decision = decision = await self.await_decision(asking)
         if decision is None:
             raise ToolRefused("cancelled", "the call was told to stop while it waited")
         if not decision.allowed:
             if decision.decided_by is not None:
-                await call.acted()
+                await call.mark_applied()
             why = f": {decision.reason}" if decision.reason else ""
             raise ToolRefused("permission_denied", f"{decision.decision}{why}")
 
 
-def _can_be_told(args: dict[str, Any]) -> bool:
+def _can_be_recorded(args: dict[str, Any]) -> bool:
     try:
         msgspec.json.encode(args)
     except (TypeError, ValueError, RecursionError):

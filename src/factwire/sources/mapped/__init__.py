@@ -1,14 +1,19 @@
 """Mapped: JSON lines of any program, told as facts by a mapping file."""
 
-from factwire.sources.mapped.converter import Mapped, mapped_source
-from factwire.sources.mapped.mapping import VERSION, Mapping, read_mapping
-from factwire.sources.mapped.problems import MappingError
+from factwire.sources.mapped.convert import (
+    VERSION,
+    AgentMapping,
+    MappedConverter,
+    read_mapped_source,
+    read_mapping,
+)
+from factwire.sources.mapped.mapping_values import MappingError
 
 __all__ = [
     "VERSION",
-    "Mapped",
-    "Mapping",
+    "AgentMapping",
+    "MappedConverter",
     "MappingError",
-    "mapped_source",
+    "read_mapped_source",
     "read_mapping",
 ]

@@ -1,20 +1,21 @@
 """Observe: facts of a program that runs its agents itself; `factwire.observe` and its thread."""
 
-from factwire.sources.observe.errors import (
+from factwire.sources.kit.observed_run import thread
+from factwire.sources.observe.observer import (
     AlreadyObserving,
     NoPlace,
     NothingToObserve,
     ObserveError,
+    Observer,
+    observe,
 )
-from factwire.sources.observe.observing import Observing, observe
-from factwire.sources.observe.threads import thread
 
 __all__ = [
     "AlreadyObserving",
     "NoPlace",
     "NothingToObserve",
     "ObserveError",
-    "Observing",
+    "Observer",
     "observe",
     "thread",
 ]

@@ -4,7 +4,7 @@ from typing import Final
 
 from factwire.client import Client, ClientError, EdgeProblem
 from factwire.facts import Fact, Redactor
-from factwire.sources.observe.sinks import Away, Read, Refused
+from factwire.sources.observe.outbox import PrepareFact, SinkRefused, SinkUnavailable
 
 _BUSY: Final = 429
 _SERVER: Final = 500
@@ -18,7 +18,7 @@ class EdgeSink:
     def __init__(self, url: str, token: str | None) -> None:
         self._client = Client(url, token=token, retry_seconds=0)
 
-    def reader(self) -> Read:
+    def make_reader(self) -> PrepareFact:
         redactor = Redactor()
 
         def read(fact: Fact) -> list[Fact]:
@@ -33,10 +33,12 @@ class EdgeSink:
             self._client.post_facts(facts)
         except EdgeProblem as problem:
             if problem.status == _BUSY or problem.status >= _SERVER:
-                raise Away(str(problem)) from problem
-            raise Refused(f"{problem} {problem.members.get('issues', '')}"[:_SHOWN]) from problem
+                raise SinkUnavailable(str(problem)) from problem
+            raise SinkRefused(
+                f"{problem} {problem.members.get('issues', '')}"[:_SHOWN]
+            ) from problem
         except ClientError as error:
-            raise Away(str(error)) from error
+            raise SinkUnavailable(str(error)) from error
 
     def close(self) -> None:
         self._client.close()

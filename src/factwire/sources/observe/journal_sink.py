@@ -5,7 +5,7 @@ import asyncio
 from factwire.facts import Blob, Fact, Intake
 from factwire.journal import AppendRefused, Journal, JournalError, open_journal
 from factwire.journal.blobs import FileBlobs
-from factwire.sources.observe.sinks import Away, Read, Refused
+from factwire.sources.observe.outbox import PrepareFact, SinkRefused, SinkUnavailable
 
 
 class JournalSink:
@@ -19,7 +19,7 @@ class JournalSink:
         self._runner = asyncio.Runner()
         self._journal: Journal | None = None
 
-    def reader(self) -> Read:
+    def make_reader(self) -> PrepareFact:
         intake = Intake("collect", "facts")
 
         def read(fact: Fact) -> list[Fact]:
@@ -33,9 +33,9 @@ class JournalSink:
         try:
             self._runner.run(self._append(facts))
         except AppendRefused as error:
-            raise Refused(str(error)) from error
+            raise SinkRefused(str(error)) from error
         except (JournalError, OSError) as error:
-            raise Away(str(error)) from error
+            raise SinkUnavailable(str(error)) from error
 
     def close(self) -> None:
         if self._journal is not None:

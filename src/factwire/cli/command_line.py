@@ -1,0 +1,267 @@
+"""The `factwire` command: its verbs, and how every failure ends as one line and an exit code.
+
+A verb's module is imported when the verb is used, so that `factwire --help` waits for none.
+"""
+
+import io
+import os
+import sys
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, Final, NamedTuple, Protocol, runtime_checkable
+
+import typer
+import typer.main
+from typer.core import TyperCommand, TyperGroup
+
+from factwire import __version__
+from factwire.cli.terminal import DONE, INTERRUPTED, UNUSABLE, CliError, report
+from factwire.facts import FactError
+
+
+class Verb(NamedTuple):
+    """A command or a group of them: where it is defined, and its line in `factwire --help`."""
+
+    module: str
+    name: str
+    help: str
+
+
+VERBS: Final = {
+    "run": Verb(
+        "run_command",
+        "run",
+        "Run one turn of an agent and watch it: answer, tools, output, and what waits for you.",
+    ),
+    "threads": Verb(
+        "threads_command",
+        "threads",
+        "List threads: status, title or first prompt, last activity, open approvals.",
+    ),
+    "resume": Verb(
+        "run_command",
+        "resume",
+        "Show where a thread stands and go on: wait for its open approval, start what is queued.",
+    ),
+    "approve": Verb(
+        "control_commands",
+        "approve",
+        "Allow what an open action asks for, from wherever you are.",
+    ),
+    "deny": Verb(
+        "control_commands",
+        "deny",
+        "Deny what an open action asks for; the agent is told and goes on without it.",
+    ),
+    "cancel": Verb(
+        "control_commands",
+        "cancel",
+        "Stop a turn that runs, close one that was left behind, or take one out of its queue.",
+    ),
+    "steer": Verb(
+        "control_commands",
+        "steer",
+        "Say something to the turn that runs on a thread; its agent takes it between two steps.",
+    ),
+    "queue": Verb(
+        "control_commands",
+        "queue",
+        "List the turns that wait on a thread, the next one first, and change their order.",
+    ),
+    "edge": Verb(
+        "edge_command",
+        "edge",
+        "Serve this machine: REST, WebSocket and event streams, all behind one token.",
+    ),
+    "open": Verb(
+        "edge_command",
+        "open_workbench",
+        "Open the workbench in your browser, signed in.",
+    ),
+    "tail": Verb(
+        "tail_command",
+        "tail",
+        "Follow an Edge live, or a journal: its events or facts, each as it becomes durable.",
+    ),
+    "doctor": Verb(
+        "doctor_command",
+        "doctor",
+        "Check the installation: Python, SQLite, sandbox, journal, "
+        "data folder, agents, MCP servers.",
+    ),
+    "validate": Verb(
+        "validate_command",
+        "validate",
+        "Validate facts: a JSON fact, an array, one fact to a line (NDJSON), or a fixture.",
+    ),
+    "convert": Verb(
+        "convert_command",
+        "convert",
+        "Convert facts between shapes, or an agent's own stream to "
+        "facts, one JSON object to a line.",
+    ),
+    "schema": Verb(
+        "schema_command",
+        "schema",
+        "Print a schema of facts or of their projection, or write all of them to a folder.",
+    ),
+    "project": Verb(
+        "project_command",
+        "project",
+        "Show the state that facts come to: conversation, tools, open actions, tasks, team …",
+    ),
+    "play": Verb(
+        "play_command",
+        "play",
+        "Play a recorded run: conversation, process, approvals and team, as they came.",
+    ),
+    "diff": Verb(
+        "diff_command",
+        "diff",
+        "Show how run B differs from run A: prompts, answers, tools, approvals, files, cost …",
+    ),
+    "conformance": Verb(
+        "conformance_command",
+        "conformance",
+        "Try an agent, a recorded stream or an Edge's thread; "
+        "without any of them, Factwire itself.",
+    ),
+    "config": Verb(
+        "config_command",
+        "config",
+        "Show every setting, its value and its source.",
+    ),
+    "journal": Verb(
+        "journal_command",
+        "journal",
+        "Look at, check, move and shrink a journal: sqlite:PATH or a path, postgres://…, nats://….",
+    ),
+    "evidence": Verb(
+        "evidence_command",
+        "evidence",
+        "Export a history as one signed file, and check, show and test such files.",
+    ),
+    "benchmark": Verb(
+        "benchmark_command",
+        "benchmark",
+        "Trials of a benchmark: list them, compare two runs.",
+    ),
+}
+
+
+def load_verb(name: str) -> Any:
+    """The command itself, from its module."""
+    verb = VERBS[name]
+    found = getattr(import_module(f"factwire.cli.{verb.module}"), verb.name)
+    if isinstance(found, typer.Typer):
+        return typer.main.get_group(found)
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    alone.command(name)(found)
+    return typer.main.get_command(alone)
+
+
+class LazyGroup(TyperGroup):
+    """Lists verbs without importing their modules; a verb that is used is loaded."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for name, verb in VERBS.items():
+            self.add_command(TyperCommand(name, help=verb.help))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command and load_verb(name or ""), rest
+
+
+app = typer.Typer(
+    name="factwire",
+    cls=LazyGroup,
+    help="Facts, not prose: what an agent did, as typed, validated, ordered facts.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"factwire {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Hold the options that come before a verb."""
+    del version
+
+
+def main() -> None:
+    """Run the command line; every failure ends as one line and an exit code."""
+    _prepare_streams()
+    try:
+        code = _run(sys.argv[1:])
+        sys.stdout.flush()
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    except BrokenPipeError:
+        _abandon_output()
+        code = UNUSABLE
+    except CliError as error:
+        report(str(error))
+        code = error.exit_code
+    except (FactError, OSError) as error:
+        _abandon_output()
+        report(str(error))
+        code = UNUSABLE
+    sys.exit(code)
+
+
+def _run(arguments: list[str]) -> int:
+    """Run one command by its own means: click's `main` would take a closed pipe for an issue."""
+    command = typer.main.get_command(app)
+    try:
+        with command.make_context("factwire", arguments) as context:
+            command.invoke(context)
+    except typer.Exit as ended:
+        return ended.exit_code
+    except Exception as error:
+        if not isinstance(error, _UsageError):
+            raise
+        error.show()
+        return error.exit_code
+    return DONE
+
+
+@runtime_checkable
+class _UsageError(Protocol):
+    """A usage error of whichever click it is that typer brings along."""
+
+    exit_code: int
+
+    def show(self) -> None: ...
+
+
+def _prepare_streams() -> None:
+    """A stream that is closed swallows, and one that cannot show a character shows its number."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _abandon_output() -> None:
+    """What could not be written cannot be written on exit either; nobody shall hear of that."""
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        return
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

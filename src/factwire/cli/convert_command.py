@@ -1,0 +1,280 @@
+"""`factwire convert`: the same facts in another shape, one JSON object to a line.
+
+Also the recorded stream of an outside agent as facts, and facts as the stream of an outside
+protocol.
+"""
+
+import asyncio
+import re
+import sys
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Final, cast
+
+import msgspec
+import typer
+
+from factwire.cli.fact_files import open_source, read_document, watch_progress
+from factwire.cli.recordings import print_note
+from factwire.cli.terminal import DONE, ISSUES, UNUSABLE, CliError, report
+from factwire.facts import (
+    Fact,
+    FactReading,
+    Issue,
+    Shape,
+    UnreadableInput,
+    read_item,
+    shape_issues,
+    to_ui_events,
+    write_fact,
+)
+from factwire.journal.blobs import FileBlobs
+from factwire.outlets import OUTLETS, Framing, find_outlet, frame_item
+from factwire.sources import (
+    MODULES,
+    START,
+    Source,
+    UnknownSource,
+    convert_recording,
+    find_source,
+    name_raw,
+)
+
+
+class OutletStream:
+    """Writes what a client of an outlet would be told, to standard output."""
+
+    def __init__(self, name: str, *, sse: bool) -> None:
+        self._kind = find_outlet(name)
+        self._outlet = self._kind.make()
+        self._framing: Framing = "events" if sse else "lines"
+
+    def take(self, fact: Fact) -> None:
+        self._write(self._outlet.take(fact))
+
+    def finish(self) -> None:
+        self._write(self._outlet.finish())
+        if self._framing == "events":
+            sys.stdout.buffer.write(self._kind.last)
+
+    def _write(self, items: list[dict[str, Any]]) -> None:
+        for item in items:
+            sys.stdout.buffer.write(frame_item(item, self._framing))
+
+
+def outlet_stream(target: str, *, sse: bool) -> OutletStream | None:
+    """The stream that a target is, if it is an outlet; only those can be events."""
+    if target in OUTLETS:
+        return OutletStream(target, sse=sse)
+    if sse:
+        raise CliError(f"--sse is for the outlets {', '.join(OUTLETS)}, not for {target}")
+    return None
+
+
+SHAPES: Final = ("auto", "facts", "runtime-event", "ui")
+"""Shapes of facts that can be read; any other name is that of a source."""
+
+
+class ToOption(StrEnum):
+    """What it can be converted to."""
+
+    facts = "facts"
+    runtime_event = "runtime-event"
+    ui = "ui"
+    ag_ui = "ag-ui"
+    ai_sdk = "ai-sdk"
+    ai_sdk_5 = "ai-sdk-5"
+    ai_sdk_6 = "ai-sdk-6"
+
+
+def convert(
+    file: Annotated[str, typer.Argument(help="A file of facts, or - for standard input.")],
+    *,
+    source_form: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="SHAPE|SOURCE|FILE",
+            help="What the input is: auto (looks at each fact), facts, runtime-event, ui; or the "
+            "stream of an agent, such as claude-code or codex-exec (--from list names all); or a "
+            "mapping file, such as agent.toml, that says what the lines of any program mean.",
+        ),
+    ] = "auto",
+    target: Annotated[
+        ToOption,
+        typer.Option("--to", help="The shape to write, or the protocol of a client to write for."),
+    ] = ToOption.facts,
+    sse: Annotated[
+        bool,
+        typer.Option("--sse", help="For a client: write server-sent events, not lines."),
+    ] = False,
+    thread: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="For a stream: the thread of its facts; the file's name."),
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="For a stream that tells no times: when it was."),
+    ] = None,
+    blobs: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="For a stream: keep here what is too big for a fact."),
+    ] = None,
+) -> None:
+    """Convert facts between shapes, or an agent's own stream to facts, one JSON object to a line.
+
+    What cannot be converted is named on standard error, and the exit code is 1. Items of a stream
+    that are not known become warnings in it, with a ref.
+    """
+    if source_form not in SHAPES:
+        raise typer.Exit(
+            convert_stream(
+                file, source_form, target.value, sse=sse, thread=thread, at=at, blobs=blobs
+            )
+        )
+
+    outlet = outlet_stream(target.value, sse=sse)
+    failed = 0
+    with open_source(file) as source:
+        for index, (line, item) in enumerate(
+            watch_progress(read_document(source).facts, source, "converting")
+        ):
+            try:
+                reading = read_item(item, source_form)
+            except UnreadableInput as error:
+                raise UnreadableInput(error.reason, line=line) from error
+            problems = _write_facts(reading, target.value, outlet)
+            _report_issues(problems, f"line {line}" if line else f"fact {index + 1}")
+            failed += bool(problems)
+    if outlet is not None:
+        outlet.finish()
+    raise typer.Exit(ISSUES if failed else DONE)
+
+
+def write_fact_line(fact: Fact, source: Shape, target: Shape) -> list[dict[str, Any]]:
+    """The objects that a fact is in `target`: one, or the UI events that a runtime fact becomes."""
+    if target == "ui" and source != "ui":
+        return [write_fact(event, "ui") for event in to_ui_events(fact)]
+    return [write_fact(fact, target)]
+
+
+def _write_facts(reading: FactReading, target: str, outlet: "OutletStream | None") -> list[Issue]:
+    if reading.fact is None:
+        return reading.issues
+    if outlet is not None:
+        outlet.take(reading.fact)
+        return []
+    problems: list[Issue] = []
+    shape = cast("Shape", target)
+    for value in write_fact_line(reading.fact, reading.shape, shape):
+        sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
+        problems += shape_issues(value, shape)
+    return problems
+
+
+def _report_issues(issues: list[Issue], place: str) -> None:
+    for issue in issues:
+        report(f"{place}: {issue.code} at {issue.path}: {issue.message}")
+
+
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def convert_stream(
+    file: str,
+    name: str,
+    target: str,
+    *,
+    sse: bool,
+    thread: str | None,
+    at: str | None,
+    blobs: Path | None,
+) -> int:
+    """Write the facts of a recorded stream; the exit code."""
+    if name == "list":
+        return _print_threads()
+    if at is not None and not _TIME.fullmatch(at):
+        raise CliError(f"--at takes a time such as {START}, not {at!r}")
+    source = _mapped_source(name) if _is_mapping(name) else _open_source_adapter(name)
+    if source is None:
+        return UNUSABLE
+    outlet = outlet_stream(target, sse=sse)
+    warnings = 0
+    with open_source(file) as opened:
+        facts = convert_recording(
+            source,
+            _read_stream_lines(opened.stream.readline),
+            thread_id=thread or _thread_of(file),
+            at=at or START,
+            keep=_blob_store(blobs),
+        )
+        for fact in facts:
+            warnings += fact.event_class == "runtime.warning"
+            if outlet is not None:
+                outlet.take(fact)
+                continue
+            for value in write_fact_line(fact, "facts", cast("Shape", target)):
+                sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
+    if outlet is not None:
+        outlet.finish()
+    if warnings:
+        print_note(f"{warnings} warnings are among the facts")
+    return DONE
+
+
+def _open_source_adapter(name: str) -> Source:
+    try:
+        return find_source(name)
+    except UnknownSource as error:
+        raise CliError(f"{error.code}: {error}") from error
+
+
+def _is_mapping(name: str) -> bool:
+    """Whether a name is that of a mapping file; the sources keep theirs."""
+    return name not in MODULES and (name.endswith(".toml") or Path(name).is_file())
+
+
+def _mapped_source(file: str) -> Source | None:
+    """The source that a mapping file describes; every problem in it is told."""
+    from factwire.sources.mapped import MappingError, read_mapped_source
+    from factwire.sources.mapped.mapping_values import FILE_BYTES
+
+    try:
+        with Path(file).open("rb") as opened:
+            return read_mapped_source(opened.read(FILE_BYTES + 1), file)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise CliError(f"the mapping {file} cannot be read: {reason}") from error
+    except MappingError as error:
+        for problem in error.problems:
+            report(f"{problem.code}: {problem}")
+        return None
+
+
+def _print_threads() -> int:
+    for name in sorted(MODULES):
+        source = find_source(name)
+        sys.stdout.write(f"{name:18} {source.title}, tested with {source.versions}\n")
+    return DONE
+
+
+def _read_stream_lines(read: Callable[[], bytes]) -> Iterator[bytes]:
+    return iter(read, b"")
+
+
+def _thread_of(file: str) -> str:
+    return _NAME.sub("-", Path(file).stem) if file != "-" else "stdin"
+
+
+def _blob_store(folder: Path | None) -> Callable[[bytes], str]:
+    """Keeps content in a folder, where one was named."""
+    if folder is None:
+        return name_raw
+    store = FileBlobs(folder)
+
+    def keep(content: bytes) -> str:
+        return asyncio.run(store.put(content, kind="raw")).ref
+
+    return keep

@@ -1,5 +1,0 @@
-"""`factwire diff`: how two runs differ."""
-
-from factwire.cli.diff.command import diff
-
-__all__ = ["diff"]

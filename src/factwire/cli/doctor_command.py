@@ -1,0 +1,520 @@
+"""`factwire doctor`: what is installed and set up, what is wrong, and how to fix it.
+
+A program is asked for nothing but its version, in a home that is thrown away, without any key, and
+not for long. SDKs are looked up, not imported. No model and no MCP server is asked or started.
+"""
+
+import asyncio
+import os
+import platform
+import re
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping
+from importlib import import_module
+from importlib.metadata import (
+    EntryPoint,
+    PackageNotFoundError,
+    distribution,
+    entry_points,
+    requires,
+    version,
+)
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
+
+import apsw
+import msgspec
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from factwire.cli.targets import JournalOption, WorkspaceOption, journal_url, run_work
+from factwire.cli.terminal import DONE, ISSUES, count_of, terminal_safe
+from factwire.journal import JournalError, open_journal
+from factwire.journal.sqlite.schema import SQLITE_FLOOR
+from factwire.runtime.agents import (
+    GROUP,
+    WRAPPERS,
+    AgentError,
+    AgentRegistry,
+    BrokenEntryPoint,
+    NameTaken,
+)
+from factwire.runtime.agents.openai_agent import EXTRA, Endpoint, endpoint_of
+from factwire.runtime.configuration import (
+    AgentSettings,
+    Configuration,
+    McpServer,
+    ResolvedConfiguration,
+    SandboxSettings,
+)
+from factwire.runtime.control import list_running
+from factwire.runtime.errors import TurnFailed
+from factwire.runtime.processes import child_environment
+from factwire.runtime.sandbox import Probe, probe_sandbox
+from factwire.runtime.toolbox.mcp_content import list_variables
+from factwire.runtime.toolbox.mcp_servers import MCP_EXTRA, is_installed, is_near
+from factwire.sources.kit.program import AgentProgram
+
+_MARKS: Final = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "fail": ("✗", "red")}
+_NAME: Final = 14
+
+
+def doctor(
+    *,
+    journal: JournalOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Check the installation: Python, SQLite, sandbox, journal, data folder, agents, MCP servers.
+
+    Each line that is not well says what to do. Exit code 0: it works. 1: something fails.
+    """
+    run_work(_run_checks(journal, workspace, as_json=as_json))
+
+
+async def _run_checks(journal: str | None, workspace: "Path | None", *, as_json: bool) -> int:
+    found = [finding async for finding in _check_all(journal, workspace)]
+    sick = any(finding.status == "fail" for finding in found)
+    if as_json:
+        report = {"ok": not sick, "findings": found}
+        sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
+    else:
+        _show_findings(found)
+    return ISSUES if sick else DONE
+
+
+async def _check_all(
+    journal: str | None, workspace: "Path | None"
+) -> "AsyncIterator[DoctorFinding]":
+    from factwire.runtime.agents import BUILT_INS, register
+    from factwire.runtime.configuration import (
+        ConfigurationError,
+        SandboxSettings,
+        load_configuration,
+    )
+
+    yield check_python()
+    yield check_sqlite()
+    yield check_extras()
+    flags = [("journal", journal_url(journal))] if journal else []
+    try:
+        resolved = load_configuration(workspace, flags=flags)
+    except ConfigurationError as error:
+        for problem in error.problems:
+            yield fail("configuration", str(problem), "mend what is named; the rest waits for it")
+        yield await check_sandbox(SandboxSettings())
+        return
+    settings = resolved.configuration
+    yield await check_sandbox(settings.sandbox)
+    yield check_configuration(resolved)
+    yield check_workspace(settings, workspace)
+    yield check_data_folder(settings)
+    yield await check_journal(settings)
+    yield await check_runtimes(settings)
+    registered = register(settings)
+    findings = (
+        *check_agents(settings, registered),
+        *check_models(settings),
+        *check_servers(settings),
+    )
+    others = {name: why for name, why in registered.problems.items() if name not in BUILT_INS}
+    for finding in (*findings, *await check_outside_agents(settings, others)):
+        yield finding
+
+
+def _show_findings(found: "list[DoctorFinding]") -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    for finding in found:
+        mark, style = _MARKS[finding.status]
+        line = Text.assemble(
+            (f"{mark} ", style), (f"{terminal_safe(finding.name):<{_NAME}} ", "bold")
+        )
+        console.print(line.append(terminal_safe(finding.message)))
+        if finding.fix is not None:
+            console.print(Text(f"{'':<{_NAME + 2}} → {terminal_safe(finding.fix)}", style="cyan"))
+
+
+class DoctorFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """`name` is stable. `fix` says what to do; only what fails makes the doctor fail."""
+
+    name: str
+    status: Literal["ok", "warn", "fail"]
+    message: str
+    fix: str | None = None
+
+
+def ok(name: str, message: str) -> DoctorFinding:
+    return DoctorFinding(name=name, status="ok", message=message)
+
+
+def warn(name: str, message: str, fix: str) -> DoctorFinding:
+    return DoctorFinding(name=name, status="warn", message=message, fix=fix)
+
+
+def fail(name: str, message: str, fix: str) -> DoctorFinding:
+    return DoctorFinding(name=name, status="fail", message=message, fix=fix)
+
+
+_EXTRA: Final = re.compile(r"^([A-Za-z0-9_.-]+).*;.*extra == ['\"]([\w-]+)['\"]")
+_BUBBLEWRAP: Final = "install bubblewrap, for example: apt install bubblewrap"
+_NAMESPACES: Final = "allow user namespaces, or run where they are allowed"
+
+
+def check_python() -> DoctorFinding:
+    return ok("python", f"{platform.python_implementation()} {platform.python_version()}")
+
+
+def check_sqlite() -> DoctorFinding:
+    """The journal's SQLite, which comes with apsw."""
+    version = apsw.sqlite_lib_version()
+    if _version_number(version) >= SQLITE_FLOOR:
+        return ok("sqlite", f"{version}, apsw {apsw.apsw_version()}")
+    message = f"{version} may damage a journal under load"
+    return fail("sqlite", message, "install a newer apsw: pip install --upgrade apsw")
+
+
+def _version_number(version: str) -> int:
+    major, minor, patch = (*map(int, version.split(".")[:3]), 0, 0)[:3]
+    return major * 1_000_000 + minor * 1_000 + patch
+
+
+def check_extras() -> DoctorFinding:
+    """Which extras are complete."""
+    there: dict[str, bool] = {}
+    for extra, package in _extra_packages():
+        there[extra] = there.get(extra, True) and _is_installed(package)
+    complete = ", ".join(name for name, holds in there.items() if holds) or "none"
+    missing = ", ".join(name for name, holds in there.items() if not holds)
+    more = f"; to be had: {missing} (pip install 'factwire[NAME]')" if missing else ""
+    return ok("extras", f"{complete}{more}")
+
+
+def _extra_packages() -> Iterator[tuple[str, str]]:
+    try:
+        wanted = requires("factwire") or []
+    except PackageNotFoundError:
+        return
+    for requirement in wanted:
+        found = _EXTRA.match(requirement)
+        if found and found[1] != "factwire":
+            yield found[2], found[1]
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        distribution(package)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+async def check_sandbox(wanted: SandboxSettings) -> DoctorFinding:
+    """Whether a sandbox works, tried and not guessed."""
+    if wanted.mode == "off":
+        return ok("sandbox", "off by configuration: commands run unconfined")
+    return judge_sandbox(await probe_sandbox(), required=wanted.mode == "require")
+
+
+def judge_sandbox(found: Probe, *, required: bool) -> DoctorFinding:
+    """What a probe comes to; a sandbox that is only preferred may be missing."""
+    if found.works:
+        about = f"bubblewrap {found.version} works"
+        if not found.missing:
+            return ok("sandbox", about)
+        lacking = ", ".join(name.replace("_", " ") for name in found.missing)
+        return warn("sandbox", f"{about}, without {lacking}", "a newer bubblewrap or kernel")
+    fix = _BUBBLEWRAP if found.reason_code == "bubblewrap_missing" else _NAMESPACES
+    if found.reason_code == "not_linux":
+        fix = "run on Linux, or set sandbox.mode to off"
+    version = f"bubblewrap {found.version}: " if found.version else ""
+    message = f"{found.reason_code}: {version}{found.reason}"
+    if required:
+        return fail("sandbox", f"{message}; commands are refused (sandbox.mode require)", fix)
+    return warn("sandbox", f"{message}; commands run unconfined (sandbox.mode prefer)", fix)
+
+
+_SECONDS: Final = 20.0
+"""How long a program may take to say its version; the first start of some unpacks them."""
+
+_CHARACTERS: Final = 100
+"""Of what a program says about its version."""
+
+_PACKAGES: Final = {"pydantic-ai": ("pydantic-ai", "pydantic-ai-slim")}
+"""SDK → packages that bring it, where they are called otherwise."""
+
+
+async def check_outside_agents(
+    configuration: Configuration, problems: Mapping[str, AgentError]
+) -> list[DoctorFinding]:
+    """A line for each; what a configuration breaks is told with the agents that it names."""
+    points = sorted(set(entry_points(group=GROUP)), key=lambda point: point.name)
+    found = {
+        point.name: program for point in points if (program := _load_program(point)) is not None
+    }
+    others = [
+        ok(name, f"not set up: {error}")
+        for name, error in problems.items()
+        if name not in found and is_absent(name, error, configuration)
+    ]
+    programs = [
+        _check_program(name, program, configuration.agents.get(name))
+        for name, program in found.items()
+    ]
+    return [*await asyncio.gather(*programs), *others, *_check_sdks()]
+
+
+def is_absent(name: str, error: AgentError, configuration: Configuration) -> bool:
+    """Whether an agent cannot be had because nobody has installed it or set it up: no fault."""
+    return name not in configuration.agents and not isinstance(error, BrokenEntryPoint | NameTaken)
+
+
+def _load_program(point: EntryPoint) -> AgentProgram | None:
+    """The program of an agent: `PROGRAM` of the module that makes it, if it has one."""
+    try:
+        found = getattr(import_module(point.module), "PROGRAM", None)
+    except Exception:  # noqa: BLE001 - a module that cannot be loaded is told as a broken agent
+        return None
+    return found if isinstance(found, AgentProgram) else None
+
+
+async def _check_program(
+    name: str, program: AgentProgram, configured: AgentSettings | None
+) -> DoctorFinding:
+    where = _find_program(program, configured)
+    if where is None:
+        return ok(name, f"{program.title} is not installed; to have it: {program.install}")
+    version_text = await _ask_version(where)
+    if version_text is None:
+        return warn(name, f"{where} does not say its version", f"try {where} --version by hand")
+    return ok(name, f"{version_text}, {where}")
+
+
+def _find_program(program: AgentProgram, configured: AgentSettings | None) -> str | None:
+    """Where it is, good from any folder: PATH may be relative."""
+    wanted = None if configured is None else configured.options.get("command")
+    there = program.find_path(wanted if isinstance(wanted, str) else None)
+    return None if there is None else str(Path(there).absolute())
+
+
+async def _ask_version(program: str) -> str | None:
+    """What a program says, in one line; None if it does not."""
+    with tempfile.TemporaryDirectory(prefix="factwire-doctor-") as home:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                program,
+                "--version",
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                env=child_environment(os.environ, {"HOME": home}),
+                cwd=home,
+                start_new_session=True,
+            )
+        except OSError:
+            return None
+        try:
+            async with asyncio.timeout(_SECONDS):
+                output, _ = await process.communicate()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+            return None
+    line = output.decode("utf-8", "replace").strip().partition("\n")[0]
+    return line[:_CHARACTERS] if process.returncode == 0 and line else None
+
+
+def _check_sdks() -> Iterator[DoctorFinding]:
+    for name in sorted({point.name for point in entry_points(group=WRAPPERS)}):
+        there = next(filter(None, map(_installed_version, _PACKAGES.get(name, (name,)))), None)
+        if there is None:
+            yield ok(name, f"not installed; to have it: pip install 'factwire[{name}]'")
+        else:
+            yield ok(name, f"{there}; run an agent of it as module:name")
+
+
+def _installed_version(package: str) -> str | None:
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return None
+
+
+_OTHERS: Final = 0o077
+_VERIFIED_BYTES: Final = 256 * 1024 * 1024
+"""A journal up to this size is walked from end to end; that takes seconds."""
+
+
+def check_configuration(resolved: ResolvedConfiguration) -> DoctorFinding:
+    """Which files were read."""
+    files = dict.fromkeys(
+        where.rpartition(":")[0] if where.rpartition(":")[2].isdigit() else where
+        for origin in resolved.origins.values()
+        if origin.source in ("project", "user") and origin.where
+        for where in origin.where.split(", ")
+    )
+    return ok("configuration", ", ".join(files) or "defaults; no file sets anything")
+
+
+def check_workspace(settings: Configuration, named: Path | None) -> DoctorFinding:
+    """Whether a run could work in the folder that is named, or in the current one."""
+    folder = (named or Path.cwd()).resolve()
+    if not folder.is_dir():
+        message = f"workspace_missing: there is no folder {folder}"
+        return fail("workspace", message, "make it, or name another one with --workspace")
+    allowed = [os.path.realpath(each) for each in settings.workspaces]
+    if named is None and allowed and not any(map(folder.is_relative_to, allowed)):
+        message = f"{folder} is in none of the configured workspaces; a run here is refused"
+        return warn("workspace", message, "go to one of them, or name this one with --workspace")
+    return ok("workspace", str(folder))
+
+
+def check_data_folder(settings: Configuration) -> DoctorFinding:
+    """Whether what is kept is private and can be kept."""
+    folder = Path(settings.data)
+    try:
+        about = folder.stat()
+    except FileNotFoundError:
+        return ok("data folder", f"{folder}, made at the first run")
+    except OSError as error:
+        fix = "set FACTWIRE_DATA to a folder that can be used"
+        return fail("data folder", f"{folder} cannot be looked at: {error.strerror}", fix)
+    if not stat.S_ISDIR(about.st_mode) or not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        fix = "set FACTWIRE_DATA to a folder that can be written"
+        return fail("data folder", f"{folder} is no folder that can be written", fix)
+    if about.st_mode & _OTHERS:
+        mode = stat.S_IMODE(about.st_mode)
+        message = f"{folder} is open to other users (mode {mode:03o})"
+        return warn("data folder", message, f"chmod 700 {folder}")
+    return ok("data folder", f"{folder}, private")
+
+
+async def check_journal(settings: Configuration) -> DoctorFinding:
+    """Whether the journal opens, and is whole."""
+    scheme, _, rest = settings.journal.partition(":")
+    path = Path(rest.partition("?")[0])
+    if scheme == "sqlite" and not await asyncio.to_thread(path.exists):
+        return ok("journal", f"{path}, made at the first run")
+    url = f"sqlite:{path}?mode=ro" if scheme == "sqlite" else settings.journal
+    try:
+        return await _open_and_verify(url, scheme)
+    except (JournalError, OSError) as error:
+        code = error.code if isinstance(error, JournalError) else "journal_unavailable"
+        fix = "check the URL, or restore the journal from an export (factwire journal import)"
+        return fail("journal", f"{code}: {error}", fix)
+
+
+async def _open_and_verify(url: str, scheme: str) -> DoctorFinding:
+    async with open_journal(url) as opened:
+        stats = await opened.stats()
+        about = f"{scheme}, {count_of(stats.facts, 'fact')}, {count_of(stats.threads, 'thread')}"
+        if stats.bytes > _VERIFIED_BYTES:
+            return ok("journal", f"{about}, opens; factwire journal verify looks at every byte")
+        report = await opened.verify()
+    if report.damage is None:
+        return ok("journal", f"{about}, intact")
+    message = f"journal_corrupt: {report.damage.reason} at {report.damage.first}"
+    return fail("journal", message, "restore it from an export (factwire journal import)")
+
+
+async def check_runtimes(settings: Configuration) -> DoctorFinding:
+    """What runs now."""
+    found = await list_running(settings.data)
+    if not found:
+        return ok("running", "nothing")
+    words = (f"process {each.pid} on {count_of(len(each.threads), 'thread')}" for each in found)
+    return ok("running", ", ".join(words))
+
+
+def check_agents(settings: Configuration, registered: AgentRegistry) -> Iterator[DoctorFinding]:
+    """Which agents there are, and what is wrong with the others."""
+    yield ok("agents", ", ".join(sorted(registered.agents)))
+    for name, error in registered.problems.items():
+        if is_absent(name, error, settings):
+            continue
+        yield warn(f"agent {name}", f"{error.code}: {error}", "mend it, or take it out of the file")
+    if settings.agent is not None and settings.agent not in registered.agents:
+        message = f"the configured agent {settings.agent} is not there"
+        yield fail("agent", message, "set agent to one of those that there are")
+
+
+KIND: Final = "openai"
+_INSTALL_OPENAI: Final = f"pip install 'factwire[{EXTRA}]'"
+
+
+def check_models(
+    configuration: Configuration, environment: Mapping[str, str] = os.environ
+) -> Iterator[DoctorFinding]:
+    """A line for each agent of the kind `openai`, or one that says how to have one."""
+    configured = {name: each for name, each in configuration.agents.items() if each.kind == KIND}
+    if find_spec("pydantic_ai") is None or find_spec("openai") is None:
+        yield (
+            warn(KIND, "a library is missing that configured agents need", _INSTALL_OPENAI)
+            if configured
+            else ok(KIND, f"not installed; to have it: {_INSTALL_OPENAI}")
+        )
+        return
+    if not configured:
+        yield ok(KIND, "not set up; to have it, set agents.openai.model, or give --model to a run")
+    for name, settings in configured.items():
+        try:
+            yield _check_model(f"model of {name}", endpoint_of(settings), environment)
+        except AgentError:
+            # Told as an agent that cannot be had.
+            continue
+
+
+def _check_model(name: str, endpoint: Endpoint, environment: Mapping[str, str]) -> DoctorFinding:
+    where = f"{endpoint.model} at {endpoint.host} ({endpoint.place})"
+    try:
+        key = endpoint.key(environment)
+    except TurnFailed as missing:
+        return warn(name, f"{where}; {missing}", missing.hint or "")
+    if endpoint.exposes_key:
+        return warn(name, f"{where}; the key travels unencrypted", "use an https URL")
+    return ok(name, f"{where}, " + ("no key" if key is None else f"key in {endpoint.key_variable}"))
+
+
+_INSTALL_MCP: Final = f"pip install 'factwire[{MCP_EXTRA}]'"
+
+
+def check_servers(
+    configuration: Configuration, environment: Mapping[str, str] = os.environ
+) -> Iterator[DoctorFinding]:
+    """A line for each server; none where none is configured."""
+    if configuration.mcp and not is_installed():
+        count = count_of(len(configuration.mcp), "server")
+        yield warn("mcp", f"{count} configured, and the library is missing", _INSTALL_MCP)
+        return
+    for name, settings in configuration.mcp.items():
+        yield _check_server(f"mcp {name}", settings, environment)
+
+
+def _check_server(name: str, settings: McpServer, environment: Mapping[str, str]) -> DoctorFinding:
+    wanted = dict.fromkeys((*list_variables(settings.env), *list_variables(settings.headers)))
+    missing = [each for each in wanted if not environment.get(each)]
+    if missing:
+        message = f"not set: {', '.join(missing)}"
+        return warn(name, message, "set them where factwire runs, or take them out of the file")
+    if settings.url is not None:
+        return _check_url(name, settings.url, secret=bool(wanted))
+    return _check_command(name, settings.command[0], environment)
+
+
+def _check_url(name: str, url: str, *, secret: bool) -> DoctorFinding:
+    parts = urlsplit(url)
+    if secret and parts.scheme == "http" and not is_near(url):
+        return warn(name, f"at {parts.netloc}; its secrets travel unencrypted", "use an https URL")
+    return ok(name, f"at {parts.netloc}; not asked")
+
+
+def _check_command(name: str, program: str, environment: Mapping[str, str]) -> DoctorFinding:
+    found = shutil.which(program, path=environment.get("PATH"))
+    if found is None:
+        return warn(name, f"there is no program {program}", "install it, or mend the command")
+    return ok(name, f"{found}; not started")

@@ -1,0 +1,487 @@
+"""`factwire journal export` and `import`: a whole journal as one file, and a journal again.
+
+The chain is verified before an export and the whole export before an import. Facts keep their
+order, bytes and ids; the journal has an epoch of its own. Where facts had been removed before the
+export, an empty journal is restored: seqs keep their gaps and removed ids stay taken. Where that
+cannot be, in a journal with facts or from an export of the first version, the rest moves up, which
+is said; where it left gaps in a thread's sequence, it is done only on request.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator, Generator, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import NamedTemporaryFile, TemporaryFile
+from typing import Annotated, BinaryIO, Final, cast
+
+import msgspec
+import typer
+
+from factwire.cli.fact_files import open_source
+from factwire.cli.journal_export_format import (
+    FORMAT,
+    DamagedExport,
+    End,
+    FactLine,
+    Header,
+    LineWriter,
+    RemovedLine,
+    SnapshotLine,
+    ThreadLine,
+    read_export,
+)
+from factwire.cli.targets import (
+    Advance,
+    JournalUrl,
+    open_for_reading,
+    open_for_writing,
+    run_work,
+    show_progress,
+    to_cli_error,
+)
+from factwire.cli.terminal import DONE, ISSUES, CliError, count_of, errors
+from factwire.facts import Fact, FactError
+from factwire.journal import (
+    AppendRefused,
+    CatalogueRecord,
+    Cursor,
+    CursorExpired,
+    Journal,
+    PresentFact,
+    RemovedFact,
+    Restoration,
+)
+from factwire.journal.blobs.blob_store import list_every_thread
+from factwire.journal.chunks import decode_line
+from factwire.journal.filter import find_thread_id
+
+_SNAPSHOT: Final = "projection"
+
+_TRIES: Final = 20
+"""How often threads are read anew because facts were appended meanwhile."""
+
+_REMOVED_MEANWHILE: Final = "facts were removed during the export; run it again"
+
+
+def export(
+    url: JournalUrl,
+    file: Annotated[str, typer.Argument(help="A file to write, or - for standard output.")],
+) -> None:
+    """Write every fact with its seq, and the newest snapshots, to a file (NDJSON).
+
+    Of removed facts it holds what the journal keeps, so that an import is the same journal again.
+    The chain is verified first; a damaged journal is not exported.
+    """
+    run_work(_export(url, file))
+
+
+async def _export(url: str, file: str) -> int:
+    async with open_for_reading(url) as journal:
+        whole = await _verify_scope(journal)
+        with (
+            _open_target(file) as target,
+            show_progress("exporting", whole.header.facts) as advance,
+        ):
+            end = await _write_export(journal, whole, target, advance)
+    if file != "-":
+        errors.print(
+            f"exported {count_of(end.facts, 'fact')} and {count_of(end.snapshots, 'snapshot')}"
+        )
+    return DONE
+
+
+class _ExportScope(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is to export; `threads` only where facts were removed."""
+
+    header: Header
+    threads: list[CatalogueRecord]
+
+
+async def _verify_scope(journal: Journal) -> _ExportScope:
+    stats = await journal.stats()
+    head, threads = stats.head.seq, list[CatalogueRecord]()
+    if stats.facts < head:
+        head, threads = await _read_threads(journal)
+    with show_progress("verifying"):
+        report = await journal.verify()
+    if report.damage is not None:
+        place = f"{report.damage.first}–{report.damage.last}"
+        message = f"journal_corrupt: damaged at {place}: {report.damage.reason}"
+        raise CliError(f"{message}; nothing was exported", ISSUES)
+    header = Header(
+        factwire=FORMAT,
+        epoch=stats.head.epoch,
+        head=head,
+        floor=stats.floor.seq,
+        chain=report.head.hex(),
+        # What was appended since the head was taken is left out.
+        facts=report.facts - (report.intact - head),
+    )
+    return _ExportScope(header=header, threads=threads)
+
+
+async def _read_threads(journal: Journal) -> tuple[int, list[CatalogueRecord]]:
+    """All threads as of one head, and that head."""
+    for _ in range(_TRIES):
+        before = await journal.head()
+        records = [record async for record in journal.records()]
+        if await journal.head() == before:
+            return before.seq, records
+    raise CliError("facts come in faster than threads can be read; export when it is quieter")
+
+
+async def _write_export(
+    journal: Journal, whole: _ExportScope, target: BinaryIO, advance: Advance
+) -> End:
+    header, lines = whole.header, LineWriter()
+    target.write(lines.line(header))
+    facts = removed = snapshots = 0
+    async for entry in _journal_entries(journal, header):
+        if isinstance(entry, PresentFact):
+            target.write(lines.fact(entry.seq, entry.line))
+            facts += 1
+            advance(1)
+        else:
+            target.write(lines.line(_removed_line(entry)))
+            removed += 1
+    if facts != header.facts:
+        raise CliError(_REMOVED_MEANWHILE)
+    target.writelines(lines.line(ThreadLine(thread=record)) for record in whole.threads)
+    async for snapshot in _journal_snapshots(journal, Cursor(header.epoch, header.head)):
+        target.write(lines.line(snapshot))
+        snapshots += 1
+    end = End(
+        end=True, facts=facts, snapshots=snapshots, removed=removed, threads=len(whole.threads)
+    )
+    target.write(lines.line(end))
+    target.flush()
+    return end
+
+
+async def _journal_entries(
+    journal: Journal, header: Header
+) -> AsyncIterator[PresentFact | RemovedFact]:
+    """Facts and what is left of removed ones, by seq."""
+    removed = journal.removed()
+    gone = await anext(removed, None)
+    async for fact in _journal_facts(journal, header):
+        while gone and gone.seq < fact.seq:
+            yield gone
+            gone = await anext(removed, None)
+        if gone and gone.seq == fact.seq:
+            raise CliError(_REMOVED_MEANWHILE)
+        yield fact
+
+
+async def _journal_facts(journal: Journal, header: Header) -> AsyncIterator[PresentFact]:
+    """Those that were there when the header was made; what was appended since is left out."""
+    if header.head == 0:
+        return
+    async for stretch in journal.read():
+        for seq, stored in zip(stretch.seqs, stretch.lines(), strict=True):
+            if seq <= header.head:
+                yield PresentFact(seq, stored)
+        if stretch.last >= header.head:
+            return
+
+
+def _removed_line(gone: RemovedFact) -> RemovedLine:
+    return RemovedLine(removed=gone.seq, id=gone.id, sequence=gone.sequence, digest=gone.digest)
+
+
+async def _journal_snapshots(journal: Journal, head: Cursor) -> AsyncIterator[SnapshotLine]:
+    seen: set[str] = set()
+    async for thread in list_every_thread(journal):
+        found = None if thread in seen else await journal.snapshot(thread, _SNAPSHOT, head)
+        seen.add(thread)
+        if found is not None:
+            yield SnapshotLine(
+                snapshot=found.kind, thread_id=thread, seq=found.cursor.seq, data=found.data
+            )
+
+
+@contextmanager
+def _open_target(file: str) -> Generator[BinaryIO]:
+    """Standard output, or a file that appears only when it is whole and on disk."""
+    if file == "-":
+        yield sys.stdout.buffer
+        return
+    path = Path(file)
+    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as partial:
+        try:
+            yield cast("BinaryIO", partial)
+            partial.flush()
+            os.fsync(partial.fileno())
+            Path(partial.name).replace(path)
+        except BaseException:
+            Path(partial.name).unlink(missing_ok=True)
+            raise
+
+
+def build_restoration(stream: BinaryIO, floor: int, advance: Advance) -> Restoration:
+    """What is in a checked export; a journal takes all entries before it takes a thread."""
+    entries, threads = _export_entries(stream, advance), _export_threads(stream)
+    return Restoration(floor=floor, entries=entries, threads=threads)
+
+
+def _export_entries(stream: BinaryIO, advance: Advance) -> Iterator[PresentFact | RemovedFact]:
+    stream.seek(0)
+    for _, line in read_export(stream):
+        if isinstance(line, FactLine):
+            advance(1)
+            yield PresentFact(line.seq, bytes(line.fact))
+        elif isinstance(line, RemovedLine):
+            yield RemovedFact(line.removed, line.id, line.sequence, line.digest)
+
+
+def _export_threads(stream: BinaryIO) -> Iterator[CatalogueRecord]:
+    stream.seek(0)
+    for _, line in read_export(stream):
+        if isinstance(line, ThreadLine):
+            yield line.thread
+
+
+Numbered = tuple[int, Fact]
+"""A fact and the line of the export it stands on."""
+
+_BATCH: Final = 1000
+
+
+class ImportPlan(msgspec.Struct, kw_only=True):
+    """What an export holds, from the pass that checked it."""
+
+    header: Header | None = None
+    facts: int = 0
+    removed: int = 0
+    snapshots: int = 0
+    first: int = 0
+    last: int = 0
+    gap: str | None = None
+    """The first place where a thread's sequence has a gap, in words."""
+
+    @property
+    def same_seqs(self) -> bool:
+        return self.last == self.facts
+
+    @property
+    def restorable(self) -> bool:
+        """Whether facts are missing, and the export says all that is known of them."""
+        return self.header is not None and self.header.lossless and not self.same_seqs
+
+
+class ImportResult(msgspec.Struct, kw_only=True):
+    """What an import did."""
+
+    epoch: str
+    appended: int = 0
+    repeated: int = 0
+    snapshots: int = 0
+    renumbered: bool = False
+    restored: bool = False
+
+
+def import_(
+    file: Annotated[str, typer.Argument(help="An export, or - for standard input.")],
+    url: JournalUrl,
+    *,
+    append: Annotated[
+        bool, typer.Option("--append", help="Into a journal with facts; known ones are skipped.")
+    ] = False,
+    renumber: Annotated[
+        bool,
+        typer.Option("--renumber", help="Close the gaps that compaction left in sequences."),
+    ] = False,
+) -> None:
+    """Read an export into an empty journal, which gets an epoch of its own.
+
+    Exit code 1: the export is damaged, or the journal refuses a fact of it.
+    """
+    run_work(_import(file, url, append=append, renumber=renumber))
+
+
+async def _import(file: str, url: str, *, append: bool, renumber: bool) -> int:
+    with open_source(file) as source, _make_rereadable(source.stream) as stream:
+        plan = _check_export(stream)
+        restores = plan.restorable and not append and not renumber
+        if plan.gap and not restores and not renumber:
+            message = f"{plan.gap}: facts were removed there by compaction or retention; "
+            raise CliError(f"{message}--renumber closes such gaps", ISSUES)
+        async with open_for_writing(url, create=True) as journal:
+            empty = (await journal.head()).seq == 0
+            if not empty and not append:
+                raise CliError("the journal holds facts already; --append adds to them", ISSUES)
+            stream.seek(0)
+            with show_progress("importing", plan.facts) as advance:
+                if restores and plan.header:
+                    result = await _restore(stream, journal, plan.header.floor, advance)
+                else:
+                    result = await _copy_facts(stream, journal, renumber=renumber, advance=advance)
+            if result.restored or (empty and plan.same_seqs and not result.renumbered):
+                stream.seek(0)
+                result.snapshots = await _copy_snapshots(stream, journal, result.epoch)
+    _show_import(plan, result, empty=empty)
+    return DONE
+
+
+@contextmanager
+def _make_rereadable(stream: BinaryIO) -> Generator[BinaryIO]:
+    """A stream that can be read twice: once to check, once to import."""
+    if stream is not sys.stdin.buffer and stream.seekable():
+        yield stream
+        return
+    with TemporaryFile() as copy:
+        shutil.copyfileobj(stream, copy)
+        copy.seek(0)
+        yield cast("BinaryIO", copy)
+
+
+def _check_export(stream: BinaryIO) -> ImportPlan:
+    plan = ImportPlan()
+    sequences: dict[str, int] = {}
+    with show_progress("checking") as advance:
+        try:
+            for number, line in read_export(stream):
+                if isinstance(line, FactLine):
+                    _plan_fact(plan, number, line, sequences)
+                    advance(1)
+                elif isinstance(line, SnapshotLine):
+                    plan.snapshots += 1
+                elif isinstance(line, RemovedLine):
+                    plan.removed += 1
+                elif isinstance(line, Header):
+                    plan.header = line
+        except DamagedExport as error:
+            raise CliError(str(error), ISSUES) from error
+    return plan
+
+
+def _plan_fact(plan: ImportPlan, number: int, line: FactLine, sequences: dict[str, int]) -> None:
+    fact = _decode_fact(number, line)
+    plan.facts += 1
+    plan.first, plan.last = plan.first or line.seq, line.seq
+    gap = _find_gap(fact, sequences)
+    if gap is not None and plan.gap is None:
+        plan.gap = f"line {number}: {gap}"
+
+
+def _decode_fact(number: int, line: FactLine) -> Fact:
+    try:
+        return decode_line(bytes(line.fact))
+    except (FactError, msgspec.ValidationError) as error:
+        raise DamagedExport(number, f"it holds no fact: {error}") from error
+
+
+def _find_gap(fact: Fact, sequences: dict[str, int]) -> str | None:
+    """What is missing before a fact in its thread, if anything is; takes note of the fact."""
+    thread = find_thread_id(fact)
+    if thread is None or fact.sequence is None:
+        return None
+    last = sequences.get(thread)
+    sequences[thread] = fact.sequence
+    if last is None or fact.sequence == last + 1:
+        return None
+    return f"thread {thread!r} goes from sequence {last} to {fact.sequence}"
+
+
+async def _restore(
+    stream: BinaryIO, journal: Journal, floor: int, advance: Advance
+) -> ImportResult:
+    content = build_restoration(stream, floor, advance)
+    cursor = await journal.restore(content)
+    facts = (await journal.stats()).facts
+    return ImportResult(epoch=cursor.epoch, appended=facts, restored=True)
+
+
+async def _copy_facts(
+    stream: BinaryIO, journal: Journal, *, renumber: bool, advance: Advance
+) -> ImportResult:
+    result = ImportResult(epoch=(await journal.head()).epoch)
+    numbering = _Renumbering() if renumber else None
+    batch: list[Numbered] = []
+    for number, line in read_export(stream):
+        if isinstance(line, FactLine):
+            fact = _decode_fact(number, line)
+            batch.append((number, numbering.take(fact) if numbering else fact))
+        if len(batch) == _BATCH:
+            await _append_batch(journal, batch, result)
+            advance(len(batch))
+            batch.clear()
+    await _append_batch(journal, batch, result)
+    result.renumbered = numbering is not None and numbering.changed
+    return result
+
+
+class _Renumbering:
+    """Leaves the sequence of a thread to the journal from its first gap on."""
+
+    def __init__(self) -> None:
+        self.changed = False
+        self._sequences: dict[str, int] = {}
+        self._broken: set[str | None] = set()
+
+    def take(self, fact: Fact) -> Fact:
+        thread = find_thread_id(fact)
+        if _find_gap(fact, self._sequences) is not None:
+            self._broken.add(thread)
+        if thread is None or thread not in self._broken:
+            return fact
+        self.changed = True
+        return msgspec.structs.replace(fact, sequence=None)
+
+
+async def _append_batch(journal: Journal, batch: list[Numbered], result: ImportResult) -> None:
+    try:
+        answer = await journal.append([fact for _, fact in batch])
+    except AppendRefused as error:
+        raise await _locate_refusal(journal, batch, error) from error
+    repeated = sum(answer.repeated)
+    result.repeated += repeated
+    result.appended += len(batch) - repeated
+
+
+async def _locate_refusal(
+    journal: Journal, batch: list[Numbered], error: AppendRefused
+) -> CliError:
+    """The refusal with its line: what comes before it in the batch goes in, one by one."""
+    for number, fact in batch:
+        try:
+            await journal.append([fact])
+        except AppendRefused as refusal:
+            what = to_cli_error(refusal)
+            return CliError(f"line {number}: {what}; the lines before it are in", what.exit_code)
+    return to_cli_error(error)
+
+
+async def _copy_snapshots(stream: BinaryIO, journal: Journal, epoch: str) -> int:
+    saved = 0
+    for _, line in read_export(stream):
+        if isinstance(line, SnapshotLine):
+            cursor = Cursor(epoch, line.seq)
+            # One from before facts that are gone cannot be followed up with what is left.
+            with suppress(CursorExpired):
+                await journal.save_snapshot(line.thread_id, cursor, line.data, line.snapshot)
+                saved += 1
+    return saved
+
+
+def _show_import(plan: ImportPlan, result: ImportResult, *, empty: bool) -> None:
+    known = f", {result.repeated:,} more were there already" if result.repeated else ""
+    errors.print(f"imported {count_of(result.appended, 'fact')}{known}; epoch {result.epoch}")
+    if result.restored:
+        gone = plan.last - plan.facts
+        errors.print(
+            f"seqs are as they were; the ids of {count_of(plan.removed, 'removed fact')} stay taken"
+        )
+        if gone > plan.removed:
+            unknown = count_of(gone - plan.removed, "removed fact")
+            errors.print(f"nothing is known of {unknown}, whose ids can be taken again")
+    elif empty and not plan.same_seqs:
+        old = f"{plan.first:,}–{plan.last:,}"
+        errors.print(f"seqs were renumbered: {old} are now 1–{plan.facts:,}")
+    if result.renumbered:
+        errors.print("sequences were renumbered in threads that had gaps")
+    left = plan.snapshots - result.snapshots
+    if left:
+        errors.print(f"left out {count_of(left, 'snapshot')}, which the facts can make anew")

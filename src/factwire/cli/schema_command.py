@@ -1,0 +1,109 @@
+"""`factwire schema`: the contracts as JSON Schema, TypeScript, AsyncAPI and OpenAPI.
+
+The OpenAPI document is made from the handlers of an Edge, so it alone needs the Edge's extra.
+"""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from factwire.cli.terminal import CliError
+
+
+class FormatOption(StrEnum):
+    """What can be written; `all` needs a folder."""
+
+    json = "json"
+    typescript = "typescript"
+    asyncapi = "asyncapi"
+    openapi = "openapi"
+    all = "all"
+
+
+_SUFFIXES: Final = {
+    FormatOption.json: ".schema.json",
+    FormatOption.typescript: ".d.ts",
+    FormatOption.asyncapi: ".json",
+    FormatOption.openapi: ".json",
+}
+_DEFAULTS: Final = {
+    FormatOption.json: "fact",
+    FormatOption.typescript: "factwire",
+    FormatOption.asyncapi: "asyncapi",
+    FormatOption.openapi: "openapi",
+}
+
+_OPENAPI: Final = "openapi.json"
+
+
+def schema(
+    form: Annotated[FormatOption, typer.Argument(metavar="json|typescript|asyncapi|openapi|all")],
+    *,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            help="Which one: for json fact, payloads, projection, read-models, …, "
+            "for typescript factwire or projection.",
+            show_default="fact, factwire",
+        ),
+    ] = None,
+    output: Annotated[Path | None, typer.Option(help="A file to write; for all, a folder.")] = None,
+) -> None:
+    """Print a schema of facts or of their projection, or write all of them to a folder."""
+    files = _openapi_text() if form is FormatOption.openapi else _schema_files()
+    if form is FormatOption.all:
+        _write_all(files, output)
+        return
+    text = _choose_file(files, form, _DEFAULTS[form] if name is None else name)
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        output.write_text(text, encoding="utf-8")
+
+
+def _schema_files() -> dict[str, str]:
+    from factwire.conformance.report import report_files
+    from factwire.edge.events.event_schemas import edge_files
+    from factwire.evidence.schemas import comparison_files, evidence_files
+    from factwire.facts.schemas import schema_files
+    from factwire.projection.schemas import projection_files
+
+    about_runs = comparison_files() | evidence_files()
+    return schema_files() | projection_files() | about_runs | edge_files() | report_files()
+
+
+def _openapi_text() -> dict[str, str]:
+    from factwire.facts.schemas.schema_files import document_text
+
+    try:
+        from factwire.edge.edge_app import build_openapi
+    except ModuleNotFoundError as error:
+        raise CliError(
+            f"{_OPENAPI} is made from the Edge's own routes, and {error.name} is not installed; "
+            "install factwire[edge]"
+        ) from error
+    return {_OPENAPI: document_text(build_openapi())}
+
+
+def _choose_file(files: dict[str, str], form: FormatOption, name: str) -> str:
+    suffix = _SUFFIXES[form]
+    named = {filename.removesuffix(suffix): text for filename, text in files.items()}
+    # What still has a dot is a file of another form.
+    known = [known for known in named if "." not in known]
+    if name in known:
+        return named[name]
+    raise CliError(f"there is no schema called {name!r}; there are {', '.join(known)}")
+
+
+def _write_all(files: dict[str, str], folder: Path | None) -> None:
+    if folder is None:
+        raise CliError("all writes several files: name a folder with --output")
+    folder.mkdir(parents=True, exist_ok=True)
+    for filename, text in files.items():
+        (folder / filename).write_text(text, encoding="utf-8")
+    # Last, so that all others are there where it cannot be made.
+    for filename, text in _openapi_text().items():
+        (folder / filename).write_text(text, encoding="utf-8")

@@ -1,0 +1,234 @@
+"""What a command works on, a journal or an Edge: the options that name it, and how it is opened.
+
+A bare path is a SQLite file. Commands that only read open it read-only, which works beside a
+running writer and never creates anything. `--edge` names an Edge, else FACTWIRE_EDGE, unless
+`--journal` says that a journal is meant. The token is FACTWIRE_TOKEN, else the one that an Edge
+keeps in the configured data folder; that one is for this machine and goes to no other.
+"""
+
+import asyncio
+import os
+import sys
+import warnings
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, TypeVar
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from factwire.cli.terminal import (
+    INTERRUPTED,
+    ISSUES,
+    UNUSABLE,
+    CliError,
+    errors,
+    report,
+    terminal_safe,
+)
+from factwire.journal import (
+    AppendRefused,
+    CursorError,
+    Journal,
+    JournalCorrupt,
+    JournalError,
+    RestoreRefused,
+    open_journal,
+)
+
+if TYPE_CHECKING:
+    from factwire.client import AsyncClient
+
+
+Result = TypeVar("Result")
+
+SCHEMES: Final = ("sqlite", "postgres", "postgresql", "nats", "memory")
+
+JournalUrl = Annotated[
+    str,
+    typer.Argument(
+        metavar="URL",
+        help="sqlite:PATH or just a path, postgres://…, nats://….",
+        show_default=False,
+    ),
+]
+
+
+def open_for_reading(url: str) -> Journal:
+    """The journal, to be opened for reading alone where its backend knows the difference."""
+    found = journal_url(url)
+    _require_file(found)
+    is_file = found.startswith("sqlite:") and "?" not in found
+    return _open_journal(f"{found}?mode=ro" if is_file else found)
+
+
+def open_for_writing(url: str, *, create: bool) -> Journal:
+    """The journal, to be opened for writing."""
+    found = journal_url(url)
+    if not create:
+        _require_file(found)
+    return _open_journal(found)
+
+
+def run_work(work: Coroutine[Any, Any, int]) -> NoReturn:
+    """Run a command's work and exit with the code it returns."""
+    raise typer.Exit(finish_work(work))
+
+
+def finish_work(work: Coroutine[Any, Any, Result]) -> Result:
+    """What a command's work results in; what a journal refuses becomes words."""
+    try:
+        with _print_warnings_plainly():
+            return asyncio.run(work)
+    except JournalError as error:
+        raise to_cli_error(error) from error
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def to_cli_error(error: JournalError) -> CliError:
+    """What to tell a person: the stable code, what happened, and where to go on from."""
+    text = f"{error.code}: {terminal_safe(str(error))}"
+    if isinstance(error, CursorError) and error.nearest is not None:
+        text += f" ({error.nearest})"
+    wrong = isinstance(error, AppendRefused | JournalCorrupt | RestoreRefused)
+    return CliError(text, ISSUES if wrong else UNUSABLE)
+
+
+@contextmanager
+def _print_warnings_plainly() -> Generator[None]:
+    """What a backend warns of, in one line instead of with a place in the code."""
+
+    def show(message: Warning | str, *_: object) -> None:
+        errors.print("warning:", style="bold yellow", end=" ")
+        errors.print(terminal_safe(str(message)), markup=False, soft_wrap=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = show
+        yield
+
+
+def journal_url(text: str) -> str:
+    """The URL a text means. It is never repeated in an error, because it may hold a password."""
+    scheme, colon, _ = text.partition(":")
+    if colon and scheme in SCHEMES:
+        return text
+    if "://" in text:
+        known = ", ".join(f"{name}:" for name in SCHEMES)
+        raise CliError(
+            f"{terminal_safe(scheme)}:// names no kind of journal; there are {known} or a path"
+        )
+    if "?" in text:
+        raise CliError("a path may not hold a question mark; use sqlite:PATH?mode=ro for options")
+    return f"sqlite:{text}"
+
+
+def _require_file(url: str) -> None:
+    """SQLite would open a folder, or create a file, before it finds out."""
+    if url.startswith("sqlite:"):
+        path, _, _ = url.removeprefix("sqlite:").partition("?")
+        if not Path(path).is_file():
+            raise CliError(f"there is no journal at {terminal_safe(path)}")
+
+
+def _open_journal(url: str) -> Journal:
+    try:
+        return open_journal(url)
+    except JournalError as error:
+        raise to_cli_error(error) from error
+    except ValueError as error:
+        scheme, _, _ = url.partition(":")
+        raise CliError(f"the {scheme}: URL cannot be read: {terminal_safe(str(error))}") from error
+
+
+Advance = Callable[[int], None]
+
+
+@contextmanager
+def show_progress(doing: str, total: int | None = None) -> Generator[Advance]:
+    """A bar over `total` facts, or one that only shows that work goes on; call to advance it."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    columns = [TextColumn("{task.description}"), BarColumn()]
+    counted = [] if total is None else [MofNCompleteColumn()]
+    with Progress(*columns, *counted, TimeElapsedColumn(), console=errors, transient=True) as drawn:
+        task = drawn.add_task(doing, total=total)
+        yield lambda facts: drawn.advance(task, facts)
+
+
+JournalOption = Annotated[
+    str | None,
+    typer.Option("--journal", metavar="URL", help="The journal; the configured one if not given."),
+]
+WorkspaceOption = Annotated[
+    Path | None,
+    typer.Option("--workspace", help="The folder to work in; the current one if not given."),
+]
+
+
+EDGE_VARIABLE: Final = "FACTWIRE_EDGE"
+TOKEN_VARIABLE: Final = "FACTWIRE_TOKEN"  # noqa: S105 - the name of a variable
+
+EdgeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--edge",
+        metavar="URL",
+        help=(
+            f"Ask this running Edge; {EDGE_VARIABLE} if not given. Without both, work on a journal."
+        ),
+        show_default=False,
+    ),
+]
+
+
+def edge_url(edge: str | None, journal: str | None = None) -> str | None:
+    """The Edge that is meant, None where it is a journal."""
+    if edge and journal:
+        raise CliError("choose one: --edge or --journal")
+    return edge or (None if journal else os.environ.get(EDGE_VARIABLE) or None)
+
+
+@asynccontextmanager
+async def edge_client(url: str) -> "AsyncGenerator[AsyncClient]":
+    """A client for an Edge; whatever it refuses ends the command in one line."""
+    try:
+        from factwire.client import AsyncClient, ClientError, EdgeProblem, read_address
+    except ImportError as error:
+        raise CliError(f"missing_extra: {error}") from error
+    try:
+        local = read_address(url).is_local
+        named = os.environ.get(TOKEN_VARIABLE)
+        if named or not local:
+            client = AsyncClient(url, token=named or None)
+        else:
+            client = AsyncClient(url, data=data_folder())
+        async with client:
+            yield client
+    except EdgeProblem as error:
+        raise CliError(
+            f"{error.code}: {terminal_safe(error.detail)}", _exit_code_of_status(error.status)
+        ) from error
+    except ClientError as error:
+        raise CliError(f"{error.code}: {terminal_safe(str(error))}") from error
+
+
+def _exit_code_of_status(status: int) -> int:
+    """Whoever may not ask, or cannot be answered now, has not been refused for what they asked."""
+    unusable = status in (401, 403, 421, 429) or status >= 500  # noqa: PLR2004 - HTTP
+    return UNUSABLE if unusable else ISSUES
+
+
+def data_folder() -> str:
+    """Where the configuration keeps things; ends the command where it cannot be read."""
+    from factwire.runtime.configuration import ConfigurationError, load_configuration
+
+    try:
+        return load_configuration(Path.cwd()).configuration.data
+    except ConfigurationError as error:
+        for problem in error.problems:
+            report(str(problem))
+        raise typer.Exit(UNUSABLE) from error

@@ -1,0 +1,164 @@
+"""What a terminal is shown: text made safe, lines and marks, errors for people.
+
+Agents and their tools write what they like. Nothing of it may move the cursor, set colours, turn
+the reading direction round, or hide: whatever has no glyph of its own is shown by its number, and
+nothing that a fact holds reaches a line unless it went through `terminal_safe`.
+
+Exit codes: 0 done or valid · 1 the input was read and something in it is wrong · 2 the command
+could not do its work: unreadable input, wrong usage, a missing file · 130 stopped by the user.
+A failure is one line that says what is wrong and what to do; never a traceback.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Any, Final, NamedTuple, TypeVar, cast
+
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+_SPACE: Final = re.compile(r"[ \t\r\n\f\v\x85\u2028\u2029]+")
+_LINE: Final = re.compile(r"\r\n|[\r\n\f\v\x85\u2028\u2029]")
+_INVISIBLE: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | frozenset(
+    map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
+)
+"""Characters that count as printable and still show nothing."""
+
+_COMBINING_MARKS: Final = frozenset({"Mn", "Me"})
+_MARKS_IN_A_ROW: Final = 2
+
+
+def terminal_safe(text: str, limit: int | None = None) -> str:
+    """One line of visible characters, at most `limit` of them and an ellipsis."""
+    # Text far past the limit is not looked at: an excerpt of a megabyte costs what a line costs.
+    seen = text if limit is None else text[: 4 * limit]
+    line = "".join(_visible_characters(_SPACE.sub(" ", seen).strip()))
+    if limit is not None and (len(line) > limit or len(text) > len(seen)):
+        return line[:limit] + "…"
+    return line
+
+
+def terminal_safe_lines(text: str, limit: int | None = None) -> list[str]:
+    """The lines of a text, each of visible characters; spaces within a line stay as they are."""
+    seen = text if limit is None else text[:limit]
+    lines = [
+        "".join(_visible_characters(line.expandtabs(4).rstrip()))
+        for line in _LINE.split(seen.strip())
+    ]
+    if limit is not None and len(text) > limit:
+        lines[-1] += "…"
+    return lines
+
+
+def terminal_safe_block(text: str) -> list[str]:
+    """Every line of a text, blank ones and indents included, each of visible characters."""
+    lines = _LINE.split(text)
+    if lines and not lines[-1]:
+        lines.pop()
+    return ["".join(_visible_characters(line.expandtabs(4).rstrip())) for line in lines]
+
+
+def count_of(number: int, noun: str) -> str:
+    """`1 fact`, `2,000 facts`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _visible_characters(text: str) -> list[str]:
+    shown: list[str] = []
+    marks = 0
+    for character in text:
+        marks = marks + 1 if unicodedata.category(character) in _COMBINING_MARKS else 0
+        hidden = not character.isprintable() or character in _INVISIBLE
+        shown.append(_escape(character) if hidden or marks > _MARKS_IN_A_ROW else character)
+    return shown
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"  # noqa: PLR2004
+
+
+DONE: Final = 0
+ISSUES: Final = 1
+UNUSABLE: Final = 2
+INTERRUPTED: Final = 130
+
+errors = Console(stderr=True, highlight=False)
+
+
+class CliError(Exception):
+    """A failure that ends a command; the message is shown as it is."""
+
+    def __init__(self, message: str, exit_code: int = UNUSABLE) -> None:
+        self.exit_code = exit_code
+        super().__init__(message)
+
+
+def report(message: str) -> None:
+    """Say on standard error what went wrong, in one harmless line."""
+    errors.print("error:", style="bold red", end=" ")
+    errors.print(terminal_safe(message), markup=False, soft_wrap=True)
+
+
+DIM: Final = "bright_black"
+LINE: Final = 200
+NAME: Final = 40
+"""Characters of one saying, and of one name or word."""
+
+_MARKS: Final = {
+    **dict.fromkeys(("completed", "output-available", "applied", "accepted"), ("✓", "green")),
+    **dict.fromkeys(("running", "progress", "spawned", "connected"), ("▸", "cyan")),
+    **dict.fromkeys(("input-streaming", "input-available"), ("▸", "cyan")),
+    **dict.fromkeys(("pending", "info", "idle"), ("·", "default")),
+    **dict.fromkeys(("blocked", "waiting"), ("■", "yellow")),
+    **dict.fromkeys(("failed", "output-error", "rejected", "error"), ("✗", "red")),
+    **dict.fromkeys(("canceled", "cancelled", "closed"), ("-", DIM)),
+    "warning": ("!", "yellow"),
+}
+"""Status → its mark and colour; any other status is shown as its word."""
+
+Thing = TypeVar("Thing")
+
+
+class Section(NamedTuple):
+    """Lines under a title; `left_out` counts other things that are not among them."""
+
+    title: str
+    lines: list[Text]
+    left_out: int = 0
+
+
+def status_mark(status: str) -> Text:
+    """A status as a mark of one character, or as its word."""
+    mark, style = _MARKS.get(status, ("", "default"))
+    return Text(mark or terminal_safe(status, NAME), style=style, end="")
+
+
+def build_line(status: str, name: str, *details: object) -> Text:
+    """One line: a mark, what it is about, and whatever is known of it."""
+    line = Text()
+    line.append_text(status_mark(status))
+    line.append(f" {terminal_safe(name, 2 * NAME)}")
+    for detail in details:
+        if detail:
+            line.append(f"  {terminal_safe(str(detail), LINE)}", style=DIM)
+    return line
+
+
+def build_newest_section(
+    title: str, things: dict[str, Thing], last: int, line: Callable[[str, Thing], Text]
+) -> Section:
+    """A line for each of the newest things, the oldest of them first."""
+    keys = list(islice(reversed(things), last))[::-1]
+    return Section(title, [line(key, things[key]) for key in keys], len(things) - len(keys))
+
+
+def to_text(value: Any) -> str:
+    """A value of a fact as text: a list of words as a command is typed, an object as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return " ".join(map(to_text, cast("Sequence[Any]", value)))
+    return msgspec.json.encode(value).decode()

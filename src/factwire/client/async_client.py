@@ -1,0 +1,525 @@
+"""`AsyncClient`: an Edge as an object whose methods are its addresses, for programs that await.
+
+The blocking client has the same classes and methods in the same order, without `Async` in their
+names. The signature of a method is that of the function in `edge_calls` it is made of. Streams
+come back by themselves, exactly where they were cut; content is never held whole.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from functools import wraps
+from typing import Any, Final, Generic, Literal, ParamSpec, Protocol, Self, TypeVar, overload
+from weakref import WeakSet
+
+from factwire.client import edge_calls
+from factwire.client.edge_address import find_token, read_address
+from factwire.client.edge_calls import View
+from factwire.client.edge_connection import (
+    EdgeCall,
+    EdgeConnection,
+    EdgeResponse,
+    RetryBudget,
+    lower_header_names,
+)
+from factwire.client.edge_streams import (
+    StreamPosition,
+    filter_names,
+    position_in_events,
+    position_in_facts,
+    position_in_projection,
+)
+from factwire.client.libraries import (
+    AsyncSocket,
+    ConnectionClosed,
+    InvalidHandshake,
+    InvalidStatus,
+    connect_async,
+    httpx,
+)
+from factwire.client.limits import PIECE_BYTES, RECONNECT_SECONDS, RETRY_SECONDS
+from factwire.client.resources import Event, Page, PlacedFact, ThreadDelta, ThreadSnapshot
+
+__all__ = ["AsyncClient", "AsyncContent", "AsyncPages", "AsyncStream"]
+
+T = TypeVar("T")
+
+_Send = Callable[["httpx.Request"], Awaitable["httpx.Response"]]
+
+
+class AsyncSender:
+    """One pool of connections."""
+
+    def __init__(self, connection: EdgeConnection) -> None:
+        self.connection = connection
+        self._http = httpx.AsyncClient(**connection.http_settings())
+
+    async def send(self, call: EdgeCall[T]) -> T:
+        """What the Edge answers; raises `ClientError`."""
+        response = await self._send_with_retries(call, self._http.send)
+        answer = EdgeResponse(
+            response.status_code, lower_header_names(response.headers), response.content
+        )
+        return call.result(answer)
+
+    async def open(self, call: EdgeCall[Any]) -> "httpx.Response":
+        """An answer whose body is still to be read; raises `ClientError`."""
+        response = await self._send_with_retries(
+            call, lambda request: self._http.send(request, stream=True)
+        )
+        if not response.is_success:
+            body = await response.aread()
+            call.result(
+                EdgeResponse(response.status_code, lower_header_names(response.headers), body)
+            )
+        return response
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def _send_with_retries(self, call: EdgeCall[Any], send: _Send) -> "httpx.Response":
+        budget = RetryBudget(self.connection.retry_seconds)
+        url = self.connection.address.http(call.path, call.query)
+        while True:
+            request = self._http.build_request(
+                call.method, url, content=call.body, headers=call.headers
+            )
+            try:
+                response = await send(request)
+            except httpx.RequestError as error:
+                pause = self.connection.pause_after_failure(budget, call, error)
+            else:
+                requested = self.connection.pause_after_answer(budget, call, response)
+                if requested is None:
+                    return response
+                await response.aclose()
+                pause = requested
+            await asyncio.sleep(pause)
+
+
+class AsyncPages(Generic[T]):
+    """`async for` goes through everything; `page` is the first page alone, with its cursor."""
+
+    def __init__(self, sender: AsyncSender, call: EdgeCall[Page[T]]) -> None:
+        self._sender = sender
+        self._call = call
+
+    async def __aiter__(self) -> AsyncIterator[T]:
+        call: EdgeCall[Page[T]] | None = self._call
+        while call is not None:
+            page = await self._sender.send(call)
+            for item in page.items:
+                yield item
+            call = None if page.next is None else call.after(page.next)
+
+    async def page(self) -> Page[T]:
+        return await self._sender.send(self._call)
+
+
+class AsyncContent:
+    """Opened by `async with`; `async for` brings its pieces."""
+
+    def __init__(self, sender: AsyncSender, call: EdgeCall[Any]) -> None:
+        self._sender = sender
+        self._call = call
+        self._response: httpx.Response | None = None
+
+    async def __aenter__(self) -> Self:
+        self._response = await self._sender.open(self._call)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._response is not None:
+            await self._response.aclose()
+
+    @property
+    def length(self) -> int | None:
+        """Bytes of the whole, where the Edge says so."""
+        text = "" if self._response is None else self._response.headers.get("content-length", "")
+        return int(text) if text.isdigit() else None
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        if self._response is None:
+            raise RuntimeError("content is opened by 'async with' before it is read")
+        try:
+            async for piece in self._response.aiter_bytes(PIECE_BYTES):
+                yield piece
+        except httpx.RequestError as error:
+            raise self._sender.connection.to_unreachable(error) from error
+
+    async def read(self) -> bytes:
+        """All of it at once, for what is known to be small."""
+        return b"".join([piece async for piece in self])
+
+
+_ABNORMAL: Final = 1006
+FAILURES: Final = (OSError, TimeoutError, EOFError, InvalidHandshake)
+"""What keeps a connection from being made."""
+
+
+class _NoRedirectSocket(AsyncSocket):
+    """Goes nowhere else, whatever the answer says: the token is for one place."""
+
+    async def handshake(self, *args: Any, **kwargs: Any) -> None:
+        try:
+            await super().handshake(*args, **kwargs)
+        except InvalidStatus as refused:
+            refused.response.headers.pop("Location", None)
+            raise
+
+
+class AsyncStream(Generic[T]):
+    """`async for` brings what comes, for as long as its reader stays.
+
+    With `async with`, it stands before the block begins, so that nothing which the block sets off
+    is missed by a stream that begins now; and its connection ends with the block.
+    """
+
+    def __init__(
+        self,
+        connection: EdgeConnection,
+        position: StreamPosition[T],
+        streams: "WeakSet[AsyncStream[Any]]",
+    ) -> None:
+        self._connection = connection
+        self._position = position
+        self._streams = streams
+        self._socket: AsyncSocket | None = None
+        self._budget = RetryBudget(connection.retry_seconds)
+        self._closed = False
+        self._first: T | None = None
+
+    @property
+    def cursor(self) -> str | None:
+        """Where a new stream would go on behind everything that this one has brought."""
+        return self._position.cursor
+
+    async def __aenter__(self) -> Self:
+        self._socket = self._socket or await self._connect()
+        while self._position.is_awaiting_start and self._first is None:
+            self._first = await self._next_message()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        item, self._first = self._first, None
+        while item is None:
+            if self._closed:
+                raise StopAsyncIteration
+            item = await self._next_message()
+        return item
+
+    async def aclose(self) -> None:
+        """End the stream; whoever reads it hears of no more."""
+        self._closed = True
+        await self._disconnect()
+
+    async def _next_message(self) -> T | None:
+        try:
+            self._socket = self._socket or await self._connect()
+            message = await self._socket.recv()
+            item = self._position.take(message)
+        except ConnectionClosed as closed:
+            await self._handle_cut(closed)
+            return None
+        except Exception:
+            await self.aclose()
+            raise
+        self._budget.mark_served()
+        return item
+
+    async def _handle_cut(self, closed: ConnectionClosed) -> None:
+        await self._disconnect()
+        end = closed.rcvd
+        try:
+            self._position.handle_close(
+                *((_ABNORMAL, "") if end is None else (end.code, end.reason))
+            )
+            if not self._closed:
+                await asyncio.sleep(self._connection.pause_after_refusal(self._budget, closed))
+        except Exception:
+            self._closed = True
+            raise
+
+    async def _connect(self) -> AsyncSocket:
+        while True:
+            url = self._connection.socket_url(self._position.path, self._position.query)
+            try:
+                socket = await connect_async(
+                    url, create_connection=_NoRedirectSocket, **self._connection.socket_settings()
+                )
+            except FAILURES as error:
+                await asyncio.sleep(self._connection.pause_after_refusal(self._budget, error))
+            else:
+                self._budget.mark_connected(self._connection.reconnect_seconds)
+                self._streams.add(self)
+                return socket
+
+    async def _disconnect(self) -> None:
+        socket, self._socket = self._socket, None
+        if socket is not None:
+            await socket.close()
+
+
+P = ParamSpec("P")
+
+
+class AsyncHasSender(Protocol):
+    """Whoever has a sender."""
+
+    @property
+    def sender(self) -> AsyncSender: ...
+
+
+class AsyncCallMethod(Generic[P, T]):
+    """Awaits one answer."""
+
+    def __init__(self, make: Callable[P, EdgeCall[T]]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    @overload
+    def __get__(self, client: None, owner: type) -> Self: ...
+    @overload
+    def __get__(
+        self, client: AsyncHasSender, owner: type
+    ) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(
+        self, client: AsyncHasSender | None, owner: type
+    ) -> "Self | Callable[P, Coroutine[Any, Any, T]]":
+        if client is None:
+            return self
+        make, sender = self._make, client.sender
+
+        @wraps(make)
+        async def send(*args: P.args, **kwargs: P.kwargs) -> T:
+            return await sender.send(make(*args, **kwargs))
+
+        return send
+
+
+class AsyncListMethod(Generic[P, T]):
+    """Goes through a list."""
+
+    def __init__(self, make: Callable[P, EdgeCall[Page[T]]]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    @overload
+    def __get__(self, client: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, client: AsyncHasSender, owner: type) -> Callable[P, AsyncPages[T]]: ...
+    def __get__(
+        self, client: AsyncHasSender | None, owner: type
+    ) -> "Self | Callable[P, AsyncPages[T]]":
+        if client is None:
+            return self
+        make, sender = self._make, client.sender
+
+        @wraps(make)
+        def pages(*args: P.args, **kwargs: P.kwargs) -> AsyncPages[T]:
+            return AsyncPages(sender, make(*args, **kwargs))
+
+        return pages
+
+
+class AsyncContentMethod(Generic[P]):
+    """Opens content."""
+
+    def __init__(self, make: Callable[P, EdgeCall[None]]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    @overload
+    def __get__(self, client: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, client: AsyncHasSender, owner: type) -> Callable[P, AsyncContent]: ...
+    def __get__(
+        self, client: AsyncHasSender | None, owner: type
+    ) -> "Self | Callable[P, AsyncContent]":
+        if client is None:
+            return self
+        make, sender = self._make, client.sender
+
+        @wraps(make)
+        def content(*args: P.args, **kwargs: P.kwargs) -> AsyncContent:
+            return AsyncContent(sender, make(*args, **kwargs))
+
+        return content
+
+
+class AsyncClient:
+    """A client for one Edge; close it, or use it with `async with`.
+
+    The token is `token`, or the one that an Edge on this machine keeps in its folder `data`, or
+    FACTWIRE_TOKEN. What is safe to send again is tried for `retry_seconds`; a stream that was cut
+    comes back for `reconnect_seconds` before its reader hears of it.
+    """
+
+    health = AsyncCallMethod(edge_calls.health)
+    agents = AsyncCallMethod(edge_calls.agents)
+    create_ticket = AsyncCallMethod(edge_calls.create_ticket)
+    metrics = AsyncCallMethod(edge_calls.metrics)
+    openapi = AsyncCallMethod(edge_calls.openapi)
+    asyncapi = AsyncCallMethod(edge_calls.asyncapi)
+
+    projects = AsyncListMethod(edge_calls.projects)
+    create_project = AsyncCallMethod(edge_calls.create_project)
+    project = AsyncCallMethod(edge_calls.project)
+    change_project = AsyncCallMethod(edge_calls.change_project)
+    delete_project = AsyncCallMethod(edge_calls.delete_project)
+    conversations = AsyncListMethod(edge_calls.conversations)
+    create_conversation = AsyncCallMethod(edge_calls.create_conversation)
+    add_member = AsyncCallMethod(edge_calls.add_member)
+
+    threads = AsyncListMethod(edge_calls.threads)
+    create_thread = AsyncCallMethod(edge_calls.create_thread)
+    thread = AsyncCallMethod(edge_calls.thread)
+    change_thread = AsyncCallMethod(edge_calls.change_thread)
+    delete_thread = AsyncCallMethod(edge_calls.delete_thread)
+    archive_thread = AsyncCallMethod(edge_calls.archive_thread)
+    fork_thread = AsyncCallMethod(edge_calls.fork_thread)
+    items = AsyncListMethod(edge_calls.items)
+    state = AsyncCallMethod(edge_calls.state)
+    read_model = AsyncCallMethod(edge_calls.read_model)
+    send_message = AsyncCallMethod(edge_calls.send_message)
+    steer = AsyncCallMethod(edge_calls.steer)
+    queue = AsyncCallMethod(edge_calls.queue)
+    promote = AsyncCallMethod(edge_calls.promote)
+    steer_queued = AsyncCallMethod(edge_calls.steer_queued)
+    remove_queued = AsyncCallMethod(edge_calls.remove_queued)
+
+    runs = AsyncListMethod(edge_calls.runs)
+    start_run = AsyncCallMethod(edge_calls.start_run)
+    run = AsyncCallMethod(edge_calls.run)
+    cancel_run = AsyncCallMethod(edge_calls.cancel_run)
+    retry_run = AsyncCallMethod(edge_calls.retry_run)
+    log = AsyncCallMethod(edge_calls.log)
+    diff = AsyncCallMethod(edge_calls.diff)
+    delete_worktree = AsyncCallMethod(edge_calls.delete_worktree)
+    approvals = AsyncListMethod(edge_calls.approvals)
+    standing_rule = AsyncCallMethod(edge_calls.standing_rule)
+    decide = AsyncCallMethod(edge_calls.decide)
+
+    artifacts = AsyncListMethod(edge_calls.artifacts)
+    artifact = AsyncCallMethod(edge_calls.artifact)
+    artifact_content = AsyncContentMethod(edge_calls.artifact_content)
+    blob = AsyncContentMethod(edge_calls.blob)
+    upload = AsyncCallMethod(edge_calls.upload)
+    previews = AsyncListMethod(edge_calls.previews)
+    create_preview = AsyncCallMethod(edge_calls.create_preview)
+    preview = AsyncCallMethod(edge_calls.preview)
+    stop_preview = AsyncCallMethod(edge_calls.stop_preview)
+    tasks = AsyncListMethod(edge_calls.tasks)
+    task = AsyncCallMethod(edge_calls.task)
+    evidence = AsyncListMethod(edge_calls.evidence)
+    export_evidence = AsyncCallMethod(edge_calls.export_evidence)
+    evidence_progress = AsyncCallMethod(edge_calls.evidence_progress)
+    evidence_pack = AsyncCallMethod(edge_calls.evidence_pack)
+    evidence_content = AsyncContentMethod(edge_calls.evidence_content)
+    verify_evidence = AsyncCallMethod(edge_calls.verify_evidence)
+
+    past_events = AsyncListMethod(edge_calls.past_events)
+    run_events = AsyncListMethod(edge_calls.run_events)
+    past_facts = AsyncListMethod(edge_calls.past_facts)
+    post_facts = AsyncCallMethod(edge_calls.post_facts)
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        data: str | os.PathLike[str] | None = None,
+        retry_seconds: float = RETRY_SECONDS,
+        reconnect_seconds: float = RECONNECT_SECONDS,
+    ) -> None:
+        self._connection = EdgeConnection(
+            address=read_address(url),
+            token=find_token(token, data),
+            retry_seconds=retry_seconds,
+            reconnect_seconds=reconnect_seconds,
+        )
+        self.sender = AsyncSender(self._connection)
+        self._streams: WeakSet[AsyncStream[Any]] = WeakSet()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url!r})"
+
+    @property
+    def url(self) -> str:
+        return self._connection.address.url
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End every stream and every connection."""
+        for stream in tuple(self._streams):
+            await stream.aclose()
+        await self.sender.close()
+
+    def events(
+        self,
+        *,
+        cursor: str | None = None,
+        since: Literal["now"] | None = None,
+        view: View = "runtime",
+        types: Iterable[str] | None = None,
+        project_id: str | None = None,
+        thread_id: str | None = None,
+        run_id: str | None = None,
+    ) -> AsyncStream[Event]:
+        """Events as they come: after a cursor, from now on, or, with neither, from the first.
+
+        A stream that cannot go on exactly raises `CursorLost`.
+        """
+        position = position_in_events(
+            cursor=cursor,
+            now=since == "now",
+            view=view,
+            types=filter_names(types),
+            project_id=project_id,
+            thread_id=thread_id,
+            run_id=run_id,
+        )
+        return AsyncStream(self._connection, position, self._streams)
+
+    def facts(
+        self,
+        *,
+        cursor: str | None = None,
+        since: Literal["now"] | None = None,
+        classes: Iterable[str] | None = None,
+        project_id: str | None = None,
+        thread_id: str | None = None,
+        run_id: str | None = None,
+    ) -> AsyncStream[PlacedFact]:
+        """Facts as they come, each with its place; as for `events`."""
+        position = position_in_facts(
+            cursor=cursor,
+            now=since == "now",
+            classes=filter_names(classes),
+            project_id=project_id,
+            thread_id=thread_id,
+            run_id=run_id,
+        )
+        return AsyncStream(self._connection, position, self._streams)
+
+    def projection(
+        self, thread_id: str, *, cursor: str | None = None
+    ) -> AsyncStream[ThreadSnapshot | ThreadDelta]:
+        """The state of a thread and then its changes; a `ThreadDocument` keeps both together.
+
+        After a cut, or with a cursor, only changes come where that is exact, else a new state.
+        """
+        return AsyncStream(
+            self._connection, position_in_projection(thread_id, cursor=cursor), self._streams
+        )

@@ -1,0 +1,666 @@
+"""Every address of an Edge, as a function that makes the call and leaves the sending to a client.
+
+Both clients are made of these; nothing is written down twice.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from factwire.client.edge_address import path_of, query_of
+from factwire.client.edge_connection import (
+    EdgeCall,
+    EdgeResponse,
+    delete,
+    get,
+    json_reader,
+    patch,
+    post,
+    present_fields,
+    read_nothing,
+)
+from factwire.client.edge_connection import post as _post
+from factwire.client.edge_streams import read_placed_fact
+from factwire.client.resources import (
+    Accepted,
+    Activity,
+    Agents,
+    Approval,
+    ApprovalStatus,
+    Artifact,
+    ArtifactDetails,
+    Conversation,
+    Event,
+    EvidencePack,
+    EvidenceProgress,
+    Health,
+    Item,
+    LogPiece,
+    PackCheck,
+    Page,
+    PlacedFact,
+    Preview,
+    PreviewStatus,
+    Project,
+    QueuedRun,
+    ReadModel,
+    Run,
+    RunDiff,
+    RunStatus,
+    StandingRule,
+    Steered,
+    StoredBlob,
+    Task,
+    TaskDetails,
+    Thread,
+    ThreadState,
+    ThreadStatus,
+    Ticket,
+)
+from factwire.facts import Fact, Shape, write_fact
+
+_DEGRADED = 503
+
+
+def health() -> EdgeCall[Health]:
+    """Whether the Edge is well, and how it is at work."""
+    return EdgeCall(
+        method="GET", path=path_of("health"), read=json_reader(Health), accepts=(_DEGRADED,)
+    )
+
+
+def agents() -> EdgeCall[Agents]:
+    """Who can be asked to do something, with what each can do."""
+    return get(path_of("agents"), json_reader(Agents))
+
+
+def create_ticket() -> EdgeCall[Ticket]:
+    """A ticket for one stream, for programs that cannot send a header."""
+    return post(path_of("tickets"), json_reader(Ticket))
+
+
+def metrics() -> EdgeCall[str]:
+    """What the Edge counts, in Prometheus' text form."""
+    return get(path_of("metrics"), _read_text)
+
+
+def openapi() -> EdgeCall[dict[str, Any]]:
+    """The Edge's own description of its requests, as an OpenAPI document."""
+    return get("/openapi.json", json_reader(dict[str, Any]))
+
+
+def asyncapi() -> EdgeCall[dict[str, Any]]:
+    """The Edge's own description of its streams, as an AsyncAPI document."""
+    return get("/asyncapi.json", json_reader(dict[str, Any]))
+
+
+def _read_text(answer: EdgeResponse) -> str:
+    return answer.body.decode()
+
+
+def projects(*, cursor: str | None = None, limit: int | None = None) -> EdgeCall[Page[Project]]:
+    """Projects, newest first."""
+    return get(
+        path_of("projects"), json_reader(Page[Project]), query_of(cursor=cursor, limit=limit)
+    )
+
+
+def create_project(name: str, *, work_dir: str | None = None) -> EdgeCall[Project]:
+    """Make a project; its folder must lie in a workspace of the Edge."""
+    return post(
+        path_of("projects"), json_reader(Project), present_fields(name=name, workDir=work_dir)
+    )
+
+
+def project(project_id: str) -> EdgeCall[Project]:
+    """One project."""
+    return get(path_of("projects", project_id), json_reader(Project))
+
+
+def change_project(
+    project_id: str, *, name: str | None = None, work_dir: str | None = None
+) -> EdgeCall[Project]:
+    """Rename a project, or give it another folder."""
+    body = present_fields(name=name, workDir=work_dir)
+    return patch(path_of("projects", project_id), json_reader(Project), body)
+
+
+def delete_project(project_id: str) -> EdgeCall[None]:
+    """Take a project off the list."""
+    return delete(path_of("projects", project_id), read_nothing)
+
+
+def conversations(
+    *, cursor: str | None = None, limit: int | None = None
+) -> EdgeCall[Page[Conversation]]:
+    """Conversations, newest first."""
+    return get(
+        path_of("conversations"),
+        json_reader(Page[Conversation]),
+        query_of(cursor=cursor, limit=limit),
+    )
+
+
+def create_conversation(
+    *, title: str | None = None, project_id: str | None = None
+) -> EdgeCall[Conversation]:
+    """Make a conversation, to which threads and members can belong."""
+    body = present_fields(title=title, projectId=project_id)
+    return post(path_of("conversations"), json_reader(Conversation), body)
+
+
+def add_member(conversation_id: str, member_id: str, member_type: str) -> EdgeCall[Conversation]:
+    """Add a member to a conversation."""
+    body = present_fields(memberId=member_id, memberType=member_type)
+    return post(
+        path_of("conversations", conversation_id, "members"), json_reader(Conversation), body
+    )
+
+
+Input = Sequence[Mapping[str, Any]]
+"""Parts of a prompt beside its text, in the form of the input contract."""
+
+
+class _StartResponse(msgspec.Struct):
+    run: Run
+
+
+class _SteerResponse(msgspec.Struct):
+    steered: Steered
+
+
+def threads(
+    *,
+    project_id: str | None = None,
+    status: ThreadStatus | None = None,
+    activity: Activity | None = None,
+    search: str | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> EdgeCall[Page[Thread]]:
+    """Threads, newest first; `search` is words of a title or the start of an id."""
+    query = query_of(
+        project_id=project_id,
+        status=status,
+        activity=activity,
+        search=search,
+        cursor=cursor,
+        limit=limit,
+    )
+    return get(path_of("threads"), json_reader(Page[Thread]), query)
+
+
+def create_thread(
+    *,
+    title: str | None = None,
+    project_id: str | None = None,
+    conversation_id: str | None = None,
+    agent_id: str | None = None,
+) -> EdgeCall[Thread]:
+    """Make a thread."""
+    body = present_fields(
+        title=title, projectId=project_id, conversationId=conversation_id, agentId=agent_id
+    )
+    return post(path_of("threads"), json_reader(Thread), body)
+
+
+def thread(thread_id: str) -> EdgeCall[Thread]:
+    """One thread."""
+    return get(path_of("threads", thread_id), json_reader(Thread))
+
+
+def change_thread(
+    thread_id: str, *, title: str | None = None, status: ThreadStatus | None = None
+) -> EdgeCall[Thread]:
+    """Rename a thread, archive it or take it out of the archive."""
+    return patch(
+        path_of("threads", thread_id),
+        json_reader(Thread),
+        present_fields(title=title, status=status),
+    )
+
+
+def delete_thread(thread_id: str) -> EdgeCall[None]:
+    """Take a thread off every list."""
+    return delete(path_of("threads", thread_id), read_nothing)
+
+
+def archive_thread(thread_id: str) -> EdgeCall[Thread]:
+    """Put a thread into the archive."""
+    return post(f"{path_of('threads', thread_id)}:archive", json_reader(Thread))
+
+
+def fork_thread(
+    thread_id: str,
+    *,
+    from_item_id: str | None = None,
+    at: str | None = None,
+    title: str | None = None,
+) -> EdgeCall[Thread]:
+    """Make a thread that begins with this one's conversation, to an item or a cursor, or all."""
+    body = present_fields(fromItemId=from_item_id, at=at, title=title)
+    return post(f"{path_of('threads', thread_id)}:fork", json_reader(Thread), body)
+
+
+def items(
+    thread_id: str, *, cursor: str | None = None, limit: int | None = None
+) -> EdgeCall[Page[Item]]:
+    """What was said and done on a thread, oldest first."""
+    return get(
+        path_of("threads", thread_id, "items"),
+        json_reader(Page[Item]),
+        query_of(cursor=cursor, limit=limit),
+    )
+
+
+def state(thread_id: str, *, at: str | None = None) -> EdgeCall[ThreadState]:
+    """The whole state of a thread, now or as it was at a cursor."""
+    return get(
+        path_of("threads", thread_id, "projection"), json_reader(ThreadState), query_of(at=at)
+    )
+
+
+def read_model(thread_id: str, *, at: str | None = None) -> EdgeCall[ReadModel]:
+    """What a first screen of a thread needs, now or as it was at a cursor."""
+    return get(path_of("threads", thread_id, "read-model"), json_reader(ReadModel), query_of(at=at))
+
+
+def send_message(
+    thread_id: str,
+    text: str,
+    *,
+    agent_id: str | None = None,
+    input: Input | None = None,  # noqa: A002 - the name of the contract
+    options: Mapping[str, Any] | None = None,
+    mode: Literal["queue", "refuse"] = "queue",
+) -> EdgeCall[Run]:
+    """Say something to an agent: a run starts, or waits behind the one that is under way."""
+    body = present_fields(text=text, agentId=agent_id, input=input, options=options, mode=mode)
+    return post(path_of("threads", thread_id, "messages"), _read_run, body)
+
+
+def steer(
+    thread_id: str,
+    text: str,
+    *,
+    input: Input | None = None,  # noqa: A002 - the name of the contract
+) -> EdgeCall[Steered]:
+    """Say something to the run that is under way."""
+    body = present_fields(text=text, input=input, mode="steer")
+    return post(path_of("threads", thread_id, "messages"), _read_steered, body)
+
+
+def queue(thread_id: str) -> EdgeCall[list[QueuedRun]]:
+    """What waits on a thread, next first."""
+    return get(path_of("threads", thread_id, "queue"), json_reader(list[QueuedRun]))
+
+
+def promote(thread_id: str, run_id: str) -> EdgeCall[list[QueuedRun]]:
+    """Let a waiting run go first."""
+    return post(f"{_queued_path(thread_id, run_id)}:promote", json_reader(list[QueuedRun]))
+
+
+def steer_queued(thread_id: str, run_id: str) -> EdgeCall[list[QueuedRun]]:
+    """Say to the run that is under way what a waiting one was to be asked."""
+    return post(f"{_queued_path(thread_id, run_id)}:steer", json_reader(list[QueuedRun]))
+
+
+def remove_queued(thread_id: str, run_id: str) -> EdgeCall[list[QueuedRun]]:
+    """Take a run out of the queue; it never starts."""
+    return delete(_queued_path(thread_id, run_id), json_reader(list[QueuedRun]))
+
+
+def _queued_path(thread_id: str, run_id: str) -> str:
+    return path_of("threads", thread_id, "queue", run_id)
+
+
+def _read_run(answer: EdgeResponse) -> Run:
+    return msgspec.json.decode(answer.body, type=_StartResponse).run
+
+
+def _read_steered(answer: EdgeResponse) -> Steered:
+    return msgspec.json.decode(answer.body, type=_SteerResponse).steered
+
+
+def runs(
+    *,
+    thread_id: str | None = None,
+    project_id: str | None = None,
+    status: RunStatus | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> EdgeCall[Page[Run]]:
+    """Runs, newest first."""
+    query = query_of(
+        thread_id=thread_id, project_id=project_id, status=status, cursor=cursor, limit=limit
+    )
+    return get(path_of("runs"), json_reader(Page[Run]), query)
+
+
+def start_run(
+    agent_id: str,
+    prompt: str,
+    *,
+    thread_id: str | None = None,
+    project_id: str | None = None,
+    title: str | None = None,
+    work_dir: str | None = None,
+    worktree: bool | None = None,
+    input: Input | None = None,  # noqa: A002 - the name of the contract
+    options: Mapping[str, Any] | None = None,
+    when_busy: Literal["queue", "refuse"] = "queue",
+) -> EdgeCall[Run]:
+    """Start a run on a thread, or without one on a fresh thread; in a git worktree of its own, if
+    `worktree` says so or the Edge's configuration does.
+    """
+    body = present_fields(
+        agentId=agent_id,
+        prompt=prompt,
+        threadId=thread_id,
+        projectId=project_id,
+        title=title,
+        workDir=work_dir,
+        worktree=worktree,
+        input=input,
+        options=options,
+        whenBusy=when_busy,
+    )
+    return post(path_of("runs"), json_reader(Run), body)
+
+
+def run(run_id: str) -> EdgeCall[Run]:
+    """One run."""
+    return get(path_of("runs", run_id), json_reader(Run))
+
+
+def cancel_run(run_id: str, *, reason: str | None = None) -> EdgeCall[Run]:
+    """Ask a run to stop; events tell when it has."""
+    return post(
+        f"{path_of('runs', run_id)}:cancel", json_reader(Run), present_fields(reason=reason)
+    )
+
+
+def retry_run(run_id: str) -> EdgeCall[Run]:
+    """Run what ended once more, as a run of its own."""
+    return post(f"{path_of('runs', run_id)}:retry", json_reader(Run))
+
+
+def log(
+    run_id: str,
+    *,
+    stream: Literal["stdout", "stderr"] = "stdout",
+    offset: int = 0,
+    limit: int | None = None,
+    process_id: str | None = None,
+) -> EdgeCall[LogPiece]:
+    """Bytes of what a program of a run printed; of its newest program, where none is named."""
+    query = query_of(stream=stream, offset=offset, limit=limit, process_id=process_id)
+    return get(path_of("runs", run_id, "logs"), _read_log_piece, query)
+
+
+def diff(run_id: str) -> EdgeCall[RunDiff]:
+    """What is different in the folder of a run from its last commit."""
+    return get(path_of("runs", run_id, "diff"), json_reader(RunDiff))
+
+
+def delete_worktree(run_id: str) -> EdgeCall[None]:
+    """Remove the worktree of a run that has ended, with whatever it holds."""
+    return delete(path_of("runs", run_id, "worktree"), read_nothing)
+
+
+def approvals(
+    *,
+    status: ApprovalStatus | None = None,
+    thread_id: str | None = None,
+    run_id: str | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> EdgeCall[Page[Approval]]:
+    """What waits for a person, and what was decided; newest first."""
+    query = query_of(status=status, thread_id=thread_id, run_id=run_id, cursor=cursor, limit=limit)
+    return get(path_of("approvals"), json_reader(Page[Approval]), query)
+
+
+def standing_rule(approval_id: str) -> EdgeCall[StandingRule]:
+    """The rule that `always` would grant for what waits, or why there is none."""
+    return get(path_of("approvals", approval_id, "standing-rule"), json_reader(StandingRule))
+
+
+def decide(
+    run_id: str,
+    approval_id: str,
+    decision: Literal["allow", "deny"],
+    *,
+    reason: str | None = None,
+    args_hash: str | None = None,
+    always: Literal["thread", "workspace"] | None = None,
+    response: Any = None,
+) -> EdgeCall[Approval]:
+    """Decide what a run waits for, once; `args_hash` binds it to what was shown."""
+    body = present_fields(
+        runId=run_id,
+        requestId=approval_id,
+        decision=decision,
+        reason=reason,
+        argsHash=args_hash,
+        always=always,
+        response=response,
+    )
+    return post(path_of("permissions", "decide"), json_reader(Approval), body)
+
+
+def _read_log_piece(answer: EdgeResponse) -> LogPiece:
+    return LogPiece(
+        process_id=answer.headers["x-process-id"],
+        offset=int(answer.headers["x-offset"]),
+        next_offset=int(answer.headers["x-next-offset"]),
+        data=answer.body,
+    )
+
+
+def artifacts(
+    *,
+    thread_id: str | None = None,
+    run_id: str | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> EdgeCall[Page[Artifact]]:
+    """What runs made, newest first."""
+    query = query_of(thread_id=thread_id, run_id=run_id, cursor=cursor, limit=limit)
+    return get(path_of("artifacts"), json_reader(Page[Artifact]), query)
+
+
+def artifact(artifact_id: str) -> EdgeCall[ArtifactDetails]:
+    """An artifact with its versions."""
+    return get(path_of("artifacts", artifact_id), json_reader(ArtifactDetails))
+
+
+def artifact_content(artifact_id: str, *, version_id: str | None = None) -> EdgeCall[None]:
+    """What an artifact holds; its newest version, where none is named."""
+    query = query_of(version_id=version_id)
+    return get(path_of("artifacts", artifact_id, "content"), read_nothing, query)
+
+
+def blob(ref: str) -> EdgeCall[None]:
+    """The bytes behind a ref."""
+    return get(path_of("blobs", ref), read_nothing)
+
+
+def upload(content: bytes) -> EdgeCall[StoredBlob]:
+    """Store an attachment; a message names it by its ref."""
+    return post(path_of("blobs"), json_reader(StoredBlob), present_fields(content=content))
+
+
+def previews(
+    *,
+    thread_id: str | None = None,
+    run_id: str | None = None,
+    status: PreviewStatus | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> EdgeCall[Page[Preview]]:
+    """Previews, newest first; one that has stopped has no address any more."""
+    query = query_of(thread_id=thread_id, run_id=run_id, status=status, cursor=cursor, limit=limit)
+    return get(path_of("previews"), json_reader(Page[Preview]), query)
+
+
+def create_preview(run_id: str, *, path: str = ".") -> EdgeCall[Preview]:
+    """Serve a folder of a run on an origin of its own; its address opens it to whoever has it."""
+    return post(path_of("previews"), json_reader(Preview), present_fields(runId=run_id, path=path))
+
+
+def preview(preview_id: str) -> EdgeCall[Preview]:
+    """One preview, with its address while it is served."""
+    return get(path_of("previews", preview_id), json_reader(Preview))
+
+
+def stop_preview(preview_id: str) -> EdgeCall[Preview]:
+    """Serve a preview no longer."""
+    return post(f"{path_of('previews', preview_id)}:stop", json_reader(Preview))
+
+
+def tasks(
+    *,
+    thread_id: str | None = None,
+    status: str | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> EdgeCall[Page[Task]]:
+    """Tasks of all threads, newest first."""
+    query = query_of(thread_id=thread_id, status=status, cursor=cursor, limit=limit)
+    return get(path_of("tasks"), json_reader(Page[Task]), query)
+
+
+def task(task_id: str) -> EdgeCall[TaskDetails]:
+    """A task with its attempts, dependencies and progress."""
+    return get(path_of("tasks", task_id), json_reader(TaskDetails))
+
+
+def evidence(
+    *, thread_id: str | None = None, cursor: str | None = None, limit: int | None = None
+) -> EdgeCall[Page[EvidencePack]]:
+    """Packs that were made, newest first."""
+    query = query_of(thread_id=thread_id, cursor=cursor, limit=limit)
+    return get(path_of("evidence"), json_reader(Page[EvidencePack]), query)
+
+
+def export_evidence(thread_id: str, *, with_blobs: bool = False) -> EdgeCall[EvidencePack]:
+    """Make a signed pack of a thread."""
+    body = present_fields(threadId=thread_id, withBlobs=with_blobs)
+    return post(path_of("evidence"), json_reader(EvidencePack), body)
+
+
+def evidence_progress(thread_id: str) -> EdgeCall[EvidenceProgress]:
+    """How far the pack of a thread is that is being made; idle where none is."""
+    return get(path_of("threads", thread_id, "evidence-progress"), json_reader(EvidenceProgress))
+
+
+def evidence_pack(evidence_id: str) -> EdgeCall[EvidencePack]:
+    """One pack."""
+    return get(path_of("evidence", evidence_id), json_reader(EvidencePack))
+
+
+def evidence_content(evidence_id: str) -> EdgeCall[None]:
+    """The pack itself, to be checked with `factwire evidence verify`."""
+    return get(path_of("evidence", evidence_id, "content"), read_nothing)
+
+
+def verify_evidence(evidence_id: str) -> EdgeCall[PackCheck]:
+    """Have the Edge check every byte of a pack, its signature, and compare it with the journal."""
+    return get(path_of("evidence", evidence_id, "verification"), json_reader(PackCheck))
+
+
+View = Literal["runtime", "conversation"]
+
+T = TypeVar("T")
+
+
+def past_events(
+    *,
+    cursor: str | None = None,
+    view: View = "runtime",
+    types: Iterable[str] | None = None,
+    project_id: str | None = None,
+    thread_id: str | None = None,
+    run_id: str | None = None,
+    limit: int | None = None,
+) -> EdgeCall[Page[Event]]:
+    """Events that are there already, oldest first."""
+    query = query_of(
+        cursor=cursor,
+        view=view,
+        types=types,
+        project_id=project_id,
+        thread_id=thread_id,
+        run_id=run_id,
+        limit=limit,
+    )
+    return get(path_of("events"), _read_events, query)
+
+
+def run_events(
+    run_id: str, *, cursor: str | None = None, view: View = "runtime", limit: int | None = None
+) -> EdgeCall[Page[Event]]:
+    """The events of a run that are there already, oldest first."""
+    query = query_of(cursor=cursor, view=view, limit=limit)
+    return get(path_of("runs", run_id, "events"), _read_events, query)
+
+
+def past_facts(
+    *,
+    cursor: str | None = None,
+    classes: Iterable[str] | None = None,
+    project_id: str | None = None,
+    thread_id: str | None = None,
+    run_id: str | None = None,
+    limit: int | None = None,
+) -> EdgeCall[Page[PlacedFact]]:
+    """Facts that are there already, oldest first."""
+    query = query_of(
+        cursor=cursor,
+        classes=classes,
+        project_id=project_id,
+        thread_id=thread_id,
+        run_id=run_id,
+        limit=limit,
+    )
+    return get(path_of("facts"), _read_facts, query)
+
+
+def post_facts(facts: Iterable[Fact]) -> EdgeCall[Accepted]:
+    """Send facts of another runtime: all are written or none, and repeats are no news.
+
+    A fact without a sequence goes in the shape that needs none, and gets the next one there.
+    """
+    body = {"facts": [write_fact(fact, _shape_of(fact)) for fact in facts]}
+    return _post(path_of("facts"), json_reader(Accepted), body)
+
+
+def _shape_of(fact: Fact) -> Shape:
+    return "ui" if fact.sequence is None else "facts"
+
+
+class _StreamPage(msgspec.Struct, kw_only=True):
+    """A page of a stream as it comes; `more` says whether there is another one now."""
+
+    items: list[msgspec.Raw]
+    cursor: str
+    more: bool = False
+
+    def page(self, items: list[T]) -> Page[T]:
+        return Page(items=items, as_of=self.cursor, next=self.cursor if self.more else None)
+
+
+_PIECE = msgspec.json.Decoder(_StreamPage)
+_EVENT = msgspec.json.Decoder(Event)
+
+
+def _read_events(answer: EdgeResponse) -> Page[Event]:
+    piece = _PIECE.decode(answer.body)
+    return piece.page([_EVENT.decode(item) for item in piece.items])
+
+
+def _read_facts(answer: EdgeResponse) -> Page[PlacedFact]:
+    piece = _PIECE.decode(answer.body)
+    return piece.page([read_placed_fact(bytes(item)) for item in piece.items])

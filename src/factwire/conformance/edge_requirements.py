@@ -1,0 +1,235 @@
+"""What an Edge promises: REST, events, streams, previews, security and what holds under faults."""
+
+from typing import Final
+
+from factwire.conformance.suite_requirements import Requirement, requirements
+
+EDGE_REST_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
+    "edge.md Commands, Runs",
+    {
+        "edge.rest.runs": "A run is accepted at once, and its end is told by facts and lists.",
+        "edge.rest.approvals": "An approval is decided once, for its run, on what was shown.",
+        "edge.rest.standing": "The rule of an always is told before it is granted, or why none is.",
+        "edge.rest.cancel": "A run is cancelled once; it can be tried again as a new one.",
+        "edge.rest.queue": "A second run on a thread waits in a queue that can be changed.",
+        "edge.rest.limits": "As many runs as may are active; one more is refused and leaves "
+        "nothing.",
+        "edge.rest.idempotency": "A POST under one key is done once, after a restart too.",
+        "edge.rest.threads": "Threads are made, named, archived, forked and deleted.",
+        "edge.rest.projects": "A project's folder lies in a workspace, and its runs work there.",
+        "edge.rest.snapshot-cursor": "Every snapshot says the cursor from which events go on.",
+        "edge.rest.outside-facts": "Facts from outside are checked, redacted, atomic, idempotent.",
+        "edge.rest.evidence": "A thread's evidence pack is made, fetched and verified.",
+        "edge.rest.evidence.progress": "While a pack is made, it is told how far it is.",
+        "edge.rest.artifacts": "Artifacts and blobs are attachments, by id and never by path.",
+        "edge.rest.time-travel": "A thread's state can be read as of any cursor.",
+        "edge.rest.problems": "Whatever is refused is told by a stable code and a trace id.",
+        "edge.records.belonging": "What a fact says changes rows of its own thread alone.",
+        "edge.records.pure": "Lists follow from facts alone, and go on from where they were saved.",
+        "edge.recovery": "Approvals and queued runs of a former run of the server stay.",
+    },
+)
+
+
+EDGE_EVENT_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
+    "edge, Envelope and types",
+    {
+        "edge.events.one-envelope": "A fact is one envelope in each view, with the fact's seq.",
+        "edge.events.pure": "An envelope follows from epoch, edge, seq, fact and view alone.",
+        "edge.events.envelope": "An envelope has version, id, seq, type, scope, trace, time, "
+        "payload and a cursor.",
+        "edge.events.ids": "An event id begins with evt_, is one fact's, and leads back to it.",
+        "edge.events.types.listed": "Nothing is emitted that is neither listed nor a fact's class.",
+        "edge.events.types.emitted": "Every listed type has a class of facts that gives it.",
+        "edge.events.types.specified": "Every type of the specification is listed with its fields.",
+        "edge.events.payloads": "A payload is what its type says, whatever the fact holds.",
+        "edge.events.views": "Where two words fit a fact, the view chooses.",
+        "edge.events.runs": "A turn is told as a run, with one of seven codes where it failed; a "
+        "subagent's turn is not.",
+        "edge.events.unpromoted": "A fact that lacks what a type needs keeps its class.",
+        "edge.events.unforged": "No fact passes for a type or a frame that is not its own.",
+        "edge.events.classes": "The Edge's own classes are known, with ids and payloads.",
+        "edge.events.schemas": "The Edge's schemas, declarations and AsyncAPI take what is sent.",
+    },
+)
+
+
+_FEED: Final = requirements(
+    "design.md; guarantees.md R15",
+    {
+        "edge.feed.order": "Every subscriber is handed each fact once, in order, uncopied.",
+        "edge.feed.reached": "Whoever waits for a seq goes on once it has been handed out.",
+        "edge.feed.degraded": "An absent journal is told, and followed on exactly where it was.",
+        "edge.feed.isolated": "A subscriber that fails is told, and is the only one to lose.",
+    },
+)
+
+_STREAMS: Final = requirements(
+    "edge.md Cursor and resume; guarantees.md R6 R7 R8 R11 R14",
+    {
+        "edge.stream.order": "A reader gets what is kept and what comes, once and in order.",
+        "edge.stream.bytes": "A fact is told with the bytes that are stored.",
+        "edge.stream.resume": "A stream cut after any frame resumes without hole or repeat.",
+        "edge.stream.cursor": "One cursor, event id or fact id serves every face and filter.",
+        "edge.stream.now": "A stream that starts now says where that is.",
+        "edge.stream.cursor-refused": "A cursor that is no place gets one error and a close code.",
+        "edge.stream.filters": "Only facts of the ids and classes named are told.",
+        "edge.stream.types": "A filter on types looks at the envelope in its view.",
+        "edge.stream.checkpoints": "Facts passed over advance the reader, in few frames.",
+        "edge.stream.query": "A query that is not understood is refused before the stream.",
+        "edge.stream.methods": "A stream is read with GET, as events or over a socket.",
+        "edge.stream.shared": "Readers of one stream are written the same bytes.",
+        "edge.stream.any-server": "Without our protocol the same messages are sent.",
+        "edge.stream.joining": "Whoever joins under writers loses and repeats nothing.",
+        "edge.stream.converging": "Catching up ends, or the reader is closed as slow.",
+        "edge.stream.slow": "A slow reader is closed at its limit and slows no other.",
+        "edge.stream.storm": "A thousand readers cut at once all come back whole.",
+        "edge.stream.unasked": "A message from a reader ends its stream.",
+        "edge.stream.malformed": "Malformed frames end in a documented code, never in a fault.",
+        "edge.stream.keepalive": "A socket is dead after two pings without an answer.",
+        "edge.stream.stop": "A stop tells what is durable and closes with 1012.",
+        "edge.stream.sse": "Server-sent events carry the same, with the cursor as their id.",
+        "edge.stream.page": "A page has the bytes of the stream and the cursor to go on.",
+    },
+)
+
+_PROJECTIONS: Final = requirements(
+    "edge.md Commands; design.md",
+    {
+        "edge.stream.projection": "A snapshot and its changes give the state at every step.",
+        "edge.stream.projection-shared": "Viewers of a thread are sent identical bytes.",
+        "edge.stream.projection-resume": "A viewer goes on exactly, or from a new snapshot.",
+        "edge.stream.projection-slow": "A slow viewer is closed at its limit.",
+    },
+)
+
+EDGE_STREAM_REQUIREMENTS: Final[tuple[Requirement, ...]] = (*_FEED, *_STREAMS, *_PROJECTIONS)
+
+
+EDGE_PREVIEW_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
+    *requirements(
+        "edge.md Commands",
+        {
+            "edge.preview.served": "A folder of a run is served on an origin of its own, by type.",
+            "edge.preview.facts": "A preview is told as ready and as stopped, and made once a key.",
+            "edge.preview.stops": "A preview ends when told, idle, with its thread or its Edge; a "
+            "later start tells as stopped what was left as ready.",
+            "edge.preview.limits": "No more previews than may be are served at once.",
+            "edge.preview.address": "Only its address opens a preview, on a host the Edge knows.",
+            "edge.preview.browser": "A page is kept to its own folder and only read; two previews "
+            "are two origins.",
+            "edge.preview.ranges": "A part of a file can be asked for; a cut one is never whole.",
+            "edge.preview.paths": "Nothing outside the folder, hidden or the Edge's own is served.",
+        },
+    ),
+    *requirements(
+        "guarantees.md S10",
+        {
+            "edge.paths.ids": "A hostile id or path is refused by a code wherever one is taken.",
+            "edge.paths.races": "A folder that is swapped for a link leads nobody outside.",
+        },
+    ),
+    *requirements(
+        "edge.md Runs",
+        {
+            "edge.worktree.run": "A run may work in a fresh git worktree, and its diff is its own; "
+            "without one the diff says that it is the workspace's.",
+            "edge.worktree.unavailable": "Where no worktree can be made, a run is refused.",
+            "edge.worktree.removed": "A worktree goes when asked, or with its thread.",
+            "runtime.worktree.real": "A worktree begins as the last commit and is one to git.",
+            "runtime.worktree.diff": "The diff of a worktree has all that was done there.",
+            "runtime.worktree.unavailable": "Without a commit there is no worktree, with a reason.",
+            "runtime.worktree.removed": "A removed worktree leaves nothing, and others alone.",
+        },
+    ),
+    *requirements(
+        "guarantees.md S11",
+        {
+            "edge.worktree.hostile": "A hostile repository runs nothing by a worktree or a diff.",
+            "runtime.worktree.hostile": "No setting, hook, filter or link of a repository acts "
+            "while a worktree of it is made, looked at or removed.",
+        },
+    ),
+)
+
+
+EDGE_SECURITY_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
+    "edge.md Who may talk to it; guarantees.md S1, S2, S3, S7, S8, S14, S15",
+    {
+        "edge.security.default-deny": "No route answers without the token but those on one list.",
+        "edge.security.hosts": "Only known host names are answered.",
+        "edge.security.origins": "Pages of other origins may not talk here, even with the token.",
+        "edge.security.tickets": "A ticket opens one stream, once, soon; tokens stand in no URL.",
+        "edge.security.no-secret-kept": "No token or ticket is in the database, data or log.",
+        "edge.security.identity": "Identity, ids and numbers are the server's to say.",
+        "edge.security.approvals": "An approval is forged, crossed, replayed or late in vain.",
+        "edge.security.insecure-start": "An Edge that would not be safe does not start, and says "
+        "why.",
+    },
+)
+
+
+EDGE_ATTACK_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
+    "edge.md Commands (REST), Who may talk to it; guarantees.md R11, R13, S6, S7, S14",
+    {
+        "edge.rest.openapi.document": "The OpenAPI document describes every handler, and nothing "
+        "else.",
+        "edge.rest.openapi.answers": "Every answer to a documented request is a documented one.",
+        "edge.rest.openapi.negative": "A request that the document does not allow is refused.",
+        "edge.rest.openapi.stateful": "Ids that were given can be used in any order of requests.",
+        "edge.floods.streams": "Streams are bounded in number and in how fast they come.",
+        "edge.floods.credentials": "Guesses and tickets are bounded; the token is always let in.",
+        "edge.floods.bodies": "A body is bounded, whether or not it says its length.",
+        "edge.floods.slow": "A connection that trickles or idles is given up.",
+        "edge.floods.headers": "Addresses, headers and trailers are bounded and unambiguous.",
+        "edge.floods.connections": "Connections are bounded in number.",
+        "edge.floods.json": "JSON that is deep, ambiguous or no JSON is refused by name.",
+        "edge.floods.counts": "Batches, keys, names and query parameters are bounded.",
+        "edge.http.malformed": "Malformed HTTP gets a documented answer and leaves no traceback.",
+        "edge.http.facts": "Mutated facts are taken whole or refused by name.",
+        "edge.ids.unknown": "An id that nobody has is not found, at every address.",
+        "edge.ids.crossed": "An id of another kind or another thread is not found.",
+        "edge.ids.declared": "No body says who somebody is, nor what an id or a number is.",
+        "edge.ids.slashes": "What an outside runtime calls a thread can be asked for.",
+        "edge.ids.repeated": "A POST fifty times at once under one key has one effect.",
+    },
+)
+
+
+EDGE_FAULT_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
+    "guarantees.md R1, R3, R14, R15; edge.md Runs",
+    {
+        "edge.faults.kill": "A killed Edge has lost nothing it acknowledged; readers converge, "
+        "runs are closed and reaped, queued runs start, approvals wait.",
+        "edge.faults.stop": "A stop under load loses no answer, closes streams with 1012 and is "
+        "over within five seconds.",
+        "edge.faults.disk": "A disk that refuses is told by a code and by run.persistence_error; "
+        "reads go on, and no restart is needed.",
+        "edge.faults.servers": "A journal's server that dies makes the Edge degraded; once it is "
+        "back, all goes on exactly.",
+        "edge.faults.start": "An Edge that cannot start says why with exit code 2; damaged lists "
+        "are made anew.",
+    },
+)
+
+
+EDGE_OBSERVING_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
+    "edge, Observability",
+    {
+        "edge.observing.metrics": "Requests, streams, journal, runs, approvals and the process are "
+        "told to Prometheus, by one registry an Edge.",
+        "edge.observing.bounded": "No id, path or method that somebody sends makes a series.",
+        "edge.observing.one-trace": "A request, its run and what the run did are one trace: that "
+        "of the run's envelopes.",
+        "edge.observing.kept-trace": "A turn's facts carry the trace of who asked for it, also "
+        "after a wait and a restart.",
+        "edge.observing.spans": "Spans have the facts' times and no text of anybody's; without a "
+        "collector there are none.",
+        "edge.observing.logs": "Each request, stream, start, stop and recovery is one line, as "
+        "JSON or as text, and so are warnings of libraries.",
+        "edge.observing.no-secrets": "No token, ticket, query, header, path, body or secret in an "
+        "error is logged.",
+        "edge.observing.health": "A stranger learns that an Edge is well; who shows the token "
+        "learns how it is.",
+    },
+)

@@ -1,0 +1,102 @@
+"""One behaviour of the contract: an id that tests carry, where it comes from, and a sentence.
+
+Here are those that anyone's stream, screen and agent is held to, and what a conformance run itself
+promises.
+"""
+
+from typing import Final
+
+import msgspec
+
+
+class Requirement(msgspec.Struct, frozen=True):
+    """`id` is stable, `source` names the page and section, `sentence` says what holds."""
+
+    id: str
+    source: str
+    sentence: str
+
+
+def requirements(source: str, sentences: dict[str, str]) -> tuple[Requirement, ...]:
+    """The requirements that one source states, from id → sentence."""
+    return tuple(Requirement(name, source, sentence) for name, sentence in sentences.items())
+
+
+STREAM: Final = requirements(
+    "facts.md §1 to §3, §5",
+    {
+        "stream.schema": "Every fact has the fields that it needs, of the right types.",
+        "stream.scope-ids": "Every fact carries the ids that its class needs.",
+        "stream.ids": "No two facts have the same id.",
+        "stream.sequence": "Sequences of a thread rise by one, or a repair says why not.",
+        "stream.lifecycle": "Nothing ends that was not begun, nothing is left open or done after "
+        "a turn's end.",
+        "stream.terminal": "Every turn that begins ends, once, unless it waits for a person.",
+        "stream.status": "No fact states an end that its class or what follows contradicts.",
+        "stream.approval": "No output while a decision is open, no result after a no.",
+        "stream.one-turn": "A thread has one active turn.",
+        "stream.failure": "A failed turn states its category and what could help.",
+        "stream.secrets": "No fact holds a secret.",
+        "stream.size": "Nothing big travels in a fact.",
+    },
+)
+
+SCREEN: Final = requirements(
+    "facts.md §4, §5",
+    {
+        "screen.replay": "Repeated, overlapping and split replay come to the same screen.",
+        "screen.first-screen": "A read model restores what a first screen shows, and the stream "
+        "goes on from there.",
+        "screen.repair": "A stream that was cut is repaired from a read model.",
+        "screen.refs": "Every ref that a fact states is on the screen.",
+        "screen.nothing-guessed": "The screen states no end that no fact states, and hides no gap.",
+        "screen.final-text": "What streamed as a part is its final text, in the same words, once.",
+        "screen.stable-ids": "A message or call has one id, in pieces, final and read model.",
+        "screen.expected": "A screen shows exactly what a fixture expects.",
+    },
+)
+
+PROVIDER: Final = requirements(
+    "facts.md §5",
+    {
+        "provider.manifest": "The manifest contradicts neither the vocabulary nor itself.",
+        "provider.text": "A text turn says something and completes.",
+        "provider.tool": "A tool turn calls a tool whose big output is behind a ref.",
+        "provider.approval": "An approval turn suspends until it is answered, and then goes on.",
+        "provider.denial": "What was denied is not done, and the turn still ends.",
+        "provider.failure": "A turn that fails says so itself.",
+        "provider.repair": "A cut stream of the agent is repaired from the read model.",
+        "provider.retry": "No second turn is started by a retry.",
+        "provider.cancel": "A turn that is cancelled stops.",
+        "provider.resume": "A turn that waits for a person goes on after a restart.",
+        "provider.refs": "Content behind a ref that the agent states can be fetched.",
+        "provider.read-model": "The thread as the agent has it is what its facts say.",
+    },
+)
+
+ENGINE: Final = requirements(
+    "design.md; facts.md §5",
+    {
+        "conformance.broken": "An agent that breaks one rule fails exactly that requirement.",
+        "conformance.reference": "An agent that breaks none passes every requirement.",
+        "conformance.raw": "What an agent yields is judged before the runtime mends or refuses it.",
+        "conformance.levels": "The level reached is the highest without a failure up to it.",
+        "conformance.not-applicable": "What an agent says it cannot do is named, never passed.",
+        "conformance.prompts": "A minimum without a prompt has failed, and says how to give one.",
+        "conformance.coverage": "A report names every requirement of its subject, judged or not.",
+        "conformance.time": "Nothing an agent does makes a run hang.",
+        "conformance.projectors": "A projection that doubles, loses or guesses is caught.",
+        "conformance.recorded": "A recorded stream is judged as that of an agent is.",
+        "conformance.subjects": "An agent that cannot be had is an error with a stable code.",
+        "conformance.discreet": "A report repeats no secret, and nothing long.",
+        "conformance.own": "Factwire itself conforms.",
+        "conformance.report.json": "The report in JSON is what its schema says.",
+        "conformance.report.html": "The page loads nothing and runs nothing from facts.",
+        "conformance.pytest": "Every requirement is a test of its own in an author's suite.",
+        "cli.conformance": "The command says what failed and shows the fact.",
+        "cli.conformance.exit": "The exit code is 0 for conformant, 1 for not, 2 for an error.",
+        "cli.conformance.errors": "What cannot be tried is said in one line with a code.",
+    },
+)
+
+ENGINE_REQUIREMENTS: Final[tuple[Requirement, ...]] = (*STREAM, *SCREEN, *PROVIDER, *ENGINE)

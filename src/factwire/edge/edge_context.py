@@ -1,0 +1,191 @@
+"""`EdgeContext`: what every part of an Edge works with, and how it writes facts of its own.
+
+Facts about a thread go the way of that thread's other facts, so that they share its sequence; facts
+about no thread go straight to the journal. Whoever changed something answers only when the lists
+show it. How far an evidence pack is while it is made is known here too, in memory only.
+"""
+
+import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from factwire.edge.preview_server import PreviewRegistry
+from factwire.edge.records import Records, RecordStore
+from factwire.edge.records.edge_rows import Run, Thread
+from factwire.facts import Fact
+from factwire.journal import Cursor, Journal
+from factwire.journal.blobs import BlobStore
+from factwire.runtime import FactScope, Mint, Runtime
+from factwire.runtime.agents import AgentRegistry
+from factwire.serving.asgi import Problem
+from factwire.serving.limits import EXPORTS_FOLLOWED, SETTLE_SECONDS
+from factwire.serving.streams import FeedStopped, JournalFeed
+
+ExportState = Literal["idle", "making", "unknown"]
+
+
+class ExportProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """Facts of a thread that are in the pack being made, of how many; `total` is missing where the
+    journal has removed facts, since it counts those as well.
+    """
+
+    state: ExportState
+    facts: int = 0
+    total: int | None = None
+
+
+class ExportInProgress:
+    """One pack on its way."""
+
+    def __init__(self, thread_id: str, total: int | None) -> None:
+        self.thread_id = thread_id
+        self._total = total
+        self._facts = 0
+
+    def advance(self, facts: int) -> None:
+        """So many more facts are in it."""
+        self._facts += facts
+
+    def progress(self) -> ExportProgress:
+        """A thread may have gone on after it was counted, so there are never fewer than are in."""
+        total = None if self._total is None else max(self._total, self._facts)
+        return ExportProgress(state="making", facts=self._facts, total=total)
+
+
+class Exports:
+    """The packs that are being made now, oldest first."""
+
+    def __init__(self) -> None:
+        self._followed: list[ExportInProgress] = []
+        self._others = 0
+
+    @contextmanager
+    def track(self, thread_id: str, total: int | None) -> Generator[ExportInProgress]:
+        """Follow a pack until it is made or refused, unless many are already."""
+        export = ExportInProgress(thread_id, total)
+        if len(self._followed) >= EXPORTS_FOLLOWED:
+            self._others += 1
+            try:
+                yield export
+            finally:
+                self._others -= 1
+            return
+        self._followed.append(export)
+        try:
+            yield export
+        finally:
+            self._followed.remove(export)
+
+    def progress_of(self, thread_id: str) -> ExportProgress:
+        """How far the pack of a thread is; of several, the one that was begun last."""
+        for export in reversed(self._followed):
+            if export.thread_id == thread_id:
+                return export.progress()
+        return ExportProgress(state="unknown" if self._others else "idle")
+
+
+class EdgeContext(msgspec.Struct, frozen=True, kw_only=True):
+    """One Edge at work; `worktrees` is where runs get theirs, `own_worktree` whether they do where
+    they do not say.
+    """
+
+    edge_id: str
+    journal: Journal
+    blobs: BlobStore
+    runtime: Runtime
+    registered: AgentRegistry
+    feed: JournalFeed
+    record_store: RecordStore
+    data: Path
+    previews: PreviewRegistry
+    worktrees: Path
+    own_worktree: bool = False
+    exports: Exports = msgspec.field(default_factory=Exports)
+
+    @property
+    def records(self) -> Records:
+        return self.record_store.records
+
+    @property
+    def mint(self) -> Mint:
+        return self.runtime.mint
+
+    @property
+    def cursor(self) -> Cursor:
+        """What the records are true as of."""
+        return Cursor(self.feed.cursor.epoch, self.records.seq)
+
+    def build_fact(
+        self, event_class: str, payload: dict[str, Any], trace_id: str, **ids: Any
+    ) -> Fact:
+        """A fact of the Edge's own about no thread."""
+        scope = FactScope(trace_id=trace_id)
+        return self.mint.fact(scope, event_class, payload, edge_id=self.edge_id, **ids)
+
+    async def append(self, *batch: Fact) -> Records:
+        """Write facts that belong to no thread; the records that hold them."""
+        appended = await self.journal.append(batch)
+        return await self.wait_for_records(appended.cursor.seq)
+
+    async def write(
+        self, thread_id: str, *entries: tuple[str, dict[str, Any]], trace_id: str, **ids: Any
+    ) -> Records:
+        """Write facts of the Edge's own about a thread, in the thread's sequence."""
+        log = (await self.runtime.current(thread_id)).log
+        session = log.projection.state.session_id or self.mint.ids("ses")
+        scope = FactScope(thread_id=thread_id, session_id=session, trace_id=trace_id)
+        batch = [
+            self.mint.fact(scope, event_class, payload, edge_id=self.edge_id, **ids)
+            for event_class, payload in entries
+        ]
+        await log.write(*batch)
+        return await self.wait_until_settled()
+
+    async def wait_until_settled(self) -> Records:
+        """The records, once they hold all that is durable now."""
+        return await self.wait_for_records((await self.journal.head()).seq)
+
+    async def wait_for_records(self, seq: int) -> Records:
+        """The records once they hold everything up to `seq`; raises `Problem` if that takes long,
+        as while the journal cannot be followed. What was written stays written.
+        """
+        try:
+            async with asyncio.timeout(SETTLE_SECONDS):
+                return await self.record_store.wait_for(seq)
+        except (TimeoutError, FeedStopped) as error:
+            raise Problem(
+                503,
+                "lists_behind",
+                "it is written, but the lists cannot show it yet; ask again in a moment",
+                headers={"retry-after": "1"},
+            ) from error
+
+    def find_thread(self, thread_id: str) -> Thread:
+        """A thread that is known; raises `Problem`."""
+        row = self.records.threads.get(thread_id)
+        if row is None:
+            raise Problem(404, "unknown_thread", "no thread has this id")
+        return row
+
+    def find_run(self, run_id: str) -> Run:
+        """A run that is known; raises `Problem`."""
+        row = self.records.runs.get(run_id)
+        if row is None:
+            raise Problem(404, "unknown_run", "no run has this id")
+        return row
+
+    def find_own_thread(self, thread_id: str) -> Thread:
+        """A thread that this Edge writes itself; raises `Problem`."""
+        row = self.find_thread(thread_id)
+        if row.runtime_id != self.mint.runtime_id:
+            raise Problem(
+                409,
+                "thread_owned_elsewhere",
+                "another runtime writes this thread and sends its facts here; only it can change "
+                "the thread",
+            )
+        return row

@@ -1,0 +1,139 @@
+"""What a run puts out: the text of its programs, and the things that it made."""
+
+from typing import Any, Final
+
+from factwire.edge.events.event_payloads import (
+    ArtifactEvent,
+    OutputChunk,
+    PreviewEvent,
+    RunOutput,
+    RunOutputBatch,
+)
+from factwire.facts import Fact
+from factwire.facts.classes.payloads import Artifact as ArtifactFields
+from factwire.facts.classes.payloads import Process
+from factwire.facts.vocabulary import UNKNOWN
+from factwire.projection.artifacts import artifact_ids
+from factwire.projection.payload_fields import (
+    list_at,
+    object_at,
+    other_id,
+    read_payload,
+    ref_text,
+    text_at,
+    tool_of,
+)
+from factwire.serving.envelopes import MappingTable, TypedPayload, map_both_views, run_id_of
+
+_ARTIFACT_STATUS: Final = {
+    "artifact.created": "created",
+    "artifact.failed": "failed",
+    "artifact.deleted": "deleted",
+    "artifact.export.started": "exporting",
+    "artifact.export.completed": "exported",
+    "artifact.exported": "exported",
+}
+
+
+def _to_run_output(fact: Fact) -> TypedPayload | None:
+    run, fields = run_id_of(fact), read_payload(fact, Process)
+    if run is None:
+        return None
+    ref = ref_text(fields.output_ref) or next(iter(fact.ref_ids), None)
+    about: dict[str, Any] = {
+        "run_id": run,
+        "stream": fields.stream or UNKNOWN,
+        "process_id": other_id(fact, "processId", "process_id"),
+        "call_id": tool_of(fact),
+        "truncated": fields.truncated,
+        "max_bytes": fields.max_bytes,
+        "bytes_written": fields.bytes_written,
+        "ref": ref,
+    }
+    chunks = _read_chunks(fact.payload.get("chunks"))
+    if chunks:
+        return "run.output.batch", RunOutputBatch(chunks=chunks, **about)
+    if fields.text is None and ref is None:
+        return None
+    return "run.output", RunOutput(text=fields.text, offset=fields.offset, **about)
+
+
+def _read_chunks(value: object) -> list[OutputChunk]:
+    rows = (row for row in map(object_at, list_at(value) or ()) if row)
+    return [
+        OutputChunk(text=row["text"], offset=offset if type(offset) is int else None)
+        for row in rows
+        if type(row.get("text")) is str
+        for offset in (row.get("offset"),)
+    ]
+
+
+def _to_artifact_created(fact: Fact) -> TypedPayload | None:
+    return _to_artifact(fact, "artifact.created")
+
+
+def _to_artifact_updated(fact: Fact) -> TypedPayload | None:
+    return _to_artifact(fact, "artifact.updated")
+
+
+def _to_artifact(fact: Fact, name: str) -> TypedPayload | None:
+    artifact = next(iter(artifact_ids(fact)), None)
+    if artifact is None:
+        return None
+    fields = read_payload(fact, ArtifactFields)
+    return name, ArtifactEvent(
+        artifact_id=artifact,
+        status=fields.status or _ARTIFACT_STATUS.get(fact.event_class or "", "updated"),
+        run_id=run_id_of(fact),
+        kind=fields.kind,
+        title=fields.title,
+        version_id=fields.version_id,
+        media_type=fields.media_type,
+        content_ref=ref_text(fields.content_ref),
+        preview_ref=ref_text(fields.preview_ref),
+        diff_ref=ref_text(fields.diff_ref),
+        export_ref=ref_text(fields.export_ref),
+        message=fields.message,
+        failure_category=fields.failure_category,
+    )
+
+
+def _to_artifact_preview(fact: Fact) -> TypedPayload | None:
+    """The preview of an artifact, which is known by the artifact's id."""
+    artifact = next(iter(artifact_ids(fact)), None)
+    if artifact is None:
+        return None
+    return "preview.ready", PreviewEvent(
+        preview_id=text_at(fact.payload, "previewId") or artifact,
+        status="ready",
+        run_id=run_id_of(fact),
+        artifact_id=artifact,
+        url=text_at(fact.payload, "url"),
+        ref=ref_text(read_payload(fact, ArtifactFields).preview_ref),
+    )
+
+
+_OUTPUT: Final = map_both_views(_to_run_output, "run.output", "run.output.batch")
+_CHANGED: Final = map_both_views(_to_artifact_updated, "artifact.updated")
+
+OUTPUT_EVENTS: Final[MappingTable] = {
+    "process.output": _OUTPUT,
+    "command.output": _OUTPUT,
+    "artifact.created": map_both_views(_to_artifact_created, "artifact.created"),
+    "artifact.preview.ready": map_both_views(_to_artifact_preview, "preview.ready"),
+    **dict.fromkeys(
+        (
+            "artifact.updated",
+            "artifact.changed",
+            "artifact.versioned",
+            "artifact.version.created",
+            "artifact.diff.ready",
+            "artifact.export.started",
+            "artifact.export.completed",
+            "artifact.exported",
+            "artifact.failed",
+            "artifact.deleted",
+        ),
+        _CHANGED,
+    ),
+}

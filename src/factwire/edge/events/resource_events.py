@@ -1,0 +1,216 @@
+"""The Edge's own facts: their class is their type, their payload is read as strictly as any."""
+
+from collections.abc import Callable
+from typing import Any, Final, Literal
+
+import msgspec
+
+from factwire.edge.events.event_payloads import (
+    ConversationEvent,
+    Item,
+    ItemContent,
+    Member,
+    PersistenceError,
+    PreviewEvent,
+    ProjectEvent,
+    ProjectGone,
+    Runner,
+    ThreadEvent,
+    ThreadFork,
+    ThreadGone,
+)
+from factwire.facts import Fact
+from factwire.facts.classes.payloads import (
+    ConversationRecord,
+    ItemRecord,
+    MemberRecord,
+    Payload,
+    PersistenceFailure,
+    PreviewRecord,
+    ProjectRecord,
+    RunnerRecord,
+    ThreadForkRecord,
+    ThreadRecord,
+)
+from factwire.facts.vocabulary import UNKNOWN
+from factwire.projection.payload_fields import object_at, other_id, read_payload, subagent_of
+from factwire.serving.envelopes import (
+    EventPayload,
+    MappingTable,
+    TypedPayload,
+    ViewMappings,
+    map_both_views,
+    run_id_of,
+    sent_at,
+    thread_id_of,
+)
+
+_Build = Callable[[Fact], EventPayload | None]
+
+
+def _take_fields(fact: Fact, record: type[Payload], *names: str) -> dict[str, Any]:
+    """The fields called `names` of a record."""
+    fields = read_payload(fact, record)
+    return {name: getattr(fields, name) for name in names}
+
+
+def _build_project(fact: Fact) -> ProjectEvent | None:
+    project = other_id(fact, "projectId", "project_id")
+    if project is None:
+        return None
+    names = ("name", "work_dir", "created_at", "updated_at")
+    return ProjectEvent(project_id=project, **_take_fields(fact, ProjectRecord, *names))
+
+
+def _build_project_gone(fact: Fact) -> ProjectGone | None:
+    project = other_id(fact, "projectId", "project_id")
+    return None if project is None else ProjectGone(project_id=project)
+
+
+def _build_conversation(fact: Fact) -> ConversationEvent | None:
+    conversation = other_id(fact, "conversationId", "conversation_id")
+    if conversation is None:
+        return None
+    return ConversationEvent(
+        conversation_id=conversation,
+        project_id=other_id(fact, "projectId", "project_id"),
+        **_take_fields(fact, ConversationRecord, "title", "created_at"),
+    )
+
+
+def _build_member(fact: Fact) -> Member | None:
+    conversation = other_id(fact, "conversationId", "conversation_id")
+    fields = read_payload(fact, MemberRecord)
+    if conversation is None or not fields.member_id:
+        return None
+    return Member(
+        conversation_id=conversation,
+        member_id=fields.member_id,
+        member_type=fields.member_type or UNKNOWN,
+    )
+
+
+def _build_thread(fact: Fact) -> ThreadEvent | None:
+    thread = thread_id_of(fact)
+    if thread is None:
+        return None
+    return ThreadEvent(
+        thread_id=thread,
+        project_id=other_id(fact, "projectId", "project_id"),
+        conversation_id=other_id(fact, "conversationId", "conversation_id"),
+        agent_id=other_id(fact, "agentId", "agent_id"),
+        **_take_fields(fact, ThreadRecord, "title", "status", "created_at", "updated_at"),
+    )
+
+
+def _build_thread_gone(fact: Fact) -> ThreadGone | None:
+    thread = thread_id_of(fact)
+    return None if thread is None else ThreadGone(thread_id=thread)
+
+
+def _build_thread_fork(fact: Fact) -> ThreadFork | None:
+    thread, parent = thread_id_of(fact), other_id(fact, "parentThreadId", "parent_thread_id")
+    if thread is None or parent is None:
+        return None
+    return ThreadFork(
+        thread_id=thread,
+        parent_thread_id=parent,
+        project_id=other_id(fact, "projectId", "project_id"),
+        **_take_fields(fact, ThreadForkRecord, "from_item_id", "title"),
+    )
+
+
+def _build_item(fact: Fact) -> Item | None:
+    item = other_id(fact, "itemId", "item_id")
+    if item is None:
+        return None
+    fields = read_payload(fact, ItemRecord)
+    is_message = fact.event_class == "message.created"
+    return Item(
+        item_id=item,
+        type=fields.type or ("user_message" if is_message else UNKNOWN),
+        status=fields.status or fact.status,
+        project_id=other_id(fact, "projectId", "project_id"),
+        thread_id=thread_id_of(fact),
+        run_id=run_id_of(fact),
+        role=fields.role,
+        content=_build_item_content(fields.content),
+        subagent_id=subagent_of(fact),
+        created_at=fields.created_at or sent_at(fact.created_at),
+        updated_at=fields.updated_at or sent_at(fact.created_at),
+    )
+
+
+def _build_item_content(value: object) -> ItemContent | None:
+    """What an item holds; fields of a wrong type are left out."""
+    payload = object_at(value)
+    if payload is None:
+        return None
+    sound: dict[str, Any] = {}
+    for field in msgspec.structs.fields(ItemContent):
+        try:
+            sound[field.name] = msgspec.convert(payload.get(field.encode_name), field.type)
+        except msgspec.ValidationError:
+            continue
+    return ItemContent(**sound)
+
+
+def _build_runner(fact: Fact) -> Runner | None:
+    runner = read_payload(fact, RunnerRecord).runner_id
+    return Runner(runner_id=runner) if runner else None
+
+
+def _build_persistence_error(fact: Fact) -> PersistenceError | None:
+    run, fields = run_id_of(fact), read_payload(fact, PersistenceFailure)
+    if run is None:
+        return None
+    return PersistenceError(run_id=run, error=fields.error or fact.detail or UNKNOWN)
+
+
+def _preview_builder(status: Literal["ready", "stopped"]) -> _Build:
+    def build(fact: Fact) -> PreviewEvent | None:
+        fields = read_payload(fact, PreviewRecord)
+        if not fields.preview_id:
+            return None
+        return PreviewEvent(
+            preview_id=fields.preview_id,
+            status=status,
+            run_id=run_id_of(fact),
+            artifact_id=other_id(fact, "artifactId", "artifact_id"),
+            url=fields.url,
+        )
+
+    return build
+
+
+def _own_mapping(name: str, build: _Build) -> ViewMappings:
+    def to_event(fact: Fact) -> TypedPayload | None:
+        payload = build(fact)
+        return None if payload is None else (name, payload)
+
+    return map_both_views(to_event, name)
+
+
+_BUILDERS: Final[dict[str, _Build]] = {
+    "project.created": _build_project,
+    "project.updated": _build_project,
+    "project.deleted": _build_project_gone,
+    "conversation.created": _build_conversation,
+    "conversation.member.added": _build_member,
+    "thread.created": _build_thread,
+    "thread.updated": _build_thread,
+    "thread.deleted": _build_thread_gone,
+    "thread.forked": _build_thread_fork,
+    "message.created": _build_item,
+    "item.created": _build_item,
+    "item.updated": _build_item,
+    "runner.online": _build_runner,
+    "runner.offline": _build_runner,
+    "run.persistence_error": _build_persistence_error,
+    "preview.ready": _preview_builder("ready"),
+    "preview.stopped": _preview_builder("stopped"),
+}
+
+RESOURCE_EVENTS: Final[MappingTable] = {
+    name: _own_mapping(name, build) for name, build in _BUILDERS.items()
+}

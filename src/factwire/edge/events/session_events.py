@@ -1,0 +1,238 @@
+"""What an agent's session is doing: its start, its states, its hooks, its sign-in, its result.
+
+`run.status` has several words. The first whose fields the fact carries is the right one: a retry
+counts attempts, a sign-in says so, a summary names the calls it sums up; else its status decides.
+"""
+
+from typing import Any, Final
+
+from factwire.edge.events.event_payloads import (
+    AgentResult,
+    ApiRetry,
+    AuthStatus,
+    CoordinatorRouteDecision,
+    HookProgress,
+    HookResponse,
+    HookStarted,
+    SessionInit,
+    SessionState,
+    StatusChange,
+    ToolUseSummary,
+)
+from factwire.facts import Fact
+from factwire.facts.classes.payloads import Hook, Permission
+from factwire.projection.payload_fields import (
+    list_at,
+    object_at,
+    read_payload,
+    subagent_of,
+    text_at,
+    turn_of,
+)
+from factwire.projection.payload_fields import texts_of as texts
+from factwire.serving.envelopes import (
+    MappingTable,
+    TypedPayload,
+    finite_number_at,
+    map_both_views,
+    whole_number_at,
+)
+
+_SESSION_STATES: Final = ("idle", "running", "requires_action")
+_ENDED: Final = {"completed": True, "failed": False, "canceled": False}
+_ROUTES: Final = ("delegate", "review", "approve", "finish")
+
+
+def _to_session_init(fact: Fact) -> TypedPayload | None:
+    payload = fact.payload
+    return "run.agent.session_init", SessionInit(
+        model=text_at(payload, "model"),
+        tools=_read_tool_names(payload.get("tools")),
+        mcp_servers=list_at(payload.get("mcpServers")),
+        permission_mode=text_at(payload, "permissionMode", "mode"),
+        version=text_at(payload, "version"),
+        session_id=fact.session_id or text_at(payload, "sessionId"),
+        cwd=text_at(payload, "cwd"),
+    )
+
+
+def _read_tool_names(value: object) -> list[str] | None:
+    """Tools by name, whether they came as names or as objects that have one."""
+    if not isinstance(value, list):
+        return None
+    rows: list[object] = value  # pyright: ignore[reportUnknownVariableType]
+    named = (row if isinstance(row, str) else text_at(object_at(row) or {}, "name") for row in rows)
+    return [name for name in named if name]
+
+
+def _to_status_event(fact: Fact) -> TypedPayload | None:
+    events = (
+        tell(fact)
+        for tell in (
+            _to_api_retry,
+            _to_auth_status,
+            _to_tool_use_summary,
+            _to_session_state,
+            _to_status_change,
+        )
+    )
+    return next((event for event in events if event is not None), None)
+
+
+def _to_api_retry(fact: Fact) -> TypedPayload | None:
+    payload = fact.payload
+    attempt = whole_number_at(payload, "attempt")
+    if attempt is None:
+        return None
+    return "run.agent.api_retry", ApiRetry(
+        attempt=attempt,
+        max_retries=whole_number_at(payload, "maxRetries"),
+        retry_delay_ms=finite_number_at(payload, "retryDelayMs"),
+        error=text_at(payload, "error", "message", "failureCategory"),
+    )
+
+
+def _to_auth_status(fact: Fact) -> TypedPayload | None:
+    signing = fact.payload.get("isAuthenticating")
+    if type(signing) is not bool:
+        return None
+    return "run.agent.auth_status", AuthStatus(
+        is_authenticating=signing,
+        output=text_at(fact.payload, "output", "message"),
+        error=text_at(fact.payload, "error"),
+    )
+
+
+def _to_tool_use_summary(fact: Fact) -> TypedPayload | None:
+    summary, calls = text_at(fact.payload, "summary"), texts(fact.payload.get("toolUseIds"))
+    if summary is None or not calls:
+        return None
+    return "run.agent.tool_use_summary", ToolUseSummary(summary=summary, tool_use_ids=calls)
+
+
+def _to_session_state(fact: Fact) -> TypedPayload | None:
+    state: Any = text_at(fact.payload, "state", "status")
+    plain = "message" not in fact.payload and "phase" not in fact.payload
+    if state not in _SESSION_STATES or not plain:
+        return None
+    return "run.agent.session_state_changed", SessionState(state=state)
+
+
+def _to_status_change(fact: Fact) -> TypedPayload | None:
+    payload = fact.payload
+    change = StatusChange(
+        status=text_at(payload, "status", "state"),
+        permission_mode=text_at(payload, "permissionMode"),
+        phase=text_at(payload, "phase"),
+        message=text_at(payload, "message"),
+    )
+    return None if change == StatusChange() else ("run.agent.status_change", change)
+
+
+def _to_permission_mode(fact: Fact) -> TypedPayload | None:
+    mode = read_payload(fact, Permission).mode
+    if mode is None:
+        return None
+    return "run.agent.status_change", StatusChange(permission_mode=mode)
+
+
+def _to_hook_started(fact: Fact) -> TypedPayload | None:
+    fields = read_payload(fact, Hook)
+    if not fields.hook_id:
+        return None
+    return "run.agent.hook_started", HookStarted(
+        hook_id=fields.hook_id, hook_name=fields.hook_name, hook_event=fields.hook_event
+    )
+
+
+def _to_hook_progress(fact: Fact) -> TypedPayload | None:
+    fields = read_payload(fact, Hook)
+    if not fields.hook_id:
+        return None
+    return "run.agent.hook_progress", HookProgress(
+        hook_id=fields.hook_id,
+        hook_name=fields.hook_name,
+        hook_event=fields.hook_event,
+        stdout=text_at(fact.payload, "stdout"),
+        stderr=text_at(fact.payload, "stderr"),
+        message=fields.message,
+    )
+
+
+def _to_hook_response(fact: Fact) -> TypedPayload | None:
+    fields = read_payload(fact, Hook)
+    if not fields.hook_id:
+        return None
+    ended = "failed" if fact.event_class == "hook.failed" else "completed"
+    return "run.agent.hook_response", HookResponse(
+        hook_id=fields.hook_id,
+        outcome=fields.outcome or ended,
+        hook_name=fields.hook_name,
+        hook_event=fields.hook_event,
+        exit_code=fields.exit_code,
+        message=fields.message,
+    )
+
+
+def _to_agent_result(fact: Fact) -> TypedPayload | None:
+    """The snapshot that follows the end of a turn; one of a thread at any other time is none."""
+    payload, status = fact.payload, text_at(fact.payload, "status")
+    if turn_of(fact) is None or subagent_of(fact) is not None or status not in _ENDED:
+        return None
+    return "run.agent.result", AgentResult(
+        success=_ENDED[status],
+        duration_ms=finite_number_at(payload, "durationMs"),
+        turns=whole_number_at(payload, "turns"),
+        usage=object_at(payload.get("usage")),
+        total_cost_usd=finite_number_at(payload, "totalCostUsd"),
+        stop_reason=text_at(payload, "stopReason"),
+        errors=list_at(payload.get("errors")),
+        structured_output=payload.get("structuredOutput"),
+    )
+
+
+def _to_route_decision(fact: Fact) -> TypedPayload | None:
+    """A decision of a coordinator; the choice of a model is none."""
+    payload, action = fact.payload, text_at(fact.payload, "action")
+    if action not in _ROUTES:
+        return None
+    approved, route = (
+        payload.get("approved"),
+        {name: text_at(payload, name) for name in _ROUTE_TEXTS},
+    )
+    known: dict[str, Any] = {"action": action, "context": payload.get("context"), **route}
+    known["approved"] = approved if type(approved) is bool else None
+    return "run.agent.route_decision", CoordinatorRouteDecision(**known)
+
+
+_ROUTE_TEXTS: Final = (
+    "next_worker",
+    "instructions",
+    "reasoning",
+    "feedback",
+    "summary",
+    "blocked_reason",
+    "subtask_id",
+    "parent_task_id",
+    "correlation_id",
+)
+
+SESSION_EVENTS: Final[MappingTable] = {
+    "session.created": map_both_views(_to_session_init, "run.agent.session_init"),
+    "run.status": map_both_views(
+        _to_status_event,
+        "run.agent.api_retry",
+        "run.agent.auth_status",
+        "run.agent.tool_use_summary",
+        "run.agent.session_state_changed",
+        "run.agent.status_change",
+    ),
+    "model.failed": map_both_views(_to_api_retry, "run.agent.api_retry"),
+    "policy.changed": map_both_views(_to_permission_mode, "run.agent.status_change"),
+    "hook.started": map_both_views(_to_hook_started, "run.agent.hook_started"),
+    "hook.progress": map_both_views(_to_hook_progress, "run.agent.hook_progress"),
+    "hook.completed": map_both_views(_to_hook_response, "run.agent.hook_response"),
+    "hook.failed": map_both_views(_to_hook_response, "run.agent.hook_response"),
+    "snapshot.updated": map_both_views(_to_agent_result, "run.agent.result"),
+    "routing.decided": map_both_views(_to_route_decision, "run.agent.route_decision"),
+}

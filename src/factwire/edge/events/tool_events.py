@@ -1,0 +1,185 @@
+"""Tools: calls, how far they are, how they ended, and the files that they changed."""
+
+from typing import Any, Final, Literal
+
+from factwire.edge.events.event_payloads import FileChange, Item, ItemContent, ToolCall, ToolResult
+from factwire.facts import Fact
+from factwire.facts.classes.payloads import FileChange as FilePayload
+from factwire.facts.classes.payloads import ToolCall as ToolPayload
+from factwire.facts.vocabulary import UNKNOWN
+from factwire.projection.payload_fields import read_payload, ref_text, subagent_of, tool_of
+from factwire.serving.envelopes import (
+    EventMapping,
+    MappingTable,
+    TypedPayload,
+    ViewMappings,
+    finite_number_at,
+    map_both_views,
+    run_id_of,
+    sent_at,
+    thread_id_of,
+)
+
+_Status = Literal["pending", "started", "in_progress"]
+_Kind = Literal["created", "modified", "deleted", "unknown"]
+
+_FILE_KINDS: Final[dict[str, _Kind]] = {
+    "created": "created",
+    "create": "created",
+    "added": "created",
+    "add": "created",
+    "modified": "modified",
+    "modify": "modified",
+    "updated": "modified",
+    "update": "modified",
+    "edited": "modified",
+    "edit": "modified",
+    "renamed": "modified",
+    "deleted": "deleted",
+    "delete": "deleted",
+    "removed": "deleted",
+    "remove": "deleted",
+}
+
+
+def _call_status(fact: Fact, fields: ToolPayload) -> _Status:
+    if fact.event_class == "tool.progress":
+        return "in_progress"
+    return "pending" if fields.args is None else "started"
+
+
+def _to_tool_call(fact: Fact) -> TypedPayload | None:
+    call = tool_of(fact)
+    if call is None:
+        return None
+    fields = read_payload(fact, ToolPayload)
+    is_input = fact.event_class == "tool.args.delta"
+    return "run.agent.tool_call", ToolCall(
+        call_id=call,
+        status=_call_status(fact, fields),
+        tool_name=fields.tool_name,
+        input=fields.args,
+        input_delta=fields.delta if is_input else None,
+        elapsed=finite_number_at(fact.payload, "elapsed", "elapsedSeconds"),
+        progress=fields.progress,
+        total=fields.total,
+        message=fields.message,
+        subagent_id=subagent_of(fact),
+    )
+
+
+def _to_tool_result(fact: Fact) -> TypedPayload | None:
+    call = tool_of(fact)
+    if call is None:
+        return None
+    fields = read_payload(fact, ToolPayload)
+    return "run.agent.tool_result", ToolResult(
+        call_id=call,
+        is_error=fact.event_class == "tool.failed",
+        tool_name=fields.tool_name,
+        content=_result_content(fields),
+        ref=ref_text(fields.output_ref),
+        exit_code=fields.exit_code,
+        failure_category=fields.failure_category,
+        duration_ms=fields.duration_ms,
+        subagent_id=subagent_of(fact),
+    )
+
+
+def _result_content(fields: ToolPayload) -> Any:
+    """What a call gave; where that is elsewhere or nothing, what is said about it."""
+    return fields.output if fields.output is not None else fields.message or fields.summary
+
+
+def _to_item_created(fact: Fact) -> TypedPayload | None:
+    return _to_call_item(fact, "item.created", read_payload(fact, ToolPayload))
+
+
+def _to_item_updated(fact: Fact) -> TypedPayload | None:
+    return _to_call_item(fact, "item.updated", read_payload(fact, ToolPayload))
+
+
+def _to_call_item(fact: Fact, name: str, fields: ToolPayload) -> TypedPayload | None:
+    call = tool_of(fact)
+    if call is None:
+        return None
+    is_input = fact.event_class == "tool.args.delta"
+    content = ItemContent(
+        tool_name=fields.tool_name,
+        input=fields.args,
+        input_delta=fields.delta if is_input else None,
+        progress=fields.progress,
+        total=fields.total,
+        message=fields.message,
+    )
+    made = sent_at(fact.created_at) if name == "item.created" else None
+    return name, _build_tool_item(fact, call, _call_status(fact, fields), content, made)
+
+
+def _to_result_item(fact: Fact) -> TypedPayload | None:
+    call = tool_of(fact)
+    if call is None:
+        return None
+    fields, failed = read_payload(fact, ToolPayload), fact.event_class == "tool.failed"
+    content = ItemContent(
+        tool_name=fields.tool_name,
+        output=_result_content(fields),
+        output_ref=ref_text(fields.output_ref),
+        is_error=failed,
+        exit_code=fields.exit_code,
+        failure_category=fields.failure_category,
+    )
+    return "item.updated", _build_tool_item(
+        fact, call, "failed" if failed else "completed", content
+    )
+
+
+def _build_tool_item(
+    fact: Fact, call: str, status: str, content: ItemContent, made: str | None = None
+) -> Item:
+    return Item(
+        item_id=fact.item_id or call,
+        type="tool",
+        role="tool",
+        status=status,
+        project_id=fact.project_id,
+        thread_id=thread_id_of(fact),
+        run_id=run_id_of(fact),
+        content=content,
+        subagent_id=subagent_of(fact),
+        created_at=made,
+        updated_at=sent_at(fact.created_at),
+    )
+
+
+def _to_file_change(fact: Fact) -> TypedPayload | None:
+    fields = read_payload(fact, FilePayload)
+    if not fields.path:
+        return None
+    return "run.agent.file_change", FileChange(
+        path=fields.path,
+        kind=_FILE_KINDS.get(fields.change or "", UNKNOWN),
+        diff=fields.diff,
+        diff_ref=ref_text(fields.diff_ref),
+        added_lines=fields.added_lines,
+        removed_lines=fields.removed_lines,
+        call_id=tool_of(fact),
+    )
+
+
+_CALL: Final = EventMapping(_to_tool_call, ("run.agent.tool_call",))
+_RESULT: Final = ViewMappings(
+    EventMapping(_to_tool_result, ("run.agent.tool_result",)),
+    EventMapping(_to_result_item, ("item.updated",)),
+)
+_UPDATE: Final = ViewMappings(_CALL, EventMapping(_to_item_updated, ("item.updated",)))
+
+TOOL_EVENTS: Final[MappingTable] = {
+    "tool.started": ViewMappings(_CALL, EventMapping(_to_item_created, ("item.created",))),
+    "tool.args": _UPDATE,
+    "tool.args.delta": _UPDATE,
+    "tool.progress": _UPDATE,
+    "tool.result": _RESULT,
+    "tool.failed": _RESULT,
+    "file.changed": map_both_views(_to_file_change, "run.agent.file_change"),
+}

@@ -1,0 +1,147 @@
+"""What is used of what: context, tokens, money, quota."""
+
+from typing import Final, Literal
+
+from factwire.edge.events.event_payloads import (
+    CompactBoundary,
+    ContextCompaction,
+    ContextUsage,
+    ContextWarning,
+    RateLimit,
+    SessionMetrics,
+)
+from factwire.facts import Fact
+from factwire.facts.classes.payloads import Context, Cost
+from factwire.projection.payload_fields import read_payload, text_at
+from factwire.serving.envelopes import (
+    MappingTable,
+    TypedPayload,
+    ViewMappings,
+    finite_number_at,
+    map_both_views,
+    to_percent,
+    whole_number_at,
+)
+
+_COMPACTIONS: Final[dict[str, Literal["started", "completed", "failed"]]] = {
+    "context.compaction.started": "started",
+    "context.compaction.completed": "completed",
+    "context.compaction.failed": "failed",
+}
+_LIMIT_STATUS: Final = {
+    "limit.changed": "known",
+    "rate_limit.hit": "hit",
+    "quota.low": "low",
+    "quota.blocked": "blocked",
+}
+
+
+def _to_compact_boundary(fact: Fact) -> TypedPayload | None:
+    fields = read_payload(fact, Context)
+    return "run.agent.compact_boundary", CompactBoundary(
+        trigger=fields.trigger,
+        pre_tokens=fields.tokens_before,
+        post_tokens=fields.tokens_after,
+        summary=fields.summary,
+    )
+
+
+def _to_context_compaction(fact: Fact) -> TypedPayload | None:
+    fields, status = read_payload(fact, Context), _COMPACTIONS[fact.event_class or ""]
+    used = fields.tokens_after if status == "completed" else fields.tokens_before
+    return "run.agent.context_compaction", ContextCompaction(
+        status=status,
+        usage_percent=fields.usage_percent,
+        tokens_used=used,
+        tokens_remaining=whole_number_at(fact.payload, "tokensRemaining"),
+        threshold=finite_number_at(fact.payload, "threshold"),
+        message=fields.message,
+    )
+
+
+def _to_context_usage(fact: Fact) -> TypedPayload | None:
+    """How full the context is; at or past the threshold that the fact names, a warning."""
+    fields, cost, threshold = (
+        read_payload(fact, Context),
+        read_payload(fact, Cost),
+        finite_number_at(fact.payload, "threshold"),
+    )
+    used = fields.usage_percent
+    if used is not None and threshold is not None and used >= threshold:
+        warning = ContextWarning(usage_percent=used, threshold=threshold)
+        return "run.agent.context_warning", warning
+    usage = ContextUsage(
+        input_tokens=cost.input_tokens,
+        output_tokens=cost.output_tokens,
+        total_tokens=cost.total_tokens if cost.total_tokens is not None else _read_tokens(fact),
+        usage_percent=used,
+        threshold=threshold,
+    )
+    return None if usage == ContextUsage() else ("run.agent.context_usage", usage)
+
+
+def _read_tokens(fact: Fact) -> int | None:
+    return whole_number_at(fact.payload, "tokens", "tokensUsed")
+
+
+def _to_rate_limit(fact: Fact) -> TypedPayload | None:
+    """A limit; a quota of context that runs low is a warning about the context."""
+    fields, name = read_payload(fact, Cost), text_at(fact.payload, "name", "limitId")
+    used = to_percent(fields.utilization)
+    if fact.event_class == "quota.low" and name == "context" and used is not None:
+        threshold = finite_number_at(fact.payload, "threshold")
+        warning = ContextWarning(usage_percent=used, threshold=threshold)
+        return "run.agent.context_warning", warning
+    return "run.agent.rate_limit", RateLimit(
+        status=_LIMIT_STATUS[fact.event_class or ""],
+        name=name,
+        utilization=fields.utilization,
+        resets_at=fields.resets_at,
+        retry_after_ms=fields.retry_after_ms,
+        message=fields.message,
+    )
+
+
+def _to_call_metrics(fact: Fact) -> TypedPayload | None:
+    return _build_metrics(fact, "call")
+
+
+def _to_session_metrics(fact: Fact) -> TypedPayload | None:
+    return _build_metrics(fact, "session")
+
+
+def _build_metrics(fact: Fact, of: Literal["call", "session"]) -> TypedPayload | None:
+    fields = read_payload(fact, Cost)
+    metrics = SessionMetrics(
+        of=of,
+        input_tokens=fields.input_tokens,
+        output_tokens=fields.output_tokens,
+        total_tokens=fields.total_tokens,
+        total_cost_usd=fields.total_cost_usd,
+        model=fields.model,
+    )
+    return None if metrics == SessionMetrics(of=of) else ("run.agent.session_metrics", metrics)
+
+
+_COMPACTION: Final = map_both_views(_to_context_compaction, "run.agent.context_compaction")
+_CONTEXT: Final = map_both_views(
+    _to_context_usage, "run.agent.context_usage", "run.agent.context_warning"
+)
+_LIMIT: Final = map_both_views(_to_rate_limit, "run.agent.rate_limit")
+_QUOTA: Final[ViewMappings] = map_both_views(
+    _to_rate_limit, "run.agent.rate_limit", "run.agent.context_warning"
+)
+
+USAGE_EVENTS: Final[MappingTable] = {
+    "history.compacted": map_both_views(_to_compact_boundary, "run.agent.compact_boundary"),
+    **dict.fromkeys(_COMPACTIONS, _COMPACTION),
+    "context.resolved": _CONTEXT,
+    "context.changed": _CONTEXT,
+    "limit.changed": _LIMIT,
+    "rate_limit.hit": _LIMIT,
+    "quota.low": _QUOTA,
+    "quota.blocked": _LIMIT,
+    "cost.recorded": map_both_views(_to_call_metrics, "run.agent.session_metrics"),
+    "metrics.changed": map_both_views(_to_session_metrics, "run.agent.session_metrics"),
+    "metric.changed": map_both_views(_to_session_metrics, "run.agent.session_metrics"),
+}

@@ -1,0 +1,126 @@
+"""Facts of outside runtimes: read, held to the rules, redacted, and written as one batch or not.
+
+A repeat is no news, by the ids of the facts. A thread that this Edge writes itself takes none from
+outside: its sequence has one owner. What was hidden or moved on the way in is told in notes beside
+the thread, so that the sender's own sequence stays as it was sent.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from factwire.edge.edge_context import EdgeContext
+from factwire.edge.records.thread_records import thread_of
+from factwire.facts import (
+    EDGE_CLASSES,
+    Fact,
+    Intake,
+    IntakeResult,
+    InvalidFacts,
+    Issue,
+    LifecycleError,
+    UnreadableInput,
+)
+from factwire.journal import AppendRefused
+from factwire.serving.asgi import Problem
+from factwire.serving.limits import FACTS_IN_A_BATCH
+
+
+class Accepted(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Where the facts of a batch stand; `repeated` counts those that were there already."""
+
+    accepted: int
+    repeated: int
+    cursor: str
+    seqs: tuple[int, ...]
+    sequences: tuple[int | None, ...]
+
+
+async def take_facts(edge: EdgeContext, items: Sequence[bytes]) -> Accepted:
+    """Write a batch, given as the JSON of each fact; raises `Problem`, having written nothing."""
+    if not 1 <= len(items) <= FACTS_IN_A_BATCH:
+        raise Problem(
+            413 if items else 400,
+            "batch_size",
+            f"a batch has 1 to {FACTS_IN_A_BATCH} facts, got {len(items)}",
+        )
+    taken = _read_facts(items)
+    facts = [each.fact for each in taken]
+    for fact in facts:
+        _ensure_foreign(edge, fact)
+    for each in taken:
+        for blob in each.blobs:
+            await edge.blobs.put(blob.content, kind=blob.ref.kind)
+    notes = [_detach_note(note) for each in taken for note in each.notes]
+    try:
+        appended = await edge.journal.append([*facts, *notes])
+    except AppendRefused as error:
+        raise Problem(409, error.code, str(error)) from error
+    await edge.wait_for_records(appended.cursor.seq)
+    count = len(facts)
+    repeated = sum(appended.repeated[:count])
+    return Accepted(
+        accepted=count - repeated,
+        repeated=repeated,
+        cursor=str(appended.cursor),
+        seqs=appended.seqs[:count],
+        sequences=appended.sequences[:count],
+    )
+
+
+def _read_facts(items: Sequence[bytes]) -> list[IntakeResult]:
+    intake = Intake("collect")
+    taken: list[IntakeResult] = []
+    issues: list[Issue] = []
+    for index, item in enumerate(items):
+        path = f"$.facts[{index}]"
+        try:
+            taken.append(intake.feed(item))
+        except InvalidFacts as error:
+            issues += [
+                Issue(issue.code, path + issue.path.removeprefix("$"), issue.message)
+                for issue in error.issues
+            ]
+        except (UnreadableInput, LifecycleError) as error:
+            issues.append(Issue("schema_mismatch", path, str(error)))
+    if issues:
+        raise Problem(
+            422,
+            "invalid_facts",
+            f"{len(issues)} issues; nothing of the batch was written",
+            issues=[msgspec.to_builtins(issue) for issue in issues[:100]],
+        )
+    return taken
+
+
+def _ensure_foreign(edge: EdgeContext, fact: Fact) -> None:
+    own = edge.mint.runtime_id
+    if fact.runtime_id == own:
+        raise Problem(
+            409,
+            "runtime_id_taken",
+            f"{own!r} is this Edge's own runtime id; give your runtime another one",
+        )
+    if fact.event_class in EDGE_CLASSES:
+        raise Problem(
+            422,
+            "class_reserved",
+            f"{fact.event_class!r} is told by an Edge about itself; nobody else may say it",
+        )
+    thread_id = thread_of(fact)
+    if thread_id is None:
+        return
+    row = edge.records.threads.get(thread_id)
+    if row is not None and row.runtime_id == own:
+        raise Problem(
+            409, "thread_owned_elsewhere", f"this Edge writes thread {thread_id!r} itself"
+        )
+    if thread_id in edge.records.deleted:
+        raise Problem(410, "thread_deleted", f"thread {thread_id!r} was deleted here")
+
+
+def _detach_note(note: Fact) -> Fact:
+    """A note that takes no place in the sequence of the thread it is about."""
+    payload = {name: value for name, value in note.payload.items() if name != "threadId"}
+    about = {"aboutThread": note.thread_id} if note.thread_id else {}
+    return msgspec.structs.replace(note, thread_id=None, payload={**payload, **about})

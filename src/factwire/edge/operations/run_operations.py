@@ -1,0 +1,438 @@
+"""Runs: started, queued, steered, cancelled, retried, decided; what they printed and changed.
+
+A person who grants a rule with one click must have seen the rule: so it is worked out here by what
+grants it, and never by whoever shows it. That there is none is an answer and no refusal.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Final, Literal
+
+import msgspec
+
+from factwire.edge.edge_context import EdgeContext
+from factwire.edge.operations import thread_operations, worktree_operations
+from factwire.edge.records.edge_rows import Approval, Run, RunWorktree
+from factwire.edge.records.thread_records import bare_id
+from factwire.facts import InputPart
+from factwire.journal.blobs.blob_store import run_disk_work
+from factwire.projection import ProjectionState
+from factwire.runtime import RuntimeRefused
+from factwire.runtime.errors import WorkspaceNotAllowed
+from factwire.runtime.mint import run_of
+from factwire.runtime.processes import LogUnavailable
+from factwire.runtime.processes.limits import LOG_READ_BYTES
+from factwire.runtime.processes.process_spec import Stream
+from factwire.runtime.runtime import build_proposal
+from factwire.runtime.sandbox import ChangedFile, WorkspaceDiff, diff_workspace
+from factwire.runtime.submissions import SteerReceipt
+from factwire.serving.asgi import Problem
+from factwire.serving.limits import RUNS_WAITING
+from factwire.serving.streams.thread_states import ThreadStates
+
+REFUSAL_STATUSES: Final[dict[str, tuple[int, str]]] = {
+    "unknown_agent": (400, "unknown_agent"),
+    "unknown_decision": (400, "unknown_decision"),
+    "workspace_not_allowed": (403, "workspace_not_allowed"),
+    "unknown_turn": (404, "unknown_run"),
+    "unknown_action": (404, "unknown_approval"),
+    "turn_already_active": (409, "active_run_exists"),
+    "thread_elsewhere": (409, "thread_owned_elsewhere"),
+    "turn_not_active": (409, "run_not_active"),
+    "steer_unsupported": (409, "steer_unsupported"),
+    "steer_too_long": (413, "steer_too_long"),
+    "action_already_decided": (409, "approval_decided"),
+    "action_changed": (409, "approval_changed"),
+    "action_expired": (410, "approval_expired"),
+    "queue_full": (429, "queue_full"),
+    "too_many_turns": (429, "too_many_runs"),
+    "runtime_closing": (503, "edge_stopping"),
+}
+"""Code of the runtime's → status and code of the Edge's; any other is a 409 with its own code."""
+
+_ENDED: Final = ("finished", "failed", "cancelled")
+
+
+class NewRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent is asked to do."""
+
+    turn_id: str
+    thread_id: str
+    agent_id: str
+    prompt: str
+    input: tuple[InputPart, ...] = ()
+    options: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
+    work_dir: str | None = None
+    worktree: bool | None = None
+    when_busy: Literal["queue", "refuse"] = "queue"
+    trace_id: str | None = None
+
+
+@contextmanager
+def translate_refusals() -> Generator[None]:
+    """What a runtime refuses, as the problem that it is for a client."""
+    try:
+        yield
+    except RuntimeRefused as error:
+        status, code = REFUSAL_STATUSES.get(error.code, (409, error.code))
+        raise Problem(status, code, str(error)) from error
+
+
+async def start_run(edge: EdgeContext, new: NewRun) -> Run:
+    """Start a run, or queue it; one that was asked for before is only told again."""
+    thread = edge.find_own_thread(new.thread_id)
+    if thread.status == "archived":
+        raise Problem(409, "thread_archived", "the thread is archived; take it out first")
+    folder = new.work_dir
+    if folder is None and thread.project_id is not None:
+        project = edge.records.projects.get(thread.project_id)
+        folder = project.work_dir if project is not None else None
+    with translate_refusals():
+        edge.registered.agent(new.agent_id)
+        async with _prepare_folder(edge, new, folder) as (place, worktree):
+            await edge.runtime.submit(
+                new.thread_id,
+                new.agent_id,
+                new.prompt,
+                turn_id=new.turn_id,
+                input=new.input,
+                options=new.options,
+                project_id=thread.project_id,
+                workspace=place,
+                worktree=worktree,
+                trace_id=new.trace_id,
+                when_busy=new.when_busy,
+                when_full="refuse",
+            )
+    await edge.wait_until_settled()
+    return find_run(edge, run_of(new.turn_id))
+
+
+@asynccontextmanager
+async def _prepare_folder(
+    edge: EdgeContext, new: NewRun, folder: str | None
+) -> AsyncGenerator[tuple[str | None, dict[str, str] | None]]:
+    """Where a run works, and what is to be told of its worktree, if it has one."""
+    run_id = run_of(new.turn_id)
+    wanted = edge.own_worktree if new.worktree is None else new.worktree
+    if not wanted or edge.records.runs.get(run_id) is not None:
+        yield folder, None
+        return
+    source = folder or str(edge.runtime.workspace)
+    async with worktree_operations.make_worktree(edge, run_id, source) as made:
+        yield made.path, worktree_operations.describe_worktree(made)
+
+
+async def steer_active_run(
+    edge: EdgeContext,
+    thread_id: str,
+    prompt: str,
+    parts: tuple[InputPart, ...],
+    steer_id: str,
+) -> SteerReceipt:
+    """Say something to the run that is under way; what became of it."""
+    edge.find_own_thread(thread_id)
+    with translate_refusals():
+        steered = await edge.runtime.steer(thread_id, prompt, input=parts, steer_id=steer_id)
+    await edge.wait_until_settled()
+    return steered
+
+
+async def request_cancel(edge: EdgeContext, run_id: str, reason: str) -> Run:
+    """Ask a run to stop; it may take a while, and its facts tell when it has."""
+    run = find_run(edge, run_id)
+    if run.status in _ENDED:
+        if run.status == "cancelled":
+            return run
+        raise Problem(409, "run_ended", f"the run has {run.status} already")
+    thread = edge.find_own_thread(run.thread_id or "")
+    cancelling = asyncio.ensure_future(edge.runtime.cancel(thread.thread_id, run.turn_id, reason))
+    _CANCELLING.add(cancelling)
+    cancelling.add_done_callback(_CANCELLING.discard)
+    # What is refused is refused at once; whoever asked need not wait for an agent to stop.
+    await asyncio.wait({cancelling}, timeout=_HEARD_SECONDS)
+    if cancelling.done():
+        with translate_refusals():
+            cancelling.result()
+    await edge.wait_until_settled()
+    return edge.records.runs.get(run_id) or run
+
+
+_CANCELLING: Final[set[asyncio.Future[None]]] = set()
+_HEARD_SECONDS: Final = 0.2
+
+
+async def retry_ended_run(edge: EdgeContext, run_id: str, trace_id: str | None = None) -> Run:
+    """Run what ended once more, as a run of its own that names the old one."""
+    run = find_run(edge, run_id)
+    if run.status not in _ENDED:
+        raise Problem(409, "active_run_exists", "the run has not ended; cancel it first")
+    thread = edge.find_own_thread(run.thread_id or "")
+    with translate_refusals():
+        submitted = await edge.runtime.retry(thread.thread_id, run.turn_id, trace_id=trace_id)
+    await edge.wait_until_settled()
+    return find_run(edge, run_of(submitted.turn_id))
+
+
+async def decide_approval(
+    edge: EdgeContext,
+    run_id: str,
+    approval_id: str,
+    decision: Literal["allow", "deny"],
+    *,
+    reason: str | None,
+    args_hash: str | None,
+    always: Literal["thread", "workspace"] | None,
+    response: Any,
+) -> Approval:
+    """Decide what a run waits for. An approval of another run is none of this one's."""
+    approval = edge.records.approvals.get(approval_id)
+    if approval is None or approval.run_id != run_id:
+        raise Problem(404, "unknown_approval", "this run has no approval of this id")
+    thread = edge.find_own_thread(approval.thread_id or "")
+    with translate_refusals():
+        await edge.runtime.decide(
+            thread.thread_id,
+            approval_id,
+            decision,
+            by="edge",
+            reason=reason,
+            args_hash=args_hash,
+            response=response,
+            always=always,
+        )
+    await edge.wait_until_settled()
+    return edge.records.approvals.get(approval_id) or approval
+
+
+def find_run(edge: EdgeContext, run_id: str) -> Run:
+    """A run; raises `Problem`."""
+    return edge.find_run(run_id)
+
+
+def choose_agent(edge: EdgeContext, thread_id: str, named: str | None, default: str | None) -> str:
+    """Whom a message is for: who is named, else who answered last, else the configured one."""
+    agent = named or edge.find_thread(thread_id).agent_id or default
+    if agent is None:
+        raise Problem(
+            400, "agent_required", "name an agent: the thread has none yet, and none is configured"
+        )
+    return agent
+
+
+def check_project(edge: EdgeContext, project_id: str | None) -> str | None:
+    """A project that is known, or none; raises `Problem`."""
+    return (
+        None if project_id is None else thread_operations.find_project(edge, project_id).project_id
+    )
+
+
+def ensure_capacity(edge: EdgeContext) -> None:
+    """Raise `Problem` while as many runs work, or wait for a person, as may; nothing is made for
+    one more.
+    """
+    runtime = edge.runtime
+    most = runtime.settings.active_turns
+    if runtime.active_turns >= most:
+        message = f"{most} runs are at work, as many as `limits.concurrent_runs` allows; wait for "
+        raise _too_many_runs(f"{message}one to end, or cancel one")
+    if sum(thread.is_waiting for thread in runtime.live) >= RUNS_WAITING:
+        raise _too_many_runs(f"{RUNS_WAITING} runs wait for a person; decide some of them first")
+
+
+def _too_many_runs(message: str) -> Problem:
+    return Problem(429, "too_many_runs", message, headers={"retry-after": "5"})
+
+
+class QueuedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """A run that has not started."""
+
+    run_id: str
+    prompt: str | None = None
+    agent_id: str | None = None
+
+
+async def list_queue(edge: EdgeContext, thread_id: str) -> list[QueuedRun]:
+    """What waits on a thread, next first."""
+    edge.find_own_thread(thread_id)
+    state = await edge.runtime.state(thread_id)
+    return [
+        QueuedRun(run_id=run_of(turn.queued_turn_id), prompt=turn.prompt, agent_id=turn.agent_id)
+        for turn in state.queue.turns
+    ]
+
+
+async def promote_queued_run(edge: EdgeContext, thread_id: str, run_id: str) -> list[QueuedRun]:
+    with translate_refusals():
+        await edge.runtime.promote(thread_id, await _find_queued_turn(edge, thread_id, run_id))
+    return await _list_settled_queue(edge, thread_id)
+
+
+async def steer_queued_run(edge: EdgeContext, thread_id: str, run_id: str) -> list[QueuedRun]:
+    with translate_refusals():
+        await edge.runtime.steer_queued(thread_id, await _find_queued_turn(edge, thread_id, run_id))
+    return await _list_settled_queue(edge, thread_id)
+
+
+async def remove_queued_run(edge: EdgeContext, thread_id: str, run_id: str) -> list[QueuedRun]:
+    with translate_refusals():
+        await edge.runtime.remove(thread_id, await _find_queued_turn(edge, thread_id, run_id))
+    return await _list_settled_queue(edge, thread_id)
+
+
+async def _find_queued_turn(edge: EdgeContext, thread_id: str, run_id: str) -> str:
+    edge.find_own_thread(thread_id)
+    state = await edge.runtime.state(thread_id)
+    for turn in state.queue.turns:
+        if run_of(turn.queued_turn_id) == run_id:
+            return turn.queued_turn_id
+    raise Problem(404, "unknown_run", "no run of this id waits on this thread")
+
+
+async def _list_settled_queue(edge: EdgeContext, thread_id: str) -> list[QueuedRun]:
+    await edge.wait_until_settled()
+    return await list_queue(edge, thread_id)
+
+
+_NOT_NOW: Final = 409
+
+
+class StandingRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """The rule that `always` would grant for what has this `args_hash`, in its thread or in this
+    workspace. Where there is no rule, `code` is a stable word for why, and `reason` tells it.
+    """
+
+    approval_id: str
+    args_hash: str | None = None
+    rule: str | None = None
+    workspace: str | None = None
+    code: str | None = None
+    reason: str | None = None
+
+
+async def propose_standing_rule(edge: EdgeContext, approval_id: str) -> StandingRule:
+    """The rule for an approval that waits, or why there is none; raises `Problem`."""
+    approval = edge.records.approvals.get(approval_id)
+    if approval is None:
+        raise Problem(404, "unknown_approval", "no approval has this id")
+    try:
+        return await _propose_rule(edge, approval, approval_id)
+    except Problem as problem:
+        if problem.status != _NOT_NOW:
+            raise
+        return StandingRule(approval_id=approval_id, code=problem.code, reason=problem.detail)
+
+
+async def _propose_rule(edge: EdgeContext, approval: Approval, approval_id: str) -> StandingRule:
+    if approval.status != "pending":
+        raise Problem(_NOT_NOW, "approval_decided", f"it is {approval.status} already")
+    row = edge.find_own_thread(approval.thread_id or "")
+    with translate_refusals():
+        thread = await edge.runtime.current(row.thread_id)
+        found = await build_proposal(edge.runtime, thread, bare_id(approval, approval_id))
+    return StandingRule(
+        approval_id=approval_id,
+        args_hash=found.args_hash,
+        rule=str(found.rule),
+        workspace=str(found.workspace),
+    )
+
+
+LOG_BYTES: Final = LOG_READ_BYTES
+"""Bytes of one read of a log."""
+
+
+class LogPiece(msgspec.Struct, frozen=True):
+    """Some bytes of one stream of one program."""
+
+    process_id: str
+    data: bytes
+
+
+class RunDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """`available` says whether git could tell; `reason` is a stable word where it could not.
+
+    Of scope `run` is what was changed in the worktree of the run, by it and by runs that tried it
+    again. Of scope `workspace` is whatever is in the folder and not in its last commit, which
+    others may have changed, before the run or after it.
+    """
+
+    run_id: str
+    scope: Literal["run", "workspace"]
+    available: bool
+    files: tuple[ChangedFile, ...] = ()
+    truncated: bool = False
+    reason: str | None = None
+    base: str | None = None
+
+
+async def read_run_log(
+    edge: EdgeContext,
+    states: ThreadStates,
+    run_id: str,
+    *,
+    process_id: str | None,
+    stream: Stream,
+    offset: int,
+    limit: int,
+) -> LogPiece:
+    """Bytes of a log; of the newest program of the run, where none is named."""
+    run = find_run(edge, run_id)
+    processes = edge.runtime.means.processes
+    if processes is None or run.thread_id is None:
+        raise Problem(404, "log_unavailable", "this Edge keeps no logs of that run")
+    seen = await states.now(run.thread_id)
+    known = _run_processes(seen.projection.state, run)
+    chosen = process_id or (known[-1] if known else None)
+    if chosen is None or chosen not in known:
+        raise Problem(404, "log_unavailable", "no program of this run has a log")
+    try:
+        data = await processes.logs.read(chosen, stream, offset, limit)
+    except LogUnavailable as error:
+        raise Problem(404, "log_unavailable", str(error)) from error
+    return LogPiece(chosen, data)
+
+
+async def diff_run(edge: EdgeContext, run_id: str) -> RunDiff:
+    """What a run changed, where it has a worktree; else what its folder has that its last commit
+    has not.
+    """
+    run = find_run(edge, run_id)
+    folder = run.work_dir or str(edge.runtime.workspace)
+    if run.worktree is None:
+        found = await diff_workspace(edge.runtime.workspaces.resolve(folder))
+    else:
+        found = await _worktree_diff(edge, run.worktree)
+    return RunDiff(
+        run_id=run_id,
+        scope="workspace" if run.worktree is None else "run",
+        available=found.available,
+        reason=found.reason,
+        base=found.base,
+        files=found.files,
+        truncated=found.truncated,
+    )
+
+
+async def _worktree_diff(edge: EdgeContext, worktree: RunWorktree) -> WorkspaceDiff:
+    """What was changed since a worktree began, commits included: nothing that the run could have
+    made of the worktree's own settings is looked at.
+    """
+    allowed = edge.runtime.workspaces
+    try:
+        place = await run_disk_work(allowed.resolve, worktree.path)
+    except WorkspaceNotAllowed:
+        return WorkspaceDiff(available=False, reason="worktree_removed")
+    try:
+        source = await run_disk_work(allowed.resolve, worktree.repository)
+    except WorkspaceNotAllowed:
+        return WorkspaceDiff(available=False, reason="repository_not_allowed")
+    return await diff_workspace(place, repository=source, base=worktree.base)
+
+
+def _run_processes(state: ProjectionState, run: Run) -> list[str]:
+    """The programs of a run, in the order in which they were started."""
+    return [
+        process.process_id for process in state.processes.values() if process.turn_id == run.turn_id
+    ]

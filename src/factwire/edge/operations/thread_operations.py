@@ -1,0 +1,252 @@
+"""Projects, conversations and threads: made, named, archived, forked, deleted.
+
+A deleted thread is gone from every list and answer; its facts stay in the journal, which is never
+rewritten, until retention takes them.
+"""
+
+from typing import Any
+
+import msgspec
+
+from factwire.edge.edge_context import EdgeContext
+from factwire.edge.operations import preview_operations, worktree_operations
+from factwire.edge.records.edge_rows import Conversation, Project, Thread
+from factwire.projection import ProjectionState, conversation
+from factwire.projection.messages import TextPart
+from factwire.serving.asgi import Problem
+from factwire.serving.limits import FORKED_TEXT_CHARACTERS
+from factwire.serving.streams.thread_states import ThreadStates
+
+
+async def add_project(
+    edge: EdgeContext, project_id: str, name: str, work_dir: str | None, trace_id: str
+) -> Project:
+    """Make a project; one with this id already is the one that was asked for before."""
+    known = edge.records.projects.get(project_id)
+    if known is not None:
+        return known
+    payload: dict[str, Any] = {"name": name}
+    if work_dir is not None:
+        payload["workDir"] = str(edge.runtime.workspaces.resolve(work_dir))
+    await _write_project_fact(edge, "project.created", project_id, payload, trace_id)
+    return find_project(edge, project_id)
+
+
+async def update_project(
+    edge: EdgeContext, project_id: str, changes: dict[str, str], trace_id: str
+) -> Project:
+    """Rename a project, or give it another folder."""
+    find_project(edge, project_id)
+    payload: dict[str, Any] = dict(changes)
+    if "workDir" in changes:
+        payload["workDir"] = str(edge.runtime.workspaces.resolve(changes["workDir"]))
+    if payload:
+        await _write_project_fact(edge, "project.updated", project_id, payload, trace_id)
+    return find_project(edge, project_id)
+
+
+async def remove_project(edge: EdgeContext, project_id: str, trace_id: str) -> None:
+    """Take a project off the list; refused while active threads belong to it."""
+    find_project(edge, project_id)
+    threads = edge.records.threads.newest()
+    if any(row.project_id == project_id and row.status == "active" for row in threads):
+        raise Problem(
+            409,
+            "project_in_use",
+            "active threads belong to this project; archive or delete them first",
+        )
+    await _write_project_fact(edge, "project.deleted", project_id, {}, trace_id)
+
+
+def find_project(edge: EdgeContext, project_id: str) -> Project:
+    """A project; raises `Problem`."""
+    row = edge.records.projects.get(project_id)
+    if row is None:
+        raise Problem(404, "unknown_project", "no project has this id")
+    return row
+
+
+async def _write_project_fact(
+    edge: EdgeContext, event_class: str, project_id: str, payload: dict[str, Any], trace_id: str
+) -> None:
+    fields = {"projectId": project_id, **payload}
+    await edge.append(edge.build_fact(event_class, fields, trace_id, project_id=project_id))
+
+
+async def add_conversation(
+    edge: EdgeContext,
+    conversation_id: str,
+    title: str | None,
+    project_id: str | None,
+    trace_id: str,
+) -> Conversation:
+    """Make a conversation; one with this id already is the one that was asked for before."""
+    known = edge.records.conversations.get(conversation_id)
+    if known is not None:
+        return known
+    if project_id is not None:
+        find_project(edge, project_id)
+    fields = {"conversationId": conversation_id, "title": title, "projectId": project_id}
+    payload = {name: value for name, value in fields.items() if value is not None}
+    ids = {"conversation_id": conversation_id, "project_id": project_id}
+    await edge.append(edge.build_fact("conversation.created", payload, trace_id, **ids))
+    return edge.records.conversations.rows[conversation_id]
+
+
+async def add_conversation_member(
+    edge: EdgeContext, conversation_id: str, member_id: str, member_type: str, trace_id: str
+) -> Conversation:
+    """Add a member to a conversation."""
+    payload = {
+        "conversationId": conversation_id,
+        "memberId": member_id,
+        "memberType": member_type,
+    }
+    ids = {"conversation_id": conversation_id}
+    await edge.append(edge.build_fact("conversation.member.added", payload, trace_id, **ids))
+    return edge.records.conversations.rows[conversation_id]
+
+
+class NewThread(msgspec.Struct, frozen=True, kw_only=True):
+    """What a thread begins with."""
+
+    thread_id: str
+    project_id: str | None = None
+    conversation_id: str | None = None
+    title: str | None = None
+    agent_id: str | None = None
+
+
+async def add_thread(edge: EdgeContext, new: NewThread, trace_id: str) -> Thread:
+    """Make a thread; one with this id already is the one that was asked for before."""
+    known = edge.records.threads.get(new.thread_id)
+    if known is not None:
+        return known
+    _ensure_never_used(edge, new.thread_id)
+    if new.project_id is not None:
+        find_project(edge, new.project_id)
+    if new.agent_id is not None:
+        edge.runtime.agent(new.agent_id)
+    await edge.write(
+        new.thread_id,
+        ("thread.created", {**_thread_fields(new), "status": "active"}),
+        trace_id=trace_id,
+        project_id=new.project_id,
+        conversation_id=new.conversation_id,
+    )
+    return edge.find_thread(new.thread_id)
+
+
+async def update_thread(
+    edge: EdgeContext, thread_id: str, changes: dict[str, str], trace_id: str
+) -> Thread:
+    """Rename a thread, archive it or take it out of the archive."""
+    row = edge.find_own_thread(thread_id)
+    fresh = {name: value for name, value in changes.items() if _current_value(row, name) != value}
+    if fresh:
+        payload = {"threadId": thread_id, **fresh}
+        await edge.write(thread_id, ("thread.updated", payload), trace_id=trace_id)
+    return edge.find_thread(thread_id)
+
+
+async def remove_thread(edge: EdgeContext, thread_id: str, trace_id: str) -> None:
+    """Take a thread off every list, stop its previews and remove the worktrees of its runs;
+    refused while a turn runs on it.
+    """
+    row = edge.find_own_thread(thread_id)
+    if row.activity in ("running", "waiting"):
+        raise Problem(409, "active_run_exists", "a run is active on this thread; cancel it first")
+    await preview_operations.stop_thread_previews(edge, thread_id, trace_id)
+    await worktree_operations.remove_thread_worktrees(edge, thread_id)
+    await edge.write(thread_id, ("thread.deleted", {"threadId": thread_id}), trace_id=trace_id)
+
+
+async def add_fork(
+    edge: EdgeContext,
+    states: ThreadStates,
+    parent_id: str,
+    new: NewThread,
+    *,
+    from_item_id: str | None,
+    at: str | None,
+    trace_id: str,
+) -> Thread:
+    """Make a thread that begins with the conversation of another, as it stood then."""
+    parent = edge.find_thread(parent_id)
+    known = edge.records.threads.get(new.thread_id)
+    if known is not None:
+        return known
+    seen = await states.at(parent_id, at)
+    messages = _messages_until(seen.projection.state, from_item_id)
+    windows = [("history.window.loaded", {"messages": rows}) for rows in _split_windows(messages)]
+    forked = {
+        "threadId": new.thread_id,
+        "parentThreadId": parent_id,
+        "fromItemId": from_item_id,
+        "fromCursor": str(seen.cursor),
+        "title": new.title or parent.title,
+        "agentId": new.agent_id or parent.agent_id,
+    }
+    payload = {name: value for name, value in forked.items() if value is not None}
+    await edge.write(
+        new.thread_id,
+        ("thread.forked", payload),
+        *windows,
+        trace_id=trace_id,
+        project_id=new.project_id or parent.project_id,
+    )
+    return edge.find_thread(new.thread_id)
+
+
+def _messages_until(state: ProjectionState, item_id: str | None) -> list[dict[str, Any]]:
+    """What was said up to an item, and with it."""
+    messages: list[dict[str, Any]] = []
+    for message in conversation(state):
+        texts = [str(part.text) for part in message.parts if isinstance(part, TextPart)]
+        if any(texts):
+            messages.append(_message_row(message.message_id, message.role, "\n\n".join(texts)))
+        if item_id is not None and item_id.partition("/")[0] == message.message_id:
+            return messages
+    if item_id is not None:
+        raise Problem(404, "unknown_item", "no message of this thread has this id")
+    return messages
+
+
+def _message_row(message_id: str, role: str, text: str) -> dict[str, Any]:
+    row: dict[str, Any] = {"messageId": message_id, "role": role, "text": text}
+    if len(text) > FORKED_TEXT_CHARACTERS:
+        row |= {"text": text[:FORKED_TEXT_CHARACTERS] + "…", "truncated": True}
+    return row
+
+
+def _split_windows(messages: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The messages in facts of a fair size, the newest first: each goes before what is there."""
+    windows: list[list[dict[str, Any]]] = []
+    size = FORKED_TEXT_CHARACTERS
+    for row in reversed(messages):
+        if size + len(row["text"]) > FORKED_TEXT_CHARACTERS:
+            windows.append([])
+            size = 0
+        windows[-1].insert(0, row)
+        size += len(row["text"])
+    return windows
+
+
+def _ensure_never_used(edge: EdgeContext, thread_id: str) -> None:
+    if thread_id in edge.records.deleted:
+        raise Problem(410, "thread_deleted", "a thread of this id was deleted; take another id")
+
+
+def _thread_fields(new: NewThread) -> dict[str, str]:
+    known = {
+        "threadId": new.thread_id,
+        "projectId": new.project_id,
+        "conversationId": new.conversation_id,
+        "title": new.title,
+        "agentId": new.agent_id,
+    }
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def _current_value(row: Thread, name: str) -> str | None:
+    return {"title": row.title, "status": row.status}[name]

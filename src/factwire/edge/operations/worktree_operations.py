@@ -1,0 +1,124 @@
+"""Worktrees of runs: made before a run is asked for, told with it, kept until somebody is done.
+
+The order is what makes a crash harmless. A note is written first, then the worktree is made, then
+the run is submitted, and the note is taken away; a note that is found at the start of an Edge names
+a worktree whose run nobody ever heard of, and both are removed.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from factwire.edge.edge_context import EdgeContext
+from factwire.edge.operations import preview_operations
+from factwire.edge.records.edge_rows import Run, RunWorktree
+from factwire.journal.blobs.blob_store import run_disk_work
+from factwire.runtime.sandbox import Worktree, WorktreeUnavailable, add_worktree, remove_worktree
+from factwire.serving.asgi import Problem
+from factwire.serving.logs import logger
+
+_log: Final = logger("factwire.edge")
+_NOTE: Final = ".asked"
+_ENDED: Final = ("finished", "failed", "cancelled")
+
+
+def worktree_root(data: Path) -> Path:
+    """Beside the data folder: what lies in it is the Edge's own, and no work of a run."""
+    return data.with_name(f"{data.name}-worktrees")
+
+
+@asynccontextmanager
+async def make_worktree(
+    edge: EdgeContext, run_id: str, repository: str
+) -> AsyncGenerator[Worktree]:
+    """A worktree for a run that is submitted inside; it goes again, if that fails."""
+    source = edge.runtime.workspaces.resolve(repository)
+    folder = edge.worktrees / run_id
+    note = edge.worktrees / f"{run_id}{_NOTE}"
+    await _discard(source, folder, note)
+    await run_disk_work(_write_note, note, str(source))
+    try:
+        yield await add_worktree(source, folder)
+    except WorktreeUnavailable as error:
+        await _discard(source, folder, note)
+        raise Problem(409, error.code, str(error), reason=error.reason) from error
+    except BaseException:
+        await asyncio.shield(_discard(source, folder, note))
+        raise
+    await run_disk_work(note.unlink)
+
+
+async def settle_worktrees(edge: EdgeContext) -> None:
+    """Remove what was made for runs that were never submitted."""
+    for note in await run_disk_work(_list_notes, edge.worktrees):
+        run_id = note.name.removesuffix(_NOTE)
+        try:
+            if edge.records.runs.get(run_id) is None:
+                source = Path((await run_disk_work(note.read_text)).strip())
+                await _discard(source, edge.worktrees / run_id, note)
+            else:
+                await run_disk_work(note.unlink)
+        except OSError as error:
+            _log.warning("worktree_not_removed", run_id=run_id, exc_info=error)
+
+
+async def remove_run_worktree(edge: EdgeContext, run: Run, trace_id: str) -> None:
+    """Remove the worktree of a run that has ended, with whatever it holds; raises `Problem`."""
+    worktree = run.worktree
+    if worktree is None:
+        raise Problem(404, "no_worktree", "this run has no worktree of its own")
+    sharing = _runs_sharing(edge, worktree)
+    if any(each.status not in _ENDED for each in sharing):
+        raise Problem(409, "active_run_exists", "a run still works there; cancel it first")
+    await preview_operations.stop_run_previews(edge, {each.run_id for each in sharing}, trace_id)
+    await _remove_own(edge, worktree)
+
+
+async def remove_thread_worktrees(edge: EdgeContext, thread_id: str) -> None:
+    """Remove all worktrees of a thread that is about to be deleted."""
+    runs = [row for row in edge.records.runs.rows.values() if row.thread_id == thread_id]
+    for worktree in {run.worktree.path: run.worktree for run in runs if run.worktree}.values():
+        await _remove_own(edge, worktree)
+
+
+def _runs_sharing(edge: EdgeContext, worktree: RunWorktree) -> list[Run]:
+    """The runs that work in one worktree: the first, and those that try it again."""
+    rows = edge.records.runs.rows.values()
+    return [row for row in rows if row.worktree and row.worktree.path == worktree.path]
+
+
+async def _remove_own(edge: EdgeContext, worktree: RunWorktree) -> None:
+    folder = Path(worktree.path)
+    # A fact names the folder; what this Edge did not make is not its to remove.
+    if folder.parent != await run_disk_work(edge.worktrees.resolve):
+        return
+    try:
+        await remove_worktree(Path(worktree.repository), folder)
+    except OSError as error:
+        raise Problem(
+            409, "worktree_not_removed", f"not all of the worktree could go: {error.strerror}"
+        ) from error
+
+
+async def _discard(source: Path, folder: Path, note: Path) -> None:
+    await remove_worktree(source, folder)
+    await run_disk_work(note.unlink, missing_ok=True)
+
+
+def _write_note(note: Path, text: str) -> None:
+    note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    note.write_text(text)
+
+
+def _list_notes(root: Path) -> list[Path]:
+    return sorted(root.glob(f"*{_NOTE}"))
+
+
+def describe_worktree(worktree: Worktree) -> dict[str, str]:
+    """What the facts of a run say of its worktree."""
+    plain: dict[str, str] = msgspec.to_builtins(worktree)
+    return plain

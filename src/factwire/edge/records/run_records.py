@@ -1,0 +1,284 @@
+"""Runs and what they wait for: queued, running, ended, and the approvals that hold them up."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from factwire.edge.events.run_events import build_run_error
+from factwire.edge.records.edge_rows import (
+    Activity,
+    Approval,
+    ApprovalStatus,
+    Run,
+    RunError,
+    RunStatus,
+    RunWorktree,
+    Thread,
+)
+from factwire.edge.records.thread_records import key_of, row_of, thread_of
+from factwire.facts import Fact, id_of
+from factwire.facts.classes.payloads import ActionDecision, ActionRequest
+from factwire.projection.payload_fields import (
+    list_at,
+    object_at,
+    other_id,
+    read_payload,
+    subagent_of,
+    text_at,
+    turn_of,
+)
+from factwire.runtime.mint import run_of
+from factwire.serving.envelopes import run_id_of
+
+if TYPE_CHECKING:
+    from factwire.edge.records.edge_records import Records
+
+
+_ENDS: Final[dict[str, tuple[RunStatus, Activity]]] = {
+    "turn.completed": ("finished", "completed"),
+    "turn.failed": ("failed", "failed"),
+    "turn.canceled": ("cancelled", "canceled"),
+}
+
+
+def _update_queue(records: "Records", seq: int, fact: Fact) -> None:
+    """One turn that came, went first or was taken out; or the whole queue as it is now."""
+    rows = list_at(fact.payload.get("queuedTurns"))
+    if rows is None:
+        _update_queued_run(records, seq, fact)
+    for row in map(object_at, rows or ()):
+        turn_id = text_at(row or {}, "queuedTurnId")
+        if row and turn_id is not None:
+            _enqueue_run(records, seq, fact, turn_id, row)
+
+
+def _update_queued_run(records: "Records", seq: int, fact: Fact) -> None:
+    turn_id = other_id(fact, "queuedTurnId", "queued_turn_id")
+    if turn_id is None or text_at(fact.payload, "steerId") is not None:
+        return
+    if text_at(fact.payload, "change") != "removed":
+        _enqueue_run(records, seq, fact, turn_id, fact.payload)
+        return
+    run = row_of(records.runs, thread_of(fact), run_of(turn_id))
+    if run is not None and run.status == "queued":
+        run.status = "cancelled"
+        run.finished_at = run.updated_at = fact.created_at
+        _dequeue_run(_find_thread(records, fact), run)
+
+
+def _enqueue_run(
+    records: "Records", seq: int, fact: Fact, turn_id: str, payload: dict[str, Any]
+) -> None:
+    thread = _find_thread(records, fact)
+    run = row_of(records.runs, thread_of(fact), run_of(turn_id)) or _add_run(
+        records, seq, fact, turn_id, payload
+    )
+    if thread is not None and run.status == "queued" and run.run_id not in thread.queued_runs:
+        thread.queued_runs = (*thread.queued_runs, run.run_id)
+
+
+def _dequeue_run(thread: Thread | None, run: Run) -> None:
+    if thread is not None and run.run_id in thread.queued_runs:
+        thread.queued_runs = tuple(each for each in thread.queued_runs if each != run.run_id)
+
+
+def _submit_run(records: "Records", seq: int, fact: Fact) -> None:
+    turn_id = turn_of(fact)
+    if turn_id is None or subagent_of(fact) is not None:
+        return
+    run = _find_run(records, fact) or _add_run(records, seq, fact, turn_id, fact.payload)
+    thread = _find_thread(records, fact)
+    _dequeue_run(thread, run)
+    if thread is not None:
+        thread.activity = "running"
+        thread.latest_run_id = run.run_id
+        thread.agent_id = run.agent_id or thread.agent_id
+        thread.title = thread.title or _derive_title(run.prompt)
+
+
+def _start_run(records: "Records", seq: int, fact: Fact) -> None:
+    if subagent_of(fact) is not None:
+        return
+    _submit_run(records, seq, fact)
+    run = _find_run(records, fact)
+    if run is not None:
+        run.status = "running"
+        run.started_at = run.started_at or fact.created_at
+        run.updated_at = fact.created_at
+
+
+def _end_run(records: "Records", _: int, fact: Fact) -> None:
+    run = _find_run(records, fact)
+    if run is None or subagent_of(fact) is not None:
+        return
+    run.status, activity = _ENDS[fact.event_class or ""]
+    run.finished_at = fact.completed_at or fact.created_at
+    run.updated_at = fact.created_at
+    if run.status == "failed":
+        run.error = _read_run_error(fact)
+    thread = _find_thread(records, fact)
+    if thread is not None:
+        thread.activity = activity
+
+
+def _read_run_error(fact: Fact) -> RunError:
+    error = build_run_error(fact)
+    details = error.details or {}
+    return RunError(
+        code=error.code,
+        message=error.message,
+        failure_category=details.get("failureCategory"),
+        recovery_hint=details.get("recoveryHint"),
+    )
+
+
+def _add_run(
+    records: "Records", seq: int, fact: Fact, turn_id: str, payload: dict[str, Any]
+) -> Run:
+    bare = fact.run_id if turn_of(fact) == turn_id and fact.run_id else run_of(turn_id)
+    run_id = key_of(records.runs, thread_of(fact), bare)
+    attempt, retried = payload.get("attempt"), text_at(payload, "retryOf")
+    return records.runs.add(
+        run_id,
+        Run(
+            seq=seq,
+            created_at=fact.created_at,
+            updated_at=fact.created_at,
+            run_id=run_id,
+            turn_id=turn_id,
+            status="queued",
+            thread_id=thread_of(fact),
+            project_id=fact.project_id,
+            agent_id=text_at(payload, "agentId") or fact.agent_id,
+            prompt=text_at(payload, "prompt"),
+            retry_of=None if retried is None else run_of(retried),
+            attempt=attempt if type(attempt) is int else None,
+            work_dir=text_at(payload, "workspace"),
+            worktree=_read_worktree(payload),
+        ),
+    )
+
+
+def _read_worktree(payload: dict[str, Any]) -> RunWorktree | None:
+    try:
+        return msgspec.convert(payload.get("worktree"), RunWorktree | None)
+    except msgspec.ValidationError:
+        return None
+
+
+def _find_run(records: "Records", fact: Fact) -> Run | None:
+    return row_of(records.runs, thread_of(fact), run_id_of(fact))
+
+
+def _find_thread(records: "Records", fact: Fact) -> Thread | None:
+    return records.threads.get(thread_of(fact) or "")
+
+
+def _derive_title(prompt: str | None) -> str | None:
+    """The first line of the first prompt, until somebody names the thread."""
+    first = (prompt or "").strip().partition("\n")[0].strip()
+    return first[:_TITLE_CHARACTERS] or None
+
+
+_TITLE_CHARACTERS: Final = 120
+
+RUN_HANDLERS = {
+    "queue.changed": _update_queue,
+    "turn.submitted": _submit_run,
+    "turn.started": _start_run,
+    **dict.fromkeys(_ENDS, _end_run),
+}
+
+
+_ALLOWED: Final = frozenset({"approved", "allow", "allowed", "answered", "approve"})
+_CLOSED_STATUS: Final[dict[str, ApprovalStatus]] = {
+    "action.cancelled": "cancelled",
+    "action.canceled": "cancelled",
+    "action.expired": "expired",
+}
+
+
+def _add_approval(records: "Records", seq: int, fact: Fact) -> None:
+    bare, run_id = id_of(fact, "actionId"), run_id_of(fact)
+    if bare is None:
+        return
+    approval_id = key_of(records.approvals, thread_of(fact), bare)
+    records.approvals.remove(approval_id)
+    fields = read_payload(fact, ActionRequest)
+    records.approvals.add(
+        approval_id,
+        Approval(
+            seq=seq,
+            created_at=fact.created_at,
+            updated_at=fact.created_at,
+            approval_id=approval_id,
+            status="pending",
+            kind=fields.action_type or "unknown",
+            risk_level=fields.severity or "unknown",
+            thread_id=thread_of(fact),
+            project_id=fact.project_id,
+            run_id=None if run_id is None else key_of(records.runs, thread_of(fact), run_id),
+            summary=fields.prompt or fact.title,
+            shown=text_at(fact.payload, "shown"),
+            cwd=text_at(fact.payload, "cwd"),
+            rule=text_at(fact.payload, "rule"),
+            args_hash=fields.args_hash,
+            expires_at=fields.expires_at,
+            requested_by=fields.requested_by,
+            subagent_id=subagent_of(fact),
+            tool_call_id=id_of(fact, "toolCallId"),
+            tool_name=text_at(fact.payload, "toolName"),
+        ),
+    )
+    _update_waiting(records, fact, approval_id, is_open=True)
+
+
+def _resolve_approval(records: "Records", _: int, fact: Fact) -> None:
+    row = row_of(records.approvals, thread_of(fact), id_of(fact, "actionId"))
+    if row is None:
+        return
+    fields = read_payload(fact, ActionDecision)
+    row.decision = fields.decision or row.decision
+    row.status = "approved" if row.decision in _ALLOWED else "denied"
+    row.decided_by = fields.decided_by or row.decided_by
+    row.reason = fields.reason or row.reason
+    row.applied = fields.applied if fields.applied is not None else row.applied
+    row.updated_at = fact.created_at
+    _update_waiting(records, fact, row.approval_id, is_open=False)
+
+
+def _close_approval(records: "Records", _: int, fact: Fact) -> None:
+    row = row_of(records.approvals, thread_of(fact), id_of(fact, "actionId"))
+    if row is None:
+        return
+    row.status = _CLOSED_STATUS[fact.event_class or ""]
+    row.updated_at = fact.created_at
+    _update_waiting(records, fact, row.approval_id, is_open=False)
+
+
+def _update_waiting(records: "Records", fact: Fact, approval_id: str, *, is_open: bool) -> None:
+    """What an open approval means for its thread and its run: they wait."""
+    thread = records.threads.get(thread_of(fact) or "")
+    run = row_of(records.runs, thread_of(fact), run_id_of(fact))
+    if thread is not None:
+        others = tuple(each for each in thread.open_approvals if each != approval_id)
+        thread.open_approvals = (*others, approval_id) if is_open else others
+        if thread.activity in ("running", "waiting"):
+            thread.activity = "waiting" if thread.open_approvals else "running"
+    if run is not None and run.status in ("running", "waiting"):
+        waits = thread is not None and any(
+            _is_open(records, each, run.run_id) for each in thread.open_approvals
+        )
+        run.status = "waiting" if waits else "running"
+
+
+def _is_open(records: "Records", approval_id: str, run_id: str) -> bool:
+    row = records.approvals.get(approval_id)
+    return row is not None and row.run_id == run_id
+
+
+APPROVAL_HANDLERS = {
+    "action.required": _add_approval,
+    "action.resolved": _resolve_approval,
+    **dict.fromkeys(_CLOSED_STATUS, _close_approval),
+}

@@ -1,0 +1,320 @@
+"""Threads, and what belongs to them: projects, conversations, artifacts, tasks, previews, packs.
+
+Two threads may use one id, and neither may change the row of the other: the first thread that uses
+an id has it as it is; the same id of another thread stands behind that thread's own and a tilde.
+Lists name things and where they are; the whole of each is in the projection of its thread.
+"""
+
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from factwire.edge.records.edge_rows import (
+    Artifact,
+    Conversation,
+    EvidenceRow,
+    Preview,
+    Project,
+    RowTable,
+    Task,
+    Thread,
+    ThreadRow,
+    ThreadStatus,
+)
+from factwire.facts import Fact, id_of
+from factwire.facts.classes import payloads
+from factwire.projection.payload_fields import read_payload, ref_text, subagent_of, text_at
+from factwire.projection.tasks import TASK_STATES
+from factwire.serving.envelopes import run_id_of
+
+if TYPE_CHECKING:
+    from factwire.edge.records.edge_records import Records
+
+
+R = TypeVar("R", bound=ThreadRow)
+
+
+def key_of(table: RowTable[R], thread_id: str | None, bare: str) -> str:
+    """The id under which a thread's own row is kept."""
+    own = f"{thread_id}~{bare}"
+    if own in table.rows:
+        return own
+    row = table.get(bare)
+    return bare if row is None or row.thread_id == thread_id else own
+
+
+def row_of(table: RowTable[R], thread_id: str | None, bare: str | None) -> R | None:
+    """A thread's own row."""
+    return None if bare is None else table.get(key_of(table, thread_id, bare))
+
+
+def bare_id(row: ThreadRow, key: str) -> str:
+    """The id that facts have, of a row that is kept under this one."""
+    return key.removeprefix(f"{row.thread_id}~")
+
+
+_STATUSES: Final[dict[str, ThreadStatus]] = {"active": "active", "archived": "archived"}
+
+
+def thread_of(fact: Fact) -> str | None:
+    return id_of(fact, "threadId")
+
+
+def note_thread(records: "Records", seq: int, fact: Fact, thread_id: str | None) -> None:
+    """Know a thread from its first fact on, and what each later one says of its place."""
+    if thread_id is None or fact.event_class == "thread.deleted":
+        return
+    row = records.threads.get(thread_id)
+    if row is None:
+        row = records.threads.add(
+            thread_id,
+            Thread(
+                seq=seq,
+                created_at=fact.created_at,
+                updated_at=fact.created_at,
+                thread_id=thread_id,
+                status="active",
+                activity="idle",
+                runtime_id=fact.runtime_id,
+            ),
+        )
+    row.updated_at = fact.created_at
+    row.project_id = row.project_id or id_of(fact, "projectId")
+    row.conversation_id = row.conversation_id or id_of(fact, "conversationId")
+
+
+def _describe_thread(records: "Records", _: int, fact: Fact) -> None:
+    row = records.threads.get(thread_of(fact) or "")
+    if row is None:
+        return
+    payload = fact.payload
+    row.title = text_at(payload, "title") or row.title
+    row.agent_id = text_at(payload, "agentId") or row.agent_id
+    row.parent_thread_id = text_at(payload, "parentThreadId") or row.parent_thread_id
+    row.from_item_id = text_at(payload, "fromItemId") or row.from_item_id
+    row.status = _STATUSES.get(text_at(payload, "status") or "", row.status)
+
+
+def _delete_thread(records: "Records", _: int, fact: Fact) -> None:
+    thread_id = thread_of(fact)
+    if thread_id is None:
+        return
+    records.deleted[thread_id] = None
+    records.threads.remove(thread_id)
+    for table in (
+        records.runs,
+        records.approvals,
+        records.artifacts,
+        records.tasks,
+        records.previews,
+        records.evidence,
+    ):
+        for key in [key for key, row in table.rows.items() if row.thread_id == thread_id]:
+            table.remove(key)
+
+
+THREAD_HANDLERS = {
+    "thread.created": _describe_thread,
+    "thread.started": _describe_thread,
+    "thread.updated": _describe_thread,
+    "thread.forked": _describe_thread,
+    "thread.deleted": _delete_thread,
+}
+
+
+def _update_project(records: "Records", seq: int, fact: Fact) -> None:
+    project_id = id_of(fact, "projectId")
+    if project_id is None:
+        return
+    payload = fact.payload
+    row = records.projects.get(project_id) or records.projects.add(
+        project_id,
+        Project(
+            seq=seq,
+            created_at=fact.created_at,
+            updated_at=fact.created_at,
+            project_id=project_id,
+            name=text_at(payload, "name") or project_id,
+        ),
+    )
+    row.updated_at = fact.created_at
+    row.name = text_at(payload, "name") or row.name
+    row.work_dir = text_at(payload, "workDir") or row.work_dir
+
+
+def _remove_project(records: "Records", _: int, fact: Fact) -> None:
+    project_id = id_of(fact, "projectId")
+    if project_id is not None:
+        records.projects.remove(project_id)
+
+
+def _add_conversation(records: "Records", seq: int, fact: Fact) -> None:
+    conversation_id = id_of(fact, "conversationId")
+    if conversation_id is None or records.conversations.get(conversation_id) is not None:
+        return
+    records.conversations.add(
+        conversation_id,
+        Conversation(
+            seq=seq,
+            created_at=fact.created_at,
+            updated_at=fact.created_at,
+            conversation_id=conversation_id,
+            title=text_at(fact.payload, "title"),
+            project_id=id_of(fact, "projectId"),
+        ),
+    )
+
+
+def _add_member(records: "Records", _: int, fact: Fact) -> None:
+    row = records.conversations.get(id_of(fact, "conversationId") or "")
+    member_id = text_at(fact.payload, "memberId")
+    if row is not None and member_id is not None:
+        row.members[member_id] = text_at(fact.payload, "memberType") or "unknown"
+        row.updated_at = fact.created_at
+
+
+PROJECT_HANDLERS = {
+    "project.created": _update_project,
+    "project.updated": _update_project,
+    "project.deleted": _remove_project,
+    "conversation.created": _add_conversation,
+    "conversation.member.added": _add_member,
+}
+
+
+_ARTIFACT_STATUS: Final = {
+    "artifact.created": "created",
+    "artifact.failed": "failed",
+    "artifact.deleted": "deleted",
+}
+_ARTIFACT_CLASSES: Final = (
+    "artifact.changed",
+    "artifact.created",
+    "artifact.updated",
+    "artifact.versioned",
+    "artifact.preview.ready",
+    "artifact.diff.ready",
+    "artifact.export.started",
+    "artifact.export.completed",
+    "artifact.exported",
+    "artifact.failed",
+    "artifact.deleted",
+    "file.changed",
+)
+
+
+def _update_artifact(records: "Records", seq: int, fact: Fact) -> None:
+    bare, thread_id = id_of(fact, "artifactId"), thread_of(fact)
+    if bare is None:
+        return
+    artifact_id = key_of(records.artifacts, thread_id, bare)
+    fields = read_payload(fact, payloads.Artifact)
+    row = records.artifacts.get(artifact_id)
+    if row is None:
+        row = records.artifacts.add(
+            artifact_id,
+            Artifact(
+                seq=seq,
+                created_at=fact.created_at,
+                updated_at=fact.created_at,
+                artifact_id=artifact_id,
+                status="updated",
+                thread_id=thread_id,
+                project_id=fact.project_id,
+                run_id=_run_key(records, fact),
+            ),
+        )
+    row.updated_at = fact.created_at
+    row.status = fields.status or _ARTIFACT_STATUS.get(fact.event_class or "", "updated")
+    row.kind = fields.kind or ("file" if fact.event_class == "file.changed" else row.kind)
+    row.title = fields.title or row.title
+    row.version_id = fields.version_id or row.version_id
+    row.media_type = fields.media_type or row.media_type
+    row.content_ref = ref_text(fields.content_ref) or row.content_ref
+
+
+def _update_task(records: "Records", seq: int, fact: Fact) -> None:
+    bare, thread_id = id_of(fact, "taskId"), thread_of(fact)
+    if bare is None:
+        return
+    task_id = key_of(records.tasks, thread_id, bare)
+    fields = read_payload(fact, payloads.Task)
+    row = records.tasks.get(task_id)
+    if row is None:
+        row = records.tasks.add(
+            task_id,
+            Task(
+                seq=seq,
+                created_at=fact.created_at,
+                updated_at=fact.created_at,
+                task_id=task_id,
+                status="unknown",
+                thread_id=thread_id,
+                project_id=fact.project_id,
+                run_id=_run_key(records, fact),
+            ),
+        )
+    row.updated_at = fact.created_at
+    row.status = TASK_STATES.get(fact.event_class or "") or fields.status or row.status
+    row.title = fields.title or fields.objective or row.title
+    row.parent_task_id = id_of(fact, "parentTaskId") or row.parent_task_id
+    row.subagent_id = subagent_of(fact) or row.subagent_id
+
+
+def _update_preview(records: "Records", seq: int, fact: Fact) -> None:
+    bare = text_at(fact.payload, "previewId")
+    if bare is None:
+        return
+    preview_id = key_of(records.previews, thread_of(fact), bare)
+    row = records.previews.get(preview_id) or records.previews.add(
+        preview_id,
+        Preview(
+            seq=seq,
+            created_at=fact.created_at,
+            updated_at=fact.created_at,
+            preview_id=preview_id,
+            status="ready",
+            thread_id=thread_of(fact),
+            project_id=fact.project_id,
+            run_id=_run_key(records, fact),
+            edge_id=fact.edge_id,
+        ),
+    )
+    row.updated_at = fact.created_at
+    row.status = "ready" if fact.event_class == "preview.ready" else "stopped"
+    row.url = text_at(fact.payload, "url") if row.status == "ready" else None
+
+
+def _update_evidence(records: "Records", seq: int, fact: Fact) -> None:
+    bare, fields = id_of(fact, "evidenceId"), read_payload(fact, payloads.Evidence)
+    if bare is None or fields.export_ref is None:
+        return
+    thread_id = thread_of(fact) or text_at(fact.payload, "aboutThread")
+    evidence_id = key_of(records.evidence, thread_id, bare)
+    row = records.evidence.get(evidence_id) or records.evidence.add(
+        evidence_id,
+        EvidenceRow(
+            seq=seq,
+            created_at=fact.created_at,
+            updated_at=fact.created_at,
+            evidence_id=evidence_id,
+            status="exported",
+            thread_id=thread_id,
+            project_id=fact.project_id,
+        ),
+    )
+    row.updated_at = fact.created_at
+    row.status = fields.status or "exported"
+    row.export_ref = ref_text(fields.export_ref)
+
+
+def _run_key(records: "Records", fact: Fact) -> str | None:
+    run_id = run_id_of(fact)
+    return None if run_id is None else key_of(records.runs, thread_of(fact), run_id)
+
+
+ARTIFACT_HANDLERS = {
+    **dict.fromkeys(_ARTIFACT_CLASSES, _update_artifact),
+    **dict.fromkeys(TASK_STATES, _update_task),
+    "preview.ready": _update_preview,
+    "preview.stopped": _update_preview,
+    "evidence.exported": _update_evidence,
+}

@@ -1,0 +1,231 @@
+"""What clients may send and what they get beyond single rows, typed, so that the interface is
+described exactly.
+
+Anything else that is sent is refused by name. Answers whose bytes exist already are here as well:
+a handler names them in `opt` under `ANSWERS`.
+"""
+
+from typing import Annotated, Any, Literal, Self
+
+import msgspec
+
+from factwire.edge.events.event_payloads import Item
+from factwire.edge.records.edge_rows import Artifact, Run, Task
+from factwire.projection import ProjectionState, TaskSnapshot, ThreadReadModel
+from factwire.projection.artifacts import Artifact as ArtifactState
+from factwire.runtime.submissions import SteerReceipt, SteerStatus
+from factwire.serving.envelopes import Envelope, FactFrame
+from factwire.serving.limits import NAME_CHARACTERS, PROMPT_CHARACTERS
+
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=NAME_CHARACTERS)]
+Id = Annotated[str, msgspec.Meta(min_length=1, max_length=NAME_CHARACTERS)]
+Prompt = Annotated[str, msgspec.Meta(max_length=PROMPT_CHARACTERS)]
+Reason = Annotated[str, msgspec.Meta(max_length=10_000)]
+
+
+class RequestBody(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"
+):
+    """The root of every body."""
+
+
+class ProjectBody(RequestBody, frozen=True):
+    name: Name
+    work_dir: str | None = None
+
+
+class ProjectChange(RequestBody, frozen=True):
+    name: Name | msgspec.UnsetType = msgspec.UNSET
+    work_dir: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class ConversationBody(RequestBody, frozen=True):
+    title: Name | None = None
+    project_id: Id | None = None
+
+
+class MemberBody(RequestBody, frozen=True):
+    member_id: Id
+    member_type: Name
+
+
+class ThreadBody(RequestBody, frozen=True):
+    title: Name | None = None
+    project_id: Id | None = None
+    conversation_id: Id | None = None
+    agent_id: Id | None = None
+
+
+class ThreadChange(RequestBody, frozen=True):
+    title: Name | msgspec.UnsetType = msgspec.UNSET
+    status: Literal["active", "archived"] | msgspec.UnsetType = msgspec.UNSET
+
+
+class ForkBody(RequestBody, frozen=True):
+    """Where to fork: after an item, or at a cursor; with neither, now."""
+
+    from_item_id: str | None = None
+    at: str | None = None
+    title: Name | None = None
+
+
+class MessageBody(RequestBody, frozen=True):
+    """`mode` says what happens while a run is active: wait, be told to it, or be refused."""
+
+    text: Prompt = ""
+    input: list[dict[str, Any]] | None = None
+    agent_id: Id | None = None
+    options: dict[str, Any] | None = None
+    mode: Literal["queue", "steer", "refuse"] = "queue"
+
+
+class RunBody(RequestBody, frozen=True):
+    """A run on a thread, or without `threadId` on a fresh one. With `worktree` it works in a fresh
+    git worktree of its folder's repository; where it is absent, the configuration decides.
+    """
+
+    agent_id: Id
+    prompt: Prompt = ""
+    input: list[dict[str, Any]] | None = None
+    thread_id: Id | None = None
+    project_id: Id | None = None
+    title: Name | None = None
+    work_dir: str | None = None
+    worktree: bool | None = None
+    options: dict[str, Any] | None = None
+    when_busy: Literal["queue", "refuse"] = "queue"
+
+
+class CancelBody(RequestBody, frozen=True):
+    reason: Reason | None = None
+
+
+class DecisionBody(RequestBody, frozen=True):
+    """`argsHash` binds the decision to what was shown; `always` makes a yes last."""
+
+    run_id: Id
+    request_id: Id
+    decision: Literal["allow", "deny"]
+    reason: Reason | None = None
+    args_hash: str | None = None
+    always: Literal["thread", "workspace"] | None = None
+    response: Any = None
+
+
+class PreviewBody(RequestBody, frozen=True):
+    run_id: Id
+    path: str = "."
+
+
+class BlobBody(RequestBody, frozen=True):
+    """An attachment; base64, since an Edge takes JSON alone."""
+
+    content: bytes
+
+
+class EvidenceBody(RequestBody, frozen=True):
+    thread_id: Id
+    with_blobs: bool = False
+
+
+RawFact = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
+
+
+class FactsBody(RequestBody, frozen=True):
+    """Facts are left as they came: each is read once, by its own rules."""
+
+    facts: list[RawFact]
+
+
+class ApiAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """The root of these answers."""
+
+
+class ItemPage(ApiAnswer, frozen=True):
+    """Items of a thread, oldest first; without `next` there are no more. `as_of` is the cursor from
+    which the thread's events go on.
+    """
+
+    items: list[Item]
+    as_of: str
+    next: str | None = None
+
+
+class ThreadState(ApiAnswer, frozen=True):
+    """The projection of a thread at a cursor; its stream of changes goes on from there."""
+
+    thread_id: str
+    as_of: str
+    state: ProjectionState
+
+
+class ThreadOverview(ApiAnswer, frozen=True):
+    """What a first screen of a thread needs, at a cursor."""
+
+    as_of: str
+    read_model: ThreadReadModel
+
+
+class SteerAnswer(ApiAnswer, frozen=True):
+    """What became of words for a run that is under way. They wait for it (`pending`), were taken
+    (`delivered`), or are a run of their own, which was `started` or is `queued`.
+    """
+
+    steer_id: str
+    thread_id: str
+    turn_id: str
+    status: SteerStatus
+
+    @classmethod
+    def from_steered(cls, steered: SteerReceipt) -> Self:
+        return cls(**msgspec.structs.asdict(steered))
+
+
+class MessageAnswer(ApiAnswer, frozen=True):
+    """The run that a message led to, or what became of it as a steer."""
+
+    run: Run | None = None
+    steered: SteerAnswer | None = None
+
+
+class ArtifactAnswer(ApiAnswer, frozen=True):
+    """An artifact, with its versions as the projection of its thread has them."""
+
+    artifact: Artifact
+    as_of: str
+    details: ArtifactState | None = None
+
+
+class TaskAnswer(ApiAnswer, frozen=True):
+    """A task, with its attempts and dependencies as the projection of its thread has them."""
+
+    task: Task
+    as_of: str
+    snapshot: TaskSnapshot | None = None
+
+
+class StoredBlob(ApiAnswer, frozen=True):
+    """Content that was stored, by the ref under which a message can attach it."""
+
+    ref: str
+    bytes: int
+
+
+class EventPage(ApiAnswer, frozen=True):
+    """Envelopes, oldest first; `cursor` is where the next page begins, `more` whether there is one
+    now.
+    """
+
+    items: list[Envelope]
+    cursor: str
+    more: bool
+
+
+class FactPage(ApiAnswer, frozen=True):
+    """Facts, oldest first; `cursor` is where the next page begins, `more` whether there is one
+    now.
+    """
+
+    items: list[FactFrame]
+    cursor: str
+    more: bool

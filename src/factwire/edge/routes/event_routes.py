@@ -1,0 +1,136 @@
+"""Plain reads of the streams: a page at a time, with the bytes that a stream would have sent."""
+
+from typing import Annotated, Literal
+
+from litestar import MediaType, Response, get, post
+from litestar.params import FromQuery, JSONBody, QueryParameter
+from litestar.status_codes import HTTP_200_OK
+
+from factwire.edge.edge_context import EdgeContext
+from factwire.edge.events import build_envelope
+from factwire.edge.operations import outside_facts
+from factwire.edge.operations.outside_facts import Accepted
+from factwire.edge.routes.api_types import EventPage, FactPage, FactsBody
+from factwire.edge.routes.request_context import EdgeRequest, edge_of
+from factwire.journal import Cursor, Filter
+from factwire.serving.asgi import Problem
+from factwire.serving.limits import PAGE_ITEMS, PAGE_ITEMS_MOST
+from factwire.serving.rest import declare_answer
+from factwire.serving.streams import FrameEncoder, Selection, read_cursor
+from factwire.serving.streams import read_message_page as read_page
+
+View = Literal["runtime", "conversation"]
+Names = Annotated[
+    str | None, QueryParameter(description="Names between commas; a name stands for all below it.")
+]
+Items = Annotated[int, QueryParameter(ge=1, le=PAGE_ITEMS_MOST)]
+
+
+@get("/v1/events", tags=["events"], opt=declare_answer(EventPage))
+async def read_events(
+    request: EdgeRequest,
+    cursor: FromQuery[str | None] = None,
+    since: FromQuery[Literal["now"] | None] = None,
+    view: FromQuery[View] = "runtime",
+    project_id: Annotated[str | None, QueryParameter(name="projectId")] = None,
+    thread_id: Annotated[str | None, QueryParameter(name="threadId")] = None,
+    run_id: Annotated[str | None, QueryParameter(name="runId")] = None,
+    types: Names = None,
+    limit: Items = PAGE_ITEMS,
+) -> Response[bytes]:
+    """Envelopes after a cursor, oldest first; as a stream over WebSocket or event stream."""
+    return await read_events_page(
+        request,
+        view=view,
+        project_id=project_id,
+        thread_id=thread_id,
+        run_id=run_id,
+        types=types,
+        cursor=await _resolve_start(request, cursor, since),
+        limit=limit,
+    )
+
+
+@get("/v1/facts", tags=["events"], opt=declare_answer(FactPage))
+async def read_facts(
+    request: EdgeRequest,
+    cursor: FromQuery[str | None] = None,
+    since: FromQuery[Literal["now"] | None] = None,
+    project_id: Annotated[str | None, QueryParameter(name="projectId")] = None,
+    thread_id: Annotated[str | None, QueryParameter(name="threadId")] = None,
+    run_id: Annotated[str | None, QueryParameter(name="runId")] = None,
+    classes: Names = None,
+    limit: Items = PAGE_ITEMS,
+) -> Response[bytes]:
+    """Facts after a cursor, oldest first; as a stream over WebSocket or event stream."""
+    wanted = Filter(
+        project=project_id, thread=thread_id, run=run_id, classes=_split_names(classes, "classes")
+    )
+    selection = Selection(face="facts", view="runtime", filter=_nonempty_filter(wanted), types=())
+    return await _read_page(request, selection, await _resolve_start(request, cursor, since), limit)
+
+
+@post("/v1/facts", status_code=HTTP_200_OK, tags=["events"])
+async def post_facts(request: EdgeRequest, data: JSONBody[FactsBody]) -> Accepted:
+    """Take in facts of an outside runtime: all of the batch or none; repeats are no news."""
+    return await outside_facts.take_facts(edge_of(request), [bytes(each) for each in data.facts])
+
+
+async def read_events_page(
+    request: EdgeRequest,
+    *,
+    view: View,
+    project_id: str | None = None,
+    thread_id: str | None = None,
+    run_id: str | None = None,
+    types: str | None = None,
+    cursor: str | None,
+    limit: int,
+) -> Response[bytes]:
+    """One page of envelopes."""
+    wanted = Filter(project=project_id, thread=thread_id, run=run_id)
+    selection = Selection(
+        face="events",
+        view=view,
+        filter=_nonempty_filter(wanted),
+        types=_split_names(types, "types"),
+    )
+    return await _read_page(request, selection, cursor, limit)
+
+
+async def _read_page(
+    request: EdgeRequest, selection: Selection, cursor: str | None, limit: int
+) -> Response[bytes]:
+    edge = edge_of(request)
+    encoder = FrameEncoder(selection, edge_id=edge.edge_id, envelope_of=build_envelope)
+    after = None if cursor is None else await read_cursor(edge.journal, cursor)
+    found = await read_page(edge.journal, encoder, after, limit)
+    return Response(found.to_json(), media_type=MediaType.JSON)
+
+
+async def _resolve_start(request: EdgeRequest, cursor: str | None, since: str | None) -> str | None:
+    if since is None:
+        return cursor
+    if cursor is not None:
+        raise Problem(400, "conflicting_parameters", "name a cursor or since=now, not both")
+    return str(await _read_head(edge_of(request)))
+
+
+async def _read_head(edge: EdgeContext) -> Cursor:
+    return await edge.journal.head()
+
+
+def _nonempty_filter(wanted: Filter) -> Filter | None:
+    return None if wanted == Filter() else wanted
+
+
+def _split_names(text: str | None, name: str) -> tuple[str, ...]:
+    if text is None:
+        return ()
+    names = sorted({part.strip().removesuffix(".") for part in text.split(",")})
+    if not all(names):
+        raise Problem(400, "invalid_parameter", f"{name}: expected names between commas")
+    return tuple(names)
+
+
+ROUTES = [read_events, read_facts, post_facts]

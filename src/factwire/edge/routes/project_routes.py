@@ -1,0 +1,115 @@
+"""Projects and conversations."""
+
+import msgspec
+from litestar import delete, get, patch, post
+from litestar.params import FromPath, JSONBody
+from litestar.status_codes import HTTP_201_CREATED, HTTP_204_NO_CONTENT
+
+from factwire.edge.operations import thread_operations
+from factwire.edge.records import Page
+from factwire.edge.records.edge_rows import Conversation, Project
+from factwire.edge.routes.api_types import ConversationBody, MemberBody, ProjectBody, ProjectChange
+from factwire.edge.routes.request_context import (
+    DEFAULT_LIMIT,
+    After,
+    EdgeRequest,
+    Limit,
+    build_page,
+    edge_of,
+    new_id,
+    trace_of,
+)
+from factwire.serving.asgi import Problem
+
+
+@get("/v1/projects", tags=["projects"])
+async def list_projects(
+    request: EdgeRequest, after: After = None, limit: Limit = DEFAULT_LIMIT
+) -> Page[Project]:
+    """Projects, newest first."""
+    edge = edge_of(request)
+    return build_page(edge, edge.records.projects, after, limit)
+
+
+@post("/v1/projects", status_code=HTTP_201_CREATED, tags=["projects"])
+async def create_project(request: EdgeRequest, data: JSONBody[ProjectBody]) -> Project:
+    """Make a project; its folder must lie in an allowed workspace."""
+    project_id = new_id(request, "prj")
+    edge, trace = edge_of(request), trace_of(request)
+    return await thread_operations.add_project(edge, project_id, data.name, data.work_dir, trace)
+
+
+@get("/v1/projects/{project_id:str}", tags=["projects"])
+async def read_project(request: EdgeRequest, project_id: FromPath[str]) -> Project:
+    """One project."""
+    return thread_operations.find_project(edge_of(request), project_id)
+
+
+@patch("/v1/projects/{project_id:str}", tags=["projects"])
+async def change_project(
+    request: EdgeRequest, project_id: FromPath[str], data: JSONBody[ProjectChange]
+) -> Project:
+    """Rename a project, or give it another folder."""
+    fields = {"name": data.name, "workDir": data.work_dir}
+    changes = {name: value for name, value in fields.items() if value is not msgspec.UNSET}
+    return await thread_operations.update_project(
+        edge_of(request), project_id, changes, trace_of(request)
+    )
+
+
+@delete("/v1/projects/{project_id:str}", status_code=HTTP_204_NO_CONTENT, tags=["projects"])
+async def delete_project(request: EdgeRequest, project_id: FromPath[str]) -> None:
+    """Take a project off the list; refused while active threads belong to it."""
+    await thread_operations.remove_project(edge_of(request), project_id, trace_of(request))
+
+
+@get("/v1/conversations", tags=["conversations"])
+async def list_conversations(
+    request: EdgeRequest, after: After = None, limit: Limit = DEFAULT_LIMIT
+) -> Page[Conversation]:
+    """Conversations, newest first."""
+    edge = edge_of(request)
+    return build_page(edge, edge.records.conversations, after, limit)
+
+
+@post("/v1/conversations", status_code=HTTP_201_CREATED, tags=["conversations"])
+async def create_conversation(
+    request: EdgeRequest, data: JSONBody[ConversationBody]
+) -> Conversation:
+    """Make a conversation, to which threads and members can belong."""
+    conversation_id = new_id(request, "cnv")
+    return await thread_operations.add_conversation(
+        edge_of(request), conversation_id, data.title, data.project_id, trace_of(request)
+    )
+
+
+@post(
+    "/v1/conversations/{conversation_id:str}/members",
+    status_code=HTTP_201_CREATED,
+    tags=["conversations"],
+)
+async def add_member(
+    request: EdgeRequest, conversation_id: FromPath[str], data: JSONBody[MemberBody]
+) -> Conversation:
+    """Add a member to a conversation."""
+    edge = edge_of(request)
+    row = edge.records.conversations.get(conversation_id)
+    if row is None:
+        raise Problem(404, "unknown_conversation", "no conversation has this id")
+    if row.members.get(data.member_id) == data.member_type:
+        return row
+    return await thread_operations.add_conversation_member(
+        edge, conversation_id, data.member_id, data.member_type, trace_of(request)
+    )
+
+
+ROUTES = [
+    list_projects,
+    create_project,
+    read_project,
+    change_project,
+    delete_project,
+    list_conversations,
+    create_conversation,
+    add_member,
+]

@@ -1,0 +1,295 @@
+"""Runs: asked for, watched, stopped; what they print, what they changed and what they made to
+look at.
+"""
+
+from typing import Annotated, Any, Literal
+
+from litestar import Response, delete, get, post
+from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
+from litestar.status_codes import HTTP_201_CREATED, HTTP_202_ACCEPTED, HTTP_204_NO_CONTENT
+
+from factwire.edge.operations import (
+    preview_operations,
+    run_operations,
+    thread_operations,
+    worktree_operations,
+)
+from factwire.edge.operations.run_operations import RunDiff, StandingRule, propose_standing_rule
+from factwire.edge.records import Page
+from factwire.edge.records.edge_rows import Approval, ApprovalStatus, Preview, Run, RunStatus
+from factwire.edge.records.thread_records import bare_id
+from factwire.edge.routes.api_types import CancelBody, DecisionBody, EventPage, PreviewBody, RunBody
+from factwire.edge.routes.event_routes import View, read_events_page
+from factwire.edge.routes.request_context import (
+    DEFAULT_LIMIT,
+    After,
+    EdgeRequest,
+    Limit,
+    build_page,
+    edge_of,
+    new_id,
+    read_parts,
+    states_of,
+    trace_of,
+)
+from factwire.serving.limits import PAGE_ITEMS, PAGE_ITEMS_MOST
+from factwire.serving.rest import declare_answer, declare_bytes
+
+
+@get("/v1/runs", tags=["runs"])
+async def list_runs(
+    request: EdgeRequest,
+    thread_id: Annotated[str | None, QueryParameter(name="threadId")] = None,
+    project_id: Annotated[str | None, QueryParameter(name="projectId")] = None,
+    status: FromQuery[RunStatus | None] = None,
+    after: After = None,
+    limit: Limit = DEFAULT_LIMIT,
+) -> Page[Run]:
+    """Runs, newest first."""
+    edge = edge_of(request)
+
+    def wanted(row: Run) -> bool:
+        return (
+            (thread_id is None or row.thread_id == thread_id)
+            and (project_id is None or row.project_id == project_id)
+            and (status is None or row.status == status)
+        )
+
+    return build_page(edge, edge.records.runs, after, limit, wanted)
+
+
+@post("/v1/runs", status_code=HTTP_202_ACCEPTED, tags=["runs"])
+async def create_run(request: EdgeRequest, data: JSONBody[RunBody]) -> Run:
+    """Start a run, or queue it behind the active one of its thread."""
+    edge, trace = edge_of(request), trace_of(request)
+    parts = read_parts(data.input)
+    with run_operations.translate_refusals():
+        edge.registered.agent(data.agent_id)
+    thread_id = data.thread_id
+    if thread_id is None:
+        new = thread_operations.NewThread(
+            thread_id=new_id(request, "thr"),
+            project_id=run_operations.check_project(edge, data.project_id),
+            title=data.title,
+            agent_id=data.agent_id,
+        )
+        with run_operations.translate_refusals():
+            run_operations.ensure_capacity(edge)
+            thread_id = (await thread_operations.add_thread(edge, new, trace)).thread_id
+    return await run_operations.start_run(
+        edge,
+        run_operations.NewRun(
+            turn_id=new_id(request, "trn"),
+            thread_id=thread_id,
+            agent_id=data.agent_id,
+            prompt=data.prompt,
+            input=parts,
+            options=data.options or {},
+            work_dir=data.work_dir,
+            worktree=data.worktree,
+            when_busy=data.when_busy,
+            trace_id=trace,
+        ),
+    )
+
+
+@get("/v1/runs/{run_id:str}", tags=["runs"])
+async def read_run(request: EdgeRequest, run_id: FromPath[str]) -> Run:
+    """One run, with how it stands."""
+    return run_operations.find_run(edge_of(request), run_id)
+
+
+@post("/v1/runs/{run_id:str}/:cancel", status_code=HTTP_202_ACCEPTED, tags=["runs"])
+async def cancel_run(
+    request: EdgeRequest, run_id: FromPath[str], data: JSONBody[CancelBody | None] = None
+) -> Run:
+    """Ask a run to stop. It is asked by its own protocol first, then by signals."""
+    reason = (data.reason if data else None) or "requested"
+    return await run_operations.request_cancel(edge_of(request), run_id, reason)
+
+
+@post("/v1/runs/{run_id:str}/:retry", status_code=HTTP_202_ACCEPTED, tags=["runs"])
+async def retry_run(request: EdgeRequest, run_id: FromPath[str]) -> Run:
+    """Run what ended once more; the old run is kept as it was."""
+    return await run_operations.retry_ended_run(edge_of(request), run_id, trace_of(request))
+
+
+@get("/v1/runs/{run_id:str}/events", tags=["runs"], opt=declare_answer(EventPage))
+async def read_run_events(
+    request: EdgeRequest,
+    run_id: FromPath[str],
+    cursor: FromQuery[str | None] = None,
+    view: FromQuery[View] = "runtime",
+    limit: Annotated[int, QueryParameter(ge=1, le=PAGE_ITEMS_MOST)] = PAGE_ITEMS,
+) -> Response[bytes]:
+    """The events of a run, oldest first."""
+    run = run_operations.find_run(edge_of(request), run_id)
+    return await read_events_page(
+        request,
+        view=view,
+        thread_id=run.thread_id,
+        run_id=bare_id(run, run_id),
+        cursor=cursor,
+        limit=limit,
+    )
+
+
+@get("/v1/runs/{run_id:str}/logs", tags=["runs"], opt=declare_bytes())
+async def read_logs(
+    request: EdgeRequest,
+    run_id: FromPath[str],
+    stream: FromQuery[Literal["stdout", "stderr"]] = "stdout",
+    offset: Annotated[int, QueryParameter(ge=0)] = 0,
+    limit: Annotated[
+        int, QueryParameter(ge=1, le=run_operations.LOG_BYTES)
+    ] = run_operations.LOG_BYTES,
+    process_id: Annotated[str | None, QueryParameter(name="processId")] = None,
+) -> Response[bytes]:
+    """Bytes of what a program of a run printed; the headers say which, and what follows."""
+    edge = edge_of(request)
+    found = await run_operations.read_run_log(
+        edge,
+        states_of(request),
+        run_id,
+        process_id=process_id,
+        stream=stream,
+        offset=offset,
+        limit=limit,
+    )
+    headers = {
+        "x-process-id": found.process_id,
+        "x-offset": str(offset),
+        "x-next-offset": str(offset + len(found.data)),
+    }
+    return Response(found.data, media_type="application/octet-stream", headers=headers)
+
+
+@get("/v1/runs/{run_id:str}/diff", tags=["runs"])
+async def read_diff(request: EdgeRequest, run_id: FromPath[str]) -> RunDiff:
+    """What a run changed in its worktree, or without one what its folder has that its last commit
+    has not, whoever changed it; `scope` says which, and git tells it.
+    """
+    return await run_operations.diff_run(edge_of(request), run_id)
+
+
+@get("/v1/approvals", tags=["approvals"])
+async def list_approvals(
+    request: EdgeRequest,
+    status: FromQuery[ApprovalStatus | None] = None,
+    thread_id: Annotated[str | None, QueryParameter(name="threadId")] = None,
+    run_id: Annotated[str | None, QueryParameter(name="runId")] = None,
+    after: After = None,
+    limit: Limit = DEFAULT_LIMIT,
+) -> Page[Approval]:
+    """What waits for a person, and what was decided; newest first."""
+    edge = edge_of(request)
+
+    def wanted(row: Approval) -> bool:
+        return (
+            (status is None or row.status == status)
+            and (thread_id is None or row.thread_id == thread_id)
+            and (run_id is None or row.run_id == run_id)
+        )
+
+    return build_page(edge, edge.records.approvals, after, limit, wanted)
+
+
+@get("/v1/approvals/{approval_id:str}/standing-rule", tags=["approvals"])
+async def read_standing_rule(request: EdgeRequest, approval_id: FromPath[str]) -> StandingRule:
+    """The rule that `always` would grant for what waits, or why there is none."""
+    return await propose_standing_rule(edge_of(request), approval_id)
+
+
+@post("/v1/permissions/decide", status_code=200, tags=["approvals"])
+async def decide_permission(request: EdgeRequest, data: JSONBody[DecisionBody]) -> Approval:
+    """Decide what a run waits for: once, on what was shown."""
+    return await run_operations.decide_approval(
+        edge_of(request),
+        data.run_id,
+        data.request_id,
+        data.decision,
+        reason=data.reason,
+        args_hash=data.args_hash,
+        always=data.always,
+        response=data.response,
+    )
+
+
+ROUTES: list[Any] = [
+    list_runs,
+    create_run,
+    read_run,
+    cancel_run,
+    retry_run,
+    read_run_events,
+    read_logs,
+    read_diff,
+    list_approvals,
+    read_standing_rule,
+    decide_permission,
+]
+
+
+@get("/v1/previews", tags=["previews"])
+async def list_previews(
+    request: EdgeRequest,
+    thread_id: Annotated[str | None, QueryParameter(name="threadId")] = None,
+    run_id: Annotated[str | None, QueryParameter(name="runId")] = None,
+    status: FromQuery[Literal["ready", "stopped"] | None] = None,
+    after: After = None,
+    limit: Limit = DEFAULT_LIMIT,
+) -> Page[Preview]:
+    """Previews, newest first; one that has stopped has no address any more."""
+    edge = edge_of(request)
+
+    def wanted(row: Preview) -> bool:
+        return (
+            (thread_id is None or row.thread_id == thread_id)
+            and (run_id is None or row.run_id == run_id)
+            and (status is None or row.status == status)
+        )
+
+    return build_page(edge, edge.records.previews, after, limit, wanted)
+
+
+@post("/v1/previews", status_code=HTTP_201_CREATED, tags=["previews"])
+async def create_preview(request: EdgeRequest, data: JSONBody[PreviewBody]) -> Preview:
+    """Serve a folder of a run on an origin of its own; its address opens it to whoever has it."""
+    return await preview_operations.start_preview(
+        edge_of(request),
+        new_id(request, "prv"),
+        data.run_id,
+        data.path,
+        host=request.url.hostname or "127.0.0.1",
+        trace_id=trace_of(request),
+    )
+
+
+@get("/v1/previews/{preview_id:str}", tags=["previews"])
+async def read_preview(request: EdgeRequest, preview_id: FromPath[str]) -> Preview:
+    """One preview, with its address while it is served."""
+    return preview_operations.find_preview(edge_of(request), preview_id)
+
+
+@post("/v1/previews/{preview_id:str}/:stop", status_code=200, tags=["previews"])
+async def stop_preview(request: EdgeRequest, preview_id: FromPath[str]) -> Preview:
+    """Serve a preview no longer."""
+    return await preview_operations.end_preview(edge_of(request), preview_id, trace_of(request))
+
+
+@delete("/v1/runs/{run_id:str}/worktree", status_code=HTTP_204_NO_CONTENT, tags=["runs"])
+async def delete_worktree(request: EdgeRequest, run_id: FromPath[str]) -> None:
+    """Remove the worktree of a run that has ended, with whatever it holds."""
+    edge = edge_of(request)
+    run = run_operations.find_run(edge, run_id)
+    edge.find_own_thread(run.thread_id or "")
+    await worktree_operations.remove_run_worktree(edge, run, trace_of(request))
+
+
+PREVIEW_ROUTES: list[Any] = [
+    list_previews,
+    create_preview,
+    read_preview,
+    stop_preview,
+    delete_worktree,
+]

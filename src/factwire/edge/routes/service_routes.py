@@ -1,0 +1,153 @@
+"""The Edge itself: whether it is well, its figures, its agents, tickets for streams."""
+
+from typing import Any, Literal, cast
+
+import msgspec
+from litestar import Response, get, post
+from litestar.status_codes import HTTP_200_OK, HTTP_201_CREATED, HTTP_503_SERVICE_UNAVAILABLE
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
+
+from factwire import __version__
+from factwire.edge.edge_metrics import EdgeObserver
+from factwire.edge.events.event_schemas import build_asyncapi
+from factwire.edge.routes.request_context import EdgeRequest, edge_of
+from factwire.facts import CapabilityManifest
+from factwire.serving.limits import TICKET_SECONDS
+from factwire.serving.rest import ALSO, declare_bytes
+
+
+def observer_of(request: EdgeRequest) -> EdgeObserver:
+    return cast("EdgeObserver", request.app.state["observing"])
+
+
+@get("/v1/metrics", tags=["service"], opt=declare_bytes("text/plain"))
+async def read_metrics(request: EdgeRequest) -> Response[bytes]:
+    """What this Edge counts, in Prometheus' text form."""
+    text = await observer_of(request).exposition()
+    return Response(text, headers={"content-type": CONTENT_TYPE_PLAIN_0_0_4})
+
+
+METRICS_ROUTES: list[Any] = [read_metrics]
+
+
+class HealthDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """What whoever shows the token may know; `reason` is what ails the journal, `journal_head` and
+    `feed_lag` are absent while it cannot be asked. `runtime_id` writes the Edge's own threads.
+    """
+
+    edge_id: str
+    runtime_id: str
+    uptime_seconds: float
+    feed: Literal["live", "degraded", "stopped"]
+    feed_cursor: str
+    journal_head: int | None = None
+    feed_lag: int | None = None
+    reason: str | None = None
+    runs_active: int
+    runs_queued: int
+    approvals_pending: int
+    streams: int
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """What anybody may know; `status` is degraded while the journal cannot be reached. `details`
+    are for whoever shows the token.
+    """
+
+    status: Literal["ok", "degraded", "stopping"]
+    version: str
+    details: HealthDetails | None = None
+
+
+class AgentRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """An agent that can be asked, or why it cannot."""
+
+    agent_id: str
+    available: bool
+    manifest: CapabilityManifest | None = None
+    code: str | None = None
+    message: str | None = None
+
+
+class Agents(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    items: list[AgentRow]
+    default: str | None = None
+
+
+class Ticket(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Opens one stream, as `?ticket=`, within `expires_in` seconds."""
+
+    ticket: str
+    expires_in: float
+
+
+@get("/v1/health", tags=["service"], opt={ALSO: (HTTP_503_SERVICE_UNAVAILABLE,)})
+async def read_health(request: EdgeRequest) -> Response[Health]:
+    """Whether this Edge is well; in detail for who shows the token."""
+    details = await _read_details(request) if request.state.get("is_known") else None
+    found = await edge_of(request).feed.health()
+    words: dict[str, Literal["ok", "degraded", "stopping"]] = {
+        "live": "ok",
+        "degraded": "degraded",
+        "stopped": "stopping",
+    }
+    status = words[found.state]
+    code = HTTP_200_OK if status == "ok" else HTTP_503_SERVICE_UNAVAILABLE
+    health = Health(status=status, version=__version__, details=details)
+    return Response(health, status_code=code)
+
+
+async def _read_details(request: EdgeRequest) -> HealthDetails:
+    observer = observer_of(request)
+    vitals = await observer.vitals()
+    return HealthDetails(
+        edge_id=edge_of(request).edge_id,
+        runtime_id=edge_of(request).mint.runtime_id,
+        uptime_seconds=round(observer.uptime, 3),
+        feed=vitals.feed.state,
+        feed_cursor=str(vitals.feed.cursor),
+        journal_head=vitals.head,
+        feed_lag=vitals.feed.lag,
+        reason=vitals.feed.reason,
+        runs_active=vitals.active,
+        runs_queued=vitals.runs["queued"],
+        approvals_pending=vitals.pending,
+        streams=vitals.streams.readers,
+    )
+
+
+@get("/v1/agents", tags=["service"])
+async def list_agents(request: EdgeRequest) -> Agents:
+    """Who can be asked to do something, with what each can do."""
+    registered = edge_of(request).registered
+    there = [
+        AgentRow(agent_id=name, available=True, manifest=agent.manifest)
+        for name, agent in registered.agents.items()
+    ]
+    missing = [
+        AgentRow(agent_id=name, available=False, code=error.code, message=str(error))
+        for name, error in registered.problems.items()
+    ]
+    return Agents(items=[*there, *missing], default=request.app.state["default_agent"])
+
+
+@post("/v1/tickets", status_code=HTTP_201_CREATED, tags=["service"])
+async def create_ticket(request: EdgeRequest) -> Ticket:
+    """A ticket for one stream, for clients that cannot send a header."""
+    ticket = request.app.state["tickets"].issue()
+    return Ticket(ticket=ticket, expires_in=TICKET_SECONDS)
+
+
+@get("/asyncapi.json", tags=["service"])
+async def read_asyncapi() -> dict[str, Any]:
+    """The streams of this Edge, as an AsyncAPI document."""
+    return build_asyncapi()
+
+
+@get("/openapi.json", tags=["service"])
+async def read_openapi(request: EdgeRequest) -> dict[str, Any]:
+    """This interface, as an OpenAPI document."""
+    return cast("dict[str, Any]", request.app.state["openapi"]())
+
+
+ROUTES: list[Any] = [read_health, list_agents, create_ticket, read_asyncapi, read_openapi]

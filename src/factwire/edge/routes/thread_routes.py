@@ -1,0 +1,350 @@
+"""Threads: their list, their conversation as items, their state."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+from litestar import Response, delete, get, patch, post
+from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
+from litestar.status_codes import HTTP_201_CREATED, HTTP_202_ACCEPTED, HTTP_204_NO_CONTENT
+
+from factwire.edge.events.event_payloads import Item, ItemContent
+from factwire.edge.operations import run_operations, thread_operations
+from factwire.edge.operations.run_operations import QueuedRun
+from factwire.edge.records import Page
+from factwire.edge.records.edge_rows import Activity, Thread, ThreadStatus
+from factwire.edge.routes.api_types import (
+    ForkBody,
+    ItemPage,
+    MessageAnswer,
+    MessageBody,
+    SteerAnswer,
+    ThreadBody,
+    ThreadChange,
+    ThreadOverview,
+    ThreadState,
+)
+from factwire.edge.routes.request_context import (
+    DEFAULT_LIMIT,
+    After,
+    EdgeRequest,
+    Limit,
+    build_page,
+    edge_of,
+    new_id,
+    read_parts,
+    states_of,
+    trace_of,
+)
+from factwire.projection import ProjectionState, thread_read_model
+from factwire.projection.messages import Message, TextPart, ToolPreviewPart
+from factwire.projection.tools import Tool
+from factwire.runtime.mint import run_of
+from factwire.serving.asgi import Problem
+from factwire.serving.limits import LIST_ITEMS_MOST
+from factwire.serving.rest import declare_answer
+
+_STATUS = {
+    "streaming": "in_progress",
+    "final": "completed",
+    "interrupted": "interrupted",
+    "stale": "stale",
+    "retracted": "retracted",
+}
+_ROLES = {"user": "user_message", "assistant": "agent_message"}
+
+
+def items_of(state: ProjectionState, project_id: str | None) -> list[Item]:
+    """Every item of a thread, oldest first."""
+    return [
+        item for message in state.messages for item in _message_items(state, message, project_id)
+    ]
+
+
+def _message_items(
+    state: ProjectionState, message: Message, project_id: str | None
+) -> Iterator[Item]:
+    run_id = None if message.turn_id is None else run_of(message.turn_id)
+    for part in message.parts:
+        if isinstance(part, TextPart):
+            own = part.part_id.startswith(f"{message.message_id}:text")
+            yield Item(
+                item_id=message.message_id if own else f"{message.message_id}/{part.part_id}",
+                type=_ROLES.get(message.role, f"{message.role}_message"),
+                role=message.role,
+                status=_STATUS[part.state],
+                project_id=project_id,
+                thread_id=state.thread_id,
+                run_id=run_id,
+                subagent_id=message.subagent_id,
+                content=ItemContent(text=str(part.text), refs=message.input_refs),
+                created_at=message.created_at,
+                updated_at=message.completed_at or message.created_at,
+            )
+        elif isinstance(part, ToolPreviewPart) and part.tool_call_id in state.tools:
+            yield _build_tool_item(state, state.tools[part.tool_call_id], project_id, run_id)
+
+
+def _build_tool_item(
+    state: ProjectionState, tool: Tool, project_id: str | None, run_id: str | None
+) -> Item:
+    return Item(
+        item_id=tool.tool_call_id,
+        type="tool",
+        status=tool.state,
+        project_id=project_id,
+        thread_id=state.thread_id,
+        run_id=run_id,
+        subagent_id=tool.subagent_id,
+        content=ItemContent(
+            tool_name=tool.tool_name,
+            input=tool.args if tool.args is not None else str(tool.args_text) or None,
+            output=tool.output if tool.output is not None else str(tool.output_text) or None,
+            output_ref=tool.output_ref,
+            is_error=tool.state == "output-error",
+            exit_code=tool.exit_code,
+            failure_category=tool.failure_category,
+            refs=tool.ref_ids,
+        ),
+        created_at=tool.started_at,
+        updated_at=tool.completed_at or tool.started_at,
+    )
+
+
+At = Annotated[
+    str | None,
+    QueryParameter(
+        description="A cursor, or the id of an event or a fact: the thread as it was then."
+    ),
+]
+
+
+@get("/v1/threads", tags=["threads"])
+async def list_threads(
+    request: EdgeRequest,
+    project_id: Annotated[str | None, QueryParameter(name="projectId")] = None,
+    status: FromQuery[ThreadStatus | None] = None,
+    activity: FromQuery[Activity | None] = None,
+    search: Annotated[
+        str | None, QueryParameter(description="Words of the title, or the start of an id.")
+    ] = None,
+    after: After = None,
+    limit: Limit = DEFAULT_LIMIT,
+) -> Page[Thread]:
+    """Threads, newest first; `asOf` is the cursor from which their events go on."""
+    edge = edge_of(request)
+    words = (search or "").casefold().split()
+
+    def wanted(row: Thread) -> bool:
+        return (not words or _matches_search(row, words)) and (
+            (project_id is None or row.project_id == project_id)
+            and (status is None or row.status == status)
+            and (activity is None or row.activity == activity)
+        )
+
+    return build_page(edge, edge.records.threads, after, limit, wanted)
+
+
+@post("/v1/threads", status_code=HTTP_201_CREATED, tags=["threads"])
+async def create_thread(request: EdgeRequest, data: JSONBody[ThreadBody]) -> Thread:
+    """Make a thread."""
+    new = thread_operations.NewThread(
+        thread_id=new_id(request, "thr"),
+        project_id=data.project_id,
+        conversation_id=data.conversation_id,
+        title=data.title,
+        agent_id=data.agent_id,
+    )
+    with run_operations.translate_refusals():
+        return await thread_operations.add_thread(edge_of(request), new, trace_of(request))
+
+
+@get("/v1/threads/{thread_id:str}", tags=["threads"])
+async def read_thread(request: EdgeRequest, thread_id: FromPath[str]) -> Thread:
+    """One thread, with what it is at."""
+    return edge_of(request).find_thread(thread_id)
+
+
+@patch("/v1/threads/{thread_id:str}", tags=["threads"])
+async def change_thread(
+    request: EdgeRequest, thread_id: FromPath[str], data: JSONBody[ThreadChange]
+) -> Thread:
+    """Rename a thread, archive it or take it out of the archive."""
+    fields = {"title": data.title, "status": data.status}
+    changes = {name: value for name, value in fields.items() if value is not msgspec.UNSET}
+    return await thread_operations.update_thread(
+        edge_of(request), thread_id, changes, trace_of(request)
+    )
+
+
+@delete("/v1/threads/{thread_id:str}", status_code=HTTP_204_NO_CONTENT, tags=["threads"])
+async def delete_thread(request: EdgeRequest, thread_id: FromPath[str]) -> None:
+    """Take a thread off every list; its facts stay in the journal until retention takes them."""
+    await thread_operations.remove_thread(edge_of(request), thread_id, trace_of(request))
+
+
+@post("/v1/threads/{thread_id:str}/:archive", status_code=200, tags=["threads"])
+async def archive_thread(request: EdgeRequest, thread_id: FromPath[str]) -> Thread:
+    """Put a thread into the archive."""
+    changes = {"status": "archived"}
+    return await thread_operations.update_thread(
+        edge_of(request), thread_id, changes, trace_of(request)
+    )
+
+
+@post("/v1/threads/{thread_id:str}/:fork", status_code=HTTP_201_CREATED, tags=["threads"])
+async def fork_thread(
+    request: EdgeRequest, thread_id: FromPath[str], data: JSONBody[ForkBody]
+) -> Thread:
+    """Make a thread that begins with this one's conversation, as it stood then."""
+    new = thread_operations.NewThread(thread_id=new_id(request, "thr"), title=data.title)
+    return await thread_operations.add_fork(
+        edge_of(request),
+        states_of(request),
+        thread_id,
+        new,
+        from_item_id=data.from_item_id,
+        at=data.at,
+        trace_id=trace_of(request),
+    )
+
+
+@get("/v1/threads/{thread_id:str}/items", tags=["threads"])
+async def list_items(
+    request: EdgeRequest,
+    thread_id: FromPath[str],
+    after: Annotated[
+        str | None, QueryParameter(name="cursor", description="The last item of the page before.")
+    ] = None,
+    limit: Annotated[
+        int, QueryParameter(ge=1, le=LIST_ITEMS_MOST, description="Items of one page.")
+    ] = DEFAULT_LIMIT,
+) -> ItemPage:
+    """What was said and done on a thread, oldest first; `asOf` is the cursor it is true as of."""
+    row = edge_of(request).find_thread(thread_id)
+    seen = await states_of(request).now(thread_id)
+    found = items_of(seen.projection.state, row.project_id)
+    start = _position_after(found, after)
+    shown = found[start : start + limit]
+    more = start + limit < len(found)
+    return ItemPage(items=shown, as_of=str(seen.cursor), next=shown[-1].item_id if more else None)
+
+
+@get("/v1/threads/{thread_id:str}/projection", tags=["threads"], opt=declare_answer(ThreadState))
+async def read_projection(
+    request: EdgeRequest, thread_id: FromPath[str], at: At = None
+) -> Response[bytes]:
+    """The whole state of a thread, now or at a moment; changes go on from `asOf`."""
+    edge_of(request).find_thread(thread_id)
+    seen = await states_of(request).at(thread_id, at)
+    body = b'{"threadId":%s,"asOf":"%s","state":%s}' % (
+        _encode_text(thread_id),
+        str(seen.cursor).encode(),
+        seen.projection.snapshot(),
+    )
+    return Response(body, media_type="application/json")
+
+
+@get("/v1/threads/{thread_id:str}/read-model", tags=["threads"])
+async def read_thread_model(
+    request: EdgeRequest, thread_id: FromPath[str], at: At = None
+) -> ThreadOverview:
+    """What a first screen of a thread needs; `asOf` is the cursor it is true as of."""
+    edge_of(request).find_thread(thread_id)
+    seen = await states_of(request).at(thread_id, at)
+    model = thread_read_model(seen.projection.state)
+    return ThreadOverview(as_of=str(seen.cursor), read_model=model)
+
+
+@post("/v1/threads/{thread_id:str}/messages", status_code=HTTP_202_ACCEPTED, tags=["threads"])
+async def post_message(
+    request: EdgeRequest, thread_id: FromPath[str], data: JSONBody[MessageBody]
+) -> MessageAnswer:
+    """Say something to an agent: a run starts, waits in the queue, or is steered."""
+    edge, parts = edge_of(request), read_parts(data.input)
+    edge.find_own_thread(thread_id)
+    turn_id = new_id(request, "trn")
+    if data.mode == "steer":
+        steered = await run_operations.steer_active_run(edge, thread_id, data.text, parts, turn_id)
+        return MessageAnswer(steered=SteerAnswer.from_steered(steered))
+    new = run_operations.NewRun(
+        turn_id=turn_id,
+        thread_id=thread_id,
+        agent_id=run_operations.choose_agent(
+            edge, thread_id, data.agent_id, request.app.state["default_agent"]
+        ),
+        prompt=data.text,
+        input=parts,
+        options=data.options or {},
+        when_busy="refuse" if data.mode == "refuse" else "queue",
+        trace_id=trace_of(request),
+    )
+    return MessageAnswer(run=await run_operations.start_run(edge, new))
+
+
+@get("/v1/threads/{thread_id:str}/queue", tags=["threads"])
+async def read_queue(request: EdgeRequest, thread_id: FromPath[str]) -> list[QueuedRun]:
+    """What waits on a thread, next first."""
+    return await run_operations.list_queue(edge_of(request), thread_id)
+
+
+@post("/v1/threads/{thread_id:str}/queue/{run_id:str}/:promote", status_code=200, tags=["threads"])
+async def promote_queued(
+    request: EdgeRequest, thread_id: FromPath[str], run_id: FromPath[str]
+) -> list[QueuedRun]:
+    """Let a waiting run go first."""
+    return await run_operations.promote_queued_run(edge_of(request), thread_id, run_id)
+
+
+@post("/v1/threads/{thread_id:str}/queue/{run_id:str}/:steer", status_code=200, tags=["threads"])
+async def steer_queued(
+    request: EdgeRequest, thread_id: FromPath[str], run_id: FromPath[str]
+) -> list[QueuedRun]:
+    """Say to the run that is under way what a waiting one was to be asked."""
+    return await run_operations.steer_queued_run(edge_of(request), thread_id, run_id)
+
+
+@delete("/v1/threads/{thread_id:str}/queue/{run_id:str}", status_code=200, tags=["threads"])
+async def remove_queued(
+    request: EdgeRequest, thread_id: FromPath[str], run_id: FromPath[str]
+) -> list[QueuedRun]:
+    """Take a run out of the queue; it never starts."""
+    return await run_operations.remove_queued_run(edge_of(request), thread_id, run_id)
+
+
+def _matches_search(row: Thread, words: list[str]) -> bool:
+    title = (row.title or "").casefold()
+    return all(word in title for word in words) or row.thread_id.casefold().startswith(words[0])
+
+
+def _position_after(found: list[Item], item_id: str | None) -> int:
+    """Where the page after an item begins; raises `Problem`."""
+    if item_id is None:
+        return 0
+    for at, item in enumerate(found):
+        if item.item_id == item_id:
+            return at + 1
+    raise Problem(400, "cursor_invalid", "expected `next` of the page before; no item has this id")
+
+
+def _encode_text(text: str) -> bytes:
+    return msgspec.json.encode(text)
+
+
+ROUTES = [
+    list_threads,
+    create_thread,
+    read_thread,
+    change_thread,
+    delete_thread,
+    archive_thread,
+    fork_thread,
+    list_items,
+    read_projection,
+    read_thread_model,
+    post_message,
+    read_queue,
+    promote_queued,
+    steer_queued,
+    remove_queued,
+]

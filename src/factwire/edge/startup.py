@@ -1,0 +1,363 @@
+"""Starting an Edge: journal, blobs, runtime, lists and streams, in the order in which they need
+each other; closed the other way round.
+
+Nothing is served before what a former run left behind has been brought to an end. A run whose facts
+the journal refused is closed as soon as the journal takes facts again, and a fact says that what it
+did since its last one was not recorded. A stop first tells every reader what is durable, then
+leaves running turns where the next start finds them.
+"""
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Final, ParamSpec
+
+import msgspec
+from opentelemetry.trace import TracerProvider
+
+from factwire.edge.edge_app import build_application
+from factwire.edge.edge_context import EdgeContext
+from factwire.edge.edge_metrics import EdgeObserver, count_recovered, unfinished_runs
+from factwire.edge.events import build_envelope
+from factwire.edge.operations import preview_operations, worktree_operations
+from factwire.edge.preview_server import PreviewRegistry
+from factwire.edge.records import RecordStore, read_records
+from factwire.edge.run_spans import follow_runs
+from factwire.journal import Journal, JournalError, open_journal
+from factwire.journal.blobs.blob_store import run_disk_work
+from factwire.runtime import (
+    Identity,
+    LiveThread,
+    Runtime,
+    RuntimeRefused,
+    build_turn_resources,
+    build_turn_settings,
+    open_blob_store,
+    open_identity,
+)
+from factwire.runtime.agents import AgentRegistry, register
+from factwire.runtime.configuration import Configuration
+from factwire.runtime.control import ControlServer, ControlUnavailable
+from factwire.serving.access_control import (
+    AccessLimiter,
+    AccessToken,
+    HostPolicy,
+    InsecureStart,
+    Tickets,
+    check_token,
+    is_loopback,
+    load_token,
+)
+from factwire.serving.asgi import Problem, new_trace_id
+from factwire.serving.guard import Access, Application
+from factwire.serving.limits import RETRY_SECONDS, STOP_RUN_SECONDS
+from factwire.serving.logs import hide_secret, logger
+from factwire.serving.request_observing import Tracing
+from factwire.serving.streams import JournalFeed, Streams
+
+PERSISTENCE_ERROR_CLASS: Final = "run.persistence_error"
+
+_log: Final = logger("factwire.edge")
+
+
+class UnsettledThread(msgspec.Struct, frozen=True, kw_only=True):
+    """What a thread is owed: to be read again and, where a run was under way, a fact about it."""
+
+    thread_id: str
+    run_id: str | None
+    error: str
+
+
+class PersistenceFailures:
+    """Hears from a runtime of threads that failed, and settles them."""
+
+    def __init__(self) -> None:
+        self._unsettled: deque[UnsettledThread] = deque()
+        self._came = asyncio.Event()
+        self._pause = 0.0
+
+    @property
+    def unsettled(self) -> tuple[UnsettledThread, ...]:
+        """What could not be told yet."""
+        return tuple(self._unsettled)
+
+    def record_failure(self, thread: LiveThread) -> None:
+        """Take in a thread that failed; one that failed of anything else is none of ours."""
+        if not thread.log.has_failed:
+            return
+        owed = UnsettledThread(
+            thread_id=thread.thread_id,
+            run_id=thread.projection.state.runtime.active_run_id,
+            error=_describe_failure(thread.failure),
+        )
+        known = {(each.thread_id, each.run_id) for each in self._unsettled}
+        if (owed.thread_id, owed.run_id) not in known:
+            _log.warning("facts_refused", thread_id=owed.thread_id, detail=owed.error)
+            self._unsettled.append(owed)
+        self._came.set()
+
+    @asynccontextmanager
+    async def settle_failures(self, edge: EdgeContext) -> AsyncGenerator[None]:
+        """Settle what is owed for as long as the block lasts."""
+        task = asyncio.create_task(self._settle(edge), name="factwire-persistence")
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def _settle(self, edge: EdgeContext) -> None:
+        while True:
+            await self._came.wait()
+            try:
+                await self._settle_first(edge, self._unsettled[0])
+            except JournalError:
+                self._pause = min(RETRY_SECONDS, 2 * self._pause or RETRY_SECONDS / 32)
+                await asyncio.sleep(self._pause)
+                continue
+            except (RuntimeRefused, Problem) as error:
+                _log.warning("facts_refused_untold", code=error.code, detail=str(error))
+            self._pause = 0.0
+            self._unsettled.popleft()
+            if not self._unsettled:
+                self._came.clear()
+
+    async def _settle_first(self, edge: EdgeContext, owed: UnsettledThread) -> None:
+        await edge.runtime.current(owed.thread_id)
+        if owed.run_id is None:
+            return
+        payload: dict[str, Any] = {"runId": owed.run_id, "error": owed.error}
+        await edge.write(
+            owed.thread_id,
+            (PERSISTENCE_ERROR_CLASS, payload),
+            trace_id=new_trace_id(),
+            run_id=owed.run_id,
+        )
+
+
+def _describe_failure(failure: Exception | None) -> str:
+    code = getattr(failure, "code", None) or type(failure).__name__
+    return f"{code}: {failure}"
+
+
+class EdgeSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an Edge listens and whom it answers; without a token, one is made and kept."""
+
+    host: str = "127.0.0.1"
+    port: int = 8787
+    token: str | None = None
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+
+
+class DataUnusable(Exception):
+    """The folder that an Edge keeps its things in cannot be used."""
+
+    code = "data_unusable"
+
+    def __init__(self, folder: Path, reason: str) -> None:
+        super().__init__(f"{folder}: {reason}; choose another --data, or mend this one")
+
+
+class OpenEdge(msgspec.Struct, frozen=True, kw_only=True):
+    """An Edge that is ready to serve; `fresh_token` must be shown once, `kept_token` says that the
+    data folder has it.
+    """
+
+    context: EdgeContext
+    streams: Streams
+    application: Application
+    token: AccessToken
+    fresh_token: bool
+    kept_token: bool
+
+
+@asynccontextmanager
+async def open_edge(
+    configuration: Configuration,
+    workspace: Path,
+    settings: EdgeSettings,
+    *,
+    tracer_provider: TracerProvider | None = None,
+) -> AsyncGenerator[OpenEdge]:
+    """An Edge on the journal of a configuration; spans go to `tracer_provider`, else to the one
+    of the process.
+    """
+    data = Path(configuration.data)
+    await run_disk_work(_ensure_folder, data)
+    trees = worktree_operations.worktree_root(data)
+    if configuration.workspaces:
+        allowed = (*configuration.workspaces, str(trees))
+        configuration = msgspec.structs.replace(configuration, workspaces=allowed)
+    host_policy = HostPolicy.build(settings.host, settings.hosts, settings.origins)
+    token, fresh = _choose_token(settings, data)
+    tracing = Tracing(tracer_provider)
+    async with AsyncExitStack() as stack:
+        stack.callback(hide_secret(token.value))
+        identity = open_identity(data)
+        stack.callback(identity.release)
+        journal = await stack.enter_async_context(open_journal(configuration.journal))
+        registered = register(configuration)
+        if configuration.agent is not None:
+            registered.agent(configuration.agent)
+        persistence = PersistenceFailures()
+        runtime = _build_runtime(
+            configuration,
+            workspace,
+            journal,
+            registered,
+            identity,
+            on_failure=persistence.record_failure,
+        )
+        records, cursor = await read_records(journal, data)
+        feed = JournalFeed(journal, after=cursor)
+        kept = RecordStore(records, feed)
+        stack.push_async_callback(_try_to_stop, kept.save, data)
+        stack.callback(follow_runs(tracing, records, feed))
+        left = unfinished_runs(records)
+        await stack.enter_async_context(feed)
+        await stack.enter_async_context(runtime)
+        stack.push_async_callback(runtime.close, STOP_RUN_SECONDS)
+        await _serve_control(stack, runtime, configuration.data)
+        edge = EdgeContext(
+            edge_id=_edge_id(identity),
+            journal=journal,
+            blobs=runtime.blobs,
+            runtime=runtime,
+            registered=registered,
+            feed=feed,
+            record_store=kept,
+            data=data,
+            previews=PreviewRegistry(settings.host, host_policy),
+            worktrees=trees,
+            own_worktree=configuration.worktree,
+        )
+        await stack.enter_async_context(persistence.settle_failures(edge))
+        await preview_operations.settle_previews(edge)
+        await worktree_operations.settle_worktrees(edge)
+        stack.push_async_callback(_try_to_stop, preview_operations.stop_all_previews, edge)
+        await _log_recovery(edge, left)
+        streams = Streams(feed, edge_id=edge.edge_id, envelope_of=build_envelope)
+        access = Access(
+            token=token,
+            host_policy=host_policy,
+            tickets=Tickets(),
+            limiter=AccessLimiter(),
+        )
+        observer = stack.enter_context(EdgeObserver(edge, streams, tracing))
+        await _write_runner_fact(edge, "runner.online")
+        stack.push_async_callback(_try_to_stop, _write_runner_fact, edge, "runner.offline")
+        yield OpenEdge(
+            context=edge,
+            streams=streams,
+            application=build_application(
+                edge,
+                streams,
+                access,
+                observer,
+                default_agent=configuration.agent,
+                bind=settings.host,
+            ),
+            token=token,
+            fresh_token=fresh,
+            kept_token=settings.token is None,
+        )
+
+
+def ensure_secure(settings: EdgeSettings) -> None:
+    """Raise `InsecureStart` for settings with which nobody should serve."""
+    if settings.token is not None:
+        check_token(settings.token)
+    elif not is_loopback(settings.host):
+        raise InsecureStart(
+            "token_required",
+            f"{settings.host} can be reached by other machines; give a token with --token or "
+            "FACTWIRE_TOKEN, or listen on 127.0.0.1",
+        )
+
+
+def _choose_token(settings: EdgeSettings, data: Path) -> tuple[AccessToken, bool]:
+    """The token to ask for; raises `InsecureStart`."""
+    ensure_secure(settings)
+    if settings.token is not None:
+        return check_token(settings.token), False
+    found = load_token(data)
+    return found.token, found.made
+
+
+def _ensure_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise DataUnusable(folder, error.strerror or str(error)) from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise DataUnusable(folder, "it cannot be written to")
+
+
+def _build_runtime(
+    configuration: Configuration,
+    workspace: Path,
+    journal: Journal,
+    registered: AgentRegistry,
+    identity: Identity,
+    *,
+    on_failure: Callable[[LiveThread], None],
+) -> Runtime:
+    blobs = open_blob_store(configuration)
+    return Runtime(
+        journal,
+        blobs,
+        registered.agents,
+        workspace=workspace,
+        workspaces=configuration.workspaces,
+        means=build_turn_resources(configuration, blobs),
+        settings=build_turn_settings(configuration),
+        identity=identity,
+        exclusive=configuration.journal.startswith("sqlite:"),
+        on_failure=on_failure,
+    )
+
+
+async def _serve_control(stack: AsyncExitStack, runtime: Runtime, data: str) -> None:
+    """Let commands in other terminals reach the runtime, where this machine can."""
+    try:
+        await stack.enter_async_context(ControlServer(runtime, data))
+    except ControlUnavailable as error:
+        _log.warning("control_unavailable", code=error.code, detail=str(error))
+
+
+async def _log_recovery(edge: EdgeContext, left: frozenset[str]) -> None:
+    """Say what became of what a former process left; a journal that is slow now is no reason not
+    to serve.
+    """
+    with suppress(Problem):
+        _log.info("edge_recovered", **count_recovered(await edge.wait_until_settled(), left))
+
+
+def _edge_id(identity: Identity) -> str:
+    name, _, _ = (identity.instance or "").partition(":")
+    return f"edge_{name.removeprefix('rt_')}"
+
+
+async def _write_runner_fact(edge: EdgeContext, event_class: str) -> None:
+    payload: dict[str, Any] = {"runnerId": edge.edge_id}
+    await edge.journal.append([edge.build_fact(event_class, payload, "")])
+
+
+_Parting = ParamSpec("_Parting")
+
+
+async def _try_to_stop(
+    part: Callable[_Parting, Awaitable[None]], *args: _Parting.args, **named: _Parting.kwargs
+) -> None:
+    """Do a part of stopping; a disk or a server that is gone keeps no Edge from its end, and the
+    next start makes up for it.
+    """
+    try:
+        await part(*args, **named)
+    except (JournalError, OSError, Problem) as error:
+        _log.warning("stop_incomplete", part=getattr(part, "__name__", ""), detail=str(error))

@@ -1,0 +1,609 @@
+"""The payload of every event class: the types, and which class carries which.
+
+A class has the payload of its name, or else that of its family. Every field is optional and
+fields beyond the declared ones are kept: a type says what a field is, never that it is there.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from factwire.facts.refs import Ref
+
+
+class Payload(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel"):
+    """The root of the payload types; unknown fields are allowed in all of them."""
+
+
+class TurnStart(Payload):
+    """turn.submitted, turn.started: what was asked."""
+
+    prompt: str | None = None
+    input: list[dict[str, Any]] | None = None
+    agent_id: str | None = None
+
+
+class TurnEnd(Payload):
+    """turn.completed, turn.failed, turn.canceled: how it ended, with a stable category."""
+
+    failure_category: str | None = None
+    recovery_hint: str | None = None
+    message: str | None = None
+    reason: str | None = None
+    duration_ms: float | None = None
+
+
+class RunStatus(Payload):
+    """run.status: where the run is."""
+
+    status: str | None = None
+    phase: str | None = None
+    message: str | None = None
+
+
+class ModelRequest(Payload):
+    """model.requested: which model was asked."""
+
+    model: str | None = None
+    provider: str | None = None
+    message_id: str | None = None
+
+
+class TextPiece(Payload):
+    """model.*, reasoning.*, plan.*: `delta` is the increment, `text` the whole text so far."""
+
+    message_id: str | None = None
+    part_id: str | None = None
+    delta: str | None = None
+    text: str | None = None
+    summary: str | None = None
+    encrypted_ref: str | None = None
+    model: str | None = None
+    finish_reason: str | None = None
+
+
+class Failure(Payload):
+    """*.failed: a stable category, a sentence for people, and what could help."""
+
+    failure_category: str | None = None
+    message: str | None = None
+    recovery_hint: str | None = None
+    retryable: bool | None = None
+
+
+class ToolCall(Payload):
+    """tool.*: `args` is the whole input, `delta` a piece of input or output text."""
+
+    tool_name: str | None = None
+    title: str | None = None
+    args: Any = None
+    delta: str | None = None
+    stream: str | None = None
+    message: str | None = None
+    progress: float | None = None
+    total: float | None = None
+    summary: str | None = None
+    output: Any = None
+    output_ref: str | Ref | None = None
+    exit_code: int | None = None
+    duration_ms: float | None = None
+    failure_category: str | None = None
+    recovery_hint: str | None = None
+
+
+class ActionRequest(Payload):
+    """action.required, action.updated: what a person must decide, and until when."""
+
+    action_type: str | None = None
+    severity: str | None = None
+    prompt: str | None = None
+    args_hash: str | None = None
+    expires_at: str | None = None
+    requested_by: str | None = None
+    tool_call_id: str | None = None
+    options: list[Any] | None = None
+    response_schema: dict[str, Any] | None = None
+
+
+class ActionDecision(Payload):
+    """action.resolved and the other closers: what was decided, by whom, and whether it took."""
+
+    decision: str | None = None
+    reason: str | None = None
+    decided_by: str | None = None
+    applied: bool | None = None
+    response: Any = None
+
+
+class Permission(Payload):
+    """permission.*, sandbox.*, policy.changed: which rule said what."""
+
+    mode: str | None = None
+    rule: str | None = None
+    decision: str | None = None
+    reason_code: str | None = None
+    message: str | None = None
+    tool_name: str | None = None
+    path: str | None = None
+    command: str | None = None
+
+
+class Hook(Payload):
+    """hook.*: a hook's run and its outcome."""
+
+    hook_id: str | None = None
+    hook_name: str | None = None
+    hook_event: str | None = None
+    outcome: str | None = None
+    exit_code: int | None = None
+    message: str | None = None
+
+
+class Queue(Payload):
+    """queue.changed: the turns that wait, in order."""
+
+    queued_turns: list[dict[str, Any]] | None = None
+    queued_turn_count: int | None = None
+    reason: str | None = None
+
+
+class Context(Payload):
+    """context.*, history.*: what the model was given, and what was folded away."""
+
+    compaction_id: str | None = None
+    trigger: str | None = None
+    summary: str | None = None
+    message: str | None = None
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+    usage_percent: float | None = None
+    failure_category: str | None = None
+
+
+class Artifact(Payload):
+    """artifact.*: one version of a thing that the agent made."""
+
+    kind: str | None = None
+    title: str | None = None
+    status: str | None = None
+    version_id: str | None = None
+    media_type: str | None = None
+    preview_ref: str | Ref | None = None
+    content_ref: str | Ref | None = None
+    diff_ref: str | Ref | None = None
+    export_ref: str | Ref | None = None
+    source: str | None = None
+    message: str | None = None
+    failure_category: str | None = None
+
+
+class Evidence(Payload):
+    """evidence.*, review.*: a citation, a trace, a verdict."""
+
+    kind: str | None = None
+    title: str | None = None
+    status: str | None = None
+    verdict: str | None = None
+    review_id: str | None = None
+    reviewer: str | None = None
+    summary: str | None = None
+    summary_ref: str | Ref | None = None
+    export_ref: str | Ref | None = None
+    url: str | None = None
+
+
+class Progress(Payload):
+    """How far a task is."""
+
+    completed_steps: int | None = None
+    total_steps: int | None = None
+
+
+class Task(Payload):
+    """task.*, job.*: a piece of work, its state, its attempts."""
+
+    title: str | None = None
+    objective: str | None = None
+    status: str | None = None
+    role: str | None = None
+    assignee: str | None = None
+    progress: Progress | float | None = None
+    depends_on: list[str] | None = None
+    attempt: int | None = None
+    reason: str | None = None
+    message: str | None = None
+    failure_category: str | None = None
+
+
+class Teammate(Payload):
+    """subagent.*, worker.*, agent.*, channel.*: another agent at work."""
+
+    role: str | None = None
+    title: str | None = None
+    name: str | None = None
+    status: str | None = None
+    parent_task_id: str | None = None
+    summary: str | None = None
+    message: str | None = None
+    topology: str | None = None
+    result_ref: str | Ref | None = None
+    transcript_ref: str | Ref | None = None
+    failure_category: str | None = None
+
+
+class Handoff(Payload):
+    """handoff.*: who gives work to whom."""
+
+    handoff_id: str | None = None
+    from_agent: str | None = None
+    to_agent: str | None = None
+    reason: str | None = None
+    status: str | None = None
+
+
+class Process(Payload):
+    """process.*, command.*: a program that runs; offsets count bytes of one stream."""
+
+    command_id: str | None = None
+    command: str | list[str] | None = None
+    cwd: str | None = None
+    stream: str | None = None
+    offset: int | None = None
+    text: str | None = None
+    exit_code: int | None = None
+    signal: str | int | None = None
+    status: str | None = None
+    truncated: bool | None = None
+    max_bytes: int | None = None
+    bytes_written: int | None = None
+    output_ref: str | Ref | None = None
+    failure_category: str | None = None
+
+
+class FileChange(Payload):
+    """file.*: a file that was read or changed, by its path in the workspace."""
+
+    path: str | None = None
+    change: str | None = None
+    diff: str | None = None
+    diff_ref: str | Ref | None = None
+    added_lines: int | None = None
+    removed_lines: int | None = None
+
+
+class Patch(Payload):
+    """patch.*: a set of changes that is applied as one."""
+
+    patch_id: str | None = None
+    paths: list[str] | None = None
+    diff_ref: str | Ref | None = None
+    failure_category: str | None = None
+    message: str | None = None
+
+
+class TestRun(Payload):
+    """test.*: a run of tests and its result."""
+
+    test_run_id: str | None = None
+    command: str | None = None
+    result: Any = None
+    status: str | None = None
+    passed: int | None = None
+    failed: int | None = None
+    skipped: int | None = None
+
+
+class Routing(Payload):
+    """routing.*: which model was chosen among which."""
+
+    model: str | None = None
+    provider: str | None = None
+    candidates: list[Any] | None = None
+    reason: str | None = None
+    reason_code: str | None = None
+
+
+class Cost(Payload):
+    """cost.*, limit.changed, rate_limit.hit, quota.*, metrics.changed: what was used of what."""
+
+    model: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    total_tokens: int | None = None
+    total_cost_usd: float | None = None
+    currency: str | None = None
+    limit: float | None = None
+    used: float | None = None
+    remaining: float | None = None
+    utilization: float | None = None
+    resets_at: str | None = None
+    retry_after_ms: float | None = None
+    message: str | None = None
+
+
+class Output(Payload):
+    """output.*: what was moved, cut, hidden or let go, and why."""
+
+    event_id: str | None = None
+    spilled: list[dict[str, Any]] | None = None
+    redacted: list[dict[str, Any]] | None = None
+    ref: str | Ref | None = None
+    reason: str | None = None
+    bytes: int | None = None
+
+
+class StateDelta(Payload):
+    """state.delta: RFC 6902 operations on the roots that may be patched."""
+
+    patch: list[dict[str, Any]] | None = None
+    operations: list[dict[str, Any]] | None = None
+
+
+class Snapshot(Payload):
+    """snapshot.*, stream.*: how much of a thread a snapshot covers, or what is missing."""
+
+    status: str | None = None
+    from_sequence: int | None = None
+    to_sequence: int | None = None
+    expected: int | None = None
+    got: int | None = None
+    reason: str | None = None
+
+
+class Benchmark(Payload):
+    """benchmark.*: a trial, its configuration and its reward."""
+
+    trial_id: str | None = None
+    dataset: str | None = None
+    task: str | None = None
+    configuration: dict[str, Any] | None = None
+    reward: float | None = None
+    trajectory_ref: str | Ref | None = None
+    failure_category: str | None = None
+
+
+class Diagnostic(Payload):
+    """runtime.warning, runtime.error: something a person may want to look into."""
+
+    code: str | None = None
+    severity: str | None = None
+    message: str | None = None
+    failure_category: str | None = None
+    recovery_hint: str | None = None
+    raw_ref: str | Ref | None = None
+
+
+class SandboxBound(Payload):
+    """One bound that a sandbox holds a program to, and by what means."""
+
+    value: float | None = None
+    by: str | None = None
+
+
+class SandboxLack(Payload):
+    """Something that was asked of a sandbox and does not hold, and why."""
+
+    what: str | None = None
+    reason: str | None = None
+
+
+class SandboxTerms(Payload):
+    """sandbox.applied: what a program may reach from here on, and what could not be had."""
+
+    mode: str | None = None
+    decision: str | None = None
+    reason_code: str | None = None
+    message: str | None = None
+    tool: str | None = None
+    tool_version: str | None = None
+    network: bool | str | None = None
+    root: str | None = None
+    writable: list[str] | None = None
+    readable: list[str] | None = None
+    hidden: list[str] | None = None
+    namespaces: list[str] | None = None
+    capabilities: str | None = None
+    new_session: bool | None = None
+    dies_with_parent: bool | None = None
+    nested_namespaces: bool | None = None
+    system_call_filter: bool | None = None
+    limits: dict[str, SandboxBound] | None = None
+    not_applied: list[SandboxLack] | None = None
+
+
+class StandingGrant(Payload):
+    """A rule that was granted for longer than once."""
+
+    rule: str | None = None
+    lasts: str | None = None
+    revoked: bool | None = None
+
+
+class PolicyTerms(Permission):
+    """policy.changed: the rule or mode that holds from here on, and who decided it."""
+
+    rules: list[str] | None = None
+    decided_by: str | None = None
+    standing: StandingGrant | None = None
+
+
+class TaskProfile(Payload):
+    """task.profile.resolved: with what a task is worked on."""
+
+    profile: str | None = None
+    model: str | None = None
+    provider: str | None = None
+    role: str | None = None
+    mode: str | None = None
+    effort: str | None = None
+    reason: str | None = None
+
+
+class ProjectRecord(Payload):
+    """project.*: a folder of work; `work_dir` is where its runs happen."""
+
+    project_id: str | None = None
+    name: str | None = None
+    work_dir: str | None = None
+    created_at: str | None = None
+    updated_at: str | None = None
+
+
+class ConversationRecord(Payload):
+    """conversation.created: a place where people and agents talk."""
+
+    conversation_id: str | None = None
+    project_id: str | None = None
+    title: str | None = None
+    created_at: str | None = None
+
+
+class MemberRecord(Payload):
+    """conversation.member.added: who joined."""
+
+    conversation_id: str | None = None
+    member_id: str | None = None
+    member_type: str | None = None
+
+
+class ThreadRecord(Payload):
+    """thread.created, thread.updated, thread.deleted: a thread; `status` is active or archived."""
+
+    thread_id: str | None = None
+    project_id: str | None = None
+    conversation_id: str | None = None
+    title: str | None = None
+    status: str | None = None
+    agent_id: str | None = None
+    created_at: str | None = None
+    updated_at: str | None = None
+
+
+class ThreadForkRecord(Payload):
+    """thread.forked: a thread that begins where another one stood."""
+
+    thread_id: str | None = None
+    parent_thread_id: str | None = None
+    from_item_id: str | None = None
+    project_id: str | None = None
+    title: str | None = None
+
+
+class ItemRecord(Payload):
+    """message.created, item.*: one thing in a thread; `content` is an object."""
+
+    item_id: str | None = None
+    project_id: str | None = None
+    thread_id: str | None = None
+    run_id: str | None = None
+    type: str | None = None
+    role: str | None = None
+    status: str | None = None
+    content: dict[str, Any] | None = None
+    created_at: str | None = None
+    updated_at: str | None = None
+
+
+class RunnerRecord(Payload):
+    """runner.online, runner.offline: a place where runs happen."""
+
+    runner_id: str | None = None
+
+
+class PersistenceFailure(Payload):
+    """run.persistence_error: the journal refused facts of a run."""
+
+    run_id: str | None = None
+    error: str | None = None
+
+
+class PreviewRecord(Payload):
+    """preview.*: a server of what a run made, on an origin of its own."""
+
+    preview_id: str | None = None
+    run_id: str | None = None
+    artifact_id: str | None = None
+    url: str | None = None
+    status: str | None = None
+
+
+_BY_FAMILY: Final[dict[str, type[Payload]]] = {
+    "model": TextPiece,
+    "reasoning": TextPiece,
+    "plan": TextPiece,
+    "text": TextPiece,
+    "tool": ToolCall,
+    "action": ActionDecision,
+    "permission": Permission,
+    "sandbox": Permission,
+    "policy": Permission,
+    "hook": Hook,
+    "queue": Queue,
+    "context": Context,
+    "history": Context,
+    "artifact": Artifact,
+    "evidence": Evidence,
+    "review": Evidence,
+    "task": Task,
+    "job": Task,
+    "subagent": Teammate,
+    "worker": Teammate,
+    "agent": Teammate,
+    "channel": Teammate,
+    "handoff": Handoff,
+    "process": Process,
+    "command": Process,
+    "file": FileChange,
+    "patch": Patch,
+    "test": TestRun,
+    "routing": Routing,
+    "cost": Cost,
+    "limit": Cost,
+    "rate_limit": Cost,
+    "quota": Cost,
+    "metrics": Cost,
+    "output": Output,
+    "snapshot": Snapshot,
+    "stream": Snapshot,
+    "benchmark": Benchmark,
+    "runtime": Diagnostic,
+    "project": ProjectRecord,
+    "conversation": ConversationRecord,
+    "message": ItemRecord,
+    "item": ItemRecord,
+    "runner": RunnerRecord,
+    "preview": PreviewRecord,
+}
+
+_BY_CLASS: Final[dict[str, type[Payload]]] = {
+    "turn.submitted": TurnStart,
+    "turn.started": TurnStart,
+    "turn.completed": TurnEnd,
+    "turn.failed": TurnEnd,
+    "turn.canceled": TurnEnd,
+    "run.status": RunStatus,
+    "model.requested": ModelRequest,
+    "model.failed": Failure,
+    "action.required": ActionRequest,
+    "action.updated": ActionRequest,
+    "sandbox.applied": SandboxTerms,
+    "policy.changed": PolicyTerms,
+    "task.profile.resolved": TaskProfile,
+    "state.delta": StateDelta,
+    "conversation.member.added": MemberRecord,
+    "thread.created": ThreadRecord,
+    "thread.updated": ThreadRecord,
+    "thread.deleted": ThreadRecord,
+    "thread.forked": ThreadForkRecord,
+    "run.persistence_error": PersistenceFailure,
+}
+
+
+def payload_types(classes: tuple[str, ...]) -> dict[str, type[Payload]]:
+    """The payload type of each of `classes` that has one."""
+    types: dict[str, type[Payload]] = {}
+    for name in classes:
+        payload = _BY_CLASS.get(name) or _BY_FAMILY.get(name.partition(".")[0])
+        if payload is not None:
+            types[name] = payload
+    return types

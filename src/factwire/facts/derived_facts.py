@@ -1,0 +1,82 @@
+"""Facts made from another fact: bookkeeping notes about it, and the Agent UI events that it is.
+
+A note says that something in a fact was hidden or moved. The class rows say which UI events a
+runtime fact becomes; a fact that lacks what the UI class requires is not promoted to it: work in
+a process becomes run status, anything else a diagnostic.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from factwire.facts.classes.class_rows import (
+    EDGE_CLASSES,
+    RUNTIME_CLASSES,
+    UI_CLASSES,
+    ClassRow,
+    fill_from_row,
+)
+from factwire.facts.classes.required_fields import missing_fields
+from factwire.facts.fact import Fact, id_of
+from factwire.facts.vocabulary import kind_of, status_of
+
+
+def build_note(
+    fact: Fact, event_class: str, payload: dict[str, Any], ref_ids: tuple[str, ...] = ()
+) -> Fact:
+    """A fact about another one: in the same place, without a sequence until one is assigned."""
+    return msgspec.structs.replace(
+        fact,
+        id=f"{fact.id}#{event_class}",
+        kind=kind_of(event_class),
+        status=status_of(event_class),
+        title=event_class,
+        event_class=event_class,
+        sequence=None,
+        detail=None,
+        payload={"eventId": fact.id, **payload},
+        ref_ids=ref_ids,
+        artifact_refs=(),
+        evidence_refs=(),
+        owner=None,
+        scope=None,
+        phase=None,
+        surface=None,
+        persistence=None,
+        extra={},
+    )
+
+
+_DIAGNOSTIC: Final = "diagnostic.changed"
+_STATUS: Final = "run.status"
+_PROCESS_FAMILIES: Final = frozenset({"process", "command", "patch", "test", "file"})
+
+
+def to_ui_events(fact: Fact) -> tuple[Fact, ...]:
+    """The UI events of a fact, first the main one; an event that already is one stays itself."""
+    event_class = fact.event_class or ""
+    row = RUNTIME_CLASSES.get(event_class) or EDGE_CLASSES.get(event_class)
+    if row is None:
+        return (_build_event(fact, event_class if event_class in UI_CLASSES else _DIAGNOSTIC),)
+    main, *others = (*row.ui, *_artifact_classes(fact))
+    return _promote(fact, main, row), *(
+        msgspec.structs.replace(_promote(fact, name), id=f"{fact.id}#{name}") for name in others
+    )
+
+
+def _artifact_classes(fact: Fact) -> tuple[str, ...]:
+    is_tool = (fact.event_class or "").startswith("tool.")
+    has_artifact = is_tool and (fact.artifact_refs or id_of(fact, "artifactId"))
+    return ("artifact.changed",) if has_artifact else ()
+
+
+def _promote(fact: Fact, name: str, row: ClassRow | None = None) -> Fact:
+    event = _build_event(fact, name, row)
+    if not missing_fields(event, "ui"):
+        return event
+    family = (fact.event_class or "").partition(".")[0]
+    return _build_event(fact, _STATUS if family in _PROCESS_FAMILIES else _DIAGNOSTIC)
+
+
+def _build_event(fact: Fact, name: str, row: ClassRow | None = None) -> Fact:
+    return fill_from_row(msgspec.structs.replace(fact, event_class=name), row or UI_CLASSES[name])

@@ -1,0 +1,223 @@
+"""The rules that one well-typed fact is held to, whatever shape it came in.
+
+Most facts break none of them, and most of those are short text deltas: each rule first asks the
+cheap question whose answer is nearly always no. A time is one by RFC 3339, with its offset; the
+seconds seen last are remembered, because the facts of a stream come many to the second.
+"""
+
+import re
+from functools import lru_cache
+from typing import Any, Final, cast
+
+import msgspec
+
+from factwire.facts.classes.class_rows import KNOWN_CLASSES
+from factwire.facts.classes.payloads import Payload, payload_types
+from factwire.facts.classes.required_fields import RequiredField, missing_fields, required_fields_of
+from factwire.facts.fact import Fact
+from factwire.facts.issues import Issue, path_step, type_mismatches
+from factwire.facts.limits import PAYLOAD_CHARACTERS, PREVIEW_CHARACTERS
+from factwire.facts.redaction import find_in_value
+from factwire.facts.refs import REF_LISTS, json_characters, ref_issue
+from factwire.facts.secret_shapes import find_secrets, may_hold_secret
+from factwire.facts.shapes import SHAPES, Shape, wire_name
+from factwire.facts.vocabulary import LEGACY_TERMINALS, UNKNOWN
+
+_TIMESTAMP: Final = re.compile(
+    r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
+    r"[Tt](?:[01][0-9]|2[0-3]):[0-5][0-9]:(?:[0-5][0-9]|60)(?:\.[0-9]+)?"
+    r"(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
+)
+_SECOND: Final = len("2026-06-10T00:00:00")
+
+
+def is_timestamp(text: str) -> bool:
+    """Whether a text is a time that anybody reads alike."""
+    rest = text[_SECOND:]
+    if rest == "Z":
+        return _is_second(text[:_SECOND])
+    if rest[:1] == "." and rest[-1] == "Z" and rest[1:-1].isdigit() and rest.isascii():
+        return _is_second(text[:_SECOND])
+    return _TIMESTAMP.fullmatch(text) is not None
+
+
+@lru_cache(maxsize=256)
+def _is_second(text: str) -> bool:
+    return _TIMESTAMP.fullmatch(f"{text}Z") is not None
+
+
+PAYLOAD_TYPES: Final = payload_types(tuple(KNOWN_CLASSES))
+"""The payload type of every known class that has one."""
+
+
+_REWRITE_FACTOR: Final = 5
+"""How many times longer JSON can get when it is written again: 1e15 is 1000000000000000.0."""
+
+
+_EXCERPT_CHARACTERS: Final = 40
+
+
+class _ClassRules(msgspec.Struct, frozen=True):
+    """What is known about a class before any fact of it is seen."""
+
+    known: bool
+    required: tuple[RequiredField, ...]
+    payload: type[Payload] | None
+    refs: tuple[str, ...] = ()
+
+
+def _rules_of(event_class: str | None, shape: Shape) -> _ClassRules:
+    if event_class is None:
+        return _ClassRules(known=True, required=(), payload=None)
+    known = event_class in KNOWN_CLASSES
+    payload = PAYLOAD_TYPES.get(event_class)
+    fields = msgspec.structs.fields(payload) if payload else ()
+    refs = tuple(f.encode_name for f in fields if f.name == "ref" or f.name.endswith("_ref"))
+    return _ClassRules(known, required_fields_of(event_class, shape), payload, refs)
+
+
+_RULES: Final = {
+    shape: {name: _rules_of(name, shape) for name in KNOWN_CLASSES} for shape in SHAPES
+}
+
+
+def rule_issues(
+    fact: Fact, shape: Shape = "facts", *, wire_bytes: int | None = None
+) -> list[Issue]:
+    """Every rule that the fact breaks, with paths from `$`. `wire_bytes`, the length of the JSON it
+    was decoded from, spares measuring the payload of a fact that is short as a whole.
+    """
+    issues = class_issues(fact, shape)
+    issues += secret_issues(fact)
+    if wire_bytes is None or wire_bytes > PREVIEW_CHARACTERS:
+        issues += _size_issues(fact.payload, wire_bytes)
+    return issues
+
+
+def class_issues(fact: Fact, shape: Shape = "facts") -> list[Issue]:
+    """The rules that redaction and spilling cannot mend: class, needs, payload types, refs."""
+    issues: list[Issue] = []
+    if not is_timestamp(fact.created_at) and (shape != "ui" or fact.created_at != UNKNOWN):
+        issues.append(_timestamp_issue(fact.created_at, shape))
+    rules = _RULES[shape].get(fact.event_class or "") or _rules_of(fact.event_class, shape)
+    if not rules.known:
+        issues.append(_unknown_class_issue(fact.event_class or "", shape))
+    if rules.required:
+        issues += [_missing_field_issue(need, fact) for need in missing_fields(fact, shape)]
+    if rules.payload is not None and fact.payload:
+        try:
+            msgspec.convert(fact.payload, rules.payload)
+        except msgspec.ValidationError:
+            issues += _payload_issues(fact.payload, rules.payload)
+        for name in rules.refs:
+            if name in fact.payload:
+                issues += _payload_ref_issues(fact.payload[name], f"$.payload.{name}")
+    if fact.ref_ids or fact.artifact_refs or fact.evidence_refs:
+        issues += _ref_issues(fact)
+    return issues
+
+
+def _timestamp_issue(text: str, shape: Shape) -> Issue:
+    excerpt = text if len(text) <= _EXCERPT_CHARACTERS else f"{text[:_EXCERPT_CHARACTERS]}…"
+    message = f"expected a time such as 2026-06-10T00:00:00Z (RFC 3339), got {excerpt!r}"
+    return Issue("schema_mismatch", f"$.{wire_name(shape, 'createdAt')}", message)
+
+
+def rebase_issues(issues: list[Issue], path: str) -> list[Issue]:
+    """The issues of one fact, as issues of the stream or fixture in which it stands at `path`."""
+    if path == "$":
+        return issues
+    return [Issue(issue.code, path + issue.path[1:], issue.message) for issue in issues]
+
+
+def _unknown_class_issue(event_class: str, shape: Shape) -> Issue:
+    path = f"$.{wire_name(shape, 'eventClass')}"
+    if event_class in LEGACY_TERMINALS:
+        message = (
+            f"{event_class!r} is a legacy terminal; "
+            "use turn.completed, turn.failed or turn.canceled"
+        )
+        return Issue("schema_mismatch", path, message)
+    return Issue("unknown_event_type", path, f"{event_class!r} is not in the vocabulary")
+
+
+def _missing_field_issue(field: RequiredField, fact: Fact) -> Issue:
+    return Issue(
+        "missing_scope_id", f"$.{field.path}", f"{fact.event_class} needs {field.expected}"
+    )
+
+
+def _payload_issues(payload: dict[str, Any], expected: type[Payload]) -> list[Issue]:
+    return [
+        issue
+        for field in msgspec.structs.fields(expected)
+        for issue in type_mismatches(
+            payload.get(field.encode_name), field.type, f"$.payload.{field.encode_name}"
+        )
+    ]
+
+
+def secret_issues(fact: Fact) -> list[Issue]:
+    """Keys that name a secret and values that are one, wherever the fact holds them."""
+    findings = find_in_value(fact.payload, "$.payload") if fact.payload else []
+    if fact.extra:
+        findings = [*findings, *find_in_value(fact.extra, "$")]
+    issues = [
+        Issue("secret_leak_risk", finding.path, f"looks like a secret ({finding.rule})")
+        for finding in findings
+    ]
+    for name, text in (("title", fact.title), ("detail", fact.detail)):
+        if text and may_hold_secret(text):
+            issues += [
+                Issue("secret_leak_risk", f"$.{name}", f"looks like a secret (value:{found.rule})")
+                for found in find_secrets(text)
+            ]
+    return issues
+
+
+def _size_issues(payload: dict[str, Any], wire_bytes: int | None) -> list[Issue]:
+    issues: list[Issue] = []
+    if wire_bytes is None or wire_bytes > PAYLOAD_CHARACTERS // _REWRITE_FACTOR:
+        size = json_characters(payload)
+        if size > PAYLOAD_CHARACTERS:
+            message = f"{size} characters of JSON, at most {PAYLOAD_CHARACTERS} travel inline"
+            issues.append(Issue("large_payload_inline", "$.payload", message))
+    return issues + _preview_issues(payload, "$.payload")
+
+
+def _preview_issues(value: object, path: str) -> list[Issue]:
+    """Previews of refs over the limit, at any depth (which is bounded where JSON is decoded). What
+    else is called a preview is some tool's word for its own.
+    """
+    issues: list[Issue] = []
+    if isinstance(value, dict):
+        fields = cast("dict[str, object]", value)
+        previews = "preview" if isinstance(fields.get("ref"), str) else None
+        for key, item in fields.items():
+            if key == previews and isinstance(item, str) and len(item) > PREVIEW_CHARACTERS:
+                message = f"{len(item)} characters, at most {PREVIEW_CHARACTERS} in a preview"
+                issues.append(Issue("large_payload_inline", f"{path}.preview", message))
+            elif not isinstance(item, str):
+                issues += _preview_issues(item, path + path_step(key))
+    elif isinstance(value, list):
+        for index, item in enumerate(cast("list[object]", value)):
+            issues += _preview_issues(item, f"{path}[{index}]")
+    return issues
+
+
+def _payload_ref_issues(ref: object, path: str) -> list[Issue]:
+    """What is wrong with a ref in a payload, where secrets are looked for anyway."""
+    if isinstance(ref, dict):
+        fields = cast("dict[str, object]", ref)
+        return _payload_ref_issues(fields.get("ref"), f"{path}.ref")
+    issue = ref_issue(ref, path) if isinstance(ref, str) else None
+    return [issue] if issue and issue.code != "secret_leak_risk" else []
+
+
+def _ref_issues(fact: Fact) -> list[Issue]:
+    issues = (
+        ref_issue(ref, f"$.{name}[{index}]")
+        for attribute, name in REF_LISTS.items()
+        for index, ref in enumerate(getattr(fact, attribute))
+    )
+    return [issue for issue in issues if issue is not None]

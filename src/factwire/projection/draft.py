@@ -1,0 +1,226 @@
+"""`StateDraft`: the state while one fact is applied to it, with an index of what is where and what
+is open.
+
+Whatever a reducer changes goes through the draft, so that state and changes cannot differ: the
+same call sets the value and records the operation. Absent values are not written, so setting one
+to None removes it. The index follows from the state alone and is rebuilt when a projection is
+restored.
+"""
+
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from factwire.facts.json_patch import WIRE_NAMES, escape_key, same, wire_spelling_of_field
+from factwire.projection.changes import Operation
+from factwire.projection.messages import Message, Part, PartHandle, TextPart, kind_of_part
+from factwire.projection.payload_fields import FieldChecks
+from factwire.projection.state import ProjectionState
+from factwire.projection.tools import is_open
+from factwire.projection.views import Text
+
+
+class StateIndex:
+    """Where things stand in a state, and what is open in it."""
+
+    __slots__ = (
+        "_tool_places",
+        "entries",
+        "message_places",
+        "names",
+        "newest",
+        "open_actions",
+        "open_messages",
+        "open_texts",
+        "open_tools",
+        "own_parts",
+        "part_ids",
+        "parts",
+        "parts_by_id",
+        "renamed",
+        "unreconciled",
+    )
+
+    def __init__(self, state: "ProjectionState") -> None:
+        self.unreconciled = False
+        self.entries = {entry.entry_id: place for place, entry in enumerate(state.timeline)}
+        self.open_actions = {
+            key: None for key, action in state.actions.items() if action.status == "pending"
+        }
+        self._tool_places = {key: place for place, key in enumerate(state.tools)}
+        self.open_tools = {key: None for key, tool in state.tools.items() if is_open(tool)}
+        self.index_messages(state.messages)
+
+    def open_tool(self, key: str) -> None:
+        self._tool_places.setdefault(key, len(self._tool_places))
+        self.open_tools[key] = None
+
+    def open_tools_in_order(self) -> list[str]:
+        """Open calls in the order in which the state has them."""
+        return sorted(self.open_tools, key=self._tool_places.__getitem__)
+
+    def open_messages_in_order(self) -> list[tuple[str, Message]]:
+        """Open messages, with their paths, in the order in which the state has them."""
+        return [
+            (f"/messages/{place}", self.open_messages[place])
+            for place in sorted(self.open_messages)
+        ]
+
+    def index_messages(self, messages: list[Message]) -> None:
+        """Learn anew where every message and part stands."""
+        self.parts: dict[tuple[str, str, str | None], PartHandle] = {}
+        self.parts_by_id: dict[tuple[int, str, str], PartHandle] = {}
+        self.part_ids: set[tuple[int, str]] = set()
+        self.own_parts: dict[tuple[int, str], PartHandle] = {}
+        self.open_texts: dict[int, int] = {}
+        self.open_messages: dict[int, Message] = {}
+        self.message_places: dict[tuple[str | None, str], int] = {}
+        self.names: dict[str, int] = {}
+        self.newest: dict[tuple[str | None, str | None], int] = {}
+        self.renamed: dict[str, str] = {}
+        for place, message in enumerate(messages):
+            self.keep_message(message, place)
+            path = f"/messages/{place}"
+            for index, part in enumerate(message.parts):
+                self.keep_part(PartHandle(message, place, part, f"{path}/parts/{index}"))
+
+    def keep_message(self, message: Message, place: int) -> None:
+        self.message_places[message.turn_id, message.message_id] = place
+        self.names[message.message_id] = place
+        if message.optimistic_id is not None:
+            self.renamed[message.optimistic_id] = message.message_id
+        if message.role != "user":
+            self.newest[message.turn_id, message.subagent_id] = place
+        if message.status in ("streaming", "stale"):
+            self.open_messages[place] = message
+
+    def keep_part(self, handle: PartHandle) -> None:
+        place, part, kind = handle.place, handle.part, kind_of_part(handle.part)
+        self.parts_by_id[place, kind, part.part_id] = handle
+        self.part_ids.add((place, part.part_id))
+        if has_generated_id(part, kind):
+            self.own_parts[place, kind] = handle
+            if handle.message.turn_id is not None:
+                self.parts.pop((handle.message.turn_id, part.message_id, None), None)
+        if isinstance(part, TextPart) and part.state == "streaming":
+            self.open_texts[place] = self.open_texts.get(place, 0) + 1
+
+    def message_place(self, turn: str | None, message_id: str) -> int | None:
+        """Where a message stands; ids of other turns' messages are not its own."""
+        place = self.message_places.get((turn, message_id))
+        if place is not None:
+            return place
+        if turn is None:
+            return self.names.get(message_id)
+        return self.message_places.get((None, message_id))
+
+
+def has_generated_id(part: Part, kind: str) -> bool:
+    """Whether a part has a name that is given to parts whose facts name none."""
+    own = f"{part.message_id}:{kind}"
+    _, found, rest = part.part_id.partition(own)
+    return bool(found) and part.part_id.startswith(own) and (rest == "" or rest[0] == ":")
+
+
+Node = TypeVar("Node")
+
+_SCALARS: Final = frozenset({str, int, float, bool})
+
+
+def to_plain_json(value: object) -> Any:
+    """A value as JSON that nobody else holds."""
+    return msgspec.to_builtins(value, enc_hook=str)
+
+
+class StateDraft:
+    """A state, what the reducers remember beside it, and the operations of the fact under way."""
+
+    __slots__ = ("memory", "opened", "ops", "part", "state")
+
+    def __init__(self, state: ProjectionState, memory: StateIndex) -> None:
+        self.state = state
+        self.memory = memory
+        self.ops: list[Operation] = []
+        self.opened = False
+        self.part: PartHandle | None = None
+
+    def begin(self) -> None:
+        """A new fact: nothing is new in the state yet, and no part is spoken of."""
+        self.opened = False
+        self.part = None
+
+    def put(self, node: msgspec.Struct, path: str, field: str, value: object) -> None:
+        """Set one field, to None too."""
+        before = getattr(node, field)
+        if before is value:
+            return
+        kind = type(value)
+        if kind is type(before) and (before == value if kind in _SCALARS else same(before, value)):
+            return
+        setattr(node, field, value)
+        place = f"{path}/{WIRE_NAMES.get(field) or wire_spelling_of_field(field)}"
+        if value is None:
+            self.ops.append(Operation("remove", place))
+        else:
+            own = value if kind in _SCALARS else to_plain_json(value)
+            self.ops.append(Operation("add" if before is None else "replace", place, own))
+
+    def take(
+        self, node: msgspec.Struct, path: str, payload: dict[str, Any], checks: FieldChecks
+    ) -> None:
+        """Set the fields that a payload states, by a table of those that count."""
+        for name, value in payload.items():
+            rule = checks.get(name)
+            if rule is not None:
+                field, checked = rule
+                found = checked(value)
+                if found is not None:
+                    self.put(node, path, field, found)
+
+    def fill(self, node: msgspec.Struct, path: str, /, **fields: object) -> None:
+        """Set the fields that are known; an unknown one stays as it was."""
+        for field, value in fields.items():
+            if value is not None:
+                self.put(node, path, field, value)
+
+    def create(self, table: dict[str, Node], path: str, key: str, node: Node) -> Node:
+        """Put a new node into a table."""
+        table[key] = node
+        self.opened = True
+        self.ops.append(Operation("add", f"{path}/{escape_key(key)}", to_plain_json(node)))
+        return node
+
+    def remove(self, table: dict[str, Any], path: str, key: str) -> None:
+        """Take a node out of a table."""
+        del table[key]
+        self.ops.append(Operation("remove", f"{path}/{escape_key(key)}"))
+
+    def push(self, items: list[Any], path: str, item: object, keep: int | None = None) -> None:
+        """Add to the end of a list; past `keep`, the oldest makes room."""
+        items.append(item)
+        self.opened = True
+        self.ops.append(Operation("add", f"{path}/-", to_plain_json(item)))
+        if keep is not None and len(items) > keep:
+            del items[0]
+            self.ops.append(Operation("remove", f"{path}/0"))
+
+    def grow(self, text: Text, path: str, piece: str) -> None:
+        """Add a piece to a text."""
+        text.append(piece)
+        self.ops.append(Operation("append", path, piece))
+
+    def rewrite(self, node: msgspec.Struct, path: str, field: str, text: str) -> None:
+        """Give a text another wording; where it only grew, only the growth is sent."""
+        before: Text = getattr(node, field)
+        old, place = str(before), f"{path}/{wire_spelling_of_field(field)}"
+        if text.startswith(old):
+            if len(text) > len(old):
+                self.grow(before, place, text[len(old) :])
+            return
+        setattr(node, field, Text(text))
+        self.ops.append(Operation("replace", place, text))
+
+    def count(self, node: msgspec.Struct, path: str, field: str, by: int = 1) -> None:
+        """Move a counter."""
+        if by:
+            self.put(node, path, field, getattr(node, field) + by)

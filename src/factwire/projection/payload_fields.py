@@ -1,0 +1,213 @@
+"""Reading the payload of a fact: typed, never trusting, never raising.
+
+A field of the wrong type is treated as absent, because a projection must show what it can of any
+stream; validation is where such a field is reported. A view takes over every field that it has in
+common with its payload, by a table that is made from the two types.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Final, TypeVar, cast, get_args
+
+import msgspec
+
+from factwire.facts.classes.payloads import Payload
+from factwire.facts.fact import Fact, id_in_payload
+from factwire.facts.refs import Ref
+from factwire.projection.limits import DETAIL_CHARACTERS
+from factwire.projection.views import View
+
+Read = TypeVar("Read", bound=Payload)
+
+_OUTCOMES: Final = {
+    "turn.completed": "completed",
+    "turn.failed": "failed",
+    "turn.canceled": "canceled",
+    "run.finished": "completed",
+    "run.failed": "failed",
+}
+
+
+def read_payload(fact: Fact, kind: type[Read]) -> Read:
+    """The payload as its type; fields of another type are left out."""
+    try:
+        return msgspec.convert(fact.payload, kind)
+    except msgspec.ValidationError:
+        return msgspec.convert(_valid_fields(fact.payload, kind), kind)
+
+
+def text_at(payload: dict[str, Any], *names: str) -> str | None:
+    """The first of these fields that is a text with something in it."""
+    for name in names:
+        value = payload.get(name)
+        if isinstance(value, str) and value:
+            return value
+    return None
+
+
+def texts_of(value: object) -> list[str]:
+    """The texts of a list, or of one text; anything else is none."""
+    if isinstance(value, str):
+        return [value] if value else []
+    items: list[object] = value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
+    return [item for item in items if isinstance(item, str) and item]
+
+
+def list_at(value: object) -> list[Any] | None:
+    """A value that is a list."""
+    return cast("list[Any]", value) if isinstance(value, list) else None
+
+
+def object_at(value: object) -> dict[str, Any] | None:
+    """A value that is an object."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def number_at(payload: dict[str, Any], *names: str) -> float | None:
+    """The first of these fields that is a number."""
+    for name in names:
+        value = payload.get(name)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return value
+    return None
+
+
+def ref_text(value: object) -> str | None:
+    """A ref as text, whether it came as text or as an object."""
+    if isinstance(value, str):
+        return value or None
+    return value.ref if isinstance(value, Ref) else None
+
+
+def shorten_detail(text: str | None) -> str | None:
+    """A line short enough for a list."""
+    if text is None or len(text) <= DETAIL_CHARACTERS:
+        return text or None
+    return text[: DETAIL_CHARACTERS - 1] + "…"
+
+
+def other_id(fact: Fact, name: str, attribute: str) -> str | None:
+    """The id called `name`, which the fact has as `attribute` or in its payload."""
+    value: str | None = getattr(fact, attribute)
+    return value or id_in_payload(fact.payload, name)
+
+
+def turn_of(fact: Fact) -> str | None:
+    return fact.turn_id or _id_in(fact.payload, "turnId", "turn_id")
+
+
+def tool_of(fact: Fact) -> str | None:
+    return fact.tool_call_id or other_id(fact, "toolCallId", "tool_call_id")
+
+
+def task_of(fact: Fact) -> str | None:
+    return fact.task_id or _id_in(fact.payload, "taskId", "task_id")
+
+
+def subagent_of(fact: Fact) -> str | None:
+    return fact.subagent_id or _id_in(fact.payload, "subagentId", "subagent_id")
+
+
+def _id_in(payload: dict[str, Any], name: str, other: str) -> str | None:
+    value = payload.get(name)
+    if type(value) is str and value:
+        return value
+    value = payload.get(other)
+    return value if type(value) is str and value else None
+
+
+def join_texts(existing: list[str] | None, more: Iterable[str]) -> list[str] | None:
+    """What is known and what is new, each once, in the order in which it came."""
+    return list(dict.fromkeys((*(existing or ()), *more))) or None
+
+
+def outcome_of(fact: Fact) -> str:
+    """How a turn ended, by the fact that ends it; a UI event says no more than that it finished."""
+    status = _OUTCOMES[fact.event_class or ""]
+    stopped = fact.status in ("canceled", "cancelled") or fact.phase in ("cancelled", "interrupted")
+    return "canceled" if stopped and status == "completed" else status
+
+
+def refs_of(fact: Fact) -> list[str]:
+    """Every ref that a fact carries, once, in its order."""
+    if not (fact.ref_ids or fact.artifact_refs or fact.evidence_refs):
+        return []
+    return list(dict.fromkeys((*fact.ref_ids, *fact.artifact_refs, *fact.evidence_refs)))
+
+
+def _valid_fields(payload: dict[str, Any], kind: type[Payload]) -> dict[str, Any]:
+    sound: dict[str, Any] = {}
+    for name, declared in _payload_fields(kind):
+        if name in payload:
+            try:
+                msgspec.convert(payload[name], declared)
+            except msgspec.ValidationError:
+                continue
+            sound[name] = payload[name]
+    return sound
+
+
+@lru_cache(maxsize=64)
+def _payload_fields(kind: type[Payload]) -> tuple[tuple[str, Any], ...]:
+    return tuple((field.encode_name, field.type) for field in msgspec.structs.fields(kind))
+
+
+Check = Callable[[Any], Any]
+FieldChecks = Mapping[str, tuple[str, Check]]
+"""Wire name in the payload → field of the view, and what makes a value of it or None."""
+
+
+def build_field_checks(view: type[View], payload: type[Payload]) -> FieldChecks:
+    """The table for a view and the payload that describes it."""
+    fields = {field.name for field in msgspec.structs.fields(view)}
+    return {
+        field.encode_name: (field.name, _choose_check(field.type))
+        for field in msgspec.structs.fields(payload)
+        if field.name in fields
+    }
+
+
+def _choose_check(declared: Any) -> Check:
+    if declared is Any:
+        return _check_anything
+    kinds = tuple(kind for kind in get_args(declared) or (declared,) if kind is not type(None))
+    if Ref in kinds:
+        return _check_ref
+    if kinds == (str,):
+        return _check_text
+    if kinds == (float,):
+        return _check_number
+
+    def check(value: object) -> object:
+        try:
+            return msgspec.convert(value, declared)
+        except msgspec.ValidationError:
+            return None
+
+    return check
+
+
+def _check_anything(value: object) -> object:
+    return value
+
+
+def _check_text(value: object) -> object:
+    return value if type(value) is str else None
+
+
+def _check_number(value: object) -> float | None:
+    if type(value) not in (int, float):
+        return None
+    try:
+        return float(value)  # pyright: ignore[reportArgumentType]
+    except OverflowError:
+        return None
+
+
+def _check_ref(value: object) -> str | None:
+    if isinstance(value, str):
+        return value or None
+    try:
+        return ref_text(msgspec.convert(value, Ref))
+    except msgspec.ValidationError:
+        return None

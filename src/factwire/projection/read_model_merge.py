@@ -1,0 +1,408 @@
+"""Merging a read model into a state: the first screen, or the repair of what a stream lost.
+
+What a newer read model states comes from the owner and is taken: open requests, calls with their
+states, the active turn and how the last one ended, the queue. A request that it no longer lists is
+closed. Anything else that was under way where facts were missed reads `stale`: it is neither shown
+as live nor given an end that nobody stated. Timeline and graph follow, so that no surface
+contradicts another.
+"""
+
+from collections.abc import Collection, Iterator
+from copy import deepcopy
+from typing import Any, Final
+
+from factwire.facts.json_patch import escape_key
+from factwire.facts.vocabulary import UNKNOWN
+from factwire.projection import (
+    actions,
+    coding,
+    graph,
+    model_usage,
+    subagents,
+    tasks,
+    team,
+    thread_status,
+    timeline,
+    tools,
+)
+from factwire.projection.diagnostics import keep_diagnostic
+from factwire.projection.draft import StateDraft
+from factwire.projection.messages import Message, ReasoningPart, TextPart, mark_message_stale
+from factwire.projection.read_models import ThreadReadModel, ToolCallSummary
+from factwire.projection.reasoning import PLANS_PATH
+from factwire.projection.timeline import part_entry_key
+from factwire.projection.tools import Tool
+from factwire.projection.views import Text
+
+
+def align_timeline_and_graph(
+    canvas: "StateDraft", key: str, status: str, *, node: str | None = None, at: str | None = None
+) -> None:
+    """Give the entry and the node of a subject its status; `node` where a node has its own word."""
+    place = canvas.memory.entries.get(key)
+    if place is not None:
+        entry, path = canvas.state.timeline[place], f"{timeline.TIMELINE_PATH}/{place}"
+        canvas.put(entry, path, "status", status)
+        canvas.fill(entry, path, completed_at=at)
+    existing = canvas.state.graph.nodes.get(key)
+    if existing is not None:
+        path = f"{graph.GRAPH_NODES_PATH}/{escape_key(key)}"
+        canvas.put(existing, path, "status", node or status)
+        canvas.fill(existing, path, completed_at=at)
+
+
+STALE: Final = "stale"
+
+_RUNNING_STATUS: Final = frozenset({"running"})
+_ACTIVE_TASK_STATES: Final = frozenset(
+    {
+        *("preparing", "running", "retrying", "cancelling"),
+        *("waiting_input", "waiting_permission", "waiting_resource"),
+    }
+)
+"""What claims that somebody is at it now; a task that only waits in a list claims nothing."""
+
+
+def mark_texts_stale(canvas: "StateDraft", over: Collection[str], *, missed: bool) -> None:
+    """Open texts of turns that are over, and all of the thread's own where facts were missed."""
+    own = (None, canvas.state.thread_id)
+    for path, message in canvas.memory.open_messages_in_order():
+        if message.turn_id in over or (missed and message.thread_id in own):
+            mark_message_stale(canvas, message, path)
+            for key in _stale_keys(message):
+                align_timeline_and_graph(canvas, key, STALE)
+
+
+def _stale_keys(message: Message) -> Iterator[str]:
+    for part in message.parts:
+        if isinstance(part, TextPart | ReasoningPart) and part.state == STALE:
+            kind = "text" if isinstance(part, TextPart) else "reasoning"
+            yield f"{kind}:{part_entry_key(message, part)}"
+
+
+def mark_work_stale(canvas: "StateDraft") -> None:
+    """Everything else that a read model does not speak of."""
+    _mark_plans(canvas)
+    _mark_running(canvas)
+    _mark_attempts(canvas)
+    _mark_compactions(canvas)
+    _mark_team(canvas)
+
+
+def _mark_plans(canvas: "StateDraft") -> None:
+    for key, plan in canvas.state.plans.items():
+        if plan.state == "streaming":
+            canvas.put(plan, f"{PLANS_PATH}/{escape_key(key)}", "state", STALE)
+            align_timeline_and_graph(canvas, f"plan:{plan.turn_id}", STALE)
+
+
+def _mark_running(canvas: "StateDraft") -> None:
+    state = canvas.state
+    surfaces: tuple[tuple[dict[str, Any], str, tuple[str, ...], frozenset[str]], ...] = (
+        (state.tasks, tasks.TASKS_PATH, ("task",), _ACTIVE_TASK_STATES),
+        (state.jobs, tasks.JOBS_PATH, ("job",), _RUNNING_STATUS),
+        (
+            state.subagents.threads,
+            subagents.SUBAGENT_THREADS_PATH,
+            ("subagent",),
+            subagents.ACTIVE_STATES,
+        ),
+        (state.processes, coding.PROCESSES_PATH, ("process", "command"), _RUNNING_STATUS),
+        (state.hooks, coding.HOOKS_PATH, ("hook",), _RUNNING_STATUS),
+        (state.coding.patches, f"{coding.CODING_PATH}/patches", ("patch",), _RUNNING_STATUS),
+        (state.coding.tests, f"{coding.CODING_PATH}/tests", ("test",), _RUNNING_STATUS),
+    )
+    for things, path, names, under_way in surfaces:
+        for key, thing in things.items():
+            if thing.status in under_way:
+                canvas.put(thing, f"{path}/{escape_key(key)}", "status", STALE)
+                for name in names:
+                    align_timeline_and_graph(canvas, f"{name}:{key}", STALE)
+
+
+def _mark_attempts(canvas: "StateDraft") -> None:
+    for key, task in canvas.state.tasks.items():
+        for place, attempt in enumerate(task.attempts):
+            if attempt.status == "running":
+                path = f"{tasks.TASKS_PATH}/{escape_key(key)}/attempts/{place}"
+                canvas.put(attempt, path, "status", STALE)
+                align_timeline_and_graph(canvas, f"attempt:{attempt.attempt_id}", STALE)
+
+
+def _mark_compactions(canvas: "StateDraft") -> None:
+    for place, boundary in enumerate(canvas.state.context.compactions):
+        if boundary.status == "running":
+            canvas.put(boundary, f"{model_usage.CONTEXT_PATH}/compactions/{place}", "status", STALE)
+            align_timeline_and_graph(canvas, f"compaction:{place + 1}", STALE)
+
+
+def _mark_team(canvas: "StateDraft") -> None:
+    """Roster, board and the list of the active say what members and tasks say."""
+    state, bench = canvas.state, canvas.state.team_workbench
+    active = [key for key in state.subagents.active_thread_ids if not _is_stale(canvas, key)]
+    canvas.put(state.subagents, subagents.SUBAGENTS_PATH, "active_thread_ids", active)
+    for key, member in bench.roster_nodes.items():
+        if _is_stale(canvas, key):
+            canvas.put(member, f"{team.TEAM_PATH}/rosterNodes/{escape_key(key)}", "status", STALE)
+    for key, item in bench.work_items.items():
+        if key in state.tasks and state.tasks[key].status == STALE:
+            canvas.put(item, f"{team.TEAM_PATH}/workItems/{escape_key(key)}", "status", STALE)
+
+
+def _is_stale(canvas: "StateDraft", member: str) -> bool:
+    thread = canvas.state.subagents.threads.get(member)
+    return thread is not None and thread.status == STALE
+
+
+READ_MODEL_PATH: Final = "/readModel"
+
+_END_PHASES: Final = {"completed": "completed", "failed": "failed", "canceled": "cancelled"}
+"""How a turn may have ended, and the phase of a run that has ended so."""
+
+_ENTRIES: Final = {
+    "output-available": "completed",
+    "output-error": "failed",
+    "cancelled": "canceled",
+    STALE: STALE,
+}
+"""State of a call → status of its entry; in any other state it runs."""
+
+
+def is_older_read_model(canvas: StateDraft, model: ThreadReadModel) -> bool:
+    """Whether the state has come further than the read model."""
+    cursor = canvas.state.hydration.cursor
+    return cursor is not None and (model.event_cursor is None or model.event_cursor < cursor)
+
+
+def mark_read_model_stale(canvas: StateDraft) -> None:
+    canvas.put(canvas.state.read_model, READ_MODEL_PATH, "stale", value=True)
+
+
+def merge_read_model(canvas: StateDraft, model: ThreadReadModel, *, missed: bool) -> None:
+    """Bring a state in line with a read model that is at least as new; `missed` when it stands in
+    for facts that are not in the state.
+    """
+    model = deepcopy(model)
+    over = _find_ended_turns(canvas, model)
+    _note_read_model(canvas, model)
+    _merge_actions(canvas, model, missed=missed)
+    _merge_tools(canvas, model, over, missed=missed)
+    _merge_queue(canvas, model)
+    _merge_turns(canvas, model, over, missed=missed)
+    _merge_runtime(canvas, model, missed=missed)
+    mark_texts_stale(canvas, over, missed=missed)
+    actions.forget_permissions(canvas, over, every=missed)
+    if missed:
+        mark_work_stale(canvas)
+    for remark in model.diagnostics:
+        if remark.diagnostic_id not in canvas.state.diagnostics.items:
+            keep_diagnostic(canvas, remark)
+
+
+def _find_ended_turns(canvas: StateDraft, model: ThreadReadModel) -> set[str]:
+    """Turns that the state may have under way and that are over by the read model."""
+    ended = model.last_outcome.turn_id if model.last_outcome else None
+    return {
+        turn
+        for turn in (canvas.state.runtime.active_turn_id, ended)
+        if turn is not None and turn != model.active_turn_id
+    }
+
+
+def _note_read_model(canvas: StateDraft, model: ThreadReadModel) -> None:
+    state = canvas.state
+    if state.thread_id is None:
+        canvas.put(state, "", "thread_id", model.thread_id)
+    if state.session_id is None:
+        canvas.put(state, "", "session_id", model.session_id)
+    if state.runtime_id is None:
+        canvas.put(state, "", "runtime_id", model.runtime_id)
+    canvas.put(state.read_model, READ_MODEL_PATH, "stale", None)
+    canvas.put(state.read_model, READ_MODEL_PATH, "event_cursor", model.event_cursor)
+    canvas.put(state.read_model, READ_MODEL_PATH, "history_cursor", model.history_cursor)
+    canvas.put(state.read_model, READ_MODEL_PATH, "status", model.status)
+
+
+def _merge_actions(canvas: StateDraft, model: ThreadReadModel, *, missed: bool) -> None:
+    listed = {action.action_id for action in model.pending_actions}
+    existing, pending = canvas.state.actions, canvas.memory.open_actions
+    for action_id in [key for key in existing if key in pending and key not in listed]:
+        actions.close_absent_action(canvas, action_id)
+        align_timeline_and_graph(canvas, f"action:{action_id}", existing[action_id].status)
+    for action in model.pending_actions:
+        key = action.action_id
+        if key not in existing or (missed and key not in pending):
+            action.status = "pending"
+            canvas.create(existing, actions.ACTIONS_PATH, key, action)
+            pending[key] = None
+            align_timeline_and_graph(canvas, f"action:{key}", "blocked", node="pending")
+
+
+def _merge_tools(
+    canvas: StateDraft, model: ThreadReadModel, over: Collection[str], *, missed: bool
+) -> None:
+    listed = {call.tool_call_id for call in model.tool_calls}
+    for call in model.tool_calls:
+        existing = canvas.state.tools.get(call.tool_call_id)
+        if existing is None:
+            _add_tool(canvas, call)
+        elif not tools.has_ended(existing):
+            _update_tool(canvas, existing, call)
+    for key in canvas.memory.open_tools_in_order():
+        tool, path = canvas.state.tools[key], f"{tools.TOOLS_PATH}/{escape_key(key)}"
+        if missed and key not in listed and not _has_own_thread(canvas, tool.subagent_id):
+            canvas.put(tool, path, "state", STALE)
+            _align_tool(canvas, tool)
+        if tool.turn_id in over:
+            canvas.put(tool, path, "unclosed", value=True)
+            del canvas.memory.open_tools[key]
+
+
+def _add_tool(canvas: StateDraft, call: ToolCallSummary) -> None:
+    tool = Tool(
+        tool_call_id=call.tool_call_id,
+        state=call.state,
+        args_text=Text(),
+        output_text=Text(),
+        output_characters=0,
+        tool_name=call.tool_name,
+        title=call.title,
+        turn_id=call.turn_id,
+        subagent_id=call.subagent_id,
+        output_ref=call.output_ref,
+        failure_category=call.failure_category,
+        started_at=call.started_at,
+        completed_at=call.completed_at,
+    )
+    canvas.create(canvas.state.tools, tools.TOOLS_PATH, call.tool_call_id, tool)
+    if tools.is_open(tool):
+        canvas.memory.open_tool(call.tool_call_id)
+
+
+def _update_tool(canvas: StateDraft, tool: Tool, call: ToolCallSummary) -> None:
+    """The owner's own record of a call whose end is not known here."""
+    path = f"{tools.TOOLS_PATH}/{escape_key(tool.tool_call_id)}"
+    changed = tool.state != call.state
+    canvas.put(tool, path, "state", call.state)
+    canvas.fill(
+        tool,
+        path,
+        output_ref=call.output_ref,
+        failure_category=call.failure_category,
+        completed_at=call.completed_at,
+    )
+    if tools.has_ended(tool):
+        canvas.put(tool, path, "unclosed", None)
+        canvas.memory.open_tools.pop(tool.tool_call_id, None)
+    if changed:
+        _align_tool(canvas, tool)
+
+
+def _align_tool(canvas: StateDraft, tool: Tool) -> None:
+    tools.update_preview(canvas, tool)
+    status = _ENTRIES.get(tool.state, "running")
+    key = f"tool:{tool.tool_call_id}"
+    align_timeline_and_graph(canvas, key, status, node=tool.state, at=tool.completed_at)
+
+
+def _has_own_thread(canvas: StateDraft, subagent_id: str | None) -> bool:
+    """Whether a subagent speaks on a thread of its own, of which a read model says nothing."""
+    thread = canvas.state.subagents.threads.get(subagent_id or "")
+    return thread is not None and thread.thread_id not in (None, canvas.state.thread_id)
+
+
+def _merge_queue(canvas: StateDraft, model: ThreadReadModel) -> None:
+    if model.queued_turns != canvas.state.queue.turns:
+        canvas.put(canvas.state.queue, thread_status.QUEUE_PATH, "turns", model.queued_turns)
+        waiting = len(model.queued_turns)
+        canvas.put(canvas.state.runtime, thread_status.RUNTIME_PATH, "queued_turn_count", waiting)
+
+
+def _merge_turns(
+    canvas: StateDraft, model: ThreadReadModel, over: Collection[str], *, missed: bool
+) -> None:
+    """Turns and runs that are under way in timeline and graph."""
+    for entry in canvas.state.timeline:
+        kind, _, key = entry.entry_id.partition(":")
+        if kind not in ("turn", "run") or entry.status in _END_PHASES:
+            continue
+        turn = key if kind == "turn" else entry.turn_id
+        status = _turn_status(model, turn)
+        if status is None and turn in over:
+            status = STALE
+        elif status is None and missed and not _has_own_thread(canvas, entry.subagent_id):
+            status = None if _is_waiting(canvas, model, turn) else STALE
+        if status is not None and (status != "running" or kind == "turn"):
+            align_timeline_and_graph(canvas, entry.entry_id, status)
+
+
+def _turn_status(model: ThreadReadModel, turn: str | None) -> str | None:
+    """What a read model says of a turn."""
+    if turn is None:
+        return None
+    if turn == model.active_turn_id:
+        return "running"
+    outcome = model.last_outcome
+    return outcome.status if outcome is not None and outcome.turn_id == turn else None
+
+
+def _is_waiting(canvas: StateDraft, model: ThreadReadModel, turn: str | None) -> bool:
+    """Whether a turn that was asked for has still to be started."""
+    if any(queued.queued_turn_id == turn for queued in model.queued_turns):
+        return True
+    is_latest = canvas.state.runtime.latest_turn_id == turn
+    return is_latest and model.status == "running" and model.active_turn_id is None
+
+
+def _merge_runtime(canvas: StateDraft, model: ThreadReadModel, *, missed: bool) -> None:
+    now, active = canvas.state.runtime, model.active_turn_id
+    was, moved = now.active_turn_id, missed or now.phase == UNKNOWN
+    if was != active or (missed and active is None):
+        for field in ("active_run_id", "active_task_id", "message"):
+            canvas.put(now, thread_status.RUNTIME_PATH, field, None)
+    canvas.put(now, thread_status.RUNTIME_PATH, "active_turn_id", active)
+    _merge_latest_turn(canvas, model, was)
+    if model.status not in ("failed", "waiting"):
+        # These two stand before a block, and leave open whether there is one.
+        reason = now.blocked_reason or "blocked" if model.status == "blocked" else None
+        canvas.put(now, thread_status.RUNTIME_PATH, "blocked_reason", reason)
+    if moved or was != active:
+        canvas.put(now, thread_status.RUNTIME_PATH, "phase", _current_phase(canvas))
+    thread_status.settle_runtime(canvas)
+
+
+def _merge_latest_turn(canvas: StateDraft, model: ThreadReadModel, was: str | None) -> None:
+    now, outcome = canvas.state.runtime, model.last_outcome
+    if model.active_turn_id is not None:
+        outcome, turn, status = None, model.active_turn_id, "running"
+    elif outcome is not None:
+        turn, status = outcome.turn_id, outcome.status
+    else:
+        status = _infer_turn_status(now, model, was)
+        same = status in (now.latest_turn_status, STALE)
+        turn = now.latest_turn_id if same else None  # Of which turn, nobody says.
+    canvas.put(now, thread_status.RUNTIME_PATH, "latest_turn_id", turn)
+    canvas.put(now, thread_status.RUNTIME_PATH, "latest_turn_status", status)
+    category, hint = (outcome.failure_category, outcome.recovery_hint) if outcome else (None, None)
+    canvas.put(now, thread_status.RUNTIME_PATH, "failure_category", category)
+    canvas.put(now, thread_status.RUNTIME_PATH, "recovery_hint", hint)
+
+
+def _infer_turn_status(
+    now: "thread_status.Runtime", model: ThreadReadModel, was: str | None
+) -> str | None:
+    """The status of the latest turn by a read model that names neither an active one nor an end."""
+    if model.status in _END_PHASES:
+        return model.status
+    if model.status == "idle":
+        return None
+    if model.status == "running":
+        # A thread that runs without a started turn has one that was asked for, or a run of none.
+        return None if now.active_run_id and not now.latest_turn_status else "submitted"
+    return STALE if was is not None else now.latest_turn_status
+
+
+def _current_phase(canvas: StateDraft) -> str:
+    if canvas.memory.open_actions:
+        return "waiting"
+    return _END_PHASES.get(canvas.state.runtime.latest_turn_status or "", UNKNOWN)

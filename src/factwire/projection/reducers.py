@@ -1,0 +1,297 @@
+"""Which reducers an event class has: one row for each class, in the order in which they run.
+
+The end of a turn also closes what it cuts off in timeline and graph: open text ends as its turn
+does, and an open tool is cancelled with a cancelled turn. At any other end nobody knows how the
+tool ended, and its entry stays.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from factwire.facts.classes.class_rows import KNOWN_CLASSES, ClassRow
+from factwire.facts.classes.required_fields import required_fields_of
+from factwire.facts.fact import ATTRIBUTES, Fact
+from factwire.facts.json_patch import escape_key
+from factwire.facts.vocabulary import UNKNOWN
+from factwire.projection import (
+    actions,
+    artifacts,
+    coding,
+    diagnostics,
+    graph,
+    messages,
+    model_usage,
+    reasoning,
+    repair,
+    subagents,
+    tasks,
+    team,
+    thread_status,
+    timeline,
+    tools,
+)
+from factwire.projection.draft import StateDraft
+from factwire.projection.messages import Message, ReasoningPart, TextPart
+from factwire.projection.payload_fields import outcome_of, turn_of
+
+_TEXT_KINDS: Final = ("text", "reasoning")
+
+
+def close_open_entries(canvas: "StateDraft", fact: Fact) -> None:
+    """Runs before tools and messages of the turn are closed, since it closes what is open."""
+    turn = turn_of(fact)
+    if fact.event_class == "turn.canceled":
+        for key in canvas.memory.open_tools_in_order():
+            if canvas.state.tools[key].turn_id == turn:
+                _end_entry(canvas, fact, f"tool:{key}")
+                _end_node(canvas, fact, f"tool:{key}", "cancelled")
+    run = fact.run_id or canvas.state.runtime.active_run_id
+    for key in dict.fromkeys((run, turn)):
+        _end_entry(canvas, fact, f"run:{key}")
+        _end_node(canvas, fact, f"run:{key}", outcome_of(fact))
+    if canvas.memory.unreconciled:
+        return
+    for _, message in canvas.memory.open_messages_in_order():
+        if message.turn_id == turn:
+            _end_texts(canvas, fact, message)
+
+
+def _end_texts(canvas: "StateDraft", fact: Fact, message: Message) -> None:
+    """How far a stale text got is not known, whatever becomes of its turn."""
+    for part in message.parts:
+        if not isinstance(part, TextPart | ReasoningPart) or part.state != "stale":
+            key = timeline.part_entry_key(message, part)
+            for kind in _TEXT_KINDS:
+                _end_entry(canvas, fact, f"{kind}:{key}")
+
+
+def _end_entry(canvas: "StateDraft", fact: Fact, key: str) -> None:
+    place = canvas.memory.entries.get(key)
+    entry = None if place is None else canvas.state.timeline[place]
+    if entry is not None and entry.completed_at is None:
+        path = f"{timeline.TIMELINE_PATH}/{place}"
+        canvas.put(entry, path, "status", fact.status)
+        canvas.put(entry, path, "completed_at", fact.completed_at or fact.created_at)
+
+
+def _end_node(canvas: "StateDraft", fact: Fact, key: str, status: str) -> None:
+    node = canvas.state.graph.nodes.get(key)
+    if node is not None:
+        path = f"{graph.GRAPH_NODES_PATH}/{escape_key(key)}"
+        canvas.put(node, path, "status", status)
+        canvas.put(node, path, "completed_at", fact.completed_at or fact.created_at)
+
+
+Reducer = Callable[[StateDraft, Fact], None]
+
+NO_CLASS_ROW: Final = ClassRow("", UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
+
+_TURN_END: Final = (
+    close_open_entries,
+    tools.end_turn_tools,
+    messages.end_turn_messages,
+    actions.end_turn_permissions,
+    thread_status.end_turn,
+)
+_ACTION_END_REDUCERS: Final = (actions.close_action, actions.settle_permission)
+_TOOL_END: Final = (artifacts.mention_artifacts,)
+_TEAMMATE: Final = (subagents.update_subagent, team.update_member)
+_TASK: Final = (tasks.update_task, team.update_work_item)
+_ARTIFACT: Final = (artifacts.update_artifacts,)
+_COMPACTION: Final = (model_usage.record_compaction,)
+
+_BY_FAMILY: Final[dict[str, tuple[Reducer, ...]]] = {
+    "session": (thread_status.update_title,),
+    "thread": (thread_status.update_title,),
+    "task": _TASK,
+    "job": (tasks.update_job,),
+    "subagent": _TEAMMATE,
+    "worker": _TEAMMATE,
+    "agent": _TEAMMATE,
+    "channel": _TEAMMATE,
+    "handoff": (team.record_handoff,),
+    "permission": (actions.record_permission,),
+    "artifact": _ARTIFACT,
+    "evidence": (artifacts.update_evidence,),
+    "review": (artifacts.record_review, team.record_review_event),
+    "benchmark": (artifacts.record_benchmark,),
+    "process": (coding.update_process,),
+    "command": (coding.update_process,),
+    "patch": (coding.record_patch,),
+    "test": (coding.record_test_run,),
+    "hook": (coding.record_hook,),
+    "routing": (model_usage.record_routing,),
+    "output": (diagnostics.record_diagnostic,),
+    "runtime": (diagnostics.record_diagnostic,),
+    "project": (),
+    "conversation": (),
+    "message": (),
+    "item": (),
+    "runner": (),
+    "preview": (),
+}
+
+_BY_CLASS: Final[dict[str, tuple[Reducer, ...]]] = {
+    "turn.submitted": (
+        messages.add_user_message,
+        thread_status.remove_from_queue,
+        thread_status.submit_turn,
+    ),
+    "turn.started": (
+        messages.add_user_message,
+        thread_status.remove_from_queue,
+        thread_status.start_turn,
+    ),
+    "turn.completed": _TURN_END,
+    "turn.failed": _TURN_END,
+    "turn.canceled": _TURN_END,
+    "run.started": (thread_status.start_turn,),
+    "run.finished": _TURN_END,
+    "run.failed": _TURN_END,
+    "run.status": (thread_status.update_run_status,),
+    "run.persistence_error": (diagnostics.record_diagnostic,),
+    "model.requested": (thread_status.record_model_request,),
+    "model.delta": (messages.add_text,),
+    "model.completed": (messages.finish_text,),
+    "model.failed": (thread_status.record_model_failure, diagnostics.record_diagnostic),
+    "text.delta": (messages.add_text,),
+    "text.final": (messages.finish_text,),
+    "reasoning.started": (reasoning.start_reasoning,),
+    "reasoning.delta": (reasoning.add_reasoning,),
+    "reasoning.summary": (reasoning.summarize_reasoning,),
+    "reasoning.completed": (reasoning.complete_reasoning,),
+    "plan.delta": (reasoning.add_plan_text,),
+    "plan.final": (reasoning.finish_plan,),
+    "messages.snapshot": (repair.apply_messages_snapshot,),
+    "tool.catalog.resolved": (model_usage.set_tool_catalog,),
+    "tool.started": (tools.start_tool, *_TOOL_END),
+    "tool.args": (tools.set_args,),
+    "tool.args.delta": (tools.add_args,),
+    "tool.progress": (tools.update_progress,),
+    "tool.output.delta": (tools.add_output,),
+    "tool.result": (tools.finish_tool, *_TOOL_END),
+    "tool.failed": (tools.fail_tool, *_TOOL_END),
+    "action.required": (actions.open_action,),
+    "action.updated": (actions.update_action,),
+    "action.resolved": _ACTION_END_REDUCERS,
+    "action.cancelled": _ACTION_END_REDUCERS,
+    "action.canceled": _ACTION_END_REDUCERS,
+    "action.expired": _ACTION_END_REDUCERS,
+    "permission.requested": (actions.request_permission,),
+    "permission.resolved": (actions.resolve_permission,),
+    "permission.denied": (actions.deny_permission, diagnostics.record_diagnostic),
+    "permission.changed": (actions.record_permission,),
+    "channel.permission_forwarded": (*_TEAMMATE, actions.record_permission),
+    "channel.permission_returned": (*_TEAMMATE, actions.record_permission),
+    "sandbox.applied": (actions.apply_sandbox,),
+    "sandbox.blocked": (actions.count_sandbox_stop, diagnostics.record_diagnostic),
+    "sandbox.violation": (actions.count_sandbox_stop, diagnostics.record_diagnostic),
+    "policy.changed": (actions.update_policy,),
+    "hook.failed": (coding.record_hook, diagnostics.record_diagnostic),
+    "queue.changed": (thread_status.update_queue,),
+    "context.resolved": (model_usage.update_context,),
+    "context.attached": (model_usage.update_context,),
+    "context.changed": (model_usage.update_context,),
+    "context.failed": (model_usage.update_context, diagnostics.record_diagnostic),
+    "context.compaction.started": _COMPACTION,
+    "context.compaction.completed": _COMPACTION,
+    "context.compaction.failed": (*_COMPACTION, diagnostics.record_diagnostic),
+    "history.compacted": _COMPACTION,
+    "history.window.loaded": (repair.add_older_messages,),
+    "history.reconstructed": (repair.apply_messages_snapshot,),
+    "history.rollback.started": (),
+    "history.rollback.completed": (repair.roll_back_messages,),
+    "task.profile.resolved": (tasks.set_task_profile,),
+    "task.delegated": (tasks.delegate_task, team.update_work_item),
+    "task.dependency.updated": (tasks.update_dependency, team.update_work_item),
+    "worker.notification": (team.record_notification,),
+    "agent.handoff": (team.record_handoff,),
+    "team.changed": (team.update_team,),
+    "process.output": (coding.add_output,),
+    "command.output": (coding.add_output,),
+    "file.read": (coding.record_file,),
+    "file.changed": (coding.record_file, *_ARTIFACT),
+    "routing.not_possible": (model_usage.record_routing, diagnostics.record_diagnostic),
+    "limit.changed": (model_usage.update_limit,),
+    "cost.estimated": (model_usage.estimate_cost,),
+    "cost.recorded": (model_usage.record_cost,),
+    "rate_limit.hit": (model_usage.update_limit, diagnostics.record_diagnostic),
+    "quota.low": (model_usage.update_limit, diagnostics.record_diagnostic),
+    "quota.blocked": (model_usage.update_limit, diagnostics.record_diagnostic),
+    "metrics.changed": (model_usage.update_metrics,),
+    "metric.changed": (model_usage.update_metrics,),
+    "diagnostic.changed": (diagnostics.record_diagnostic,),
+    "state.delta": (repair.patch_shared_state,),
+    "state.snapshot": (repair.apply_state_snapshot,),
+    "snapshot.updated": (repair.apply_state_snapshot,),
+    "snapshot.repaired": (repair.apply_state_snapshot,),
+    "stream.gap.detected": (repair.report_gap,),
+    "stream.repair.started": (repair.start_repair,),
+    "stream.repair.completed": (),
+}
+
+STREAMING_PHASES: Final = {
+    "model.delta": "producing",
+    "text.delta": "producing",
+    "reasoning.delta": "reasoning",
+    "plan.delta": "planning",
+    "tool.args.delta": "acting",
+    "tool.output.delta": "acting",
+    "tool.progress": "acting",
+    "process.output": "acting",
+    "command.output": "acting",
+}
+"""Classes that come in great numbers, and the phase they mean: after the first fact of a subject
+they touch nothing but that subject.
+"""
+
+_RUN_FAMILIES: Final = frozenset(
+    {"turn", "run", "model", "text", "reasoning", "plan", "tool", "action"}
+)
+"""Families whose phase is the phase of the run."""
+
+
+_REPAIR_FAMILIES: Final = frozenset({"snapshot", "stream", "state", "messages", "history"})
+"""Families that may open or close a doubt about the state."""
+
+
+def _ignore_fact(canvas: StateDraft, fact: Fact) -> None:
+    """The reducer of a class that changes no surface of its own."""
+
+
+class ReducerRow:
+    """How one class is reduced; one that streams has a phase, and `streamed` is its reducer."""
+
+    __slots__ = ("_quick", "about", "is_main", "needs", "phase", "reducers", "repairs", "streamed")
+
+    def __init__(self, name: str, reducers: tuple[Reducer, ...]) -> None:
+        self.reducers = reducers
+        self.about = KNOWN_CLASSES.get(name, NO_CLASS_ROW)
+        self.needs = required_fields_of(name)
+        self.repairs = name.partition(".")[0] in _REPAIR_FAMILIES
+        self.phase = STREAMING_PHASES.get(name)
+        self.streamed = reducers[0] if reducers else _ignore_fact
+        self.is_main = name.partition(".")[0] in _RUN_FAMILIES
+        paths = [need.path for need in self.needs]
+        is_quick = all(path in ATTRIBUTES for path in paths)
+        self._quick = tuple(ATTRIBUTES[path] for path in paths) if is_quick else None
+
+    def has_all(self, fact: Fact) -> bool:
+        """Whether a fact carries what its class needs; most have it at the top level."""
+        if self._quick is not None:
+            for attribute in self._quick:
+                if not getattr(fact, attribute):
+                    break
+            else:
+                return True
+        return all(need.is_met(fact) for need in self.needs)
+
+
+def reducers_of(name: str) -> tuple[Reducer, ...]:
+    """The reducers of a known class."""
+    found = _BY_CLASS.get(name)
+    return _BY_FAMILY[name.partition(".")[0]] if found is None else found
+
+
+REDUCER_ROWS: Final = {name: ReducerRow(name, reducers_of(name)) for name in KNOWN_CLASSES}
+"""Every class that is known; any other is shown as unknown."""

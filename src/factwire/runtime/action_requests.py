@@ -1,0 +1,472 @@
+"""Requests for a decision: asked once, decided once, bound to what was shown, kept in the
+journal.
+
+An agent asks through its host and waits, or asks by its own stream; then `DecisionDelivery`
+hands it the decision.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+
+from factwire.facts import Fact, id_of, kind_of, status_of
+from factwire.facts.vocabulary import ACTION_CLOSERS
+from factwire.journal import Filter, Journal, JournalError
+from factwire.projection.actions import Action
+from factwire.projection.payload_fields import text_at
+from factwire.runtime.errors import (
+    ActionChanged,
+    ActionDecided,
+    ActionExpired,
+    GateRefused,
+    UnknownAction,
+    UnknownDecision,
+)
+from factwire.runtime.limits import APPROVAL_SECONDS
+from factwire.runtime.mint import FactScope, Mint
+from factwire.runtime.policy import make_visible
+from factwire.runtime.provider import Decision, DecisionRequest, Host, Provider, RespondAction
+from factwire.runtime.thread_log import ThreadLog
+
+
+def shown_hash(prompt: str, args: object) -> tuple[str, str]:
+    """The text to show, and its hash. Keys are sorted, so that the same arguments look the same; a
+    text is shown as its lines, with nothing in them that could not be seen.
+    """
+    if args is None:
+        shown = prompt
+    elif isinstance(args, str):
+        shown = "\n".join([prompt, *map(make_visible, args.split("\n"))])
+    else:
+        text = msgspec.json.format(msgspec.json.encode(args, order="sorted"), indent=2)
+        shown = f"{prompt}\n{text.decode()}"
+    return shown, f"sha256:{sha256(shown.encode()).hexdigest()}"
+
+
+ALLOWING = ("approved", "allow", "allowed", "answered", "approve")
+_YES = {"allow": "approved", "approve": "approved", "approved": "approved", "answer": "answered"}
+_NO = {"deny": "denied", "denied": "denied", "reject": "denied", "rejected": "denied"}
+
+Answer = Callable[[Action], Awaitable[str]]
+"""Decides a request: `approve`, `deny`, …"""
+
+
+class ActionRequests:
+    """The open requests of one thread."""
+
+    def __init__(self, log: ThreadLog, mint: Mint) -> None:
+        self._log = log
+        self._mint = mint
+        self._waiting: dict[str, asyncio.Future[Decision]] = {}
+        self._answering: set[asyncio.Task[None]] = set()
+        self._traced: tuple[str | None, str | None] = None, None
+
+    def trace(self, turn_id: str, trace_id: str | None) -> None:
+        """From now on, answers to what this turn asked are part of its trace."""
+        self._traced = turn_id, trace_id
+
+    async def ask(
+        self, scope: FactScope, request: DecisionRequest, *, rule: str | None = None
+    ) -> Decision:
+        """Put a request to whoever watches, and wait for the answer; where a person has allowed
+        this kind of thing by a `rule`, that is the answer.
+        """
+        action_id = self._mint.ids("act")
+        seconds = APPROVAL_SECONDS if request.expires_in is None else request.expires_in
+        if rule is not None:
+            return await self._allow_by_rule(
+                self._build_request(scope, action_id, request, seconds), rule
+            )
+        answer = self._future_of(action_id)
+        try:
+            await self._log.write(self._build_request(scope, action_id, request, seconds))
+        except BaseException:
+            self._waiting.pop(action_id, None)
+            raise
+        return await self._answer(action_id, answer, seconds)
+
+    async def _allow_by_rule(self, request: Fact, rule: str) -> Decision:
+        """Write a request and its answer at once, so that nobody sees it open."""
+        await self._log.write(request, self.build_rule_resolution(rule, request))
+        return _decision(self.require_action(request.action_id or ""))
+
+    def build_rule_resolution(self, rule: str, request: Fact) -> Fact:
+        """The answer that a rule gives to a request."""
+        fields = {"decision": "approved", "decidedBy": "policy", "reason": f"always: {rule}"}
+        return msgspec.structs.replace(
+            request,
+            id=self._mint.ids("evt"),
+            event_class="action.resolved",
+            kind=kind_of("action.resolved"),
+            status=status_of("action.resolved"),
+            payload={**fields, "applied": False},
+        )
+
+    async def await_open(self, action_id: str) -> Decision:
+        """Wait for the answer to a request of an earlier run of this turn."""
+        action = self.require_action(action_id)
+        if action.status != "pending":
+            return _decision(action)
+        return await self._answer(action_id, self._future_of(action_id), self._seconds_left(action))
+
+    def _future_of(self, action_id: str) -> "asyncio.Future[Decision]":
+        """The answer to come, which several may wait for."""
+        if action_id not in self._waiting:
+            self._waiting[action_id] = asyncio.get_running_loop().create_future()
+        return self._waiting[action_id]
+
+    async def decide(
+        self,
+        action_id: str,
+        decision: str,
+        *,
+        by: str,
+        reason: str | None = None,
+        args_hash: str | None = None,
+        response: object = None,
+    ) -> Decision:
+        """Decide a request; the same answer again is no news, another one is refused."""
+        wanted = _YES.get(decision) or _NO.get(decision)
+        if wanted is None:
+            raise UnknownDecision(decision, sorted({*_YES, *_NO}))
+        action = self.require_action(action_id)
+        if action.status != "pending":
+            return _repeat_decision(action, wanted)
+        if args_hash is not None and args_hash != action.args_hash:
+            raise ActionChanged(f"what was decided on is not what {action_id} asks for")
+        if self._seconds_left(action) <= 0:
+            await self._expire(action)
+            raise ActionExpired(f"the time to answer {action_id} has run out")
+        try:
+            self._log.put(self._build_resolution(action, wanted, by, reason, response))
+        except GateRefused:
+            # Somebody else's answer is on its way to the disk, and came first.
+            await self._log.flush()
+            return _repeat_decision(self.require_action(action_id), wanted)
+        await self._log.flush()
+        return self._announce_decision(action_id)
+
+    def answer_later(self, action_id: str, answer: Answer) -> None:
+        """Have somebody answer an open request, without waiting for it here."""
+        task = asyncio.get_running_loop().create_task(self._apply_answer(action_id, answer))
+        self._answering.add(task)
+        task.add_done_callback(self._answering.discard)
+
+    async def _apply_answer(self, action_id: str, answer: Answer) -> None:
+        decision = await answer(self.require_action(action_id))
+        if self.require_action(action_id).status == "pending":
+            await self.decide(action_id, decision, by="recorder")
+
+    async def cancel(self, turn_id: str | None) -> None:
+        """Close the open requests of a turn that is over; whoever waits hears a no."""
+        for action in list(self._log.projection.state.actions.values()):
+            if action.status == "pending" and action.turn_id == turn_id:
+                self._log.put(
+                    self._build_closing(action, "action.cancelled", {"reason": "turn_ended"})
+                )
+        await self._log.flush()
+        for action_id in list(self._waiting):
+            if self.require_action(action_id).status != "pending":
+                self._announce_decision(action_id)
+
+    async def mark_applied(self, decision: Decision) -> None:
+        """Note that a decision has been acted upon."""
+        action = self.require_action(decision.action_id)
+        payload = {
+            "applied": True,
+            "decision": action.decision,
+            "decidedBy": action.decided_by,
+        }
+        known = {name: value for name, value in payload.items() if value is not None}
+        await self._log.write(self._build_closing(action, "action.updated", known))
+
+    async def _answer(
+        self, action_id: str, answer: "asyncio.Future[Decision]", seconds: float
+    ) -> Decision:
+        try:
+            async with asyncio.timeout(max(seconds, 0)):
+                return await asyncio.shield(answer)
+        except TimeoutError:
+            action = self.require_action(action_id)
+            if action.status == "pending":
+                await self._expire(action)
+            return _decision(self.require_action(action_id))
+
+    async def _expire(self, action: Action) -> None:
+        closing = {"decision": "denied", "reason": "expired"}
+        await self._log.write(self._build_closing(action, "action.expired", closing))
+        self._announce_decision(action.action_id)
+
+    def _announce_decision(self, action_id: str) -> Decision:
+        decision = _decision(self.require_action(action_id))
+        waiting = self._waiting.pop(action_id, None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(decision)
+        return decision
+
+    def require_action(self, action_id: str) -> Action:
+        """A request of this thread; raises `UnknownAction`."""
+        action = self._log.projection.state.actions.get(action_id)
+        if action is None:
+            raise UnknownAction(f"no action {action_id} on thread {self._log.thread_id}")
+        return action
+
+    def _seconds_left(self, action: Action) -> float:
+        if action.expires_at is None:
+            return APPROVAL_SECONDS
+        left = _time(action.expires_at) - _time(self._mint.clock())
+        return left.total_seconds()
+
+    def _build_request(
+        self, scope: FactScope, action_id: str, request: DecisionRequest, seconds: float
+    ) -> Fact:
+        payload = {
+            "actionType": request.action_type,
+            "severity": request.severity,
+            "prompt": request.prompt,
+            "shown": request.shown,
+            "argsHash": request.args_hash,
+            "expiresAt": expiry(self._mint.clock(), seconds),
+            "requestedBy": request.requested_by or request.subagent_id or scope.agent_id,
+            "toolName": request.tool_name,
+            "command": request.command,
+            "cwd": request.cwd,
+            "rule": request.rule,
+            "options": request.options,
+            "responseSchema": request.response_schema,
+        }
+        known = {name: value for name, value in payload.items() if value is not None}
+        narrowed = scope.within(subagent_id=request.subagent_id or scope.subagent_id)
+        return self._mint.fact(
+            narrowed,
+            "action.required",
+            known,
+            title=request.prompt,
+            action_id=action_id,
+            tool_call_id=request.tool_call_id,
+        )
+
+    def _build_resolution(
+        self, action: Action, decision: str, by: str, reason: str | None, response: object
+    ) -> Fact:
+        payload = {
+            "decision": decision,
+            "decidedBy": by,
+            "reason": reason,
+            "applied": False,
+            "response": response,
+        }
+        known = {name: value for name, value in payload.items() if value is not None}
+        return self._build_closing(action, "action.resolved", known)
+
+    def _build_closing(self, action: Action, event_class: str, payload: dict[str, Any]) -> Fact:
+        turn_id, traced = self._traced
+        scope = FactScope(
+            session_id=self._log.projection.state.session_id,
+            thread_id=self._log.thread_id,
+            turn_id=action.turn_id,
+            run_id=action.run_id,
+            task_id=action.task_id,
+            agent_id=action.agent_id,
+            subagent_id=action.subagent_id,
+            trace_id=traced if action.turn_id == turn_id else None,
+        )
+        return self._mint.fact(
+            scope,
+            event_class,
+            payload,
+            title=action.title or event_class,
+            action_id=action.action_id,
+            tool_call_id=action.tool_call_id,
+        )
+
+
+def _repeat_decision(action: Action, wanted: str) -> Decision:
+    if action.status == "expired":
+        raise ActionExpired(f"the time to answer {action.action_id} has run out")
+    if action.status != "resolved" or (action.decision in ALLOWING) != (wanted in ALLOWING):
+        outcome = action.decision or action.status
+        raise ActionDecided(f"{action.action_id} was {outcome} already")
+    return _decision(action)
+
+
+def _decision(action: Action) -> Decision:
+    return Decision(
+        action_id=action.action_id,
+        allowed=action.status == "resolved" and action.decision in ALLOWING,
+        decision=action.decision or action.status,
+        reason=action.reason,
+        decided_by=action.decided_by,
+        response=action.response,
+    )
+
+
+def expiry(clock: str, seconds: float = APPROVAL_SECONDS) -> str:
+    """When a request that is made now is denied, if nobody answers."""
+    expires = _time(clock) + timedelta(seconds=seconds)
+    return expires.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+_MARK: Final = "handover"
+"""The field of an `action.required` whose decision has to be handed over."""
+
+_ABOUT: Final = ("toolName", "command", "cwd", "args", "path", "diffRef", "options", "request")
+"""What a request shows beside its question."""
+
+
+class DecisionDelivery:
+    """The requests that one turn makes by its own stream."""
+
+    def __init__(
+        self, log: ThreadLog, approvals: ActionRequests, provider: Provider, host: Host
+    ) -> None:
+        self._log = log
+        self._approvals = approvals
+        self._provider = provider
+        self._host = host
+        self._mint = host.mint
+        self._scope = host.scope
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._resumed: set[str] = set()
+
+    async def find(self, journal: Journal) -> None:
+        """Find what an earlier run of the turn asked by its stream."""
+        wanted = Filter(
+            thread=self._scope.thread_id, turn=self._scope.turn_id, classes=("action.required",)
+        )
+        async for stretch in journal.read(filter=wanted):
+            for _, fact in stretch.facts():
+                if _MARK in fact.payload:
+                    self._resumed.add(id_of(fact, "actionId") or "")
+
+    def resume(self) -> None:
+        """Take up again what was found, whether it was decided or not."""
+        self._resumed = set(filter(self._is_unanswered, self._resumed))
+        for action_id in self._resumed:
+            self._begin(action_id)
+
+    def _is_unanswered(self, action_id: str) -> bool:
+        """Whether the agent has yet to hear of a request's end."""
+        action = self._approvals.require_action(action_id)
+        return action.status == "pending" or (action.status == "resolved" and not action.applied)
+
+    def to_recorded_fact(self, fact: Fact) -> Fact | None:
+        """A fact of the stream as it is to be written; None where it says nothing new."""
+        action = id_of(fact, "actionId") or ""
+        is_open = action in self._log.gates.open_actions
+        if fact.event_class == "action.required":
+            # An agent that goes on after a restart may ask again what it asked before.
+            again = action in self._resumed or (is_open and action in self._tasks)
+            self._resumed.discard(action)
+            return None if again else self._complete_request(fact)
+        if fact.event_class in ACTION_CLOSERS and action in self._tasks and not is_open:
+            return None
+        return fact
+
+    def follow_request(self, fact: Fact) -> None:
+        """Wait for the decision on a request that was just written, or no longer."""
+        action = id_of(fact, "actionId") or ""
+        if fact.event_class == "action.required":
+            self._apply_rule(fact)
+            self._begin(action)
+        elif fact.event_class in ACTION_CLOSERS and action in self._tasks:
+            # The agent has its answer by itself.
+            self._tasks[action].cancel()
+
+    async def stop(self, seconds: float) -> None:
+        """Let what is decided arrive, for a while; the rest of the turn's requests are over."""
+        await self._log.flush()
+        arriving = {
+            task
+            for action, task in self._tasks.items()
+            if not task.done() and action not in self._log.gates.open_actions
+        }
+        if arriving:
+            await asyncio.wait(arriving, timeout=seconds)
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    def _begin(self, action_id: str) -> None:
+        loop = asyncio.get_running_loop()
+        self._tasks[action_id] = loop.create_task(self._deliver_decision(action_id))
+
+    def _complete_request(self, fact: Fact) -> Fact:
+        fields = fact.payload
+        value: dict[str, Any] = {_MARK: True}
+        if not _is_time(fields.get("expiresAt")):
+            value["expiresAt"] = expiry(self._mint.clock())
+        if not isinstance(fields.get("argsHash"), str):
+            about = {name: fields[name] for name in _ABOUT if name in fields} or None
+            prompt = fields.get("shown") or fields.get("prompt") or fact.title or ""
+            value["shown"], value["argsHash"] = shown_hash(str(prompt), about)
+        return msgspec.structs.replace(
+            fact, payload={**fields, **value}, turn_id=fact.turn_id or self._scope.turn_id
+        )
+
+    async def _deliver_decision(self, action_id: str) -> None:
+        await self._log.flush()
+        decision = await self._approvals.await_open(action_id)
+        respond = RespondAction(
+            turn_id=self._scope.turn_id or "",
+            thread_id=self._log.thread_id,
+            decision=decision,
+        )
+        try:
+            fact = await self._provider.respond_action(respond)
+            if fact is not None and not _closes(fact, action_id):
+                self._log.put(fact)
+        except JournalError:
+            raise
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the decision is not there
+            self._warn_of_lost_decision(decision, error)
+            return
+        if self._approvals.require_action(action_id).status == "resolved":
+            await self._approvals.mark_applied(decision)
+
+    def _apply_rule(self, request: Fact) -> None:
+        """Where a person has allowed this kind of thing before, that is the answer; it follows at
+        once, so that nobody sees the request open.
+        """
+        payload = request.payload
+        action_request = DecisionRequest(
+            action_type="tool_approval",
+            prompt="",
+            shown="",
+            args_hash=str(payload.get("argsHash")),
+            tool_name=text_at(payload, "toolName"),
+            command=payload.get("command"),
+            cwd=text_at(payload, "cwd"),
+        )
+        rule = self._host.standing_rule(action_request)
+        if rule is not None:
+            self._log.put(self._approvals.build_rule_resolution(rule, request))
+
+    def _warn_of_lost_decision(self, decision: Decision, error: BaseException) -> None:
+        call = self._approvals.require_action(decision.action_id).tool_call_id
+        message = f"the decision did not reach the agent: {type(error).__name__}: {error}"
+        payload = {"code": "decision_not_delivered", "message": message}
+        ids: dict[str, Any] = {"action_id": decision.action_id, "tool_call_id": call}
+        self._log.put(self._mint.fact(self._scope, "runtime.warning", payload, **ids))
+        if call is not None and call in self._log.gates.open_tools:
+            failure = {"failureCategory": "decision_not_delivered", "message": message}
+            self._log.put(self._mint.fact(self._scope, "tool.failed", failure, tool_call_id=call))
+
+
+def _closes(fact: Fact, action_id: str) -> bool:
+    return fact.event_class in ACTION_CLOSERS and id_of(fact, "actionId") == action_id
+
+
+def _is_time(text: object) -> bool:
+    try:
+        return isinstance(text, str) and datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False

@@ -1,0 +1,519 @@
+"""The configuration, typed, and every setting by its key: what it means, how it is read from a
+file and from text, and its default.
+"""
+
+import json
+import os
+import posixpath
+import re
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import Any, Final, Literal, cast
+
+import msgspec
+
+from factwire.facts.secret_key_names import secret_name
+from factwire.facts.secret_shapes import find_secrets
+from factwire.runtime.limits import ACTIVE_TURNS, APPROVAL_SECONDS, RETRY_ATTEMPTS, TURN_SECONDS
+from factwire.runtime.policy import MODES, Mode, Policy, RuleError, parse_rule
+from factwire.runtime.retry_policy import RetryPolicy
+
+SandboxMode = Literal["off", "prefer", "require"]
+
+SANDBOX_MODES: Final[tuple[SandboxMode, ...]] = ("off", "prefer", "require")
+
+OUTPUT_BYTES: Final = 1024 * 1024
+"""Output of one run that stays in facts; the rest goes to a blob."""
+
+MCP_SECONDS: Final = 120.0
+"""How long one call of a server's tool may take, if nobody says otherwise."""
+
+MCP_START_SECONDS: Final = 30.0
+"""How long a server may take until it can be used; some are fetched when they are started."""
+
+
+class AgentSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """One agent. `kind` is a kind that Factwire knows, or an entry point `module:name`; the key to
+    a model stands in the environment variable `api_key_env`, never in a file.
+    """
+
+    kind: str
+    model: str | None = None
+    base_url: str | None = None
+    api_key_env: str | None = None
+    retry: RetryPolicy | None = None
+    options: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
+
+
+class McpServer(msgspec.Struct, frozen=True, kw_only=True):
+    """One server of tools: a program by its `command`, or a `url`. Values of `env` and `headers`
+    refer to variables as `${NAME}`. `network`, `readable` and `writable` are what the sandbox
+    leaves to the program beside what it leaves to all.
+    """
+
+    command: tuple[str, ...] = ()
+    env: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    url: str | None = None
+    headers: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    allow_tools: tuple[str, ...] = ("*",)
+    deny_tools: tuple[str, ...] = ()
+    seconds: float = MCP_SECONDS
+    start_seconds: float = MCP_START_SECONDS
+    network: bool | None = None
+    readable: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+
+
+class PolicySettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The mode, and rules as text; `policy()` is what evaluates them."""
+
+    mode: Mode = "default"
+    allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+
+    def policy(self) -> Policy:
+        return Policy.of(self.mode, allow=self.allow, ask=self.ask, deny=self.deny)
+
+
+class SandboxSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """`prefer` uses a sandbox where there is one, `require` refuses to run without."""
+
+    mode: SandboxMode = "prefer"
+    network: bool = False
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    turn_seconds: float = TURN_SECONDS
+    output_bytes: int = OUTPUT_BYTES
+    approval_seconds: float = APPROVAL_SECONDS
+    concurrent_runs: int = ACTIVE_TURNS
+
+
+class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that can be set. Paths are absolute; an empty list of workspaces allows none."""
+
+    journal: str
+    data: str
+    workspaces: tuple[str, ...] = ()
+    worktree: bool = False
+    agent: str | None = None
+    agents: dict[str, AgentSettings] = msgspec.field(default_factory=dict[str, AgentSettings])
+    mcp: dict[str, McpServer] = msgspec.field(default_factory=dict[str, McpServer])
+    policy: PolicySettings = PolicySettings()
+    sandbox: SandboxSettings = SandboxSettings()
+    limits: Limits = Limits()
+    retry: RetryPolicy = RetryPolicy()
+
+
+SCHEMES: Final = ("sqlite", "postgres", "postgresql", "nats", "memory")
+"""What a journal's URL may begin with."""
+
+_TRUE: Final = ("1", "true", "yes", "on")
+_FALSE: Final = ("0", "false", "no", "off")
+_KIND: Final = re.compile(r"[a-z][a-z0-9_-]*|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+_VARIABLE: Final = re.compile(r"[A-Z_][A-Z0-9_]{0,99}")
+_CATEGORY: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_LARGEST_FACTOR: Final = 100
+_HTTP: Final = re.compile(r"https?://[^\s/@]+(/\S*)?")
+_MOST: Final = 10**9
+
+
+class InvalidValue(Exception):
+    """A value that cannot be read: what was expected, and whether the type was right."""
+
+    def __init__(self, expected: str, *, hint: str | None = None, is_type: bool = False) -> None:
+        self.expected = expected
+        self.hint = hint
+        self.is_type = is_type
+        super().__init__(expected)
+
+
+class ValueBase(msgspec.Struct, frozen=True):
+    """What a value may be relative to; `textual` marks variables and flags, which have no types."""
+
+    folder: str
+    home: str
+    textual: bool = False
+
+
+ValueReader = Callable[[Any, ValueBase], Any]
+
+
+def read_text(value: Any, base: ValueBase) -> str:
+    del base
+    if not isinstance(value, str):
+        raise InvalidValue("text", is_type=True)
+    if not value.strip() or not value.isprintable():
+        raise InvalidValue("text of printable characters that is not empty")
+    return value
+
+
+def read_path(value: Any, base: ValueBase) -> str:
+    """An absolute path; a relative one starts where the value was written down."""
+    path_text = read_text(value, base)
+    if path_text == "~" or path_text.startswith("~/"):
+        path_text = base.home + path_text[1:]
+    return posixpath.normpath(posixpath.join(base.folder, path_text))
+
+
+def read_paths(value: Any, base: ValueBase) -> tuple[str, ...]:
+    items = value.split(os.pathsep) if base.textual and isinstance(value, str) else value
+    return tuple(read_path(item, base) for item in _to_list(items, "a list of folders"))
+
+
+def read_journal(value: Any, base: ValueBase) -> str:
+    url = read_text(value, base)
+    scheme, colon, rest = url.partition(":")
+    if not colon or scheme not in SCHEMES:
+        known = ", ".join(f"{name}:" for name in SCHEMES)
+        raise InvalidValue(f"a URL that begins with one of {known}")
+    if scheme != "sqlite":
+        return url
+    file, mark, options = rest.partition("?")
+    return f"sqlite:{read_path(file, base)}{mark}{options}"
+
+
+def read_rules(value: Any, base: ValueBase) -> tuple[str, ...]:
+    """Rules as text; a variable holds one rule, or a JSON list of them."""
+    found = read_list(value, base, "a list of rules")
+    for item in found:
+        try:
+            parse_rule(read_text(item, base))
+        except RuleError as error:
+            raise InvalidValue("rules such as 'Bash(git status *)'", hint=str(error)) from error
+    return tuple(found)
+
+
+def read_list(value: Any, base: ValueBase, expected: str) -> list[Any]:
+    """A list; a variable or a flag holds one item, or a JSON list of them."""
+    items = value
+    if base.textual and isinstance(value, str):
+        items = _parse_json_list(value) if value.lstrip().startswith("[") else [value]
+    return _to_list(items, expected)
+
+
+def read_boolean(value: Any, base: ValueBase) -> bool:
+    if isinstance(value, bool):
+        return value
+    if base.textual and isinstance(value, str) and value.lower() in (*_TRUE, *_FALSE):
+        return value.lower() in _TRUE
+    raise InvalidValue("true or false", is_type=True)
+
+
+def read_whole_number(value: Any, base: ValueBase) -> int:
+    """A whole number of at least 1."""
+    number = _to_number(value, base)
+    if isinstance(number, float) or not 1 <= number <= _MOST:
+        raise InvalidValue(f"a whole number from 1 to {_MOST}", is_type=isinstance(number, float))
+    return number
+
+
+def seconds(value: Any, base: ValueBase) -> float:
+    number = _to_number(value, base)
+    if not 0 < number <= _MOST:
+        raise InvalidValue(f"a number of seconds above 0, at most {_MOST}")
+    return float(number)
+
+
+def read_attempts(value: Any, base: ValueBase) -> int:
+    number = _to_number(value, base)
+    if isinstance(number, float) or not 1 <= number <= RETRY_ATTEMPTS:
+        wanted = f"a whole number from 1 to {RETRY_ATTEMPTS}"
+        raise InvalidValue(wanted, is_type=isinstance(number, float))
+    return number
+
+
+def factor(value: Any, base: ValueBase) -> float:
+    number = _to_number(value, base)
+    if not 1 <= number <= _LARGEST_FACTOR:
+        raise InvalidValue(f"a number from 1 to {_LARGEST_FACTOR}")
+    return float(number)
+
+
+def categories(value: Any, base: ValueBase) -> tuple[str, ...]:
+    """Failure categories; a variable holds them with commas in between."""
+    values = value.split(",") if base.textual and isinstance(value, str) else value
+    found = _to_list(values, "a list of failure categories")
+    names = tuple(read_text(item, base).strip() for item in found)
+    if not all(map(_CATEGORY.fullmatch, names)):
+        raise InvalidValue("failure categories such as 'rate_limited'")
+    return names
+
+
+def read_retry(value: Any, base: ValueBase) -> RetryPolicy:
+    """A table with the keys that `retry` has."""
+    table, read = options(value, base), _RETRY
+    unknown = sorted(set(table) - set(read))
+    if unknown:
+        raise InvalidValue(f"a table of {', '.join(read)}; not {', '.join(unknown)}")
+    typed = msgspec.structs.replace(base, textual=False)
+    return RetryPolicy(**{name: read[name](values, typed) for name, values in table.items()})
+
+
+def read_kind(value: Any, base: ValueBase) -> str:
+    if not _KIND.fullmatch(read_text(value, base)):
+        raise InvalidValue("a kind such as 'claude-code', or an entry point 'module:name'")
+    return value
+
+
+def read_variable(value: Any, base: ValueBase) -> str:
+    """The name of a variable; what looks like a key itself is refused without being repeated."""
+    if not _VARIABLE.fullmatch(read_text(value, base)):
+        raise InvalidValue("the name of an environment variable, in capitals; not the key itself")
+    return value
+
+
+def read_http_url(value: Any, base: ValueBase) -> str:
+    if not _HTTP.fullmatch(read_text(value, base)):
+        raise InvalidValue("an http or https URL without a password in it")
+    return value
+
+
+def options(value: Any, base: ValueBase) -> dict[str, Any]:
+    found = _parse_json(value, "a table") if base.textual and isinstance(value, str) else value
+    if not isinstance(found, dict):
+        raise InvalidValue("a table", is_type=True)
+    return cast("dict[str, Any]", found)
+
+
+def one_of(*choices: str) -> ValueReader:
+    """A reader of a word among some."""
+
+    def read(value: Any, base: ValueBase) -> str:
+        if read_text(value, base) not in choices:
+            raise InvalidValue(f"one of {', '.join(choices)}")
+        return value
+
+    return read
+
+
+_RETRY: Final[dict[str, ValueReader]] = {
+    "attempts": read_attempts,
+    "delay_seconds": seconds,
+    "factor": factor,
+    "categories": categories,
+    "repeat_effects": read_boolean,
+}
+"""What a policy of retries is made of."""
+
+read_mode = one_of(*MODES)
+read_sandbox_mode = one_of(*SANDBOX_MODES)
+
+
+def _to_number(value: Any, base: ValueBase) -> int | float:
+    if base.textual and isinstance(value, str):
+        for convert in (int, float):
+            try:
+                return convert(value)
+            except ValueError:
+                continue
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidValue("a number", is_type=True)
+    return value
+
+
+def _to_list(value: Any, expected: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise InvalidValue(expected, is_type=True)
+    return cast("list[Any]", value)
+
+
+def _parse_json_list(value: str) -> list[Any]:
+    return _to_list(_parse_json(value, "a JSON list"), "a JSON list")
+
+
+def _parse_json(value: str, expected: str) -> object:
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise InvalidValue(f"{expected} as JSON") from error
+
+
+SERVER_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?")
+"""What a server may be called: its name is part of its tools' names."""
+
+_VARIABLE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_REFERENCE: Final = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+_HINT: Final = "put it into an environment variable, and write ${NAME} for it"
+
+
+def read_command_line(value: Any, base: ValueBase) -> tuple[str, ...]:
+    """A program and its arguments; which all the world can see while it runs."""
+    words = tuple(
+        read_text(item, base) for item in read_list(value, base, "a list of a program's words")
+    )
+    if not words:
+        raise InvalidValue("a program, and then its arguments")
+    if any(map(find_secrets, words)):
+        raise InvalidValue("a command without a secret in it", hint=f"{_HINT} in env")
+    return words
+
+
+def read_globs(value: Any, base: ValueBase) -> tuple[str, ...]:
+    """Names of tools as their server writes them; `*` is any characters."""
+    return tuple(
+        read_text(item, base) for item in read_list(value, base, "a list of names of tools")
+    )
+
+
+def read_environment(value: Any, base: ValueBase) -> dict[str, str]:
+    return _read_variables(value, base, _VARIABLE_NAME.fullmatch, "names of variables")
+
+
+def read_headers(value: Any, base: ValueBase) -> dict[str, str]:
+    return _read_variables(value, base, _HEADER.fullmatch, "names of headers")
+
+
+def _read_variables(
+    value: Any, base: ValueBase, is_name: Callable[[str], object], names: str
+) -> dict[str, str]:
+    table = options(value, base)
+    typed = msgspec.structs.replace(base, textual=False)
+    if not all(map(is_name, table)):
+        raise InvalidValue(f"a table of {names} and texts")
+    variables = {name: read_text(each, typed) for name, each in table.items()}
+    for name, each in variables.items():
+        if _is_plain_secret(name, each):
+            raise InvalidValue(f"a reference as {name}, not the secret itself", hint=_HINT)
+    return variables
+
+
+def _is_plain_secret(name: str, value: str) -> bool:
+    rest = _REFERENCE.sub("", value)
+    if find_secrets(rest):
+        return True
+    return secret_name(name) is not None and rest == value
+
+
+PREFIX: Final = "FACTWIRE_"
+
+OTHER_VARIABLES: Final = frozenset({"FACTWIRE_EDGE", "FACTWIRE_LOG_LEVEL", "FACTWIRE_TOKEN"})
+"""Variables that are no settings: which Edge to ask, its token, and how much one logs."""
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """One setting. `gathers` is whether lists of all sources add up: nobody can take back what
+    somebody else forbids.
+    """
+
+    key: str
+    read: ValueReader
+    sentence: str
+    gathers: bool = False
+
+    @property
+    def variable(self) -> str:
+        return PREFIX + self.key.upper().replace(".", "_")
+
+
+_ROWS: Final = (
+    Setting("journal", read_journal, "URL of the journal."),
+    Setting("data", read_path, "Folder for what is kept."),
+    Setting("workspaces", read_paths, "Folders that agents may work in; none is the default."),
+    Setting("worktree", read_boolean, "Whether each run of an Edge gets a git worktree."),
+    Setting("agent", read_text, "The agent to use when none is named."),
+    Setting("policy.mode", read_mode, "What is decided where no rule does."),
+    Setting("policy.allow", read_rules, "Rules that allow."),
+    Setting("policy.ask", read_rules, "Rules that ask; all sources add up.", gathers=True),
+    Setting("policy.deny", read_rules, "Rules that deny; all sources add up.", gathers=True),
+    Setting("sandbox.mode", read_sandbox_mode, "Whether commands run in a sandbox."),
+    Setting("sandbox.network", read_boolean, "Whether the sandbox has a network."),
+    Setting("limits.turn_seconds", seconds, "How long a turn may take."),
+    Setting("limits.output_bytes", read_whole_number, "Output of a run that stays in facts."),
+    Setting("limits.approval_seconds", seconds, "When an open approval is denied."),
+    Setting("limits.concurrent_runs", read_whole_number, "Runs at the same time."),
+    Setting("retry.attempts", read_attempts, "How often a turn is tried in all."),
+    Setting("retry.delay_seconds", seconds, "How long the first wait in between is."),
+    Setting("retry.factor", factor, "How much longer each wait is than the one before."),
+    Setting("retry.categories", categories, "Failures after which a turn is tried again."),
+    Setting("retry.repeat_effects", read_boolean, "Also after it may have changed something."),
+)
+
+SETTINGS: Final[dict[str, Setting]] = {row.key: row for row in _ROWS}
+
+AGENT_SETTINGS: Final[dict[str, Setting]] = {
+    row.key: row
+    for row in (
+        Setting("kind", read_kind, "A known kind, or an entry point `module:name`."),
+        Setting("model", read_text, "The model."),
+        Setting("base_url", read_http_url, "Where the model is served."),
+        Setting("api_key_env", read_variable, "The variable that holds the key."),
+        Setting("retry", read_retry, "How this agent is tried again, as a table."),
+        Setting("options", options, "Whatever else the agent takes."),
+    )
+}
+
+MCP_SETTINGS: Final[dict[str, Setting]] = {
+    row.key: row
+    for row in (
+        Setting("command", read_command_line, "The program to run, and its arguments."),
+        Setting("env", read_environment, "Variables for it; ${NAME} refers to yours."),
+        Setting("url", read_http_url, "Where it is served, instead of a command."),
+        Setting("headers", read_headers, "Headers for it; ${NAME} refers to a variable."),
+        Setting("allow_tools", read_globs, "Tools that are offered; all is the default."),
+        Setting("deny_tools", read_globs, "Tools that are not."),
+        Setting("seconds", seconds, "How long a call may take."),
+        Setting("start_seconds", seconds, "How long it may take to start."),
+        Setting("network", read_boolean, "Whether its sandbox has a network."),
+        Setting("readable", read_paths, "Folders that its sandbox shows besides."),
+        Setting("writable", read_paths, "Folders that it may write besides."),
+    )
+}
+
+NAMED: Final = {"agents": AGENT_SETTINGS, "mcp": MCP_SETTINGS}
+"""Tables of things that have names → the settings of each of them."""
+
+VARIABLES: Final[dict[str, str]] = {row.variable: row.key for row in _ROWS}
+"""Variable → key."""
+
+_HINTS: Final = {
+    "api_key": "put the key into an environment variable and its name into api_key_env",
+    "entry_point": "write it as kind = 'module:name'",
+}
+
+_NAME_HINT: Final = "a server's name has small letters, digits and hyphens, at most 32"
+
+
+def find_setting(key: str) -> Setting | None:
+    """The setting that a key names; `agents.NAME.model` and its like included."""
+    if key in SETTINGS:
+        return SETTINGS[key]
+    table, _, rest = key.partition(".")
+    name, _, last = rest.partition(".")
+    is_named = table in NAMED and name and (table != "mcp" or is_server_name(name))
+    return NAMED[table].get(last) if is_named else None
+
+
+def is_server_name(name: str) -> bool:
+    return SERVER_NAME.fullmatch(name) is not None and "--" not in name
+
+
+def is_group(key: str) -> bool:
+    """Whether a key names a table of settings."""
+    parts = key.split(".")
+    if parts[0] in NAMED:
+        return len(parts) <= 2  # noqa: PLR2004
+    return any(known.startswith(f"{key}.") for known in SETTINGS)
+
+
+def hint_for(key: str) -> str:
+    """What may have been meant by a key that there is not."""
+    before, _, last = key.rpartition(".")
+    if last in _HINTS and before.startswith("agents."):
+        return _HINTS[last]
+    table, _, name = before.partition(".")
+    if table == "mcp" and name and not is_server_name(name):
+        return _NAME_HINT
+    named = NAMED.get(table, {}) if name and "." not in name else {}
+    known = [f"{before}.{each}" for each in named] if named else [*SETTINGS, *NAMED]
+    close = get_close_matches(key, known, 1) or [
+        each for each in known if each.rpartition(".")[2] == last
+    ]
+    return f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
+
+
+def variable_hint(name: str) -> str:
+    close = get_close_matches(name, VARIABLES, 1)
+    return f"did you mean {close[0]}?" if close else "`factwire config` lists all settings"

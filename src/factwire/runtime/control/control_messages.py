@@ -1,0 +1,298 @@
+"""What is said on the control channel: one JSON object to a line, each way once; with its
+limits and its errors. Pure.
+"""
+
+from typing import Final, Literal, TypeVar
+
+import msgspec
+
+LINE_BYTES: Final = 64 * 1024
+"""Bytes of a request or an answer; a reason is a sentence, not a file."""
+
+READ_SECONDS: Final = 5.0
+"""How long a client may take to say what it wants."""
+
+WORK_SECONDS: Final = 60.0
+"""How long a request may take; cancelling waits for an agent that is asked to stop."""
+
+CLIENT_SECONDS: Final = WORK_SECONDS + READ_SECONDS
+"""How long a client waits for its answer."""
+
+CONNECTIONS: Final = 32
+"""Clients at the same time; there is one person behind all of them."""
+
+REASON_CHARACTERS: Final = 4_000
+"""Characters of a reason that goes into the journal with a decision."""
+
+PROMPT_CHARACTERS: Final = 60
+"""Characters of a prompt in a list of what waits; the journal has the whole of it."""
+
+SOCKET_PATH_BYTES: Final = 100
+"""Bytes of a socket's path that every system takes; Linux takes 107, others less."""
+
+
+class ControlError(Exception):
+    """The root; `code` never changes, the words may."""
+
+    code = "control_error"
+
+
+class ControlUnavailable(ControlError):
+    code = "control_unavailable"
+
+
+class NobodyRunning(ControlError):
+    code = "nobody_running"
+
+
+class NoAnswer(ControlError):
+    code = "no_answer"
+
+
+_Message = TypeVar("_Message")
+
+RefusalCode = Literal[
+    "malformed",
+    "too_large",
+    "too_slow",
+    "too_many",
+    "not_allowed",
+    "unknown_action",
+    "action_already_decided",
+    "action_expired",
+    "action_changed",
+    "unknown_turn",
+    "turn_ended",
+    "turn_not_active",
+    "steer_unsupported",
+    "steer_too_long",
+    "queue_full",
+    "thread_elsewhere",
+    "no_standing_rule",
+    "runtime_closing",
+    "failed",
+]
+
+REFUSALS: Final[dict[RefusalCode, str]] = {
+    "malformed": "the request is not one JSON object of a known form on one line",
+    "too_large": "the request is longer than a line may be",
+    "too_slow": "the request, or what it asks for, took too long",
+    "too_many": "too many clients are connected",
+    "not_allowed": "the client belongs to another user",
+    "unknown_action": "no action of this id is known here",
+    "action_already_decided": "the action was decided, and the other way",
+    "action_expired": "the time to answer has run out",
+    "action_changed": "what was decided on is not what is asked for",
+    "unknown_turn": "no turn or thread of this id is known here",
+    "turn_ended": "the turn has ended, or the thread has none that runs",
+    "turn_not_active": "the turn that was to be steered does not run",
+    "steer_unsupported": "the agent of the turn cannot be steered",
+    "steer_too_long": "what was said is longer than a steer may be",
+    "queue_full": "as many turns or steers wait as may",
+    "thread_elsewhere": "another runtime works on the thread",
+    "no_standing_rule": "no exact rule can allow this for later",
+    "runtime_closing": "the runtime is being closed",
+    "failed": "the runtime could not do it",
+}
+"""Code of a refusal → what it means."""
+
+
+class DecideRequest(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    rename="camel",
+    tag_field="request",
+    tag="decide",
+):
+    """Answer an open action; with `args_hash`, only if it asks for exactly that. `always` makes a
+    yes hold for its pattern from now on.
+    """
+
+    action_id: str
+    decision: Literal["approve", "deny"]
+    reason: str | None = None
+    args_hash: str | None = None
+    always: Literal["thread", "workspace"] | None = None
+
+
+class CancelRequest(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    rename="camel",
+    tag_field="request",
+    tag="cancel",
+):
+    """Stop a turn; `target` is its id, or that of the thread it runs on. `take_over` closes one
+    that another runtime claims.
+    """
+
+    target: str
+    reason: str | None = None
+    take_over: bool = False
+
+
+class SteerRequest(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    rename="camel",
+    tag_field="request",
+    tag="steer",
+):
+    """Say something to the turn that runs on a thread; with `queue`, as a turn of its own where
+    that cannot be. `queued_turn_id` says what a queued turn was to be asked, instead of a text.
+    """
+
+    thread_id: str
+    text: str = ""
+    steer_id: str | None = None
+    queued_turn_id: str | None = None
+    queue: bool = False
+
+
+class QueueRequest(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    rename="camel",
+    tag_field="request",
+    tag="queue",
+):
+    """Ask what waits on a thread, after letting a turn go first or taking one out."""
+
+    thread_id: str
+    promote: str | None = None
+    remove: str | None = None
+
+
+class StatusRequest(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    rename="camel",
+    tag_field="request",
+    tag="status",
+):
+    """Ask what runs."""
+
+
+ControlRequest = DecideRequest | CancelRequest | SteerRequest | QueueRequest | StatusRequest
+
+
+class DecideReply(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="answer", tag="decided"
+):
+    """The decision that holds; the same one given twice is no news."""
+
+    action_id: str
+    thread_id: str
+    decision: str
+    decided_by: str | None = None
+
+
+class CancelReply(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="answer", tag="canceled"
+):
+    turn_id: str
+    thread_id: str
+
+
+class SteerReply(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="answer", tag="steered"
+):
+    """What became of a steer: pending, delivered, or a turn that was started or is queued."""
+
+    steer_id: str
+    thread_id: str
+    turn_id: str
+    status: str
+
+
+class WaitingTurn(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A turn that waits; `not_before` is when one that is tried again starts."""
+
+    turn_id: str
+    prompt: str
+    agent_id: str | None = None
+    status: str | None = None
+    not_before: str | None = None
+
+
+class QueueReply(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="answer", tag="queued"
+):
+    """What waits on a thread, in order."""
+
+    thread_id: str
+    turns: tuple[WaitingTurn, ...]
+
+
+class ThreadStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A thread that a runtime works on: the turn that runs, and what waits for a person."""
+
+    thread_id: str
+    turn_id: str | None
+    open_actions: tuple[str, ...]
+
+
+class StatusReply(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="answer", tag="running"
+):
+    pid: int
+    threads: tuple[ThreadStatus, ...]
+
+
+class ControlRefusal(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="answer", tag="refused"
+):
+    code: RefusalCode
+    message: str
+
+
+ControlReply = DecideReply | CancelReply | SteerReply | QueueReply | StatusReply | ControlRefusal
+
+_requests: Final = msgspec.json.Decoder(ControlRequest)
+_answers: Final = msgspec.json.Decoder(ControlReply)
+
+
+class Malformed(ValueError):
+    """A line that is no request, or no answer."""
+
+
+def encode(message: ControlRequest | ControlReply) -> bytes:
+    """One line."""
+    return msgspec.json.encode(message) + b"\n"
+
+
+def decode_request(line: bytes) -> ControlRequest:
+    """The request on a line; raises `Malformed`."""
+    request = _decode(_requests, line)
+    reason = getattr(request, "reason", None)
+    if reason is not None and len(reason) > REASON_CHARACTERS:
+        raise Malformed(f"expected a reason of at most {REASON_CHARACTERS} characters, got more")
+    return request
+
+
+def decode_answer(line: bytes) -> ControlReply:
+    """The answer on a line; raises `Malformed`."""
+    return _decode(_answers, line)
+
+
+def build_refusal(code: RefusalCode, message: str | None = None) -> ControlRefusal:
+    return ControlRefusal(code=code, message=message or REFUSALS[code])
+
+
+def _decode(decoder: msgspec.json.Decoder[_Message], line: bytes) -> _Message:
+    if len(line) > LINE_BYTES:
+        raise Malformed(f"expected at most {LINE_BYTES} bytes, got more")
+    try:
+        return decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Malformed(str(error)) from error

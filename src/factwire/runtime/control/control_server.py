@@ -1,0 +1,304 @@
+"""`ControlServer`: lets other processes of the same user decide, steer and cancel in this one.
+Nothing is decided here.
+"""
+
+import asyncio
+import getpass
+import os
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from factwire.journal import Filter, Journal
+from factwire.runtime.control import control_client
+from factwire.runtime.control.control_client import remove_dead_sockets
+from factwire.runtime.control.control_messages import (
+    CONNECTIONS,
+    LINE_BYTES,
+    PROMPT_CHARACTERS,
+    READ_SECONDS,
+    REFUSALS,
+    WORK_SECONDS,
+    CancelReply,
+    CancelRequest,
+    ControlReply,
+    ControlRequest,
+    DecideReply,
+    DecideRequest,
+    Malformed,
+    QueueReply,
+    QueueRequest,
+    RefusalCode,
+    StatusReply,
+    SteerReply,
+    SteerRequest,
+    ThreadStatus,
+    WaitingTurn,
+    build_refusal,
+    decode_request,
+    encode,
+)
+from factwire.runtime.errors import RuntimeRefused
+from factwire.runtime.live_thread import LiveThread
+from factwire.runtime.recovery import find_abandoned_turn
+from factwire.runtime.runtime import Runtime
+
+
+async def find_thread_of_action(journal: Journal, action_id: str) -> str | None:
+    """The thread that an action was asked on: those that wait are looked at first."""
+    after = None
+    while True:
+        page = await journal.threads(status="waiting", after=after)
+        for thread in page.threads:
+            if action_id in thread.open_actions:
+                return thread.thread_id
+        if page.after is None:
+            break
+        after = page.after
+    async for stretch in journal.read(filter=Filter(classes=("action.required",))):
+        for _, fact in stretch.facts():
+            if fact.action_id == action_id:
+                return fact.thread_id
+    return None
+
+
+async def find_turn_of_target(runtime: Runtime, target: str) -> tuple[str, str | None] | None:
+    """The thread and the turn that a turn's or a thread's id means; no turn where none runs."""
+    for thread in runtime.live:
+        if thread.knows(target):
+            return thread.thread_id, target
+    if await runtime.journal.thread(target) is not None:
+        return target, _current(await runtime.thread(target))
+    thread_id = await _thread_of_turn(runtime.journal, target)
+    return None if thread_id is None else (thread_id, target)
+
+
+def _current(thread: LiveThread) -> str | None:
+    """The turn that runs, that was left behind, or that waits to be tried again."""
+    if thread.turn is not None:
+        return thread.turn.turn_id
+    turns = thread.queue.turns
+    retrying = turns[0].queued_turn_id if turns and turns[0].retry_of is not None else None
+    return find_abandoned_turn(thread) or retrying
+
+
+async def _thread_of_turn(journal: Journal, turn_id: str) -> str | None:
+    wanted = Filter(turn=turn_id, classes=("turn.submitted",))
+    async for stretch in journal.read(filter=wanted, limit=1):
+        for _, fact in stretch.facts():
+            return fact.thread_id
+    async for stretch in journal.read(filter=Filter(classes=("queue.changed",))):
+        for _, fact in stretch.facts():
+            rows: list[dict[str, object]] = fact.payload.get("queuedTurns") or []
+            named = any(row.get("queuedTurnId") == turn_id for row in rows)
+            if named or fact.queued_turn_id == turn_id:
+                return fact.thread_id
+    return None
+
+
+async def answer_request(runtime: Runtime, request: ControlRequest, *, by: str) -> ControlReply:
+    """Do what is asked; what the runtime refuses is told by its code."""
+    try:
+        if isinstance(request, DecideRequest):
+            return await _decide(runtime, request, by)
+        if isinstance(request, CancelRequest):
+            return await _cancel(runtime, request, by)
+        if isinstance(request, SteerRequest):
+            return await _steer(runtime, request)
+        if isinstance(request, QueueRequest):
+            return await _queue(runtime, request)
+        return StatusReply(pid=os.getpid(), threads=tuple(map(_to_thread_status, runtime.live)))
+    except RuntimeRefused as error:
+        return build_refusal(_to_refusal_code(error.code), str(error))
+
+
+async def _decide(runtime: Runtime, request: DecideRequest, by: str) -> ControlReply:
+    thread_id = _live_thread(runtime, request.action_id)
+    thread_id = thread_id or await find_thread_of_action(runtime.journal, request.action_id)
+    if thread_id is None:
+        return build_refusal("unknown_action", f"no action {request.action_id} is known here")
+    made = await runtime.decide(
+        thread_id,
+        request.action_id,
+        request.decision,
+        by=by,
+        reason=request.reason,
+        args_hash=request.args_hash,
+        always=request.always,
+    )
+    return DecideReply(
+        action_id=made.action_id,
+        thread_id=thread_id,
+        decision=made.decision,
+        decided_by=made.decided_by,
+    )
+
+
+async def _cancel(runtime: Runtime, request: CancelRequest, by: str) -> ControlReply:
+    found = await find_turn_of_target(runtime, request.target)
+    if found is None:
+        return build_refusal("unknown_turn", f"no turn or thread {request.target} is known here")
+    thread_id, turn_id = found
+    if turn_id is None:
+        return build_refusal("turn_ended", f"no turn runs on thread {thread_id}")
+    thread = await runtime.thread(thread_id)
+    turn_id = thread.latest_attempt(turn_id)
+    if thread.outcome(turn_id) is not None:
+        return build_refusal("turn_ended", f"turn {turn_id} is {thread.outcome(turn_id)} already")
+    reason = request.reason or f"requested by {by}"
+    await runtime.cancel(thread_id, turn_id, reason, take_over=request.take_over)
+    return CancelReply(turn_id=turn_id, thread_id=thread_id)
+
+
+async def _steer(runtime: Runtime, request: SteerRequest) -> ControlReply:
+    thread_id = request.thread_id
+    if await runtime.journal.thread(thread_id) is None:
+        return build_refusal("unknown_turn", f"no thread {thread_id} is known here")
+    if request.queued_turn_id is not None:
+        made = await runtime.steer_queued(thread_id, request.queued_turn_id)
+    else:
+        made = await runtime.steer(
+            thread_id,
+            request.text,
+            steer_id=request.steer_id,
+            when_unsupported="queue" if request.queue else "refuse",
+        )
+    return SteerReply(
+        steer_id=made.steer_id, thread_id=thread_id, turn_id=made.turn_id, status=made.status
+    )
+
+
+async def _queue(runtime: Runtime, request: QueueRequest) -> ControlReply:
+    thread_id = request.thread_id
+    if await runtime.journal.thread(thread_id) is None:
+        return build_refusal("unknown_turn", f"no thread {thread_id} is known here")
+    if request.promote is not None:
+        await runtime.promote(thread_id, request.promote)
+    if request.remove is not None:
+        await runtime.remove(thread_id, request.remove)
+    turns = (await runtime.state(thread_id)).queue.turns
+    rows = (
+        WaitingTurn(
+            turn_id=turn.queued_turn_id,
+            prompt=(turn.prompt or "")[:PROMPT_CHARACTERS],
+            agent_id=turn.agent_id,
+            status=turn.status,
+            not_before=turn.not_before,
+        )
+        for turn in turns
+    )
+    return QueueReply(thread_id=thread_id, turns=tuple(rows))
+
+
+def _live_thread(runtime: Runtime, action_id: str) -> str | None:
+    for thread in runtime.live:
+        if action_id in thread.projection.state.actions:
+            return thread.thread_id
+    return None
+
+
+def _to_thread_status(thread: LiveThread) -> ThreadStatus:
+    actions = thread.projection.state.actions.values()
+    return ThreadStatus(
+        thread_id=thread.thread_id,
+        turn_id=thread.turn.turn_id if thread.turn is not None else None,
+        open_actions=tuple(action.action_id for action in actions if action.status == "pending"),
+    )
+
+
+def _to_refusal_code(code: str) -> RefusalCode:
+    return code if code in REFUSALS else "failed"
+
+
+class ControlServer:
+    """Listens in a data folder for as long as the context lasts."""
+
+    def __init__(
+        self, runtime: Runtime, data: str | Path, *, read_seconds: float = READ_SECONDS
+    ) -> None:
+        self._runtime = runtime
+        self._data = Path(data)
+        self._read_seconds = read_seconds
+        self.clients = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        self.path: Path | None = None
+
+    async def __aenter__(self) -> Self:
+        await remove_dead_sockets(self._data)
+        listening, self.path = control_client.listen(self._data)
+        self._server = await asyncio.start_server(self._serve, sock=listening, limit=LINE_BYTES)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.path is not None:
+            control_client.remove_socket(self.path)
+        if self._server is not None:
+            self._server.close()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if task is not None:
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        self.clients += 1
+        try:
+            await self._send(writer, await self._answer_client(reader, writer))
+        finally:
+            self.clients -= 1
+            writer.close()
+
+    async def _answer_client(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> ControlReply:
+        user = control_client.peer_user(writer.get_extra_info("socket"))
+        if user is not None and user != os.geteuid():
+            return build_refusal("not_allowed")
+        if self.clients > CONNECTIONS:
+            return build_refusal("too_many")
+        try:
+            async with asyncio.timeout(self._read_seconds):
+                line = await reader.readuntil()
+        except TimeoutError:
+            return build_refusal("too_slow")
+        except asyncio.LimitOverrunError:
+            return build_refusal("too_large")
+        except (asyncio.IncompleteReadError, OSError):
+            return build_refusal("malformed", "expected a line, got the end of the stream")
+        return await self._answer_line(line)
+
+    async def _answer_line(self, line: bytes) -> ControlReply:
+        try:
+            request = decode_request(line)
+        except Malformed as error:
+            return build_refusal("malformed", str(error))
+        try:
+            async with asyncio.timeout(WORK_SECONDS):
+                return await answer_request(self._runtime, request, by=_user())
+        except TimeoutError:
+            return build_refusal("too_slow")
+        except Exception as error:  # noqa: BLE001 - a client hears of it, the runtime goes on
+            return build_refusal("failed", f"{type(error).__name__}: {error}")
+
+    async def _send(self, writer: asyncio.StreamWriter, answer: ControlReply) -> None:
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(self._read_seconds):
+                writer.write(encode(answer))
+                await writer.drain()
+
+
+def _user() -> str:
+    """Who decides: both ends belong to the same user."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return f"user {os.geteuid()}"

@@ -1,0 +1,218 @@
+"""Programs that run other programs: a rule speaks about what is run in the end.
+
+The attack: `timeout 5 rm -rf ~`, `bash -c '…'`, `xargs rm`, under a rule for the outer program. A
+wrapper whose options are known is taken off, and what it runs has to be allowed; the wrapper itself
+can still be forbidden. With rights of another user the whole line has to be allowed by name. A
+wrapper with anything unknown in it, and any builtin that changes what later commands mean, makes
+the text unclear.
+"""
+
+import re
+from typing import Final
+
+import msgspec
+
+from factwire.runtime.policy.shell_syntax import (
+    CHANGING,
+    DEEPEST,
+    PRIVILEGED,
+    RUNNING,
+    SHELLS,
+    ShellReading,
+    ShellWord,
+    SimpleCommand,
+    UnclearShell,
+    read_shell,
+)
+
+
+class Wrapper(msgspec.Struct, frozen=True, kw_only=True):
+    """A wrapper's options, alone or with a value behind them, and its words before the command."""
+
+    alone: re.Pattern[str] = re.compile(r"(?!)")
+    valued: frozenset[str] = frozenset()
+    before: int = 0
+    assigns: bool = False
+    unknown_after: bool = False
+
+
+WRAPPERS: Final[dict[str, Wrapper]] = {
+    "env": Wrapper(alone=re.compile(r"-i|-|--"), valued=frozenset({"-u"}), assigns=True),
+    "nohup": Wrapper(),
+    "setsid": Wrapper(alone=re.compile(r"-[cfw]")),
+    "time": Wrapper(alone=re.compile(r"-p")),
+    "nice": Wrapper(alone=re.compile(r"-n?-?[0-9]+"), valued=frozenset({"-n"})),
+    "stdbuf": Wrapper(alone=re.compile(r"-[ioe][0-9LKMG]+"), valued=frozenset({"-i", "-o", "-e"})),
+    "timeout": Wrapper(
+        alone=re.compile(r"-v|--foreground|--preserve-status|-[ks][A-Z0-9.smhd]+"),
+        valued=frozenset({"-k", "-s"}),
+        before=1,
+    ),
+    "command": Wrapper(alone=re.compile(r"--")),
+    "xargs": Wrapper(
+        alone=re.compile(r"-[0rtx]|-[nPL][0-9]+|-I\{\}|--no-run-if-empty|--null"),
+        valued=frozenset({"-n", "-P", "-L", "-I", "-d"}),
+        unknown_after=True,
+    ),
+    "sudo": Wrapper(
+        alone=re.compile(r"-[nEHSkb]+|--"), valued=frozenset({"-u", "-g"}), assigns=True
+    ),
+    "doas": Wrapper(alone=re.compile(r"-n|--"), valued=frozenset({"-u"})),
+}
+"""Transparent wrappers by name. A program's path in front of its name makes it another program."""
+
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
+_SCRIPT: Final = re.compile(r"-[a-z]*c[a-z]*")
+_SHELL_OPTION: Final = re.compile(r"-[aefhlnuvx]+")
+_SYSTEM: Final = frozenset({"", "/bin", "/usr/bin"})
+_EXECUTING: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_WRITING: Final = frozenset({"-fprint", "-fprint0", "-fprintf", "-fls"})
+
+
+def read_command(command: str | tuple[str, ...]) -> ShellReading:
+    """Every simple command that a shell text or an argv runs in the end; never raises."""
+    if isinstance(command, str):
+        return _unwrap(read_shell(command), 0)
+    if not command or not command[0] or not command[0].isascii():
+        return ShellReading((), "it names no program")
+    return _unwrap(ShellReading((SimpleCommand(words=command),)), 0)
+
+
+def _unwrap(reading: ShellReading, depth: int) -> ShellReading:
+    found: list[SimpleCommand] = []
+    unclear = reading.unclear
+    for command in reading.commands:
+        try:
+            found += _expand(command, depth)
+        except UnclearShell as reason:
+            found.append(command)
+            unclear = unclear or str(reason)
+    return ShellReading(tuple(found), unclear)
+
+
+def _expand(command: SimpleCommand, depth: int) -> list[SimpleCommand]:
+    if depth > DEEPEST:
+        raise UnclearShell("commands stand too deep within commands")
+    if not command.words:
+        return [command]
+    name = command.words[0] or ""
+    base = name.rpartition("/")[2]
+    if base in CHANGING or base in RUNNING or (base == "printf" and "-v" in command.words):
+        raise UnclearShell(f"{base} changes what is run, or runs what cannot be seen")
+    if base in SHELLS:
+        return _expand_shell(command, depth)
+    if base in PRIVILEGED:
+        return _expand_privileged(command, base, depth)
+    if base in WRAPPERS:
+        return _expand_wrapper(command, base, depth)
+    return _expand_find(command, depth) if base == "find" else [command]
+
+
+def _expand_shell(command: SimpleCommand, depth: int) -> list[SimpleCommand]:
+    """`bash -c TEXT` runs the text; `bash FILE` is a command like any other."""
+    for place, word in enumerate(command.words[1:], 1):
+        if word is None:
+            raise UnclearShell("a shell is given words that only the shell will know")
+        if _SCRIPT.fullmatch(word):
+            script = command.words[place + 1 : place + 2]
+            return _expand_script(command, script, depth)
+        if word.startswith(("-", "+")) and not _SHELL_OPTION.fullmatch(word):
+            raise UnclearShell(f"a shell is given the option {word[:40]!r}")
+        if not word.startswith("-"):
+            break
+    return [command]
+
+
+def _expand_script(
+    command: SimpleCommand, script: tuple[ShellWord, ...], depth: int
+) -> list[SimpleCommand]:
+    if not script or script[0] is None or command.assignments:
+        raise UnclearShell("a shell is given a text that cannot be seen")
+    folder = (command.words[0] or "").rpartition("/")[0]
+    if folder not in _SYSTEM:
+        raise UnclearShell(f"{command.words[0]} may be another program than a shell")
+    inside = _unwrap(read_shell(script[0], depth + 1), depth + 1)
+    outer = SimpleCommand(words=command.words)
+    found = [_forbiddable_as(each, outer) for each in inside.commands]
+    if inside.unclear:
+        raise UnclearShell(inside.unclear)
+    if command.redirections:
+        found.append(SimpleCommand(words=(), redirections=command.redirections))
+    return found
+
+
+def _expand_privileged(command: SimpleCommand, name: str, depth: int) -> list[SimpleCommand]:
+    """The whole line has to be allowed; what it runs can still be forbidden."""
+    inside = _expand(_strip_wrapper(command, WRAPPERS[name]), depth + 1)
+    if len(inside) != 1 or inside[0].also:
+        raise UnclearShell(f"{name} runs more than one plain command")
+    return [msgspec.structs.replace(command, also=tuple(inside))]
+
+
+def _expand_wrapper(command: SimpleCommand, name: str, depth: int) -> list[SimpleCommand]:
+    if len(command.words) == 1 or (name == "command" and command.words[1] in ("-v", "-V")):
+        return [command]
+    if command.words[0] != name:
+        raise UnclearShell(f"{command.words[0]} may be another program than {name}")
+    outer = SimpleCommand(words=command.words)
+    inside = _expand(_strip_wrapper(command, WRAPPERS[name]), depth + 1)
+    return [_forbiddable_as(each, outer) for each in inside]
+
+
+def _forbiddable_as(command: SimpleCommand, outer: SimpleCommand) -> SimpleCommand:
+    return msgspec.structs.replace(command, also=(*command.also, outer))
+
+
+def _strip_wrapper(command: SimpleCommand, wrapper: Wrapper) -> SimpleCommand:
+    """The command inside; raises `Unclear` at the first word that is not understood."""
+    words = list(command.words[1:])
+    assignments = list(command.assignments)
+    before = wrapper.before
+    while words and (taken := _option(words, wrapper, before)):
+        if wrapper.assigns and _ASSIGNMENT.fullmatch(words[0] or ""):
+            assignments.append(words[0])
+        before -= 1 if not (words[0] or "").startswith("-") and before else 0
+        del words[:taken]
+    if not words or not words[0] or not words[0].isascii():
+        raise UnclearShell(f"it cannot be seen what {command.words[0]} runs")
+    after = [None] if wrapper.unknown_after else []
+    return msgspec.structs.replace(
+        command, words=(*words, *after), assignments=tuple(assignments), also=()
+    )
+
+
+def _option(words: list[ShellWord], wrapper: Wrapper, before: int) -> int:
+    """How many words in front belong to the wrapper."""
+    word = words[0]
+    if word is None:
+        raise UnclearShell("a wrapper is given words that only the shell will know")
+    if word in wrapper.valued:
+        return 2
+    if wrapper.alone.fullmatch(word) or (wrapper.assigns and _ASSIGNMENT.fullmatch(word)):
+        return 1
+    if word.startswith("-") or (wrapper.assigns and "=" in word):
+        raise UnclearShell(f"a wrapper is given {word[:40]!r}")
+    return 1 if before > 0 else 0
+
+
+def _expand_find(command: SimpleCommand, depth: int) -> list[SimpleCommand]:
+    """`find -exec` runs what follows, `-delete` removes, `-fprint` writes."""
+    words = command.words
+    if any(word is None or word in _WRITING for word in words):
+        raise UnclearShell("find writes to a file, or is given words that only the shell will know")
+    found = [command]
+    if "-delete" in words:
+        found.append(SimpleCommand(words=("rm", None)))
+    for place, word in enumerate(words):
+        if word in _EXECUTING:
+            found += _expand(_find_executed(words[place + 1 :]), depth + 1)
+    return found
+
+
+def _find_executed(words: tuple[ShellWord, ...]) -> SimpleCommand:
+    pairs = enumerate(zip((None, *words), words, strict=False))
+    ends = [place for place, pair in pairs if pair[1] == ";" or pair == ("{}", "+")]
+    if not ends or not words[0] or "{}" in words[0]:
+        raise UnclearShell("it cannot be seen what find runs")
+    inside = (None if word is None or "{}" in word else word for word in words[: ends[0]])
+    return SimpleCommand(words=tuple(inside))

@@ -1,0 +1,217 @@
+"""Launch: a program that exists but does not run yet, in an open folder, with an environment
+that is an allow-list.
+
+The folder is opened first, looked at then, and used through what was opened; a program's name
+is looked up once.
+"""
+
+import os
+import re
+import stat
+import subprocess
+import sys
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from factwire.runtime.processes.process_spec import (
+    FolderRefused,
+    InvalidSpec,
+    NotStarted,
+    ProgramNotFound,
+)
+
+ALLOWED: Final = frozenset(
+    {
+        *("PATH", "HOME", "USER", "LOGNAME", "SHELL"),
+        *("LANG", "LANGUAGE", "TERM", "COLORTERM", "NO_COLOR", "TZ", "TMPDIR"),
+        *("SSL_CERT_FILE", "SSL_CERT_DIR"),
+    }
+)
+"""Names that every program gets. XDG_RUNTIME_DIR, SSH_AUTH_SOCK and proxies lead to sockets and
+credentials of the user, and are not among them."""
+
+ALLOWED_PREFIXES: Final = ("LC_",)
+
+MARKER: Final = "FACTWIRE_PROCESS"
+"""Name of the variable that holds the id of the process; the reaper knows our programs by it."""
+
+_SECRET: Final = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def child_environment(
+    base: Mapping[str, str], extra: Mapping[str, str], own: Collection[str] = ()
+) -> dict[str, str]:
+    """What a program gets of `base`, and what is `given` to it."""
+    _ensure_sound(extra)
+    passed = {name: value for name, value in base.items() if _passes(name, own)}
+    return {
+        name: value
+        for name, value in {**passed, **extra}.items()
+        if name in own or not names_secret(name)
+    }
+
+
+def names_secret(name: str) -> bool:
+    """Whether a variable of this name is taken for a secret."""
+    return _SECRET.search(name) is not None
+
+
+def _passes(name: str, own: Collection[str]) -> bool:
+    return name in own or name in ALLOWED or name.startswith(ALLOWED_PREFIXES)
+
+
+def _ensure_sound(extra: Mapping[str, str]) -> None:
+    for name, value in extra.items():
+        if not _NAME.fullmatch(name):
+            raise InvalidSpec(
+                f"expected a variable of letters, digits and underscores, got {name!r}"
+            )
+        if "\0" in value:
+            raise InvalidSpec(f"the value of {name} holds a NUL, which no environment can")
+
+
+def find_program(name: str, folder: Path, environment: Mapping[str, str]) -> str:
+    """The absolute path of a program; one with a slash is taken from `folder`."""
+    if "/" in name:
+        found = folder / name
+        if _runs(found):
+            return str(found)
+        raise ProgramNotFound(f"{found} is not a program that may be run")
+    for entry in environment.get("PATH", os.defpath).split(os.pathsep):
+        if entry.startswith("/") and _runs(Path(entry) / name):
+            return str(Path(entry) / name)
+    raise ProgramNotFound(f"no program {name!r} on PATH; install it or give its whole path")
+
+
+def _runs(path: Path) -> bool:
+    try:
+        return path.is_file() and os.access(path, os.X_OK)
+    except (OSError, ValueError):
+        return False
+
+
+class OpenFolder(msgspec.Struct, frozen=True, kw_only=True):
+    """A folder that is held open: where it really is, and the workspace that it lies in."""
+
+    file: int
+    path: Path
+    workspace: Path
+
+
+@contextmanager
+def folder_inside(path: str, workspaces: Iterable[Path]) -> Generator[OpenFolder]:
+    """Open a folder that lies inside one of the workspaces; raises `FolderRefused`."""
+    file = _open(path)
+    try:
+        real = real_path(file, path)
+        yield OpenFolder(file=file, path=real, workspace=_workspace_of(real, workspaces))
+    finally:
+        os.close(file)
+
+
+def real_path(file: int, path: str) -> Path:
+    """Where an open folder is, free of symlinks."""
+    if sys.platform == "linux":
+        return Path(os.readlink(f"/proc/self/fd/{file}"))  # noqa: PTH115 - no path, a link of proc
+    found = Path(path).resolve()
+    if not os.path.samestat(found.stat(), os.fstat(file)):
+        raise FolderRefused(f"the folder {path!r} was exchanged while it was opened")
+    return found
+
+
+def _open(path: str) -> int:
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise FolderRefused(f"expected a folder to work in, got {path!r}: {reason}") from error
+    if not stat.S_ISDIR(os.fstat(file).st_mode):
+        os.close(file)
+        raise FolderRefused(f"expected a folder to work in, got {path!r}")
+    return file
+
+
+def _workspace_of(real: Path, workspaces: Iterable[Path]) -> Path:
+    roots = [workspace.resolve() for workspace in workspaces]
+    inside = [root for root in roots if real == root or root in real.parents]
+    if not inside:
+        wanted = ", ".join(str(root) for root in roots) or "none is allowed"
+        raise FolderRefused(f"{real} is in no allowed workspace ({wanted}); add it to use it")
+    return max(inside, key=lambda root: len(root.parts))
+
+
+_SHELL: Final = "/bin/sh"
+_GATE: Final = 'IFS= read -r go && exec "$@"; exit 125'
+_GATE_WITHOUT_INPUT: Final = 'IFS= read -r go && exec "$@" </dev/null; exit 125'
+
+OPEN_GATE: Final = b"\n"
+
+
+class Launched(msgspec.Struct, kw_only=True, frozen=True):
+    """A process at its gate and our ends of its pipes."""
+
+    popen: "subprocess.Popen[bytes]"
+    stdin: int
+    stdout: int
+    stderr: int
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid
+
+    def discard(self) -> None:
+        """Let go of a process that never passed its gate."""
+        for file in (self.stdin, self.stdout, self.stderr):
+            os.close(file)
+        self.popen.kill()
+        self.popen.wait()
+
+
+def launch(
+    argv: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    folder: OpenFolder,
+    takes_input: bool,
+    inherited: Sequence[int] = (),
+) -> Launched:
+    """Start `argv` up to its gate; raises `NotStarted`."""
+    gate = _GATE if takes_input else _GATE_WITHOUT_INPUT
+    with ExitStack() as theirs, ExitStack() as ours:
+        their_in, our_in = _pipe(theirs, ours)
+        our_out, their_out = _pipe(ours, theirs)
+        our_err, their_err = _pipe(ours, theirs)
+        try:
+            popen = subprocess.Popen(  # noqa: S603 - arguments are never read as shell
+                [_SHELL, "-c", gate, "factwire", *argv],
+                cwd=_working_directory(folder),
+                env=dict(environment),
+                stdin=their_in,
+                stdout=their_out,
+                stderr=their_err,
+                start_new_session=True,
+                pass_fds=tuple(inherited),
+            )
+        except OSError as error:
+            raise NotStarted(f"{argv[0]} could not be started: {error.strerror}") from error
+        ours.pop_all()
+    return Launched(popen=popen, stdin=our_in, stdout=our_out, stderr=our_err)
+
+
+def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
+    ends = os.pipe()
+    reader.callback(os.close, ends[0])
+    writer.callback(os.close, ends[1])
+    return ends
+
+
+def _working_directory(folder: OpenFolder) -> str:
+    """The opened folder itself, so that nobody can swap it; its path where that has no name."""
+    if sys.platform == "linux":
+        return f"/proc/self/fd/{folder.file}"
+    return str(folder.path)

@@ -1,0 +1,98 @@
+"""How a turn ends: everything that is open in it is closed first and says why; the end states
+what the turn took and used.
+"""
+
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from factwire.facts import Fact
+from factwire.projection import ProjectionState
+from factwire.runtime.action_requests import ActionRequests
+from factwire.runtime.mint import FactScope, Mint
+from factwire.runtime.thread_log import ThreadLog
+
+
+async def close_open_work(
+    log: ThreadLog,
+    approvals: ActionRequests,
+    mint: Mint,
+    scope: FactScope,
+    *,
+    category: str,
+    message: str,
+) -> None:
+    """Cancel the open requests of a turn and fail its open tools."""
+    await log.flush()
+    await approvals.cancel(scope.turn_id)
+    failure = {"failureCategory": category, "message": message}
+    for call, turn in list(log.gates.open_tools.items()):
+        if turn == scope.turn_id:
+            tool = log.projection.state.tools.get(call)
+            name = {"toolName": tool.tool_name} if tool and tool.tool_name else {}
+            log.put(mint.fact(scope, "tool.failed", {**name, **failure}, tool_call_id=call))
+
+
+_CARRIED: Final = (
+    "durationMs",
+    "turns",
+    "usage",
+    "totalCostUsd",
+    "stopReason",
+    "errors",
+    "structuredOutput",
+)
+"""What an agent may say of a turn's end, and what is then said again."""
+
+
+class TurnBaseline(msgspec.Struct, frozen=True, kw_only=True):
+    """When a turn began, and what its thread had used by then."""
+
+    at: str
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float
+
+    @classmethod
+    def measure(cls, at: str, state: ProjectionState) -> "TurnBaseline":
+        used = state.metrics.usage
+        return cls(
+            at=at,
+            input_tokens=used.input_tokens,
+            output_tokens=used.output_tokens,
+            cost_usd=used.total_cost_usd,
+        )
+
+
+def build_result(
+    terminal: Fact, began: TurnBaseline | None, at: str, state: ProjectionState
+) -> dict[str, Any]:
+    """The payload of the snapshot after a turn; what its agent said goes before what is known
+    here, and of a turn that began elsewhere nothing is worked out.
+    """
+    payload = {name: terminal.payload[name] for name in _CARRIED if name in terminal.payload}
+    return {
+        "status": terminal.status,
+        **(_measure_result(began, at, state) if began else {}),
+        **payload,
+    }
+
+
+def _measure_result(began: TurnBaseline, at: str, state: ProjectionState) -> dict[str, Any]:
+    used, known = state.metrics.usage, dict[str, Any]()
+    took = datetime.fromisoformat(at) - datetime.fromisoformat(began.at)
+    known["durationMs"] = max(took.total_seconds() * 1_000, 0.0)
+    sent, received = (
+        used.input_tokens - began.input_tokens,
+        used.output_tokens - began.output_tokens,
+    )
+    if sent or received:
+        known["usage"] = {
+            "inputTokens": sent,
+            "outputTokens": received,
+            "totalTokens": sent + received,
+        }
+    if used.total_cost_usd > began.cost_usd:
+        known["totalCostUsd"] = used.total_cost_usd - began.cost_usd
+    return known

@@ -1,0 +1,329 @@
+"""One turn: from its start to exactly one terminal, whatever the agent does."""
+
+import asyncio
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, Final, Protocol, cast
+
+from factwire.facts import Fact
+from factwire.journal import Journal, JournalError
+from factwire.runtime.action_requests import ActionRequests, DecisionDelivery
+from factwire.runtime.errors import FAILURE_CATEGORIES, GateRefused, TurnFailed
+from factwire.runtime.limits import INTERRUPT_SECONDS
+from factwire.runtime.mint import FactScope, Mint
+from factwire.runtime.provider import (
+    CancelTurn,
+    Decision,
+    DecisionRequest,
+    DeliveredSteer,
+    Provider,
+    StartTurn,
+)
+from factwire.runtime.standing_rules import RuleSubject, StandingRules
+from factwire.runtime.submissions import Steers, Submission
+from factwire.runtime.thread_log import ThreadLog
+from factwire.runtime.turn_end import TurnBaseline, build_result, close_open_work
+from factwire.runtime.turn_resources import TurnResources
+
+_EXPECTED: Final = "start_turn must be an async generator (use yield)"
+
+
+def describe_non_stream(kind: str) -> str:
+    """What to say of an agent whose `start_turn` gives something else."""
+    return f"{_EXPECTED}, got {kind}"
+
+
+def open_agent_stream(provider: Provider, turn: StartTurn) -> AsyncGenerator[Fact]:
+    """The stream of a turn; whatever else `start_turn` gives fails the turn."""
+    stream: Any = provider.start_turn(turn)
+    if hasattr(stream, "__aiter__") and hasattr(stream, "aclose"):
+        return cast("AsyncGenerator[Fact]", stream)
+    if inspect.iscoroutine(stream):
+        # Nobody will await it, which Python would complain about at some later time.
+        stream.close()
+        what = "a coroutine"
+    else:
+        what = type(stream).__name__
+    hint = "Write start_turn as `async def` with a `yield` for each fact."
+    raise TurnFailed("provider_error", describe_non_stream(what), hint)
+
+
+_TERMINALS: Final = ("turn.completed", "turn.failed", "turn.canceled")
+_OPENINGS: Final = ("turn.submitted", "turn.started")
+_HINTS: Final = {
+    "stream_interrupted": "Retry the turn; what it had done until then is kept.",
+    "invalid_fact": "The agent's adapter is at fault; the refused fact is named in the message.",
+    "timeout": "Retry with a smaller task, or allow turns more time.",
+    "runtime_restarted": "Retry the turn.",
+}
+
+
+class TurnHost:
+    """The runtime as the agent of one turn sees it."""
+
+    def __init__(
+        self,
+        log: ThreadLog,
+        approvals: ActionRequests,
+        mint: Mint,
+        scope: FactScope,
+        *,
+        workspace: Path,
+        means: TurnResources,
+        steers: Steers,
+        standing: StandingRules,
+    ) -> None:
+        self.mint = mint
+        self.scope = scope
+        self.workspace = workspace
+        self.means = means
+        self._log = log
+        self._approvals = approvals
+        self._steers = steers
+        self._standing = standing
+
+    def emit(self, *batch: Fact) -> None:
+        self._log.put(*batch)
+
+    async def ask(self, request: DecisionRequest) -> Decision:
+        return await self._approvals.ask(self.scope, request, rule=self.standing_rule(request))
+
+    def standing_rule(self, subject: RuleSubject) -> str | None:
+        """The rule by which a person has allowed this from then on, if one has."""
+        thread_id = self._log.thread_id
+        rule = self._standing.find_allowing_rule(
+            self.means.policy, subject, thread_id, self.workspace
+        )
+        return None if rule is None else str(rule)
+
+    async def await_open(self, action_id: str) -> Decision:
+        """Wait for the answer to a request that an earlier run of the turn made."""
+        return await self._approvals.await_open(action_id)
+
+    async def mark_applied(self, decision: Decision) -> None:
+        await self._approvals.mark_applied(decision)
+
+    async def take_steers(self) -> tuple[DeliveredSteer, ...]:
+        return await self._steers.take(self.scope)
+
+    async def wait_for_steer(self) -> None:
+        await self._steers.wait(self.scope.turn_id or "")
+
+
+class Finish(Protocol):
+    """Writes the end of a turn, and what follows from it, in one piece."""
+
+    async def __call__(self, submission: Submission, *end: Fact) -> None: ...
+
+
+class Turn:
+    """A turn under way."""
+
+    def __init__(
+        self,
+        log: ThreadLog,
+        approvals: ActionRequests,
+        provider: Provider,
+        start: StartTurn,
+        *,
+        submission: Submission,
+        finish: Finish,
+        claim: dict[str, str],
+        seconds: float,
+        interrupt_seconds: float = INTERRUPT_SECONDS,
+    ) -> None:
+        self.turn_id = start.turn_id
+        self.submission = submission
+        self.is_over = False
+        self._log = log
+        self._approvals = approvals
+        self._provider = provider
+        self._start = start
+        self._write_end = finish
+        self._claim = claim
+        host = start.host
+        self._handover = DecisionDelivery(log, approvals, provider, host)
+        self._seconds = seconds
+        self._interrupt_seconds = interrupt_seconds
+        self.stopping = asyncio.Event()
+        self._cancel_reason: str | None = None
+        self._began: TurnBaseline | None = None
+        self._is_working = False
+        self._has_left = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def scope(self) -> FactScope:
+        return self._start.host.scope
+
+    @property
+    def can_be_steered(self) -> bool:
+        return self._provider.manifest.steer == "yes"
+
+    async def find_open(self, journal: Journal) -> None:
+        """Look up what an earlier run of the turn left open; to be done before it is resumed."""
+        await self._handover.find(journal)
+
+    async def run(self) -> None:
+        """Run the turn to its terminal."""
+        self._task = asyncio.current_task()
+        if self._cancel_reason is not None:
+            await self._finish(self._build_end("turn.canceled", reason=self._cancel_reason))
+            return
+        if not self._start.resumed:
+            await self._open()
+        else:
+            self._handover.resume()
+        await self._finish(await self._run_agent())
+
+    async def _open(self) -> None:
+        self._began = TurnBaseline.measure(
+            self._start.host.mint.clock(), self._log.projection.state
+        )
+        running = self._fact("run.status", {"status": "running"}, status="running")
+        agent = {"agentId": self._start.host.scope.agent_id, **self._claim}
+        await self._log.write(self._fact("turn.started", agent), running)
+
+    async def cancel(self, reason: str) -> None:
+        """Ask the agent to stop; after a while, stop it.
+
+        Only the agent: the task goes on to write the end of the turn, and to start the next one.
+        """
+        if self._cancel_reason is not None:
+            return
+        self._cancel_reason = reason
+        self.stopping.set()
+        if self._task is None or not self._is_working:
+            # The agent has not been asked for anything; it will not be.
+            return
+        request = CancelTurn(turn_id=self.turn_id, thread_id=self._log.thread_id, reason=reason)
+        try:
+            async with asyncio.timeout(self._interrupt_seconds):
+                fact = await self._provider.cancel_turn(request)
+                if fact is not None:
+                    self._log.put(fact)
+                await self._has_left.wait()
+        except TimeoutError:
+            pass
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - then it is stopped
+            message = f"the agent could not be asked to stop: {type(error).__name__}: {error}"
+            payload = {"code": "cancel_request_failed", "message": message}
+            self._log.put(self._fact("runtime.warning", payload))
+        if not self._has_left.is_set():
+            self._task.cancel()
+
+    async def _run_agent(self) -> Fact:
+        """Let the agent work; the fact that ends the turn."""
+        if self._cancel_reason is not None:
+            return self._build_end("turn.canceled", reason=self._cancel_reason)
+        self._is_working = True
+        try:
+            async with asyncio.timeout(self._seconds):
+                terminal = await self._run_stream()
+        except asyncio.CancelledError:
+            if self._cancel_reason is None:
+                raise
+            _uncancel()
+            terminal = None
+        except (JournalError, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # whatever an agent raises ends its turn, and only that
+            if isinstance(error, GeneratorExit) and not self._goes_on():
+                raise
+            terminal = self._build_failure(*self._describe_error(error))
+        finally:
+            self._has_left.set()
+        if self._cancel_reason is not None:
+            return self._build_end("turn.canceled", reason=self._cancel_reason)
+        cut_off = FAILURE_CATEGORIES["stream_interrupted"]
+        return terminal or self._build_failure("stream_interrupted", cut_off)
+
+    def _goes_on(self) -> bool:
+        """Whether the turn still runs: one that is thrown away with its loop must not go on."""
+        try:
+            return asyncio.current_task() is self._task
+        except RuntimeError:
+            return False
+
+    def _describe_error(self, error: BaseException) -> tuple[str, str, str | None]:
+        """Category, message and hint of what an agent raised."""
+        if isinstance(error, TurnFailed):
+            return error.code, str(error), error.hint
+        if isinstance(error, TimeoutError):
+            return "timeout", f"the turn took more than {self._seconds:g} s", None
+        if isinstance(error, GateRefused):
+            return "invalid_fact", f"{error.code}: {error}", None
+        return "provider_error", f"{type(error).__name__}: {error}", None
+
+    async def _run_stream(self) -> Fact | None:
+        async with aclosing(open_agent_stream(self._provider, self._start)) as facts:
+            return await self._pump_stream(facts)
+
+    async def _pump_stream(self, facts: AsyncIterator[Fact]) -> Fact | None:
+        log = self._log
+        async for fact in facts:
+            if fact.event_class in _TERMINALS and fact.turn_id == self.turn_id:
+                return fact
+            if fact.event_class not in _OPENINGS or fact.turn_id != self.turn_id:
+                self._write(fact)
+            await log.make_room()
+        return None
+
+    def _write(self, fact: Fact) -> None:
+        if not (fact.event_class or "").startswith("action."):
+            self._log.put(fact)
+            return
+        heard = self._handover.to_recorded_fact(fact)
+        if heard is not None:
+            self._log.put(heard)
+            self._handover.follow_request(heard)
+
+    async def _finish(self, terminal: Fact) -> None:
+        host = self._start.host
+        await self._handover.stop(self._interrupt_seconds)
+        await close_open_work(
+            self._log,
+            self._approvals,
+            host.mint,
+            host.scope,
+            category="cancelled" if terminal.event_class == "turn.canceled" else "interrupted",
+            message="the turn ended first",
+        )
+        terminal = self._ensure_accepted(terminal)
+        now, state = host.mint.clock(), self._log.projection.state
+        result = build_result(terminal, self._began, now, state)
+        snapshot = self._fact("snapshot.updated", result)
+        self.is_over = True
+        await self._write_end(self.submission, terminal, snapshot)
+
+    def _ensure_accepted(self, terminal: Fact) -> Fact:
+        """The end as the agent told it, unless a gate refuses that: a turn ends in any case."""
+        try:
+            self._log.gates.copy().feed(terminal)
+        except GateRefused as error:
+            return self._build_failure("invalid_fact", f"{error.code}: {error}")
+        return terminal
+
+    def _build_failure(self, category: str, message: str, hint: str | None = None) -> Fact:
+        return self._build_end(
+            "turn.failed",
+            failureCategory=category,
+            message=message,
+            recoveryHint=hint or _HINTS.get(category, "Look at the diagnostics of the turn."),
+        )
+
+    def _build_end(self, event_class: str, **payload: str) -> Fact:
+        return self._fact(event_class, payload)
+
+    def _fact(self, event_class: str, payload: dict[str, Any], **ids: str) -> Fact:
+        host = self._start.host
+        return host.mint.fact(host.scope, event_class, payload, **ids)
+
+
+def _uncancel() -> None:
+    """The cancellation was ours and is dealt with; what follows must not see it."""
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()

@@ -1,0 +1,374 @@
+"""`Guard`: the one door. Nothing behind it asks again who somebody is.
+
+Everything is refused that is not let in here: by a known host, no foreign page, and the token or a
+ticket. Only what `OPEN` lists and the files of the workbench need none of the last. A header, or
+for streams the list of subprotocols, carries the token; a token in an address is refused even
+when it is right, so that nobody gets used to it. A request gets its trace id here, and every
+answer the headers that keep browsers from guessing; only an origin that was allowed by name gets
+those that let its pages talk to this server.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+import msgspec
+
+from factwire.serving.access_control import AccessLimiter, AccessToken, HostPolicy, Tickets
+from factwire.serving.asgi import PROBLEM_MEDIA_TYPE, Problem, encode_problem, trace_id_from
+from factwire.serving.limits import BODY_BYTES, BODY_SECONDS
+
+SUBPROTOCOL: Final = "factwire.v1"
+"""What the server answers to a client that offers the token as a subprotocol."""
+
+TOKEN_SUBPROTOCOL: Final = "factwire.token."  # noqa: S105 - the prefix, not a token
+"""Begins the subprotocol that carries the token."""
+
+_IN_ADDRESS: Final = ("access_token", "api_key", "auth", "authorization", "key", "token")
+
+
+class Credentials(msgspec.Struct, frozen=True, kw_only=True):
+    """At most one of the two is used; a header comes first."""
+
+    token: str | None = None
+    ticket: str | None = None
+
+
+def read_credentials(scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> Credentials:
+    """What a request offers; raises `Problem` for a token in its address."""
+    query = parse_qs(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
+    for name in _IN_ADDRESS:
+        if name in query:
+            raise Problem(
+                400,
+                "token_in_url",
+                "a token may not stand in an address; send it as 'Authorization: Bearer …', or "
+                "get a ticket from POST /v1/tickets for a stream",
+            )
+    bearer = _parse_bearer(headers.get(b"authorization"))
+    if bearer is not None:
+        return Credentials(token=bearer)
+    subprotocols: Iterable[str] = scope.get("subprotocols", ())
+    for name in subprotocols:
+        if name.startswith(TOKEN_SUBPROTOCOL):
+            return Credentials(token=name.removeprefix(TOKEN_SUBPROTOCOL))
+    tickets = query.get("ticket")
+    return Credentials(ticket=tickets[0] if tickets else None)
+
+
+def _parse_bearer(header: bytes | None) -> str | None:
+    scheme, _, value = (header or b"").decode("latin-1").partition(" ")
+    return value.strip() if scheme.lower() == "bearer" and value.strip() else None
+
+
+Headers = list[tuple[bytes, bytes]]
+
+_REQUEST_HEADERS: Final = (
+    b"authorization, content-type, idempotency-key, last-event-id, traceparent"
+)
+_EXPOSED_HEADERS: Final = (
+    b"idempotency-replayed, retry-after, x-as-of, x-next-offset, x-offset, x-trace-id"
+)
+_METHODS: Final = b"GET, POST, PATCH, DELETE"
+_MAX_AGE: Final = b"600"
+
+
+def cors_headers(origin: bytes | None, host_policy: HostPolicy) -> Headers:
+    """What an answer to a page says; nothing, for one that was not allowed by name."""
+    if origin is None or origin.decode("latin-1").lower() not in host_policy.origins:
+        return []
+    return [
+        (b"access-control-allow-origin", origin),
+        (b"access-control-expose-headers", _EXPOSED_HEADERS),
+        (b"vary", b"Origin"),
+    ]
+
+
+def preflight_headers(request: dict[bytes, bytes], host_policy: HostPolicy) -> Headers:
+    """What a browser that asks beforehand is told; nothing, for any other request."""
+    if b"access-control-request-method" not in request:
+        return []
+    known = cors_headers(request.get(b"origin"), host_policy)
+    if not known:
+        return []
+    return [
+        *known,
+        (b"access-control-allow-methods", _METHODS),
+        (b"access-control-allow-headers", _REQUEST_HEADERS),
+        (b"access-control-max-age", _MAX_AGE),
+    ]
+
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+OPEN: Final = frozenset({("GET", "/v1/health"), ("HEAD", "/v1/health")})
+"""What anybody may ask who can reach this Edge."""
+
+_SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_JSON: Final = (b"application/json", b"application/x-ndjson", b"application/merge-patch+json")
+_LENGTH_DIGITS: Final = 18
+_ONCE: Final = frozenset(
+    {
+        b"authorization",
+        b"content-length",
+        b"content-type",
+        b"host",
+        b"idempotency-key",
+        b"origin",
+        b"sec-fetch-site",
+        b"traceparent",
+    }
+)
+"""Headers by which a request is judged: of two of them, it could be judged by the wrong one."""
+
+_FOREIGN: Final = frozenset({b"cross-site", b"same-site"})
+_POLICY: Final[tuple[tuple[bytes, bytes], ...]] = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; sandbox"),
+    (b"cache-control", b"no-store"),
+)
+
+
+class Access(msgspec.Struct, frozen=True, kw_only=True):
+    """Who may come in, from where, and how often."""
+
+    token: AccessToken
+    host_policy: HostPolicy
+    tickets: Tickets
+    limiter: AccessLimiter
+
+
+class Guard:
+    """An ASGI application around another."""
+
+    def __init__(
+        self,
+        application: Application,
+        access: Access,
+        is_stream: Callable[[Scope], bool] = lambda _: False,
+        is_page: Callable[[Scope], bool] = lambda _: False,
+    ) -> None:
+        self._application = application
+        self._access = access
+        self._is_stream = is_stream
+        self._is_page = is_page
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._application(scope, receive, send)
+            return
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        state: dict[str, Any] = scope.setdefault("state", {})
+        trace_id: str = state.get("trace_id") or trace_id_from(headers.get(b"traceparent"))
+        state["trace_id"] = trace_id
+        page = cors_headers(headers.get(b"origin"), self._access.host_policy)
+        if page:
+            send = _with_page(send, page)
+        try:
+            if scope["type"] == "http" and await self._is_preflight(scope, headers, send):
+                return
+            self._ensure_admitted(scope, headers)
+        except Problem as problem:
+            await refuse(scope, receive, send, problem, trace_id)
+            return
+        if scope["type"] == "http":
+            receive, send = _bounded_body(receive), _with_headers(send, trace_id)
+        elif SUBPROTOCOL in scope.get("subprotocols", ()):
+            send = _with_subprotocol(send)
+        await self._application(scope, receive, send)
+
+    async def _is_preflight(self, scope: Scope, headers: dict[bytes, bytes], send: Send) -> bool:
+        """Answer a browser that asks what an allowed page may do; it sends no token with that."""
+        answer = preflight_headers(headers, self._access.host_policy)
+        if scope["method"] != "OPTIONS" or not answer:
+            return False
+        if not self._access.host_policy.allows_host(headers.get(b"host", b"").decode("latin-1")):
+            return False
+        await send({"type": "http.response.start", "status": 204, "headers": answer[3:]})
+        await send({"type": "http.response.body", "body": b""})
+        return True
+
+    def _ensure_admitted(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
+        """Raise the `Problem` that keeps a request out."""
+        _ensure_unrepeated_headers(scope)
+        host = headers.get(b"host", b"").decode("latin-1")
+        if not self._access.host_policy.allows_host(host):
+            raise Problem(421, "host_not_allowed", "this Edge does not answer to that host name")
+        is_page = self._is_page(scope)
+        if not (is_page and _is_navigation(headers)):
+            self._ensure_no_foreign_page(scope, headers, host)
+        if is_page:
+            # Read for its refusal alone: not even a page is opened by a token in an address.
+            read_credentials(scope, headers)
+        elif (scope.get("method"), scope["path"]) in OPEN:
+            scope["state"]["is_known"] = self._has_valid_token(scope, headers)
+        else:
+            self._ensure_credentials(scope, headers)
+        if scope["type"] == "http":
+            _ensure_body(scope, headers)
+
+    def _ensure_no_foreign_page(self, scope: Scope, headers: dict[bytes, bytes], host: str) -> None:
+        origin = headers.get(b"origin")
+        if origin is not None:
+            named = origin.decode("latin-1")
+            if not self._access.host_policy.allows_origin(named, host, scope["scheme"]):
+                raise Problem(403, "origin_not_allowed", "pages of that origin may not talk here")
+        elif headers.get(b"sec-fetch-site") in _FOREIGN:
+            raise Problem(403, "cross_site_request", "another site made this request")
+
+    def _has_valid_token(self, scope: Scope, headers: dict[bytes, bytes]) -> bool:
+        """Whether somebody who needs no token shows it all the same; guesses count as elsewhere."""
+        if read_credentials(scope, headers).token is None:
+            return False
+        try:
+            self._ensure_credentials(scope, headers)
+        except Problem:
+            return False
+        return True
+
+    def _ensure_credentials(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
+        address = (scope.get("client") or ("", 0))[0]
+        credentials = read_credentials(scope, headers)
+        # First: somebody else's guesses, from the same address, keep nobody out who has the token.
+        if credentials.token is not None and self._access.token.matches(credentials.token):
+            return
+        self._access.limiter.ensure_may_try(address)
+        if credentials.ticket is not None and self._is_stream(scope):
+            if self._access.tickets.redeem(credentials.ticket):
+                return
+            self._access.limiter.note_refusal(address)
+            raise Problem(401, "ticket_invalid", "the ticket is unknown, used or too old")
+        self._access.limiter.note_refusal(address)
+        raise Problem(
+            401,
+            "unauthenticated",
+            "send the token of this Edge as 'Authorization: Bearer …'",
+            headers={"www-authenticate": 'Bearer realm="factwire"'},
+        )
+
+
+def _is_navigation(headers: dict[bytes, bytes]) -> bool:
+    """Whether somebody follows a link, on whatever site it stands; in a frame it would be none."""
+    return (
+        headers.get(b"sec-fetch-mode") == b"navigate"
+        and headers.get(b"sec-fetch-dest") == b"document"
+    )
+
+
+def _ensure_unrepeated_headers(scope: Scope) -> None:
+    seen: set[bytes] = set()
+    for name, _ in scope["headers"]:
+        if name in seen and name in _ONCE:
+            raise Problem(400, "repeated_header", f"the header {name.decode()} is given once")
+        seen.add(name)
+
+
+def _ensure_body(scope: Scope, headers: dict[bytes, bytes]) -> None:
+    length = headers.get(b"content-length", b"0")
+    if not length.isdigit() or len(length) > _LENGTH_DIGITS or int(length) > BODY_BYTES:
+        raise Problem(413, "body_too_large", f"a body has at most {BODY_BYTES} bytes")
+    if scope["method"] in _SAFE:
+        return
+    has_body = int(length) > 0 or b"transfer-encoding" in headers
+    kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    if (has_body or kind) and kind not in _JSON:
+        raise Problem(415, "json_only", "send JSON, and say so: 'Content-Type: application/json'")
+
+
+def _bounded_body(receive: Receive) -> Receive:
+    """A body that ends in time and within its bound."""
+    taken = 0
+    ends = asyncio.get_running_loop().time() + BODY_SECONDS
+    complete = False
+
+    async def received() -> Message:
+        nonlocal taken, complete
+        if complete:
+            return await receive()
+        try:
+            async with asyncio.timeout_at(ends):
+                message = await receive()
+        except TimeoutError:
+            raise _body_problem(
+                408, "body_too_slow", f"a body arrives in {BODY_SECONDS:g} s"
+            ) from None
+        taken += len(message.get("body", b""))
+        complete = not message.get("more_body", False)
+        if taken > BODY_BYTES:
+            raise _body_problem(413, "body_too_large", f"a body has at most {BODY_BYTES} bytes")
+        return message
+
+    return received
+
+
+def _body_problem(status: int, code: str, detail: str) -> Problem:
+    """The refusal of a body that nobody reads to its end: the connection goes with it."""
+    return Problem(status, code, detail, headers={"connection": "close"})
+
+
+def _with_headers(send: Send, trace_id: str) -> Send:
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            own = {name.lower() for name, _ in message.get("headers", ())}
+            added = [(name, value) for name, value in _POLICY if name not in own]
+            message = {
+                **message,
+                "headers": [
+                    *message.get("headers", ()),
+                    *added,
+                    (b"x-trace-id", trace_id.encode()),
+                ],
+            }
+        await send(message)
+
+    return sent
+
+
+def _with_page(send: Send, page: Headers) -> Send:
+    async def sent(message: Message) -> None:
+        if message["type"] in ("http.response.start", "websocket.http.response.start"):
+            message = {**message, "headers": [*message.get("headers", ()), *page]}
+        await send(message)
+
+    return sent
+
+
+def _with_subprotocol(send: Send) -> Send:
+    """A browser closes a socket whose server chose none of the subprotocols that it offered."""
+
+    async def sent(message: Message) -> None:
+        if message["type"] == "websocket.accept":
+            message = {**message, "subprotocol": SUBPROTOCOL}
+        await send(message)
+
+    return sent
+
+
+async def refuse(
+    scope: Scope, receive: Receive, send: Send, problem: Problem, trace_id: str
+) -> None:
+    """Answer with a problem: before the upgrade, if it was to be a socket."""
+    body = encode_problem(problem, trace_id)
+    kind = "websocket.http.response" if scope["type"] == "websocket" else "http.response"
+    if scope["type"] == "websocket":
+        await receive()
+        if "websocket.http.response" not in (scope.get("extensions") or {}):
+            await send({"type": "websocket.close", "code": 1008})
+            return
+    headers = [
+        (b"content-type", PROBLEM_MEDIA_TYPE.encode()),
+        (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),
+        (b"x-trace-id", trace_id.encode()),
+        *_POLICY,
+        *((name.encode(), value.encode()) for name, value in problem.headers.items()),
+    ]
+    await send({"type": f"{kind}.start", "status": problem.status, "headers": headers})
+    await send({"type": f"{kind}.body", "body": body})

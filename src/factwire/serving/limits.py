@@ -1,0 +1,188 @@
+"""Every number that bounds a server, each with its reason."""
+
+from typing import Final
+
+UNSENT_BYTES: Final = 1024 * 1024
+"""Bytes that a reader of a stream may be behind; past that it is closed and may come again."""
+
+PIECE_BYTES: Final = 256 * 1024
+"""Bytes of facts handed out at once, so that no burst keeps the event loop from everything else."""
+
+CATCH_UP_FACTS: Final = 512
+"""Facts of one read while a reader catches up; no longer read holds back retention."""
+
+CATCH_UP_ROUNDS: Final = 32
+"""Times that a reader may reach the end as it was, and find a full buffer of newer facts."""
+
+PASSED_OVER_FACTS: Final = 8_192
+"""Facts passed over while a reader catches up, after which it is told how far it has come."""
+
+STALL_SECONDS: Final = 30.0
+"""Seconds in which a reader that catches up must take at least something."""
+
+CHECKPOINT_SECONDS: Final = 0.25
+"""Seconds between two checkpoint frames of a filtered stream."""
+
+PING_SECONDS: Final = 25.0
+"""Seconds between two pings of a socket, and between two comments on an event stream."""
+
+MISSED_PINGS: Final = 2
+"""Pings without an answer after which a socket counts as dead."""
+
+CLOSE_SECONDS: Final = 5.0
+"""Seconds that a closed reader gets to take what is left for it; then the connection is cut."""
+
+CLIENT_FRAME_BYTES: Final = 64 * 1024
+"""Bytes of one message from a client; streams take none, so this only bounds what is parsed."""
+
+PROJECTION_RING_BYTES: Final = 1024 * 1024
+"""Bytes of recent changes of a watched thread, from which a viewer resumes without a snapshot."""
+
+PROJECTION_LINGER_SECONDS: Final = 30.0
+"""Seconds that a watched thread stays in memory after its last viewer left, in case one returns."""
+
+RETRY_SECONDS: Final = 1.0
+"""Longest pause before a journal that cannot be reached is tried again."""
+
+PAGE_ITEMS: Final = 200
+"""Facts or envelopes of a page where the caller names no number."""
+
+PAGE_ITEMS_MOST: Final = 1_000
+"""Facts or envelopes of the largest page."""
+
+QUERY_TYPES: Final = 64
+"""Types or classes that one filter may name."""
+
+QUERY_CHARACTERS: Final = 512
+"""Characters of one value in a query; ids and cursors are far shorter."""
+
+TOKEN_CHARACTERS: Final = 24
+"""Characters of a token that somebody chooses, at least; a made one has more."""
+
+TICKET_SECONDS: Final = 30.0
+"""Seconds in which a ticket can be used."""
+
+OPEN_TICKETS: Final = 1_000
+"""Tickets that may be out unused."""
+
+BODY_BYTES: Final = 8 * 1024 * 1024
+"""Bytes of a request's body; larger content goes by a ref."""
+
+BODY_SECONDS: Final = 30.0
+"""Seconds in which a request must have arrived whole, so that slow senders hold no place."""
+
+HEADER_SECONDS: Final = 10.0
+"""Seconds in which a connection must have sent a request's headers."""
+
+HEADER_BYTES: Final = 32 * 1024
+"""Bytes of a request's line and headers."""
+
+ADDRESS_BYTES: Final = 8 * 1024
+"""Bytes of an address with its query; the longest filter that may be named is far shorter."""
+
+FRAMING_BYTES: Final = 8
+"""Bytes around each byte of a body that comes in pieces, at most; beyond that it is no body."""
+
+OPEN_CONNECTIONS: Final = 4_096
+"""Connections that are open at the same time, whatever they do."""
+
+IDLE_SECONDS: Final = 5
+"""Whole seconds that a connection may wait between two requests."""
+
+OPEN_STREAMS: Final = 2_000
+"""Sockets and event streams that are open at the same time."""
+
+CONNECTS_PER_SECOND: Final = 500
+"""New streams a second, over a second; a storm of reconnects passes, a flood does not."""
+
+REFUSALS_PER_MINUTE: Final = 120
+"""Requests with wrong credentials from one address in a minute, after which it must wait."""
+
+REFUSED_ADDRESSES: Final = 4_096
+"""Addresses whose wrong credentials are counted; the oldest are forgotten first."""
+
+KEPT_ANSWERS: Final = 2_000
+"""Answers kept for requests with an Idempotency-Key."""
+
+KEPT_ANSWER_BYTES: Final = 64 * 1024
+"""Bytes of an answer that is kept; a longer one is worked out again, with the same effect."""
+
+KEY_CHARACTERS: Final = 200
+"""Characters of an Idempotency-Key."""
+
+LIST_ITEMS: Final = 50
+"""Rows of a list where the caller names no number."""
+
+LIST_ITEMS_MOST: Final = 500
+"""Rows of the longest list."""
+
+NAME_CHARACTERS: Final = 200
+"""Characters of a name or a title that somebody gives."""
+
+PROMPT_CHARACTERS: Final = 1_000_000
+"""Characters of a prompt."""
+
+FACTS_IN_A_BATCH: Final = 10_000
+"""Facts that an outside runtime may send at once."""
+
+LIVE_STATES: Final = 32
+"""Projections of threads kept at hand for plain reads; others are read from the journal anew."""
+
+PAST_STATES: Final = 4
+"""Threads of which the moment that was asked for last is kept, so that a walk forwards is cheap."""
+
+ANCHOR_FACTS: Final = 512
+"""Facts on the way to a moment from which on the thread is kept as it was a little before, so that
+steps back from there are cheap too; a shorter way is gone again."""
+
+FORKED_TEXT_CHARACTERS: Final = 16_000
+"""Characters of one fact of a forked thread's history; a longer message is cut there."""
+
+STOP_SECONDS: Final = 2.0
+"""Seconds in which a stop is done with streams and requests, half for each; five are promised."""
+
+STOP_RUN_SECONDS: Final = 1.5
+"""Seconds that a stop gives runs to come to an end or a pause; the next start finds the others."""
+
+BACKLOG: Final = 2_048
+"""Connections that may wait to be accepted; a storm of reconnects comes all at once."""
+
+SETTLE_SECONDS: Final = 10.0
+"""Seconds after which a request that wrote something no longer waits for the lists to show it."""
+
+PREVIEWS: Final = 10
+"""Previews that are served at the same time; each has a port of its own."""
+
+PREVIEW_IDLE_SECONDS: Final = 30 * 60.0
+"""Seconds without a request after which a preview stops by itself."""
+
+PREVIEW_CONNECTIONS: Final = 64
+"""Connections to one preview at the same time; a page with many files opens a handful."""
+
+PREVIEW_PIECE_BYTES: Final = 256 * 1024
+"""Bytes of a file that are read and sent at once; so much is in memory, however long it is."""
+
+PREVIEW_PATH_CHARACTERS: Final = 4_096
+"""Characters of a path in a preview; no file has a longer one."""
+
+PREVIEW_STOP_SECONDS: Final = 1
+"""Whole seconds in which transfers of a preview that was stopped may end; then they are cut."""
+
+EXPORTS_FOLLOWED: Final = 64
+"""Evidence packs in the making whose progress is known; each of them reads the journal."""
+
+COMPRESSED_BYTES: Final = 1_024
+"""Bytes from which a file of the workbench is sent compressed; below, it saves no packet."""
+
+LAG_SECONDS: Final = 0.5
+"""Seconds between two looks at how late the event loop is."""
+
+KEPT_SPANS: Final = 2_000
+"""Runs, and requests that may lead to one, whose spans are kept; the oldest are let go first."""
+
+SPAN_CHARACTERS: Final = 200
+"""Characters of a name or an attribute in a span; ids and names of tools are shorter."""
+
+RUNS_WAITING: Final = 100
+"""Runs that wait for a person at once: they take no place of those that work, but memory, and the
+time of whoever has to decide."""

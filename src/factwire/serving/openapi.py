@@ -1,0 +1,332 @@
+"""The OpenAPI document, made from the handlers and the types that they take and give.
+
+Nothing is written twice: addresses, parameters, bodies and answers are what the handlers declare,
+their sentences are the descriptions, and the schemas are those by which bodies are read, each
+under a short name. Statuses are exact: an operation answers with one of those it lists, and every
+refusal has the same form. Links are derived: an answer that is a row leads to every operation
+whose address has the row's id.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from types import UnionType
+from typing import Any, Final, Union, cast, get_args, get_origin
+
+import msgspec
+from litestar import Response
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import PathParameter, QueryParameter
+from litestar.typing import FieldDefinition
+
+from factwire import __version__
+from factwire.facts.schemas.json_schema import type_schemas
+from factwire.serving.asgi import PROBLEM_MEDIA_TYPE, ProblemDocument
+from factwire.serving.guard import OPEN
+from factwire.serving.rest import ALSO, ANSWERS, CONTENT
+
+Schema = dict[str, Any]
+
+TEMPLATE: Final = "#/components/schemas/{name}"
+
+
+class WireTypes:
+    """The schemas of everything that handlers take and give, under short names."""
+
+    def __init__(self, handlers: Sequence[HTTPRouteHandler]) -> None:
+        self._kinds = list(_handler_types(handlers))
+        self._schemas, found = msgspec.json.schema_components(
+            self._kinds, schema_hook=_text_schema, ref_template=TEMPLATE
+        )
+        self._names = {name: _short_name(name) for name in found}
+
+    def schema_of(self, kind: Any) -> Schema:
+        """The schema of one of them, or of a plain type."""
+        if kind in self._kinds:
+            return self._rename_refs(self._schemas[self._kinds.index(kind)])
+        return msgspec.json.schema(kind)
+
+    def components(self) -> Schema:
+        schemas = {
+            self._names[name]: {**self._rename_refs(schema), "title": self._names[name]}
+            for name, schema in type_schemas(self._kinds, TEMPLATE, {}).items()
+        }
+        return {name: schemas[name] for name in sorted(schemas)}
+
+    def _rename_refs(self, value: Any) -> Any:
+        """The same with the short names in all refs."""
+        if isinstance(value, dict):
+            plain = cast("dict[str, Any]", value)
+            return {key: self._rename_member(key, inner) for key, inner in plain.items()}
+        if isinstance(value, list):
+            items = cast("list[Any]", value)
+            return [self._rename_refs(item) for item in items]
+        return value
+
+    def _rename_member(self, key: str, value: Any) -> Any:
+        if key != "$ref":
+            return self._rename_refs(value)
+        return TEMPLATE.format(name=self._names[str(value).rpartition("/")[2]])
+
+
+def _handler_types(handlers: Sequence[HTTPRouteHandler]) -> Iterator[Any]:
+    for handler in handlers:
+        if handler.parsed_data_field is not None:
+            yield handler.parsed_data_field.annotation
+        kind = answer_type(handler)
+        if kind is not None and CONTENT not in handler.opt:
+            yield kind
+    yield ProblemDocument
+
+
+def _text_schema(_: type) -> Schema:
+    return {"type": "string"}
+
+
+def _short_name(name: str) -> str:
+    """A short name; a part of a state keeps apart from the row of the same name."""
+    last = re.split(r"[_.]", name.rstrip("_"))[-1]
+    if name.startswith("Page_"):
+        return f"{last}Page"
+    return f"{last}State" if name.startswith("factwire.projection") else last
+
+
+def answer_type(handler: HTTPRouteHandler) -> Any:
+    """What a handler answers with, None for nothing."""
+    declared = handler.opt.get(ANSWERS)
+    annotation: Any = handler.parsed_fn_signature.return_type.annotation
+    if get_origin(annotation) is Response:
+        [annotation] = get_args(annotation)
+    kind = declared or annotation
+    return None if kind is type(None) else kind
+
+
+Document = dict[str, Any]
+
+_IDS: Final = {
+    "Thread": "threadId",
+    "Run": "runId",
+    "Project": "projectId",
+    "Conversation": "conversationId",
+    "Preview": "previewId",
+    "EvidenceRow": "evidenceId",
+}
+"""Component → the member that is its id, and the name of that id in addresses."""
+
+_LISTED: Final = {
+    "ApprovalPage": "approvalId",
+    "ArtifactPage": "artifactId",
+    "TaskPage": "taskId",
+}
+_DECIDING: Final = {
+    "operationId": "decidePermission",
+    "requestBody": {
+        "runId": "$response.body#/items/0/runId",
+        "requestId": "$response.body#/items/0/approvalId",
+        "decision": "allow",
+    },
+    "description": "Decide the newest approval.",
+}
+
+
+def add_links(document: Document) -> Document:
+    """The document with links at every answer that makes or finds something."""
+    operations = [
+        (method, path, operation)
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    ]
+    for method, path, operation in operations:
+        for status, response in operation["responses"].items():
+            links = _build_links(_component_name(response), operations)
+            if links and status.startswith("2") and _gives_new_id(method, path, operation):
+                response["links"] = links
+    return document
+
+
+def _gives_new_id(method: str, path: str, operation: Document) -> bool:
+    """Whether an operation gives an id that its address did not have, as far as rows tell."""
+    return method == "post" or (method == "get" and "{" not in path and bool(operation))
+
+
+def _component_name(response: Document) -> str:
+    content = response.get("content", {}).get("application/json", {})
+    return str(content.get("schema", {}).get("$ref", "")).rpartition("/")[2]
+
+
+def _build_links(component: str, operations: list[tuple[str, str, Document]]) -> Document:
+    if component in _IDS:
+        name, place = _IDS[component], f"$response.body#/{_IDS[component]}"
+    elif component in _LISTED:
+        name, place = _LISTED[component], f"$response.body#/items/0/{_LISTED[component]}"
+    else:
+        return {}
+    named = {
+        operation["operationId"]: {
+            "operationId": operation["operationId"],
+            "parameters": {name: place},
+        }
+        for _, path, operation in operations
+        if f"{{{name}}}" in path
+    }
+    return {**named, "decidePermission": _DECIDING} if component == "ApprovalPage" else named
+
+
+REFUSED: Final = {"$ref": "#/components/responses/Problem"}
+
+_ALWAYS: Final = (400, 401, 403, 414, 421, 429, 431, 503)
+_CHANGING: Final = (404, 408, 409, 410, 413, 415)
+_OPEN_REFUSALS: Final = (400, 403, 414, 421, 431)
+_JSON: Final = "application/json"
+_KEY: Final = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "The same request under the same key is done once.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[ -~]+$"},
+}
+_ABOUT: Final = """\
+One machine's threads, runs, approvals and artifacts. Every refusal is a problem document with a \
+stable `code`. Lists are read a page at a time, newest first; what a list or a state is true as of \
+is its cursor `asOf`, from which the streams of the AsyncAPI document go on."""
+
+
+def build_document(handlers: Sequence[HTTPRouteHandler]) -> Schema:
+    """The document of these handlers, which an application has taken in."""
+    types = WireTypes(handlers)
+    paths: dict[str, Schema] = {}
+    for handler in handlers:
+        [path], [method] = handler.paths, handler.http_methods
+        paths.setdefault(public_path(path), {})[method.lower()] = _build_operation(
+            handler, path, types
+        )
+    document = add_links(
+        {
+            "openapi": "3.1.0",
+            "info": {"title": "Factwire Edge", "version": __version__, "description": _ABOUT},
+            "servers": [{"url": "/"}],
+            "security": [{"token": []}],
+            "paths": {path: paths[path] for path in sorted(paths)},
+            "components": _build_components(types),
+        }
+    )
+    plain: Schema = msgspec.json.decode(msgspec.json.encode(document))
+    return plain
+
+
+def public_path(path: str) -> str:
+    """An address as clients write it: a verb stands behind a colon, names are camelCase."""
+    shown = re.sub(r"\{(\w+):str\}", lambda found: f"{{{to_camel(found[1])}}}", path)
+    return shown.replace("/:", ":")
+
+
+def to_camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(other.capitalize() for other in others)
+
+
+def _build_operation(handler: HTTPRouteHandler, path: str, types: WireTypes) -> Schema:
+    sentence = " ".join((handler.fn.__doc__ or "").split())
+    operation: Schema = {
+        "operationId": to_camel(handler.handler_name),
+        "summary": re.split(r"[.:;](?: |$)", sentence)[0],
+        "description": sentence,
+        "tags": list(handler.tags or ()),
+        "parameters": list(_list_parameters(handler, types)),
+    }
+    body = handler.parsed_data_field
+    if body is not None:
+        operation["requestBody"] = {
+            "required": not body.is_optional,
+            "content": {_JSON: {"schema": types.schema_of(body.annotation)}},
+        }
+    operation["responses"] = _build_responses(handler, path, types)
+    if _method_and_path(handler, path) in OPEN:
+        operation["security"] = []
+    return operation
+
+
+def _list_parameters(handler: HTTPRouteHandler, types: WireTypes) -> Iterator[Schema]:
+    for name, field in handler.parsed_fn_signature.parameters.items():
+        kind = field.kwarg_definition
+        if isinstance(kind, PathParameter):
+            schema: Schema = {"type": "string", "minLength": 1}
+            yield {"name": to_camel(name), "in": "path", "required": True, "schema": schema}
+        elif isinstance(kind, QueryParameter):
+            yield _build_query_parameter(kind.name or name, field, kind, types)
+    if handler.http_methods == {"POST"}:
+        yield _KEY
+
+
+def _build_query_parameter(
+    name: str, field: FieldDefinition, kind: QueryParameter, types: WireTypes
+) -> Schema:
+    schema = dict(types.schema_of(_without_null(field.annotation)))
+    bounds = {"minimum": kind.ge, "maximum": kind.le}
+    schema |= {word: int(bound) for word, bound in bounds.items() if bound is not None}
+    if field.default is not None and field.has_default:
+        schema["default"] = field.default
+    parameter: Schema = {"name": name, "in": "query", "required": False, "schema": schema}
+    return parameter | ({"description": kind.description} if kind.description else {})
+
+
+def _build_responses(handler: HTTPRouteHandler, path: str, types: WireTypes) -> Schema:
+    content = _build_content(handler, types)
+    status = str(handler.status_code)
+    responses: Schema = {status: {"description": "As asked.", **content}}
+    for refused in _refusal_statuses(handler, path):
+        responses[str(refused)] = REFUSED
+    for other in handler.opt.get(ALSO, ()):
+        responses[str(other)] = {"description": "As asked, but not well.", **content}
+    return {number: responses[number] for number in sorted(responses)}
+
+
+def _build_content(handler: HTTPRouteHandler, types: WireTypes) -> Schema:
+    if CONTENT in handler.opt:
+        return {"content": {handler.opt[CONTENT]: {"schema": {"type": "string"}}}}
+    kind = answer_type(handler)
+    return {} if kind is None else {"content": {_JSON: {"schema": types.schema_of(kind)}}}
+
+
+def _refusal_statuses(handler: HTTPRouteHandler, path: str) -> set[int]:
+    """The statuses with which an operation may be refused."""
+    method = _method_and_path(handler, path)
+    if method in OPEN:
+        return set(_OPEN_REFUSALS)
+    refusals = {*_ALWAYS}
+    if method[0] != "GET":
+        refusals |= {*_CHANGING}
+    if method[0] == "POST":
+        refusals |= {422}
+    if "{" in path:
+        refusals |= {404}
+    parameters = handler.parsed_fn_signature.parameters
+    if "cursor" in parameters or "at" in parameters:
+        refusals |= {410}
+    return refusals
+
+
+def _method_and_path(handler: HTTPRouteHandler, path: str) -> tuple[str, str]:
+    [method] = handler.http_methods
+    return str(method), path
+
+
+def _without_null(annotation: Any) -> Any:
+    """A type without the null that stands for an absent parameter."""
+    if get_origin(annotation) not in (Union, UnionType):
+        return annotation
+    [present] = [kind for kind in get_args(annotation) if kind is not type(None)]
+    return present
+
+
+def _build_components(types: WireTypes) -> Schema:
+    problem = {PROBLEM_MEDIA_TYPE: {"schema": types.schema_of(ProblemDocument)}}
+    return {
+        "schemas": types.components(),
+        "responses": {
+            "Problem": {
+                "description": "Why the request was refused, with a stable code.",
+                "content": problem,
+            }
+        },
+        "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+    }

@@ -1,0 +1,196 @@
+"""`FrameEncoder`: the facts of one selection as messages, and messages as frames of a wire.
+
+Readers with the same selection share one channel, and the same bytes serve all of them: a
+WebSocket frame from a server is not masked and its header follows from its length alone. The
+stored bytes of a fact are set into its message as they are; nothing is encoded again. A filter on
+types looks at the envelope, so that it means what the reader sees.
+"""
+
+from collections.abc import Iterator, Sequence
+from struct import Struct
+from typing import Final, Literal, Protocol
+
+import msgspec
+
+from factwire.facts import Fact
+from factwire.journal import Cursor, Filter
+from factwire.journal.cursor import MARK
+from factwire.serving.envelopes import Envelope, View, encode_frame
+from factwire.serving.streams.journal_feed import DecodedBatch
+
+Face = Literal["events", "facts"]
+Wire = Literal["socket", "sse"]
+
+
+class Selection(msgspec.Struct, frozen=True, kw_only=True):
+    """What is read; `types` are types of envelopes and stand for all below them, as classes do."""
+
+    face: Face
+    view: View = "runtime"
+    filter: Filter | None = None
+    types: tuple[str, ...] = ()
+
+    def wants(self, name: str) -> bool:
+        """Whether a type of envelope is among those named."""
+        return not self.types or any(
+            name == wanted or name.startswith(f"{wanted}.") for wanted in self.types
+        )
+
+
+_SHORT: Final = 126
+_LONG: Final = 1 << 16
+_FINAL: Final = 0x80
+_TEXT: Final = 0x81
+_MORE: Final = 0x00
+_SHORT_HEADER: Final = Struct(">BB").pack
+_MIDDLE_HEADER: Final = Struct(">BBH").pack
+_LONG_HEADER: Final = Struct(">BBQ").pack
+
+COMMENT: Final = b":\n\n"
+"""What keeps an idle event stream from looking dead."""
+
+
+def text_frame(message: bytes) -> bytes:
+    """A whole WebSocket text message, unmasked, in one frame."""
+    return _frame(_TEXT, message)
+
+
+def _frame(kind: int, part: bytes) -> bytes:
+    size = len(part)
+    if size < _SHORT:
+        return _SHORT_HEADER(kind, size) + part
+    if size < _LONG:
+        return _MIDDLE_HEADER(kind, 126, size) + part
+    return _LONG_HEADER(kind, 127, size) + part
+
+
+def text_fragments(message: bytes, size: int) -> list[bytes]:
+    """A WebSocket text message in frames of at most `size` bytes of it.
+
+    A ping may stand between two frames, never inside of one; so whoever writes a big message with
+    pauses writes it in these.
+    """
+    if len(message) <= size:
+        return [text_frame(message)]
+    parts = [message[at : at + size] for at in range(0, len(message), size)]
+    kinds = [_TEXT & ~_FINAL, *[_MORE] * (len(parts) - 2), _MORE | _FINAL]
+    return [_frame(kind, part) for kind, part in zip(kinds, parts, strict=True)]
+
+
+class FrameReader:
+    """Makes messages of frames again, for a server that frames them itself."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def feed(self, frames: bytes) -> Iterator[bytes]:
+        """The messages that are complete with these frames, as this module made them."""
+        at = 0
+        while at < len(frames):
+            kind, size, at = frames[at], frames[at + 1], at + 2
+            if size >= _SHORT:
+                width = 2 if size == _SHORT else 8
+                size, at = int.from_bytes(frames[at : at + width], "big"), at + width
+            self._parts.append(frames[at : at + size])
+            at += size
+            if kind & _FINAL:
+                yield b"".join(self._parts)
+                self._parts.clear()
+
+
+def server_sent_event(name: str, message: bytes, cursor: str | None = None) -> bytes:
+    """An event whose id is the cursor; the message is JSON and so has no line end in it."""
+    place = f"id: {cursor}\n" if cursor is not None else ""
+    # A class is any text, and a line end in it would begin another field.
+    shown = " ".join(name.splitlines())
+    return b"%sevent: %s\ndata: %s\n\n" % (place.encode(), shown.encode(), message)
+
+
+class EnvelopeBuilder(Protocol):
+    """The envelope of a fact in one view; None where the view has no word for it."""
+
+    def __call__(
+        self, seq: int, fact: Fact, view: View = "runtime", *, epoch: str, edge_id: str
+    ) -> Envelope | None: ...
+
+
+class StreamMessage(msgspec.Struct, frozen=True, gc=False):
+    """One fact, told; `name` is its type."""
+
+    seq: int
+    name: str
+    text: bytes
+
+
+class EncodedFrames(msgspec.Struct, frozen=True, gc=False):
+    """Frames of one stretch, joined; `last` is the seq that a reader has then come to."""
+
+    data: bytes
+    last: int
+
+
+class FrameEncoder:
+    """Tells facts in the words of one selection."""
+
+    def __init__(self, selection: Selection, *, edge_id: str, envelope_of: EnvelopeBuilder) -> None:
+        self.selection = selection
+        self._edge_id = edge_id
+        self._envelope_of = envelope_of
+
+    def encode_messages(
+        self, batch: DecodedBatch, positions: Sequence[int]
+    ) -> Iterator[StreamMessage]:
+        """What is told of the facts at these positions."""
+        if self.selection.face == "facts":
+            return _encode_facts(batch, positions)
+        return self._encode_envelopes(batch, positions)
+
+    def _encode_envelopes(
+        self, batch: DecodedBatch, positions: Sequence[int]
+    ) -> Iterator[StreamMessage]:
+        stretch, facts, selection = batch.stretch, batch.facts, self.selection
+        for position in positions:
+            seq = stretch.seqs[position]
+            envelope = self._envelope_of(
+                seq, facts[position], selection.view, epoch=stretch.epoch, edge_id=self._edge_id
+            )
+            if envelope is not None and selection.wants(envelope.type):
+                yield StreamMessage(seq, envelope.type, encode_frame(envelope))
+
+    def encode_frames(
+        self, wire: Wire, batch: DecodedBatch, positions: Sequence[int]
+    ) -> EncodedFrames:
+        """What is told of the facts at these positions, as it goes over a wire."""
+        framed: list[bytes] = []
+        last, epoch = 0, batch.stretch.epoch
+        for message in self.encode_messages(batch, positions):
+            last = message.seq
+            framed.append(
+                text_frame(message.text)
+                if wire == "socket"
+                else server_sent_event(message.name, message.text, str(Cursor(epoch, last)))
+            )
+        return EncodedFrames(b"".join(framed), last)
+
+
+def _encode_facts(batch: DecodedBatch, positions: Sequence[int]) -> Iterator[StreamMessage]:
+    seqs, lines = batch.stretch.seqs, batch.lines
+    # What `str(Cursor(epoch, seq))` gives; here it is written for every fact.
+    begin = b'{"cursor":"%s%s.' % (MARK.encode(), batch.stretch.epoch.encode())
+    for position in positions:
+        seq = seqs[position]
+        text = b'%s%016d","seq":%d,"fact":%s}' % (begin, seq, seq, lines[position])
+        yield StreamMessage(seq, "fact", text)
+
+
+def encode_checkpoint(wire: Wire, cursor: Cursor) -> bytes:
+    """Says how far a reader has come although nothing was there for it."""
+    text = b'{"type":"checkpoint","cursor":"%s","seq":%d}' % (str(cursor).encode(), cursor.seq)
+    return frame_message(wire, "checkpoint", text, cursor)
+
+
+def frame_message(wire: Wire, name: str, text: bytes, cursor: Cursor | None) -> bytes:
+    """One message as it goes over a wire."""
+    if wire == "socket":
+        return text_frame(text)
+    return server_sent_event(name, text, None if cursor is None else str(cursor))

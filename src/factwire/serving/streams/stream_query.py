@@ -1,0 +1,212 @@
+"""What a reader asks for in a URL: a filter and a cursor, or a problem that says what is wrong.
+
+Nothing is guessed. A name that is not known, a value that is empty or given twice is refused before
+a stream begins; a filter with a slip of the pen would otherwise show everything. A reader may name
+the text of a cursor, the id of an event or the id of a fact. One that cannot be resumed from gets
+a single `error` envelope with the way to a snapshot, and nothing is replayed.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final, Literal, TypeVar
+from urllib.parse import parse_qsl, quote
+
+import msgspec
+
+from factwire.journal import Cursor, CursorError, CursorExpired, CursorMalformed, Filter, Journal
+from factwire.journal.cursor import MARK
+from factwire.serving.asgi import Problem
+from factwire.serving.envelopes import (
+    VIEWS,
+    ErrorDetails,
+    EventIdInvalid,
+    build_error_event,
+    encode_frame,
+    fact_id_of,
+)
+from factwire.serving.limits import PAGE_ITEMS, PAGE_ITEMS_MOST, QUERY_CHARACTERS, QUERY_TYPES
+from factwire.serving.streams.frame_encoder import Face, Selection
+from factwire.serving.streams.stream_sinks import CURSOR_EXPIRED, CURSOR_INVALID, CloseReason
+
+_IDS: Final[Mapping[str, str]] = {"projectId": "project", "threadId": "thread", "runId": "run"}
+"""Name in a query → field of a filter."""
+
+_STREAM: Final = frozenset({"cursor", "stream", "ticket"})
+"""What every stream takes; a ticket was looked at before anybody asks here."""
+
+QUERY_NAMES: Final[Mapping[str, frozenset[str]]] = {
+    "events": _STREAM | {"since", "limit", "view", "types", *_IDS},
+    "facts": _STREAM | {"since", "limit", "classes", *_IDS},
+    "projection": _STREAM,
+}
+"""Face → every name that its query may have."""
+
+_T = TypeVar("_T", bound=str)
+
+_LISTS: Final = frozenset({"types", "classes"})
+
+
+class StreamStart(msgspec.Struct, frozen=True):
+    """Where to begin: after a cursor or an id, now, or, with neither, at the oldest fact kept."""
+
+    cursor: str | None = None
+    now: bool = False
+
+
+class StreamQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """A well-formed question."""
+
+    selection: Selection
+    start: StreamStart
+    limit: int = PAGE_ITEMS
+
+
+def read_query(face: Face, query: bytes, last_event_id: str | None = None) -> StreamQuery:
+    """The query of a stream or a page; raises `Problem`.
+
+    `last_event_id` is what a browser sends when it comes again; it is newer than the URL.
+    """
+    pairs = _read_pairs(face, query)
+    wanted = Filter(
+        **{field: pairs[name] for name, field in _IDS.items() if name in pairs},
+        classes=_parse_names(pairs, "classes"),
+    )
+    return StreamQuery(
+        selection=Selection(
+            face=face,
+            view=_parse_choice(pairs, "view", VIEWS, "runtime"),
+            filter=None if wanted == Filter() else wanted,
+            types=_parse_names(pairs, "types"),
+        ),
+        start=read_start(pairs, last_event_id),
+        limit=_parse_limit(pairs),
+    )
+
+
+def read_projection_start(query: bytes, last_event_id: str | None = None) -> StreamStart:
+    """Where a viewer of a thread wants to go on; raises `Problem`."""
+    return read_start(_read_pairs("projection", query), last_event_id)
+
+
+def read_start(pairs: Mapping[str, str], last_event_id: str | None) -> StreamStart:
+    since = pairs.get("since")
+    if since not in (None, "now"):
+        raise _invalid_parameter("since", "the word now", since)
+    if last_event_id:
+        return StreamStart(_check_length("Last-Event-ID", last_event_id))
+    if since and "cursor" in pairs:
+        raise Problem(400, "conflicting_parameters", "name a cursor or since=now, not both")
+    return StreamStart(pairs.get("cursor"), since == "now")
+
+
+def _read_pairs(face: Literal["events", "facts", "projection"], query: bytes) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in _parse_pairs(query):
+        if name not in QUERY_NAMES[face]:
+            known = ", ".join(sorted(QUERY_NAMES[face]))
+            raise Problem(400, "unknown_parameter", f"{name[:80]!r} is none of {known}")
+        if not value:
+            raise _invalid_parameter(name, "a value", "")
+        if name in found and name not in _LISTS:
+            raise Problem(400, "repeated_parameter", f"{name} may be given once")
+        _check_length(name, value)
+        found[name] = f"{found[name]},{value}" if name in found else value
+    return found
+
+
+def _parse_pairs(query: bytes) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(
+            query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=128
+        )
+    except ValueError as error:
+        raise Problem(400, "invalid_query", f"the query cannot be read: {error}") from None
+
+
+def _parse_names(pairs: Mapping[str, str], name: str) -> tuple[str, ...]:
+    """Names between commas, in one order, so that equal filters are equal."""
+    text = pairs.get(name)
+    if text is None:
+        return ()
+    names = sorted({part.strip().removesuffix(".") for part in text.split(",")})
+    if not all(names):
+        raise _invalid_parameter(name, "names between commas", text)
+    if len(names) > QUERY_TYPES:
+        raise _invalid_parameter(name, f"at most {QUERY_TYPES} names", f"{len(names)} names")
+    return tuple(names)
+
+
+def _parse_choice(pairs: Mapping[str, str], name: str, known: tuple[_T, ...], default: _T) -> _T:
+    value = pairs.get(name, default)
+    for word in known:
+        if word == value:
+            return word
+    raise _invalid_parameter(name, " or ".join(known), value)
+
+
+def _parse_limit(pairs: Mapping[str, str]) -> int:
+    text = pairs.get("limit")
+    if text is None:
+        return PAGE_ITEMS
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= PAGE_ITEMS_MOST):
+        raise _invalid_parameter("limit", f"a number from 1 to {PAGE_ITEMS_MOST}", text)
+    return int(text)
+
+
+def _check_length(name: str, value: str) -> str:
+    if len(value) > QUERY_CHARACTERS:
+        raise _invalid_parameter(
+            name, f"at most {QUERY_CHARACTERS} characters", f"{len(value)} characters"
+        )
+    return value
+
+
+def _invalid_parameter(name: str, expected: str, got: str | None) -> Problem:
+    return Problem(
+        400, "invalid_parameter", f"{name}: expected {expected}, got {(got or '')[:80]!r}"
+    )
+
+
+_EVENT: Final = "evt_"
+
+
+async def read_cursor(journal: Journal, text: str) -> Cursor:
+    """The place that a reader means; raises `CursorError`."""
+    if text.startswith(MARK):
+        return Cursor.parse(text)
+    if text.startswith(_EVENT):
+        try:
+            text = fact_id_of(text)
+        except EventIdInvalid as error:
+            raise CursorMalformed(str(error)) from None
+    return await journal.position(text)
+
+
+def close_reason_of(error: CursorError) -> CloseReason:
+    """How a stream ends whose cursor is of no use."""
+    return CURSOR_EXPIRED if isinstance(error, CursorExpired) else CURSOR_INVALID
+
+
+def snapshot_url(wanted: Filter | None) -> str:
+    """Where a reader finds the state to begin anew from."""
+    if wanted is not None and wanted.thread is not None:
+        return f"/v1/threads/{quote(wanted.thread, safe='')}/projection"
+    return "/v1/threads"
+
+
+def encode_cursor_error(
+    error: CursorError, wanted: Filter | None, head: Cursor, *, edge_id: str, trace_id: str
+) -> bytes:
+    """The one message that a reader gets; it has no place in the journal."""
+    expired = close_reason_of(error) is CURSOR_EXPIRED
+    event = build_error_event(
+        "cursor_expired" if expired else "cursor_invalid",
+        str(error),
+        trace_id=trace_id,
+        sent_at=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        edge_id=edge_id,
+        details=ErrorDetails(
+            snapshot_required=True, snapshot_url=snapshot_url(wanted), as_of_cursor=str(head)
+        ),
+    )
+    return encode_frame(event)

@@ -1,0 +1,3 @@
+"""Agents that speak AG-UI, recorded and live."""
+
+__all__: list[str] = []

@@ -1,0 +1,3 @@
+"""Codex: its app server and `codex exec`, recorded and live."""
+
+__all__: list[str] = []

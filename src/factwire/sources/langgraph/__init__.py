@@ -1,0 +1,3 @@
+"""Graphs of LangGraph: recorded, live and observed."""
+
+__all__: list[str] = []

@@ -1,0 +1,341 @@
+"""What an item can become, where somebody has to keep the books: turns, texts, calls, decisions,
+teammates, usage.
+
+A verb has the name of the fact that it tells. What the mapping gives no id for is numbered when it
+begins, and is the one that is open when it goes on or ends.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from factwire.sources.kit.fact_builder import FactBuilder
+
+Ids = dict[str, str]
+Fields = dict[str, Any]
+
+
+class VerbContext(Protocol):
+    """What verbs know of the converter that they work for."""
+
+    builder: FactBuilder
+    has_begun: bool
+    reasoning: tuple[str | None, str] | None
+    sums: dict[str, float]
+
+    def next_id(self, family: str) -> str:
+        """The next id of a family that the stream gives none for."""
+        ...
+
+
+class MappingVerb(msgspec.Struct, frozen=True, kw_only=True):
+    """How an item is told: which ids and fields it takes, which of those it needs, and whether
+    other fields may stand beside them.
+    """
+
+    apply: Callable[[VerbContext, Ids, Fields], None]
+    ids: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    takes_extra: bool = False
+
+
+def _begin_turn(teller: VerbContext, ids: Ids, payload: Fields) -> None:
+    teller.has_begun = True
+    teller.builder.begin_turn(payload.pop("prompt", None), turn_id=ids.get("turnId"), **payload)
+
+
+def _complete_turn(teller: VerbContext, _: Ids, payload: Fields) -> None:
+    teller.builder.complete_turn(**payload)
+
+
+def _fail_turn(teller: VerbContext, _: Ids, payload: Fields) -> None:
+    """A failure before any turn is that of the first; one after a turn ends nothing twice."""
+    builder = teller.builder
+    category = payload.pop("failureCategory", "provider_error")
+    message, hint = payload.pop("message", "the agent failed"), payload.pop("recoveryHint", None)
+    if not builder.is_open and teller.has_begun:
+        builder.add_fact(
+            "runtime.error", {"code": category, "message": message, "recoveryHint": hint}
+        )
+        return
+    if not builder.is_open:
+        _begin_turn(teller, {}, {})
+    builder.fail_turn(category, message, hint, **payload)
+
+
+def _cancel_turn(teller: VerbContext, _: Ids, payload: Fields) -> None:
+    teller.builder.cancel_turn(payload.pop("reason", "requested"), **payload)
+
+
+def _add_text(teller: VerbContext, ids: Ids, payload: Fields) -> None:
+    teller.builder.add_text(_find_message(teller, ids), payload["delta"], **_message_ids(ids))
+
+
+def _end_text(teller: VerbContext, ids: Ids, payload: Fields) -> None:
+    text = payload.pop("text", None)
+    teller.builder.end_text(_find_message(teller, ids), text, **_message_ids(ids), **payload)
+
+
+def _add_reasoning(teller: VerbContext, ids: Ids, payload: Fields) -> None:
+    """Reasoning that has no id of its own stands in the message that it leads to."""
+    message = _find_message(teller, ids)
+    teller.reasoning = (ids.get("subagentId"), message)
+    teller.builder.add_reasoning(message, payload["delta"], **_message_ids(ids))
+
+
+def _add_summary(teller: VerbContext, ids: Ids, payload: Fields) -> None:
+    message = _find_message(teller, ids)
+    teller.reasoning = (ids.get("subagentId"), message)
+    teller.builder.add_reasoning_summary(message, payload["summary"], **_message_ids(ids))
+
+
+def _start_tool(teller: VerbContext, ids: Ids, payload: Fields) -> None:
+    call = ids.get("toolCallId") or teller.next_id("tool")
+    who = ids.get("subagentId")
+    of = {"subagent_id": who} if who else {}
+    teller.builder.start_tool(
+        call, payload.get("toolName"), payload.get("args"), title=payload.get("title"), **of
+    )
+
+
+def _add_tool_args(teller: VerbContext, ids: Ids, payload: Fields) -> None:
+    teller.builder.add_tool_args(_find_call(teller, ids), payload["delta"])
+
+
+def _add_tool_output(teller: VerbContext, ids: Ids, payload: Fields) -> None:
+    teller.builder.add_tool_output(_find_call(teller, ids), payload["delta"], payload.get("stream"))
+
+
+def _report_tool_progress(teller: VerbContext, ids: Ids, payload: Fields) -> None:
+    teller.builder.report_tool_progress(_find_call(teller, ids), **payload)
+
+
+def _complete_tool(teller: VerbContext, ids: Ids, payload: Fields) -> None:
+    teller.builder.complete_tool(_find_call(teller, ids), payload.pop("output", None), **payload)
+
+
+def _fail_tool(teller: VerbContext, ids: Ids, payload: Fields) -> None:
+    category = payload.pop("failureCategory", "tool_error")
+    message = payload.pop("message", "the tool failed")
+    teller.builder.fail_tool(_find_call(teller, ids), category, message, **payload)
+
+
+def _require_action(teller: VerbContext, ids: Ids, payload: Fields) -> None:
+    action = ids.get("actionId") or teller.next_id("action")
+    fields = {"tool_call_id": ids.get("toolCallId"), "subagent_id": ids.get("subagentId")}
+    teller.builder.require_action(
+        action, payload, **{name: value for name, value in fields.items() if value}
+    )
+
+
+def _resolve_action(teller: VerbContext, ids: Ids, payload: Fields) -> None:
+    teller.builder.resolve_action(_find_action(teller, ids), payload.pop("decision"), **payload)
+
+
+def _cancel_action(teller: VerbContext, ids: Ids, payload: Fields) -> None:
+    teller.builder.cancel_action(_find_action(teller, ids), payload.get("reason") or "withdrawn")
+
+
+def _start_subagent(teller: VerbContext, ids: Ids, payload: Fields) -> None:
+    who = ids.get("subagentId") or teller.next_id("subagent")
+    teller.builder.start_subagent(who, task_id=ids.get("taskId"), **payload)
+
+
+def _complete_subagent(teller: VerbContext, ids: Ids, payload: Fields) -> None:
+    teller.builder.end_subagent(_find_subagent(teller, ids), "subagent.completed", **payload)
+
+
+def _fail_subagent(teller: VerbContext, ids: Ids, payload: Fields) -> None:
+    teller.builder.end_subagent(_find_subagent(teller, ids), "subagent.failed", **payload)
+
+
+def _set_ids(teller: VerbContext, ids: Ids, _: Fields) -> None:
+    teller.builder.set_ids(**{_SCOPE[name]: value for name, value in ids.items()})
+
+
+def _ignore(teller: VerbContext, ids: Ids, payload: Fields) -> None:
+    del teller, ids, payload
+
+
+def _set_usage(teller: VerbContext, _: Ids, payload: Fields) -> None:
+    """What a turn has used so far, as the stream says it now."""
+    _note_usage(teller, payload)
+
+
+def _add_usage(teller: VerbContext, _: Ids, payload: Fields) -> None:
+    """What one step has used; steps add up over a turn."""
+    used = teller.builder.usage
+    _note_usage(teller, {name: used.get(name, 0) + value for name, value in payload.items()})
+
+
+def _set_thread_usage(teller: VerbContext, _: Ids, payload: Fields) -> None:
+    """The sum over the thread: a turn used what was not there when the last one was told. A sum
+    that is less than before was begun anew.
+    """
+    before = {name: teller.sums.get(name, 0) for name in payload}
+    spent = {
+        name: value - before[name] if value >= before[name] else value
+        for name, value in payload.items()
+    }
+    teller.sums.update(payload)
+    _add_usage(teller, {}, spent)
+
+
+def _note_usage(teller: VerbContext, counts: Fields) -> None:
+    sound = {name: value for name, value in counts.items() if math.isfinite(value)}
+    if teller.builder.is_open:
+        teller.builder.usage.update(sound)
+    elif sound:
+        teller.builder.add_fact("metrics.changed", sound)
+
+
+def _find_message(teller: VerbContext, ids: Ids) -> str:
+    """The message a text belongs to: the one named, the one that is open, the one that was reasoned
+    about, or the next.
+    """
+    value, part, who = ids.get("messageId"), ids.get("partId"), ids.get("subagentId")
+    if value:
+        return value
+    for message in reversed(teller.builder.messages.values()):
+        if message.scope.subagent_id == who and part in (None, message.part_id):
+            return message.message_id
+    if teller.reasoning is not None and teller.reasoning[0] == who:
+        return teller.reasoning[1]
+    return teller.next_id("message")
+
+
+def _message_ids(ids: Ids) -> dict[str, Any]:
+    return {"part_id": ids.get("partId"), "subagent_id": ids.get("subagentId")}
+
+
+def _find_call(teller: VerbContext, ids: Ids) -> str:
+    return ids.get("toolCallId") or _latest(teller.builder.tools) or teller.next_id("tool")
+
+
+def _find_action(teller: VerbContext, ids: Ids) -> str:
+    return ids.get("actionId") or _latest(teller.builder.actions) or ""
+
+
+def _find_subagent(teller: VerbContext, ids: Ids) -> str:
+    return ids.get("subagentId") or _latest(teller.builder.subagents) or ""
+
+
+def _latest(things: dict[str, Any]) -> str | None:
+    return next(reversed(things), None)
+
+
+_SCOPE: Final = {
+    "sessionId": "session_id",
+    "agentId": "agent_id",
+    "projectId": "project_id",
+    "parentThreadId": "parent_thread_id",
+    "traceId": "trace_id",
+}
+_SPOKEN: Final = ("messageId", "partId", "subagentId")
+_COUNTS: Final = ("inputTokens", "outputTokens", "totalTokens", "totalCostUsd")
+_ENDED: Final = ("durationMs", "reason")
+_FAILED: Final = ("failureCategory", "message", "recoveryHint")
+_MATE: Final = ("role", "title", "name", "objective", "summary", "message")
+
+USAGE: Final = {"turn": _set_usage, "step": _add_usage, "thread": _set_thread_usage}
+"""What counts of usage are about → how they are told."""
+
+VERBS: Final[dict[str, MappingVerb]] = {
+    "ignore": MappingVerb(apply=_ignore),
+    "ids": MappingVerb(apply=_set_ids, ids=tuple(_SCOPE)),
+    "usage": MappingVerb(apply=_set_usage, fields=_COUNTS),
+    "turn.started": MappingVerb(
+        apply=_begin_turn, ids=("turnId",), fields=("prompt",), takes_extra=True
+    ),
+    "turn.completed": MappingVerb(
+        apply=_complete_turn, fields=(*_ENDED, "message"), takes_extra=True
+    ),
+    "turn.failed": MappingVerb(apply=_fail_turn, fields=(*_ENDED, *_FAILED), takes_extra=True),
+    "turn.canceled": MappingVerb(apply=_cancel_turn, fields=(*_ENDED, "message"), takes_extra=True),
+    "model.delta": MappingVerb(apply=_add_text, ids=_SPOKEN, fields=("delta",), needs=("delta",)),
+    "model.completed": MappingVerb(
+        apply=_end_text, ids=_SPOKEN, fields=("text", "model", "finishReason"), takes_extra=True
+    ),
+    "reasoning.delta": MappingVerb(
+        apply=_add_reasoning, ids=_SPOKEN, fields=("delta",), needs=("delta",)
+    ),
+    "reasoning.summary": MappingVerb(
+        apply=_add_summary, ids=_SPOKEN, fields=("summary",), needs=("summary",)
+    ),
+    "tool.started": MappingVerb(
+        apply=_start_tool, ids=("toolCallId", "subagentId"), fields=("toolName", "args", "title")
+    ),
+    "tool.args.delta": MappingVerb(
+        apply=_add_tool_args, ids=("toolCallId",), fields=("delta",), needs=("delta",)
+    ),
+    "tool.output.delta": MappingVerb(
+        apply=_add_tool_output, ids=("toolCallId",), fields=("delta", "stream"), needs=("delta",)
+    ),
+    "tool.progress": MappingVerb(
+        apply=_report_tool_progress,
+        ids=("toolCallId",),
+        fields=("message", "progress", "total"),
+        takes_extra=True,
+    ),
+    "tool.result": MappingVerb(
+        apply=_complete_tool,
+        ids=("toolCallId",),
+        fields=("output", "summary", "exitCode", "durationMs"),
+        takes_extra=True,
+    ),
+    "tool.failed": MappingVerb(
+        apply=_fail_tool,
+        ids=("toolCallId",),
+        fields=(*_FAILED, "output", "summary", "exitCode", "durationMs"),
+        takes_extra=True,
+    ),
+    "action.required": MappingVerb(
+        apply=_require_action,
+        ids=("actionId", "toolCallId", "subagentId"),
+        fields=(
+            *("actionType", "severity", "prompt", "argsHash", "expiresAt"),
+            *("requestedBy", "options", "responseSchema"),
+        ),
+        takes_extra=True,
+    ),
+    "action.resolved": MappingVerb(
+        apply=_resolve_action,
+        ids=("actionId",),
+        fields=("decision", "reason", "decidedBy", "applied", "response"),
+        needs=("decision",),
+        takes_extra=True,
+    ),
+    "action.cancelled": MappingVerb(apply=_cancel_action, ids=("actionId",), fields=("reason",)),
+    "subagent.started": MappingVerb(
+        apply=_start_subagent, ids=("subagentId", "taskId"), fields=_MATE, takes_extra=True
+    ),
+    "subagent.completed": MappingVerb(
+        apply=_complete_subagent, ids=("subagentId",), fields=_MATE, takes_extra=True
+    ),
+    "subagent.failed": MappingVerb(
+        apply=_fail_subagent,
+        ids=("subagentId",),
+        fields=(*_MATE, "failureCategory"),
+        takes_extra=True,
+    ),
+}
+"""What has a verb of its own; the other classes are told as they are."""
+
+NEWS: Final = frozenset(
+    {
+        *("turn.started", "turn.completed", "turn.failed", "turn.canceled"),
+        *("model.delta", "model.completed", "tool.started"),
+    }
+)
+"""Verbs after which reasoning is about something else."""
+
+RESERVED: Final = frozenset(
+    {
+        *("self", "said", "category", "decision", "delta", "hint", "message"),
+        *("output", "preview", "prompt", "reason", "text"),
+    }
+)
+"""Names that no extra field may have: they stand for something of a telling's or an intake's."""

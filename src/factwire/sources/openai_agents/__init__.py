@@ -1,0 +1,3 @@
+"""Agents of the OpenAI Agents SDK: recorded, live and observed."""
+
+__all__: list[str] = []

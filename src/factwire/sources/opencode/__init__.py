@@ -1,0 +1,3 @@
+"""OpenCode, recorded and live."""
+
+__all__: list[str] = []

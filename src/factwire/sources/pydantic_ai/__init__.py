@@ -1,0 +1,3 @@
+"""Agents of Pydantic AI: recorded, live and observed."""
+
+__all__: list[str] = []
