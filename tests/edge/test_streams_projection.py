@@ -15,7 +15,7 @@ from factwire.facts.json_patch import JsonDocument
 from factwire.journal import Cursor, FactBatch, Journal, open_journal
 from factwire.projection import Projection
 from factwire.serving.limits import PIECE_BYTES, UNSENT_BYTES
-from factwire.serving.streams.thread_states import LiveProjection, LiveProjections
+from factwire.serving.streams.live_projection import LiveProjection, LiveProjections
 from tests.edge.streaming import WAIT, Served, message, serving, until
 from tests.edge.streaming_clients import Raw
 from tests.edge.streaming_loops import on_both_loops

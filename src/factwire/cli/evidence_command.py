@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import msgspec
 import typer
@@ -41,6 +41,7 @@ from factwire.cli.terminal import (
     to_text,
 )
 from factwire.facts import Fact, id_of
+from factwire.facts.json_values import object_at
 
 if TYPE_CHECKING:
     from factwire.evidence import (
@@ -91,9 +92,7 @@ def summarize_calls(facts: Iterable[Fact]) -> CallSummaries:
 
 
 def _describe_args(args: object) -> str | None:
-    if not isinstance(args, dict):
-        return None
-    known = cast("dict[str, Any]", args)
+    known = object_at(args) or {}
     values = (known[name] for name in _DESCRIPTIVE_ARGS if known.get(name))
     first = next(values, None)
     return None if first is None else to_text(first)

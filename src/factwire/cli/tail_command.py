@@ -2,7 +2,7 @@
 
 import re
 import sys
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 import typer
@@ -18,6 +18,7 @@ from factwire.cli.targets import (
     run_work,
 )
 from factwire.cli.terminal import DONE, CliError, terminal_safe
+from factwire.facts.json_values import object_at, text_at
 
 if TYPE_CHECKING:
     from factwire.client import Event
@@ -154,8 +155,5 @@ def _event_line(event: "Event") -> Text:
 
 
 def _excerpt(payload: object) -> str:
-    members = cast("dict[str, Any]", payload) if isinstance(payload, dict) else {}
-    for name in _EXCERPT_FIELDS:
-        if isinstance(members.get(name), str) and members[name]:
-            return members[name]
-    return msgspec.json.encode(payload).decode()
+    text = text_at(object_at(payload) or {}, *_EXCERPT_FIELDS)
+    return msgspec.json.encode(payload).decode() if text is None else text

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
-from typing import Any, Final, NamedTuple, Protocol, cast
+from typing import Any, Final, NamedTuple, Protocol
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -27,6 +27,7 @@ from factwire.cli.terminal import (
     to_text,
 )
 from factwire.facts import Fact, encode_fact
+from factwire.facts.json_values import object_at
 from factwire.projection import ProjectionState
 from factwire.projection.coding import Process
 from factwire.projection.messages import (
@@ -107,9 +108,7 @@ def tool_lines(state: ProjectionState, tool: Tool, now: str | None) -> Iterator[
 
 
 def _describe_args(args: Any) -> str | None:
-    if not isinstance(args, dict):
-        return None
-    known = cast("dict[str, Any]", args)
+    known = object_at(args) or {}
     value = next((known[name] for name in _DESCRIPTIVE_ARGS if known.get(name)), known or None)
     return None if value is None else to_text(value)[:LINE]
 

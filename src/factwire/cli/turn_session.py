@@ -37,6 +37,7 @@ from factwire.cli.turn_display import (
     Transcript,
 )
 from factwire.facts import Fact
+from factwire.facts.vocabulary import TURN_TERMINALS
 from factwire.projection import Changes
 from factwire.projection.actions import Action
 
@@ -177,7 +178,7 @@ class TurnSession:
 
     def _note(self, fact: Fact, changes: Changes) -> None:
         del changes
-        if fact.event_class in ("turn.completed", "turn.failed", "turn.canceled"):
+        if fact.event_class in TURN_TERMINALS:
             self.last_end = fact
         self._display.fact(fact)
         self._changed.set()

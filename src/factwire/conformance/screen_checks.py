@@ -26,6 +26,7 @@ from factwire.conformance.case import (
 from factwire.conformance.limits import CUT_FACTS, CUTS, FEW_CUTS
 from factwire.facts import REF_KINDS, Fact, id_of, redact_text, redact_value
 from factwire.facts.json_patch import JsonDocument
+from factwire.facts.json_values import object_at
 from factwire.facts.vocabulary import ACTION_CLOSERS, TURN_TERMINALS
 from factwire.projection import (
     Projection,
@@ -89,7 +90,7 @@ def _members(value: object) -> dict[str, Any]:
     """What stands beneath a value, by name or by place."""
     if isinstance(value, list):
         return {str(place): item for place, item in enumerate(cast("list[Any]", value))}
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return object_at(value) or {}
 
 
 def to_document(state: ProjectionState) -> dict[str, Any]:

@@ -38,6 +38,7 @@ from factwire.journal import CursorError, CursorExpired, JournalCorrupt, Journal
 from factwire.journal.blobs import BlobCorrupt, BlobMissing
 from factwire.projection.views import Text
 from factwire.runtime import RuntimeRefused
+from factwire.runtime.thread_states import ThreadStates
 from factwire.serving.asgi import PROBLEM_MEDIA_TYPE, Problem, to_document
 from factwire.serving.guard import Access, Application, Guard, Message, Receive, Scope, Send, refuse
 from factwire.serving.idempotency import IdempotencyMiddleware
@@ -47,7 +48,6 @@ from factwire.serving.request_observing import RouteTemplates
 from factwire.serving.rest import MsgspecLitestar
 from factwire.serving.streams import Streams
 from factwire.serving.streams.stream_app import PROJECTION
-from factwire.serving.streams.thread_states import ThreadStates
 
 AS_OF: Final = b"x-as-of"
 

@@ -18,14 +18,9 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from factwire.edge.records import Records
 from factwire.facts import Fact
-from factwire.projection.payload_fields import (
-    number_at,
-    other_id,
-    outcome_of,
-    subagent_of,
-    text_at,
-    tool_of,
-)
+from factwire.facts.json_values import number_at, text_at
+from factwire.facts.vocabulary import ACTION_CLOSERS, TURN_TERMINALS
+from factwire.projection.payload_fields import other_id, outcome_of, subagent_of, tool_of
 from factwire.serving.envelopes import derive_trace_id, run_id_of
 from factwire.serving.limits import KEPT_SPANS, SPAN_CHARACTERS
 from factwire.serving.logs import logger
@@ -167,10 +162,7 @@ STEPS: Final[dict[str, SpanStep]] = {
     "tool.result": _tool_step(),
     "tool.failed": _tool_step(fails=True),
     "action.required": _approval_step(),
-    **dict.fromkeys(
-        ("action.resolved", "action.expired", "action.cancelled", "action.canceled"),
-        _approval_step(),
-    ),
+    **dict.fromkeys(ACTION_CLOSERS, _approval_step()),
 }
 """Class → the part of a run that it begins or ends."""
 
@@ -179,7 +171,6 @@ STOPPED: Final = frozenset(STEPS) - {"model.requested", "tool.started", "action.
 
 
 _log: Final = logger("factwire.edge")
-_TURN_ENDS: Final = frozenset({"turn.completed", "turn.failed", "turn.canceled"})
 
 
 class _OpenSpan:
@@ -366,7 +357,7 @@ Handle = Callable[[RunSpans, str, Fact], None]
 _HANDLERS: Final[dict[str, Handle]] = {
     "turn.submitted": RunSpans.start_run,
     "turn.started": RunSpans.start_run,
-    **dict.fromkeys(_TURN_ENDS, RunSpans.end_run),
+    **dict.fromkeys(TURN_TERMINALS, RunSpans.end_run),
     **{name: RunSpans.end_step if name in STOPPED else RunSpans.start_step for name in STEPS},
     "cost.recorded": RunSpans.add_usage,
 }

@@ -19,8 +19,9 @@ from factwire.evidence.run_account import milliseconds_between
 from factwire.evidence.run_comparison import Change, ComparisonPart
 from factwire.facts import Fact
 from factwire.facts.classes.payloads import Benchmark, Cost
+from factwire.facts.json_values import number_at, text_at, texts_of
 from factwire.journal.filter import find_thread_id
-from factwire.projection.payload_fields import number_at, read_payload, ref_text, text_at, texts_of
+from factwire.projection.payload_fields import read_payload, ref_text
 
 REWARD: Final = "reward"
 """The name of a reward that has none of its own."""

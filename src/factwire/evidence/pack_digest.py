@@ -52,6 +52,7 @@ from factwire.evidence.pack_format import (
 from factwire.evidence.pack_rows import GapFinder, build_fact_row, encode_gap, find_blob_gap
 from factwire.facts import Fact
 from factwire.facts.fact import ATTRIBUTES, PAYLOAD_NAMES
+from factwire.facts.vocabulary import TURN_TERMINALS
 from factwire.journal.filter import find_thread_id
 from factwire.journal.sqlite.schema import Database
 from factwire.projection import (
@@ -284,7 +285,7 @@ _NAMES: Final = tuple(ATTRIBUTES)
 _ids_of: Final = attrgetter(*ATTRIBUTES.values())
 _PAYLOAD_IDS: Final = {key: name for name, keys in PAYLOAD_NAMES.items() for key in keys}
 _PAYLOAD_KEYS: Final = frozenset(_PAYLOAD_IDS)
-_TURN_ENDS: Final = {"turn.completed": 0, "turn.failed": 0, "turn.canceled": 0}
+_TURN_ENDS: Final = dict.fromkeys(TURN_TERMINALS, 0)
 _STRENGTH: Final = ("failed", "waiting", "blocked", "running", "completed", "canceled", "idle")
 _MODELS: Final = 100
 _RUNTIMES: Final = 100

@@ -7,7 +7,7 @@ never ended has one. What was cancelled with its turn is explained by that.
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -24,7 +24,8 @@ from factwire.evidence.pack_format import (
     Verification,
 )
 from factwire.facts import Fact, id_of
-from factwire.facts.vocabulary import ACTION_CLOSERS
+from factwire.facts.json_values import text_at
+from factwire.facts.vocabulary import ACTION_CLOSERS, TURN_TERMINALS
 from factwire.journal.filter import find_thread_id
 from factwire.projection.artifacts import evidence_ids
 from factwire.projection.payload_fields import refs_of, shorten_detail
@@ -67,28 +68,24 @@ def _to_context(fact: Fact) -> View:
 
 
 def _to_verification(fact: Fact) -> View:
-    subject = _first_text(fact.payload, ("testRunId", "trialId", "name")) or id_of(
-        fact, "evidenceId"
-    )
+    subject = text_at(fact.payload, "testRunId", "trialId", "name") or id_of(fact, "evidenceId")
     return Verification(
         fact_id=fact.id,
         event_class=fact.event_class or "",
-        outcome=_first_text(fact.payload, _OUTCOMES) or "unknown",
+        outcome=text_at(fact.payload, *_OUTCOMES) or "unknown",
         subject=subject or id_of(fact, "toolCallId") or fact.id,
-        title=_first_text(fact.payload, ("title",)) or fact.title,
+        title=text_at(fact.payload, "title") or fact.title,
         sequence=fact.sequence,
         turn_id=id_of(fact, "turnId"),
         tool_call_id=id_of(fact, "toolCallId"),
-        summary=shorten_detail(_first_text(fact.payload, ("summary", "message"))),
+        summary=shorten_detail(text_at(fact.payload, "summary", "message")),
         created_at=fact.created_at,
     )
 
 
 def _to_evidence(fact: Fact) -> View | None:
     """Evidence is an outcome only where it is of a kind that verifies."""
-    return (
-        _to_verification(fact) if _first_text(fact.payload, ("kind",)) in _VERIFYING_KINDS else None
-    )
+    return _to_verification(fact) if text_at(fact.payload, "kind") in _VERIFYING_KINDS else None
 
 
 def _to_review(fact: Fact) -> View:
@@ -98,9 +95,9 @@ def _to_review(fact: Fact) -> View:
         status=_REVIEW_STATUS.get(fact.event_class or "", "completed"),
         evidence_ids=evidence_ids(fact),
         sequence=fact.sequence,
-        verdict=_first_text(fact.payload, ("verdict",)),
-        reviewer=_first_text(fact.payload, ("reviewer",)),
-        summary=shorten_detail(_first_text(fact.payload, ("summary",))),
+        verdict=text_at(fact.payload, "verdict"),
+        reviewer=text_at(fact.payload, "reviewer"),
+        summary=shorten_detail(text_at(fact.payload, "summary")),
         created_at=fact.created_at,
     )
 
@@ -139,15 +136,8 @@ def _find_builder(event_class: str) -> tuple[str, RowBuilder] | None:
     return _BY_CLASS.get(event_class) or _BY_FAMILY.get(family)
 
 
-def _first_text(payload: dict[str, Any], names: tuple[str, ...]) -> str | None:
-    values = (payload.get(name) for name in names)
-    return next((value for value in values if isinstance(value, str) and value), None)
-
-
 HOLES: Final = 1_000
 """Holes in sequences that are listed one by one and can still be filled by a late fact."""
-
-_TERMINALS: Final = ("turn.completed", "turn.failed", "turn.canceled")
 
 
 class _Opening(NamedTuple):
@@ -164,7 +154,7 @@ _OPENINGS: Final = (
     _Opening(
         ("turn.submitted", "turn.started"),
         ("turnId",),
-        _TERMINALS,
+        TURN_TERMINALS,
         "turn_without_terminal",
         "the turn began, and no fact says how it ended",
     ),

@@ -22,6 +22,7 @@ from factwire.evidence.run_comparison import ASPECTS, Aspect, Figures, RunSide, 
 from factwire.facts import CORRELATION_IDS, Fact
 from factwire.facts.classes.payloads import Cost, FileChange, ModelRequest, TurnEnd
 from factwire.facts.fact import ATTRIBUTES
+from factwire.facts.vocabulary import TURN_TERMINALS
 from factwire.projection import Projection, ProjectionState
 from factwire.projection.payload_fields import outcome_of, read_payload, subagent_of, turn_of
 
@@ -154,13 +155,7 @@ _MODELS: Final = (
     *("routing.decided", "routing.fallback.applied", "routing.single_candidate"),
 )
 _BEGIN_CLASSES: Final = ("turn.submitted", "turn.started", "run.started")
-_END_CLASSES: Final = (
-    "turn.completed",
-    "turn.failed",
-    "turn.canceled",
-    "run.finished",
-    "run.failed",
-)
+_END_CLASSES: Final = (*TURN_TERMINALS, "run.finished", "run.failed")
 
 
 class TouchedFile(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel"):

@@ -2,10 +2,14 @@
 
 Bytes that are not UTF-8, text that is not JSON, and values nested so deep that a recursive
 reader would fail all end as `UnreadableInput`, before anything looks at what they say.
+
+What was decoded is then read with `text_at`, `number_at`, `object_at` and their like: a value of
+another type counts as absent, and none of them raises.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from math import isfinite
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -103,3 +107,64 @@ def _children(value: object) -> list[Any]:
 def json_type(value: object) -> str:
     """What JSON calls the type of a value."""
     return _TYPES.get(type(value), "number")
+
+
+def text_at(payload: dict[str, Any], *names: str) -> str | None:
+    """The first of these fields that is a text with something in it."""
+    for name in names:
+        value = payload.get(name)
+        if isinstance(value, str) and value:
+            return value
+    return None
+
+
+def texts_of(value: object) -> list[str]:
+    """The texts of a list, or of one text; anything else is none."""
+    if isinstance(value, str):
+        return [value] if value else []
+    items: list[object] = value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
+    return [item for item in items if isinstance(item, str) and item]
+
+
+def list_at(value: object) -> list[Any] | None:
+    """A value that is a list."""
+    return cast("list[Any]", value) if isinstance(value, list) else None
+
+
+def object_at(value: object) -> dict[str, Any] | None:
+    """A value that is an object."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def objects_of(value: object) -> list[dict[str, Any]]:
+    """The objects of a list that have something in them; anything else is none."""
+    return [row for row in map(object_at, list_at(value) or ()) if row]
+
+
+def number_at(payload: dict[str, Any], *names: str) -> float | None:
+    """The first of these fields that is a number."""
+    for name in names:
+        value = payload.get(name)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return value
+    return None
+
+
+def finite_number_at(payload: dict[str, Any], *names: str) -> float | None:
+    """The first of these fields that is a number which a float can hold."""
+    for name in names:
+        value = payload.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            try:
+                number = float(value)
+            except OverflowError:
+                continue
+            if isfinite(number):
+                return number
+    return None
+
+
+def whole_number_at(payload: dict[str, Any], *names: str) -> int | None:
+    """The first of these fields that is a whole number."""
+    found = (payload.get(name) for name in names)
+    return next((value for value in found if type(value) is int), None)

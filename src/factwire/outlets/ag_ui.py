@@ -20,6 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from factwire.facts import Fact, id_of
+from factwire.facts.json_values import object_at, text_at
 from factwire.outlets.limits import NAMES_REMEMBERED
 from factwire.outlets.protocol_writer import (
     ActionAnswer,
@@ -33,7 +34,6 @@ from factwire.outlets.protocol_writer import (
     thing_of,
 )
 from factwire.outlets.translator import Translator
-from factwire.projection.payload_fields import object_at, text_at
 
 PROTOCOL: Final = "1.0"
 

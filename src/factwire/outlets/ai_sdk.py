@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final, Literal
 
 from factwire.facts import Fact
+from factwire.facts.json_values import text_at
 from factwire.outlets.protocol_writer import (
     ActionAnswer,
     Note,
@@ -22,7 +23,6 @@ from factwire.outlets.protocol_writer import (
     thing_of,
 )
 from factwire.outlets.translator import Translator
-from factwire.projection.payload_fields import text_at
 
 AiSdkVersion = Literal[5, 6, 7]
 

@@ -13,8 +13,8 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from factwire.facts import Fact, id_of
+from factwire.facts.json_values import object_at, text_at
 from factwire.outlets.limits import NAMES_REMEMBERED
-from factwire.projection.payload_fields import object_at, text_at
 
 
 class WireNames:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from factwire.facts import Fact, id_of
+from factwire.facts.json_values import text_at, texts_of
 from factwire.outlets.limits import PROMPTS_REMEMBERED
 from factwire.outlets.open_turn import OpenTurn, TextKey
 from factwire.outlets.protocol_writer import (
@@ -24,7 +25,6 @@ from factwire.outlets.protocol_writer import (
     thing_of,
     usage_of,
 )
-from factwire.projection.payload_fields import text_at, texts_of
 
 
 def _remember_prompt(turn: OpenTurn, fact: Fact) -> None:

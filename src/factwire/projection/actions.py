@@ -14,6 +14,7 @@ from factwire.facts.classes.payloads import ActionDecision, ActionRequest, Polic
 from factwire.facts.classes.payloads import Permission as PermissionPayload
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
+from factwire.facts.json_values import text_at
 from factwire.projection import reasoning, thread_status
 from factwire.projection.limits import LANE_EVENTS_KEPT
 from factwire.projection.payload_fields import (
@@ -21,7 +22,6 @@ from factwire.projection.payload_fields import (
     read_payload,
     subagent_of,
     task_of,
-    text_at,
     tool_of,
     turn_of,
 )
@@ -80,32 +80,32 @@ class Action(View):
     sequence: int | None = None
 
 
-def open_action(canvas: "StateDraft", fact: Fact) -> None:
+def open_action(draft: "StateDraft", fact: Fact) -> None:
     """Open an action; one that was closed opens anew."""
-    action, path = _ensure_action(canvas, fact)
-    canvas.put(action, path, "status", "pending")
+    action, path = _ensure_action(draft, fact)
+    draft.put(action, path, "status", "pending")
     for field in ("decision", "reason", "decided_by", "applied", "response", "resolved_at"):
-        canvas.put(action, path, field, None)
-    canvas.memory.open_actions[action.action_id] = None
-    _describe_action(canvas, action, path, fact)
-    _link_action(canvas, action)
+        draft.put(action, path, field, None)
+    draft.memory.open_actions[action.action_id] = None
+    _describe_action(draft, action, path, fact)
+    _link_action(draft, action)
 
 
-def update_action(canvas: "StateDraft", fact: Fact) -> None:
+def update_action(draft: "StateDraft", fact: Fact) -> None:
     """More about a request; it neither opens nor closes one."""
-    action, path = _ensure_action(canvas, fact)
-    _describe_action(canvas, action, path, fact)
+    action, path = _ensure_action(draft, fact)
+    _describe_action(draft, action, path, fact)
     payload = read_payload(fact, ActionDecision)
     if action.status == "resolved":
-        canvas.fill(action, path, applied=payload.applied)
+        draft.fill(action, path, applied=payload.applied)
 
 
-def close_action(canvas: "StateDraft", fact: Fact) -> None:
-    action, path = _ensure_action(canvas, fact)
+def close_action(draft: "StateDraft", fact: Fact) -> None:
+    action, path = _ensure_action(draft, fact)
     payload = read_payload(fact, ActionDecision)
     status = _ACTION_ENDS[fact.event_class or ""]
-    canvas.put(action, path, "status", status)
-    canvas.fill(
+    draft.put(action, path, "status", status)
+    draft.fill(
         action,
         path,
         decision=payload.decision,
@@ -115,23 +115,23 @@ def close_action(canvas: "StateDraft", fact: Fact) -> None:
         response=payload.response,
         resolved_at=fact.completed_at or fact.created_at,
     )
-    canvas.memory.open_actions.pop(action.action_id, None)
-    _decide_plan(canvas, action)
+    draft.memory.open_actions.pop(action.action_id, None)
+    _decide_plan(draft, action)
 
 
-def close_absent_action(canvas: "StateDraft", action_id: str) -> None:
+def close_absent_action(draft: "StateDraft", action_id: str) -> None:
     """A newer read model no longer lists an open action: it is closed, nobody says how."""
-    action, path = canvas.state.actions[action_id], f"{ACTIONS_PATH}/{escape_key(action_id)}"
-    canvas.put(action, path, "status", "closed")
-    canvas.put(action, path, "decision", "unknown")
-    canvas.memory.open_actions.pop(action_id, None)
-    _decide_plan(canvas, action)
+    action, path = draft.state.actions[action_id], f"{ACTIONS_PATH}/{escape_key(action_id)}"
+    draft.put(action, path, "status", "closed")
+    draft.put(action, path, "decision", "unknown")
+    draft.memory.open_actions.pop(action_id, None)
+    _decide_plan(draft, action)
 
 
-def _ensure_action(canvas: "StateDraft", fact: Fact) -> tuple[Action, str]:
+def _ensure_action(draft: "StateDraft", fact: Fact) -> tuple[Action, str]:
     key = fact.action_id or other_id(fact, "actionId", "action_id") or ""
     path = f"{ACTIONS_PATH}/{escape_key(key)}"
-    existing = canvas.state.actions.get(key)
+    existing = draft.state.actions.get(key)
     if existing is not None:
         return existing, path
     action = Action(
@@ -146,12 +146,12 @@ def _ensure_action(canvas: "StateDraft", fact: Fact) -> tuple[Action, str]:
         requested_at=fact.created_at,
         sequence=fact.sequence,
     )
-    return canvas.create(canvas.state.actions, ACTIONS_PATH, key, action), path
+    return draft.create(draft.state.actions, ACTIONS_PATH, key, action), path
 
 
-def _describe_action(canvas: "StateDraft", action: Action, path: str, fact: Fact) -> None:
+def _describe_action(draft: "StateDraft", action: Action, path: str, fact: Fact) -> None:
     request, payload = read_payload(fact, ActionRequest), fact.payload
-    canvas.fill(
+    draft.fill(
         action,
         path,
         action_type=request.action_type,
@@ -174,33 +174,33 @@ def _describe_action(canvas: "StateDraft", action: Action, path: str, fact: Fact
     )
 
 
-def _link_action(canvas: "StateDraft", action: Action) -> None:
-    tool = canvas.state.tools.get(action.tool_call_id or "")
+def _link_action(draft: "StateDraft", action: Action) -> None:
+    tool = draft.state.tools.get(action.tool_call_id or "")
     if tool is not None:
-        canvas.fill(tool, f"{TOOLS}/{escape_key(tool.tool_call_id)}", action_id=action.action_id)
-    plan = _find_plan(canvas, action)
+        draft.fill(tool, f"{TOOLS}/{escape_key(tool.tool_call_id)}", action_id=action.action_id)
+    plan = _find_plan(draft, action)
     if plan is not None:
         path = f"{reasoning.PLANS_PATH}/{escape_key(plan.plan_id)}"
-        canvas.put(plan, path, "action_id", action.action_id)
-        canvas.put(plan, path, "decision", None)
+        draft.put(plan, path, "action_id", action.action_id)
+        draft.put(plan, path, "decision", None)
 
 
-def _decide_plan(canvas: "StateDraft", action: Action) -> None:
+def _decide_plan(draft: "StateDraft", action: Action) -> None:
     if action.action_type not in _PLAN_DECISIONS:
         return
     decided = action.decision if action.status == "resolved" else action.status
-    for plan in canvas.state.plans.values():
+    for plan in draft.state.plans.values():
         if plan.action_id == action.action_id:
             path = f"{reasoning.PLANS_PATH}/{escape_key(plan.plan_id)}"
-            canvas.put(plan, path, "decision", decided or "unknown")
+            draft.put(plan, path, "decision", decided or "unknown")
 
 
-def _find_plan(canvas: "StateDraft", action: Action) -> "reasoning.Plan | None":
+def _find_plan(draft: "StateDraft", action: Action) -> "reasoning.Plan | None":
     """The newest plan of whoever asks, in the turn in which they ask."""
     if action.action_type not in _PLAN_DECISIONS:
         return None
     who = (action.turn_id, action.subagent_id)
-    plans = reversed(canvas.state.plans.values())
+    plans = reversed(draft.state.plans.values())
     return next((plan for plan in plans if (plan.turn_id, plan.subagent_id) == who), None)
 
 
@@ -257,65 +257,63 @@ def empty_permissions() -> Permissions:
     return Permissions(events=[], pending=[], sandbox=sandbox, evaluated=0, denied=0)
 
 
-def record_permission(canvas: "StateDraft", fact: Fact) -> None:
+def record_permission(draft: "StateDraft", fact: Fact) -> None:
     """permission.* and channel.permission_*."""
-    permissions, payload = canvas.state.permissions, read_payload(fact, PermissionPayload)
-    canvas.count(
+    permissions, payload = draft.state.permissions, read_payload(fact, PermissionPayload)
+    draft.count(
         permissions, PERMISSIONS_PATH, "evaluated", fact.event_class == "permission.evaluated"
     )
     denied = fact.event_class == "permission.denied" or payload.decision in ("deny", "denied")
-    canvas.count(permissions, PERMISSIONS_PATH, "denied", denied)
-    canvas.fill(permissions, PERMISSIONS_PATH, mode=payload.mode)
-    _add_permission_event(canvas, fact, payload)
+    draft.count(permissions, PERMISSIONS_PATH, "denied", denied)
+    draft.fill(permissions, PERMISSIONS_PATH, mode=payload.mode)
+    _add_permission_event(draft, fact, payload)
 
 
-def request_permission(canvas: "StateDraft", fact: Fact) -> None:
+def request_permission(draft: "StateDraft", fact: Fact) -> None:
     """permission.requested: nothing goes on until somebody decides."""
-    record_permission(canvas, fact)
-    event = canvas.state.permissions.events[-1]
-    canvas.push(
-        canvas.state.permissions.pending, f"{PERMISSIONS_PATH}/pending", event, LANE_EVENTS_KEPT
+    record_permission(draft, fact)
+    event = draft.state.permissions.events[-1]
+    draft.push(
+        draft.state.permissions.pending, f"{PERMISSIONS_PATH}/pending", event, LANE_EVENTS_KEPT
     )
-    if thread_status.is_own_run(canvas, fact) and subagent_of(fact) is None:
-        thread_status.block_run(canvas, _REQUEST_REASON)
+    if thread_status.is_own_run(draft, fact) and subagent_of(fact) is None:
+        thread_status.block_run(draft, _REQUEST_REASON)
 
 
-def deny_permission(canvas: "StateDraft", fact: Fact) -> None:
+def deny_permission(draft: "StateDraft", fact: Fact) -> None:
     """permission.denied: it keeps the run from going on as it wanted to."""
-    record_permission(canvas, fact)
-    settle_permission(canvas, fact)
-    if thread_status.is_own_run(canvas, fact) and subagent_of(fact) is None:
+    record_permission(draft, fact)
+    settle_permission(draft, fact)
+    if thread_status.is_own_run(draft, fact) and subagent_of(fact) is None:
         payload = read_payload(fact, PermissionPayload)
-        thread_status.block_run(
-            canvas, _reason_code(fact) or payload.message or "permission_denied"
-        )
+        thread_status.block_run(draft, _reason_code(fact) or payload.message or "permission_denied")
 
 
-def resolve_permission(canvas: "StateDraft", fact: Fact) -> None:
-    record_permission(canvas, fact)
-    settle_permission(canvas, fact)
+def resolve_permission(draft: "StateDraft", fact: Fact) -> None:
+    record_permission(draft, fact)
+    settle_permission(draft, fact)
 
 
-def settle_permission(canvas: "StateDraft", fact: Fact) -> None:
+def settle_permission(draft: "StateDraft", fact: Fact) -> None:
     """An end of a permission or of the action about it: what was asked for is asked no more."""
     action_id = other_id(fact, "actionId", "action_id")
-    action, turn = canvas.state.actions.get(action_id or ""), turn_of(fact)
+    action, turn = draft.state.actions.get(action_id or ""), turn_of(fact)
     ids = (action_id, tool_of(fact) or (action.tool_call_id if action else None))
     _remove_pending(
-        canvas, [row for row in canvas.state.permissions.pending if _is_answer_to(row, ids, turn)]
+        draft, [row for row in draft.state.permissions.pending if _is_answer_to(row, ids, turn)]
     )
 
 
-def end_turn_permissions(canvas: "StateDraft", fact: Fact) -> None:
-    forget_permissions(canvas, (turn_of(fact),))
+def end_turn_permissions(draft: "StateDraft", fact: Fact) -> None:
+    forget_permissions(draft, (turn_of(fact),))
 
 
 def forget_permissions(
-    canvas: "StateDraft", turns: Collection[str | None], *, every: bool = False
+    draft: "StateDraft", turns: Collection[str | None], *, every: bool = False
 ) -> None:
     """Nobody decides any more what was asked for in a turn that is over."""
-    rows = canvas.state.permissions.pending
-    _remove_pending(canvas, [row for row in rows if every or row.turn_id in turns])
+    rows = draft.state.permissions.pending
+    _remove_pending(draft, [row for row in rows if every or row.turn_id in turns])
 
 
 def _is_answer_to(
@@ -330,39 +328,39 @@ def _is_answer_to(
     return row.turn_id == turn
 
 
-def _remove_pending(canvas: "StateDraft", gone: list[PermissionEvent]) -> None:
-    permissions = canvas.state.permissions
+def _remove_pending(draft: "StateDraft", gone: list[PermissionEvent]) -> None:
+    permissions = draft.state.permissions
     if gone:
         left = [row for row in permissions.pending if row not in gone]
-        canvas.put(permissions, PERMISSIONS_PATH, "pending", left)
-        if not left and canvas.state.runtime.blocked_reason == _REQUEST_REASON:
-            canvas.put(canvas.state.runtime, thread_status.RUNTIME_PATH, "blocked_reason", None)
+        draft.put(permissions, PERMISSIONS_PATH, "pending", left)
+        if not left and draft.state.runtime.blocked_reason == _REQUEST_REASON:
+            draft.put(draft.state.runtime, thread_status.RUNTIME_PATH, "blocked_reason", None)
 
 
-def update_policy(canvas: "StateDraft", fact: Fact) -> None:
-    permissions, payload = canvas.state.permissions, read_payload(fact, PolicyTerms)
+def update_policy(draft: "StateDraft", fact: Fact) -> None:
+    permissions, payload = draft.state.permissions, read_payload(fact, PolicyTerms)
     policy = payload if payload != PolicyTerms() else None
-    canvas.fill(permissions, PERMISSIONS_PATH, mode=payload.mode, policy=policy)
-    _add_permission_event(canvas, fact, payload)
+    draft.fill(permissions, PERMISSIONS_PATH, mode=payload.mode, policy=policy)
+    _add_permission_event(draft, fact, payload)
 
 
-def apply_sandbox(canvas: "StateDraft", fact: Fact) -> None:
-    sandbox = canvas.state.permissions.sandbox
-    canvas.put(sandbox, _SANDBOX_PATH, "status", "applied")
+def apply_sandbox(draft: "StateDraft", fact: Fact) -> None:
+    sandbox = draft.state.permissions.sandbox
+    draft.put(sandbox, _SANDBOX_PATH, "status", "applied")
     terms = read_payload(fact, SandboxTerms)
-    canvas.fill(sandbox, _SANDBOX_PATH, applied=terms if terms != SandboxTerms() else None)
+    draft.fill(sandbox, _SANDBOX_PATH, applied=terms if terms != SandboxTerms() else None)
 
 
-def count_sandbox_stop(canvas: "StateDraft", fact: Fact) -> None:
+def count_sandbox_stop(draft: "StateDraft", fact: Fact) -> None:
     """sandbox.blocked and sandbox.violation: something was kept from happening."""
-    sandbox, payload = canvas.state.permissions.sandbox, read_payload(fact, PermissionPayload)
+    sandbox, payload = draft.state.permissions.sandbox, read_payload(fact, PermissionPayload)
     field = "blocked" if fact.event_class == "sandbox.blocked" else "violations"
-    canvas.count(sandbox, _SANDBOX_PATH, field)
-    canvas.fill(sandbox, _SANDBOX_PATH, latest_reason_code=_reason_code(fact))
+    draft.count(sandbox, _SANDBOX_PATH, field)
+    draft.fill(sandbox, _SANDBOX_PATH, latest_reason_code=_reason_code(fact))
     thread_status.block_run(
-        canvas, _reason_code(fact) or payload.message or fact.event_class or "blocked"
+        draft, _reason_code(fact) or payload.message or fact.event_class or "blocked"
     )
-    _add_permission_event(canvas, fact, payload)
+    _add_permission_event(draft, fact, payload)
 
 
 _SANDBOX_PATH: Final = f"{PERMISSIONS_PATH}/sandbox"
@@ -372,7 +370,7 @@ def _reason_code(fact: Fact) -> str | None:
     return text_at(fact.payload, "reasonCode", "reason_code")
 
 
-def _add_permission_event(canvas: "StateDraft", fact: Fact, payload: PermissionPayload) -> None:
+def _add_permission_event(draft: "StateDraft", fact: Fact, payload: PermissionPayload) -> None:
     event = PermissionEvent(
         event_id=fact.id,
         event_class=fact.event_class or "",
@@ -390,6 +388,6 @@ def _add_permission_event(canvas: "StateDraft", fact: Fact, payload: PermissionP
         turn_id=turn_of(fact),
         created_at=fact.created_at,
     )
-    canvas.push(
-        canvas.state.permissions.events, f"{PERMISSIONS_PATH}/events", event, LANE_EVENTS_KEPT
+    draft.push(
+        draft.state.permissions.events, f"{PERMISSIONS_PATH}/events", event, LANE_EVENTS_KEPT
     )

@@ -12,6 +12,7 @@ from factwire.facts.classes.payloads import Benchmark
 from factwire.facts.classes.payloads import Evidence as EvidencePayload
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
+from factwire.facts.json_values import text_at, texts_of
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import tools
 from factwire.projection.messages import (
@@ -29,8 +30,6 @@ from factwire.projection.payload_fields import (
     shorten_detail,
     subagent_of,
     task_of,
-    text_at,
-    texts_of,
     tool_of,
     turn_of,
 )
@@ -98,21 +97,21 @@ class Artifact(View):
     updated_at: str | None = None
 
 
-def update_artifacts(canvas: "StateDraft", fact: Fact) -> None:
+def update_artifacts(draft: "StateDraft", fact: Fact) -> None:
     """Any artifact fact, and any other that names an artifact it made."""
     for artifact_id in artifact_ids(fact):
-        artifact, path = _ensure_artifact(canvas, fact, artifact_id)
-        _describe_artifact(canvas, artifact, path, fact)
-        _add_card(canvas, fact, artifact)
-        tools.link_artifact(canvas, fact, artifact_id)
+        artifact, path = _ensure_artifact(draft, fact, artifact_id)
+        _describe_artifact(draft, artifact, path, fact)
+        _add_card(draft, fact, artifact)
+        tools.link_artifact(draft, fact, artifact_id)
 
 
-def mention_artifacts(canvas: "StateDraft", fact: Fact) -> None:
+def mention_artifacts(draft: "StateDraft", fact: Fact) -> None:
     """A tool fact that names an artifact makes its card appear; it says nothing else about it."""
     for artifact_id in artifact_ids(fact):
-        artifact, _ = _ensure_artifact(canvas, fact, artifact_id)
-        _add_card(canvas, fact, artifact)
-        tools.link_artifact(canvas, fact, artifact_id)
+        artifact, _ = _ensure_artifact(draft, fact, artifact_id)
+        _add_card(draft, fact, artifact)
+        tools.link_artifact(draft, fact, artifact_id)
 
 
 def artifact_ids(fact: Fact) -> list[str]:
@@ -125,9 +124,9 @@ def artifact_ids(fact: Fact) -> list[str]:
     return [named] if named else list(dict.fromkeys(refs))
 
 
-def _ensure_artifact(canvas: "StateDraft", fact: Fact, artifact_id: str) -> tuple[Artifact, str]:
+def _ensure_artifact(draft: "StateDraft", fact: Fact, artifact_id: str) -> tuple[Artifact, str]:
     path = f"{ARTIFACTS_PATH}/{escape_key(artifact_id)}"
-    existing = canvas.state.artifacts.get(artifact_id)
+    existing = draft.state.artifacts.get(artifact_id)
     if existing is not None:
         return existing, path
     artifact = Artifact(
@@ -141,16 +140,16 @@ def _ensure_artifact(canvas: "StateDraft", fact: Fact, artifact_id: str) -> tupl
         subagent_id=subagent_of(fact),
         created_at=fact.created_at,
     )
-    return canvas.create(canvas.state.artifacts, ARTIFACTS_PATH, artifact_id, artifact), path
+    return draft.create(draft.state.artifacts, ARTIFACTS_PATH, artifact_id, artifact), path
 
 
-def _describe_artifact(canvas: "StateDraft", artifact: Artifact, path: str, fact: Fact) -> None:
+def _describe_artifact(draft: "StateDraft", artifact: Artifact, path: str, fact: Fact) -> None:
     payload, name = read_payload(fact, ArtifactPayload), fact.event_class or ""
     status = _ARTIFACT_STATUS.get(name) or payload.status or _status_of_change(artifact, name)
     if artifact.status == "failed" and status is not None:
-        canvas.put(artifact, path, "message", None)
-        canvas.put(artifact, path, "failure_category", None)
-    canvas.fill(
+        draft.put(artifact, path, "message", None)
+        draft.put(artifact, path, "failure_category", None)
+    draft.fill(
         artifact,
         path,
         kind=payload.kind or ("file" if name.startswith("file.") else None),
@@ -170,9 +169,9 @@ def _describe_artifact(canvas: "StateDraft", artifact: Artifact, path: str, fact
         updated_at=fact.created_at,
     )
     if name == "artifact.failed" and artifact.export_status == "running":
-        canvas.put(artifact, path, "export_status", "failed")
+        draft.put(artifact, path, "export_status", "failed")
     if payload.version_id is not None:
-        _add_version(canvas, artifact, path, fact, payload)
+        _add_version(draft, artifact, path, fact, payload)
 
 
 def _status_of_change(artifact: Artifact, name: str) -> str | None:
@@ -186,9 +185,9 @@ def _status_of_change(artifact: Artifact, name: str) -> str | None:
 
 
 def _add_version(
-    canvas: "StateDraft", artifact: Artifact, path: str, fact: Fact, payload: ArtifactPayload
+    draft: "StateDraft", artifact: Artifact, path: str, fact: Fact, payload: ArtifactPayload
 ) -> None:
-    canvas.put(artifact, path, "version_id", payload.version_id)
+    draft.put(artifact, path, "version_id", payload.version_id)
     refs = {
         "content_ref": ref_text(payload.content_ref),
         "preview_ref": ref_text(payload.preview_ref),
@@ -196,25 +195,25 @@ def _add_version(
     }
     for index, version in enumerate(artifact.versions):
         if version.version_id == payload.version_id:
-            canvas.fill(version, f"{path}/versions/{index}", **refs)
+            draft.fill(version, f"{path}/versions/{index}", **refs)
             return
     version = ArtifactVersion(
         version_id=payload.version_id or "", event_id=fact.id, created_at=fact.created_at, **refs
     )
-    canvas.push(artifact.versions, f"{path}/versions", version)
+    draft.push(artifact.versions, f"{path}/versions", version)
 
 
-def _add_card(canvas: "StateDraft", fact: Fact, artifact: Artifact) -> None:
+def _add_card(draft: "StateDraft", fact: Fact, artifact: Artifact) -> None:
     if artifact.turn_id is None:
         return
     part = ArtifactCardPart(
         part_id=f"artifact:{artifact.artifact_id}",
-        message_id=message_beside(canvas, fact),
+        message_id=message_beside(draft, fact),
         artifact_id=artifact.artifact_id,
         version_id=artifact.version_id,
     )
-    handle = add_reference(canvas, fact, part)
-    canvas.fill(handle.part, handle.path, version_id=artifact.version_id)
+    handle = add_reference(draft, fact, part)
+    draft.fill(handle.part, handle.path, version_id=artifact.version_id)
 
 
 EVIDENCE_PATH: Final = "/evidence"
@@ -300,20 +299,20 @@ def empty_evidence() -> Evidence:
     return Evidence(items={}, reviews={}, trials={})
 
 
-def update_evidence(canvas: "StateDraft", fact: Fact) -> None:
+def update_evidence(draft: "StateDraft", fact: Fact) -> None:
     """evidence.*: what is known of each piece that the fact names."""
     payload = read_payload(fact, EvidencePayload)
     for evidence_id in evidence_ids(fact):
-        item, path = _ensure_evidence(canvas, fact, evidence_id)
-        _describe_evidence(canvas, item, path, fact, payload)
-        _cite_evidence(canvas, fact, item)
+        item, path = _ensure_evidence(draft, fact, evidence_id)
+        _describe_evidence(draft, item, path, fact, payload)
+        _cite_evidence(draft, fact, item)
 
 
-def record_review(canvas: "StateDraft", fact: Fact) -> None:
+def record_review(draft: "StateDraft", fact: Fact) -> None:
     """review.*: the review itself, and the verdict on the evidence it is about."""
     payload = read_payload(fact, EvidencePayload)
     key = fact.review_id or other_id(fact, "reviewId", "review_id") or ""
-    reviews, path = canvas.state.evidence.reviews, f"{REVIEWS_PATH}/{escape_key(key)}"
+    reviews, path = draft.state.evidence.reviews, f"{REVIEWS_PATH}/{escape_key(key)}"
     review = reviews.get(key)
     if review is None:
         review = Review(
@@ -324,14 +323,14 @@ def record_review(canvas: "StateDraft", fact: Fact) -> None:
             subagent_id=subagent_of(fact),
             requested_at=fact.created_at,
         )
-        canvas.create(reviews, REVIEWS_PATH, key, review)
+        draft.create(reviews, REVIEWS_PATH, key, review)
     status = _REVIEW_STATUS[fact.event_class or ""]
     existing = evidence_ids(fact)
-    canvas.put(review, path, "status", status)
+    draft.put(review, path, "status", status)
     if status == "requested":
-        canvas.put(review, path, "verdict", None)
-        canvas.put(review, path, "completed_at", None)
-    canvas.fill(
+        draft.put(review, path, "verdict", None)
+        draft.put(review, path, "completed_at", None)
+    draft.fill(
         review,
         path,
         verdict=payload.verdict,
@@ -341,18 +340,18 @@ def record_review(canvas: "StateDraft", fact: Fact) -> None:
         completed_at=fact.created_at if status == "completed" else None,
     )
     for evidence_id in existing:
-        item, place = _ensure_evidence(canvas, fact, evidence_id)
-        canvas.fill(item, place, verdict=payload.verdict, kind=payload.kind)
-        canvas.put(item, place, "review_ids", join_texts(item.review_ids, [key]))
-        _cite_evidence(canvas, fact, item)
+        item, place = _ensure_evidence(draft, fact, evidence_id)
+        draft.fill(item, place, verdict=payload.verdict, kind=payload.kind)
+        draft.put(item, place, "review_ids", join_texts(item.review_ids, [key]))
+        _cite_evidence(draft, fact, item)
 
 
-def record_benchmark(canvas: "StateDraft", fact: Fact) -> None:
+def record_benchmark(draft: "StateDraft", fact: Fact) -> None:
     payload = read_payload(fact, Benchmark)
     if payload.trial_id is not None:
-        _record_trial(canvas, fact, payload, payload.trial_id)
+        _record_trial(draft, fact, payload, payload.trial_id)
     if evidence_ids(fact):
-        update_evidence(canvas, fact)
+        update_evidence(draft, fact)
 
 
 def evidence_ids(fact: Fact) -> list[str]:
@@ -363,11 +362,11 @@ def evidence_ids(fact: Fact) -> list[str]:
     return [named] if named else list(dict.fromkeys(refs))
 
 
-def _record_trial(canvas: "StateDraft", fact: Fact, payload: Benchmark, key: str) -> None:
-    trials, path = canvas.state.evidence.trials, f"{TRIALS_PATH}/{escape_key(key)}"
+def _record_trial(draft: "StateDraft", fact: Fact, payload: Benchmark, key: str) -> None:
+    trials, path = draft.state.evidence.trials, f"{TRIALS_PATH}/{escape_key(key)}"
     if key not in trials:
-        canvas.create(trials, TRIALS_PATH, key, Trial(trial_id=key, status=UNKNOWN))
-    canvas.fill(
+        draft.create(trials, TRIALS_PATH, key, Trial(trial_id=key, status=UNKNOWN))
+    draft.fill(
         trials[key],
         path,
         status=_TRIAL_STATUS.get(fact.event_class or ""),
@@ -380,11 +379,9 @@ def _record_trial(canvas: "StateDraft", fact: Fact, payload: Benchmark, key: str
     )
 
 
-def _ensure_evidence(
-    canvas: "StateDraft", fact: Fact, evidence_id: str
-) -> tuple[EvidenceItem, str]:
+def _ensure_evidence(draft: "StateDraft", fact: Fact, evidence_id: str) -> tuple[EvidenceItem, str]:
     path = f"{EVIDENCE_ITEMS_PATH}/{escape_key(evidence_id)}"
-    existing = canvas.state.evidence.items.get(evidence_id)
+    existing = draft.state.evidence.items.get(evidence_id)
     if existing is not None:
         return existing, path
     item = EvidenceItem(
@@ -399,13 +396,13 @@ def _ensure_evidence(
         trace_id=fact.trace_id,
         created_at=fact.created_at,
     )
-    return canvas.create(canvas.state.evidence.items, EVIDENCE_ITEMS_PATH, evidence_id, item), path
+    return draft.create(draft.state.evidence.items, EVIDENCE_ITEMS_PATH, evidence_id, item), path
 
 
 def _describe_evidence(
-    canvas: "StateDraft", item: EvidenceItem, path: str, fact: Fact, payload: EvidencePayload
+    draft: "StateDraft", item: EvidenceItem, path: str, fact: Fact, payload: EvidencePayload
 ) -> None:
-    canvas.fill(
+    draft.fill(
         item,
         path,
         kind=payload.kind,
@@ -421,14 +418,14 @@ def _describe_evidence(
     )
 
 
-def _cite_evidence(canvas: "StateDraft", fact: Fact, item: EvidenceItem) -> None:
+def _cite_evidence(draft: "StateDraft", fact: Fact, item: EvidenceItem) -> None:
     if item.turn_id is None:
         return
     part = EvidenceCitationPart(
         part_id=f"evidence:{item.evidence_id}",
-        message_id=message_beside(canvas, fact),
+        message_id=message_beside(draft, fact),
         evidence_id=item.evidence_id,
         verdict=item.verdict,
     )
-    handle = add_reference(canvas, fact, part)
-    canvas.fill(handle.part, handle.path, verdict=item.verdict)
+    handle = add_reference(draft, fact, part)
+    draft.fill(handle.part, handle.path, verdict=item.verdict)

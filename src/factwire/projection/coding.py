@@ -13,18 +13,17 @@ from factwire.facts.classes.payloads import Process as ProcessPayload
 from factwire.facts.classes.payloads import TestRun as TestPayload
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
+from factwire.facts.json_values import number_at, text_at
 from factwire.facts.limits import SEQUENCE_MAX
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.artifacts import artifact_ids
 from factwire.projection.limits import OUTPUT_CHARACTERS
 from factwire.projection.payload_fields import (
-    number_at,
     other_id,
     read_payload,
     ref_text,
     shorten_detail,
     subagent_of,
-    text_at,
     tool_of,
     turn_of,
 )
@@ -91,19 +90,19 @@ class Hook(View):
     completed_at: str | None = None
 
 
-def update_process(canvas: "StateDraft", fact: Fact) -> None:
+def update_process(draft: "StateDraft", fact: Fact) -> None:
     """process.* and command.*."""
     key = process_of(fact)
     if key is None:
         return
-    process, path = _ensure_process(canvas, fact, key)
+    process, path = _ensure_process(draft, fact, key)
     payload, name = read_payload(fact, ProcessPayload), fact.event_class or ""
     state, snake = _PROCESS_STATES.get(name), fact.payload.get("exit_code")
     code = snake if payload.exit_code is None and type(snake) is int else payload.exit_code
     if state == "running":
         for field in ("exit_code", "signal", "failure_category", "completed_at"):
-            canvas.put(process, path, field, None)
-    canvas.fill(
+            draft.put(process, path, field, None)
+    draft.fill(
         process,
         path,
         status=_exit_status(payload, code) if name == "command.exited" else state,
@@ -118,25 +117,25 @@ def update_process(canvas: "StateDraft", fact: Fact) -> None:
     )
 
 
-def add_output(canvas: "StateDraft", fact: Fact) -> None:
+def add_output(draft: "StateDraft", fact: Fact) -> None:
     """A piece of output; `offset` and `bytesWritten` tell where in the log it is."""
     key = process_of(fact)
     if key is None:
         return
-    process, path = _ensure_process(canvas, fact, key)
+    process, path = _ensure_process(draft, fact, key)
     piece = text_at(fact.payload, "text", "delta") or ""
     offset = number_at(fact.payload, "offset")
     start = process.output_bytes
     if offset is not None and 0 <= offset <= SEQUENCE_MAX:
         start = int(offset)
     end = start + len(piece.encode("utf-8", "surrogatepass"))
-    canvas.put(process, path, "output_bytes", max(process.output_bytes, end))
+    draft.put(process, path, "output_bytes", max(process.output_bytes, end))
     room = OUTPUT_CHARACTERS - process.output.length
     if piece and room > 0:
-        canvas.grow(process.output, f"{path}/output", piece[:room])
+        draft.grow(process.output, f"{path}/output", piece[:room])
     if len(piece) > room or fact.payload.get("truncated") is True:
-        canvas.put(process, path, "truncated", value=True)
-    canvas.fill(
+        draft.put(process, path, "truncated", value=True)
+    draft.fill(
         process, path, output_ref=text_at(fact.payload, "outputRef") or _first_ref(fact.ref_ids)
     )
 
@@ -149,10 +148,10 @@ def process_of(fact: Fact) -> str | None:
     return fact.process_id or other_id(fact, "processId", "process_id") or tool_of(fact)
 
 
-def record_hook(canvas: "StateDraft", fact: Fact) -> None:
+def record_hook(draft: "StateDraft", fact: Fact) -> None:
     payload, name = read_payload(fact, HookPayload), fact.event_class or ""
     key = payload.hook_id or fact.id
-    hooks, path = canvas.state.hooks, f"{HOOKS_PATH}/{escape_key(key)}"
+    hooks, path = draft.state.hooks, f"{HOOKS_PATH}/{escape_key(key)}"
     if key not in hooks:
         hook = Hook(
             hook_id=key,
@@ -161,13 +160,13 @@ def record_hook(canvas: "StateDraft", fact: Fact) -> None:
             turn_id=turn_of(fact),
             started_at=fact.created_at,
         )
-        canvas.create(hooks, HOOKS_PATH, key, hook)
+        draft.create(hooks, HOOKS_PATH, key, hook)
     state = _HOOK_STATES[name]
-    canvas.put(hooks[key], path, "status", state)
+    draft.put(hooks[key], path, "status", state)
     if name == "hook.started":
         for field in ("outcome", "exit_code", "message", "completed_at"):
-            canvas.put(hooks[key], path, field, None)
-    canvas.fill(
+            draft.put(hooks[key], path, field, None)
+    draft.fill(
         hooks[key],
         path,
         hook_name=payload.hook_name,
@@ -179,9 +178,9 @@ def record_hook(canvas: "StateDraft", fact: Fact) -> None:
     )
 
 
-def _ensure_process(canvas: "StateDraft", fact: Fact, key: str) -> tuple[Process, str]:
+def _ensure_process(draft: "StateDraft", fact: Fact, key: str) -> tuple[Process, str]:
     path = f"{PROCESSES_PATH}/{escape_key(key)}"
-    existing = canvas.state.processes.get(key)
+    existing = draft.state.processes.get(key)
     if existing is not None:
         return existing, path
     process = Process(
@@ -195,7 +194,7 @@ def _ensure_process(canvas: "StateDraft", fact: Fact, key: str) -> tuple[Process
         subagent_id=subagent_of(fact),
         started_at=fact.created_at,
     )
-    return canvas.create(canvas.state.processes, PROCESSES_PATH, key, process), path
+    return draft.create(draft.state.processes, PROCESSES_PATH, key, process), path
 
 
 def _exit_status(payload: ProcessPayload, code: int | None) -> str:
@@ -278,20 +277,20 @@ def empty_coding() -> Coding:
     return Coding(files={}, patches={}, tests={})
 
 
-def record_file(canvas: "StateDraft", fact: Fact) -> None:
+def record_file(draft: "StateDraft", fact: Fact) -> None:
     payload = read_payload(fact, FileChange)
     if payload.path is None:
         return
-    files, path = canvas.state.coding.files, f"{CODING_PATH}/files/{escape_key(payload.path)}"
+    files, path = draft.state.coding.files, f"{CODING_PATH}/files/{escape_key(payload.path)}"
     if payload.path not in files:
         file = File(path=payload.path, reads=0, changes=0, added_lines=0, removed_lines=0)
-        canvas.create(files, f"{CODING_PATH}/files", payload.path, file)
+        draft.create(files, f"{CODING_PATH}/files", payload.path, file)
     file, changed = files[payload.path], fact.event_class == "file.changed"
-    canvas.count(file, path, "changes" if changed else "reads")
-    canvas.count(file, path, "added_lines", payload.added_lines or 0)
-    canvas.count(file, path, "removed_lines", payload.removed_lines or 0)
+    draft.count(file, path, "changes" if changed else "reads")
+    draft.count(file, path, "added_lines", payload.added_lines or 0)
+    draft.count(file, path, "removed_lines", payload.removed_lines or 0)
     made = artifact_ids(fact)
-    canvas.fill(
+    draft.fill(
         file,
         path,
         change=payload.change if changed else None,
@@ -303,10 +302,10 @@ def record_file(canvas: "StateDraft", fact: Fact) -> None:
     )
 
 
-def record_patch(canvas: "StateDraft", fact: Fact) -> None:
+def record_patch(draft: "StateDraft", fact: Fact) -> None:
     payload, name = read_payload(fact, PatchPayload), fact.event_class or ""
     key = text_at(fact.payload, "patchId", "patch_id") or tool_of(fact) or ""
-    patches, path = canvas.state.coding.patches, f"{CODING_PATH}/patches/{escape_key(key)}"
+    patches, path = draft.state.coding.patches, f"{CODING_PATH}/patches/{escape_key(key)}"
     if key not in patches:
         patch = Patch(
             patch_id=key,
@@ -315,13 +314,13 @@ def record_patch(canvas: "StateDraft", fact: Fact) -> None:
             turn_id=turn_of(fact),
             started_at=fact.created_at,
         )
-        canvas.create(patches, f"{CODING_PATH}/patches", key, patch)
+        draft.create(patches, f"{CODING_PATH}/patches", key, patch)
     state = _PATCH_STATUS[name]
-    canvas.put(patches[key], path, "status", state)
+    draft.put(patches[key], path, "status", state)
     if state == "running":
         for field in ("failure_category", "message", "completed_at"):
-            canvas.put(patches[key], path, field, None)
-    canvas.fill(
+            draft.put(patches[key], path, field, None)
+    draft.fill(
         patches[key],
         path,
         paths=payload.paths,
@@ -332,10 +331,10 @@ def record_patch(canvas: "StateDraft", fact: Fact) -> None:
     )
 
 
-def record_test_run(canvas: "StateDraft", fact: Fact) -> None:
+def record_test_run(draft: "StateDraft", fact: Fact) -> None:
     payload, started = read_payload(fact, TestPayload), fact.event_class == "test.started"
     key = text_at(fact.payload, "testRunId", "test_run_id") or tool_of(fact) or ""
-    tests, path = canvas.state.coding.tests, f"{CODING_PATH}/tests/{escape_key(key)}"
+    tests, path = draft.state.coding.tests, f"{CODING_PATH}/tests/{escape_key(key)}"
     if key not in tests:
         run = TestRun(
             test_run_id=key,
@@ -344,12 +343,12 @@ def record_test_run(canvas: "StateDraft", fact: Fact) -> None:
             turn_id=turn_of(fact),
             started_at=fact.created_at,
         )
-        canvas.create(tests, f"{CODING_PATH}/tests", key, run)
-    canvas.put(tests[key], path, "status", "running" if started else _test_outcome(payload))
+        draft.create(tests, f"{CODING_PATH}/tests", key, run)
+    draft.put(tests[key], path, "status", "running" if started else _test_outcome(payload))
     if started:
         for field in ("result", "passed", "failed", "skipped", "completed_at"):
-            canvas.put(tests[key], path, field, None)
-    canvas.fill(
+            draft.put(tests[key], path, field, None)
+    draft.fill(
         tests[key],
         path,
         command=payload.command,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from factwire.facts.classes.payloads import Diagnostic as DiagnosticPayload
 from factwire.facts.fact import Fact
+from factwire.facts.json_values import text_at
 from factwire.projection.limits import DIAGNOSTICS_KEPT
 from factwire.projection.messages import DiagnosticRefPart, add_reference, message_beside
 from factwire.projection.payload_fields import (
@@ -15,7 +16,6 @@ from factwire.projection.payload_fields import (
     ref_text,
     refs_of,
     shorten_detail,
-    text_at,
     tool_of,
     turn_of,
 )
@@ -109,7 +109,7 @@ def empty_diagnostics() -> Diagnostics:
 
 
 def add_remark(
-    canvas: "StateDraft",
+    draft: "StateDraft",
     fact: Fact,
     code: DiagnosticCode,
     message: str,
@@ -129,11 +129,11 @@ def add_remark(
         subject=subject,
         created_at=fact.created_at,
     )
-    keep_diagnostic(canvas, diagnostic)
+    keep_diagnostic(draft, diagnostic)
     return diagnostic
 
 
-def record_diagnostic(canvas: "StateDraft", fact: Fact) -> None:
+def record_diagnostic(draft: "StateDraft", fact: Fact) -> None:
     """A fact that is a diagnostic itself; errors and warnings of a run get a way to them."""
     payload, name = read_payload(fact, DiagnosticPayload), fact.event_class or ""
     severity = payload.severity or _SEVERITY.get(name) or "info"
@@ -155,26 +155,26 @@ def record_diagnostic(canvas: "StateDraft", fact: Fact) -> None:
         refs=refs_of(fact) or None,
         created_at=fact.created_at,
     )
-    keep_diagnostic(canvas, diagnostic)
+    keep_diagnostic(draft, diagnostic)
     if name in ("runtime.warning", "runtime.error") and turn_of(fact) is not None:
-        _reference_diagnostic(canvas, fact, diagnostic)
+        _reference_diagnostic(draft, fact, diagnostic)
 
 
-def _reference_diagnostic(canvas: "StateDraft", fact: Fact, diagnostic: Diagnostic) -> None:
+def _reference_diagnostic(draft: "StateDraft", fact: Fact, diagnostic: Diagnostic) -> None:
     part = DiagnosticRefPart(
         part_id=f"diagnostic:{diagnostic.diagnostic_id}",
-        message_id=message_beside(canvas, fact),
+        message_id=message_beside(draft, fact),
         diagnostic_id=diagnostic.diagnostic_id,
     )
-    add_reference(canvas, fact, part)
+    add_reference(draft, fact, part)
 
 
-def keep_diagnostic(canvas: "StateDraft", diagnostic: Diagnostic) -> None:
+def keep_diagnostic(draft: "StateDraft", diagnostic: Diagnostic) -> None:
     """Take in a remark; past the limit the oldest makes room."""
-    kept = canvas.state.diagnostics
-    canvas.create(kept.items, DIAGNOSTIC_ITEMS_PATH, diagnostic.diagnostic_id, diagnostic)
+    kept = draft.state.diagnostics
+    draft.create(kept.items, DIAGNOSTIC_ITEMS_PATH, diagnostic.diagnostic_id, diagnostic)
     if len(kept.items) > DIAGNOSTICS_KEPT:
-        canvas.remove(kept.items, DIAGNOSTIC_ITEMS_PATH, next(iter(kept.items)))
-    canvas.count(kept, DIAGNOSTICS_PATH, "total")
+        draft.remove(kept.items, DIAGNOSTIC_ITEMS_PATH, next(iter(kept.items)))
+    draft.count(kept, DIAGNOSTICS_PATH, "total")
     if diagnostic.severity in ("error", "warning"):
-        canvas.count(kept, DIAGNOSTICS_PATH, f"{diagnostic.severity}s")
+        draft.count(kept, DIAGNOSTICS_PATH, f"{diagnostic.severity}s")

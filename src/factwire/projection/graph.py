@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
+from factwire.facts.json_values import text_at
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.changes import Operation
 from factwire.projection.limits import GRAPH_DEPTH
@@ -19,7 +20,6 @@ from factwire.projection.payload_fields import (
     refs_of,
     subagent_of,
     task_of,
-    text_at,
     tool_of,
     turn_of,
 )
@@ -139,20 +139,20 @@ _KIND: Final = {"subagent": "spawned", "tool": "called", "action": "asked", "att
 _SILENT: Final = frozenset({"worker.notification", "tool.catalog.resolved"})
 
 
-def draw_graph(canvas: "StateDraft", fact: Fact) -> None:
+def draw_graph(draft: "StateDraft", fact: Fact) -> None:
     """Draw what a fact is about, and where it hangs."""
     name = fact.event_class or ""
     kind, find, links = _node_rule(name)
     key = find(fact) if find else None
     if key is not None and name.startswith("agent."):
-        key = key if key in canvas.state.subagents.threads else None
+        key = key if key in draft.state.subagents.threads else None
     if key is not None:
-        node = _ensure_node(canvas, fact, kind, key)
-        _describe_node(canvas, fact, node)
+        node = _ensure_node(draft, fact, kind, key)
+        _describe_node(draft, fact, node)
         if node.parent_id is None:
-            _set_parent(canvas, fact, node)
+            _set_parent(draft, fact, node)
     if links:
-        _draw_links(canvas, fact, name)
+        _draw_links(draft, fact, name)
 
 
 @lru_cache(maxsize=1_024)
@@ -176,104 +176,104 @@ def _node_family(name: str) -> str:
 _TURN_NAMES: Final = frozenset({"run.started", "run.finished", "run.failed"})
 
 
-def _describe_node(canvas: "StateDraft", fact: Fact, node: GraphNode) -> None:
+def _describe_node(draft: "StateDraft", fact: Fact, node: GraphNode) -> None:
     path = f"{GRAPH_NODES_PATH}/{escape_key(node.node_id)}"
     sources = node.source_event_ids
     if sources[-1] != fact.id and fact.event_class not in COUNTED_CLASSES:
         sources.append(fact.id)
-        canvas.ops.append(Operation("add", f"{path}/sourceEventIds/-", fact.id))
+        draft.ops.append(Operation("add", f"{path}/sourceEventIds/-", fact.id))
     aside = fact.event_class in STATUSLESS_CLASSES
-    canvas.put(
-        node, path, "status", _node_status(canvas, node) or (node.status if aside else fact.status)
+    draft.put(
+        node, path, "status", _node_status(draft, node) or (node.status if aside else fact.status)
     )
-    canvas.put(
-        node, path, "title", _node_title(canvas, node) or (node.title if aside else fact.title)
+    draft.put(
+        node, path, "title", _node_title(draft, node) or (node.title if aside else fact.title)
     )
     if node.started_at is None:
-        canvas.put(node, path, "started_at", fact.created_at)
+        draft.put(node, path, "started_at", fact.created_at)
     refs = refs_of(fact)
     if refs:
-        canvas.put(node, path, "refs", join_texts(node.refs, refs))
+        draft.put(node, path, "refs", join_texts(node.refs, refs))
     if not aside:
         ended = fact.status in ("completed", "failed", "canceled")
         if ended or node.completed_at is not None:
             at = fact.completed_at or fact.created_at
-            canvas.put(node, path, "completed_at", at if ended else None)
+            draft.put(node, path, "completed_at", at if ended else None)
 
 
-def _set_parent(canvas: "StateDraft", fact: Fact, node: GraphNode) -> None:
+def _set_parent(draft: "StateDraft", fact: Fact, node: GraphNode) -> None:
     for kind, find in _PARENTS[node.node_type]:
         key = find(fact)
         if key is not None and f"{kind}:{key}" != node.node_id:
-            parent = _ensure_node(canvas, fact, kind, key)
-            if _descends(canvas, parent, node):
+            parent = _ensure_node(draft, fact, kind, key)
+            if _descends(draft, parent, node):
                 continue
-            canvas.put(
+            draft.put(
                 node, f"{GRAPH_NODES_PATH}/{escape_key(node.node_id)}", "parent_id", parent.node_id
             )
-            _add_edge(canvas, parent.node_id, node.node_id, _KIND.get(node.node_type, "contains"))
+            _add_edge(draft, parent.node_id, node.node_id, _KIND.get(node.node_type, "contains"))
             if kind in ("step", "run") and parent.parent_id is None:
                 # Steps and runs are only ever named; whoever names one says where it belongs.
-                _set_parent(canvas, fact, parent)
+                _set_parent(draft, fact, parent)
             return
 
 
-def _descends(canvas: "StateDraft", node: GraphNode, ancestor: GraphNode) -> bool:
+def _descends(draft: "StateDraft", node: GraphNode, ancestor: GraphNode) -> bool:
     """Whether a node hangs on another, or so deep that nobody can tell."""
     above: str | None = node.node_id
     for _ in range(GRAPH_DEPTH):
         if above is None or above == ancestor.node_id:
             return above is not None
-        above = canvas.state.graph.nodes[above].parent_id
+        above = draft.state.graph.nodes[above].parent_id
     return True
 
 
-def _draw_links(canvas: "StateDraft", fact: Fact, name: str) -> None:
+def _draw_links(draft: "StateDraft", fact: Fact, name: str) -> None:
     if name in ("subagent.spawned", "subagent.started", "agent.spawned"):
         call, teammate = tool_of(fact), teammate_of(fact)
         if call is not None and teammate is not None:
-            _link_nodes(canvas, fact, ("tool", call), ("subagent", teammate), "delegated")
+            _link_nodes(draft, fact, ("tool", call), ("subagent", teammate), "delegated")
     elif name.startswith("task."):
-        task = canvas.state.tasks.get(task_of(fact) or "")
+        task = draft.state.tasks.get(task_of(fact) or "")
         for other in (task.depends_on or ()) if task else ():
-            _link_nodes(canvas, fact, ("task", task_of(fact) or ""), ("task", other), "depends_on")
+            _link_nodes(draft, fact, ("task", task_of(fact) or ""), ("task", other), "depends_on")
     elif name.startswith("handoff.") or name == "agent.handoff":
         key = fact.handoff_id or other_id(fact, "handoffId", "handoff_id") or fact.id
-        event = canvas.state.team_workbench.handoff_events.get(key)
+        event = draft.state.team_workbench.handoff_events.get(key)
         if event is None or event.status not in ("accepted", "completed"):
             return
         if event.from_agent and event.to_agent:
             ends = (("subagent", event.from_agent), ("subagent", event.to_agent))
-            _link_nodes(canvas, fact, *ends, "handed_off")
+            _link_nodes(draft, fact, *ends, "handed_off")
 
 
 def _link_nodes(
-    canvas: "StateDraft", fact: Fact, source: tuple[str, str], target: tuple[str, str], kind: str
+    draft: "StateDraft", fact: Fact, source: tuple[str, str], target: tuple[str, str], kind: str
 ) -> None:
-    first, second = _ensure_node(canvas, fact, *source), _ensure_node(canvas, fact, *target)
-    _add_edge(canvas, first.node_id, second.node_id, kind)
+    first, second = _ensure_node(draft, fact, *source), _ensure_node(draft, fact, *target)
+    _add_edge(draft, first.node_id, second.node_id, kind)
 
 
-def _ensure_node(canvas: "StateDraft", fact: Fact, kind: str, key: str) -> GraphNode:
+def _ensure_node(draft: "StateDraft", fact: Fact, kind: str, key: str) -> GraphNode:
     node_id = f"{kind}:{key}"
-    existing = canvas.state.graph.nodes.get(node_id)
+    existing = draft.state.graph.nodes.get(node_id)
     if existing is not None:
         return existing
     node = GraphNode(
         node_id=node_id, node_type=kind, status=UNKNOWN, title=key, source_event_ids=[fact.id]
     )
-    return canvas.create(canvas.state.graph.nodes, GRAPH_NODES_PATH, node_id, node)
+    return draft.create(draft.state.graph.nodes, GRAPH_NODES_PATH, node_id, node)
 
 
-def _add_edge(canvas: "StateDraft", source: str, target: str, kind: str) -> None:
+def _add_edge(draft: "StateDraft", source: str, target: str, kind: str) -> None:
     edge_id = f"{source}>{target}:{kind}"
-    if edge_id not in canvas.state.graph.edges:
+    if edge_id not in draft.state.graph.edges:
         edge = GraphEdge(edge_id=edge_id, source=source, target=target, kind=kind)
-        canvas.create(canvas.state.graph.edges, GRAPH_EDGES_PATH, edge_id, edge)
+        draft.create(draft.state.graph.edges, GRAPH_EDGES_PATH, edge_id, edge)
 
 
-def _node_status(canvas: "StateDraft", node: GraphNode) -> str | None:
-    state, key = canvas.state, node.node_id.partition(":")[2]
+def _node_status(draft: "StateDraft", node: GraphNode) -> str | None:
+    state, key = draft.state, node.node_id.partition(":")[2]
     match node.node_type:
         case "tool":
             return state.tools[key].state if key in state.tools else None
@@ -290,8 +290,8 @@ def _node_status(canvas: "StateDraft", node: GraphNode) -> str | None:
             return None
 
 
-def _node_title(canvas: "StateDraft", node: GraphNode) -> str | None:
-    state, key = canvas.state, node.node_id.partition(":")[2]
+def _node_title(draft: "StateDraft", node: GraphNode) -> str | None:
+    state, key = draft.state, node.node_id.partition(":")[2]
     match node.node_type:
         case "tool":
             tool = state.tools.get(key)

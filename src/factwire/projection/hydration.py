@@ -63,46 +63,46 @@ def idle_hydration() -> Hydration:
     )
 
 
-def add_doubt(canvas: "StateDraft", reason: str, at: int | None = None) -> None:
+def add_doubt(draft: "StateDraft", reason: str, at: int | None = None) -> None:
     """Something keeps the state from being whole until a snapshot or a repair comes that covers
     the place `at` where it showed.
     """
-    hydration = canvas.state.hydration
+    hydration = draft.state.hydration
     if reason not in hydration.reasons:
-        canvas.put(hydration, HYDRATION_PATH, "reasons", [*hydration.reasons, reason])
+        draft.put(hydration, HYDRATION_PATH, "reasons", [*hydration.reasons, reason])
     if at is not None:
-        canvas.put(hydration, HYDRATION_PATH, "doubted_at", max(at, hydration.doubted_at or at))
+        draft.put(hydration, HYDRATION_PATH, "doubted_at", max(at, hydration.doubted_at or at))
 
 
 def clear_doubts(
-    canvas: "StateDraft", covered: int | None = None, *, but: str | None = None
+    draft: "StateDraft", covered: int | None = None, *, but: str | None = None
 ) -> None:
     """A snapshot or a repair settled what was in doubt, if it covers the place where it showed;
     all `but` one reason, where it says nothing of that.
     """
-    hydration = canvas.state.hydration
+    hydration = draft.state.hydration
     if covered is not None and covered < (hydration.doubted_at or 0):
         return
     reasons = [reason for reason in hydration.reasons if reason == but]
-    canvas.put(hydration, HYDRATION_PATH, "reasons", reasons)
-    canvas.put(hydration, HYDRATION_PATH, "doubted_at", hydration.doubted_at if reasons else None)
+    draft.put(hydration, HYDRATION_PATH, "reasons", reasons)
+    draft.put(hydration, HYDRATION_PATH, "doubted_at", hydration.doubted_at if reasons else None)
 
 
-def clear_doubt(canvas: "StateDraft", reason: str) -> None:
+def clear_doubt(draft: "StateDraft", reason: str) -> None:
     """One thing that was in doubt is settled."""
-    reasons = canvas.state.hydration.reasons
+    reasons = draft.state.hydration.reasons
     if reason in reasons:
         others = [other for other in reasons if other != reason]
-        canvas.put(canvas.state.hydration, HYDRATION_PATH, "reasons", others)
+        draft.put(draft.state.hydration, HYDRATION_PATH, "reasons", others)
 
 
-def settle_hydration(canvas: "StateDraft", lanes: "list[Lane]") -> None:
+def settle_hydration(draft: "StateDraft", lanes: "list[Lane]") -> None:
     """Let the status follow from what is held, lost and in doubt."""
-    hydration = canvas.state.hydration
+    hydration = draft.state.hydration
     gaps = [gap for lane in lanes for gap in lane.gaps()]
-    canvas.put(hydration, HYDRATION_PATH, "held", sum(len(lane.held) for lane in lanes))
-    canvas.put(hydration, HYDRATION_PATH, "gaps", gaps[:GAPS_KEPT])
-    canvas.put(hydration, HYDRATION_PATH, "status", _hydration_status(hydration, lanes))
+    draft.put(hydration, HYDRATION_PATH, "held", sum(len(lane.held) for lane in lanes))
+    draft.put(hydration, HYDRATION_PATH, "gaps", gaps[:GAPS_KEPT])
+    draft.put(hydration, HYDRATION_PATH, "status", _hydration_status(hydration, lanes))
 
 
 def _hydration_status(hydration: Hydration, lanes: "list[Lane]") -> HydrationStatus:

@@ -7,18 +7,12 @@ point elsewhere. `settles` is how something ends that cannot be called ended yet
 before it are missing; `stale` is a text of which pieces may be missing.
 """
 
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Final, Literal, cast
 
 from factwire.facts.fact import Fact, id_in_payload
+from factwire.facts.json_values import objects_of, text_at, texts_of
 from factwire.projection.changes import Operation
-from factwire.projection.payload_fields import (
-    other_id,
-    outcome_of,
-    subagent_of,
-    text_at,
-    texts_of,
-    turn_of,
-)
+from factwire.projection.payload_fields import other_id, outcome_of, subagent_of, turn_of
 from factwire.projection.views import Text, View
 
 if TYPE_CHECKING:
@@ -139,150 +133,150 @@ class PartHandle:
 MESSAGES_PATH: Final = "/messages"
 
 
-def add_text(canvas: "StateDraft", fact: Fact) -> None:
+def add_text(draft: "StateDraft", fact: Fact) -> None:
     """An increment, or with `text` the whole text so far."""
     payload = fact.payload
     message_id = fact.message_id or payload.get("messageId")
     handle = None
     if type(message_id) is str and "partId" not in payload and "part_id" not in payload:
-        handle = canvas.memory.parts.get((fact.turn_id, message_id, fact.part_id))  # pyright: ignore[reportArgumentType]
+        handle = draft.memory.parts.get((fact.turn_id, message_id, fact.part_id))  # pyright: ignore[reportArgumentType]
     if handle is None:
-        handle = _ensure_text_part(canvas, fact)
+        handle = _ensure_text_part(draft, fact)
         if handle is None:
             return
     part = cast("TextPart", handle.part)
     if part.state != "streaming" or part.settles is not None:
-        handle = _reopen_part(canvas, fact, handle)
+        handle = _reopen_part(draft, fact, handle)
         part = cast("TextPart", handle.part)
-    canvas.part = handle
+    draft.part = handle
     piece = payload.get("delta")
     if type(piece) is str:
         # What `Text.append` does; here it is done for every second fact of a stream.
         text = part.text
         text.pieces.append(piece)
         text.length += len(piece)
-        canvas.ops.append(Operation("append", handle.text_path, piece))
+        draft.ops.append(Operation("append", handle.text_path, piece))
     elif type(whole := payload.get("text")) is str:
-        canvas.rewrite(part, handle.path, "text", whole)
+        draft.rewrite(part, handle.path, "text", whole)
 
 
-def finish_text(canvas: "StateDraft", fact: Fact) -> None:
+def finish_text(draft: "StateDraft", fact: Fact) -> None:
     """The whole text: it replaces what was streamed into the same part, and closes it."""
-    canvas.part = handle = _ensure_text_part(canvas, fact)
+    draft.part = handle = _ensure_text_part(draft, fact)
     if handle is None:
         return
     whole, part = fact.payload.get("text"), cast("TextPart", handle.part)
     if type(whole) is str:
-        canvas.rewrite(part, handle.path, "text", whole)
+        draft.rewrite(part, handle.path, "text", whole)
     if type(whole) is str or part.state != "stale":  # An end without the text mends no hole.
-        if canvas.memory.unreconciled:
-            canvas.put(part, handle.path, "settles", "final")
+        if draft.memory.unreconciled:
+            draft.put(part, handle.path, "settles", "final")
         else:
-            finish_part(canvas, handle, fact.completed_at or fact.created_at)
+            finish_part(draft, handle, fact.completed_at or fact.created_at)
     for superseded in texts_of(fact.payload.get("supersedes")):
-        retract_message(canvas, superseded)
+        retract_message(draft, superseded)
 
 
 def finish_part(
-    canvas: "StateDraft", handle: PartHandle, at: str | None, state: PartState = "final"
+    draft: "StateDraft", handle: PartHandle, at: str | None, state: PartState = "final"
 ) -> None:
     """Close a part, and with its last open text the message."""
-    _end_part(canvas, handle.part, handle.path, handle.place, state)
+    _end_part(draft, handle.part, handle.path, handle.place, state)
     message = handle.message
     is_open = message.status in ("streaming", "stale")
-    if is_open and not canvas.memory.open_texts.get(handle.place):
-        close_message(canvas, message, handle.message_path, at, state)
+    if is_open and not draft.memory.open_texts.get(handle.place):
+        close_message(draft, message, handle.message_path, at, state)
 
 
 def close_message(
-    canvas: "StateDraft", message: Message, path: str, at: str | None, state: PartState = "final"
+    draft: "StateDraft", message: Message, path: str, at: str | None, state: PartState = "final"
 ) -> None:
     """Nothing more is said in a message; one with a stale text stays stale."""
     place, end = int(path.rpartition("/")[2]), state
     for index, part in enumerate(message.parts):
         if isinstance(part, TextPart | ReasoningPart) and part.state in ("streaming", "stale"):
             if part.state == "streaming" or part.settles is not None:
-                _end_part(canvas, part, f"{path}/parts/{index}", place, part.settles or state)
+                _end_part(draft, part, f"{path}/parts/{index}", place, part.settles or state)
             elif isinstance(part, TextPart):
                 end = "stale"
-    canvas.put(message, path, "settles", None)
-    canvas.put(message, path, "status", end)
-    canvas.fill(message, path, completed_at=at)
+    draft.put(message, path, "settles", None)
+    draft.put(message, path, "status", end)
+    draft.fill(message, path, completed_at=at)
     if end != "stale":
-        canvas.memory.open_messages.pop(place, None)
+        draft.memory.open_messages.pop(place, None)
 
 
-def mark_message_stale(canvas: "StateDraft", message: Message, path: str) -> None:
+def mark_message_stale(draft: "StateDraft", message: Message, path: str) -> None:
     """Facts were passed over while a message was open: what it says may lack something."""
     place = int(path.rpartition("/")[2])
     for index, part in enumerate(message.parts):
         if isinstance(part, TextPart | ReasoningPart) and part.state == "streaming":
-            _end_part(canvas, part, f"{path}/parts/{index}", place, part.settles or "stale")
-    canvas.put(message, path, "status", "stale")
+            _end_part(draft, part, f"{path}/parts/{index}", place, part.settles or "stale")
+    draft.put(message, path, "status", "stale")
 
 
-def _end_part(canvas: "StateDraft", part: Part, path: str, place: int, state: PartState) -> None:
+def _end_part(draft: "StateDraft", part: Part, path: str, place: int, state: PartState) -> None:
     if not isinstance(part, TextPart | ReasoningPart):
         return
     if isinstance(part, TextPart) and part.state == "streaming" and state != "streaming":
-        canvas.memory.open_texts[place] -= 1
-    canvas.put(part, path, "settles", None)
-    canvas.put(part, path, "state", state)
+        draft.memory.open_texts[place] -= 1
+    draft.put(part, path, "settles", None)
+    draft.put(part, path, "state", state)
 
 
-def end_turn_messages(canvas: "StateDraft", fact: Fact) -> None:
+def end_turn_messages(draft: "StateDraft", fact: Fact) -> None:
     """A turn that completed has said all; one that did not was cut off where it was."""
     turn = turn_of(fact)
     state: PartState = "final" if outcome_of(fact) == "completed" else "interrupted"
-    for path, message in canvas.memory.open_messages_in_order():
+    for path, message in draft.memory.open_messages_in_order():
         if message.turn_id != turn:
             continue
-        if canvas.memory.unreconciled:
-            canvas.put(message, path, "settles", state)
+        if draft.memory.unreconciled:
+            draft.put(message, path, "settles", state)
         else:
-            close_message(canvas, message, path, fact.created_at, state)
+            close_message(draft, message, path, fact.created_at, state)
 
 
-def settle_messages(canvas: "StateDraft") -> None:
+def settle_messages(draft: "StateDraft") -> None:
     """The state is whole again: what waited for that ends as it is known to end."""
-    for path, message in canvas.memory.open_messages_in_order():
+    for path, message in draft.memory.open_messages_in_order():
         place = int(path.rpartition("/")[2])
         for index, part in enumerate(message.parts):
             if isinstance(part, TextPart | ReasoningPart) and part.settles is not None:
-                _end_part(canvas, part, f"{path}/parts/{index}", place, part.settles)
+                _end_part(draft, part, f"{path}/parts/{index}", place, part.settles)
         if message.settles is not None:
-            close_message(canvas, message, path, None, message.settles)
-        elif message.status == "streaming" and _is_complete(canvas, message, place):
-            close_message(canvas, message, path, None)
+            close_message(draft, message, path, None, message.settles)
+        elif message.status == "streaming" and _is_complete(draft, message, place):
+            close_message(draft, message, path, None)
 
 
-def _is_complete(canvas: "StateDraft", message: Message, place: int) -> bool:
-    return bool(message.parts) and not canvas.memory.open_texts.get(place)
+def _is_complete(draft: "StateDraft", message: Message, place: int) -> bool:
+    return bool(message.parts) and not draft.memory.open_texts.get(place)
 
 
-def _ensure_text_part(canvas: "StateDraft", fact: Fact) -> PartHandle | None:
+def _ensure_text_part(draft: "StateDraft", fact: Fact) -> PartHandle | None:
     """The text part that a fact is about, created by the first fact that names it; none where the
     message was taken back.
     """
-    message_id, part_id = message_of(canvas, fact), other_id(fact, "partId", "part_id")
-    place = canvas.memory.message_place(turn_of(fact), message_id)
-    if place is not None and canvas.state.messages[place].status == "retracted":
+    message_id, part_id = message_of(draft, fact), other_id(fact, "partId", "part_id")
+    place = draft.memory.message_place(turn_of(fact), message_id)
+    if place is not None and draft.state.messages[place].status == "retracted":
         return None
     if part_id is not None:
-        handle = find_part(canvas, fact, message_id, part_id, "text")
+        handle = find_part(draft, fact, message_id, part_id, "text")
     else:
-        handle = find_latest_part(canvas, fact, message_id, "text")
+        handle = find_latest_part(draft, fact, message_id, "text")
     if handle is None:
         own = part_id or f"{message_id}:text"
         part = TextPart(part_id=own, message_id=message_id, text=Text(), state="streaming")
-        handle = add_part(canvas, fact, part)
+        handle = add_part(draft, fact, part)
     turn = fact.turn_id
     if turn is not None and handle.message.turn_id == turn:
-        canvas.memory.parts[turn, message_id, part_id] = handle
+        draft.memory.parts[turn, message_id, part_id] = handle
     return handle
 
 
-def _reopen_part(canvas: "StateDraft", fact: Fact, closed: PartHandle) -> PartHandle:
+def _reopen_part(draft: "StateDraft", fact: Fact, closed: PartHandle) -> PartHandle:
     """Text behind a final text: without a part id it is the message's next text; with one, the
     same part goes on and its final text will settle it. A stale text goes on where it is, and only
     the whole of it makes it good.
@@ -295,69 +289,69 @@ def _reopen_part(canvas: "StateDraft", fact: Fact, closed: PartHandle) -> PartHa
         message_id = part.message_id
         own = f"{message_id}:text:{len(closed.message.parts)}"
         part = TextPart(part_id=own, message_id=message_id, text=Text(), state="streaming")
-        return add_part(canvas, fact, part)
-    canvas.put(part, closed.path, "settles", None)
+        return add_part(draft, fact, part)
+    draft.put(part, closed.path, "settles", None)
     if part.state != "streaming":
-        canvas.memory.open_texts[closed.place] = canvas.memory.open_texts.get(closed.place, 0) + 1
-        canvas.put(part, closed.path, "state", "streaming")
-    _reopen_message(canvas, closed.message, closed.place)
+        draft.memory.open_texts[closed.place] = draft.memory.open_texts.get(closed.place, 0) + 1
+        draft.put(part, closed.path, "state", "streaming")
+    _reopen_message(draft, closed.message, closed.place)
     return closed
 
 
-def _reopen_message(canvas: "StateDraft", message: Message, place: int) -> None:
+def _reopen_message(draft: "StateDraft", message: Message, place: int) -> None:
     if message.status in ("final", "interrupted", "stale"):
-        canvas.put(message, f"{MESSAGES_PATH}/{place}", "status", "streaming")
-        canvas.memory.open_messages[place] = message
+        draft.put(message, f"{MESSAGES_PATH}/{place}", "status", "streaming")
+        draft.memory.open_messages[place] = message
 
 
-def message_of(canvas: "StateDraft", fact: Fact) -> str:
+def message_of(draft: "StateDraft", fact: Fact) -> str:
     """The message that a fact speaks in; one that names none speaks in its turn's answer."""
     named = other_id(fact, "messageId", "message_id")
     if named is not None:
-        return canvas.memory.renamed.get(named, named)
+        return draft.memory.renamed.get(named, named)
     speaker = subagent_of(fact)
     turn = turn_of(fact) or "thread"
     return f"{turn}:{speaker}:answer" if speaker else f"{turn}:answer"
 
 
-def message_beside(canvas: "StateDraft", fact: Fact) -> str:
+def message_beside(draft: "StateDraft", fact: Fact) -> str:
     """The message beside whose text a card or a tool call stands: the one that the fact names, or
     the newest that its speaker has begun in this turn.
     """
     if fact.message_id is None:
-        begun = canvas.memory.newest.get((turn_of(fact), subagent_of(fact)))
+        begun = draft.memory.newest.get((turn_of(fact), subagent_of(fact)))
         if begun is not None and id_in_payload(fact.payload, "messageId") is None:
-            return canvas.state.messages[begun].message_id
-    return message_of(canvas, fact)
+            return draft.state.messages[begun].message_id
+    return message_of(draft, fact)
 
 
-def add_part(canvas: "StateDraft", fact: Fact, part: Part) -> PartHandle:
+def add_part(draft: "StateDraft", fact: Fact, part: Part) -> PartHandle:
     """Put a new part at the end of its message, which is created where it is new. An id that a
     part of another kind has taken is made its own.
     """
-    message, place = ensure_message(canvas, fact, part.message_id)
+    message, place = ensure_message(draft, fact, part.message_id)
     kind, path = kind_of_part(part), f"{MESSAGES_PATH}/{place}"
-    while (place, part.part_id) in canvas.memory.part_ids:
+    while (place, part.part_id) in draft.memory.part_ids:
         part.part_id = f"{part.part_id}:{kind}"
     handle = PartHandle(message, place, part, f"{path}/parts/{len(message.parts)}")
     if isinstance(part, TextPart) and part.state == "streaming":
-        _reopen_message(canvas, message, place)
-    canvas.push(message.parts, f"{path}/parts", part)
-    canvas.memory.keep_part(handle)
+        _reopen_message(draft, message, place)
+    draft.push(message.parts, f"{path}/parts", part)
+    draft.memory.keep_part(handle)
     return handle
 
 
-def add_reference(canvas: "StateDraft", fact: Fact, part: Part) -> PartHandle:
+def add_reference(draft: "StateDraft", fact: Fact, part: Part) -> PartHandle:
     """Put a part that points elsewhere into its message, once."""
-    existing = find_part(canvas, fact, part.message_id, part.part_id, kind_of_part(part))
-    return existing or add_part(canvas, fact, part)
+    existing = find_part(draft, fact, part.message_id, part.part_id, kind_of_part(part))
+    return existing or add_part(draft, fact, part)
 
 
 def find_part(
-    canvas: "StateDraft", fact: Fact, message_id: str, part_id: str, kind: str
+    draft: "StateDraft", fact: Fact, message_id: str, part_id: str, kind: str
 ) -> PartHandle | None:
     """The part of a kind with this id, in the message that the fact means."""
-    memory = canvas.memory
+    memory = draft.memory
     place = memory.message_place(turn_of(fact), message_id)
     while place is not None and (place, part_id) in memory.part_ids:
         handle = memory.parts_by_id.get((place, kind, part_id))
@@ -368,20 +362,20 @@ def find_part(
 
 
 def find_latest_part(
-    canvas: "StateDraft", fact: Fact, message_id: str, kind: str
+    draft: "StateDraft", fact: Fact, message_id: str, kind: str
 ) -> PartHandle | None:
     """The newest part of a kind that goes by a name of ours, which facts without a part id mean."""
-    place = canvas.memory.message_place(turn_of(fact), message_id)
-    return None if place is None else canvas.memory.own_parts.get((place, kind))
+    place = draft.memory.message_place(turn_of(fact), message_id)
+    return None if place is None else draft.memory.own_parts.get((place, kind))
 
 
 def ensure_message(
-    canvas: "StateDraft", fact: Fact, message_id: str, role: str | None = None
+    draft: "StateDraft", fact: Fact, message_id: str, role: str | None = None
 ) -> tuple[Message, int]:
     """The message with this id in the fact's turn, created where it is new, and its place."""
-    place = canvas.memory.message_place(turn_of(fact), message_id)
+    place = draft.memory.message_place(turn_of(fact), message_id)
     if place is not None:
-        return canvas.state.messages[place], place
+        return draft.state.messages[place], place
     message = Message(
         message_id=message_id,
         role=role or text_at(fact.payload, "role") or "assistant",
@@ -395,13 +389,13 @@ def ensure_message(
         task_id=fact.task_id,
         created_at=fact.created_at,
     )
-    place = len(canvas.state.messages)
-    canvas.push(canvas.state.messages, MESSAGES_PATH, message)
-    canvas.memory.keep_message(message, place)
+    place = len(draft.state.messages)
+    draft.push(draft.state.messages, MESSAGES_PATH, message)
+    draft.memory.keep_message(message, place)
     return message, place
 
 
-def add_user_message(canvas: "StateDraft", fact: Fact) -> None:
+def add_user_message(draft: "StateDraft", fact: Fact) -> None:
     """What the user asked, as a message of theirs; a client's own id for it is replaced."""
     prompt = text_at(fact.payload, "prompt", "text")
     texts = [prompt] if prompt else _input_texts(fact.payload.get("input"))
@@ -410,69 +404,62 @@ def add_user_message(canvas: "StateDraft", fact: Fact) -> None:
     named = id_in_payload(fact.payload, "messageId") or fact.message_id
     message_id = named or f"{turn_of(fact) or fact.id}:user"
     if optimistic:
-        rename_message(canvas, optimistic, message_id)
-    if not texts and not refs and message_id not in canvas.memory.names:
+        rename_message(draft, optimistic, message_id)
+    if not texts and not refs and message_id not in draft.memory.names:
         return
-    message, place = ensure_message(canvas, fact, message_id, "user")
+    message, place = ensure_message(draft, fact, message_id, "user")
     path, before = f"{MESSAGES_PATH}/{place}", (message.turn_id, message.optimistic_id)
-    canvas.fill(message, path, optimistic_id=optimistic, turn_id=turn_of(fact))
-    canvas.fill(message, path, input_refs=refs or None)
+    draft.fill(message, path, optimistic_id=optimistic, turn_id=turn_of(fact))
+    draft.fill(message, path, input_refs=refs or None)
     if before != (message.turn_id, message.optimistic_id):
-        canvas.memory.index_messages(canvas.state.messages)
+        draft.memory.index_messages(draft.state.messages)
     for index, text in enumerate(texts):
-        _add_user_text(canvas, fact, message_id, index, text)
-    close_message(canvas, message, path, fact.created_at)
+        _add_user_text(draft, fact, message_id, index, text)
+    close_message(draft, message, path, fact.created_at)
 
 
-def _add_user_text(
-    canvas: "StateDraft", fact: Fact, message_id: str, index: int, text: str
-) -> None:
+def _add_user_text(draft: "StateDraft", fact: Fact, message_id: str, index: int, text: str) -> None:
     part_id = f"{message_id}:text" if index == 0 else f"{message_id}:text:{index}"
-    handle = find_part(canvas, fact, message_id, part_id, "text")
+    handle = find_part(draft, fact, message_id, part_id, "text")
     if handle is None:
         part = TextPart(part_id=part_id, message_id=message_id, text=Text(text), state="final")
-        add_part(canvas, fact, part)
+        add_part(draft, fact, part)
     else:
-        canvas.rewrite(handle.part, handle.path, "text", text)
-        finish_part(canvas, handle, fact.created_at)
+        draft.rewrite(handle.part, handle.path, "text", text)
+        finish_part(draft, handle, fact.created_at)
 
 
 def _input_texts(items: object) -> list[str]:
-    return [text for item in _objects(items) if (text := text_at(item, "text"))]
+    return [text for item in objects_of(items) if (text := text_at(item, "text"))]
 
 
 def _input_refs(items: object) -> list[str]:
-    found = (text_at(item, "ref", "assetRef", "uri", "capabilityRef") for item in _objects(items))
+    found = (text_at(item, "ref", "assetRef", "uri", "capabilityRef") for item in objects_of(items))
     return [ref for ref in found if ref]
 
 
-def _objects(items: object) -> list[dict[str, Any]]:
-    rows = cast("list[object]", items) if isinstance(items, list) else []
-    return [cast("dict[str, Any]", row) for row in rows if isinstance(row, dict)]
-
-
-def rename_message(canvas: "StateDraft", optimistic: str, message_id: str) -> None:
+def rename_message(draft: "StateDraft", optimistic: str, message_id: str) -> None:
     """Give the message that a client showed under its own id the runtime's id."""
-    place = canvas.memory.names.get(optimistic)
-    if place is None or optimistic == message_id or message_id in canvas.memory.names:
+    place = draft.memory.names.get(optimistic)
+    if place is None or optimistic == message_id or message_id in draft.memory.names:
         return
-    message, path = canvas.state.messages[place], f"{MESSAGES_PATH}/{place}"
-    canvas.put(message, path, "message_id", message_id)
-    canvas.put(message, path, "optimistic_id", optimistic)
+    message, path = draft.state.messages[place], f"{MESSAGES_PATH}/{place}"
+    draft.put(message, path, "message_id", message_id)
+    draft.put(message, path, "optimistic_id", optimistic)
     for index, part in enumerate(message.parts):
-        canvas.put(part, f"{path}/parts/{index}", "message_id", message_id)
+        draft.put(part, f"{path}/parts/{index}", "message_id", message_id)
         own = message_id + part.part_id.removeprefix(optimistic)
         if part.part_id.startswith(f"{optimistic}:"):
-            canvas.put(part, f"{path}/parts/{index}", "part_id", own)
-    canvas.memory.index_messages(canvas.state.messages)
+            draft.put(part, f"{path}/parts/{index}", "part_id", own)
+    draft.memory.index_messages(draft.state.messages)
 
 
-def retract_message(canvas: "StateDraft", message_id: str) -> None:
+def retract_message(draft: "StateDraft", message_id: str) -> None:
     """Take back a message: its place stays, what it said goes."""
-    place = canvas.memory.names.get(canvas.memory.renamed.get(message_id, message_id))
-    if place is None or canvas.state.messages[place].status == "retracted":
+    place = draft.memory.names.get(draft.memory.renamed.get(message_id, message_id))
+    if place is None or draft.state.messages[place].status == "retracted":
         return
-    message, path = canvas.state.messages[place], f"{MESSAGES_PATH}/{place}"
-    canvas.put(message, path, "status", "retracted")
-    canvas.put(message, path, "parts", [])
-    canvas.memory.index_messages(canvas.state.messages)
+    message, path = draft.state.messages[place], f"{MESSAGES_PATH}/{place}"
+    draft.put(message, path, "status", "retracted")
+    draft.put(message, path, "parts", [])
+    draft.memory.index_messages(draft.state.messages)

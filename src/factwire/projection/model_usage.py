@@ -13,16 +13,15 @@ from factwire.facts.classes.payloads import Cost
 from factwire.facts.classes.payloads import Routing as RoutingPayload
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
+from factwire.facts.json_values import list_at, text_at
 from factwire.facts.limits import SEQUENCE_MAX
 from factwire.projection import thread_status
 from factwire.projection.limits import LANE_EVENTS_KEPT
 from factwire.projection.payload_fields import (
     join_texts,
-    list_at,
     read_payload,
     refs_of,
     shorten_detail,
-    text_at,
     turn_of,
 )
 from factwire.projection.views import View
@@ -96,11 +95,11 @@ def empty_context() -> Context:
     return Context(items=[], compactions=[], status="unknown")
 
 
-def update_context(canvas: "StateDraft", fact: Fact) -> None:
-    context, payload = canvas.state.context, read_payload(fact, ContextPayload)
+def update_context(draft: "StateDraft", fact: Fact) -> None:
+    context, payload = draft.state.context, read_payload(fact, ContextPayload)
     status = _CONTEXT_STATUS[fact.event_class or ""]
-    canvas.put(context, CONTEXT_PATH, "status", status)
-    canvas.fill(
+    draft.put(context, CONTEXT_PATH, "status", status)
+    draft.fill(
         context, CONTEXT_PATH, usage_percent=payload.usage_percent, tokens=payload.tokens_after
     )
     item = ContextItem(
@@ -114,23 +113,23 @@ def update_context(canvas: "StateDraft", fact: Fact) -> None:
         turn_id=turn_of(fact),
         created_at=fact.created_at,
     )
-    canvas.push(context.items, f"{CONTEXT_PATH}/items", item, LANE_EVENTS_KEPT)
+    draft.push(context.items, f"{CONTEXT_PATH}/items", item, LANE_EVENTS_KEPT)
 
 
-def set_tool_catalog(canvas: "StateDraft", fact: Fact) -> None:
-    canvas.fill(canvas.state.context, CONTEXT_PATH, tool_catalog=list_at(fact.payload.get("tools")))
+def set_tool_catalog(draft: "StateDraft", fact: Fact) -> None:
+    draft.fill(draft.state.context, CONTEXT_PATH, tool_catalog=list_at(fact.payload.get("tools")))
 
 
-def record_compaction(canvas: "StateDraft", fact: Fact) -> None:
+def record_compaction(draft: "StateDraft", fact: Fact) -> None:
     """The start, end or failure of a compaction; an end without a start is a boundary too."""
-    context, payload = canvas.state.context, read_payload(fact, ContextPayload)
+    context, payload = draft.state.context, read_payload(fact, ContextPayload)
     status = _COMPACTION_STATUS[fact.event_class or ""]
     last = context.compactions[-1] if context.compactions else None
     if last is None or not _is_about_compaction(last, fact, payload, status):
-        last = _add_compaction(canvas, fact, status)
+        last = _add_compaction(draft, fact, status)
     path = f"{CONTEXT_PATH}/compactions/{len(context.compactions) - 1}"
-    canvas.put(last, path, "status", status)
-    canvas.fill(
+    draft.put(last, path, "status", status)
+    draft.fill(
         last,
         path,
         compaction_id=payload.compaction_id,
@@ -145,7 +144,7 @@ def record_compaction(canvas: "StateDraft", fact: Fact) -> None:
         if status == "running"
         else join_texts(last.ended_by, [fact.event_class or ""]),
     )
-    canvas.fill(
+    draft.fill(
         context, CONTEXT_PATH, usage_percent=payload.usage_percent, tokens=payload.tokens_after
     )
 
@@ -167,7 +166,7 @@ def _is_about_compaction(
     return here and last.status == status == "completed" and fact.event_class not in ended_by
 
 
-def _add_compaction(canvas: "StateDraft", fact: Fact, status: str) -> Compaction:
+def _add_compaction(draft: "StateDraft", fact: Fact, status: str) -> Compaction:
     boundary = Compaction(
         event_id=fact.id,
         status=status,
@@ -175,7 +174,7 @@ def _add_compaction(canvas: "StateDraft", fact: Fact, status: str) -> Compaction
         sequence=fact.sequence,
         started_at=fact.created_at,
     )
-    canvas.push(canvas.state.context.compactions, f"{CONTEXT_PATH}/compactions", boundary)
+    draft.push(draft.state.context.compactions, f"{CONTEXT_PATH}/compactions", boundary)
     return boundary
 
 
@@ -253,23 +252,23 @@ def empty_metrics() -> Metrics:
     return Metrics(usage=usage, limits={}, routing=[], values={})
 
 
-def record_cost(canvas: "StateDraft", fact: Fact) -> None:
+def record_cost(draft: "StateDraft", fact: Fact) -> None:
     usage, path, payload = (
-        canvas.state.metrics.usage,
+        draft.state.metrics.usage,
         f"{METRICS_PATH}/usage",
         read_payload(fact, Cost),
     )
     tokens_in, tokens_out = _token_count(payload.input_tokens), _token_count(payload.output_tokens)
-    canvas.count(usage, path, "records")
-    canvas.count(usage, path, "input_tokens", tokens_in)
-    canvas.count(usage, path, "output_tokens", tokens_out)
-    canvas.count(
+    draft.count(usage, path, "records")
+    draft.count(usage, path, "input_tokens", tokens_in)
+    draft.count(usage, path, "output_tokens", tokens_out)
+    draft.count(
         usage, path, "total_tokens", _token_count(payload.total_tokens) or tokens_in + tokens_out
     )
     cost = usage.total_cost_usd + float(payload.total_cost_usd or 0)
     if isfinite(cost):
-        canvas.put(usage, path, "total_cost_usd", cost)
-    canvas.fill(usage, path, currency=payload.currency)
+        draft.put(usage, path, "total_cost_usd", cost)
+    draft.fill(usage, path, currency=payload.currency)
 
 
 def _token_count(tokens: int | None) -> int:
@@ -277,24 +276,24 @@ def _token_count(tokens: int | None) -> int:
     return tokens if tokens is not None and 0 <= tokens <= SEQUENCE_MAX else 0
 
 
-def estimate_cost(canvas: "StateDraft", fact: Fact) -> None:
-    usage, payload = canvas.state.metrics.usage, read_payload(fact, Cost)
+def estimate_cost(draft: "StateDraft", fact: Fact) -> None:
+    usage, payload = draft.state.metrics.usage, read_payload(fact, Cost)
     estimate = None if payload.total_cost_usd is None else float(payload.total_cost_usd)
-    canvas.fill(usage, f"{METRICS_PATH}/usage", estimated_cost_usd=estimate)
+    draft.fill(usage, f"{METRICS_PATH}/usage", estimated_cost_usd=estimate)
 
 
-def update_limit(canvas: "StateDraft", fact: Fact) -> None:
+def update_limit(draft: "StateDraft", fact: Fact) -> None:
     """limit.changed, rate_limit.hit, quota.*."""
     payload, name = read_payload(fact, Cost), fact.event_class or ""
     key = text_at(fact.payload, "name", "limitId", "kind") or _LIMIT_NAME[name]
-    limits, path = canvas.state.metrics.limits, f"{METRICS_PATH}/limits/{escape_key(key)}"
+    limits, path = draft.state.metrics.limits, f"{METRICS_PATH}/limits/{escape_key(key)}"
     if key not in limits:
-        canvas.create(limits, f"{METRICS_PATH}/limits", key, Limit(name=key, status="unknown"))
+        draft.create(limits, f"{METRICS_PATH}/limits", key, Limit(name=key, status="unknown"))
     limit = limits[key]
-    canvas.put(limit, path, "status", _LIMIT_STATUS[name])
-    canvas.put(limit, path, "message", payload.message)
-    canvas.put(limit, path, "retry_after_ms", payload.retry_after_ms)
-    canvas.fill(
+    draft.put(limit, path, "status", _LIMIT_STATUS[name])
+    draft.put(limit, path, "message", payload.message)
+    draft.put(limit, path, "retry_after_ms", payload.retry_after_ms)
+    draft.fill(
         limit,
         path,
         limit=payload.limit,
@@ -306,10 +305,10 @@ def update_limit(canvas: "StateDraft", fact: Fact) -> None:
         updated_at=fact.created_at,
     )
     if name == "quota.blocked":
-        thread_status.block_run(canvas, payload.message or key)
+        thread_status.block_run(draft, payload.message or key)
 
 
-def record_routing(canvas: "StateDraft", fact: Fact) -> None:
+def record_routing(draft: "StateDraft", fact: Fact) -> None:
     payload, name = read_payload(fact, RoutingPayload), fact.event_class or ""
     decision = Routing(
         event_id=fact.id,
@@ -323,34 +322,34 @@ def record_routing(canvas: "StateDraft", fact: Fact) -> None:
         task_id=fact.task_id,
         created_at=fact.created_at,
     )
-    canvas.push(canvas.state.metrics.routing, f"{METRICS_PATH}/routing", decision, LANE_EVENTS_KEPT)
+    draft.push(draft.state.metrics.routing, f"{METRICS_PATH}/routing", decision, LANE_EVENTS_KEPT)
     if name != "routing.candidates.resolved":
-        canvas.fill(
-            canvas.state.runtime,
+        draft.fill(
+            draft.state.runtime,
             thread_status.RUNTIME_PATH,
             model=payload.model,
             provider=payload.provider,
         )
     if name == "routing.not_possible":
         thread_status.block_run(
-            canvas, payload.reason_code or payload.reason or "routing_not_possible"
+            draft, payload.reason_code or payload.reason or "routing_not_possible"
         )
 
 
 _TEXT_METRICS: Final = frozenset({"model", "provider", "currency", "unit"})
 
 
-def update_metrics(canvas: "StateDraft", fact: Fact) -> None:
+def update_metrics(draft: "StateDraft", fact: Fact) -> None:
     """metrics.changed: figures that a runtime states, by name. Of texts only those are kept whose
     names say what they are, since a text may be anything.
     """
-    values = canvas.state.metrics.values
+    values = draft.state.metrics.values
     for name, value in fact.payload.items():
         is_figure = isinstance(value, (int, float, bool)) or (
             isinstance(value, str) and name in _TEXT_METRICS
         )
         if is_figure and not _is_same_figure(values.get(name), value):
-            canvas.create(values, f"{METRICS_PATH}/values", name, value)
+            draft.create(values, f"{METRICS_PATH}/values", name, value)
 
 
 def _is_same_figure(existing: object, value: object) -> bool:

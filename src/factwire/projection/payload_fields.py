@@ -7,7 +7,7 @@ common with its payload, by a table that is made from the two types.
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, Final, TypeVar, cast, get_args
+from typing import Any, Final, TypeVar, get_args
 
 import msgspec
 
@@ -34,42 +34,6 @@ def read_payload(fact: Fact, kind: type[Read]) -> Read:
         return msgspec.convert(fact.payload, kind)
     except msgspec.ValidationError:
         return msgspec.convert(_valid_fields(fact.payload, kind), kind)
-
-
-def text_at(payload: dict[str, Any], *names: str) -> str | None:
-    """The first of these fields that is a text with something in it."""
-    for name in names:
-        value = payload.get(name)
-        if isinstance(value, str) and value:
-            return value
-    return None
-
-
-def texts_of(value: object) -> list[str]:
-    """The texts of a list, or of one text; anything else is none."""
-    if isinstance(value, str):
-        return [value] if value else []
-    items: list[object] = value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
-    return [item for item in items if isinstance(item, str) and item]
-
-
-def list_at(value: object) -> list[Any] | None:
-    """A value that is a list."""
-    return cast("list[Any]", value) if isinstance(value, list) else None
-
-
-def object_at(value: object) -> dict[str, Any] | None:
-    """A value that is an object."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
-
-
-def number_at(payload: dict[str, Any], *names: str) -> float | None:
-    """The first of these fields that is a number."""
-    for name in names:
-        value = payload.get(name)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return value
-    return None
 
 
 def ref_text(value: object) -> str | None:

@@ -49,7 +49,7 @@ class Projection:
         self._set_up(empty_state(thread_id), Lane(None, first))
 
     def _set_up(self, state: ProjectionState, main: Lane) -> None:
-        self._canvas = StateDraft(state, StateIndex(state))
+        self._draft = StateDraft(state, StateIndex(state))
         self._recent = RecentFacts()
         self._main = main
         self._lanes: dict[str, Lane] = {}
@@ -77,16 +77,16 @@ class Projection:
 
     def repair(self, model: ThreadReadModel) -> Changes:
         """Bring the state in line with a newer read model; an older one is only marked stale."""
-        canvas = self._canvas
+        draft = self._draft
         ops: list[Operation] = []
-        canvas.ops = ops
-        if read_model_merge.is_older_read_model(canvas, model):
-            read_model_merge.mark_read_model_stale(canvas)
+        draft.ops = ops
+        if read_model_merge.is_older_read_model(draft, model):
+            read_model_merge.mark_read_model_stale(draft)
             return Changes(ops)
-        cursor, whole = model.event_cursor, canvas.state.hydration
+        cursor, whole = model.event_cursor, draft.state.hydration
         behind = cursor is not None and self._main.misses(cursor)
         read_model_merge.merge_read_model(
-            canvas, model, missed=behind or "gap_reported" in whole.reasons
+            draft, model, missed=behind or "gap_reported" in whole.reasons
         )
         if cursor is not None:
             self._main.skip_to(cursor)
@@ -94,11 +94,11 @@ class Projection:
                 whole.cursor = cursor
                 ops.append(Operation("replace", f"{hydration.HYDRATION_PATH}/cursor", cursor))
             self._drain(self._main)
-        hydration.clear_doubts(canvas, but="state_delta_failed")
+        hydration.clear_doubts(draft, but="state_delta_failed")
         self._settle_order()
         if whole.event_count == 0:
             return Changes(ops)
-        latest = canvas.state.runtime
+        latest = draft.state.runtime
         return Changes(
             ops, latest.latest_event_id, latest.latest_sequence, whole.cursor, whole.event_count
         )
@@ -111,7 +111,7 @@ class Projection:
         return encode_checkpoint(
             ProjectionCheckpoint(
                 version=STATE_VERSION,
-                state=self._canvas.state,
+                state=self._draft.state,
                 lanes=[save_lane(lane) for lane in lanes],
                 current=current,
                 ids=recent["ids"],
@@ -121,25 +121,25 @@ class Projection:
 
     def snapshot(self) -> bytes:
         """The state as JSON: what changes are applied to."""
-        return encode_state(self._canvas.state)
+        return encode_state(self._draft.state)
 
     def _mark_reconciliation(self) -> None:
         """Whether texts can be called final, or facts before them are missing."""
         lost = any(lane.lost for lane in (self._main, *self._lanes.values()))
-        reported = "gap_reported" in self._canvas.state.hydration.reasons
-        self._canvas.memory.unreconciled = lost or reported
+        reported = "gap_reported" in self._draft.state.hydration.reasons
+        self._draft.memory.unreconciled = lost or reported
 
     @property
     def state(self) -> ProjectionState:
         """The state now. It changes with the next fact; a snapshot does not."""
-        return self._canvas.state
+        return self._draft.state
 
     def apply(self, fact: Fact) -> Changes:
         """Take one fact; what it changed."""
-        canvas = self._canvas
+        draft = self._draft
         ops: list[Operation] = []
-        canvas.ops = ops
-        state = canvas.state
+        draft.ops = ops
+        state = draft.state
         thread = fact.thread_id
         if thread is None:
             lane = self._current
@@ -183,16 +183,16 @@ class Projection:
 
     def _other_lane(self, fact: Fact, thread: str) -> Lane | None:
         """The lane of a thread that is not the main one: this thread's own, a child's, or none."""
-        state = self._canvas.state
+        state = self._draft.state
         if state.thread_id is None:
-            thread_status.identify_thread(self._canvas, fact)
+            thread_status.identify_thread(self._draft, fact)
             self._current = self._main
             return self._main
         lane = self._lanes.get(thread)
         if lane is None and self._is_child(fact) and len(self._lanes) < LANES:
             lane = self._lanes[thread] = Lane(thread)
         if lane is None:
-            self._canvas.begin()
+            self._draft.begin()
             self._count_ignored(fact, thread)
             return None
         self._current = lane
@@ -200,36 +200,36 @@ class Projection:
 
     def _is_child(self, fact: Fact) -> bool:
         """Whether a fact says that its thread belongs to this one."""
-        parent, state = fact.parent_thread_id, self._canvas.state
+        parent, state = fact.parent_thread_id, self._draft.state
         existing = (thread.thread_id for thread in state.subagents.threads.values())
         return parent == state.thread_id or parent in self._lanes or fact.thread_id in existing
 
     def _count_ignored(self, fact: Fact, thread: str) -> None:
         key = f"foreign_thread:{thread}"
-        known = self._canvas.state.hydration.ignored
+        known = self._draft.state.hydration.ignored
         if key not in known and len(known) < IGNORED_THREADS:
             message = f"facts of thread {thread} are not part of this one and were left out"
-            add_remark(self._canvas, fact, "foreign_thread", message, subject=thread)
-            ignored = [*self._canvas.state.hydration.ignored, key]
-            self._canvas.put(
-                self._canvas.state.hydration, hydration.HYDRATION_PATH, "ignored", ignored
+            add_remark(self._draft, fact, "foreign_thread", message, subject=thread)
+            ignored = [*self._draft.state.hydration.ignored, key]
+            self._draft.put(
+                self._draft.state.hydration, hydration.HYDRATION_PATH, "ignored", ignored
             )
 
     def _take(self, lane: Lane, fact: Fact) -> None:
         """Reduce a fact whose place it is now."""
-        canvas, state = self._canvas, self._canvas.state
+        draft, state = self._draft, self._draft.state
         latest, whole = state.runtime, state.hydration
         self._recent.add(fact)
-        canvas.opened = False
+        draft.opened = False
         row = REDUCER_ROWS.get(fact.event_class)  # pyright: ignore[reportArgumentType, reportCallIssue]
         if row is None or row.phase is None or (row.needs and not row.has_all(fact)):
             self._reduce(fact, row)
         else:
-            row.streamed(canvas, fact)
+            row.streamed(draft, fact)
             if latest.phase != row.phase or latest.blocked_reason is not None:
-                thread_status.resume_run(canvas, row.phase)
-            if canvas.opened:
-                thread_status.identify_thread(canvas, fact)
+                thread_status.resume_run(draft, row.phase)
+            if draft.opened:
+                thread_status.identify_thread(draft, fact)
                 self._record(fact, row)
         whole.event_count += 1
         latest.latest_event_id = fact.id
@@ -242,31 +242,31 @@ class Projection:
             self._settle(lane, fact, row)
 
     def _reduce(self, fact: Fact, row: ReducerRow | None) -> None:
-        canvas = self._canvas
-        if canvas.state.session_id is None or canvas.state.runtime_id is None:
-            thread_status.identify_thread(canvas, fact)
+        draft = self._draft
+        if draft.state.session_id is None or draft.state.runtime_id is None:
+            thread_status.identify_thread(draft, fact)
         if row is None:
-            timeline.record_entry(canvas, fact, NO_CLASS_ROW)
+            timeline.record_entry(draft, fact, NO_CLASS_ROW)
             name = fact.event_class or "none"
             add_remark(
-                canvas, fact, "unknown_event_type", f"class {name} is not known", severity="info"
+                draft, fact, "unknown_event_type", f"class {name} is not known", severity="info"
             )
             return
         if not row.has_all(fact):
-            timeline.record_entry(canvas, fact, row.about, degraded=True)
+            timeline.record_entry(draft, fact, row.about, degraded=True)
             lacking = " and ".join(need.expected for need in row.needs if not need.is_met(fact))
-            add_remark(canvas, fact, "missing_scope_id", f"{fact.event_class} needs {lacking}")
+            add_remark(draft, fact, "missing_scope_id", f"{fact.event_class} needs {lacking}")
             return
         for reducer in row.reducers:
-            reducer(canvas, fact)
+            reducer(draft, fact)
         if row.is_main:
-            thread_status.apply_classification(canvas, fact, row.about.phase)
-        thread_status.settle_runtime(canvas)
+            thread_status.apply_classification(draft, fact, row.about.phase)
+        thread_status.settle_runtime(draft)
         self._record(fact, row)
 
     def _record(self, fact: Fact, row: ReducerRow) -> None:
-        timeline.record_entry(self._canvas, fact, row.about)
-        graph.draw_graph(self._canvas, fact)
+        timeline.record_entry(self._draft, fact, row.about)
+        graph.draw_graph(self._draft, fact)
 
     def _arrange(self, lane: Lane, fact: Fact) -> None:
         """Find the place of a fact that does not simply come next."""
@@ -301,8 +301,8 @@ class Projection:
 
     def _give_up(self, lane: Lane) -> None:
         """Too much is held: show it, and say what is missing."""
-        canvas = self._canvas
-        canvas.memory.unreconciled = True
+        draft = self._draft
+        draft.memory.unreconciled = True
         first = lane.expected
         for sequence, fact in lane.give_up():
             if fact.id in self._recent:
@@ -311,52 +311,52 @@ class Projection:
                 self._take(lane, fact)
             if first is not None:
                 message = f"gave up waiting for sequences {first} to {sequence - 1}"
-                add_remark(canvas, fact, "window_overflow", message, severity="error")
+                add_remark(draft, fact, "window_overflow", message, severity="error")
                 first = None
 
     def _handle_repeat(self, lane: Lane, fact: Fact) -> None:
         """An id that came before: the first body counts. Its place in the order is taken."""
         if self._recent.contradicts(fact):
-            self._canvas.begin()
+            self._draft.begin()
             message = f"{fact.id} came before with another body; the first one counts"
-            if f"conflicting_fact:{fact.id}" not in self._canvas.state.diagnostics.items:
-                add_remark(self._canvas, fact, "conflicting_fact", message)
+            if f"conflicting_fact:{fact.id}" not in self._draft.state.diagnostics.items:
+                add_remark(self._draft, fact, "conflicting_fact", message)
         if fact.sequence is not None and fact.sequence == lane.expected:
             lane.expected = fact.sequence + 1
             if lane is self._main:
-                self._canvas.state.hydration.cursor = fact.sequence
+                self._draft.state.hydration.cursor = fact.sequence
             self._drain(lane)
 
     def _handle_held_twice(self, lane: Lane, fact: Fact, sequence: int) -> None:
         existing = lane.held[sequence]
         if existing != fact:
-            self._canvas.begin()
+            self._draft.begin()
             code = "conflicting_fact" if existing.id == fact.id else "sequence_conflict"
             message = f"sequence {sequence} is held for {existing.id}; the first one counts"
-            if f"{code}:{fact.id}" not in self._canvas.state.diagnostics.items:
-                add_remark(self._canvas, fact, code, message)
+            if f"{code}:{fact.id}" not in self._draft.state.diagnostics.items:
+                add_remark(self._draft, fact, code, message)
 
     def _handle_late(self, lane: Lane, fact: Fact, sequence: int) -> None:
         """A fact behind the cursor whose id is not remembered."""
-        self._canvas.begin()
-        whole = self._canvas.state.hydration
+        self._draft.begin()
+        whole = self._draft.state.hydration
         start = lane.start or 0
         if sequence <= lane.covered:
             return
         if sequence < start or lane.is_lost(sequence):
             self._recent.add(fact)
-            self._canvas.count(whole, hydration.HYDRATION_PATH, "late")
+            self._draft.count(whole, hydration.HYDRATION_PATH, "late")
             if sequence < start:
-                hydration.add_doubt(self._canvas, "starts_late")
+                hydration.add_doubt(self._draft, "starts_late")
         elif self._remembers(lane, sequence):
             message = f"sequence {sequence} belongs to another fact; the first one counts"
-            if f"sequence_conflict:{fact.id}" not in self._canvas.state.diagnostics.items:
-                add_remark(self._canvas, fact, "sequence_conflict", message)
+            if f"sequence_conflict:{fact.id}" not in self._draft.state.diagnostics.items:
+                add_remark(self._draft, fact, "sequence_conflict", message)
 
     def _remembers(self, lane: Lane, sequence: int) -> bool:
         """Whether the id that was taken at a place would still be known."""
         if self._lanes:
-            return self._canvas.state.hydration.event_count <= REMEMBERED_IDS
+            return self._draft.state.hydration.event_count <= REMEMBERED_IDS
         return lane.expected is not None and sequence >= lane.expected - REMEMBERED_IDS
 
     def _settle(self, lane: Lane, fact: Fact, row: ReducerRow | None) -> None:
@@ -364,19 +364,19 @@ class Projection:
         covered = covered_sequence(fact) if row is not None and row.repairs else None
         if covered is not None:
             lane.cover(covered)
-            hydration.clear_doubts(self._canvas, covered)
+            hydration.clear_doubts(self._draft, covered)
         elif fact.event_class in REPAIRS:
-            hydration.clear_doubts(self._canvas)
+            hydration.clear_doubts(self._draft)
         self._settle_order()
 
     def _settle_order(self) -> None:
-        canvas = self._canvas
+        draft = self._draft
         lanes = [self._main, *self._lanes.values()]
-        waited = canvas.memory.unreconciled
+        waited = draft.memory.unreconciled
         self._mark_reconciliation()
-        if waited and not canvas.memory.unreconciled:
-            messages.settle_messages(canvas)
-        hydration.settle_hydration(canvas, lanes)
+        if waited and not draft.memory.unreconciled:
+            messages.settle_messages(draft)
+        hydration.settle_hydration(draft, lanes)
 
 
 def project(facts: Iterable[Fact], thread_id: str | None = None) -> ProjectionState:

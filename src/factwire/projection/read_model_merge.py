@@ -36,19 +36,19 @@ from factwire.projection.views import Text
 
 
 def align_timeline_and_graph(
-    canvas: "StateDraft", key: str, status: str, *, node: str | None = None, at: str | None = None
+    draft: "StateDraft", key: str, status: str, *, node: str | None = None, at: str | None = None
 ) -> None:
     """Give the entry and the node of a subject its status; `node` where a node has its own word."""
-    place = canvas.memory.entries.get(key)
+    place = draft.memory.entries.get(key)
     if place is not None:
-        entry, path = canvas.state.timeline[place], f"{timeline.TIMELINE_PATH}/{place}"
-        canvas.put(entry, path, "status", status)
-        canvas.fill(entry, path, completed_at=at)
-    existing = canvas.state.graph.nodes.get(key)
+        entry, path = draft.state.timeline[place], f"{timeline.TIMELINE_PATH}/{place}"
+        draft.put(entry, path, "status", status)
+        draft.fill(entry, path, completed_at=at)
+    existing = draft.state.graph.nodes.get(key)
     if existing is not None:
         path = f"{graph.GRAPH_NODES_PATH}/{escape_key(key)}"
-        canvas.put(existing, path, "status", node or status)
-        canvas.fill(existing, path, completed_at=at)
+        draft.put(existing, path, "status", node or status)
+        draft.fill(existing, path, completed_at=at)
 
 
 STALE: Final = "stale"
@@ -63,14 +63,14 @@ _ACTIVE_TASK_STATES: Final = frozenset(
 """What claims that somebody is at it now; a task that only waits in a list claims nothing."""
 
 
-def mark_texts_stale(canvas: "StateDraft", over: Collection[str], *, missed: bool) -> None:
+def mark_texts_stale(draft: "StateDraft", over: Collection[str], *, missed: bool) -> None:
     """Open texts of turns that are over, and all of the thread's own where facts were missed."""
-    own = (None, canvas.state.thread_id)
-    for path, message in canvas.memory.open_messages_in_order():
+    own = (None, draft.state.thread_id)
+    for path, message in draft.memory.open_messages_in_order():
         if message.turn_id in over or (missed and message.thread_id in own):
-            mark_message_stale(canvas, message, path)
+            mark_message_stale(draft, message, path)
             for key in _stale_keys(message):
-                align_timeline_and_graph(canvas, key, STALE)
+                align_timeline_and_graph(draft, key, STALE)
 
 
 def _stale_keys(message: Message) -> Iterator[str]:
@@ -80,24 +80,24 @@ def _stale_keys(message: Message) -> Iterator[str]:
             yield f"{kind}:{part_entry_key(message, part)}"
 
 
-def mark_work_stale(canvas: "StateDraft") -> None:
+def mark_work_stale(draft: "StateDraft") -> None:
     """Everything else that a read model does not speak of."""
-    _mark_plans(canvas)
-    _mark_running(canvas)
-    _mark_attempts(canvas)
-    _mark_compactions(canvas)
-    _mark_team(canvas)
+    _mark_plans(draft)
+    _mark_running(draft)
+    _mark_attempts(draft)
+    _mark_compactions(draft)
+    _mark_team(draft)
 
 
-def _mark_plans(canvas: "StateDraft") -> None:
-    for key, plan in canvas.state.plans.items():
+def _mark_plans(draft: "StateDraft") -> None:
+    for key, plan in draft.state.plans.items():
         if plan.state == "streaming":
-            canvas.put(plan, f"{PLANS_PATH}/{escape_key(key)}", "state", STALE)
-            align_timeline_and_graph(canvas, f"plan:{plan.turn_id}", STALE)
+            draft.put(plan, f"{PLANS_PATH}/{escape_key(key)}", "state", STALE)
+            align_timeline_and_graph(draft, f"plan:{plan.turn_id}", STALE)
 
 
-def _mark_running(canvas: "StateDraft") -> None:
-    state = canvas.state
+def _mark_running(draft: "StateDraft") -> None:
+    state = draft.state
     surfaces: tuple[tuple[dict[str, Any], str, tuple[str, ...], frozenset[str]], ...] = (
         (state.tasks, tasks.TASKS_PATH, ("task",), _ACTIVE_TASK_STATES),
         (state.jobs, tasks.JOBS_PATH, ("job",), _RUNNING_STATUS),
@@ -115,42 +115,42 @@ def _mark_running(canvas: "StateDraft") -> None:
     for things, path, names, under_way in surfaces:
         for key, thing in things.items():
             if thing.status in under_way:
-                canvas.put(thing, f"{path}/{escape_key(key)}", "status", STALE)
+                draft.put(thing, f"{path}/{escape_key(key)}", "status", STALE)
                 for name in names:
-                    align_timeline_and_graph(canvas, f"{name}:{key}", STALE)
+                    align_timeline_and_graph(draft, f"{name}:{key}", STALE)
 
 
-def _mark_attempts(canvas: "StateDraft") -> None:
-    for key, task in canvas.state.tasks.items():
+def _mark_attempts(draft: "StateDraft") -> None:
+    for key, task in draft.state.tasks.items():
         for place, attempt in enumerate(task.attempts):
             if attempt.status == "running":
                 path = f"{tasks.TASKS_PATH}/{escape_key(key)}/attempts/{place}"
-                canvas.put(attempt, path, "status", STALE)
-                align_timeline_and_graph(canvas, f"attempt:{attempt.attempt_id}", STALE)
+                draft.put(attempt, path, "status", STALE)
+                align_timeline_and_graph(draft, f"attempt:{attempt.attempt_id}", STALE)
 
 
-def _mark_compactions(canvas: "StateDraft") -> None:
-    for place, boundary in enumerate(canvas.state.context.compactions):
+def _mark_compactions(draft: "StateDraft") -> None:
+    for place, boundary in enumerate(draft.state.context.compactions):
         if boundary.status == "running":
-            canvas.put(boundary, f"{model_usage.CONTEXT_PATH}/compactions/{place}", "status", STALE)
-            align_timeline_and_graph(canvas, f"compaction:{place + 1}", STALE)
+            draft.put(boundary, f"{model_usage.CONTEXT_PATH}/compactions/{place}", "status", STALE)
+            align_timeline_and_graph(draft, f"compaction:{place + 1}", STALE)
 
 
-def _mark_team(canvas: "StateDraft") -> None:
+def _mark_team(draft: "StateDraft") -> None:
     """Roster, board and the list of the active say what members and tasks say."""
-    state, bench = canvas.state, canvas.state.team_workbench
-    active = [key for key in state.subagents.active_thread_ids if not _is_stale(canvas, key)]
-    canvas.put(state.subagents, subagents.SUBAGENTS_PATH, "active_thread_ids", active)
+    state, bench = draft.state, draft.state.team_workbench
+    active = [key for key in state.subagents.active_thread_ids if not _is_stale(draft, key)]
+    draft.put(state.subagents, subagents.SUBAGENTS_PATH, "active_thread_ids", active)
     for key, member in bench.roster_nodes.items():
-        if _is_stale(canvas, key):
-            canvas.put(member, f"{team.TEAM_PATH}/rosterNodes/{escape_key(key)}", "status", STALE)
+        if _is_stale(draft, key):
+            draft.put(member, f"{team.TEAM_PATH}/rosterNodes/{escape_key(key)}", "status", STALE)
     for key, item in bench.work_items.items():
         if key in state.tasks and state.tasks[key].status == STALE:
-            canvas.put(item, f"{team.TEAM_PATH}/workItems/{escape_key(key)}", "status", STALE)
+            draft.put(item, f"{team.TEAM_PATH}/workItems/{escape_key(key)}", "status", STALE)
 
 
-def _is_stale(canvas: "StateDraft", member: str) -> bool:
-    thread = canvas.state.subagents.threads.get(member)
+def _is_stale(draft: "StateDraft", member: str) -> bool:
+    thread = draft.state.subagents.threads.get(member)
     return thread is not None and thread.status == STALE
 
 
@@ -168,97 +168,97 @@ _ENTRIES: Final = {
 """State of a call → status of its entry; in any other state it runs."""
 
 
-def is_older_read_model(canvas: StateDraft, model: ThreadReadModel) -> bool:
+def is_older_read_model(draft: StateDraft, model: ThreadReadModel) -> bool:
     """Whether the state has come further than the read model."""
-    cursor = canvas.state.hydration.cursor
+    cursor = draft.state.hydration.cursor
     return cursor is not None and (model.event_cursor is None or model.event_cursor < cursor)
 
 
-def mark_read_model_stale(canvas: StateDraft) -> None:
-    canvas.put(canvas.state.read_model, READ_MODEL_PATH, "stale", value=True)
+def mark_read_model_stale(draft: StateDraft) -> None:
+    draft.put(draft.state.read_model, READ_MODEL_PATH, "stale", value=True)
 
 
-def merge_read_model(canvas: StateDraft, model: ThreadReadModel, *, missed: bool) -> None:
+def merge_read_model(draft: StateDraft, model: ThreadReadModel, *, missed: bool) -> None:
     """Bring a state in line with a read model that is at least as new; `missed` when it stands in
     for facts that are not in the state.
     """
     model = deepcopy(model)
-    over = _find_ended_turns(canvas, model)
-    _note_read_model(canvas, model)
-    _merge_actions(canvas, model, missed=missed)
-    _merge_tools(canvas, model, over, missed=missed)
-    _merge_queue(canvas, model)
-    _merge_turns(canvas, model, over, missed=missed)
-    _merge_runtime(canvas, model, missed=missed)
-    mark_texts_stale(canvas, over, missed=missed)
-    actions.forget_permissions(canvas, over, every=missed)
+    over = _find_ended_turns(draft, model)
+    _note_read_model(draft, model)
+    _merge_actions(draft, model, missed=missed)
+    _merge_tools(draft, model, over, missed=missed)
+    _merge_queue(draft, model)
+    _merge_turns(draft, model, over, missed=missed)
+    _merge_runtime(draft, model, missed=missed)
+    mark_texts_stale(draft, over, missed=missed)
+    actions.forget_permissions(draft, over, every=missed)
     if missed:
-        mark_work_stale(canvas)
+        mark_work_stale(draft)
     for remark in model.diagnostics:
-        if remark.diagnostic_id not in canvas.state.diagnostics.items:
-            keep_diagnostic(canvas, remark)
+        if remark.diagnostic_id not in draft.state.diagnostics.items:
+            keep_diagnostic(draft, remark)
 
 
-def _find_ended_turns(canvas: StateDraft, model: ThreadReadModel) -> set[str]:
+def _find_ended_turns(draft: StateDraft, model: ThreadReadModel) -> set[str]:
     """Turns that the state may have under way and that are over by the read model."""
     ended = model.last_outcome.turn_id if model.last_outcome else None
     return {
         turn
-        for turn in (canvas.state.runtime.active_turn_id, ended)
+        for turn in (draft.state.runtime.active_turn_id, ended)
         if turn is not None and turn != model.active_turn_id
     }
 
 
-def _note_read_model(canvas: StateDraft, model: ThreadReadModel) -> None:
-    state = canvas.state
+def _note_read_model(draft: StateDraft, model: ThreadReadModel) -> None:
+    state = draft.state
     if state.thread_id is None:
-        canvas.put(state, "", "thread_id", model.thread_id)
+        draft.put(state, "", "thread_id", model.thread_id)
     if state.session_id is None:
-        canvas.put(state, "", "session_id", model.session_id)
+        draft.put(state, "", "session_id", model.session_id)
     if state.runtime_id is None:
-        canvas.put(state, "", "runtime_id", model.runtime_id)
-    canvas.put(state.read_model, READ_MODEL_PATH, "stale", None)
-    canvas.put(state.read_model, READ_MODEL_PATH, "event_cursor", model.event_cursor)
-    canvas.put(state.read_model, READ_MODEL_PATH, "history_cursor", model.history_cursor)
-    canvas.put(state.read_model, READ_MODEL_PATH, "status", model.status)
+        draft.put(state, "", "runtime_id", model.runtime_id)
+    draft.put(state.read_model, READ_MODEL_PATH, "stale", None)
+    draft.put(state.read_model, READ_MODEL_PATH, "event_cursor", model.event_cursor)
+    draft.put(state.read_model, READ_MODEL_PATH, "history_cursor", model.history_cursor)
+    draft.put(state.read_model, READ_MODEL_PATH, "status", model.status)
 
 
-def _merge_actions(canvas: StateDraft, model: ThreadReadModel, *, missed: bool) -> None:
+def _merge_actions(draft: StateDraft, model: ThreadReadModel, *, missed: bool) -> None:
     listed = {action.action_id for action in model.pending_actions}
-    existing, pending = canvas.state.actions, canvas.memory.open_actions
+    existing, pending = draft.state.actions, draft.memory.open_actions
     for action_id in [key for key in existing if key in pending and key not in listed]:
-        actions.close_absent_action(canvas, action_id)
-        align_timeline_and_graph(canvas, f"action:{action_id}", existing[action_id].status)
+        actions.close_absent_action(draft, action_id)
+        align_timeline_and_graph(draft, f"action:{action_id}", existing[action_id].status)
     for action in model.pending_actions:
         key = action.action_id
         if key not in existing or (missed and key not in pending):
             action.status = "pending"
-            canvas.create(existing, actions.ACTIONS_PATH, key, action)
+            draft.create(existing, actions.ACTIONS_PATH, key, action)
             pending[key] = None
-            align_timeline_and_graph(canvas, f"action:{key}", "blocked", node="pending")
+            align_timeline_and_graph(draft, f"action:{key}", "blocked", node="pending")
 
 
 def _merge_tools(
-    canvas: StateDraft, model: ThreadReadModel, over: Collection[str], *, missed: bool
+    draft: StateDraft, model: ThreadReadModel, over: Collection[str], *, missed: bool
 ) -> None:
     listed = {call.tool_call_id for call in model.tool_calls}
     for call in model.tool_calls:
-        existing = canvas.state.tools.get(call.tool_call_id)
+        existing = draft.state.tools.get(call.tool_call_id)
         if existing is None:
-            _add_tool(canvas, call)
+            _add_tool(draft, call)
         elif not tools.has_ended(existing):
-            _update_tool(canvas, existing, call)
-    for key in canvas.memory.open_tools_in_order():
-        tool, path = canvas.state.tools[key], f"{tools.TOOLS_PATH}/{escape_key(key)}"
-        if missed and key not in listed and not _has_own_thread(canvas, tool.subagent_id):
-            canvas.put(tool, path, "state", STALE)
-            _align_tool(canvas, tool)
+            _update_tool(draft, existing, call)
+    for key in draft.memory.open_tools_in_order():
+        tool, path = draft.state.tools[key], f"{tools.TOOLS_PATH}/{escape_key(key)}"
+        if missed and key not in listed and not _has_own_thread(draft, tool.subagent_id):
+            draft.put(tool, path, "state", STALE)
+            _align_tool(draft, tool)
         if tool.turn_id in over:
-            canvas.put(tool, path, "unclosed", value=True)
-            del canvas.memory.open_tools[key]
+            draft.put(tool, path, "unclosed", value=True)
+            del draft.memory.open_tools[key]
 
 
-def _add_tool(canvas: StateDraft, call: ToolCallSummary) -> None:
+def _add_tool(draft: StateDraft, call: ToolCallSummary) -> None:
     tool = Tool(
         tool_call_id=call.tool_call_id,
         state=call.state,
@@ -274,17 +274,17 @@ def _add_tool(canvas: StateDraft, call: ToolCallSummary) -> None:
         started_at=call.started_at,
         completed_at=call.completed_at,
     )
-    canvas.create(canvas.state.tools, tools.TOOLS_PATH, call.tool_call_id, tool)
+    draft.create(draft.state.tools, tools.TOOLS_PATH, call.tool_call_id, tool)
     if tools.is_open(tool):
-        canvas.memory.open_tool(call.tool_call_id)
+        draft.memory.open_tool(call.tool_call_id)
 
 
-def _update_tool(canvas: StateDraft, tool: Tool, call: ToolCallSummary) -> None:
+def _update_tool(draft: StateDraft, tool: Tool, call: ToolCallSummary) -> None:
     """The owner's own record of a call whose end is not known here."""
     path = f"{tools.TOOLS_PATH}/{escape_key(tool.tool_call_id)}"
     changed = tool.state != call.state
-    canvas.put(tool, path, "state", call.state)
-    canvas.fill(
+    draft.put(tool, path, "state", call.state)
+    draft.fill(
         tool,
         path,
         output_ref=call.output_ref,
@@ -292,37 +292,37 @@ def _update_tool(canvas: StateDraft, tool: Tool, call: ToolCallSummary) -> None:
         completed_at=call.completed_at,
     )
     if tools.has_ended(tool):
-        canvas.put(tool, path, "unclosed", None)
-        canvas.memory.open_tools.pop(tool.tool_call_id, None)
+        draft.put(tool, path, "unclosed", None)
+        draft.memory.open_tools.pop(tool.tool_call_id, None)
     if changed:
-        _align_tool(canvas, tool)
+        _align_tool(draft, tool)
 
 
-def _align_tool(canvas: StateDraft, tool: Tool) -> None:
-    tools.update_preview(canvas, tool)
+def _align_tool(draft: StateDraft, tool: Tool) -> None:
+    tools.update_preview(draft, tool)
     status = _ENTRIES.get(tool.state, "running")
     key = f"tool:{tool.tool_call_id}"
-    align_timeline_and_graph(canvas, key, status, node=tool.state, at=tool.completed_at)
+    align_timeline_and_graph(draft, key, status, node=tool.state, at=tool.completed_at)
 
 
-def _has_own_thread(canvas: StateDraft, subagent_id: str | None) -> bool:
+def _has_own_thread(draft: StateDraft, subagent_id: str | None) -> bool:
     """Whether a subagent speaks on a thread of its own, of which a read model says nothing."""
-    thread = canvas.state.subagents.threads.get(subagent_id or "")
-    return thread is not None and thread.thread_id not in (None, canvas.state.thread_id)
+    thread = draft.state.subagents.threads.get(subagent_id or "")
+    return thread is not None and thread.thread_id not in (None, draft.state.thread_id)
 
 
-def _merge_queue(canvas: StateDraft, model: ThreadReadModel) -> None:
-    if model.queued_turns != canvas.state.queue.turns:
-        canvas.put(canvas.state.queue, thread_status.QUEUE_PATH, "turns", model.queued_turns)
+def _merge_queue(draft: StateDraft, model: ThreadReadModel) -> None:
+    if model.queued_turns != draft.state.queue.turns:
+        draft.put(draft.state.queue, thread_status.QUEUE_PATH, "turns", model.queued_turns)
         waiting = len(model.queued_turns)
-        canvas.put(canvas.state.runtime, thread_status.RUNTIME_PATH, "queued_turn_count", waiting)
+        draft.put(draft.state.runtime, thread_status.RUNTIME_PATH, "queued_turn_count", waiting)
 
 
 def _merge_turns(
-    canvas: StateDraft, model: ThreadReadModel, over: Collection[str], *, missed: bool
+    draft: StateDraft, model: ThreadReadModel, over: Collection[str], *, missed: bool
 ) -> None:
     """Turns and runs that are under way in timeline and graph."""
-    for entry in canvas.state.timeline:
+    for entry in draft.state.timeline:
         kind, _, key = entry.entry_id.partition(":")
         if kind not in ("turn", "run") or entry.status in _END_PHASES:
             continue
@@ -330,10 +330,10 @@ def _merge_turns(
         status = _turn_status(model, turn)
         if status is None and turn in over:
             status = STALE
-        elif status is None and missed and not _has_own_thread(canvas, entry.subagent_id):
-            status = None if _is_waiting(canvas, model, turn) else STALE
+        elif status is None and missed and not _has_own_thread(draft, entry.subagent_id):
+            status = None if _is_waiting(draft, model, turn) else STALE
         if status is not None and (status != "running" or kind == "turn"):
-            align_timeline_and_graph(canvas, entry.entry_id, status)
+            align_timeline_and_graph(draft, entry.entry_id, status)
 
 
 def _turn_status(model: ThreadReadModel, turn: str | None) -> str | None:
@@ -346,33 +346,33 @@ def _turn_status(model: ThreadReadModel, turn: str | None) -> str | None:
     return outcome.status if outcome is not None and outcome.turn_id == turn else None
 
 
-def _is_waiting(canvas: StateDraft, model: ThreadReadModel, turn: str | None) -> bool:
+def _is_waiting(draft: StateDraft, model: ThreadReadModel, turn: str | None) -> bool:
     """Whether a turn that was asked for has still to be started."""
     if any(queued.queued_turn_id == turn for queued in model.queued_turns):
         return True
-    is_latest = canvas.state.runtime.latest_turn_id == turn
+    is_latest = draft.state.runtime.latest_turn_id == turn
     return is_latest and model.status == "running" and model.active_turn_id is None
 
 
-def _merge_runtime(canvas: StateDraft, model: ThreadReadModel, *, missed: bool) -> None:
-    now, active = canvas.state.runtime, model.active_turn_id
+def _merge_runtime(draft: StateDraft, model: ThreadReadModel, *, missed: bool) -> None:
+    now, active = draft.state.runtime, model.active_turn_id
     was, moved = now.active_turn_id, missed or now.phase == UNKNOWN
     if was != active or (missed and active is None):
         for field in ("active_run_id", "active_task_id", "message"):
-            canvas.put(now, thread_status.RUNTIME_PATH, field, None)
-    canvas.put(now, thread_status.RUNTIME_PATH, "active_turn_id", active)
-    _merge_latest_turn(canvas, model, was)
+            draft.put(now, thread_status.RUNTIME_PATH, field, None)
+    draft.put(now, thread_status.RUNTIME_PATH, "active_turn_id", active)
+    _merge_latest_turn(draft, model, was)
     if model.status not in ("failed", "waiting"):
         # These two stand before a block, and leave open whether there is one.
         reason = now.blocked_reason or "blocked" if model.status == "blocked" else None
-        canvas.put(now, thread_status.RUNTIME_PATH, "blocked_reason", reason)
+        draft.put(now, thread_status.RUNTIME_PATH, "blocked_reason", reason)
     if moved or was != active:
-        canvas.put(now, thread_status.RUNTIME_PATH, "phase", _current_phase(canvas))
-    thread_status.settle_runtime(canvas)
+        draft.put(now, thread_status.RUNTIME_PATH, "phase", _current_phase(draft))
+    thread_status.settle_runtime(draft)
 
 
-def _merge_latest_turn(canvas: StateDraft, model: ThreadReadModel, was: str | None) -> None:
-    now, outcome = canvas.state.runtime, model.last_outcome
+def _merge_latest_turn(draft: StateDraft, model: ThreadReadModel, was: str | None) -> None:
+    now, outcome = draft.state.runtime, model.last_outcome
     if model.active_turn_id is not None:
         outcome, turn, status = None, model.active_turn_id, "running"
     elif outcome is not None:
@@ -381,11 +381,11 @@ def _merge_latest_turn(canvas: StateDraft, model: ThreadReadModel, was: str | No
         status = _infer_turn_status(now, model, was)
         same = status in (now.latest_turn_status, STALE)
         turn = now.latest_turn_id if same else None  # Of which turn, nobody says.
-    canvas.put(now, thread_status.RUNTIME_PATH, "latest_turn_id", turn)
-    canvas.put(now, thread_status.RUNTIME_PATH, "latest_turn_status", status)
+    draft.put(now, thread_status.RUNTIME_PATH, "latest_turn_id", turn)
+    draft.put(now, thread_status.RUNTIME_PATH, "latest_turn_status", status)
     category, hint = (outcome.failure_category, outcome.recovery_hint) if outcome else (None, None)
-    canvas.put(now, thread_status.RUNTIME_PATH, "failure_category", category)
-    canvas.put(now, thread_status.RUNTIME_PATH, "recovery_hint", hint)
+    draft.put(now, thread_status.RUNTIME_PATH, "failure_category", category)
+    draft.put(now, thread_status.RUNTIME_PATH, "recovery_hint", hint)
 
 
 def _infer_turn_status(
@@ -402,7 +402,7 @@ def _infer_turn_status(
     return STALE if was is not None else now.latest_turn_status
 
 
-def _current_phase(canvas: StateDraft) -> str:
-    if canvas.memory.open_actions:
+def _current_phase(draft: StateDraft) -> str:
+    if draft.memory.open_actions:
         return "waiting"
-    return _END_PHASES.get(canvas.state.runtime.latest_turn_status or "", UNKNOWN)
+    return _END_PHASES.get(draft.state.runtime.latest_turn_status or "", UNKNOWN)

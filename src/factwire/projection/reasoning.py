@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from factwire.facts.classes.payloads import TextPiece
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
+from factwire.facts.json_values import list_at, text_at
 from factwire.projection.messages import (
     PartHandle,
     ReasoningPart,
@@ -16,14 +17,7 @@ from factwire.projection.messages import (
     find_part,
     message_of,
 )
-from factwire.projection.payload_fields import (
-    list_at,
-    other_id,
-    read_payload,
-    subagent_of,
-    text_at,
-    turn_of,
-)
+from factwire.projection.payload_fields import other_id, read_payload, subagent_of, turn_of
 from factwire.projection.views import Text, View
 
 if TYPE_CHECKING:
@@ -47,56 +41,56 @@ class Plan(View):
     decision: str | None = None
 
 
-def start_reasoning(canvas: "StateDraft", fact: Fact) -> None:
-    canvas.part = _ensure_reasoning_part(canvas, fact)
+def start_reasoning(draft: "StateDraft", fact: Fact) -> None:
+    draft.part = _ensure_reasoning_part(draft, fact)
 
 
-def add_reasoning(canvas: "StateDraft", fact: Fact) -> None:
+def add_reasoning(draft: "StateDraft", fact: Fact) -> None:
     """A piece of raw reasoning is counted; a piece of a summary is shown."""
-    canvas.part = handle = _ensure_reasoning_part(canvas, fact)
+    draft.part = handle = _ensure_reasoning_part(draft, fact)
     part, payload = cast("ReasoningPart", handle.part), fact.payload
     piece, summary = payload.get("delta"), payload.get(_SUMMARY_FIELD)
     if type(summary) is str:
-        canvas.grow(part.summary, f"{handle.path}/summary", summary)
+        draft.grow(part.summary, f"{handle.path}/summary", summary)
     elif type(piece) is str and payload.get("kind") == _SUMMARY_FIELD:
-        canvas.grow(part.summary, f"{handle.path}/summary", piece)
+        draft.grow(part.summary, f"{handle.path}/summary", piece)
     elif type(piece) is str:
-        canvas.put(part, handle.path, "characters", part.characters + len(piece))
+        draft.put(part, handle.path, "characters", part.characters + len(piece))
 
 
-def summarize_reasoning(canvas: "StateDraft", fact: Fact) -> None:
+def summarize_reasoning(draft: "StateDraft", fact: Fact) -> None:
     """The summary, whole or by a piece."""
-    canvas.part = handle = _ensure_reasoning_part(canvas, fact)
+    draft.part = handle = _ensure_reasoning_part(draft, fact)
     payload = read_payload(fact, TextPiece)
     part = cast("ReasoningPart", handle.part)
     whole = payload.summary if payload.summary is not None else payload.text
     if whole is not None:
-        canvas.rewrite(part, handle.path, _SUMMARY_FIELD, whole)
+        draft.rewrite(part, handle.path, _SUMMARY_FIELD, whole)
     elif payload.delta is not None:
-        canvas.grow(part.summary, f"{handle.path}/summary", payload.delta)
-    canvas.fill(part, handle.path, encrypted_ref=payload.encrypted_ref)
+        draft.grow(part.summary, f"{handle.path}/summary", payload.delta)
+    draft.fill(part, handle.path, encrypted_ref=payload.encrypted_ref)
 
 
-def complete_reasoning(canvas: "StateDraft", fact: Fact) -> None:
-    canvas.part = handle = _ensure_reasoning_part(canvas, fact)
+def complete_reasoning(draft: "StateDraft", fact: Fact) -> None:
+    draft.part = handle = _ensure_reasoning_part(draft, fact)
     payload = read_payload(fact, TextPiece)
     part = cast("ReasoningPart", handle.part)
     if payload.summary is not None:
-        canvas.rewrite(part, handle.path, _SUMMARY_FIELD, payload.summary)
+        draft.rewrite(part, handle.path, _SUMMARY_FIELD, payload.summary)
     if payload.text is not None:
-        canvas.put(part, handle.path, "characters", len(payload.text))
-    canvas.fill(part, handle.path, encrypted_ref=payload.encrypted_ref)
+        draft.put(part, handle.path, "characters", len(payload.text))
+    draft.fill(part, handle.path, encrypted_ref=payload.encrypted_ref)
     if part.state != "stale" or payload.summary is not None:
-        canvas.put(part, handle.path, "state", "final")
+        draft.put(part, handle.path, "state", "final")
 
 
-def _ensure_reasoning_part(canvas: "StateDraft", fact: Fact) -> PartHandle:
-    message_id = message_of(canvas, fact)
+def _ensure_reasoning_part(draft: "StateDraft", fact: Fact) -> PartHandle:
+    message_id = message_of(draft, fact)
     named = other_id(fact, "partId", "part_id")
     if named is not None:
-        existing = find_part(canvas, fact, message_id, named, "reasoning")
+        existing = find_part(draft, fact, message_id, named, "reasoning")
     else:
-        existing = find_latest_part(canvas, fact, message_id, "reasoning")
+        existing = find_latest_part(draft, fact, message_id, "reasoning")
     own = named or f"{message_id}:reasoning"
     if existing is not None:
         ended = cast("ReasoningPart", existing.part).state not in ("streaming", "stale")
@@ -106,45 +100,45 @@ def _ensure_reasoning_part(canvas: "StateDraft", fact: Fact) -> PartHandle:
     part = ReasoningPart(
         part_id=own, message_id=message_id, summary=Text(), characters=0, state="streaming"
     )
-    return add_part(canvas, fact, part)
+    return add_part(draft, fact, part)
 
 
-def add_plan_text(canvas: "StateDraft", fact: Fact) -> None:
-    plan, path = _ensure_plan(canvas, fact)
+def add_plan_text(draft: "StateDraft", fact: Fact) -> None:
+    plan, path = _ensure_plan(draft, fact)
     payload = read_payload(fact, TextPiece)
     if plan.state == "final":
-        _restart_plan(canvas, plan, path)
+        _restart_plan(draft, plan, path)
     if payload.delta is not None:
-        canvas.grow(plan.text, f"{path}/text", payload.delta)
+        draft.grow(plan.text, f"{path}/text", payload.delta)
     elif payload.text is not None:
-        canvas.rewrite(plan, path, "text", payload.text)
+        draft.rewrite(plan, path, "text", payload.text)
 
 
-def finish_plan(canvas: "StateDraft", fact: Fact) -> None:
-    plan, path = _ensure_plan(canvas, fact)
+def finish_plan(draft: "StateDraft", fact: Fact) -> None:
+    plan, path = _ensure_plan(draft, fact)
     whole = text_at(fact.payload, "text", "plan", _SUMMARY_FIELD)
     if whole is not None:
-        canvas.rewrite(plan, path, "text", whole)
-    canvas.fill(plan, path, steps=list_at(fact.payload.get("steps")))
+        draft.rewrite(plan, path, "text", whole)
+    draft.fill(plan, path, steps=list_at(fact.payload.get("steps")))
     if plan.state != "stale" or whole is not None:
-        canvas.put(plan, path, "state", "final")
+        draft.put(plan, path, "state", "final")
 
 
-def _restart_plan(canvas: "StateDraft", plan: Plan, path: str) -> None:
+def _restart_plan(draft: "StateDraft", plan: Plan, path: str) -> None:
     """A piece behind a finished plan begins another, on which nobody has decided."""
-    canvas.rewrite(plan, path, "text", "")
-    canvas.put(plan, path, "state", "streaming")
+    draft.rewrite(plan, path, "text", "")
+    draft.put(plan, path, "state", "streaming")
     for field in ("steps", "action_id", "decision"):
-        canvas.put(plan, path, field, None)
-    canvas.opened = True
+        draft.put(plan, path, field, None)
+    draft.opened = True
 
 
-def _ensure_plan(canvas: "StateDraft", fact: Fact) -> tuple[Plan, str]:
+def _ensure_plan(draft: "StateDraft", fact: Fact) -> tuple[Plan, str]:
     turn, speaker = turn_of(fact), subagent_of(fact)
     named = other_id(fact, "partId", "part_id") or text_at(fact.payload, "planId")
     key = named or ":".join(filter(None, (turn or "thread", speaker, "plan")))
-    plans = canvas.state.plans
+    plans = draft.state.plans
     if key not in plans:
         plan = Plan(plan_id=key, text=Text(), state="streaming", turn_id=turn, subagent_id=speaker)
-        canvas.create(plans, PLANS_PATH, key, plan)
+        draft.create(plans, PLANS_PATH, key, plan)
     return plans[key], f"{PLANS_PATH}/{escape_key(key)}"

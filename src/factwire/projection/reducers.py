@@ -37,49 +37,49 @@ from factwire.projection.payload_fields import outcome_of, turn_of
 _TEXT_KINDS: Final = ("text", "reasoning")
 
 
-def close_open_entries(canvas: "StateDraft", fact: Fact) -> None:
+def close_open_entries(draft: "StateDraft", fact: Fact) -> None:
     """Runs before tools and messages of the turn are closed, since it closes what is open."""
     turn = turn_of(fact)
     if fact.event_class == "turn.canceled":
-        for key in canvas.memory.open_tools_in_order():
-            if canvas.state.tools[key].turn_id == turn:
-                _end_entry(canvas, fact, f"tool:{key}")
-                _end_node(canvas, fact, f"tool:{key}", "cancelled")
-    run = fact.run_id or canvas.state.runtime.active_run_id
+        for key in draft.memory.open_tools_in_order():
+            if draft.state.tools[key].turn_id == turn:
+                _end_entry(draft, fact, f"tool:{key}")
+                _end_node(draft, fact, f"tool:{key}", "cancelled")
+    run = fact.run_id or draft.state.runtime.active_run_id
     for key in dict.fromkeys((run, turn)):
-        _end_entry(canvas, fact, f"run:{key}")
-        _end_node(canvas, fact, f"run:{key}", outcome_of(fact))
-    if canvas.memory.unreconciled:
+        _end_entry(draft, fact, f"run:{key}")
+        _end_node(draft, fact, f"run:{key}", outcome_of(fact))
+    if draft.memory.unreconciled:
         return
-    for _, message in canvas.memory.open_messages_in_order():
+    for _, message in draft.memory.open_messages_in_order():
         if message.turn_id == turn:
-            _end_texts(canvas, fact, message)
+            _end_texts(draft, fact, message)
 
 
-def _end_texts(canvas: "StateDraft", fact: Fact, message: Message) -> None:
+def _end_texts(draft: "StateDraft", fact: Fact, message: Message) -> None:
     """How far a stale text got is not known, whatever becomes of its turn."""
     for part in message.parts:
         if not isinstance(part, TextPart | ReasoningPart) or part.state != "stale":
             key = timeline.part_entry_key(message, part)
             for kind in _TEXT_KINDS:
-                _end_entry(canvas, fact, f"{kind}:{key}")
+                _end_entry(draft, fact, f"{kind}:{key}")
 
 
-def _end_entry(canvas: "StateDraft", fact: Fact, key: str) -> None:
-    place = canvas.memory.entries.get(key)
-    entry = None if place is None else canvas.state.timeline[place]
+def _end_entry(draft: "StateDraft", fact: Fact, key: str) -> None:
+    place = draft.memory.entries.get(key)
+    entry = None if place is None else draft.state.timeline[place]
     if entry is not None and entry.completed_at is None:
         path = f"{timeline.TIMELINE_PATH}/{place}"
-        canvas.put(entry, path, "status", fact.status)
-        canvas.put(entry, path, "completed_at", fact.completed_at or fact.created_at)
+        draft.put(entry, path, "status", fact.status)
+        draft.put(entry, path, "completed_at", fact.completed_at or fact.created_at)
 
 
-def _end_node(canvas: "StateDraft", fact: Fact, key: str, status: str) -> None:
-    node = canvas.state.graph.nodes.get(key)
+def _end_node(draft: "StateDraft", fact: Fact, key: str, status: str) -> None:
+    node = draft.state.graph.nodes.get(key)
     if node is not None:
         path = f"{graph.GRAPH_NODES_PATH}/{escape_key(key)}"
-        canvas.put(node, path, "status", status)
-        canvas.put(node, path, "completed_at", fact.completed_at or fact.created_at)
+        draft.put(node, path, "status", status)
+        draft.put(node, path, "completed_at", fact.completed_at or fact.created_at)
 
 
 Reducer = Callable[[StateDraft, Fact], None]
@@ -255,7 +255,7 @@ _REPAIR_FAMILIES: Final = frozenset({"snapshot", "stream", "state", "messages", 
 """Families that may open or close a doubt about the state."""
 
 
-def _ignore_fact(canvas: StateDraft, fact: Fact) -> None:
+def _ignore_fact(draft: StateDraft, fact: Fact) -> None:
     """The reducer of a class that changes no surface of its own."""
 
 

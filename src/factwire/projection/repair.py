@@ -12,19 +12,13 @@ import msgspec
 
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import InvalidPatch, JsonDocument
+from factwire.facts.json_values import list_at, number_at, object_at, text_at, texts_of
 from factwire.facts.limits import NESTING_DEPTH, PAYLOAD_CHARACTERS
 from factwire.projection import hydration, messages
 from factwire.projection.changes import Operation
 from factwire.projection.diagnostics import add_remark
 from factwire.projection.messages import Message, Part, TextPart
-from factwire.projection.payload_fields import (
-    list_at,
-    number_at,
-    object_at,
-    shorten_detail,
-    text_at,
-    texts_of,
-)
+from factwire.projection.payload_fields import shorten_detail
 from factwire.projection.views import Text
 
 if TYPE_CHECKING:
@@ -52,98 +46,96 @@ def covered_sequence(fact: Fact) -> int | None:
     return None
 
 
-def apply_messages_snapshot(canvas: "StateDraft", fact: Fact) -> None:
+def apply_messages_snapshot(draft: "StateDraft", fact: Fact) -> None:
     """The messages as they are: named ones are replaced, absent ones taken back.
 
     What began after the place that the snapshot covers is newer than it, and stays.
     """
     rows = list_at(fact.payload.get("messages"))
     for message_id in texts_of(fact.payload.get("retractedMessageIds")):
-        messages.retract_message(canvas, message_id)
-    if rows is None or _is_outdated(canvas, fact):
+        messages.retract_message(draft, message_id)
+    if rows is None or _is_outdated(draft, fact):
         return
     covered = covered_sequence(fact)
-    found = _build_messages(canvas, rows, fact)
+    found = _build_messages(draft, rows, fact)
     named = {message.message_id for message in found}
     newer = [
         message
-        for message in canvas.state.messages
+        for message in draft.state.messages
         if message.message_id not in named and _is_newer(message, covered)
     ]
-    _replace_messages(canvas, [*found, *newer])
+    _replace_messages(draft, [*found, *newer])
 
 
-def add_older_messages(canvas: "StateDraft", fact: Fact) -> None:
+def add_older_messages(draft: "StateDraft", fact: Fact) -> None:
     """Older messages that were fetched: they go before those that are there."""
     rows = list_at(fact.payload.get("messages"))
     if rows is None:
         return
-    found = _build_messages(canvas, rows, fact)
-    existing = canvas.memory.names
+    found = _build_messages(draft, rows, fact)
+    existing = draft.memory.names
     older = [message for message in found if message.message_id not in existing]
     for message in older:
         message.sequence = None  # Said before all that is here: no rollback takes it for new.
     if older:
-        _replace_messages(canvas, [*older, *canvas.state.messages])
+        _replace_messages(draft, [*older, *draft.state.messages])
 
 
-def roll_back_messages(canvas: "StateDraft", fact: Fact) -> None:
+def roll_back_messages(draft: "StateDraft", fact: Fact) -> None:
     """History goes back to a place: what was said after it is taken back."""
     target = number_at(fact.payload, "toSequence", "to_sequence")
-    for message in list(canvas.state.messages):
+    for message in list(draft.state.messages):
         after = target is not None and message.sequence is not None and message.sequence > target
         if after:
-            messages.retract_message(canvas, message.message_id)
+            messages.retract_message(draft, message.message_id)
     for name in ("retractedMessageIds", "removedMessageIds"):
         for message_id in texts_of(fact.payload.get(name)):
-            messages.retract_message(canvas, message_id)
+            messages.retract_message(draft, message_id)
     if isinstance(fact.payload.get("messages"), list):
-        apply_messages_snapshot(canvas, fact)
+        apply_messages_snapshot(draft, fact)
 
 
-def patch_shared_state(canvas: "StateDraft", fact: Fact) -> None:
+def patch_shared_state(draft: "StateDraft", fact: Fact) -> None:
     """A patch of the shared state, whole or not at all."""
-    document = JsonDocument({PATCHED_ROOT: canvas.state.shared})
+    document = JsonDocument({PATCHED_ROOT: draft.state.shared})
     sent: list[Operation] = []
     try:
         document.patch(_apply_operations(document, _check_patch(_patch_of(fact)), sent))
     except InvalidPatch as error:
-        add_remark(canvas, fact, "state_delta_failed", shorten_detail(str(error)) or "")
-        hydration.add_doubt(canvas, "state_delta_failed", fact.sequence)
+        add_remark(draft, fact, "state_delta_failed", shorten_detail(str(error)) or "")
+        hydration.add_doubt(draft, "state_delta_failed", fact.sequence)
         return
-    canvas.state.shared = document.root[PATCHED_ROOT]
-    canvas.ops.extend(sent)
+    draft.state.shared = document.root[PATCHED_ROOT]
+    draft.ops.extend(sent)
 
 
-def apply_state_snapshot(canvas: "StateDraft", fact: Fact) -> None:
+def apply_state_snapshot(draft: "StateDraft", fact: Fact) -> None:
     """A snapshot in the stream: its messages and shared state, where it carries them."""
     shared = object_at(fact.payload.get(PATCHED_ROOT, fact.payload.get("state")))
-    if shared is not None and not _is_outdated(canvas, fact):
-        canvas.put(canvas.state, "", PATCHED_ROOT, deepcopy(shared))
-        hydration.clear_doubt(canvas, "state_delta_failed")
+    if shared is not None and not _is_outdated(draft, fact):
+        draft.put(draft.state, "", PATCHED_ROOT, deepcopy(shared))
+        hydration.clear_doubt(draft, "state_delta_failed")
     if isinstance(fact.payload.get("messages"), list):
-        apply_messages_snapshot(canvas, fact)
+        apply_messages_snapshot(draft, fact)
 
 
-def _is_outdated(canvas: "StateDraft", fact: Fact) -> bool:
+def _is_outdated(draft: "StateDraft", fact: Fact) -> bool:
     """Whether a snapshot is older than a state that misses nothing, and so has nothing to add."""
-    covered, now = covered_sequence(fact), canvas.state.hydration
+    covered, now = covered_sequence(fact), draft.state.hydration
     if covered is None or now.cursor is None or covered >= now.cursor or now.status != "live":
         return False
     message = f"a snapshot up to {covered} came when {now.cursor} was known; it was left aside"
-    add_remark(canvas, fact, "snapshot_outdated", message, severity="info")
+    add_remark(draft, fact, "snapshot_outdated", message, severity="info")
     return True
 
 
-def report_gap(canvas: "StateDraft", fact: Fact) -> None:
-    add_remark(canvas, fact, "stream_gap_reported", text_at(fact.payload, "reason") or fact.title)
-    hydration.add_doubt(
-        canvas, "gap_reported", None if fact.sequence is None else fact.sequence - 1
-    )
+def report_gap(draft: "StateDraft", fact: Fact) -> None:
+    add_remark(draft, fact, "stream_gap_reported", text_at(fact.payload, "reason") or fact.title)
+    hydration.add_doubt(draft, "gap_reported", None if fact.sequence is None else fact.sequence - 1)
 
 
-def start_repair(canvas: "StateDraft", _: Fact) -> None:
-    hydration.add_doubt(canvas, "repair_started")
+def start_repair(draft: "StateDraft", _: Fact) -> None:
+    hydration.add_doubt(draft, "repair_started")
 
 
 def _patch_of(fact: Fact) -> object:
@@ -216,7 +208,7 @@ def _child_values(value: object) -> list[Any]:
     return list_at(value) or [] if members is None else list(members.values())
 
 
-def _build_messages(canvas: "StateDraft", rows: list[Any], fact: Fact) -> list[Message]:
+def _build_messages(draft: "StateDraft", rows: list[Any], fact: Fact) -> list[Message]:
     """One message for each id that the rows name; a row that names none is known by its place."""
     found: dict[str, Message] = {}
     for index, row in enumerate(rows):
@@ -224,9 +216,9 @@ def _build_messages(canvas: "StateDraft", rows: list[Any], fact: Fact) -> list[M
         if fields is not None:
             own = f"{fact.id}:{index}" if index else fact.id
             message_id = text_at(fields, "messageId", "message_id", "id") or own
-            place = canvas.memory.names.get(message_id)
-            existing = None if place is None else canvas.state.messages[place]
-            found[message_id] = _build_message(canvas, fields, fact, message_id, existing)
+            place = draft.memory.names.get(message_id)
+            existing = None if place is None else draft.state.messages[place]
+            found[message_id] = _build_message(draft, fields, fact, message_id, existing)
     return list(found.values())
 
 
@@ -239,14 +231,14 @@ _STATED_STATES: Final[dict[str, Literal["streaming", "final"]]] = {
 
 
 def _build_message(
-    canvas: "StateDraft",
+    draft: "StateDraft",
     fields: dict[str, Any],
     fact: Fact,
     message_id: str,
     existing: Message | None,
 ) -> Message:
     """Snapshots carry text; what else is known of a message stays as and where it is."""
-    open_still = existing is not None and _is_unfinished(canvas, existing)
+    open_still = existing is not None and _is_unfinished(draft, existing)
     status = _STATED_STATES.get(
         text_at(fields, "status") or "", "streaming" if open_still else "final"
     )
@@ -274,9 +266,9 @@ def _build_message(
     return message
 
 
-def _is_unfinished(canvas: "StateDraft", message: Message) -> bool:
+def _is_unfinished(draft: "StateDraft", message: Message) -> bool:
     """Whether more may be said in a message; in a stale one as long as its turn is active."""
-    active = canvas.state.runtime.active_turn_id
+    active = draft.state.runtime.active_turn_id
     if message.status == "stale":
         return active is not None and message.turn_id == active
     return message.status == "streaming"
@@ -328,6 +320,6 @@ def _is_newer(message: Message, covered: int | None) -> bool:
     return message.sequence is not None and message.sequence > covered
 
 
-def _replace_messages(canvas: "StateDraft", found: list[Message]) -> None:
-    canvas.put(canvas.state, "", "messages", found)
-    canvas.memory.index_messages(canvas.state.messages)
+def _replace_messages(draft: "StateDraft", found: list[Message]) -> None:
+    draft.put(draft.state, "", "messages", found)
+    draft.memory.index_messages(draft.state.messages)

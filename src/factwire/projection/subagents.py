@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from factwire.facts.classes.payloads import Teammate
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
+from factwire.facts.json_values import text_at
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import tasks
 from factwire.projection.diagnostics import add_remark
@@ -21,7 +22,6 @@ from factwire.projection.payload_fields import (
     shorten_detail,
     subagent_of,
     task_of,
-    text_at,
     tool_of,
     turn_of,
 )
@@ -126,28 +126,28 @@ def empty_subagents() -> Subagents:
     return Subagents(threads={}, delegation_calls={}, activities=[], active_thread_ids=[])
 
 
-def update_subagent(canvas: "StateDraft", fact: Fact) -> None:
+def update_subagent(draft: "StateDraft", fact: Fact) -> None:
     """subagent.*, worker.*, agent.* and channel.*: one teammate's state."""
     key = teammate_of(fact)
-    if key is not None and _is_main_agent(canvas, fact, key):
+    if key is not None and _is_main_agent(draft, fact, key):
         return
     if key is None:
-        add_remark(canvas, fact, "teammate_unnamed", "the fact names no subagent, worker or agent")
+        add_remark(draft, fact, "teammate_unnamed", "the fact names no subagent, worker or agent")
         return
-    thread, path = _ensure_thread(canvas, fact, key)
+    thread, path = _ensure_thread(draft, fact, key)
     payload = read_payload(fact, Teammate)
     state = _next_state(fact, thread, payload)
     if state not in (None, thread.status, "closed"):
         for field in ("message", "failure_category"):
-            canvas.put(thread, path, field, None)
+            draft.put(thread, path, field, None)
     if state is not None:
-        canvas.put(thread, path, "status", state)
-        canvas.put(thread, path, "completed_at", fact.created_at if state in _ENDED else None)
-        _mark_active(canvas, key, active=state in ACTIVE_STATES)
-    _describe_thread(canvas, thread, path, fact, payload)
-    _set_lineage(canvas, thread, path, fact)
-    _record_delegation(canvas, fact, thread)
-    _add_activity(canvas, fact, key, payload)
+        draft.put(thread, path, "status", state)
+        draft.put(thread, path, "completed_at", fact.created_at if state in _ENDED else None)
+        _mark_active(draft, key, active=state in ACTIVE_STATES)
+    _describe_thread(draft, thread, path, fact, payload)
+    _set_lineage(draft, thread, path, fact)
+    _record_delegation(draft, fact, thread)
+    _add_activity(draft, fact, key, payload)
 
 
 def _next_state(fact: Fact, thread: SubagentThread, payload: Teammate) -> str | None:
@@ -158,10 +158,10 @@ def _next_state(fact: Fact, thread: SubagentThread, payload: Teammate) -> str | 
     return SUBAGENT_STATES.get(name) or (payload.status if name in _STATED else None)
 
 
-def _is_main_agent(canvas: "StateDraft", fact: Fact, key: str) -> bool:
+def _is_main_agent(draft: "StateDraft", fact: Fact, key: str) -> bool:
     """Whether an agent fact is about the agent that runs the thread, who is no teammate."""
     is_agent = (fact.event_class or "").startswith("agent.")
-    return is_agent and subagent_of(fact) is None and key == canvas.state.runtime.agent_id
+    return is_agent and subagent_of(fact) is None and key == draft.state.runtime.agent_id
 
 
 def teammate_of(fact: Fact) -> str | None:
@@ -175,9 +175,9 @@ def teammate_of(fact: Fact) -> str | None:
     return found
 
 
-def _ensure_thread(canvas: "StateDraft", fact: Fact, key: str) -> tuple[SubagentThread, str]:
+def _ensure_thread(draft: "StateDraft", fact: Fact, key: str) -> tuple[SubagentThread, str]:
     path = f"{SUBAGENT_THREADS_PATH}/{escape_key(key)}"
-    existing = canvas.state.subagents.threads.get(key)
+    existing = draft.state.subagents.threads.get(key)
     if existing is not None:
         return existing, path
     thread = SubagentThread(
@@ -187,14 +187,14 @@ def _ensure_thread(canvas: "StateDraft", fact: Fact, key: str) -> tuple[Subagent
         turn_id=turn_of(fact),
         started_at=fact.created_at,
     )
-    return canvas.create(canvas.state.subagents.threads, SUBAGENT_THREADS_PATH, key, thread), path
+    return draft.create(draft.state.subagents.threads, SUBAGENT_THREADS_PATH, key, thread), path
 
 
 def _describe_thread(
-    canvas: "StateDraft", thread: SubagentThread, path: str, fact: Fact, payload: Teammate
+    draft: "StateDraft", thread: SubagentThread, path: str, fact: Fact, payload: Teammate
 ) -> None:
-    own_thread = fact.thread_id if fact.thread_id != canvas.state.thread_id else None
-    canvas.fill(
+    own_thread = fact.thread_id if fact.thread_id != draft.state.thread_id else None
+    draft.fill(
         thread,
         path,
         name=payload.name,
@@ -229,23 +229,23 @@ def _topology_of(fact: Fact) -> str | None:
     return "remote_teammate" if (fact.event_class or "").startswith("channel.") else None
 
 
-def _set_lineage(canvas: "StateDraft", thread: SubagentThread, path: str, fact: Fact) -> None:
+def _set_lineage(draft: "StateDraft", thread: SubagentThread, path: str, fact: Fact) -> None:
     if thread.task_id is not None:
-        canvas.put(thread, path, "lineage", "known")
-        tasks.add_subagent(canvas, fact, thread.task_id, thread.subagent_id)
+        draft.put(thread, path, "lineage", "known")
+        tasks.add_subagent(draft, fact, thread.task_id, thread.subagent_id)
     elif thread.lineage != "unavailable" and not _has_channel(fact):
-        canvas.put(thread, path, "lineage", "unavailable")
+        draft.put(thread, path, "lineage", "unavailable")
         message = f"nothing says which task {thread.subagent_id} works on"
-        add_remark(canvas, fact, "lineage_missing", message, subject=thread.subagent_id)
+        add_remark(draft, fact, "lineage_missing", message, subject=thread.subagent_id)
 
 
 def _has_channel(fact: Fact) -> bool:
     return (fact.event_class or "").startswith("channel.")
 
 
-def _record_delegation(canvas: "StateDraft", fact: Fact, thread: SubagentThread) -> None:
+def _record_delegation(draft: "StateDraft", fact: Fact, thread: SubagentThread) -> None:
     call = tool_of(fact)
-    if call is None or call in canvas.state.subagents.delegation_calls:
+    if call is None or call in draft.state.subagents.delegation_calls:
         return
     if fact.event_class not in ("subagent.spawned", "subagent.started", "agent.spawned"):
         return
@@ -256,10 +256,10 @@ def _record_delegation(canvas: "StateDraft", fact: Fact, thread: SubagentThread)
         turn_id=turn_of(fact),
         created_at=fact.created_at,
     )
-    canvas.create(canvas.state.subagents.delegation_calls, DELEGATION_CALLS_PATH, call, made)
+    draft.create(draft.state.subagents.delegation_calls, DELEGATION_CALLS_PATH, call, made)
 
 
-def _add_activity(canvas: "StateDraft", fact: Fact, key: str, payload: Teammate) -> None:
+def _add_activity(draft: "StateDraft", fact: Fact, key: str, payload: Teammate) -> None:
     refs: list[Any] = [*fact.ref_ids, *fact.artifact_refs, *fact.evidence_refs]
     activity = Activity(
         event_id=fact.id,
@@ -271,13 +271,13 @@ def _add_activity(canvas: "StateDraft", fact: Fact, key: str, payload: Teammate)
         created_at=fact.created_at,
     )
     path = f"{SUBAGENTS_PATH}/activities"
-    canvas.push(canvas.state.subagents.activities, path, activity, LANE_EVENTS_KEPT)
+    draft.push(draft.state.subagents.activities, path, activity, LANE_EVENTS_KEPT)
 
 
-def _mark_active(canvas: "StateDraft", key: str, *, active: bool) -> None:
-    ids = canvas.state.subagents.active_thread_ids
+def _mark_active(draft: "StateDraft", key: str, *, active: bool) -> None:
+    ids = draft.state.subagents.active_thread_ids
     if active and key not in ids:
-        canvas.put(canvas.state.subagents, SUBAGENTS_PATH, "active_thread_ids", [*ids, key])
+        draft.put(draft.state.subagents, SUBAGENTS_PATH, "active_thread_ids", [*ids, key])
     elif not active and key in ids:
         others = [other for other in ids if other != key]
-        canvas.put(canvas.state.subagents, SUBAGENTS_PATH, "active_thread_ids", others)
+        draft.put(draft.state.subagents, SUBAGENTS_PATH, "active_thread_ids", others)

@@ -10,15 +10,14 @@ from factwire.facts.classes.payloads import Progress, TaskProfile
 from factwire.facts.classes.payloads import Task as TaskPayload
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
+from factwire.facts.json_values import number_at, text_at
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.payload_fields import (
     join_texts,
-    number_at,
     other_id,
     read_payload,
     subagent_of,
     task_of,
-    text_at,
     turn_of,
 )
 from factwire.projection.views import View
@@ -160,58 +159,58 @@ class Job(View):
     completed_at: str | None = None
 
 
-def update_task(canvas: "StateDraft", fact: Fact) -> None:
+def update_task(draft: "StateDraft", fact: Fact) -> None:
     """task.*: what the fact says of its task."""
-    task, path = ensure_task(canvas, fact, task_of(fact) or "")
+    task, path = ensure_task(draft, fact, task_of(fact) or "")
     payload, name = read_payload(fact, TaskPayload), fact.event_class or ""
     state = _next_state(fact, payload)
     if state is not None and state != task.status:
-        _enter_state(canvas, task, path, state, fact.created_at)
-    canvas.count(task, path, "retries", name == "task.retrying")
-    _describe_task(canvas, task, path, fact, payload)
+        _enter_state(draft, task, path, state, fact.created_at)
+    draft.count(task, path, "retries", name == "task.retrying")
+    _describe_task(draft, task, path, fact, payload)
     if name in _ATTEMPT_STATES:
-        _update_attempt(canvas, task, path, fact, payload)
+        _update_attempt(draft, task, path, fact, payload)
 
 
-def _enter_state(canvas: "StateDraft", task: Task, path: str, state: str, at: str) -> None:
+def _enter_state(draft: "StateDraft", task: Task, path: str, state: str, at: str) -> None:
     """Another state: why the task was in the one before no longer holds."""
-    canvas.put(task, path, "status", state)
-    canvas.put(
+    draft.put(task, path, "status", state)
+    draft.put(
         task, path, "completed_at", (task.completed_at or at) if state in ENDED_TASKS else None
     )
     if state != "archived":
         for field in ("reason", "message", "failure_category"):
-            canvas.put(task, path, field, None)
+            draft.put(task, path, field, None)
 
 
-def set_task_profile(canvas: "StateDraft", fact: Fact) -> None:
-    task, path = ensure_task(canvas, fact, task_of(fact) or "")
+def set_task_profile(draft: "StateDraft", fact: Fact) -> None:
+    task, path = ensure_task(draft, fact, task_of(fact) or "")
     profile = read_payload(fact, TaskProfile)
-    canvas.fill(task, path, profile=profile if profile != TaskProfile() else None)
+    draft.fill(task, path, profile=profile if profile != TaskProfile() else None)
 
 
-def delegate_task(canvas: "StateDraft", fact: Fact) -> None:
-    update_task(canvas, fact)
-    task, path = ensure_task(canvas, fact, task_of(fact) or "")
+def delegate_task(draft: "StateDraft", fact: Fact) -> None:
+    update_task(draft, fact)
+    task, path = ensure_task(draft, fact, task_of(fact) or "")
     to = text_at(fact.payload, "delegatedTo", "assignee", "toAgent") or subagent_of(fact)
-    canvas.fill(task, path, delegated_to=to)
+    draft.fill(task, path, delegated_to=to)
 
 
-def update_dependency(canvas: "StateDraft", fact: Fact) -> None:
-    update_task(canvas, fact)
-    task, path = ensure_task(canvas, fact, task_of(fact) or "")
+def update_dependency(draft: "StateDraft", fact: Fact) -> None:
+    update_task(draft, fact)
+    task, path = ensure_task(draft, fact, task_of(fact) or "")
     other = text_at(fact.payload, "dependsOnTaskId", "dependencyTaskId", "dependencyId")
     if other is not None:
         status = text_at(fact.payload, "dependencyStatus", "status") or UNKNOWN
-        canvas.put(task, path, "dependencies", {**(task.dependencies or {}), other: status})
+        draft.put(task, path, "dependencies", {**(task.dependencies or {}), other: status})
         merged = join_texts(task.depends_on, [other])
-        canvas.put(task, path, "depends_on", merged)
+        draft.put(task, path, "depends_on", merged)
 
 
-def ensure_task(canvas: "StateDraft", fact: Fact, task_id: str) -> tuple[Task, str]:
+def ensure_task(draft: "StateDraft", fact: Fact, task_id: str) -> tuple[Task, str]:
     """A task by its id, created by the first fact that names it."""
     path = f"{TASKS_PATH}/{escape_key(task_id)}"
-    existing = canvas.state.tasks.get(task_id)
+    existing = draft.state.tasks.get(task_id)
     if existing is not None:
         return existing, path
     task = Task(
@@ -222,14 +221,14 @@ def ensure_task(canvas: "StateDraft", fact: Fact, task_id: str) -> tuple[Task, s
         turn_id=turn_of(fact),
         created_at=fact.created_at,
     )
-    return canvas.create(canvas.state.tasks, TASKS_PATH, task_id, task), path
+    return draft.create(draft.state.tasks, TASKS_PATH, task_id, task), path
 
 
-def add_subagent(canvas: "StateDraft", fact: Fact, task_id: str, subagent_id: str) -> None:
+def add_subagent(draft: "StateDraft", fact: Fact, task_id: str, subagent_id: str) -> None:
     """Note who works on a task."""
-    task, path = ensure_task(canvas, fact, task_id)
+    task, path = ensure_task(draft, fact, task_id)
     merged = join_texts(task.subagent_ids, [subagent_id])
-    canvas.put(task, path, "subagent_ids", merged)
+    draft.put(task, path, "subagent_ids", merged)
 
 
 def _next_state(fact: Fact, payload: TaskPayload) -> str | None:
@@ -242,11 +241,11 @@ def _next_state(fact: Fact, payload: TaskPayload) -> str | None:
 
 
 def _describe_task(
-    canvas: "StateDraft", task: Task, path: str, fact: Fact, payload: TaskPayload
+    draft: "StateDraft", task: Task, path: str, fact: Fact, payload: TaskPayload
 ) -> None:
     steps = payload.progress if isinstance(payload.progress, Progress) else Progress()
     share = None if isinstance(payload.progress, Progress) else payload.progress
-    canvas.fill(
+    draft.fill(
         task,
         path,
         title=payload.title,
@@ -271,11 +270,11 @@ def _describe_task(
     )
     worker = subagent_of(fact)
     if worker is not None:
-        add_subagent(canvas, fact, task.task_id, worker)
+        add_subagent(draft, fact, task.task_id, worker)
 
 
 def _update_attempt(
-    canvas: "StateDraft", task: Task, path: str, fact: Fact, payload: TaskPayload
+    draft: "StateDraft", task: Task, path: str, fact: Fact, payload: TaskPayload
 ) -> None:
     run = fact.run_id or other_id(fact, "runId", "run_id")
     key = fact.attempt_id or other_id(fact, "attemptId", "attempt_id") or run or ""
@@ -289,8 +288,8 @@ def _update_attempt(
     for index, attempt in enumerate(task.attempts):
         if attempt.attempt_id == key:
             place = f"{path}/attempts/{index}"
-            canvas.put(attempt, place, "status", status)
-            canvas.fill(attempt, place, completed_at=ended, **fields)
+            draft.put(attempt, place, "status", status)
+            draft.fill(attempt, place, completed_at=ended, **fields)
             return
     attempt = Attempt(
         attempt_id=key,
@@ -300,16 +299,16 @@ def _update_attempt(
         completed_at=ended,
         **fields,
     )
-    canvas.push(task.attempts, f"{path}/attempts", attempt)
+    draft.push(task.attempts, f"{path}/attempts", attempt)
 
 
-def update_job(canvas: "StateDraft", fact: Fact) -> None:
+def update_job(draft: "StateDraft", fact: Fact) -> None:
     """job.*: one job; its items are counted by state."""
     key = fact.job_id or other_id(fact, "jobId", "job_id")
     if key is None:
         return
     jobs, path, payload = (
-        canvas.state.jobs,
+        draft.state.jobs,
         f"{JOBS_PATH}/{escape_key(key)}",
         read_payload(fact, TaskPayload),
     )
@@ -325,13 +324,13 @@ def update_job(canvas: "StateDraft", fact: Fact) -> None:
             task_id=task_of(fact),
             created_at=fact.created_at,
         )
-        canvas.create(jobs, JOBS_PATH, key, job)
+        draft.create(jobs, JOBS_PATH, key, job)
     job, state = jobs[key], _JOB_STATES.get(name)
     if state is not None and state not in ENDED_TASKS:
-        canvas.put(job, path, "failure_category", None)
-        canvas.put(job, path, "completed_at", None)
+        draft.put(job, path, "failure_category", None)
+        draft.put(job, path, "completed_at", None)
     total = number_at(fact.payload, "totalItems", "total")
-    canvas.fill(
+    draft.fill(
         job,
         path,
         status=state,
@@ -344,15 +343,15 @@ def update_job(canvas: "StateDraft", fact: Fact) -> None:
     )
     if name in _ITEM_STATES:
         item = fact.job_item_id or other_id(fact, "jobItemId", "job_item_id") or fact.id
-        _count_item(canvas, job, path, item, _ITEM_STATES[name])
+        _count_item(draft, job, path, item, _ITEM_STATES[name])
 
 
-def _count_item(canvas: "StateDraft", job: Job, path: str, item: str, state: str) -> None:
+def _count_item(draft: "StateDraft", job: Job, path: str, item: str, state: str) -> None:
     """Count an item; only those that are known to run are taken off the running ones."""
     running = [other for other in job.running_item_ids if other != item]
     if state == "running":
         running.append(item)
     else:
-        canvas.count(job, path, f"items_{state}")
-    canvas.put(job, path, "running_item_ids", running)
-    canvas.put(job, path, "items_running", len(running))
+        draft.count(job, path, f"items_{state}")
+    draft.put(job, path, "running_item_ids", running)
+    draft.put(job, path, "items_running", len(running))

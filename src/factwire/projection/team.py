@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from factwire.facts.classes.payloads import Evidence, Handoff, Teammate
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
+from factwire.facts.json_values import object_at, text_at
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.artifacts import evidence_ids
 from factwire.projection.limits import LANE_EVENTS_KEPT
 from factwire.projection.payload_fields import (
-    object_at,
     other_id,
     read_payload,
     ref_text,
@@ -22,7 +22,6 @@ from factwire.projection.payload_fields import (
     shorten_detail,
     subagent_of,
     task_of,
-    text_at,
     turn_of,
 )
 from factwire.projection.subagents import teammate_of
@@ -138,20 +137,20 @@ def empty_team() -> TeamWorkbench:
     )
 
 
-def update_member(canvas: "StateDraft", fact: Fact) -> None:
+def update_member(draft: "StateDraft", fact: Fact) -> None:
     """Bring the roster in line with what `subagents` now says of a teammate."""
     key = teammate_of(fact)
-    thread = canvas.state.subagents.threads.get(key or "")
+    thread = draft.state.subagents.threads.get(key or "")
     if key is None or thread is None:
         return
     roster, path = (
-        canvas.state.team_workbench.roster_nodes,
+        draft.state.team_workbench.roster_nodes,
         f"{TEAM_PATH}/rosterNodes/{escape_key(key)}",
     )
     if key not in roster:
         node = RosterNode(member_id=key, status=UNKNOWN, kind=_member_kind(fact))
-        canvas.create(roster, f"{TEAM_PATH}/rosterNodes", key, node)
-    canvas.fill(
+        draft.create(roster, f"{TEAM_PATH}/rosterNodes", key, node)
+    draft.fill(
         roster[key],
         path,
         status=thread.status,
@@ -171,16 +170,16 @@ def _member_kind(fact: Fact) -> str:
     return "worker" if name.startswith("worker.") else "subagent"
 
 
-def update_work_item(canvas: "StateDraft", fact: Fact) -> None:
+def update_work_item(draft: "StateDraft", fact: Fact) -> None:
     """Bring the board in line with what `tasks` now says of a task."""
     key = task_of(fact)
-    task = canvas.state.tasks.get(key or "")
+    task = draft.state.tasks.get(key or "")
     if key is None or task is None:
         return
-    items, path = canvas.state.team_workbench.work_items, f"{TEAM_PATH}/workItems/{escape_key(key)}"
+    items, path = draft.state.team_workbench.work_items, f"{TEAM_PATH}/workItems/{escape_key(key)}"
     if key not in items:
-        canvas.create(items, f"{TEAM_PATH}/workItems", key, WorkItem(task_id=key, status=UNKNOWN))
-    canvas.fill(
+        draft.create(items, f"{TEAM_PATH}/workItems", key, WorkItem(task_id=key, status=UNKNOWN))
+    draft.fill(
         items[key],
         path,
         status=task.status,
@@ -188,28 +187,28 @@ def update_work_item(canvas: "StateDraft", fact: Fact) -> None:
         assignee=task.assignee or task.delegated_to,
         parent_task_id=task.parent_task_id,
     )
-    canvas.put(items[key], path, "blocked_by", _blocking_tasks(task.dependencies or {}) or None)
+    draft.put(items[key], path, "blocked_by", _blocking_tasks(task.dependencies or {}) or None)
 
 
 def _blocking_tasks(dependencies: dict[str, str]) -> list[str]:
     return [key for key, status in dependencies.items() if status != "completed"]
 
 
-def record_handoff(canvas: "StateDraft", fact: Fact) -> None:
+def record_handoff(draft: "StateDraft", fact: Fact) -> None:
     payload, name = read_payload(fact, Handoff), fact.event_class or ""
     key = fact.handoff_id or other_id(fact, "handoffId", "handoff_id") or fact.id
     events, path = (
-        canvas.state.team_workbench.handoff_events,
+        draft.state.team_workbench.handoff_events,
         f"{TEAM_PATH}/handoffEvents/{escape_key(key)}",
     )
     if key not in events:
         event = HandoffEvent(
             handoff_id=key, status=UNKNOWN, turn_id=turn_of(fact), requested_at=fact.created_at
         )
-        canvas.create(events, f"{TEAM_PATH}/handoffEvents", key, event)
+        draft.create(events, f"{TEAM_PATH}/handoffEvents", key, event)
     status = payload.status if name == "agent.handoff" and payload.status else _HANDOFF_STATUS[name]
-    canvas.put(events[key], path, "status", status)
-    canvas.fill(
+    draft.put(events[key], path, "status", status)
+    draft.fill(
         events[key],
         path,
         from_agent=payload.from_agent,
@@ -220,20 +219,20 @@ def record_handoff(canvas: "StateDraft", fact: Fact) -> None:
         completed_at=fact.created_at if status in ("completed", "rejected") else None,
     )
     if status in ("accepted", "completed"):
-        canvas.fill(canvas.state.team_workbench, TEAM_PATH, active_agent=events[key].to_agent)
-    _add_lane_event(canvas, fact, "handoff", status, subject=key)
+        draft.fill(draft.state.team_workbench, TEAM_PATH, active_agent=events[key].to_agent)
+    _add_lane_event(draft, fact, "handoff", status, subject=key)
 
 
-def record_review_event(canvas: "StateDraft", fact: Fact) -> None:
+def record_review_event(draft: "StateDraft", fact: Fact) -> None:
     payload = read_payload(fact, Evidence)
     key = fact.review_id or other_id(fact, "reviewId", "review_id")
     status = "requested" if fact.event_class == "review.requested" else "completed"
-    event = _add_lane_event(canvas, fact, "review", status, subject=key, verdict=payload.verdict)
+    event = _add_lane_event(draft, fact, "review", status, subject=key, verdict=payload.verdict)
     path = f"{TEAM_PATH}/reviewEvents"
-    canvas.push(canvas.state.team_workbench.review_events, path, event, LANE_EVENTS_KEPT)
+    draft.push(draft.state.team_workbench.review_events, path, event, LANE_EVENTS_KEPT)
 
 
-def record_notification(canvas: "StateDraft", fact: Fact) -> None:
+def record_notification(draft: "StateDraft", fact: Fact) -> None:
     payload = read_payload(fact, Teammate)
     worker = teammate_of(fact)
     notification = Notification(
@@ -249,14 +248,14 @@ def record_notification(canvas: "StateDraft", fact: Fact) -> None:
         created_at=fact.created_at,
     )
     path = f"{TEAM_PATH}/notifications"
-    canvas.push(canvas.state.team_workbench.notifications, path, notification, LANE_EVENTS_KEPT)
-    _add_lane_event(canvas, fact, "notification", payload.status or "received", subject=worker)
+    draft.push(draft.state.team_workbench.notifications, path, notification, LANE_EVENTS_KEPT)
+    _add_lane_event(draft, fact, "notification", payload.status or "received", subject=worker)
 
 
-def update_team(canvas: "StateDraft", fact: Fact) -> None:
+def update_team(draft: "StateDraft", fact: Fact) -> None:
     """team.changed: the team itself."""
-    team = canvas.state.team_workbench
-    canvas.fill(
+    team = draft.state.team_workbench
+    draft.fill(
         team,
         TEAM_PATH,
         team_id=fact.team_id or other_id(fact, "teamId", "team_id"),
@@ -269,7 +268,7 @@ def update_team(canvas: "StateDraft", fact: Fact) -> None:
 
 
 def _add_lane_event(
-    canvas: "StateDraft",
+    draft: "StateDraft",
     fact: Fact,
     lane: str,
     status: str,
@@ -291,5 +290,5 @@ def _add_lane_event(
         created_at=fact.created_at,
     )
     path = f"{TEAM_PATH}/laneEvents"
-    canvas.push(canvas.state.team_workbench.lane_events, path, event, LANE_EVENTS_KEPT)
+    draft.push(draft.state.team_workbench.lane_events, path, event, LANE_EVENTS_KEPT)
     return event

@@ -10,20 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from factwire.facts.classes.payloads import Failure, ModelRequest, RunStatus, TurnEnd, TurnStart
 from factwire.facts.classes.payloads import Queue as QueuePayload
 from factwire.facts.fact import Fact
+from factwire.facts.json_values import list_at, number_at, object_at, text_at, whole_number_at
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import messages
 from factwire.projection.limits import LANE_EVENTS_KEPT
-from factwire.projection.payload_fields import (
-    list_at,
-    number_at,
-    object_at,
-    other_id,
-    outcome_of,
-    read_payload,
-    task_of,
-    text_at,
-    turn_of,
-)
+from factwire.projection.payload_fields import other_id, outcome_of, read_payload, task_of, turn_of
 from factwire.projection.views import View
 
 if TYPE_CHECKING:
@@ -34,34 +25,34 @@ AGENT_SESSIONS_PATH: Final = 32
 """Agents whose name for a thread is kept: more than ever take turns on one."""
 
 
-def update_title(canvas: "StateDraft", fact: Fact) -> None:
+def update_title(draft: "StateDraft", fact: Fact) -> None:
     """The title of the thread; those of a subagent's threads are not its own."""
-    if fact.thread_id in (None, canvas.state.thread_id):
-        canvas.fill(canvas.state, "", title=text_at(fact.payload, "title", "name"))
-        _record_agent_session(canvas, fact)
+    if fact.thread_id in (None, draft.state.thread_id):
+        draft.fill(draft.state, "", title=text_at(fact.payload, "title", "name"))
+        _record_agent_session(draft, fact)
 
 
-def _record_agent_session(canvas: "StateDraft", fact: Fact) -> None:
+def _record_agent_session(draft: "StateDraft", fact: Fact) -> None:
     """The name that an agent of the thread has for it, so that its next turn goes on with it."""
     name, agent = text_at(fact.payload, "agentSessionId"), fact.agent_id
-    existing = canvas.state.agent_sessions or {}
+    existing = draft.state.agent_sessions or {}
     if (
         name is not None
         and agent is not None
         and (agent in existing or len(existing) < AGENT_SESSIONS_PATH)
     ):
-        canvas.put(canvas.state, "", "agent_sessions", {**existing, agent: name})
+        draft.put(draft.state, "", "agent_sessions", {**existing, agent: name})
 
 
-def identify_thread(canvas: "StateDraft", fact: Fact) -> None:
+def identify_thread(draft: "StateDraft", fact: Fact) -> None:
     """The first fact of a thread tells whose state this is."""
-    state = canvas.state
+    state = draft.state
     if state.session_id is None and fact.session_id is not None:
-        canvas.put(state, "", "session_id", fact.session_id)
+        draft.put(state, "", "session_id", fact.session_id)
     if state.thread_id is None and fact.thread_id is not None:
-        canvas.put(state, "", "thread_id", fact.thread_id)
+        draft.put(state, "", "thread_id", fact.thread_id)
     if state.runtime_id is None:
-        canvas.put(state, "", "runtime_id", fact.runtime_id)
+        draft.put(state, "", "runtime_id", fact.runtime_id)
 
 
 RUNTIME_PATH: Final = "/runtime"
@@ -110,66 +101,66 @@ def idle_runtime() -> Runtime:
     return Runtime(status="idle", phase=UNKNOWN, latest_event_id=None, latest_sequence=None)
 
 
-def submit_turn(canvas: "StateDraft", fact: Fact) -> None:
+def submit_turn(draft: "StateDraft", fact: Fact) -> None:
     """A turn that was asked for; it is not active before the runtime starts it."""
-    runtime = canvas.state.runtime
-    if not is_own_run(canvas, fact):
+    runtime = draft.state.runtime
+    if not is_own_run(draft, fact):
         return
     if runtime.active_turn_id is None:
-        canvas.fill(
+        draft.fill(
             runtime, RUNTIME_PATH, latest_turn_id=turn_of(fact), latest_turn_status="submitted"
         )
-        _clear_outcome(canvas)
-    canvas.fill(
+        _clear_outcome(draft)
+    draft.fill(
         runtime, RUNTIME_PATH, agent_id=fact.agent_id or read_payload(fact, TurnStart).agent_id
     )
 
 
-def start_turn(canvas: "StateDraft", fact: Fact) -> None:
-    runtime, turn = canvas.state.runtime, turn_of(fact)
-    if not is_own_run(canvas, fact):
+def start_turn(draft: "StateDraft", fact: Fact) -> None:
+    runtime, turn = draft.state.runtime, turn_of(fact)
+    if not is_own_run(draft, fact):
         return
-    canvas.fill(runtime, RUNTIME_PATH, active_turn_id=turn, latest_turn_id=turn)
-    canvas.put(runtime, RUNTIME_PATH, "latest_turn_status", "running")
-    canvas.put(runtime, RUNTIME_PATH, "active_task_id", task_of(fact))
-    canvas.fill(
+    draft.fill(runtime, RUNTIME_PATH, active_turn_id=turn, latest_turn_id=turn)
+    draft.put(runtime, RUNTIME_PATH, "latest_turn_status", "running")
+    draft.put(runtime, RUNTIME_PATH, "active_task_id", task_of(fact))
+    draft.fill(
         runtime, RUNTIME_PATH, agent_id=fact.agent_id or read_payload(fact, TurnStart).agent_id
     )
-    _clear_outcome(canvas)
+    _clear_outcome(draft)
 
 
-def end_turn(canvas: "StateDraft", fact: Fact) -> None:
+def end_turn(draft: "StateDraft", fact: Fact) -> None:
     """The end of a turn; one that is not the active turn ends without touching that."""
-    runtime, turn, end = canvas.state.runtime, turn_of(fact), read_payload(fact, TurnEnd)
+    runtime, turn, end = draft.state.runtime, turn_of(fact), read_payload(fact, TurnEnd)
     status = outcome_of(fact)
-    if not is_own_run(canvas, fact):
+    if not is_own_run(draft, fact):
         return
     if runtime.active_turn_id not in (None, turn) and turn is not None:
         return
     for field in ("active_turn_id", "active_run_id", "active_task_id", "message"):
-        canvas.put(runtime, RUNTIME_PATH, field, None)
-    _clear_outcome(canvas)
-    canvas.fill(runtime, RUNTIME_PATH, latest_turn_id=turn, latest_turn_status=status)
+        draft.put(runtime, RUNTIME_PATH, field, None)
+    _clear_outcome(draft)
+    draft.fill(runtime, RUNTIME_PATH, latest_turn_id=turn, latest_turn_status=status)
     if status == "failed":
-        canvas.put(runtime, RUNTIME_PATH, "failure_category", end.failure_category or UNKNOWN)
-        canvas.put(runtime, RUNTIME_PATH, "recovery_hint", end.recovery_hint)
+        draft.put(runtime, RUNTIME_PATH, "failure_category", end.failure_category or UNKNOWN)
+        draft.put(runtime, RUNTIME_PATH, "recovery_hint", end.recovery_hint)
 
 
-def update_run_status(canvas: "StateDraft", fact: Fact) -> None:
-    runtime, payload = canvas.state.runtime, read_payload(fact, RunStatus)
-    if not is_own_run(canvas, fact):
+def update_run_status(draft: "StateDraft", fact: Fact) -> None:
+    runtime, payload = draft.state.runtime, read_payload(fact, RunStatus)
+    if not is_own_run(draft, fact):
         return
-    canvas.fill(runtime, RUNTIME_PATH, message=payload.message, runtime_status=payload.status)
+    draft.fill(runtime, RUNTIME_PATH, message=payload.message, runtime_status=payload.status)
     if runtime.latest_turn_status not in _ENDED_TURNS or runtime.active_turn_id is not None:
-        canvas.fill(runtime, RUNTIME_PATH, active_run_id=fact.run_id)
+        draft.fill(runtime, RUNTIME_PATH, active_run_id=fact.run_id)
     if payload.status == "blocked":
-        block_run(canvas, payload.message or fact.detail or "blocked")
+        block_run(draft, payload.message or fact.detail or "blocked")
     elif payload.status is not None:
-        canvas.put(runtime, RUNTIME_PATH, "blocked_reason", None)
+        draft.put(runtime, RUNTIME_PATH, "blocked_reason", None)
     for field, names in _COUNT_FIELDS.items():
         value = number_at(fact.payload, *names)
-        canvas.fill(runtime, RUNTIME_PATH, **{field: None if value is None else int(value)})
-    canvas.fill(runtime, RUNTIME_PATH, queue_reason=text_at(fact.payload, "queueReason"))
+        draft.fill(runtime, RUNTIME_PATH, **{field: None if value is None else int(value)})
+    draft.fill(runtime, RUNTIME_PATH, queue_reason=text_at(fact.payload, "queueReason"))
 
 
 _COUNT_FIELDS: Final = {
@@ -179,65 +170,65 @@ _COUNT_FIELDS: Final = {
 }
 
 
-def record_model_request(canvas: "StateDraft", fact: Fact) -> None:
+def record_model_request(draft: "StateDraft", fact: Fact) -> None:
     request = read_payload(fact, ModelRequest)
-    if is_own_run(canvas, fact):
-        canvas.fill(
-            canvas.state.runtime, RUNTIME_PATH, model=request.model, provider=request.provider
+    if is_own_run(draft, fact):
+        draft.fill(
+            draft.state.runtime, RUNTIME_PATH, model=request.model, provider=request.provider
         )
 
 
-def record_model_failure(canvas: "StateDraft", fact: Fact) -> None:
+def record_model_failure(draft: "StateDraft", fact: Fact) -> None:
     failure = read_payload(fact, Failure)
-    canvas.fill(canvas.state.runtime, RUNTIME_PATH, message=failure.message)
+    draft.fill(draft.state.runtime, RUNTIME_PATH, message=failure.message)
 
 
-def block_run(canvas: "StateDraft", reason: str) -> None:
+def block_run(draft: "StateDraft", reason: str) -> None:
     """Something keeps the run from going on; the next sign of work lifts it."""
-    canvas.put(canvas.state.runtime, RUNTIME_PATH, "blocked_reason", reason)
+    draft.put(draft.state.runtime, RUNTIME_PATH, "blocked_reason", reason)
 
 
-def resume_run(canvas: "StateDraft", phase: str) -> None:
+def resume_run(draft: "StateDraft", phase: str) -> None:
     """The run goes on, in this phase."""
-    runtime = canvas.state.runtime
+    runtime = draft.state.runtime
     if runtime.phase != phase:
-        canvas.put(runtime, RUNTIME_PATH, "phase", phase)
+        draft.put(runtime, RUNTIME_PATH, "phase", phase)
     if runtime.blocked_reason is not None:
-        canvas.put(runtime, RUNTIME_PATH, "blocked_reason", None)
-        settle_runtime(canvas)
+        draft.put(runtime, RUNTIME_PATH, "blocked_reason", None)
+        settle_runtime(draft)
 
 
-def apply_classification(canvas: "StateDraft", fact: Fact, phase: str) -> None:
+def apply_classification(draft: "StateDraft", fact: Fact, phase: str) -> None:
     """What a fact says about the run whatever its class is."""
-    runtime = canvas.state.runtime
-    if not is_own_run(canvas, fact):
+    runtime = draft.state.runtime
+    if not is_own_run(draft, fact):
         return
     if runtime.blocked_reason is not None and fact.event_class in _WORK_CLASSES:
-        canvas.put(runtime, RUNTIME_PATH, "blocked_reason", None)
+        draft.put(runtime, RUNTIME_PATH, "blocked_reason", None)
     stated = fact.phase or (text_at(fact.payload, "phase") if "phase" in fact.payload else None)
     stated = stated or phase
     if stated in _ENDING_PHASES and not (fact.event_class or "").startswith(("turn.", "run.")):
         # A part or a tool that has ended does not end the run.
         stated = UNKNOWN
     if stated not in (UNKNOWN, runtime.phase):
-        canvas.put(runtime, RUNTIME_PATH, "phase", stated)
+        draft.put(runtime, RUNTIME_PATH, "phase", stated)
     if fact.runtime_entity or fact.runtime_status or fact.team_phase or fact.topology:
         for field in ("runtime_entity", "runtime_status", "team_phase", "topology"):
-            canvas.fill(runtime, RUNTIME_PATH, **{field: getattr(fact, field)})
+            draft.fill(runtime, RUNTIME_PATH, **{field: getattr(fact, field)})
 
 
-def settle_runtime(canvas: "StateDraft") -> None:
+def settle_runtime(draft: "StateDraft") -> None:
     """Let the status follow from what holds now."""
-    status = _derive_status(canvas)
-    if status != canvas.state.runtime.status:
-        canvas.put(canvas.state.runtime, RUNTIME_PATH, "status", status)
+    status = _derive_status(draft)
+    if status != draft.state.runtime.status:
+        draft.put(draft.state.runtime, RUNTIME_PATH, "status", status)
 
 
-def _derive_status(canvas: "StateDraft") -> str:
-    runtime = canvas.state.runtime
+def _derive_status(draft: "StateDraft") -> str:
+    runtime = draft.state.runtime
     if runtime.latest_turn_status == "failed":
         return "failed"
-    if canvas.memory.open_actions:
+    if draft.memory.open_actions:
         return _BLOCKED_PHASE
     if runtime.blocked_reason is not None:
         return "blocked"
@@ -248,16 +239,16 @@ def _derive_status(canvas: "StateDraft") -> str:
     return "running" if runtime.latest_turn_status or runtime.active_run_id else "idle"
 
 
-def is_own_run(canvas: "StateDraft", fact: Fact) -> bool:
+def is_own_run(draft: "StateDraft", fact: Fact) -> bool:
     """Whether a fact is about this thread's own run, and not about that of a subagent."""
-    if fact.thread_id is not None and fact.thread_id != canvas.state.thread_id:
+    if fact.thread_id is not None and fact.thread_id != draft.state.thread_id:
         return False
     return fact.runtime_entity != "subagent_turn"
 
 
-def _clear_outcome(canvas: "StateDraft") -> None:
+def _clear_outcome(draft: "StateDraft") -> None:
     for field in ("failure_category", "recovery_hint", "blocked_reason"):
-        canvas.put(canvas.state.runtime, RUNTIME_PATH, field, None)
+        draft.put(draft.state.runtime, RUNTIME_PATH, field, None)
 
 
 QUEUE_PATH: Final = "/queue"
@@ -305,54 +296,54 @@ def empty_queue() -> Queue:
     return Queue(turns=[], steers=[])
 
 
-def update_queue(canvas: "StateDraft", fact: Fact) -> None:
+def update_queue(draft: "StateDraft", fact: Fact) -> None:
     """queue.changed: the whole list, or one turn that came, went or moved."""
-    queue, payload = canvas.state.queue, read_payload(fact, QueuePayload)
-    canvas.put(queue, QUEUE_PATH, "reason", payload.reason)
+    queue, payload = draft.state.queue, read_payload(fact, QueuePayload)
+    draft.put(queue, QUEUE_PATH, "reason", payload.reason)
     if fact.control == "steer" or text_at(fact.payload, "control", "mode") == "steer":
-        _record_steer(canvas, fact)
+        _record_steer(draft, fact)
     if payload.queued_turns is not None:
-        _replace_queue(canvas, [_to_queued_turn(row, fact) for row in payload.queued_turns])
+        _replace_queue(draft, [_to_queued_turn(row, fact) for row in payload.queued_turns])
     else:
-        _update_queued_turn(canvas, fact)
+        _update_queued_turn(draft, fact)
     count = payload.queued_turn_count
     waiting = len(queue.turns) if count is None else count
-    canvas.put(canvas.state.runtime, RUNTIME_PATH, "queued_turn_count", waiting)
-    canvas.put(canvas.state.runtime, RUNTIME_PATH, "queue_reason", payload.reason)
+    draft.put(draft.state.runtime, RUNTIME_PATH, "queued_turn_count", waiting)
+    draft.put(draft.state.runtime, RUNTIME_PATH, "queue_reason", payload.reason)
 
 
-def remove_from_queue(canvas: "StateDraft", fact: Fact) -> None:
+def remove_from_queue(draft: "StateDraft", fact: Fact) -> None:
     """A turn that starts waits no longer."""
     started = {turn_of(fact), other_id(fact, "queuedTurnId", "queued_turn_id")}
-    turns = canvas.state.queue.turns
+    turns = draft.state.queue.turns
     kept = [turn for turn in turns if turn.queued_turn_id not in started]
     if len(kept) < len(turns):
-        _replace_queue(canvas, kept)
-        canvas.put(canvas.state.runtime, RUNTIME_PATH, "queued_turn_count", len(kept))
+        _replace_queue(draft, kept)
+        draft.put(draft.state.runtime, RUNTIME_PATH, "queued_turn_count", len(kept))
 
 
-def _replace_queue(canvas: "StateDraft", turns: list[QueuedTurn]) -> None:
-    canvas.put(canvas.state.queue, QUEUE_PATH, "turns", turns)
+def _replace_queue(draft: "StateDraft", turns: list[QueuedTurn]) -> None:
+    draft.put(draft.state.queue, QUEUE_PATH, "turns", turns)
 
 
-def _update_queued_turn(canvas: "StateDraft", fact: Fact) -> None:
+def _update_queued_turn(draft: "StateDraft", fact: Fact) -> None:
     key = fact.queued_turn_id or other_id(fact, "queuedTurnId", "queued_turn_id")
     if key is None:
         return
-    turns = canvas.state.queue.turns
+    turns = draft.state.queue.turns
     others = [turn for turn in turns if turn.queued_turn_id != key]
     change = text_at(fact.payload, "change", "action", "status") or ""
     if change in ("removed", "started", "cancelled", "canceled"):
-        _replace_queue(canvas, others)
+        _replace_queue(draft, others)
         return
     turn = _to_queued_turn({**fact.payload, "queuedTurnId": key}, fact)
     existing = any(turn.queued_turn_id == key for turn in turns)
     if change == "promoted":
-        _replace_queue(canvas, [turn, *others])
+        _replace_queue(draft, [turn, *others])
     elif existing:
-        _replace_queue(canvas, [turn if old.queued_turn_id == key else old for old in turns])
+        _replace_queue(draft, [turn if old.queued_turn_id == key else old for old in turns])
     else:
-        _replace_queue(canvas, [*others, turn])
+        _replace_queue(draft, [*others, turn])
 
 
 def _to_queued_turn(row: dict[str, Any], fact: Fact) -> QueuedTurn:
@@ -368,22 +359,18 @@ def _to_queued_turn(row: dict[str, Any], fact: Fact) -> QueuedTurn:
         workspace=text_at(row, "workspace"),
         project_id=text_at(row, "projectId"),
         retry_of=text_at(row, "retryOf"),
-        attempt=_whole_number(row.get("attempt")),
+        attempt=whole_number_at(row, "attempt"),
         not_before=text_at(row, "notBefore"),
     )
 
 
-def _whole_number(value: object) -> int | None:
-    return value if type(value) is int else None
-
-
-def _record_steer(canvas: "StateDraft", fact: Fact) -> None:
+def _record_steer(draft: "StateDraft", fact: Fact) -> None:
     """A steer that came, or what became of one; the user's words stand where they were taken."""
-    steers, payload = canvas.state.queue.steers, fact.payload
+    steers, payload = draft.state.queue.steers, fact.payload
     key, status = text_at(payload, "steerId", "steer_id"), text_at(payload, "status")
     place = next((n for n, existing in enumerate(steers) if key and existing.steer_id == key), None)
     if place is not None:
-        canvas.fill(
+        draft.fill(
             steers[place], f"{QUEUE_PATH}/steers/{place}", status=status, turn_id=turn_of(fact)
         )
     else:
@@ -396,6 +383,6 @@ def _record_steer(canvas: "StateDraft", fact: Fact) -> None:
             turn_id=turn_of(fact),
             created_at=fact.created_at,
         )
-        canvas.push(steers, f"{QUEUE_PATH}/steers", steer, LANE_EVENTS_KEPT)
+        draft.push(steers, f"{QUEUE_PATH}/steers", steer, LANE_EVENTS_KEPT)
     if status == "delivered":
-        messages.add_user_message(canvas, fact)
+        messages.add_user_message(draft, fact)

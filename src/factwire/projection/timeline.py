@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from factwire.facts.classes.class_rows import ClassRow
 from factwire.facts.fact import Fact
+from factwire.facts.json_values import text_at
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.artifacts import artifact_ids, evidence_ids
 from factwire.projection.changes import Operation
@@ -23,7 +24,6 @@ from factwire.projection.payload_fields import (
     shorten_detail,
     subagent_of,
     task_of,
-    text_at,
     tool_of,
     turn_of,
 )
@@ -61,21 +61,19 @@ class TimelineEntry(View):
     completed_at: str | None = None
 
 
-def record_entry(
-    canvas: "StateDraft", fact: Fact, row: ClassRow, *, degraded: bool = False
-) -> None:
+def record_entry(draft: "StateDraft", fact: Fact, row: ClassRow, *, degraded: bool = False) -> None:
     """Write a fact down: into the entry of its subject, or as an entry of its own."""
-    subject = None if degraded else _subject_key(canvas, fact)
+    subject = None if degraded else _subject_key(draft, fact)
     key = subject or f"fact:{fact.id}"
-    place = canvas.memory.entries.get(key)
+    place = draft.memory.entries.get(key)
     if place is None:
-        _begin_entry(canvas, fact, row, key, degraded=degraded)
+        _begin_entry(draft, fact, row, key, degraded=degraded)
     else:
-        _continue_entry(canvas, fact, row, place)
+        _continue_entry(draft, fact, row, place)
 
 
 def _begin_entry(
-    canvas: "StateDraft", fact: Fact, row: ClassRow, key: str, *, degraded: bool
+    draft: "StateDraft", fact: Fact, row: ClassRow, key: str, *, degraded: bool
 ) -> None:
     status = UNKNOWN if degraded else fact.status
     if fact.event_class in STATUSLESS_CLASSES:
@@ -99,35 +97,35 @@ def _begin_entry(
         created_at=fact.created_at,
         completed_at=_end_status(fact) if status in _ENDED else None,
     )
-    canvas.memory.entries[key] = len(canvas.state.timeline)
-    canvas.push(canvas.state.timeline, TIMELINE_PATH, entry)
+    draft.memory.entries[key] = len(draft.state.timeline)
+    draft.push(draft.state.timeline, TIMELINE_PATH, entry)
 
 
-def _continue_entry(canvas: "StateDraft", fact: Fact, row: ClassRow, place: int) -> None:
-    entry, path = canvas.state.timeline[place], f"{TIMELINE_PATH}/{place}"
+def _continue_entry(draft: "StateDraft", fact: Fact, row: ClassRow, place: int) -> None:
+    entry, path = draft.state.timeline[place], f"{TIMELINE_PATH}/{place}"
     if fact.event_class in COUNTED_CLASSES:
         return
     entry.source_event_ids.append(fact.id)
-    canvas.ops.append(Operation("add", f"{path}/sourceEventIds/-", fact.id))
+    draft.ops.append(Operation("add", f"{path}/sourceEventIds/-", fact.id))
     if fact.event_class in STATUSLESS_CLASSES:
         return
     if entry.status != fact.status:
-        canvas.put(entry, path, "status", fact.status)
+        draft.put(entry, path, "status", fact.status)
     if fact.status in _ENDED:
-        canvas.put(entry, path, "completed_at", _end_status(fact))
+        draft.put(entry, path, "completed_at", _end_status(fact))
     elif entry.completed_at is not None:
-        canvas.put(entry, path, "completed_at", None)
-    canvas.put(entry, path, "event_class", fact.event_class)
+        draft.put(entry, path, "completed_at", None)
+    draft.put(entry, path, "event_class", fact.event_class)
     if entry.title != fact.title:
-        canvas.put(entry, path, "title", fact.title)
+        draft.put(entry, path, "title", fact.title)
     phase = fact.phase or row.phase
     if phase not in (UNKNOWN, entry.phase):
-        canvas.put(entry, path, "phase", phase)
+        draft.put(entry, path, "phase", phase)
     detail, refs = _entry_detail(fact), refs_of(fact)
     if detail is not None:
-        canvas.put(entry, path, "detail", detail)
+        draft.put(entry, path, "detail", detail)
     if refs:
-        canvas.put(entry, path, "refs", join_texts(entry.refs, refs))
+        draft.put(entry, path, "refs", join_texts(entry.refs, refs))
 
 
 def _entry_detail(fact: Fact) -> str | None:
@@ -143,17 +141,17 @@ def _end_status(fact: Fact) -> str:
     return fact.completed_at or fact.created_at
 
 
-def _subject_key(canvas: "StateDraft", fact: Fact) -> str | None:
+def _subject_key(draft: "StateDraft", fact: Fact) -> str | None:
     place, find, prefix = _entry_rule(fact.event_class or "")
-    found = place(canvas) if place else find(fact) if find else None
+    found = place(draft) if place else find(fact) if find else None
     return None if found is None else f"{prefix}:{found}"
 
 
 _Find = Callable[[Fact], str | None]
 
 
-def _part_subject(canvas: "StateDraft") -> str | None:
-    handle = canvas.part
+def _part_subject(draft: "StateDraft") -> str | None:
+    handle = draft.part
     return None if handle is None else part_entry_key(handle.message, handle.part)
 
 
@@ -167,8 +165,8 @@ def _quote_name(name: str) -> str:
     return name.replace("%", "%25").replace(":", "%3A") if ":" in name or "%" in name else name
 
 
-def _compaction_subject(canvas: "StateDraft") -> str:
-    return str(len(canvas.state.context.compactions))
+def _compaction_subject(draft: "StateDraft") -> str:
+    return str(len(draft.state.context.compactions))
 
 
 _BY_PLACE: Final[dict[str, Callable[["StateDraft"], str | None]]] = {

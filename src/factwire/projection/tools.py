@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from factwire.facts.classes.payloads import ToolCall
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
+from factwire.facts.json_values import text_at
 from factwire.projection.diagnostics import add_remark, record_diagnostic
 from factwire.projection.limits import ARGS_CHARACTERS, OUTPUT_CHARACTERS
 from factwire.projection.messages import ToolPreviewPart, add_part, find_part, message_beside
@@ -18,7 +19,6 @@ from factwire.projection.payload_fields import (
     read_payload,
     subagent_of,
     task_of,
-    text_at,
     tool_of,
     turn_of,
 )
@@ -85,118 +85,118 @@ def is_open(tool: Tool) -> bool:
     return not tool.unclosed and not has_ended(tool)
 
 
-def start_tool(canvas: "StateDraft", fact: Fact) -> None:
+def start_tool(draft: "StateDraft", fact: Fact) -> None:
     """A call began; one that had ended begins anew."""
-    tool, path = ensure_tool(canvas, fact)
+    tool, path = ensure_tool(draft, fact)
     if not is_open(tool):
-        _restart_tool(canvas, tool, path)
-        _move_tool(canvas, tool, path, fact)
-    _enter_state(canvas, tool, path, "running")
-    canvas.fill(tool, path, started_at=fact.created_at)
-    canvas.put(tool, path, "unclosed", None)
-    canvas.memory.open_tool(tool.tool_call_id)
-    describe_tool(canvas, tool, path, fact)
+        _restart_tool(draft, tool, path)
+        _move_tool(draft, tool, path, fact)
+    _enter_state(draft, tool, path, "running")
+    draft.fill(tool, path, started_at=fact.created_at)
+    draft.put(tool, path, "unclosed", None)
+    draft.memory.open_tool(tool.tool_call_id)
+    describe_tool(draft, tool, path, fact)
 
 
-def add_args(canvas: "StateDraft", fact: Fact) -> None:
-    tool, path = ensure_tool(canvas, fact)
-    _enter_state(canvas, tool, path, "input-streaming")
+def add_args(draft: "StateDraft", fact: Fact) -> None:
+    tool, path = ensure_tool(draft, fact)
+    _enter_state(draft, tool, path, "input-streaming")
     piece = fact.payload.get("delta")
     if type(piece) is str and _append_bounded(
-        canvas, tool.args_text, f"{path}/argsText", piece, ARGS_CHARACTERS
+        draft, tool.args_text, f"{path}/argsText", piece, ARGS_CHARACTERS
     ):
-        canvas.put(tool, path, "args_truncated", value=True)
+        draft.put(tool, path, "args_truncated", value=True)
 
 
-def set_args(canvas: "StateDraft", fact: Fact) -> None:
-    tool, path = ensure_tool(canvas, fact)
-    _enter_state(canvas, tool, path, "input-available")
-    describe_tool(canvas, tool, path, fact)
+def set_args(draft: "StateDraft", fact: Fact) -> None:
+    tool, path = ensure_tool(draft, fact)
+    _enter_state(draft, tool, path, "input-available")
+    describe_tool(draft, tool, path, fact)
     # The whole input stands in for the pieces it came in.
-    canvas.rewrite(tool, path, "args_text", "")
-    canvas.put(tool, path, "args_truncated", None)
+    draft.rewrite(tool, path, "args_text", "")
+    draft.put(tool, path, "args_truncated", None)
 
 
-def update_progress(canvas: "StateDraft", fact: Fact) -> None:
-    tool, path = ensure_tool(canvas, fact)
-    _enter_state(canvas, tool, path, "progress")
-    describe_tool(canvas, tool, path, fact)
+def update_progress(draft: "StateDraft", fact: Fact) -> None:
+    tool, path = ensure_tool(draft, fact)
+    _enter_state(draft, tool, path, "progress")
+    describe_tool(draft, tool, path, fact)
 
 
-def add_output(canvas: "StateDraft", fact: Fact) -> None:
-    tool, path = ensure_tool(canvas, fact)
+def add_output(draft: "StateDraft", fact: Fact) -> None:
+    tool, path = ensure_tool(draft, fact)
     if tool.state != "running":
-        _enter_state(canvas, tool, path, "running")
+        _enter_state(draft, tool, path, "running")
     piece = fact.payload.get("delta")
     if type(piece) is str:
-        write_output(canvas, tool, path, piece)
+        write_output(draft, tool, path, piece)
 
 
-def write_output(canvas: "StateDraft", tool: Tool, path: str, piece: str) -> None:
+def write_output(draft: "StateDraft", tool: Tool, path: str, piece: str) -> None:
     """Show a piece of output, as far as there is room; all of it is counted."""
-    canvas.count(tool, path, "output_characters", len(piece))
-    if _append_bounded(canvas, tool.output_text, f"{path}/outputText", piece, OUTPUT_CHARACTERS):
-        canvas.put(tool, path, "output_truncated", value=True)
+    draft.count(tool, path, "output_characters", len(piece))
+    if _append_bounded(draft, tool.output_text, f"{path}/outputText", piece, OUTPUT_CHARACTERS):
+        draft.put(tool, path, "output_truncated", value=True)
 
 
-def finish_tool(canvas: "StateDraft", fact: Fact) -> None:
+def finish_tool(draft: "StateDraft", fact: Fact) -> None:
     """The end of a call that worked; output that it states whole stands in for its pieces."""
-    tool, path = ensure_tool(canvas, fact)
+    tool, path = ensure_tool(draft, fact)
     whole = fact.payload.get("output")
     if not isinstance(whole, str):
         whole = fact.payload.get("text")
     if isinstance(whole, str):
-        canvas.rewrite(tool, path, "output_text", whole[:OUTPUT_CHARACTERS])
-        canvas.put(tool, path, "output_characters", len(whole))
+        draft.rewrite(tool, path, "output_text", whole[:OUTPUT_CHARACTERS])
+        draft.put(tool, path, "output_characters", len(whole))
         cut = len(whole) > OUTPUT_CHARACTERS
-        canvas.put(tool, path, "output_truncated", cut or None)
-    _end_tool(canvas, fact, "output-available")
+        draft.put(tool, path, "output_truncated", cut or None)
+    _end_tool(draft, fact, "output-available")
 
 
-def fail_tool(canvas: "StateDraft", fact: Fact) -> None:
+def fail_tool(draft: "StateDraft", fact: Fact) -> None:
     category = read_payload(fact, ToolCall).failure_category
     stopped = category in _CANCEL_CATEGORIES or fact.status in ("canceled", "cancelled")
-    _end_tool(canvas, fact, "cancelled" if stopped else "output-error")
+    _end_tool(draft, fact, "cancelled" if stopped else "output-error")
     if not stopped:
-        record_diagnostic(canvas, fact)
+        record_diagnostic(draft, fact)
 
 
-def _end_tool(canvas: "StateDraft", fact: Fact, state: str) -> None:
-    tool, path = ensure_tool(canvas, fact)
-    describe_tool(canvas, tool, path, fact)
-    canvas.put(tool, path, "state", state)
-    canvas.put(tool, path, "completed_at", fact.completed_at or fact.created_at)
-    canvas.memory.open_tools.pop(tool.tool_call_id, None)
-    _add_preview(canvas, tool, fact)
+def _end_tool(draft: "StateDraft", fact: Fact, state: str) -> None:
+    tool, path = ensure_tool(draft, fact)
+    describe_tool(draft, tool, path, fact)
+    draft.put(tool, path, "state", state)
+    draft.put(tool, path, "completed_at", fact.completed_at or fact.created_at)
+    draft.memory.open_tools.pop(tool.tool_call_id, None)
+    _add_preview(draft, tool, fact)
 
 
-def end_turn_tools(canvas: "StateDraft", fact: Fact) -> None:
+def end_turn_tools(draft: "StateDraft", fact: Fact) -> None:
     """What was open in a cancelled turn is cancelled with it; else nobody knows how it ended."""
     turn = turn_of(fact)
     canceled = fact.event_class == "turn.canceled"
-    for key in canvas.memory.open_tools_in_order():
-        if canvas.state.tools[key].turn_id != turn:
+    for key in draft.memory.open_tools_in_order():
+        if draft.state.tools[key].turn_id != turn:
             continue
-        del canvas.memory.open_tools[key]
+        del draft.memory.open_tools[key]
         if canceled:
-            _cancel_tool(canvas, fact, key)
+            _cancel_tool(draft, fact, key)
         else:
-            canvas.put(canvas.state.tools[key], _tool_path(key), "unclosed", value=True)
+            draft.put(draft.state.tools[key], _tool_path(key), "unclosed", value=True)
             message = f"tool {key} was open when its turn ended"
-            add_remark(canvas, fact, "tool_unclosed_at_turn_end", message, subject=key)
+            add_remark(draft, fact, "tool_unclosed_at_turn_end", message, subject=key)
 
 
-def _cancel_tool(canvas: "StateDraft", fact: Fact, key: str) -> None:
-    tool, path = canvas.state.tools[key], _tool_path(key)
-    canvas.put(tool, path, "state", "cancelled")
-    canvas.put(tool, path, "completed_at", fact.created_at)
-    _add_preview(canvas, tool, fact)
+def _cancel_tool(draft: "StateDraft", fact: Fact, key: str) -> None:
+    tool, path = draft.state.tools[key], _tool_path(key)
+    draft.put(tool, path, "state", "cancelled")
+    draft.put(tool, path, "completed_at", fact.created_at)
+    _add_preview(draft, tool, fact)
 
 
-def ensure_tool(canvas: "StateDraft", fact: Fact) -> tuple[Tool, str]:
+def ensure_tool(draft: "StateDraft", fact: Fact) -> tuple[Tool, str]:
     """The call that a fact is about, created by the first fact that names it."""
     key = tool_of(fact) or ""
-    existing = canvas.state.tools.get(key)
+    existing = draft.state.tools.get(key)
     if existing is not None:
         return existing, _tool_path(key)
     tool = Tool(
@@ -212,35 +212,35 @@ def ensure_tool(canvas: "StateDraft", fact: Fact) -> tuple[Tool, str]:
         subagent_id=subagent_of(fact),
         started_at=fact.created_at,
     )
-    canvas.create(canvas.state.tools, TOOLS_PATH, key, tool)
-    canvas.memory.open_tool(key)
-    _add_preview(canvas, tool, fact)
+    draft.create(draft.state.tools, TOOLS_PATH, key, tool)
+    draft.memory.open_tool(key)
+    _add_preview(draft, tool, fact)
     return tool, _tool_path(key)
 
 
-def describe_tool(canvas: "StateDraft", tool: Tool, path: str, fact: Fact) -> None:
+def describe_tool(draft: "StateDraft", tool: Tool, path: str, fact: Fact) -> None:
     """Take over whatever a fact says about its call."""
-    canvas.take(tool, path, fact.payload, _TOOL_FIELDS)
+    draft.take(tool, path, fact.payload, _TOOL_FIELDS)
     if tool.tool_name is None:
-        canvas.fill(tool, path, tool_name=text_at(fact.payload, "name", "tool_name"))
+        draft.fill(tool, path, tool_name=text_at(fact.payload, "name", "tool_name"))
     if fact.ref_ids:
-        canvas.fill(tool, path, ref_ids=join_texts(tool.ref_ids, fact.ref_ids))
+        draft.fill(tool, path, ref_ids=join_texts(tool.ref_ids, fact.ref_ids))
 
 
-def link_artifact(canvas: "StateDraft", fact: Fact, artifact_id: str) -> None:
+def link_artifact(draft: "StateDraft", fact: Fact, artifact_id: str) -> None:
     """Tie an artifact to the call that made it."""
     key = tool_of(fact)
-    tool = canvas.state.tools.get(key) if key else None
+    tool = draft.state.tools.get(key) if key else None
     if tool is not None and key is not None:
-        canvas.fill(
+        draft.fill(
             tool, _tool_path(key), artifact_ids=join_texts(tool.artifact_ids, (artifact_id,))
         )
 
 
-def _add_preview(canvas: "StateDraft", tool: Tool, fact: Fact) -> None:
+def _add_preview(draft: "StateDraft", tool: Tool, fact: Fact) -> None:
     key = tool.tool_call_id
-    message_id = tool.message_id or message_beside(canvas, fact)
-    handle = find_part(canvas, fact, message_id, _preview_part_id(tool), "tool-preview")
+    message_id = tool.message_id or message_beside(draft, fact)
+    handle = find_part(draft, fact, message_id, _preview_part_id(tool), "tool-preview")
     if handle is None:
         part = ToolPreviewPart(
             part_id=_preview_part_id(tool),
@@ -249,30 +249,30 @@ def _add_preview(canvas: "StateDraft", tool: Tool, fact: Fact) -> None:
             status=tool.state,
             output_ref=tool.output_ref,
         )
-        add_part(canvas, fact, part)
-        canvas.put(tool, _tool_path(key), "message_id", message_id)
+        add_part(draft, fact, part)
+        draft.put(tool, _tool_path(key), "message_id", message_id)
     else:
-        canvas.put(handle.part, handle.path, "status", tool.state)
-        canvas.fill(handle.part, handle.path, output_ref=tool.output_ref)
+        draft.put(handle.part, handle.path, "status", tool.state)
+        draft.fill(handle.part, handle.path, output_ref=tool.output_ref)
 
 
-def _enter_state(canvas: "StateDraft", tool: Tool, path: str, state: str) -> None:
+def _enter_state(draft: "StateDraft", tool: Tool, path: str, state: str) -> None:
     """Put a call into a state, and its preview with it; one that has ended stays as it ended."""
     if tool.state == state or has_ended(tool):
         return
-    canvas.put(tool, path, "state", state)
-    update_preview(canvas, tool)
+    draft.put(tool, path, "state", state)
+    update_preview(draft, tool)
 
 
-def update_preview(canvas: "StateDraft", tool: Tool) -> None:
+def update_preview(draft: "StateDraft", tool: Tool) -> None:
     """Bring the preview of a call in line with it."""
-    place = canvas.memory.message_place(tool.turn_id, tool.message_id or "")
+    place = draft.memory.message_place(tool.turn_id, tool.message_id or "")
     handle = None
     if place is not None:
-        handle = canvas.memory.parts_by_id.get((place, "tool-preview", _preview_part_id(tool)))
+        handle = draft.memory.parts_by_id.get((place, "tool-preview", _preview_part_id(tool)))
     if handle is not None:
-        canvas.put(handle.part, handle.path, "status", tool.state)
-        canvas.put(handle.part, handle.path, "output_ref", tool.output_ref)
+        draft.put(handle.part, handle.path, "status", tool.state)
+        draft.put(handle.part, handle.path, "output_ref", tool.output_ref)
 
 
 _OF_ONE_RUN: Final = (
@@ -281,33 +281,33 @@ _OF_ONE_RUN: Final = (
 )
 
 
-def _restart_tool(canvas: "StateDraft", tool: Tool, path: str) -> None:
-    canvas.put(tool, path, "state", "running")
-    update_preview(canvas, tool)
+def _restart_tool(draft: "StateDraft", tool: Tool, path: str) -> None:
+    draft.put(tool, path, "state", "running")
+    update_preview(draft, tool)
     for field in _OF_ONE_RUN:
-        canvas.put(tool, path, field, None)
-    canvas.rewrite(tool, path, "output_text", "")
-    canvas.put(tool, path, "output_characters", 0)
+        draft.put(tool, path, field, None)
+    draft.rewrite(tool, path, "output_text", "")
+    draft.put(tool, path, "output_characters", 0)
 
 
-def _move_tool(canvas: "StateDraft", tool: Tool, path: str, fact: Fact) -> None:
+def _move_tool(draft: "StateDraft", tool: Tool, path: str, fact: Fact) -> None:
     """A call that begins anew in another turn belongs to that one, and is shown there."""
     turn = turn_of(fact)
     if turn is not None and turn != tool.turn_id:
-        canvas.put(tool, path, "turn_id", turn)
-        canvas.put(tool, path, "message_id", None)
-        _add_preview(canvas, tool, fact)
+        draft.put(tool, path, "turn_id", turn)
+        draft.put(tool, path, "message_id", None)
+        _add_preview(draft, tool, fact)
 
 
 def _preview_part_id(tool: Tool) -> str:
     return f"tool:{tool.tool_call_id}"
 
 
-def _append_bounded(canvas: "StateDraft", text: Text, path: str, piece: str, room: int) -> bool:
+def _append_bounded(draft: "StateDraft", text: Text, path: str, piece: str, room: int) -> bool:
     """Add as much of a piece as there is room for; whether something was left out."""
     left = room - text.length
     if left > 0 and piece:
-        canvas.grow(text, path, piece[:left])
+        draft.grow(text, path, piece[:left])
     return len(piece) > left
 
 

@@ -8,6 +8,7 @@ become a second owner of tools, artifacts or evidence.
 from collections.abc import Iterable
 from typing import Any, Final
 
+from factwire.facts.json_values import list_at, object_at, text_at
 from factwire.projection.actions import Action
 from factwire.projection.messages import (
     ArtifactCardPart,
@@ -20,7 +21,6 @@ from factwire.projection.messages import (
     TextPart,
     ToolPreviewPart,
 )
-from factwire.projection.payload_fields import list_at, object_at, text_at
 from factwire.projection.state import ProjectionState
 from factwire.projection.tools import Tool
 from factwire.projection.views import Text

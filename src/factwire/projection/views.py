@@ -8,7 +8,7 @@ import msgspec
 
 
 class View(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False, rename="camel"):
-    """A part of a state, changed only through a canvas."""
+    """A part of a state, changed only through a draft."""
 
 
 class Text:

@@ -1,7 +1,6 @@
 """The runtime: runs agents' turns and writes what they do as facts."""
 
 from factwire.runtime.errors import (
-    FAILURE_CATEGORIES,
     ActionChanged,
     ActionDecided,
     ActionExpired,
@@ -41,6 +40,7 @@ from factwire.runtime.runtime import Runtime
 from factwire.runtime.runtime_identity import Identity, open_identity
 from factwire.runtime.standing_rules import NoRule
 from factwire.runtime.submissions import SteerReceipt, SubmissionReceipt
+from factwire.runtime.turn_end import FAILURE_CATEGORIES
 from factwire.runtime.turn_resources import (
     TurnResources,
     TurnSettings,

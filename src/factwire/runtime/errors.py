@@ -4,8 +4,6 @@
 a turn to end it.
 """
 
-from typing import Final
-
 
 class RuntimeRefused(Exception):
     """The root; `code` never changes, the words may."""
@@ -124,18 +122,6 @@ class TurnFailed(RuntimeRefused):
         self.code = category
         self.hint = hint
         super().__init__(message)
-
-
-FAILURE_CATEGORIES: Final = {
-    "stream_interrupted": "the agent's stream ended without saying how the turn ended",
-    "provider_error": "the agent raised an error",
-    "invalid_fact": "the agent emitted a fact that a gate refused",
-    "timeout": "the turn took longer than it may",
-    "runtime_restarted": "the runtime stopped while the turn ran",
-    "unrecorded": "the journal took no facts while the turn ran",
-    "sandbox_unavailable": "a sandbox is required and cannot be had here",
-}
-"""Categories that the runtime itself gives a failed turn; agents may give others."""
 
 
 class AgentError(RuntimeRefused):

@@ -10,6 +10,7 @@ from typing import Final
 
 from factwire.facts import Fact, class_issues, id_of, is_valid
 from factwire.facts.delta_fast_path import TEXT_PIECES
+from factwire.facts.vocabulary import ACTION_CLOSERS, TURN_TERMINALS
 from factwire.projection import ProjectionState
 from factwire.runtime.errors import GateRefused, TurnAlreadyActive
 from factwire.runtime.limits import ENDED_TURNS
@@ -25,13 +26,11 @@ _NEEDS_OPEN_TOOL: Final = frozenset(
     }
 )
 _GIVES_OUTPUT: Final = frozenset({"tool.output.delta", "tool.result"})
-_TERMINALS: Final = frozenset({"turn.completed", "turn.failed", "turn.canceled"})
+_TERMINALS: Final = frozenset(TURN_TERMINALS)
 _EXECUTION: Final = frozenset(
     {"tool", "file", "patch", "command", "test", "action", "model", "reasoning", "sandbox"}
 )
-_CLOSERS: Final = frozenset(
-    {"action.resolved", "action.cancelled", "action.canceled", "action.expired"}
-)
+_CLOSERS: Final = frozenset(ACTION_CLOSERS)
 _DENIALS: Final = frozenset({"deny", "denied", "reject", "rejected"})
 _QUESTIONS: Final = frozenset({"structured_input", "clarification"})
 """Requests by which a call asks for words: it goes on without them, and nobody forbids it."""

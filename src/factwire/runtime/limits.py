@@ -26,6 +26,16 @@ QUEUED_TURNS: Final = 100
 CHECKPOINT_FACTS: Final = 1_000
 """Facts of a thread after which its projection is worth a checkpoint."""
 
+LIVE_STATES: Final = 32
+"""Projections of threads kept at hand for plain reads; others are read from the journal anew."""
+
+PAST_STATES: Final = 4
+"""Threads of which the moment that was asked for last is kept, so that a walk forwards is cheap."""
+
+ANCHOR_FACTS: Final = 512
+"""Facts on the way to a moment from which on the thread is kept as it was a little before, so that
+steps back from there are cheap too; a shorter way is gone again."""
+
 PENDING_STEERS: Final = 100
 """Steers that may wait for one turn to take them; whoever says more is not being heard."""
 

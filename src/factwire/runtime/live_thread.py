@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -32,6 +32,7 @@ from factwire.runtime.retry_policy import (
 from factwire.runtime.runtime_identity import Identity
 from factwire.runtime.submissions import Steers, Submission, SubmissionStatus, TurnQueue
 from factwire.runtime.thread_log import ThreadLog
+from factwire.runtime.turn_end import failure_payload
 from factwire.runtime.turn_execution import Turn
 
 
@@ -434,11 +435,8 @@ class LiveThread:
 
     def _build_refusal(self, submission: Submission, error: RuntimeRefused) -> tuple[Fact, Fact]:
         scope = self.scope(submission)
-        end: dict[str, Any] = {
-            "failureCategory": error.code,
-            "message": str(error),
-            "recoveryHint": "Mend what the message names, and submit the turn again.",
-        }
+        hint = "Mend what the message names, and submit the turn again."
+        end = failure_payload(error.code, str(error), hint)
         submitted_fact = self.mint.fact(scope, "turn.submitted", submission.payload())
         return submitted_fact, self.mint.fact(scope, "turn.failed", end)
 

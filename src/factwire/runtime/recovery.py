@@ -17,22 +17,10 @@ from factwire.runtime.mint import FactScope, run_of
 from factwire.runtime.provider import Provider
 from factwire.runtime.runtime_identity import CLAIM
 from factwire.runtime.submissions import Submission, read_submission
-from factwire.runtime.turn_end import close_open_work
+from factwire.runtime.turn_end import close_open_work, failure_payload
 
 if TYPE_CHECKING:
     from factwire.runtime.runtime import Runtime
-
-_RESTARTED: Final = {
-    "failureCategory": "runtime_restarted",
-    "message": "the runtime stopped while the turn ran",
-    "recoveryHint": "Retry the turn.",
-}
-_UNRECORDED: Final = {
-    "failureCategory": "unrecorded",
-    "message": "the journal took no facts while the turn ran",
-    "recoveryHint": "Look at what the turn did since, then retry it.",
-}
-"""How a turn ends whose facts were refused: what it did after the last one, nobody wrote down."""
 
 _ASIDES: Final = frozenset({"queue.changed", "policy.changed", "runtime.warning"})
 """What may be told of a thread while a turn waits, without its agent having done anything."""
@@ -104,7 +92,7 @@ async def settle_thread(
         return
     turn_id = find_abandoned_turn(thread)
     if turn_id is not None:
-        end = _UNRECORDED if unrecorded else _RESTARTED
+        end = failure_payload("unrecorded" if unrecorded else "runtime_restarted")
         await close_turn(runtime, thread, turn_id, "turn.failed", end)
     thread.continue_queue()
 

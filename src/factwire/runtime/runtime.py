@@ -48,7 +48,8 @@ from factwire.runtime.submissions import (
     SubmissionReceipt,
     read_submission,
 )
-from factwire.runtime.thread_log import ThreadLog, read_projection
+from factwire.runtime.thread_log import ThreadLog
+from factwire.runtime.thread_states import ThreadStates
 from factwire.runtime.turn_execution import Turn, TurnHost
 from factwire.runtime.turn_resources import TurnResources, TurnSettings, Workspaces
 
@@ -205,6 +206,7 @@ class Runtime:
         self.standing = StandingRules(journal, self.identity)
         self._threads: dict[str, LiveThread] = {}
         self._opening = asyncio.Lock()
+        self._states = ThreadStates(journal)
         self._starting: set[str] = set()
         self._is_closing = False
         self._around = RuntimeServices(
@@ -273,7 +275,7 @@ class Runtime:
         """A thread, read from the journal the first time it is asked for."""
         async with self._opening:
             if thread_id not in self._threads:
-                projection = await read_projection(self.journal, thread_id)
+                projection = (await self._states.load(thread_id)).projection
                 log = ThreadLog(self.journal, self.blobs, projection, thread_id, self.mint)
                 self._threads[thread_id] = LiveThread(log, self._around)
             return self._threads[thread_id]

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from factwire.facts import Blob, Fact, Intake, InvalidFacts
-from factwire.journal import ConflictingFact, Cursor, Filter, Journal
+from factwire.journal import ConflictingFact, Cursor, Journal
 from factwire.journal.blobs import BlobStore
-from factwire.projection import Changes, Projection, UnreadableCheckpoint
+from factwire.projection import Changes, Projection
 from factwire.runtime.errors import GateRefused
 from factwire.runtime.gates import Gates
 from factwire.runtime.limits import CHECKPOINT_FACTS, UNWRITTEN_FACTS
@@ -191,22 +191,6 @@ class ThreadLog:
         scope = FactScope(session_id=fact.session_id, turn_id=fact.turn_id, run_id=fact.run_id)
         payload = {"code": "watcher_failed", "message": message}
         self._accept(self._mint.fact(scope, "runtime.warning", payload))
-
-
-async def read_projection(journal: Journal, thread_id: str) -> Projection:
-    """The projection of a thread: its last checkpoint and the facts since."""
-    saved = await journal.snapshot(thread_id)
-    projection, after = Projection(thread_id), None
-    if saved is not None:
-        try:
-            projection, after = Projection.restore(saved.data), saved.cursor
-        except UnreadableCheckpoint:
-            # One of another version; the facts are what counts.
-            after = None
-    async for stretch in journal.read(after, filter=Filter(thread=thread_id)):
-        for _, fact in stretch.facts():
-            projection.replay(fact)
-    return projection
 
 
 def _ignore_failure(writer: asyncio.Task[None]) -> None:

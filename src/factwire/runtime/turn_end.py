@@ -1,9 +1,9 @@
 """How a turn ends: everything that is open in it is closed first and says why; the end states
-what the turn took and used.
+what the turn took and used. Every failure that the runtime itself gives a turn is in one table.
 """
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -12,6 +12,56 @@ from factwire.projection import ProjectionState
 from factwire.runtime.action_requests import ActionRequests
 from factwire.runtime.mint import FactScope, Mint
 from factwire.runtime.thread_log import ThreadLog
+
+
+class TurnFailure(NamedTuple):
+    """Why a turn failed, and what could help."""
+
+    meaning: str
+    hint: str = "Look at the diagnostics of the turn."
+
+
+TURN_FAILURES: Final = {
+    "stream_interrupted": TurnFailure(
+        "the agent's stream ended without saying how the turn ended",
+        "Retry the turn; what it had done until then is kept.",
+    ),
+    "provider_error": TurnFailure("the agent raised an error"),
+    "invalid_fact": TurnFailure(
+        "the agent emitted a fact that a gate refused",
+        "The agent's adapter is at fault; the refused fact is named in the message.",
+    ),
+    "timeout": TurnFailure(
+        "the turn took longer than it may",
+        "Retry with a smaller task, or allow turns more time.",
+    ),
+    "runtime_restarted": TurnFailure(
+        "the runtime stopped while the turn ran",
+        "Retry the turn.",
+    ),
+    # What the turn did after the last fact that was taken, nobody wrote down.
+    "unrecorded": TurnFailure(
+        "the journal took no facts while the turn ran",
+        "Look at what the turn did since, then retry it.",
+    ),
+    "sandbox_unavailable": TurnFailure("a sandbox is required and cannot be had here"),
+}
+"""The failures that the runtime itself gives a turn, by category; agents may give others."""
+
+FAILURE_CATEGORIES: Final = {name: failure.meaning for name, failure in TURN_FAILURES.items()}
+"""Categories that the runtime itself gives a failed turn; agents may give others."""
+
+
+def failure_payload(
+    category: str, message: str | None = None, hint: str | None = None
+) -> dict[str, str]:
+    """The payload of `turn.failed`; what is not said here is said as the table has it."""
+    failure = TURN_FAILURES.get(category) or TurnFailure(category)
+    return {
+        "failureCategory": category,
+        "message": failure.meaning if message is None else message,
+        "recoveryHint": hint or failure.hint,
+    }
 
 
 async def close_open_work(

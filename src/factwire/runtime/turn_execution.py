@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
 from factwire.facts import Fact
+from factwire.facts.vocabulary import TURN_TERMINALS
 from factwire.journal import Journal, JournalError
 from factwire.runtime.action_requests import ActionRequests, DecisionDelivery
-from factwire.runtime.errors import FAILURE_CATEGORIES, GateRefused, TurnFailed
+from factwire.runtime.errors import GateRefused, TurnFailed
 from factwire.runtime.limits import INTERRUPT_SECONDS
 from factwire.runtime.mint import FactScope, Mint
 from factwire.runtime.provider import (
@@ -24,7 +25,7 @@ from factwire.runtime.provider import (
 from factwire.runtime.standing_rules import RuleSubject, StandingRules
 from factwire.runtime.submissions import Steers, Submission
 from factwire.runtime.thread_log import ThreadLog
-from factwire.runtime.turn_end import TurnBaseline, build_result, close_open_work
+from factwire.runtime.turn_end import TurnBaseline, build_result, close_open_work, failure_payload
 from factwire.runtime.turn_resources import TurnResources
 
 _EXPECTED: Final = "start_turn must be an async generator (use yield)"
@@ -50,14 +51,7 @@ def open_agent_stream(provider: Provider, turn: StartTurn) -> AsyncGenerator[Fac
     raise TurnFailed("provider_error", describe_non_stream(what), hint)
 
 
-_TERMINALS: Final = ("turn.completed", "turn.failed", "turn.canceled")
 _OPENINGS: Final = ("turn.submitted", "turn.started")
-_HINTS: Final = {
-    "stream_interrupted": "Retry the turn; what it had done until then is kept.",
-    "invalid_fact": "The agent's adapter is at fault; the refused fact is named in the message.",
-    "timeout": "Retry with a smaller task, or allow turns more time.",
-    "runtime_restarted": "Retry the turn.",
-}
 
 
 class TurnHost:
@@ -237,8 +231,7 @@ class Turn:
             self._has_left.set()
         if self._cancel_reason is not None:
             return self._build_end("turn.canceled", reason=self._cancel_reason)
-        cut_off = FAILURE_CATEGORIES["stream_interrupted"]
-        return terminal or self._build_failure("stream_interrupted", cut_off)
+        return terminal or self._build_failure("stream_interrupted")
 
     def _goes_on(self) -> bool:
         """Whether the turn still runs: one that is thrown away with its loop must not go on."""
@@ -264,7 +257,7 @@ class Turn:
     async def _pump_stream(self, facts: AsyncIterator[Fact]) -> Fact | None:
         log = self._log
         async for fact in facts:
-            if fact.event_class in _TERMINALS and fact.turn_id == self.turn_id:
+            if fact.event_class in TURN_TERMINALS and fact.turn_id == self.turn_id:
                 return fact
             if fact.event_class not in _OPENINGS or fact.turn_id != self.turn_id:
                 self._write(fact)
@@ -306,13 +299,10 @@ class Turn:
             return self._build_failure("invalid_fact", f"{error.code}: {error}")
         return terminal
 
-    def _build_failure(self, category: str, message: str, hint: str | None = None) -> Fact:
-        return self._build_end(
-            "turn.failed",
-            failureCategory=category,
-            message=message,
-            recoveryHint=hint or _HINTS.get(category, "Look at the diagnostics of the turn."),
-        )
+    def _build_failure(
+        self, category: str, message: str | None = None, hint: str | None = None
+    ) -> Fact:
+        return self._build_end("turn.failed", **failure_payload(category, message, hint))
 
     def _build_end(self, event_class: str, **payload: str) -> Fact:
         return self._fact(event_class, payload)

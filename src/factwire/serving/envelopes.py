@@ -177,26 +177,6 @@ def encode_frame(frame: Any) -> bytes:
     return msgspec.json.encode(frame)
 
 
-def finite_number_at(payload: dict[str, Any], *names: str) -> float | None:
-    """The first of these fields that is a number."""
-    for name in names:
-        value = payload.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            try:
-                number = float(value)
-            except OverflowError:
-                continue
-            if isfinite(number):
-                return number
-    return None
-
-
-def whole_number_at(payload: dict[str, Any], *names: str) -> int | None:
-    """The first of these fields that is a whole number."""
-    found = (payload.get(name) for name in names)
-    return next((value for value in found if type(value) is int), None)
-
-
 def to_percent(share: float | None) -> float | None:
     """A share of one, in hundredths."""
     hundredths = None if share is None else share * 100

@@ -125,16 +125,6 @@ PROMPT_CHARACTERS: Final = 1_000_000
 FACTS_IN_A_BATCH: Final = 10_000
 """Facts that an outside runtime may send at once."""
 
-LIVE_STATES: Final = 32
-"""Projections of threads kept at hand for plain reads; others are read from the journal anew."""
-
-PAST_STATES: Final = 4
-"""Threads of which the moment that was asked for last is kept, so that a walk forwards is cheap."""
-
-ANCHOR_FACTS: Final = 512
-"""Facts on the way to a moment from which on the thread is kept as it was a little before, so that
-steps back from there are cheap too; a shorter way is gone again."""
-
 FORKED_TEXT_CHARACTERS: Final = 16_000
 """Characters of one fact of a forked thread's history; a longer message is cut there."""
 

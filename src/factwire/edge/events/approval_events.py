@@ -14,8 +14,9 @@ from factwire.edge.events.event_payloads import (
 )
 from factwire.facts import Fact
 from factwire.facts.classes.payloads import ActionDecision, ActionRequest
+from factwire.facts.json_values import text_at
 from factwire.facts.vocabulary import UNKNOWN
-from factwire.projection.payload_fields import other_id, read_payload, text_at, tool_of
+from factwire.projection.payload_fields import other_id, read_payload, tool_of
 from factwire.serving.envelopes import (
     EventMapping,
     MappingTable,

@@ -12,17 +12,10 @@ from factwire.edge.events.event_payloads import (
 from factwire.facts import Fact
 from factwire.facts.classes.payloads import Artifact as ArtifactFields
 from factwire.facts.classes.payloads import Process
+from factwire.facts.json_values import objects_of, text_at
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.artifacts import artifact_ids
-from factwire.projection.payload_fields import (
-    list_at,
-    object_at,
-    other_id,
-    read_payload,
-    ref_text,
-    text_at,
-    tool_of,
-)
+from factwire.projection.payload_fields import other_id, read_payload, ref_text, tool_of
 from factwire.serving.envelopes import MappingTable, TypedPayload, map_both_views, run_id_of
 
 _ARTIFACT_STATUS: Final = {
@@ -59,10 +52,9 @@ def _to_run_output(fact: Fact) -> TypedPayload | None:
 
 
 def _read_chunks(value: object) -> list[OutputChunk]:
-    rows = (row for row in map(object_at, list_at(value) or ()) if row)
     return [
         OutputChunk(text=row["text"], offset=offset if type(offset) is int else None)
-        for row in rows
+        for row in objects_of(value)
         if type(row.get("text")) is str
         for offset in (row.get("offset"),)
     ]

@@ -32,8 +32,9 @@ from factwire.facts.classes.payloads import (
     ThreadForkRecord,
     ThreadRecord,
 )
+from factwire.facts.json_values import object_at
 from factwire.facts.vocabulary import UNKNOWN
-from factwire.projection.payload_fields import object_at, other_id, read_payload, subagent_of
+from factwire.projection.payload_fields import other_id, read_payload, subagent_of
 from factwire.serving.envelopes import (
     EventPayload,
     MappingTable,

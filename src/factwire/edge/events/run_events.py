@@ -19,15 +19,8 @@ from factwire.edge.events.event_payloads import (
 )
 from factwire.facts import Fact
 from factwire.facts.classes.payloads import TurnEnd
-from factwire.projection.payload_fields import (
-    list_at,
-    object_at,
-    other_id,
-    outcome_of,
-    read_payload,
-    subagent_of,
-    text_at,
-)
+from factwire.facts.json_values import objects_of, text_at, whole_number_at
+from factwire.projection.payload_fields import other_id, outcome_of, read_payload, subagent_of
 from factwire.runtime.mint import run_of
 from factwire.serving.envelopes import (
     EventMapping,
@@ -38,7 +31,6 @@ from factwire.serving.envelopes import (
     sent_at,
     thread_id_of,
     user_item_id_of,
-    whole_number_at,
 )
 
 ERROR_CODES: Final[dict[str, RunErrorCode]] = {
@@ -136,7 +128,7 @@ def _to_user_message(fact: Fact) -> TypedPayload | None:
 
 
 def _read_content(payload: dict[str, Any]) -> ItemContent | None:
-    parts = [part for part in (object_at(p) for p in list_at(payload.get("input")) or ()) if part]
+    parts = objects_of(payload.get("input"))
     texts = [text for part in parts if (text := text_at(part, "text"))]
     refs = [ref for part in parts if (ref := text_at(part, "ref"))]
     prompt = text_at(payload, "prompt", "text") or "\n".join(texts) or None

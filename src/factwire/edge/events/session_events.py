@@ -21,22 +21,16 @@ from factwire.edge.events.event_payloads import (
 )
 from factwire.facts import Fact
 from factwire.facts.classes.payloads import Hook, Permission
-from factwire.projection.payload_fields import (
+from factwire.facts.json_values import (
+    finite_number_at,
     list_at,
     object_at,
-    read_payload,
-    subagent_of,
     text_at,
-    turn_of,
-)
-from factwire.projection.payload_fields import texts_of as texts
-from factwire.serving.envelopes import (
-    MappingTable,
-    TypedPayload,
-    finite_number_at,
-    map_both_views,
     whole_number_at,
 )
+from factwire.facts.json_values import texts_of as texts
+from factwire.projection.payload_fields import read_payload, subagent_of, turn_of
+from factwire.serving.envelopes import MappingTable, TypedPayload, map_both_views
 
 _SESSION_STATES: Final = ("idle", "running", "requires_action")
 _ENDED: Final = {"completed": True, "failed": False, "canceled": False}
@@ -58,9 +52,9 @@ def _to_session_init(fact: Fact) -> TypedPayload | None:
 
 def _read_tool_names(value: object) -> list[str] | None:
     """Tools by name, whether they came as names or as objects that have one."""
-    if not isinstance(value, list):
+    rows = list_at(value)
+    if rows is None:
         return None
-    rows: list[object] = value  # pyright: ignore[reportUnknownVariableType]
     named = (row if isinstance(row, str) else text_at(object_at(row) or {}, "name") for row in rows)
     return [name for name in named if name]
 

@@ -11,14 +11,13 @@ from factwire.edge.events.event_payloads import (
 )
 from factwire.facts import Fact
 from factwire.facts.classes.payloads import Progress, Task, Teammate
+from factwire.facts.json_values import object_at, text_at
 from factwire.projection.payload_fields import (
-    object_at,
     other_id,
     read_payload,
     ref_text,
     subagent_of,
     task_of,
-    text_at,
     tool_of,
 )
 from factwire.serving.envelopes import MappingTable, TypedPayload, map_both_views

@@ -6,6 +6,7 @@ from factwire.edge.events.event_payloads import FileChange, Item, ItemContent, T
 from factwire.facts import Fact
 from factwire.facts.classes.payloads import FileChange as FilePayload
 from factwire.facts.classes.payloads import ToolCall as ToolPayload
+from factwire.facts.json_values import finite_number_at
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.payload_fields import read_payload, ref_text, subagent_of, tool_of
 from factwire.serving.envelopes import (
@@ -13,7 +14,6 @@ from factwire.serving.envelopes import (
     MappingTable,
     TypedPayload,
     ViewMappings,
-    finite_number_at,
     map_both_views,
     run_id_of,
     sent_at,

@@ -12,15 +12,14 @@ from factwire.edge.events.event_payloads import (
 )
 from factwire.facts import Fact
 from factwire.facts.classes.payloads import Context, Cost
-from factwire.projection.payload_fields import read_payload, text_at
+from factwire.facts.json_values import finite_number_at, text_at, whole_number_at
+from factwire.projection.payload_fields import read_payload
 from factwire.serving.envelopes import (
     MappingTable,
     TypedPayload,
     ViewMappings,
-    finite_number_at,
     map_both_views,
     to_percent,
-    whole_number_at,
 )
 
 _COMPACTIONS: Final[dict[str, Literal["started", "completed", "failed"]]] = {

@@ -27,9 +27,9 @@ from factwire.runtime.processes.process_spec import Stream
 from factwire.runtime.runtime import build_proposal
 from factwire.runtime.sandbox import ChangedFile, WorkspaceDiff, diff_workspace
 from factwire.runtime.submissions import SteerReceipt
+from factwire.runtime.thread_states import ThreadStates
 from factwire.serving.asgi import Problem
 from factwire.serving.limits import RUNS_WAITING
-from factwire.serving.streams.thread_states import ThreadStates
 
 REFUSAL_STATUSES: Final[dict[str, tuple[int, str]]] = {
     "unknown_agent": (400, "unknown_agent"),

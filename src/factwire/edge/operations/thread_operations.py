@@ -13,9 +13,10 @@ from factwire.edge.operations import preview_operations, worktree_operations
 from factwire.edge.records.edge_rows import Conversation, Project, Thread
 from factwire.projection import ProjectionState, conversation
 from factwire.projection.messages import TextPart
+from factwire.runtime.thread_states import ProjectedThread, ThreadStates
 from factwire.serving.asgi import Problem
 from factwire.serving.limits import FORKED_TEXT_CHARACTERS
-from factwire.serving.streams.thread_states import ThreadStates
+from factwire.serving.streams import read_cursor
 
 
 async def add_project(
@@ -161,6 +162,14 @@ async def remove_thread(edge: EdgeContext, thread_id: str, trace_id: str) -> Non
     await edge.write(thread_id, ("thread.deleted", {"threadId": thread_id}), trace_id=trace_id)
 
 
+async def read_state_at(
+    edge: EdgeContext, states: ThreadStates, thread_id: str, at: str | None
+) -> ProjectedThread:
+    """A thread now, or as it was at a cursor, an event or a fact; raises `CursorError`."""
+    cursor = None if at is None else await read_cursor(edge.journal, at)
+    return await states.at(thread_id, cursor)
+
+
 async def add_fork(
     edge: EdgeContext,
     states: ThreadStates,
@@ -176,7 +185,7 @@ async def add_fork(
     known = edge.records.threads.get(new.thread_id)
     if known is not None:
         return known
-    seen = await states.at(parent_id, at)
+    seen = await read_state_at(edge, states, parent_id, at)
     messages = _messages_until(seen.projection.state, from_item_id)
     windows = [("history.window.loaded", {"messages": rows}) for rows in _split_windows(messages)]
     forked = {

@@ -21,7 +21,8 @@ from factwire.edge.records.edge_rows import (
 )
 from factwire.facts import Fact, id_of
 from factwire.facts.classes import payloads
-from factwire.projection.payload_fields import read_payload, ref_text, subagent_of, text_at
+from factwire.facts.json_values import text_at
+from factwire.projection.payload_fields import read_payload, ref_text, subagent_of
 from factwire.projection.tasks import TASK_STATES
 from factwire.serving.envelopes import run_id_of
 

@@ -17,10 +17,10 @@ from factwire.edge.records import Page, RowTable, select_rows
 from factwire.edge.records.edge_rows import Row
 from factwire.edge.routes.api_types import FactsBody
 from factwire.facts import InputPart, InvalidFacts, UnreadableInput, decode_json, read_input
+from factwire.runtime.thread_states import ThreadStates
 from factwire.serving.asgi import Problem
 from factwire.serving.idempotency import check_key, derive_id
 from factwire.serving.limits import LIST_ITEMS, LIST_ITEMS_MOST
-from factwire.serving.streams.thread_states import ThreadStates
 
 Body = TypeVar("Body", bound=msgspec.Struct)
 

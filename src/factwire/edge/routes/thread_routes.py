@@ -235,8 +235,9 @@ async def read_projection(
     request: EdgeRequest, thread_id: FromPath[str], at: At = None
 ) -> Response[bytes]:
     """The whole state of a thread, now or at a moment; changes go on from `asOf`."""
-    edge_of(request).find_thread(thread_id)
-    seen = await states_of(request).at(thread_id, at)
+    edge = edge_of(request)
+    edge.find_thread(thread_id)
+    seen = await thread_operations.read_state_at(edge, states_of(request), thread_id, at)
     body = b'{"threadId":%s,"asOf":"%s","state":%s}' % (
         _encode_text(thread_id),
         str(seen.cursor).encode(),
@@ -250,8 +251,9 @@ async def read_thread_model(
     request: EdgeRequest, thread_id: FromPath[str], at: At = None
 ) -> ThreadOverview:
     """What a first screen of a thread needs; `asOf` is the cursor it is true as of."""
-    edge_of(request).find_thread(thread_id)
-    seen = await states_of(request).at(thread_id, at)
+    edge = edge_of(request)
+    edge.find_thread(thread_id)
+    seen = await thread_operations.read_state_at(edge, states_of(request), thread_id, at)
     model = thread_read_model(seen.projection.state)
     return ThreadOverview(as_of=str(seen.cursor), read_model=model)
 

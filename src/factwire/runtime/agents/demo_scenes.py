@@ -22,6 +22,7 @@ from factwire.runtime.policy import (
 from factwire.runtime.provider import DecisionRequest, StartTurn
 from factwire.runtime.toolbox import Toolbox, ToolOutcome
 from factwire.runtime.toolbox.tool_calls import find_pending_call
+from factwire.runtime.turn_end import failure_payload
 
 MODEL: Final = "demo"
 
@@ -128,7 +129,7 @@ class DemoStage:
 
     def fail(self, category: str, message: str, hint: str) -> None:
         """End the turn as failed, once the script is over."""
-        self.failure = {"failureCategory": category, "message": message, "recoveryHint": hint}
+        self.failure = failure_payload(category, message, hint)
 
     def end(self) -> Fact:
         prompt_words = len(self.turn.prompt.split())

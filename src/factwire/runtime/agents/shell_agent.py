@@ -12,6 +12,7 @@ from factwire.projection import ThreadReadModel
 from factwire.runtime.provider import CancelTurn, ReadThread, RespondAction, StartTurn
 from factwire.runtime.toolbox import Toolbox, ToolOutcome
 from factwire.runtime.toolbox.tool_calls import find_pending_call
+from factwire.runtime.turn_end import failure_payload
 
 _HINTS: Final = {
     "nonzero_exit": "Look at the output of the command.",
@@ -86,11 +87,8 @@ def _end(turn: StartTurn, outcome: ToolOutcome) -> Fact:
     if outcome.ok:
         return host.mint.fact(host.scope, "turn.completed")
     category = outcome.category or "unknown"
-    failure = {
-        "failureCategory": category,
-        "message": f"{turn.prompt.strip()[:80]}: {_reason(outcome)}",
-        "recoveryHint": _HINTS.get(category, _OTHER_HINT),
-    }
+    message = f"{turn.prompt.strip()[:80]}: {_reason(outcome)}"
+    failure = failure_payload(category, message, _HINTS.get(category, _OTHER_HINT))
     return host.mint.fact(host.scope, "turn.failed", failure)
 
 

@@ -18,8 +18,9 @@ from factwire.runtime.errors import TurnAlreadyActive, TurnFailed
 from factwire.runtime.mint import FactScope, Mint
 from factwire.runtime.provider import Decision
 from factwire.runtime.recording.turn_recorder import TurnRecorder
-from factwire.runtime.thread_log import ThreadLog, read_projection
-from factwire.runtime.turn_end import close_open_work
+from factwire.runtime.thread_log import ThreadLog
+from factwire.runtime.thread_states import ThreadStates
+from factwire.runtime.turn_end import close_open_work, failure_payload
 
 
 class TrialOptions(TypedDict, total=False):
@@ -160,7 +161,7 @@ class Recorder:
         journal = self._journal
         if isinstance(journal, str):
             journal = await self._opened.enter_async_context(open_journal(journal))
-        projection = await read_projection(journal, self.thread_id)
+        projection = (await ThreadStates(journal).load(self.thread_id)).projection
         self._log = ThreadLog(journal, self._blobs, projection, self.thread_id, self.mint)
         self._approvals = ActionRequests(self._log, self.mint)
         self._session_id = projection.state.session_id or self._session_id or self.mint.ids("ses")
@@ -273,13 +274,9 @@ class Recorder:
 
 def _failure(error: BaseException) -> dict[str, str]:
     if isinstance(error, TurnFailed):
-        hint = error.hint or "Look at the message."
-        return {"failureCategory": error.code, "message": str(error), "recoveryHint": hint}
-    return {
-        "failureCategory": "exception",
-        "message": f"{type(error).__name__}: {error}",
-        "recoveryHint": "Mend what raised, and run the turn again.",
-    }
+        return failure_payload(error.code, str(error), error.hint or "Look at the message.")
+    message = f"{type(error).__name__}: {error}"
+    return failure_payload("exception", message, "Mend what raised, and run the turn again.")
 
 
 def _blobs_beside(journal: str | Journal) -> BlobStore:

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from factwire.facts import Ref, redact_text, redact_value
+from factwire.facts.json_values import object_at
 from factwire.facts.limits import SEQUENCE_MAX
 from factwire.runtime.configuration.configuration import McpServer
 from factwire.runtime.policy import PolicyRequest, hash_request, make_visible, show_request
@@ -260,7 +261,7 @@ def build_reply(
 
 def _content(schema: Mapping[str, Any], response: object) -> dict[str, Any] | None:
     """The fields of the form that were filled in; None where the answer is not one to the form."""
-    answers = cast("dict[str, Any]", response) if isinstance(response, dict) else {}
+    answers = object_at(response) or {}
     fields = cast("dict[str, Any]", schema.get("properties") or {})
     content = {name: answers[name] for name in fields if name in answers}
     required = cast("list[str]", schema.get("required") or [])

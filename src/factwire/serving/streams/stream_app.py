@@ -43,6 +43,7 @@ from factwire.serving.streams.frame_encoder import (
     frame_message,
 )
 from factwire.serving.streams.journal_feed import FeedStopped, JournalFeed
+from factwire.serving.streams.live_projection import LiveProjections
 from factwire.serving.streams.stream_query import (
     StreamQuery,
     StreamStart,
@@ -62,7 +63,6 @@ from factwire.serving.streams.stream_sinks import (
     PumpedSink,
     StreamSink,
 )
-from factwire.serving.streams.thread_states import LiveProjections
 
 EnterSink = Callable[[StreamSink], Awaitable[None]]
 """Brings a reader to a live stream, or closes its sink."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from factwire.projection.payload_fields import list_at, object_at, text_at
+from factwire.facts.json_values import list_at, object_at, text_at
 from factwire.sources.kit.fact_builder import FactBuilder, parse_iso_time
 from factwire.sources.source_registry import Source
 

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeGuard, cast
 import msgspec
 
 from factwire.facts import CapabilityManifest, Streaming
-from factwire.projection.payload_fields import object_at, text_at
+from factwire.facts.json_values import object_at, text_at
 from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.provider import Decision
 from factwire.sources.a2a.convert import SOURCE, A2a

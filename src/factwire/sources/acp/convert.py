@@ -6,7 +6,7 @@ is answered in the other direction, under the id of the request.
 
 from typing import Any, Final
 
-from factwire.projection.payload_fields import list_at, object_at, text_at, texts_of
+from factwire.facts.json_values import list_at, object_at, objects_of, text_at, texts_of
 from factwire.sources.acp.session_updates import AcpThread, block_text, take_call, take_update
 from factwire.sources.kit.fact_builder import FactBuilder, OpenTool
 from factwire.sources.source_registry import Source
@@ -49,7 +49,7 @@ def ask_permission(thread: AcpThread, action_id: str, params: Params) -> None:
 def _describe_call(call: Params, known: OpenTool | None) -> Params | None:
     """Exactly what would be done: the input of the call, and the diffs that it comes with."""
     before = object_at(known.args) if known is not None else None
-    rows = [row for row in map(object_at, list_at(call.get("content")) or ()) if row]
+    rows = objects_of(call.get("content"))
     diffs = [row for row in rows if text_at(row, "type") == "diff"]
     changes = {"changes": diffs} if diffs else {}
     return {**(before or {}), **(object_at(call.get("rawInput")) or {}), **changes} or None
@@ -157,7 +157,7 @@ def _exit_payload(status: Params) -> Params:
 
 
 def _answer_options(params: Params) -> list[Params]:
-    return [row for row in map(object_at, list_at(params.get("options")) or ()) if row]
+    return objects_of(params.get("options"))
 
 
 ASKS: Final = {

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from factwire.facts import CapabilityManifest, Streaming
-from factwire.projection.payload_fields import list_at, object_at, text_at
+from factwire.facts.json_values import object_at, objects_of, text_at
 from factwire.runtime.agents import InvalidAgent
 from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.errors import TurnFailed
@@ -197,7 +197,7 @@ class AcpDriver(TurnDriver):
         options, setup = self.live.turn.options, self._setup
         mode, model = options.get("mode", setup.mode), options.get("model", setup.model)
         chosen = dict(setup.config)
-        rows = [row for row in map(object_at, list_at(offered.get("configOptions")) or ()) if row]
+        rows = objects_of(offered.get("configOptions"))
         of_model = [text_at(row, "id") for row in rows if text_at(row, "category") == "model"]
         if model is not None and of_model:
             chosen[of_model[0] or "model"] = str(model)

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
+from factwire.facts.json_values import list_at, object_at, objects_of, text_at, texts_of
 from factwire.journal.blobs.blob_store import run_disk_work
-from factwire.projection.payload_fields import list_at, object_at, text_at, texts_of
 from factwire.runtime.policy import PolicyRequest, assess_risk, evaluate, hash_request, show_request
 from factwire.runtime.provider import Decision, DecisionRequest
 from factwire.runtime.toolbox.tool_calls import ToolRefused
@@ -171,7 +171,7 @@ class AcpQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
     def _choose_option(self, decision: Decision) -> Params:
         kinds: Sequence[str] = _YES if decision.allowed else _NO
-        rows = [row for row in map(object_at, list_at(self.params.get("options")) or ()) if row]
+        rows = objects_of(self.params.get("options"))
         fitting = {text_at(row, "optionId"): text_at(row, "kind") or "" for row in rows}
         fitting = {name: kind for name, kind in fitting.items() if name and kind in kinds}
         wanted = object_at(decision.response)

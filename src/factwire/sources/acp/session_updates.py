@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from factwire.projection.payload_fields import list_at, number_at, object_at, text_at
+from factwire.facts.json_values import list_at, number_at, object_at, objects_of, text_at
 from factwire.sources.kit.fact_builder import FactBuilder
 
 _MOST_COUNTED: Final = 2**53
@@ -259,7 +259,7 @@ def take_call(thread: AcpThread, update: Update) -> None:
         return
     thread.end_part()
     _describe_call(thread, call_id, update)
-    content = [row for row in map(object_at, list_at(update.get("content")) or ()) if row]
+    content = objects_of(update.get("content"))
     ended = text_at(update, "status") in _ENDS
     if not ended:
         _add_output(thread, call_id, _content_text(content))
@@ -321,7 +321,7 @@ def _add_diff(thread: AcpThread, call_id: str, diff: Update) -> None:
 def _on_plan(thread: AcpThread, update: Update) -> None:
     """The whole plan each time; it is final when nothing on it is left to do."""
     plan = object_at(update.get("plan")) or update
-    rows = [row for row in map(object_at, list_at(plan.get("entries")) or ()) if row]
+    rows = objects_of(plan.get("entries"))
     lines = [
         f"[{'x' if text_at(row, 'status') == 'completed' else ' '}] {text_at(row, 'content') or ''}"
         for row in rows

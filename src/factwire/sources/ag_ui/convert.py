@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from factwire.facts import UnreadableInput, decode_json
-from factwire.projection.payload_fields import list_at, number_at, object_at, text_at, texts_of
+from factwire.facts.json_values import list_at, number_at, object_at, objects_of, text_at, texts_of
 from factwire.sources.kit.fact_builder import FactBuilder, add_outlet_note
 from factwire.sources.source_registry import Source
 
@@ -14,7 +14,7 @@ def resume_run(
     agui: "AgUi", item: dict[str, Any], value: dict[str, Any], waited: str | None
 ) -> bool:
     """Whether a run goes on with the one that waits; its answers are told."""
-    answers = [entry for entry in map(object_at, list_at(value.get("resume")) or ()) if entry]
+    answers = objects_of(value.get("resume"))
     for entry in answers:
         _on_answer(agui, entry)
     return bool(answers) or (waited is not None and text_at(item, "parentRunId") == waited)

@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from factwire.facts import CapabilityManifest, Streaming
-from factwire.projection.payload_fields import list_at, object_at, text_at
+from factwire.facts.json_values import list_at, object_at, objects_of, text_at
 from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.provider import Decision
 from factwire.sources.ag_ui.convert import SOURCE, AgUi
@@ -45,7 +45,7 @@ class AgUiMessages:
         elif kind == "TOOL_CALL_RESULT":
             self._take_result(event)
         elif kind == "MESSAGES_SNAPSHOT":
-            self.rows = [row for row in map(object_at, list_at(event.get("messages")) or ()) if row]
+            self.rows = objects_of(event.get("messages"))
 
     def _take_text(self, event: dict[str, Any]) -> None:
         self._latest = text_at(event, "messageId") or self._latest

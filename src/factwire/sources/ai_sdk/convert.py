@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from factwire.projection.payload_fields import list_at, object_at, text_at, texts_of
+from factwire.facts.json_values import object_at, objects_of, text_at, texts_of
 from factwire.sources.kit.fact_builder import FactBuilder, add_outlet_note
 from factwire.sources.source_registry import Source
 
@@ -330,7 +330,7 @@ def _on_metadata(sdk: AiSdk, item: dict[str, Any]) -> None:
 
 def _on_steering(sdk: AiSdk, item: dict[str, Any]) -> None:
     sdk.begin_turn()
-    parts = [part for part in map(object_at, list_at(item.get("parts")) or ()) if part]
+    parts = objects_of(item.get("parts"))
     text = "\n".join(text for part in parts if (text := text_at(part, "text")))
     payload = {"control": "steer", "steerId": _read_id(item), "text": text, "status": "delivered"}
     sdk.builder.add_fact("queue.changed", payload, control="steer")

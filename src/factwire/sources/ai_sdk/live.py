@@ -5,7 +5,7 @@ from typing import Any, Final
 import msgspec
 
 from factwire.facts import CapabilityManifest, Streaming, UnreadableInput, decode_json
-from factwire.projection.payload_fields import text_at
+from factwire.facts.json_values import text_at
 from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.errors import TurnFailed
 from factwire.runtime.provider import Decision

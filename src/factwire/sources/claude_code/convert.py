@@ -2,7 +2,15 @@
 
 from typing import Any, Final
 
-from factwire.projection.payload_fields import list_at, number_at, object_at, text_at, texts_of
+from factwire.facts.json_values import (
+    list_at,
+    number_at,
+    object_at,
+    objects_of,
+    text_at,
+    texts_of,
+    whole_number_at,
+)
 from factwire.sources.claude_code.system_messages import on_system
 from factwire.sources.claude_code.transcript import (
     ClaudeSession,
@@ -97,11 +105,7 @@ def _ask_about_plan(session: ClaudeSession, call_id: str | None, args: Any) -> N
 
 def _read_answers(response: Any) -> dict[str, Any] | None:
     """The form that questions to a person ask to be filled in: each answer under its question."""
-    rows = [
-        row
-        for row in map(object_at, list_at((object_at(response) or {}).get("questions")) or ())
-        if row
-    ]
+    rows = objects_of((object_at(response) or {}).get("questions"))
     fields = {text: _answer(row) for row in rows if (text := text_at(row, "question"))}
     return {"type": "object", "properties": fields, "required": list(fields)} if fields else None
 
@@ -300,8 +304,7 @@ def _note_usage(session: ClaudeSession, item: dict[str, Any]) -> None:
 
 
 def _read_tokens(usage: dict[str, Any], name: str) -> int:
-    value = usage.get(name)
-    return value if type(value) is int else 0
+    return whole_number_at(usage, name) or 0
 
 
 class ClaudeCode:

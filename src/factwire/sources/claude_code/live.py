@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal, cast
 import msgspec
 
 from factwire.facts import CapabilityManifest, Streaming
-from factwire.projection.payload_fields import object_at, text_at
+from factwire.facts.json_values import object_at, text_at
 from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.errors import TurnFailed
 from factwire.runtime.processes import InputClosed

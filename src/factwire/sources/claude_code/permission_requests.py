@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 from uuid import uuid4
 
-from factwire.projection.payload_fields import list_at, object_at, text_at
+from factwire.facts.json_values import list_at, object_at, text_at
 from factwire.runtime.policy import (
     Policy,
     PolicyRequest,

@@ -2,7 +2,14 @@
 
 from typing import Any, Final
 
-from factwire.projection.payload_fields import list_at, number_at, object_at, text_at, texts_of
+from factwire.facts.json_values import (
+    list_at,
+    number_at,
+    object_at,
+    text_at,
+    texts_of,
+    whole_number_at,
+)
 from factwire.sources.claude_code.transcript import (
     ClaudeSession,
     abandon_stream,
@@ -128,8 +135,8 @@ def _on_compacted(session: ClaudeSession, item: dict[str, Any]) -> None:
     meta = object_at(item.get("compact_metadata")) or {}
     payload = {
         "trigger": text_at(meta, "trigger"),
-        "tokensBefore": _read_count(meta, "pre_tokens"),
-        "tokensAfter": _read_count(meta, "post_tokens"),
+        "tokensBefore": whole_number_at(meta, "pre_tokens"),
+        "tokensAfter": whole_number_at(meta, "post_tokens"),
     }
     session.builder.add_fact("context.compaction.completed", payload)
     session.builder.add_fact("history.compacted", payload)
@@ -160,7 +167,7 @@ def _on_hook_response(session: ClaudeSession, item: dict[str, Any]) -> None:
     payload = {
         **_hook_payload(item),
         "outcome": outcome,
-        "exitCode": _read_count(item, "exit_code"),
+        "exitCode": whole_number_at(item, "exit_code"),
         "message": text_at(item, "output", "stderr"),
     }
     session.builder.add_fact("hook.completed" if outcome == "success" else "hook.failed", payload)
@@ -224,11 +231,6 @@ def _on_persisted(session: ClaudeSession, item: dict[str, Any]) -> None:
         session.builder.add_fact(
             "runtime.warning", {"code": "file_not_persisted", "message": message}
         )
-
-
-def _read_count(item: dict[str, Any], name: str) -> int | None:
-    value = item.get(name)
-    return value if type(value) is int else None
 
 
 _QUIET: Final = frozenset(

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from factwire.projection.payload_fields import list_at, object_at, text_at, texts_of
+from factwire.facts.json_values import list_at, object_at, objects_of, text_at, texts_of
 from factwire.sources.kit.fact_builder import FactBuilder
 
 LINES_KEPT: Final = 10_000
@@ -150,15 +150,14 @@ def message_blocks(item: dict[str, Any]) -> list[dict[str, Any]]:
     content = message.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return [each for each in map(object_at, content if isinstance(content, list) else ()) if each]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] - JSON
+    return objects_of(content)
 
 
 def result_text(content: Any) -> str:
     """The text of what a tool gave: a text, or the texts among its blocks."""
     if isinstance(content, str):
         return content
-    rows = map(object_at, content if isinstance(content, list) else ())  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] - JSON
-    return "\n".join(text for row in rows if row and (text := text_at(row, "text")))
+    return "\n".join(text for row in objects_of(content) if (text := text_at(row, "text")))
 
 
 def output_location(path: str | None) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from factwire.projection.payload_fields import object_at, text_at
+from factwire.facts.json_values import object_at, text_at
 from factwire.sources.codex import server_messages
 from factwire.sources.codex.server_messages import (
     is_server_request,

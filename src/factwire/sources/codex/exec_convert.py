@@ -7,7 +7,7 @@ is cumulative over the thread. An `error` item is a remark and not the end; the 
 
 from typing import Any, Final
 
-from factwire.projection.payload_fields import list_at, object_at, text_at, texts_of
+from factwire.facts.json_values import object_at, objects_of, text_at, texts_of
 from factwire.sources.kit.fact_builder import FactBuilder
 from factwire.sources.source_registry import Source
 
@@ -121,7 +121,7 @@ def _on_command(codex: "CodexExec", item_id: str, item: dict[str, Any], *, ended
 
 
 def _on_files(codex: "CodexExec", item_id: str, item: dict[str, Any], *, ended: bool) -> None:
-    changes = [each for each in map(object_at, list_at(item.get("changes")) or ()) if each]
+    changes = objects_of(item.get("changes"))
     codex.builder.start_tool(item_id, "file_change", {"changes": changes})
     if not ended:
         return
@@ -156,7 +156,7 @@ def _on_search(codex: "CodexExec", item_id: str, item: dict[str, Any], *, ended:
 
 
 def _on_todo(codex: "CodexExec", item_id: str, item: dict[str, Any], *, ended: bool) -> None:
-    steps = [each for each in map(object_at, list_at(item.get("items")) or ()) if each]
+    steps = objects_of(item.get("items"))
     event_class = "plan.final" if ended else "plan.delta"
     text = "\n".join(
         f"[{'x' if step.get('completed') else ' '}] {text_at(step, 'text') or ''}" for step in steps

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from factwire.facts import CapabilityManifest, Streaming
-from factwire.projection.payload_fields import text_at
+from factwire.facts.json_values import text_at
 from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.errors import TurnFailed
 from factwire.runtime.provider import Decision
@@ -110,8 +110,8 @@ class CodexExecDriver(TurnDriver):
             await self._pipe.stop()
 
     def _command_line(self) -> list[str]:
-        known, model = self.live.agent_session, self.live.turn.options.get("model")
-        chosen = ["--model", model] if isinstance(model, str) and model else []
+        known, model = self.live.agent_session, text_at(self.live.turn.options, "model")
+        chosen = [] if model is None else ["--model", model]
         if known is None:
             return [*self._argv, *chosen, "-"]
         if isinstance(self.live.converter, CodexExec):

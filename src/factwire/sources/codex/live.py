@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from factwire.facts import CapabilityManifest, Streaming
-from factwire.projection.payload_fields import object_at, text_at
+from factwire.facts.json_values import object_at, text_at
 from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.errors import TurnFailed
 from factwire.runtime.policy import PolicyRequest
@@ -131,8 +131,8 @@ class CodexDriver(TurnDriver):
         return True
 
     def _thread_settings(self) -> dict[str, Any]:
-        model = self.live.turn.options.get("model")
-        own = {"model": model} if isinstance(model, str) and model else {}
+        model = text_at(self.live.turn.options, "model")
+        own = {} if model is None else {"model": model}
         return {"cwd": str(self.live.host.workspace), **self._setup.thread, **own}
 
     async def _start_turn(self, rpc: JsonRpc, prompt: list[PromptPart]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from factwire.projection.payload_fields import list_at, object_at, text_at
+from factwire.facts.json_values import list_at, object_at, objects_of, text_at
 from factwire.runtime.policy import PolicyRequest
 from factwire.runtime.provider import Decision
 from factwire.sources.kit.fact_builder import FactBuilder
@@ -66,7 +66,7 @@ def read_question(item: Params, builder: FactBuilder, workspace: str) -> CodexQu
     params = object_at(item.get("params")) or {}
     tool = builder.tools.get(text_at(params, "itemId", "callId") or "")
     args = (object_at(tool.args) or {}) if tool is not None else {}
-    changes = [row for row in map(object_at, list_at(args.get("changes")) or ()) if row]
+    changes = objects_of(args.get("changes"))
     return CodexQuestion(
         number=item.get("id"),
         method=text_at(item, "method") or "",
@@ -167,7 +167,7 @@ def _permissions_result(question: CodexQuestion, decision: Decision) -> Any:
 
 def _answers_result(question: CodexQuestion, decision: Decision) -> Any:
     """Answers by the id of each question; one alone may be answered by a text."""
-    rows = [row for row in map(object_at, list_at(question.params.get("questions")) or ()) if row]
+    rows = objects_of(question.params.get("questions"))
     names = [name for row in rows if (name := text_at(row, "id"))]
     value = object_at(decision.response)
     if value is None and len(names) == 1:

@@ -2,7 +2,14 @@
 
 from typing import Any, Final
 
-from factwire.projection.payload_fields import list_at, number_at, object_at, text_at
+from factwire.facts.json_values import (
+    list_at,
+    number_at,
+    object_at,
+    objects_of,
+    text_at,
+    whole_number_at,
+)
 from factwire.sources.codex.thread_items import (
     CodexSession,
     end_agent,
@@ -10,7 +17,6 @@ from factwire.sources.codex.thread_items import (
     failure_hint,
     read_input_text,
     read_name,
-    read_whole_number,
 )
 from factwire.sources.kit.fact_builder import OpenTool
 
@@ -58,7 +64,7 @@ def on_turn_completed(session: CodexSession, params: dict[str, Any]) -> None:
     if speaker is not None:
         end_agent(session, speaker, status or "completed", text_at(error, "message"))
         return
-    payload = {"durationMs": read_whole_number(turn.get("durationMs"))}
+    payload = {"durationMs": whole_number_at(turn, "durationMs")}
     if status == "interrupted":
         session.builder.cancel_turn("interrupted", **payload)
     elif status == "failed":
@@ -94,8 +100,7 @@ def on_token_usage(session: CodexSession, params: dict[str, Any]) -> None:
 
 def _read_counts(usage: object) -> dict[str, int]:
     counts = {
-        name: read_whole_number((object_at(usage) or {}).get(theirs))
-        for name, theirs in _TOKENS.items()
+        name: whole_number_at(object_at(usage) or {}, theirs) for name, theirs in _TOKENS.items()
     }
     return {name: count for name, count in counts.items() if count is not None and count >= 0}
 
@@ -124,7 +129,7 @@ def on_plan_delta(session: CodexSession, params: dict[str, Any]) -> None:
 
 def on_plan_updated(session: CodexSession, params: dict[str, Any]) -> None:
     """The whole plan as it stands, with what is done of it."""
-    steps = [row for row in map(object_at, list_at(params.get("plan")) or ()) if row]
+    steps = objects_of(params.get("plan"))
     done = [text_at(step, "status") == "completed" for step in steps]
     rows = [
         f"[{'x' if is_done else ' '}] {text_at(step, 'step') or ''}"
@@ -158,7 +163,7 @@ def on_terminal_input(session: CodexSession, params: dict[str, Any]) -> None:
 
 
 def on_patch_updated(session: CodexSession, params: dict[str, Any]) -> None:
-    changes = [row for row in map(object_at, list_at(params.get("changes")) or ()) if row]
+    changes = objects_of(params.get("changes"))
     item_id, speaker = text_at(params, "itemId") or "", session.find_speaker(params)
     session.builder.start_tool(item_id, "fileChange", {"changes": changes}, subagent_id=speaker)
 
@@ -414,7 +419,7 @@ def _on_permissions(session: CodexSession, key: str, params: dict[str, Any]) -> 
 
 
 def _on_user_input(session: CodexSession, key: str, params: dict[str, Any]) -> None:
-    questions = [row for row in map(object_at, list_at(params.get("questions")) or ()) if row]
+    questions = objects_of(params.get("questions"))
     texts = [text for row in questions if (text := text_at(row, "question", "header"))]
     payload = {
         "actionType": "structured_input",

@@ -4,7 +4,14 @@ remembers between two messages.
 
 from typing import Any, Final, Protocol
 
-from factwire.projection.payload_fields import list_at, object_at, text_at, texts_of
+from factwire.facts.json_values import (
+    list_at,
+    object_at,
+    objects_of,
+    text_at,
+    texts_of,
+    whole_number_at,
+)
 from factwire.sources.kit.fact_builder import FactBuilder, parse_epoch_seconds
 
 
@@ -77,10 +84,6 @@ def read_name(value: Any) -> str | None:
     if isinstance(value, str):
         return value or None
     return next(iter(object_at(value) or ()), None)
-
-
-def read_whole_number(value: Any) -> int | None:
-    return value if type(value) is int else None
 
 
 _CATEGORIES: Final = {
@@ -192,7 +195,7 @@ def on_file_change(
     session: CodexSession, speaker: str | None, item_id: str, item: dict[str, Any], *, ended: bool
 ) -> str | None:
     """Tell a patch; gives its status where it ended without a change."""
-    changes = [row for row in map(object_at, list_at(item.get("changes")) or ()) if row]
+    changes = objects_of(item.get("changes"))
     session.builder.start_tool(item_id, "fileChange", {"changes": changes}, subagent_id=speaker)
     status = text_at(item, "status")
     if not ended or status == "declined":
@@ -299,8 +302,8 @@ def _on_command(
     session.builder.start_tool(item_id, "commandExecution", args, subagent_id=speaker)
     if not ended:
         return
-    code, output = read_whole_number(item.get("exitCode")), text_at(item, "aggregatedOutput")
-    payload = {"exitCode": code, "durationMs": read_whole_number(item.get("durationMs"))}
+    code, output = whole_number_at(item, "exitCode"), text_at(item, "aggregatedOutput")
+    payload = {"exitCode": code, "durationMs": whole_number_at(item, "durationMs")}
     status = text_at(item, "status")
     if status == "completed" and code in (0, None):
         session.builder.complete_tool(item_id, output, **payload)
@@ -333,7 +336,7 @@ def _on_mcp(
     if not ended:
         return
     error, result = object_at(item.get("error")), object_at(item.get("result")) or {}
-    payload = {"durationMs": read_whole_number(item.get("durationMs"))}
+    payload = {"durationMs": whole_number_at(item, "durationMs")}
     if error is not None or text_at(item, "status") == "failed" or result.get("isError") is True:
         message = (
             text_at(error or {}, "message") or read_input_text(result.get("content")) or "it failed"
@@ -352,7 +355,7 @@ def _on_dynamic(
     if not ended:
         return
     output = read_input_text(item.get("contentItems")) or item.get("contentItems")
-    payload = {"durationMs": read_whole_number(item.get("durationMs"))}
+    payload = {"durationMs": whole_number_at(item, "durationMs")}
     if item.get("success") is False or text_at(item, "status") == "failed":
         message = read_input_text(item.get("contentItems")) or "the client's tool failed"
         session.builder.fail_tool(item_id, "tool_error", message, **payload)

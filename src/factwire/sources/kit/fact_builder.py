@@ -19,7 +19,7 @@ import msgspec
 
 from factwire.facts import Fact, class_issues, content_ref
 from factwire.facts.fact import ATTRIBUTES
-from factwire.projection.payload_fields import text_at
+from factwire.facts.json_values import text_at
 from factwire.runtime.mint import FactScope, Mint
 
 

@@ -24,7 +24,7 @@ from factwire.facts import (
     redact_text,
     redact_value,
 )
-from factwire.facts.vocabulary import ACTION_CLOSERS
+from factwire.facts.vocabulary import ACTION_CLOSERS, TURN_TERMINALS
 from factwire.projection import ProjectionState, ThreadReadModel
 from factwire.runtime.agents import InvalidAgent
 from factwire.runtime.configuration import AgentSettings
@@ -77,7 +77,6 @@ def own_variables(settings: AgentSettings, *names: str) -> frozenset[str]:
     return frozenset(names if key is None else (*names, key))
 
 
-_TERMINALS: Final = frozenset({"turn.completed", "turn.failed", "turn.canceled"})
 _NAMED: Final = ("message_id", "part_id", "tool_call_id")
 
 
@@ -151,9 +150,9 @@ class LiveFactBuilder(FactBuilder):
     def drain(self) -> list[Fact]:
         facts = super().drain()
         for fact in facts:
-            if fact.event_class in _TERMINALS:
+            if fact.event_class in TURN_TERMINALS:
                 self.terminal = fact
-        return [fact for fact in facts if fact.event_class not in _TERMINALS]
+        return [fact for fact in facts if fact.event_class not in TURN_TERMINALS]
 
     def _finish_turn(self, status: str) -> None:
         """What follows the end is the runtime's to tell."""

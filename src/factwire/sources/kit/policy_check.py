@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable
 from typing import Any, Final
 
-from factwire.projection.payload_fields import object_at
+from factwire.facts.json_values import object_at
 from factwire.runtime.policy import (
     Evaluation,
     PolicyRequest,

@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from factwire.facts import redact_text
-from factwire.projection.payload_fields import object_at, text_at
+from factwire.facts.json_values import object_at, text_at
 from factwire.runtime.agents import AgentError
 from factwire.runtime.errors import TurnFailed
 from factwire.runtime.processes import (

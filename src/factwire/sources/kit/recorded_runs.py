@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from factwire.facts import UnreadableInput, decode_json
-from factwire.projection.payload_fields import list_at, object_at, text_at
+from factwire.facts.json_values import list_at, object_at, text_at
 from factwire.sources.kit.fact_builder import FactBuilder
 
 _USERS: Final = ("human", "user")

@@ -5,7 +5,7 @@ a recorder writes of them.
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from factwire.projection.payload_fields import list_at, object_at, text_at, texts_of
+from factwire.facts.json_values import list_at, object_at, objects_of, text_at, texts_of
 from factwire.sources.kit.fact_builder import FactBuilder
 from factwire.sources.kit.recorded_runs import (
     LINES,
@@ -223,7 +223,7 @@ def _on_tasks(graph: LangGraph, speaker: str | None, data: object) -> None:
     if "result" not in task and "error" not in task:
         _task_started(graph, speaker, task_id, name)
         return
-    interrupts = [each for each in map(object_at, list_at(task.get("interrupts")) or ()) if each]
+    interrupts = objects_of(task.get("interrupts"))
     error = task.get("error")
     for interrupt in interrupts:
         graph.ask_person(interrupt, speaker)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import msgspec
 
 from factwire.facts import CapabilityManifest, Streaming
-from factwire.projection.payload_fields import list_at, object_at, text_at
+from factwire.facts.json_values import list_at, object_at, text_at
 from factwire.runtime.agents import InvalidAgent
 from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.provider import Provider

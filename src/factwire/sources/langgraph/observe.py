@@ -11,7 +11,7 @@ from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from factwire.projection.payload_fields import object_at
+from factwire.facts.json_values import object_at
 from factwire.runtime.mint import new_id
 from factwire.sources.kit.observed_run import ObservedRun, Patches, current_run, log_errors
 from factwire.sources.kit.sdk_values import to_json

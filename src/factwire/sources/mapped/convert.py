@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, cast
 import msgspec
 
 from factwire.facts.fact import ATTRIBUTES
-from factwire.facts.json_values import is_too_deep
+from factwire.facts.json_values import is_too_deep, list_at
 from factwire.runtime.configuration import ConfigurationProblem
 from factwire.sources.kit.fact_builder import FactBuilder
 from factwire.sources.kit.stream_framing import Framing
@@ -287,7 +287,7 @@ def _read_time(table: dict[str, Any], problems: MappingProblems) -> tuple[Value 
 
 def _read_rules(table: dict[str, Any], problems: MappingProblems) -> tuple[MappingRule, ...]:
     value = table.get("on")
-    rows = cast("list[Any]", value) if isinstance(value, list) else []
+    rows = list_at(value) or []
     if not rows:
         problems.add_missing("on", "at least one rule, a table [[on]]")
     if len(rows) > RULES:
@@ -413,7 +413,7 @@ def _to_elements(value: Any) -> Iterable[Any]:
     if isinstance(value, dict):
         entries = cast("dict[str, Any]", value).items()
         return [{"key": key, "value": each} for key, each in entries]
-    return cast("list[Any]", value) if isinstance(value, list) else ()
+    return list_at(value) or ()
 
 
 def _make_maps(rules: tuple[MappingRule, ...]) -> dict[str, str]:

@@ -12,6 +12,7 @@ import msgspec
 
 from factwire.facts import CapabilityManifest, Streaming
 from factwire.facts.capabilities import Answer
+from factwire.facts.vocabulary import TURN_TERMINALS
 from factwire.runtime.agents import InvalidAgent
 from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.errors import TurnFailed
@@ -180,7 +181,6 @@ MANIFEST: Final = CapabilityManifest(
 )
 """What holds for every program; a mapping adds the rest."""
 
-_ENDS: Final = frozenset({"turn.canceled", "turn.completed", "turn.failed"})
 _ASKS: Final = "action.required"
 
 
@@ -222,7 +222,7 @@ def agent(settings: AgentSettings) -> MappedAgent:
         resume=_find_placeholders(options.resume),
         own_names=own_variables(settings, *options.env),
         inputs=mapping.inputs,
-        tells_ends=any(rule.becomes in _ENDS for rule in mapping.rules),
+        tells_ends=any(rule.becomes in TURN_TERMINALS for rule in mapping.rules),
     )
     return MappedAgent(mapping, setup, keep_raw=options.raw)
 

@@ -15,7 +15,7 @@ from factwire.facts import KNOWN_CLASSES, RUNTIME_CLASSES, Fact, missing_fields
 from factwire.facts.classes.required_fields import required_fields_of
 from factwire.facts.fact import ATTRIBUTES, CORRELATION_IDS, PAYLOAD_NAMES
 from factwire.facts.fact_rules import PAYLOAD_TYPES
-from factwire.projection.payload_fields import texts_of
+from factwire.facts.json_values import object_at, texts_of
 from factwire.sources.mapped.mapping_values import (
     MappingProblems,
     Value,
@@ -302,7 +302,7 @@ def _read_types(table: dict[str, Any], place: str, problems: MappingProblems) ->
 
 def _read_type_texts(when: Any) -> dict[str, tuple[str, ...]]:
     """The conditions on an item that ask for a text, or for one of several."""
-    table = cast("dict[str, Any]", when) if isinstance(when, dict) else {}
+    table = object_at(when) or {}
     return {
         path: tuple(texts_of(wanted))
         for path, wanted in table.items()
@@ -361,7 +361,7 @@ def _read_fields(
 
 def _read_field(content: Any, place: str, fits: FieldCheck | None, reader: ValueReader) -> Value:
     value = reader.read(content, place)
-    table = cast("dict[str, Any]", content) if isinstance(content, dict) else {}
+    table = object_at(content) or {}
     if fits is not None and "const" in table and not fits(table["const"]):
         reader.problems.wrong_type(place, "a constant of the field's type", table["const"])
     return value

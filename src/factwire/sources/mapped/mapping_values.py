@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any, Final, cast
 
-from factwire.projection.payload_fields import list_at
+from factwire.facts.json_values import list_at
 from factwire.runtime.configuration import ConfigurationProblem
 from factwire.runtime.configuration.layers import ProblemCode, describe_value
 from factwire.sources.kit.recorded_runs import parse_arguments

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from factwire.facts.vocabulary import TURN_TERMINALS
 from factwire.sources.kit.fact_builder import FactBuilder
 
 Ids = dict[str, str]
@@ -326,7 +327,7 @@ VERBS: Final[dict[str, MappingVerb]] = {
 
 NEWS: Final = frozenset(
     {
-        *("turn.started", "turn.completed", "turn.failed", "turn.canceled"),
+        *("turn.started", *TURN_TERMINALS),
         *("model.delta", "model.completed", "tool.started"),
     }
 )

@@ -4,7 +4,7 @@ as the lines that a recorder writes of them.
 
 from typing import Any, Final
 
-from factwire.projection.payload_fields import list_at, number_at, object_at, text_at
+from factwire.facts.json_values import list_at, number_at, object_at, text_at
 from factwire.sources.kit.fact_builder import FactBuilder, parse_epoch_seconds
 from factwire.sources.kit.recorded_runs import (
     LINES,

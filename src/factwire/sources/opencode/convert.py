@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from factwire.projection.payload_fields import list_at, number_at, object_at, text_at, texts_of
+from factwire.facts.json_values import list_at, number_at, object_at, objects_of, text_at, texts_of
 from factwire.sources.kit.fact_builder import FactBuilder
 from factwire.sources.opencode.message_parts import (
     OpenCodeThread,
@@ -171,7 +171,7 @@ def _on_next_compacted(thread: OpenCodeThread, event: Event, speaker: str | None
 
 def _read_content(event: Event) -> str | None:
     """The text among what a tool gives."""
-    rows = [row for row in map(object_at, list_at(event.get("content")) or ()) if row]
+    rows = objects_of(event.get("content"))
     return "\n".join(text for row in rows if (text := text_at(row, "text"))) or None
 
 
@@ -383,7 +383,7 @@ def _on_error(thread: OpenCodeThread, properties: Event, item: Event) -> None:
 def _on_diff(thread: OpenCodeThread, properties: Event, item: Event) -> None:
     """What the session has changed so far, against how it found things."""
     del item
-    rows = [row for row in map(object_at, list_at(properties.get("diff")) or ()) if row]
+    rows = objects_of(properties.get("diff"))
     if not rows:
         return
     payload = {
@@ -431,9 +431,7 @@ def _call_args(thread: OpenCodeThread, properties: Event) -> Event:
 
 def _on_question(thread: OpenCodeThread, properties: Event, item: Event) -> None:
     del item
-    questions = [
-        each for each in map(object_at, list_at(properties.get("questions")) or ()) if each
-    ]
+    questions = objects_of(properties.get("questions"))
     prompts = [text for each in questions if (text := text_at(each, "question"))]
     payload: Event = {
         "actionType": "structured_input",
@@ -491,7 +489,7 @@ def _todo_line(step: dict[str, Any]) -> str:
 def _on_todo(thread: OpenCodeThread, properties: Event, item: Event) -> None:
     """The whole list each time; it is final when nothing on it is left to do."""
     del item
-    steps = [step for step in map(object_at, list_at(properties.get("todos")) or ()) if step]
+    steps = objects_of(properties.get("todos"))
     thread.ensure_turn()
     done = all(text_at(step, "status") in ("completed", "cancelled") for step in steps)
     text = "\n".join(map(_todo_line, steps))

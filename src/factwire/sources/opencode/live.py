@@ -16,7 +16,7 @@ import httpx
 import msgspec
 
 from factwire.facts import CapabilityManifest, Streaming, redact_text
-from factwire.projection.payload_fields import object_at, text_at
+from factwire.facts.json_values import object_at, text_at
 from factwire.runtime.agents import InvalidAgent
 from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.errors import TurnFailed

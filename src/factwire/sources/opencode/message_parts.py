@@ -7,7 +7,7 @@ subagents name their parent; what has ended is told apart from what was cut off.
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from factwire.projection.payload_fields import list_at, number_at, object_at, text_at, texts_of
+from factwire.facts.json_values import list_at, number_at, object_at, text_at, texts_of
 from factwire.sources.kit.fact_builder import FactBuilder
 
 _CATEGORIES: Final = {

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from factwire.projection.payload_fields import list_at, object_at, text_at
+from factwire.facts.json_values import list_at, object_at, objects_of, text_at
 from factwire.runtime.policy import PolicyRequest
 from factwire.runtime.provider import Decision
 from factwire.sources.kit.fact_builder import FactBuilder
@@ -74,9 +74,7 @@ class OpenCodeQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
     def _read_answers(self, response: Any) -> list[list[str]]:
         """A list for each question, in their order; one alone may be answered by a text."""
-        rows = [
-            row for row in map(object_at, list_at(self.properties.get("questions")) or ()) if row
-        ]
+        rows = objects_of(self.properties.get("questions"))
         answers = object_at(response)
         if answers is not None:
             response = list_at(answers.get("answers")) or [
@@ -114,7 +112,7 @@ def _command_request(question: OpenCodeQuestion, name: str) -> PolicyRequest | N
 def _change_request(question: OpenCodeQuestion, name: str) -> PolicyRequest | None:
     """An edit; a patch of several files names each of them."""
     metadata = question.metadata
-    files = [row for row in map(object_at, list_at(metadata.get("files")) or ()) if row]
+    files = objects_of(metadata.get("files"))
     names = [text_at(row, each) for row in files for each in ("filePath", "movePath")]
     paths = [path for path in names if path] or [text_at(metadata, "filepath") or ""]
     if not all(os.path.isabs(path) for path in paths):  # noqa: PTH117 - only looked at

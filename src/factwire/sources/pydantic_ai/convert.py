@@ -6,7 +6,7 @@ out, ends the run, and the next one goes on with what was decided.
 
 from typing import Any, Final
 
-from factwire.projection.payload_fields import list_at, object_at, text_at
+from factwire.facts.json_values import list_at, object_at, text_at
 from factwire.sources.kit.fact_builder import FactBuilder, parse_iso_time
 from factwire.sources.kit.recorded_runs import LINES, RecordedRun, parse_arguments, read_index
 from factwire.sources.kit.sdk_values import to_json

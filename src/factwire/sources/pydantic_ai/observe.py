@@ -10,7 +10,7 @@ from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
-from factwire.projection.payload_fields import object_at
+from factwire.facts.json_values import object_at
 from factwire.sources.kit.observed_run import ObservedRun, Patches, log_errors
 from factwire.sources.kit.sdk_values import to_json
 from factwire.sources.pydantic_ai.convert import closing_line, event_line

@@ -1,29 +1,24 @@
-"""Projections of threads: as of a cursor for plain reads, and live for those who watch.
+"""Projections of threads, live for those who watch.
 
-What was projected is kept for a while and brought along with the facts since. A moment of the past
-is projected from the nearest checkpoint before it, or from the moment that was asked for last: a
-walk through a thread costs each fact once. A watched thread is projected once for all who watch
-it, opened by its first viewer and let go a while after the last one left. A viewer gets a snapshot
-and then changes; the newest are kept, so that a viewer who comes again goes on without a snapshot;
-where that cannot be exact, it gets a new one.
+A watched thread is projected once for all who watch it, opened by its first viewer and let go a
+while after the last one left. A viewer gets a snapshot and then changes; the newest are kept, so
+that a viewer who comes again goes on without a snapshot; where that cannot be exact, it gets a new
+one.
 """
 
 import asyncio
 from bisect import bisect_right
-from collections import OrderedDict, defaultdict, deque
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from collections import deque
+from collections.abc import Callable
 from functools import partial
-from typing import Final, cast
+from typing import Final
 
 import msgspec
 
-from factwire.journal import Cursor, FactBatch, Filter, Journal
-from factwire.projection import Projection, UnreadableCheckpoint, fold_changes
+from factwire.journal import Cursor, Filter
+from factwire.projection import Projection, fold_changes
+from factwire.runtime.thread_states import ThreadStates
 from factwire.serving.limits import (
-    ANCHOR_FACTS,
-    LIVE_STATES,
-    PAST_STATES,
     PIECE_BYTES,
     PROJECTION_LINGER_SECONDS,
     PROJECTION_RING_BYTES,
@@ -32,128 +27,7 @@ from factwire.serving.streams.catch_up import PacedWriter
 from factwire.serving.streams.channel import Channel
 from factwire.serving.streams.frame_encoder import Wire, frame_message, text_fragments
 from factwire.serving.streams.journal_feed import DecodedBatch, FeedStopped, JournalFeed
-from factwire.serving.streams.stream_query import read_cursor
 from factwire.serving.streams.stream_sinks import FAULT, RESTART, SLOW, StreamSink
-
-
-class ProjectedThread(msgspec.Struct, frozen=True):
-    """A projection, and the cursor that it is true as of."""
-
-    projection: Projection
-    cursor: Cursor
-
-
-class StateAnchor(msgspec.Struct, frozen=True):
-    """A place on the way to a moment, from which steps back are short."""
-
-    cursor: Cursor
-    data: bytes
-
-
-class ThreadStates:
-    """Projections by thread, those asked for last kept."""
-
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-        self._seen: OrderedDict[str, ProjectedThread] = OrderedDict()
-        self._past: OrderedDict[str, ProjectedThread] = OrderedDict()
-        self._anchors: dict[str, StateAnchor] = {}
-        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-
-    async def now(self, thread_id: str) -> ProjectedThread:
-        """A thread as it is now; its projection may move on once somebody else asks."""
-        async with self._locks[thread_id]:
-            known = self._seen.pop(thread_id, None)
-            seen = await self._catch_up(thread_id, known or await self._start(thread_id))
-            self._seen[thread_id] = seen
-            if len(self._seen) > LIVE_STATES:
-                forgotten, _ = self._seen.popitem(last=False)
-                self._locks.pop(forgotten, None)
-            return seen
-
-    async def at(self, thread_id: str, cursor: str | Cursor | None) -> ProjectedThread:
-        """A thread as it was at a cursor, an event or a fact; its projection may move on once
-        somebody else asks. Raises `CursorError`.
-        """
-        if cursor is None:
-            return await self.now(thread_id)
-        until = await read_cursor(self._journal, cursor) if isinstance(cursor, str) else cursor
-        await self._ensure_valid(until)
-        async with self._locks[thread_id]:
-            known = self._past.pop(thread_id, None)
-            if known is None or not _leads_to(known.cursor, until):
-                known = self._restore_anchor(thread_id, until) or await self._start(
-                    thread_id, until
-                )
-            known = await self._advance_to_anchor(thread_id, known, until)
-            seen = await self._catch_up(thread_id, known, until)
-            self._past[thread_id] = seen
-            if len(self._past) > PAST_STATES:
-                forgotten, _ = self._past.popitem(last=False)
-                self._anchors.pop(forgotten, None)
-                if forgotten not in self._seen:
-                    self._locks.pop(forgotten, None)
-            return seen
-
-    def _restore_anchor(self, thread_id: str, until: Cursor) -> ProjectedThread | None:
-        anchor = self._anchors.get(thread_id)
-        if anchor is None or not _leads_to(anchor.cursor, until):
-            return None
-        return ProjectedThread(Projection.restore(anchor.data), anchor.cursor)
-
-    async def _advance_to_anchor(
-        self, thread_id: str, known: ProjectedThread, until: Cursor
-    ) -> ProjectedThread:
-        """A thread on its way to a moment; where that is far, an anchor lies near its end."""
-        far = until.seq - known.cursor.seq
-        if far <= ANCHOR_FACTS:
-            return known
-        place = Cursor(until.epoch, until.seq - max(ANCHOR_FACTS // 2, far // 16))
-        near = await self._catch_up(thread_id, known, place)
-        data = await asyncio.to_thread(near.projection.checkpoint)
-        self._anchors[thread_id] = StateAnchor(near.cursor, data)
-        return near
-
-    async def _ensure_valid(self, until: Cursor) -> None:
-        """Raise what is wrong with a cursor, before anything is made of it."""
-        async for _ in self._journal.read(until, limit=1):
-            return
-
-    async def _start(self, thread_id: str, at: Cursor | None = None) -> ProjectedThread:
-        saved = await self._journal.snapshot(thread_id, at=at)
-        if saved is not None:
-            try:
-                return ProjectedThread(Projection.restore(saved.data), saved.cursor)
-            except UnreadableCheckpoint:
-                # One of another version; the facts are what counts.
-                pass
-        head = await self._journal.head()
-        return ProjectedThread(Projection(thread_id), Cursor(head.epoch, 0))
-
-    async def _catch_up(
-        self, thread_id: str, seen: ProjectedThread, until: Cursor | None = None
-    ) -> ProjectedThread:
-        projection, cursor = seen.projection, seen.cursor
-        after = cursor if cursor.seq else None
-        head = until or await self._journal.head()
-        if cursor.seq >= head.seq:
-            return seen
-        async for stretch in self._journal.read(after, filter=Filter(thread=thread_id)):
-            for seq, fact in stretch.facts():
-                if seq > head.seq:
-                    return ProjectedThread(projection, head)
-                projection.replay(fact)
-            cursor = stretch.cursor
-            if cursor.seq >= head.seq:
-                break
-        return ProjectedThread(
-            projection, head if until else max(cursor, head, key=lambda each: each.seq)
-        )
-
-
-def _leads_to(cursor: Cursor, until: Cursor) -> bool:
-    return cursor.epoch == until.epoch and cursor.seq <= until.seq
-
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -183,7 +57,7 @@ class LiveProjection:
             "sse": Channel(deserted),
         }
         self.cursor = feed.cursor
-        self._feed = feed
+        self._states = ThreadStates(feed.journal)
         self._filter = Filter(thread=thread_id)
         self._projection = Projection(thread_id)
         self._deltas: deque[EncodedDelta] = deque()
@@ -205,24 +79,10 @@ class LiveProjection:
 
     async def load(self) -> None:
         """Read what the journal has; what the feed brought meanwhile comes after it."""
-        saved = await self._feed.journal.snapshot(self.thread_id)
-        after = None
-        if saved is not None:
-            try:
-                self._projection, after = Projection.restore(saved.data), saved.cursor
-            except UnreadableCheckpoint:
-                # One of another version; the facts are what counts.
-                after = None
-        reading = self._feed.journal.read(after, filter=self._filter)
-        reached = after or Cursor(self.cursor.epoch, 0)
-        async with aclosing(cast("AsyncGenerator[FactBatch]", reading)) as stretches:
-            async for stretch in stretches:
-                for _, fact in stretch.facts():
-                    self._projection.replay(fact)
-                reached = stretch.cursor
-                # A long thread must not keep the loop from the others.
-                await asyncio.sleep(0)
-        self._begin(reached)
+        # A projection of its own: what the feed brings is applied to it here.
+        loaded = await self._states.load(self.thread_id)
+        self._projection = loaded.projection
+        self._begin(loaded.cursor)
 
     def snapshot(self, wire: Wire) -> list[bytes]:
         """The state in frames, made once for all who come at the same place."""

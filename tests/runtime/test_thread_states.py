@@ -7,9 +7,9 @@ import pytest
 from factwire.facts import Fact
 from factwire.journal import Cursor, Filter, Journal, open_journal
 from factwire.projection import Projection, encode_state
+from factwire.runtime.limits import ANCHOR_FACTS, PAST_STATES
 from factwire.runtime.mint import FactScope, Mint
-from factwire.serving.limits import ANCHOR_FACTS, PAST_STATES
-from factwire.serving.streams.thread_states import ThreadStates
+from factwire.runtime.thread_states import ThreadStates
 
 pytestmark = pytest.mark.asyncio
 
@@ -83,3 +83,52 @@ async def test_moments_of_few_threads_are_kept():
         for name in names:
             await states.at(name, head)
         assert len(states._past) == len(states._anchors) == PAST_STATES
+
+
+async def test_each_load_gives_a_projection_of_its_own_with_all_facts():
+    async with open_journal("memory:") as journal:
+        await told(journal, "thread")
+        states, head = ThreadStates(journal), await journal.head()
+        shared, first, second = (
+            await states.now("thread"),
+            await states.load("thread"),
+            await states.load("thread"),
+        )
+        assert len({id(each.projection) for each in (shared, first, second)}) == 3
+        assert encode_state(first.projection.state) == encode_state(shared.projection.state)
+        assert encode_state(second.projection.state) == encode_state(shared.projection.state)
+        assert shared.cursor == first.cursor == second.cursor == head
+
+
+async def test_a_load_goes_on_from_a_checkpoint_and_without_one_that_can_be_read():
+    async with open_journal("memory:") as opened:
+        await told(opened, "thread")
+        whole = await ThreadStates(opened).load("thread")
+        await opened.save_snapshot("thread", whole.cursor, whole.projection.checkpoint())
+        journal: Any = Counting(opened)
+        restored = await ThreadStates(journal).load("thread")
+        assert journal.facts == 0
+        await opened.save_snapshot("thread", whole.cursor, b"of another version")
+        replayed = await ThreadStates(journal).load("thread")
+        assert journal.facts == LENGTH + 2
+        for each in (restored, replayed):
+            assert each.cursor == whole.cursor
+            assert encode_state(each.projection.state) == encode_state(whole.projection.state)
+
+
+async def test_a_load_reads_what_is_written_while_it_reads():
+    async with open_journal("memory:") as opened:
+        await told(opened, "thread")
+        scope = FactScope(thread_id="thread", turn_id="thread-turn", session_id="session")
+        late = Mint("elsewhere").fact(scope, "model.delta", {"delta": "late"}, message_id="m")
+
+        class Growing(Counting):
+            async def read(self, *args: Any, **how: Any) -> Any:
+                await opened.append([late])
+                async for batch in opened.read(*args, **how):
+                    yield batch
+
+        journal: Any = Growing(opened)
+        loaded = await ThreadStates(journal).load("thread")
+        assert loaded.projection.state.hydration.event_count == LENGTH + 3
+        assert loaded.cursor == await opened.head()

@@ -1,0 +1,147 @@
+"""Threads as the journal has them: the last checkpoint, else the first fact, then the facts since.
+
+This is the one place that restores and replays a thread from a journal. `load` gives a projection
+of its own to a caller who will change it. `now` and `at` give shared ones, kept for a while and
+brought along with the facts since. A moment of the past is projected from the nearest checkpoint
+before it, or from the moment that was asked for last: a walk through a thread costs each fact once.
+"""
+
+import asyncio
+from collections import OrderedDict, defaultdict
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import cast
+
+import msgspec
+
+from factwire.journal import Cursor, FactBatch, Filter, Journal
+from factwire.projection import Projection, UnreadableCheckpoint
+from factwire.runtime.limits import ANCHOR_FACTS, LIVE_STATES, PAST_STATES
+
+
+class ProjectedThread(msgspec.Struct, frozen=True):
+    """A projection, and the cursor that it is true as of."""
+
+    projection: Projection
+    cursor: Cursor
+
+
+class StateAnchor(msgspec.Struct, frozen=True):
+    """A place on the way to a moment, from which steps back are short."""
+
+    cursor: Cursor
+    data: bytes
+
+
+class ThreadStates:
+    """Projections of a journal's threads, those asked for last kept."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._live: OrderedDict[str, ProjectedThread] = OrderedDict()
+        self._past: OrderedDict[str, ProjectedThread] = OrderedDict()
+        self._anchors: dict[str, StateAnchor] = {}
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def load(self, thread_id: str) -> ProjectedThread:
+        """A thread with all that the journal has of it; the projection is the caller's own."""
+        return await self._catch_up(thread_id, await self._restore(thread_id))
+
+    async def now(self, thread_id: str) -> ProjectedThread:
+        """A thread as it is now; its projection may move on once somebody else asks."""
+        async with self._locks[thread_id]:
+            known = self._live.pop(thread_id, None) or await self._restore(thread_id)
+            latest = await self._catch_up(thread_id, known, await self._journal.head())
+            self._live[thread_id] = latest
+            if len(self._live) > LIVE_STATES:
+                forgotten, _ = self._live.popitem(last=False)
+                self._locks.pop(forgotten, None)
+            return latest
+
+    async def at(self, thread_id: str, cursor: Cursor | None) -> ProjectedThread:
+        """A thread as it was at a cursor; its projection may move on once somebody else asks.
+        Raises `CursorError`.
+        """
+        if cursor is None:
+            return await self.now(thread_id)
+        await self._ensure_valid(cursor)
+        async with self._locks[thread_id]:
+            known = self._past.pop(thread_id, None)
+            if known is None or not _leads_to(known.cursor, cursor):
+                anchored = self._restore_anchor(thread_id, cursor)
+                known = anchored or await self._restore(thread_id, cursor)
+            known = await self._advance_to_anchor(thread_id, known, cursor)
+            moment = await self._catch_up(thread_id, known, cursor)
+            self._past[thread_id] = moment
+            if len(self._past) > PAST_STATES:
+                forgotten, _ = self._past.popitem(last=False)
+                self._anchors.pop(forgotten, None)
+                if forgotten not in self._live:
+                    self._locks.pop(forgotten, None)
+            return moment
+
+    def _restore_anchor(self, thread_id: str, until: Cursor) -> ProjectedThread | None:
+        anchor = self._anchors.get(thread_id)
+        if anchor is None or not _leads_to(anchor.cursor, until):
+            return None
+        return ProjectedThread(Projection.restore(anchor.data), anchor.cursor)
+
+    async def _advance_to_anchor(
+        self, thread_id: str, known: ProjectedThread, until: Cursor
+    ) -> ProjectedThread:
+        """A thread on its way to a moment; where that is far, an anchor lies near its end."""
+        far = until.seq - known.cursor.seq
+        if far <= ANCHOR_FACTS:
+            return known
+        place = Cursor(until.epoch, until.seq - max(ANCHOR_FACTS // 2, far // 16))
+        near = await self._catch_up(thread_id, known, place)
+        data = await asyncio.to_thread(near.projection.checkpoint)
+        self._anchors[thread_id] = StateAnchor(near.cursor, data)
+        return near
+
+    async def _ensure_valid(self, cursor: Cursor) -> None:
+        """Raise what is wrong with a cursor, before anything is made of it."""
+        async for _ in self._journal.read(cursor, limit=1):
+            return
+
+    async def _restore(self, thread_id: str, at: Cursor | None = None) -> ProjectedThread:
+        """The last checkpoint of a thread, up to a cursor if one is named; else nothing yet."""
+        saved = await self._journal.snapshot(thread_id, at=at)
+        if saved is not None:
+            try:
+                return ProjectedThread(Projection.restore(saved.data), saved.cursor)
+            except UnreadableCheckpoint:
+                # One of another version; the facts are what counts.
+                pass
+        head = await self._journal.head()
+        return ProjectedThread(Projection(thread_id), Cursor(head.epoch, 0))
+
+    async def _catch_up(
+        self, thread_id: str, known: ProjectedThread, until: Cursor | None = None
+    ) -> ProjectedThread:
+        """Replay the facts since, up to a cursor or all that there are. All means what the journal
+        has when it is read, not when it was asked for its head: whoever goes on writing the thread
+        would number the facts between the two again.
+        """
+        projection, reached = known.projection, known.cursor
+        if until is not None and reached.seq >= until.seq:
+            return known
+        reading = self._journal.read(
+            reached if reached.seq else None, filter=Filter(thread=thread_id)
+        )
+        async with aclosing(cast("AsyncGenerator[FactBatch]", reading)) as batches:
+            async for batch in batches:
+                for seq, fact in batch.facts():
+                    if until is not None and seq > until.seq:
+                        return ProjectedThread(projection, until)
+                    projection.replay(fact)
+                reached = batch.cursor
+                if until is not None and reached.seq >= until.seq:
+                    break
+                # A long thread must not keep the loop from the others.
+                await asyncio.sleep(0)
+        return ProjectedThread(projection, until or reached)
+
+
+def _leads_to(cursor: Cursor, until: Cursor) -> bool:
+    return cursor.epoch == until.epoch and cursor.seq <= until.seq
