@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, cast
@@ -29,6 +30,7 @@ from factwire.edge.events import build_envelope
 from factwire.facts import Fact
 from factwire.journal import Cursor, FactBatch, Journal, open_journal
 from factwire.journal.chunks import decode_line
+from factwire.serving.envelopes import Scope
 from factwire.serving.streams import FactwireHttpProtocol, JournalFeed, Streams, socket_settings
 from factwire.serving.streams.frame_encoder import text_frame
 
@@ -37,6 +39,9 @@ TICK = 16
 
 FULL = 128 * 1024
 """Bytes unsent on some socket at which the publisher waits, so that readers set the pace."""
+
+_SCOPE = Scope(edge_id="bench")
+_envelope = partial(build_envelope, edge_id="bench")
 
 Answer = Callable[[list[str]], Awaitable[dict[str, Any]]]
 
@@ -116,8 +121,8 @@ async def edge(stack: AsyncExitStack) -> tuple[int, Answer]:
     feed = await stack.enter_async_context(JournalFeed(cast("Journal", ticks)))
     whole = await stack.enter_async_context(JournalFeed(journal))
     streams, other = (
-        Streams(feed, edge_id="bench", envelope_of=build_envelope),
-        Streams(whole, edge_id="bench", envelope_of=build_envelope),
+        Streams(feed, server_name="Edge", scope=_SCOPE, envelope_of=_envelope),
+        Streams(whole, server_name="Edge", scope=_SCOPE, envelope_of=_envelope),
     )
 
     async def application(scope: Any, receive: Any, send: Any) -> None:

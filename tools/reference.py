@@ -11,6 +11,7 @@ from typing import Any
 
 from factwire.client import limits as client_limits
 from factwire.conformance import limits as conformance_limits
+from factwire.edge import limits as edge_limits
 from factwire.edge.edge_app import build_openapi
 from factwire.edge.events.event_schemas import payload_rows, type_rows
 from factwire.evidence import limits as evidence_limits
@@ -40,7 +41,7 @@ from factwire.runtime.processes import limits as process_limits
 from factwire.runtime.sandbox import limits as sandbox_limits
 from factwire.runtime.toolbox import TOOL_FAILURES, mcp_limits
 from factwire.runtime.toolbox import limits as toolbox_limits
-from factwire.serving import limits as edge_limits
+from factwire.serving import limits as serving_limits
 from factwire.sources import MODULES, find_source
 from factwire.sources.claude_code import transcript as claude_limits
 
@@ -195,6 +196,7 @@ def limits() -> str:
         "The agent openai": openai_limits,
         "Evidence and comparison": evidence_limits,
         "Conformance": conformance_limits,
+        "Server": serving_limits,
         "Edge": edge_limits,
         "Client": client_limits,
         "Claude Code's streams": claude_limits,

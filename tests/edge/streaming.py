@@ -5,6 +5,7 @@ import json
 import socket
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -16,6 +17,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from factwire.edge.events import build_envelope
 from factwire.journal import Journal
+from factwire.serving.envelopes import Scope
 from factwire.serving.streams import FactwireHttpProtocol, JournalFeed, Streams, socket_settings
 
 WAIT = 60
@@ -72,7 +74,14 @@ async def serving(
 ) -> AsyncGenerator[Served]:
     """The streams of an open journal on a free port."""
     async with JournalFeed(journal) as feed:
-        streams = Streams(feed, edge_id=EDGE, **({"envelope_of": build_envelope} | words))
+        envelope_of = partial(words.pop("envelope_of", build_envelope), edge_id=EDGE)
+        streams = Streams(
+            feed,
+            server_name="Edge",
+            scope=Scope(edge_id=EDGE),
+            envelope_of=envelope_of,
+            **words,
+        )
         listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
         values: dict[str, Any] = {
             "http": FactwireHttpProtocol,

@@ -32,6 +32,7 @@ from factwire.runtime.mint import run_of
 from factwire.serving.envelopes import (
     Envelope,
     EventIdInvalid,
+    Scope,
     View,
     build_error_event,
     encode_frame,
@@ -413,7 +414,9 @@ def test_an_unknown_class_is_passed_on_as_it_is():
 
 @pytest.mark.requirement("edge.events.types.emitted")
 def test_an_error_is_told_by_the_stream_and_is_no_place_to_resume_from():
-    error = build_error_event("cursor_expired", "too old", trace_id="t", sent_at=TIME, edge_id=EDGE)
+    error = build_error_event(
+        "cursor_expired", "too old", trace_id="t", sent_at=TIME, scope=Scope(edge_id=EDGE)
+    )
     assert msgspec.json.decode(encode_frame(error)) == {
         "version": "v1",
         "type": "error",

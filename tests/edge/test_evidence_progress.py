@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from factwire.edge.edge_context import ExportProgress, Exports
+from factwire.edge.limits import EXPORTS_FOLLOWED
 from factwire.evidence import pack_export
 from factwire.evidence.pack_export import Stored, read_selected
 from factwire.journal import Journal
-from factwire.serving.limits import EXPORTS_FOLLOWED
 from tests.edge.edges import WAIT_SECONDS, running_edge
 
 pytestmark = pytest.mark.asyncio

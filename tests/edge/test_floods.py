@@ -9,6 +9,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
+from factwire.edge import limits as edge_limits
 from factwire.facts.limits import NESTING_DEPTH
 from factwire.serving import limits
 from factwire.serving.access_control import AccessLimiter, Tickets
@@ -354,7 +355,7 @@ async def test_a_number_that_no_machine_word_holds_is_kept_as_it_is(tmp_path: Pa
 @pytest.mark.requirement("edge.floods.counts")
 async def test_counts_and_lengths_of_what_is_asked_are_bounded(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
-        many: dict[str, Any] = {"facts": [{}] * (limits.FACTS_IN_A_BATCH + 1)}
+        many: dict[str, Any] = {"facts": [{}] * (edge_limits.FACTS_IN_A_BATCH + 1)}
         assert _status(await edge.http.post("/v1/facts", json=many)) == (413, "batch_size")
         assert _status(await edge.http.post("/v1/facts", json={"facts": []})) == (400, "batch_size")
         key = {"idempotency-key": "k" * (limits.KEY_CHARACTERS + 1)}
@@ -365,10 +366,10 @@ async def test_counts_and_lengths_of_what_is_asked_are_bounded(tmp_path: Path):
             assert _status(answer) == (400, "repeated_parameter")
         query = "&".join(f"p{index}=1" for index in range(1_000))
         assert _status(await edge.http.get(f"/v1/threads?{query}")) == (400, "unknown_parameter")
-        title = "x" * (limits.NAME_CHARACTERS + 1)
+        title = "x" * (edge_limits.NAME_CHARACTERS + 1)
         answer = await edge.http.post("/v1/threads", json={"title": title})
         assert _status(answer) == (400, "invalid_request")
-        prompt = "x" * (limits.PROMPT_CHARACTERS + 1)
+        prompt = "x" * (edge_limits.PROMPT_CHARACTERS + 1)
         answer = await edge.http.post("/v1/runs", json={"agentId": "demo", "prompt": prompt})
         assert _status(answer) == (400, "invalid_request")
         for path in ("/v1/threads", "/v1/facts", "/v1/events"):

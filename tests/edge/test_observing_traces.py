@@ -281,7 +281,7 @@ def _facts(name: str, messages: list[Told], more: dict[str, str]) -> list[dict[s
 
 @pytest.mark.requirement("edge.observing.spans")
 async def test_without_a_collector_no_fact_is_looked_at():
-    tracing = Tracing()
+    tracing = Tracing("factwire.edge")
     assert not tracing.is_on
     async with open_journal("memory:") as journal, JournalFeed(journal) as feed:
         stop = follow_runs(tracing, Records(), feed)

@@ -11,10 +11,10 @@ from urllib.parse import SplitResult, urlsplit
 import httpx
 import pytest
 
+from factwire.edge import limits
 from factwire.edge import preview_server as previews_module
 from factwire.edge import preview_site as site_module
 from factwire.edge.preview_site import PreviewSite, RangeUnsatisfiable, parse_range
-from factwire.serving import limits
 from tests.edge.edges import TOKEN, WAIT_SECONDS, RunningEdge, running_edge
 
 pytestmark = pytest.mark.asyncio

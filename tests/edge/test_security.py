@@ -15,7 +15,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from factwire.edge.edge_app import build_openapi
-from factwire.edge.startup import EdgeSettings, ensure_secure
+from factwire.edge.startup import TOKEN_FILE, EdgeSettings, ensure_secure
 from factwire.facts import EDGE_CLASSES
 from factwire.serving.access_control import (
     HostPolicy,
@@ -64,7 +64,7 @@ async def test_every_route_refuses_whoever_has_no_token(tmp_path: Path):
 async def test_every_handler_of_the_application_is_walked_by_that_test(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
         app: Any = edge.edge.application
-        rest = app._application._application._rest._rest._application
+        rest = app._application._application._rest._application
         known = {path for path, _ in ((p, m) for m, p in _routes())}
         for route in rest.routes:
             path = re.sub(r"\{\w+:str\}", "x", route.path_format.replace("/:", ":"))
@@ -323,15 +323,15 @@ def test_an_edge_that_would_not_be_safe_does_not_start(host: str, token: str | N
 
 @pytest.mark.requirement("edge.security.insecure-start")
 def test_a_made_token_is_kept_for_its_owner_alone_and_not_read_once_it_is_exposed(tmp_path: Path):
-    made = load_token(tmp_path)
+    made = load_token(tmp_path, TOKEN_FILE)
     assert made.made
     path = tmp_path / "edge-token"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert load_token(tmp_path).token == made.token
+    assert load_token(tmp_path, TOKEN_FILE).token == made.token
     assert made.token.value not in repr(made)
     path.chmod(0o644)
     with pytest.raises(InsecureStart) as refused:
-        load_token(tmp_path)
+        load_token(tmp_path, TOKEN_FILE)
     assert refused.value.code == "token_exposed"
 
 

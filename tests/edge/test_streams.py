@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 import httpx
@@ -276,7 +277,7 @@ async def test_pages_have_the_bytes_of_the_stream(
     batch = [make_fact(n, "ab"[n % 2], event_class=kinds[n % 3]) for n in range(1, 20)]
     await journal.append(batch)
     teller, after, found = (
-        FrameEncoder(selection, edge_id=EDGE, envelope_of=build_envelope),
+        FrameEncoder(selection, envelope_of=partial(build_envelope, edge_id=EDGE)),
         None,
         list[bytes](),
     )
@@ -304,6 +305,8 @@ async def test_pages_have_the_bytes_of_the_stream(
 @pytest.mark.requirement("edge.stream.page")
 async def test_a_page_from_a_cursor_that_is_no_place_is_refused(journal: Journal):
     head = (await journal.append(some(1, 3))).cursor
-    teller = FrameEncoder(Selection(face="facts"), edge_id=EDGE, envelope_of=build_envelope)
+    teller = FrameEncoder(
+        Selection(face="facts"), envelope_of=partial(build_envelope, edge_id=EDGE)
+    )
     with pytest.raises(CursorFromFuture):
         await read_message_page(journal, teller, Cursor(head.epoch, 9), 10)

@@ -9,10 +9,11 @@ import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
+from factwire.edge.limits import EXPORTS_FOLLOWED, SETTLE_SECONDS
 from factwire.edge.preview_server import PreviewRegistry
 from factwire.edge.records import Records, RecordStore
 from factwire.edge.records.edge_rows import Run, Thread
@@ -22,8 +23,10 @@ from factwire.journal.blobs import BlobStore
 from factwire.runtime import FactScope, Mint, Runtime
 from factwire.runtime.agents import AgentRegistry
 from factwire.serving.asgi import Problem
-from factwire.serving.limits import EXPORTS_FOLLOWED, SETTLE_SECONDS
 from factwire.serving.streams import FeedStopped, JournalFeed
+
+SERVER_NAME: Final = "Edge"
+"""What an Edge calls itself where it refuses somebody."""
 
 ExportState = Literal["idle", "making", "unknown"]
 

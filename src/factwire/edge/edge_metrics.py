@@ -6,15 +6,13 @@ series does not depend on what is asked or on how much is kept. Each Edge has a 
 so that two in a process never share a figure.
 """
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from time import monotonic, perf_counter
+from time import monotonic
 from typing import Final, Self, get_args
 
 import msgspec
-from opentelemetry.trace import Span, Status, StatusCode
 from prometheus_client import (
     CollectorRegistry,
     GCCollector,
@@ -30,19 +28,7 @@ from factwire import __version__
 from factwire.edge.edge_context import EdgeContext
 from factwire.edge.records import Records
 from factwire.edge.records.edge_rows import RunStatus
-from factwire.serving.asgi import read_traceparent
-from factwire.serving.guard import Application, Message, Receive, Scope, Send
-from factwire.serving.logs import logger
-from factwire.serving.request_observing import (
-    METHODS,
-    OTHER,
-    SOCKET,
-    UNMATCHED,
-    LoopLag,
-    RequestMetrics,
-    RouteTemplates,
-    Tracing,
-)
+from factwire.serving.request_observing import LoopLag, RequestMetrics, Tracing
 from factwire.serving.streams import FeedHealth, Streams, StreamStats
 
 RUN_STATUSES: Final[tuple[str, ...]] = get_args(RunStatus)
@@ -110,6 +96,7 @@ def _age(since: str, now: str) -> float | None:
         return None
 
 
+_PREFIX: Final = "factwire_edge_"
 _STATES: Final = ("live", "degraded", "stopped")
 
 Read = Callable[[Vitals], "float | None"]
@@ -143,7 +130,7 @@ def build_gauges(vitals: Vitals) -> Iterator[Metric]:
     for name, (meaning, read) in _GAUGES.items():
         value = read(vitals)
         if value is not None:
-            yield GaugeMetricFamily(f"factwire_edge_{name}", meaning, value=value)
+            yield GaugeMetricFamily(f"{_PREFIX}{name}", meaning, value=value)
 
 
 def build_labelled(vitals: Vitals) -> Iterator[Metric]:
@@ -151,24 +138,22 @@ def build_labelled(vitals: Vitals) -> Iterator[Metric]:
     states = {state: float(state == vitals.feed.state) for state in _STATES}
     yield _add_labels(
         GaugeMetricFamily(
-            "factwire_edge_feed_state", "1 for the state of the feed.", labels=("state",)
+            f"{_PREFIX}feed_state", "1 for the state of the feed.", labels=("state",)
         ),
         states,
     )
     yield _add_labels(
-        GaugeMetricFamily(
-            "factwire_edge_runs", "Runs in the lists, by status.", labels=("status",)
-        ),
+        GaugeMetricFamily(f"{_PREFIX}runs", "Runs in the lists, by status.", labels=("status",)),
         vitals.runs,
     )
     yield _add_labels(
         CounterMetricFamily(
-            "factwire_edge_streams_closed", "Streams that have ended, by why.", labels=("reason",)
+            f"{_PREFIX}streams_closed", "Streams that have ended, by why.", labels=("reason",)
         ),
         vitals.streams.closed,
     )
     yield CounterMetricFamily(
-        "factwire_edge_streams_opened",
+        f"{_PREFIX}streams_opened",
         "Streams that were begun.",
         value=vitals.streams.opened,
     )
@@ -177,7 +162,7 @@ def build_labelled(vitals: Vitals) -> Iterator[Metric]:
 def build_fact_counter(first: int, vitals: Vitals) -> Metric:
     """Facts since the start, by places in the journal: nothing is counted as they pass."""
     return CounterMetricFamily(
-        "factwire_edge_facts",
+        f"{_PREFIX}facts",
         "Facts that became durable, by whomever, and were handed out since the start.",
         value=max(0, vitals.feed.cursor.seq - first),
     )
@@ -185,7 +170,7 @@ def build_fact_counter(first: int, vitals: Vitals) -> Metric:
 
 def build_info(version: str, edge_id: str) -> Metric:
     """Which Edge this is."""
-    info = GaugeMetricFamily("factwire_edge_build_info", "Always 1.", labels=("version", "edge_id"))
+    info = GaugeMetricFamily(f"{_PREFIX}build_info", "Always 1.", labels=("version", "edge_id"))
     info.add_metric((version, edge_id), 1)
     return info
 
@@ -241,8 +226,8 @@ class EdgeObserver:
         yield build_fact_counter(self._first, vitals)
         yield from build_gauges(vitals)
         yield from build_labelled(vitals)
-        yield from self.requests.families()
-        yield from self.lag.families()
+        yield from self.requests.families(_PREFIX)
+        yield from self.lag.families(_PREFIX)
 
 
 class _Families(Collector):
@@ -253,160 +238,3 @@ class _Families(Collector):
 
     def collect(self) -> list[Metric]:
         return self._families
-
-
-_NAME: Final = "factwire.edge.access"
-_log: Final = logger(_NAME)
-_access_logger: Final = logging.getLogger(_NAME)
-
-_QUIET: Final = frozenset({"/v1/health", "/v1/metrics"})
-"""Routes that machines ask all day; a good answer of theirs is told only to who wants it all."""
-
-_STARTS: Final = ("http.response.start", "websocket.http.response.start")
-_OPENED: Final = 101
-_WRONG: Final = 400
-_REFUSED: Final = 403
-_FAILED: Final = 500
-_EVENTS: Final = (b"content-type", b"text/event-stream; charset=utf-8")
-
-
-class ObserverMiddleware:
-    """An ASGI application around another."""
-
-    def __init__(
-        self, application: Application, observer: EdgeObserver, templates: RouteTemplates
-    ) -> None:
-        self._application = application
-        self._observer = observer
-        self._templates = templates
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] not in ("http", "websocket"):
-            await self._application(scope, receive, send)
-            return
-        seen = self._observe(scope, send)
-        try:
-            with self._observer.tracing.use_span(seen.span):
-                await self._application(scope, receive, seen.send)
-        finally:
-            seen.finish(_FAILED)
-
-    def _observe(self, scope: Scope, send: Send) -> "_ObservedRequest":
-        method, route = _method_label(scope), self._route(scope)
-        parent = read_traceparent(dict(scope["headers"]).get(b"traceparent"))
-        span, trace_id = self._observer.tracing.start_request(
-            f"{method} {route}",
-            parent,
-            {
-                "http.request.method": method if method != OTHER else "_OTHER",
-                "http.route": route,
-                "url.scheme": scope["scheme"],
-                "network.protocol.version": scope.get("http_version", "1.1"),
-            },
-        )
-        scope.setdefault("state", {}).update(trace_id=trace_id, route=route)
-        return _ObservedRequest(
-            self._observer, send, method=method, route=route, span=span, trace_id=trace_id
-        )
-
-    def _route(self, scope: Scope) -> str:
-        route = self._templates.match(scope["path"])
-        raw = scope.get("raw_path")
-        if route is not UNMATCHED or raw is None:
-            return route
-        # A stream's id may have a slash in it, which only the path as it was sent tells apart.
-        return self._templates.match(raw.decode("ascii", "replace"))
-
-
-class _ObservedRequest:
-    """One request until it is answered."""
-
-    __slots__ = (
-        "_began",
-        "_method",
-        "_observing",
-        "_route",
-        "_send",
-        "_status",
-        "_trace_id",
-        "span",
-    )
-
-    def __init__(
-        self,
-        observer: EdgeObserver,
-        send: Send,
-        *,
-        method: str,
-        route: str,
-        span: Span,
-        trace_id: str,
-    ) -> None:
-        self.span = span
-        self._observing: EdgeObserver | None = observer
-        self._method = method
-        self._route = route
-        self._trace_id = trace_id
-        self._send = send
-        self._status: int | None = None
-        self._began = perf_counter()
-
-    async def send(self, message: Message) -> None:
-        await self._send(message)
-        if self._observing is not None:
-            self._observe_message(message)
-
-    def _observe_message(self, message: Message) -> None:
-        kind = message["type"]
-        if kind in _STARTS:
-            self._status = message["status"]
-            if _EVENTS in message.get("headers", ()):
-                self._finish_once(message["status"], None)
-        elif kind == "websocket.accept":
-            self._finish_once(_OPENED, None)
-        elif kind == "websocket.close":
-            self.finish(_REFUSED)
-
-    def finish(self, otherwise: int) -> None:
-        """The answer is over; a request without one ended as `otherwise`."""
-        self._finish_once(self._status or otherwise, perf_counter() - self._began)
-
-    def _finish_once(self, status: int, seconds: float | None) -> None:
-        observer, self._observing = self._observing, None
-        if observer is None:
-            return
-        observer.requests.observe(self._method, self._route, status, seconds)
-        if observer.tracing.is_on:
-            _end_span(self.span, status)
-        if seconds is not None:
-            self._log_request(status, seconds)
-
-    def _log_request(self, status: int, seconds: float) -> None:
-        quiet = self._route in _QUIET and status < _WRONG
-        level = logging.DEBUG if quiet else logging.INFO if status < _FAILED else logging.WARNING
-        if not _access_logger.isEnabledFor(level):
-            return
-        _log.log(
-            level,
-            "request",
-            method=self._method,
-            route=self._route,
-            status=status,
-            ms=round(seconds * 1_000, 3),
-            trace_id=self._trace_id,
-        )
-
-
-def _method_label(scope: Scope) -> str:
-    if scope["type"] == "websocket":
-        return SOCKET
-    method: str = scope["method"]
-    return method if method in METHODS else OTHER
-
-
-def _end_span(span: Span, status: int) -> None:
-    span.set_attribute("http.response.status_code", status)
-    if status >= _FAILED:
-        span.set_attribute("error.type", str(status))
-        span.set_status(Status(StatusCode.ERROR))
-    span.end()

@@ -11,15 +11,15 @@ from contextlib import contextmanager, suppress
 
 import uvicorn
 
-from factwire.edge.preview_site import PreviewSite, ServedFolder, build_policy_headers
-from factwire.serving.access_control import HostPolicy, is_any_address
-from factwire.serving.limits import (
-    BACKLOG,
+from factwire.edge.limits import (
     PREVIEW_CONNECTIONS,
     PREVIEW_IDLE_SECONDS,
     PREVIEW_STOP_SECONDS,
     PREVIEWS,
 )
+from factwire.edge.preview_site import PreviewSite, ServedFolder, build_policy_headers
+from factwire.serving.access_control import HostPolicy, is_any_address
+from factwire.serving.limits import BACKLOG
 from factwire.serving.streams import FactwireHttpProtocol
 
 

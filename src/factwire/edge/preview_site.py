@@ -23,13 +23,12 @@ from urllib.parse import quote
 
 import msgspec
 
+from factwire.edge.limits import PREVIEW_PATH_CHARACTERS, PREVIEW_PIECE_BYTES
 from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.runtime.processes.process_launch import folder_inside, real_path
 from factwire.runtime.processes.process_spec import FolderRefused
 from factwire.serving.access_control import HostPolicy
-from factwire.serving.asgi import Problem, new_trace_id
-from factwire.serving.guard import Receive, Scope, Send, refuse
-from factwire.serving.limits import PREVIEW_PATH_CHARACTERS, PREVIEW_PIECE_BYTES
+from factwire.serving.asgi import Problem, Receive, Scope, Send, refuse
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _ANY: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -340,7 +339,7 @@ class PreviewSite:
         try:
             await self._answer(scope, receive, send)
         except Problem as problem:
-            await refuse(scope, receive, send, problem, new_trace_id())
+            await refuse(scope, receive, send, problem)
         finally:
             self.busy -= 1
             self.used = asyncio.get_running_loop().time()

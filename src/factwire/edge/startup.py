@@ -12,6 +12,7 @@ import os
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, ParamSpec
 
@@ -19,9 +20,10 @@ import msgspec
 from opentelemetry.trace import TracerProvider
 
 from factwire.edge.edge_app import build_application
-from factwire.edge.edge_context import EdgeContext
+from factwire.edge.edge_context import SERVER_NAME, EdgeContext
 from factwire.edge.edge_metrics import EdgeObserver, count_recovered, unfinished_runs
 from factwire.edge.events import build_envelope
+from factwire.edge.limits import STOP_RUN_SECONDS
 from factwire.edge.operations import preview_operations, worktree_operations
 from factwire.edge.preview_server import PreviewRegistry
 from factwire.edge.records import RecordStore, read_records
@@ -51,14 +53,16 @@ from factwire.serving.access_control import (
     is_loopback,
     load_token,
 )
-from factwire.serving.asgi import Problem, new_trace_id
-from factwire.serving.guard import Access, Application
-from factwire.serving.limits import RETRY_SECONDS, STOP_RUN_SECONDS
+from factwire.serving.asgi import Application, Problem, new_trace_id
+from factwire.serving.envelopes import Scope
+from factwire.serving.guard import Access
+from factwire.serving.limits import RETRY_SECONDS
 from factwire.serving.logs import hide_secret, logger
 from factwire.serving.request_observing import Tracing
 from factwire.serving.streams import JournalFeed, Streams
 
 PERSISTENCE_ERROR_CLASS: Final = "run.persistence_error"
+TOKEN_FILE: Final = "edge-token"  # noqa: S105 - a name, not a token
 
 _log: Final = logger("factwire.edge")
 
@@ -195,7 +199,7 @@ async def open_edge(
         configuration = msgspec.structs.replace(configuration, workspaces=allowed)
     host_policy = HostPolicy.build(settings.host, settings.hosts, settings.origins)
     token, fresh = _choose_token(settings, data)
-    tracing = Tracing(tracer_provider)
+    tracing = Tracing("factwire.edge", tracer_provider)
     async with AsyncExitStack() as stack:
         stack.callback(hide_secret(token.value))
         identity = open_identity(data)
@@ -241,7 +245,12 @@ async def open_edge(
         await worktree_operations.settle_worktrees(edge)
         stack.push_async_callback(_try_to_stop, preview_operations.stop_all_previews, edge)
         await _log_recovery(edge, left)
-        streams = Streams(feed, edge_id=edge.edge_id, envelope_of=build_envelope)
+        streams = Streams(
+            feed,
+            server_name=SERVER_NAME,
+            scope=Scope(edge_id=edge.edge_id),
+            envelope_of=partial(build_envelope, edge_id=edge.edge_id),
+        )
         access = Access(
             token=token,
             host_policy=host_policy,
@@ -285,7 +294,7 @@ def _choose_token(settings: EdgeSettings, data: Path) -> tuple[AccessToken, bool
     ensure_secure(settings)
     if settings.token is not None:
         return check_token(settings.token), False
-    found = load_token(data)
+    found = load_token(data, TOKEN_FILE)
     return found.token, found.made
 
 

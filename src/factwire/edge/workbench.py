@@ -21,9 +21,9 @@ from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from factwire.edge.limits import COMPRESSED_BYTES
 from factwire.serving.access_control import AccessToken, HostPolicy, is_any_address
-from factwire.serving.guard import Receive, Scope, Send
-from factwire.serving.limits import COMPRESSED_BYTES
+from factwire.serving.asgi import Receive, Scope, Send
 
 INDEX: Final = "/"
 """The address of the page itself."""

@@ -59,7 +59,7 @@ class HostPolicy(msgspec.Struct, frozen=True, kw_only=True):
         return parts is not None and parts["name"].lower() in self.hosts
 
     def allows_origin(self, header: str, host: str | None, scheme: str) -> bool:
-        """Whether a page may talk to this Edge: one that it served, or one allowed by name."""
+        """Whether a page may talk to this server: one that it served, or one allowed by name."""
         origin = header.lower()
         if origin in self.origins:
             return True
@@ -191,8 +191,6 @@ def _hash(ticket: str) -> bytes:
     return sha256(ticket.encode("utf-8", "surrogateescape")).digest()
 
 
-FILE_NAME: Final = "edge-token"
-
 _EXAMPLES: Final = ("changeme", "change-me", "default", "example", "password", "secret", "token")
 _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
 _MODE: Final = 0o600
@@ -201,7 +199,7 @@ _FEW_CHARACTERS: Final = 6
 
 
 class InsecureStart(Exception):
-    """An Edge that would not be safe does not start; `code` says why."""
+    """A server that would not be safe does not start; `code` says why."""
 
     def __init__(self, code: str, message: str) -> None:
         self.code = code
@@ -252,9 +250,9 @@ def check_token(text: str) -> AccessToken:
     return AccessToken(text)
 
 
-def load_token(folder: Path) -> LoadedToken:
-    """The token of a data folder, made if there is none yet."""
-    path = folder / FILE_NAME
+def load_token(folder: Path, file_name: str) -> LoadedToken:
+    """The token that a file of a data folder holds, made if there is none yet."""
+    path = folder / file_name
     try:
         file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, _MODE)
     except FileExistsError:

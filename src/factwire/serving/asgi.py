@@ -8,7 +8,7 @@ the form of W3C trace context.
 
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -102,8 +102,20 @@ def trace_id_from(header: bytes | None) -> str:
 
 
 Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Mapping[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+
+BROWSER_POLICY: Final[tuple[tuple[bytes, bytes], ...]] = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; sandbox"),
+    (b"cache-control", b"no-store"),
+)
+"""What keeps browsers from guessing what an answer is, and from keeping it."""
 
 _DENIAL: Final = "websocket.http.response"
 
@@ -125,26 +137,40 @@ def scope_trace_id(scope: Scope) -> str:
 
 def get_extension(scope: Scope, name: str) -> Any:
     """What the server offers beyond ASGI, by name; None where it does not."""
-    offered: Mapping[str, Any] = scope.get("extensions", {})
+    offered: Mapping[str, Any] = scope.get("extensions") or {}
     return offered.get(name)
 
 
-async def refuse(scope: Scope, send: Send, problem: Problem) -> None:
-    """Answer with a problem; a socket is refused before it is one, where the server can do that."""
+async def refuse(
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    problem: Problem,
+    *,
+    headers: Iterable[tuple[bytes, bytes]] | None = None,
+) -> None:
+    """Answer with a problem; a socket is refused before it is one, where the server can do that.
+
+    `headers` stand in for those of an answer that passes nobody else on its way out: it ends the
+    connection, names its trace and carries the policy for browsers.
+    """
+    trace_id = scope_trace_id(scope)
     prefix = "http.response"
     if scope["type"] == "websocket":
         prefix = _DENIAL
+        await receive()
         if get_extension(scope, _DENIAL) is None:
             await send({"type": "websocket.close", "code": 1008, "reason": problem.code})
             return
-    body = encode_problem(problem, scope_trace_id(scope))
-    headers = {
-        "content-type": PROBLEM_MEDIA_TYPE,
-        "content-length": str(len(body)),
-        "cache-control": "no-store",
-        **problem.headers,
-    }
-    pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+    if headers is None:
+        headers = ((b"connection", b"close"), (b"x-trace-id", trace_id.encode()), *BROWSER_POLICY)
+    body = encode_problem(problem, trace_id)
+    pairs = [
+        (b"content-type", PROBLEM_MEDIA_TYPE.encode()),
+        (b"content-length", str(len(body)).encode()),
+        *headers,
+        *((name.encode(), value.encode()) for name, value in problem.headers.items()),
+    ]
     await send({"type": f"{prefix}.start", "status": problem.status, "headers": pairs})
     shown = b"" if scope.get("method") == "HEAD" else body
-    await send({"type": f"{prefix}.body", "body": shown, "more_body": False})
+    await send({"type": f"{prefix}.body", "body": shown})

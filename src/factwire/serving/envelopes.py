@@ -161,12 +161,11 @@ def build_error_event(
     *,
     trace_id: str,
     sent_at: str,
-    edge_id: str | None = None,
+    scope: Scope,
     details: ErrorDetails | None = None,
 ) -> ErrorEvent:
     """The error that a stream ends with."""
     payload = ErrorPayload(code=code, message=message, trace_id=trace_id, details=details)
-    scope = Scope(edge_id=edge_id)
     return ErrorEvent(
         version=VERSION, scope=scope, trace_id=trace_id, sent_at=sent_at, payload=payload
     )

@@ -9,14 +9,25 @@ those that let its pages talk to this server.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import parse_qs
 
 import msgspec
 
 from factwire.serving.access_control import AccessLimiter, AccessToken, HostPolicy, Tickets
-from factwire.serving.asgi import PROBLEM_MEDIA_TYPE, Problem, encode_problem, trace_id_from
+from factwire.serving.asgi import (
+    BROWSER_POLICY,
+    Application,
+    Headers,
+    Message,
+    Problem,
+    Receive,
+    Scope,
+    Send,
+    refuse,
+    trace_id_from,
+)
 from factwire.serving.limits import BODY_BYTES, BODY_SECONDS
 
 SUBPROTOCOL: Final = "factwire.v1"
@@ -62,8 +73,6 @@ def _parse_bearer(header: bytes | None) -> str | None:
     return value.strip() if scheme.lower() == "bearer" and value.strip() else None
 
 
-Headers = list[tuple[bytes, bytes]]
-
 _REQUEST_HEADERS: Final = (
     b"authorization, content-type, idempotency-key, last-event-id, traceparent"
 )
@@ -93,21 +102,15 @@ def preflight_headers(request: dict[bytes, bytes], host_policy: HostPolicy) -> H
     if not known:
         return []
     return [
-        *known,
         (b"access-control-allow-methods", _METHODS),
         (b"access-control-allow-headers", _REQUEST_HEADERS),
         (b"access-control-max-age", _MAX_AGE),
+        *known,
     ]
 
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
-
 OPEN: Final = frozenset({("GET", "/v1/health"), ("HEAD", "/v1/health")})
-"""What anybody may ask who can reach this Edge."""
+"""What anybody may ask who can reach this server."""
 
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _JSON: Final = (b"application/json", b"application/x-ndjson", b"application/merge-patch+json")
@@ -127,13 +130,6 @@ _ONCE: Final = frozenset(
 """Headers by which a request is judged: of two of them, it could be judged by the wrong one."""
 
 _FOREIGN: Final = frozenset({b"cross-site", b"same-site"})
-_POLICY: Final[tuple[tuple[bytes, bytes], ...]] = (
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; sandbox"),
-    (b"cache-control", b"no-store"),
-)
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,7 +142,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Guard:
-    """An ASGI application around another."""
+    """An ASGI application around another; `server_name` is what refusals call it."""
 
     def __init__(
         self,
@@ -154,11 +150,14 @@ class Guard:
         access: Access,
         is_stream: Callable[[Scope], bool] = lambda _: False,
         is_page: Callable[[Scope], bool] = lambda _: False,
+        *,
+        server_name: str,
     ) -> None:
         self._application = application
         self._access = access
         self._is_stream = is_stream
         self._is_page = is_page
+        self._server_name = server_name
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -169,19 +168,17 @@ class Guard:
         trace_id: str = state.get("trace_id") or trace_id_from(headers.get(b"traceparent"))
         state["trace_id"] = trace_id
         page = cors_headers(headers.get(b"origin"), self._access.host_policy)
-        if page:
-            send = _with_page(send, page)
         try:
             if scope["type"] == "http" and await self._is_preflight(scope, headers, send):
                 return
             self._ensure_admitted(scope, headers)
         except Problem as problem:
-            await refuse(scope, receive, send, problem, trace_id)
+            await refuse(scope, receive, _with_page(send, page), problem)
             return
         if scope["type"] == "http":
-            receive, send = _bounded_body(receive), _with_headers(send, trace_id)
-        elif SUBPROTOCOL in scope.get("subprotocols", ()):
-            send = _with_subprotocol(send)
+            receive, send = _bounded_body(receive), _with_headers(send, trace_id, page)
+        else:
+            send = _with_handshake(send, scope, page)
         await self._application(scope, receive, send)
 
     async def _is_preflight(self, scope: Scope, headers: dict[bytes, bytes], send: Send) -> bool:
@@ -191,7 +188,7 @@ class Guard:
             return False
         if not self._access.host_policy.allows_host(headers.get(b"host", b"").decode("latin-1")):
             return False
-        await send({"type": "http.response.start", "status": 204, "headers": answer[3:]})
+        await send({"type": "http.response.start", "status": 204, "headers": answer})
         await send({"type": "http.response.body", "body": b""})
         return True
 
@@ -200,7 +197,8 @@ class Guard:
         _ensure_unrepeated_headers(scope)
         host = headers.get(b"host", b"").decode("latin-1")
         if not self._access.host_policy.allows_host(host):
-            raise Problem(421, "host_not_allowed", "this Edge does not answer to that host name")
+            detail = f"this {self._server_name} does not answer to that host name"
+            raise Problem(421, "host_not_allowed", detail)
         is_page = self._is_page(scope)
         if not (is_page and _is_navigation(headers)):
             self._ensure_no_foreign_page(scope, headers, host)
@@ -249,7 +247,7 @@ class Guard:
         raise Problem(
             401,
             "unauthenticated",
-            "send the token of this Edge as 'Authorization: Bearer …'",
+            f"send the token of this {self._server_name} as 'Authorization: Bearer …'",
             headers={"www-authenticate": 'Bearer realm="factwire"'},
         )
 
@@ -313,35 +311,26 @@ def _body_problem(status: int, code: str, detail: str) -> Problem:
     return Problem(status, code, detail, headers={"connection": "close"})
 
 
-def _with_headers(send: Send, trace_id: str) -> Send:
+def _with_headers(send: Send, trace_id: str, page: Headers) -> Send:
+    """Answers with the policy for browsers, the trace, and what a page may read."""
+
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
-            own = {name.lower() for name, _ in message.get("headers", ())}
-            added = [(name, value) for name, value in _POLICY if name not in own]
-            message = {
-                **message,
-                "headers": [
-                    *message.get("headers", ()),
-                    *added,
-                    (b"x-trace-id", trace_id.encode()),
-                ],
-            }
+            headers: Headers = list(message.get("headers", ()))
+            own = {name.lower() for name, _ in headers}
+            added = [(name, value) for name, value in BROWSER_POLICY if name not in own]
+            trace = (b"x-trace-id", trace_id.encode())
+            message = {**message, "headers": [*headers, *added, trace, *page]}
         await send(message)
 
     return sent
 
 
-def _with_page(send: Send, page: Headers) -> Send:
-    async def sent(message: Message) -> None:
-        if message["type"] in ("http.response.start", "websocket.http.response.start"):
-            message = {**message, "headers": [*message.get("headers", ()), *page]}
-        await send(message)
-
-    return sent
-
-
-def _with_subprotocol(send: Send) -> Send:
+def _with_handshake(send: Send, scope: Scope, page: Headers) -> Send:
     """A browser closes a socket whose server chose none of the subprotocols that it offered."""
+    send = _with_page(send, page)
+    if SUBPROTOCOL not in scope.get("subprotocols", ()):
+        return send
 
     async def sent(message: Message) -> None:
         if message["type"] == "websocket.accept":
@@ -351,24 +340,14 @@ def _with_subprotocol(send: Send) -> Send:
     return sent
 
 
-async def refuse(
-    scope: Scope, receive: Receive, send: Send, problem: Problem, trace_id: str
-) -> None:
-    """Answer with a problem: before the upgrade, if it was to be a socket."""
-    body = encode_problem(problem, trace_id)
-    kind = "websocket.http.response" if scope["type"] == "websocket" else "http.response"
-    if scope["type"] == "websocket":
-        await receive()
-        if "websocket.http.response" not in (scope.get("extensions") or {}):
-            await send({"type": "websocket.close", "code": 1008})
-            return
-    headers = [
-        (b"content-type", PROBLEM_MEDIA_TYPE.encode()),
-        (b"content-length", str(len(body)).encode()),
-        (b"connection", b"close"),
-        (b"x-trace-id", trace_id.encode()),
-        *_POLICY,
-        *((name.encode(), value.encode()) for name, value in problem.headers.items()),
-    ]
-    await send({"type": f"{kind}.start", "status": problem.status, "headers": headers})
-    await send({"type": f"{kind}.body", "body": body})
+def _with_page(send: Send, page: Headers) -> Send:
+    """Refusals that a page of an allowed origin can read."""
+    if not page:
+        return send
+
+    async def sent(message: Message) -> None:
+        if message["type"] in ("http.response.start", "websocket.http.response.start"):
+            message = {**message, "headers": [*message.get("headers", ()), *page]}
+        await send(message)
+
+    return sent

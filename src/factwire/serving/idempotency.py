@@ -16,8 +16,7 @@ from typing import Final
 
 import msgspec
 
-from factwire.serving.asgi import Problem
-from factwire.serving.guard import Application, Message, Receive, Scope, Send, refuse
+from factwire.serving.asgi import Application, Message, Problem, Receive, Scope, Send, refuse
 from factwire.serving.limits import KEPT_ANSWER_BYTES, KEPT_ANSWERS, KEY_CHARACTERS
 
 _ULID_CHARACTERS = 26
@@ -120,7 +119,7 @@ class IdempotencyMiddleware:
                         self._keys.store(name, known)
                     return
         except Problem as problem:
-            await refuse(scope, receive, send, problem, scope["state"]["trace_id"])
+            await refuse(scope, receive, send, problem)
             return
         await _send_stored_answer(known, send)
 

@@ -2,7 +2,7 @@
 
 JSON for machines, words for a terminal. Every value passes the redaction that facts pass, and the
 secrets of this very process are taken out by name: a token in an error's text stays out of the log.
-Warnings of libraries go the same way. Whoever embeds an Edge and sets up nothing hears warnings
+Warnings of libraries go the same way. Whoever embeds a server and sets up nothing hears warnings
 only, as Python logs them.
 """
 
@@ -29,7 +29,7 @@ _HIDDEN: Final[dict[str, int]] = {}
 
 
 def logger(name: str) -> BoundLogger:
-    """Where the parts of an Edge say something."""
+    """Where the parts of a server say something."""
     return cast(
         "BoundLogger",
         structlog.wrap_logger(
@@ -43,7 +43,7 @@ def logger(name: str) -> BoundLogger:
 def set_up_logs(
     level: LogLevel = "info", form: LogFormat = "auto", stream: TextIO | None = None
 ) -> None:
-    """Send what the Edge says, and what libraries warn of, to standard error."""
+    """Send what a server says, and what libraries warn of, to standard error."""
     out = stream or sys.stderr
     is_text = form == "text" or (form == "auto" and out.isatty())
     render: Processor = render_text if is_text else structlog.processors.JSONRenderer()

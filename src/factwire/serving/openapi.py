@@ -102,33 +102,23 @@ def answer_type(handler: HTTPRouteHandler) -> Any:
 
 Document = dict[str, Any]
 
-_IDS: Final = {
-    "Thread": "threadId",
-    "Run": "runId",
-    "Project": "projectId",
-    "Conversation": "conversationId",
-    "Preview": "previewId",
-    "EvidenceRow": "evidenceId",
-}
-"""Component → the member that is its id, and the name of that id in addresses."""
 
-_LISTED: Final = {
-    "ApprovalPage": "approvalId",
-    "ArtifactPage": "artifactId",
-    "TaskPage": "taskId",
-}
-_DECIDING: Final = {
-    "operationId": "decidePermission",
-    "requestBody": {
-        "runId": "$response.body#/items/0/runId",
-        "requestId": "$response.body#/items/0/approvalId",
-        "decision": "allow",
-    },
-    "description": "Decide the newest approval.",
-}
+class ApiDescription(msgspec.Struct, frozen=True, kw_only=True):
+    """What a document says that no handler declares, and by which ids its answers lead on.
+
+    `ids` has the component of a row → the member that is its id, which is also the name of that
+    id in addresses; `listed` the same of the first row of a page; `links` a component → links of
+    its own, by the operation that each leads to.
+    """
+
+    title: str
+    description: str
+    ids: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    listed: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    links: dict[str, Document] = msgspec.field(default_factory=dict[str, Document])
 
 
-def add_links(document: Document) -> Document:
+def add_links(document: Document, api: ApiDescription) -> Document:
     """The document with links at every answer that makes or finds something."""
     operations = [
         (method, path, operation)
@@ -137,7 +127,7 @@ def add_links(document: Document) -> Document:
     ]
     for method, path, operation in operations:
         for status, response in operation["responses"].items():
-            links = _build_links(_component_name(response), operations)
+            links = _build_links(_component_name(response), operations, api)
             if links and status.startswith("2") and _gives_new_id(method, path, operation):
                 response["links"] = links
     return document
@@ -153,11 +143,13 @@ def _component_name(response: Document) -> str:
     return str(content.get("schema", {}).get("$ref", "")).rpartition("/")[2]
 
 
-def _build_links(component: str, operations: list[tuple[str, str, Document]]) -> Document:
-    if component in _IDS:
-        name, place = _IDS[component], f"$response.body#/{_IDS[component]}"
-    elif component in _LISTED:
-        name, place = _LISTED[component], f"$response.body#/items/0/{_LISTED[component]}"
+def _build_links(
+    component: str, operations: list[tuple[str, str, Document]], api: ApiDescription
+) -> Document:
+    if component in api.ids:
+        name, place = api.ids[component], f"$response.body#/{api.ids[component]}"
+    elif component in api.listed:
+        name, place = api.listed[component], f"$response.body#/items/0/{api.listed[component]}"
     else:
         return {}
     named = {
@@ -168,7 +160,7 @@ def _build_links(component: str, operations: list[tuple[str, str, Document]]) ->
         for _, path, operation in operations
         if f"{{{name}}}" in path
     }
-    return {**named, "decidePermission": _DECIDING} if component == "ApprovalPage" else named
+    return {**named, **api.links.get(component, {})}
 
 
 REFUSED: Final = {"$ref": "#/components/responses/Problem"}
@@ -184,13 +176,9 @@ _KEY: Final = {
     "description": "The same request under the same key is done once.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[ -~]+$"},
 }
-_ABOUT: Final = """\
-One machine's threads, runs, approvals and artifacts. Every refusal is a problem document with a \
-stable `code`. Lists are read a page at a time, newest first; what a list or a state is true as of \
-is its cursor `asOf`, from which the streams of the AsyncAPI document go on."""
 
 
-def build_document(handlers: Sequence[HTTPRouteHandler]) -> Schema:
+def build_document(handlers: Sequence[HTTPRouteHandler], api: ApiDescription) -> Schema:
     """The document of these handlers, which an application has taken in."""
     types = WireTypes(handlers)
     paths: dict[str, Schema] = {}
@@ -202,12 +190,17 @@ def build_document(handlers: Sequence[HTTPRouteHandler]) -> Schema:
     document = add_links(
         {
             "openapi": "3.1.0",
-            "info": {"title": "Factwire Edge", "version": __version__, "description": _ABOUT},
+            "info": {
+                "title": api.title,
+                "version": __version__,
+                "description": api.description,
+            },
             "servers": [{"url": "/"}],
             "security": [{"token": []}],
             "paths": {path: paths[path] for path in sorted(paths)},
             "components": _build_components(types),
-        }
+        },
+        api,
     )
     plain: Schema = msgspec.json.decode(msgspec.json.encode(document))
     return plain

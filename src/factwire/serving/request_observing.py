@@ -8,13 +8,15 @@ soon as it is open.
 """
 
 import asyncio
+import logging
 import re
 from bisect import bisect_left
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import accumulate
-from typing import Any, Final
+from time import perf_counter
+from typing import Any, Final, Protocol
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -23,6 +25,8 @@ from opentelemetry.trace import (
     Span,
     SpanContext,
     SpanKind,
+    Status,
+    StatusCode,
     TraceFlags,
     Tracer,
     TracerProvider,
@@ -31,9 +35,19 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 
 from factwire import __version__
-from factwire.serving.asgi import Traceparent, new_trace_id
+from factwire.serving.asgi import (
+    Application,
+    Message,
+    Receive,
+    Scope,
+    Send,
+    Traceparent,
+    new_trace_id,
+    read_traceparent,
+)
 from factwire.serving.envelopes import derive_trace_id
 from factwire.serving.limits import KEPT_SPANS, LAG_SECONDS
+from factwire.serving.logs import logger
 
 
 class DurationHistogram:
@@ -78,9 +92,10 @@ class LoopLag:
             self._timer.cancel()
             self._timer = None
 
-    def families(self) -> Iterator[Metric]:
+    def families(self, prefix: str) -> Iterator[Metric]:
+        """The figures, under names that begin with `prefix`."""
         yield HistogramMetricFamily(
-            "factwire_edge_loop_lag_seconds",
+            f"{prefix}loop_lag_seconds",
             "Seconds by which the event loop was late for a timer.",
             buckets=self.durations.buckets(),
             sum_value=self.durations.sum,
@@ -120,9 +135,10 @@ class RequestMetrics:
             took = self._took[method, route] = DurationHistogram(_DURATION_BOUNDS)
         took.observe(seconds)
 
-    def families(self) -> Iterator[Metric]:
+    def families(self, prefix: str) -> Iterator[Metric]:
+        """The figures, under names that begin with `prefix`."""
         answers = CounterMetricFamily(
-            "factwire_edge_requests",
+            f"{prefix}requests",
             "Requests that were answered, and streams that were opened.",
             labels=("method", "route", "status"),
         )
@@ -130,7 +146,7 @@ class RequestMetrics:
             answers.add_metric((method, route, str(status)), count)
         yield answers
         took = HistogramMetricFamily(
-            "factwire_edge_request_seconds",
+            f"{prefix}request_seconds",
             "Seconds from a request to the end of its answer; streams are not in it.",
             labels=("method", "route"),
         )
@@ -147,7 +163,7 @@ _END: Final = ""
 
 
 class RouteTemplates:
-    """The templates of all paths that an Edge serves, as a tree of their parts."""
+    """The templates of all paths that a server answers, as a tree of their parts."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._tree: dict[str, Any] = {}
@@ -184,19 +200,21 @@ _SPAN_DIGITS: Final = 16
 
 
 class Tracing:
-    """Makes spans by a provider, or by the one that is set up for the whole process."""
+    """Makes spans under a tracer's name, by a provider or by the one that is set up for the whole
+    process.
+    """
 
-    def __init__(self, provider: TracerProvider | None = None) -> None:
+    def __init__(self, name: str, provider: TracerProvider | None = None) -> None:
         found = provider or trace.get_tracer_provider()
         nobody = isinstance(found, trace.ProxyTracerProvider | trace.NoOpTracerProvider)
         self.is_on = not nobody
-        self.tracer: Tracer = found.get_tracer("factwire.edge", __version__)
+        self.tracer: Tracer = found.get_tracer(name, __version__)
         self._requests: OrderedDict[str, SpanContext] = OrderedDict()
 
     def start_request(
         self, name: str, caller: Traceparent | None, attributes: dict[str, str]
     ) -> tuple[Span, str]:
-        """The span of a request, and the trace id that both have; `given` is the caller's."""
+        """The span of a request, and the trace id that both have; `caller` is whose it is."""
         if not self.is_on:
             return trace.INVALID_SPAN, new_trace_id() if caller is None else caller.trace_id
         parent = Context() if caller is None else _in_context(_to_span_context(caller))
@@ -253,3 +271,189 @@ def _to_span_context(caller: Traceparent) -> SpanContext:
 
 def _in_context(context: SpanContext) -> Context:
     return trace.set_span_in_context(NonRecordingSpan(context), Context())
+
+
+_QUIET: Final = frozenset({"/v1/health", "/v1/metrics"})
+"""Routes that machines ask all day; a good answer of theirs is told only to who wants it all."""
+
+_STARTS: Final = ("http.response.start", "websocket.http.response.start")
+_OPENED: Final = 101
+_WRONG: Final = 400
+_REFUSED: Final = 403
+_FAILED: Final = 500
+_EVENTS: Final = (b"content-type", b"text/event-stream; charset=utf-8")
+
+
+class RequestObserver(Protocol):
+    """Whom requests are told to."""
+
+    @property
+    def requests(self) -> RequestMetrics: ...
+
+    @property
+    def tracing(self) -> Tracing: ...
+
+
+class AccessLog:
+    """One line a request, under the name of a logger."""
+
+    def __init__(self, name: str) -> None:
+        self._log = logger(name)
+        self._plain = logging.getLogger(name)
+
+    def write(self, method: str, route: str, status: int, seconds: float, trace_id: str) -> None:
+        quiet = route in _QUIET and status < _WRONG
+        level = logging.DEBUG if quiet else logging.INFO if status < _FAILED else logging.WARNING
+        if not self._plain.isEnabledFor(level):
+            return
+        self._log.log(
+            level,
+            "request",
+            method=method,
+            route=route,
+            status=status,
+            ms=round(seconds * 1_000, 3),
+            trace_id=trace_id,
+        )
+
+
+class ObserverMiddleware:
+    """An ASGI application around another; `log_name` is the logger of what was asked."""
+
+    def __init__(
+        self,
+        application: Application,
+        observer: RequestObserver,
+        templates: RouteTemplates,
+        *,
+        log_name: str,
+    ) -> None:
+        self._application = application
+        self._observer = observer
+        self._templates = templates
+        self._access_log = AccessLog(log_name)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._application(scope, receive, send)
+            return
+        seen = self._observe(scope, send)
+        try:
+            with self._observer.tracing.use_span(seen.span):
+                await self._application(scope, receive, seen.send)
+        finally:
+            seen.finish(_FAILED)
+
+    def _observe(self, scope: Scope, send: Send) -> "_ObservedRequest":
+        method, route = _method_label(scope), self._route(scope)
+        parent = read_traceparent(dict(scope["headers"]).get(b"traceparent"))
+        span, trace_id = self._observer.tracing.start_request(
+            f"{method} {route}",
+            parent,
+            {
+                "http.request.method": method if method != OTHER else "_OTHER",
+                "http.route": route,
+                "url.scheme": scope["scheme"],
+                "network.protocol.version": scope.get("http_version", "1.1"),
+            },
+        )
+        scope.setdefault("state", {}).update(trace_id=trace_id, route=route)
+        return _ObservedRequest(
+            self._observer,
+            self._access_log,
+            send,
+            method=method,
+            route=route,
+            span=span,
+            trace_id=trace_id,
+        )
+
+    def _route(self, scope: Scope) -> str:
+        route = self._templates.match(scope["path"])
+        raw = scope.get("raw_path")
+        if route is not UNMATCHED or raw is None:
+            return route
+        # A stream's id may have a slash in it, which only the path as it was sent tells apart.
+        return self._templates.match(raw.decode("ascii", "replace"))
+
+
+class _ObservedRequest:
+    """One request until it is answered."""
+
+    __slots__ = (
+        "_access_log",
+        "_began",
+        "_method",
+        "_observer",
+        "_route",
+        "_send",
+        "_status",
+        "_trace_id",
+        "span",
+    )
+
+    def __init__(
+        self,
+        observer: RequestObserver,
+        access_log: AccessLog,
+        send: Send,
+        *,
+        method: str,
+        route: str,
+        span: Span,
+        trace_id: str,
+    ) -> None:
+        self.span = span
+        self._observer: RequestObserver | None = observer
+        self._access_log = access_log
+        self._method = method
+        self._route = route
+        self._trace_id = trace_id
+        self._send = send
+        self._status: int | None = None
+        self._began = perf_counter()
+
+    async def send(self, message: Message) -> None:
+        await self._send(message)
+        if self._observer is not None:
+            self._observe_message(message)
+
+    def _observe_message(self, message: Message) -> None:
+        kind = message["type"]
+        if kind in _STARTS:
+            self._status = message["status"]
+            if _EVENTS in message.get("headers", ()):
+                self._finish_once(message["status"], None)
+        elif kind == "websocket.accept":
+            self._finish_once(_OPENED, None)
+        elif kind == "websocket.close":
+            self.finish(_REFUSED)
+
+    def finish(self, otherwise: int) -> None:
+        """The answer is over; a request without one ended as `otherwise`."""
+        self._finish_once(self._status or otherwise, perf_counter() - self._began)
+
+    def _finish_once(self, status: int, seconds: float | None) -> None:
+        observer, self._observer = self._observer, None
+        if observer is None:
+            return
+        observer.requests.observe(self._method, self._route, status, seconds)
+        if observer.tracing.is_on:
+            _end_span(self.span, status)
+        if seconds is not None:
+            self._access_log.write(self._method, self._route, status, seconds, self._trace_id)
+
+
+def _method_label(scope: Scope) -> str:
+    if scope["type"] == "websocket":
+        return SOCKET
+    method: str = scope["method"]
+    return method if method in METHODS else OTHER
+
+
+def _end_span(span: Span, status: int) -> None:
+    span.set_attribute("http.response.status_code", status)
+    if status >= _FAILED:
+        span.set_attribute("error.type", str(status))
+        span.set_status(Status(StatusCode.ERROR))
+    span.end()

@@ -6,12 +6,6 @@
 
 from typing import Any, Final
 
-from factwire.edge.events.event_payloads import (
-    ApprovalDecision,
-    ApprovalRequest,
-    PermissionDecision,
-    PermissionRequest,
-)
 from factwire.facts import Fact
 from factwire.facts.classes.payloads import ActionDecision, ActionRequest
 from factwire.facts.json_values import text_at
@@ -19,11 +13,67 @@ from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.payload_fields import other_id, read_payload, tool_of
 from factwire.serving.envelopes import (
     EventMapping,
+    EventPayload,
     MappingTable,
     TypedPayload,
     ViewMappings,
     run_id_of,
 )
+
+
+class ApprovalRequest(EventPayload, frozen=True):
+    """What a person must decide; the answer is bound to `args_hash`."""
+
+    approval_id: str
+    kind: str
+    risk_level: str
+    run_id: str | None = None
+    summary: str | None = None
+    args_hash: str | None = None
+    expires_at: str | None = None
+    requested_by: str | None = None
+    call_id: str | None = None
+    tool_name: str | None = None
+    options: list[Any] | None = None
+    response_schema: dict[str, Any] | None = None
+
+
+class ApprovalDecision(EventPayload, frozen=True):
+    """What was decided, and whether it took effect: the same decision comes again as applied."""
+
+    approval_id: str
+    decision: str
+    applied: bool
+    run_id: str | None = None
+    decided_by: str | None = None
+    reason: str | None = None
+
+
+class PermissionRequest(EventPayload, frozen=True):
+    """The agent may not go on until somebody decides; `input` is what was shown to them."""
+
+    request_id: str
+    risk_level: str
+    tool_name: str | None = None
+    call_id: str | None = None
+    input: Any = None
+    kind: str | None = None
+    summary: str | None = None
+    args_hash: str | None = None
+    expires_at: str | None = None
+
+
+class PermissionDecision(EventPayload, frozen=True):
+    """What was decided, and whether the agent has acted upon it."""
+
+    request_id: str
+    decision: str
+    applied: bool
+    tool_name: str | None = None
+    call_id: str | None = None
+    reason: str | None = None
+    decided_by: str | None = None
+
 
 DECISIONS: Final = {
     "approve": "allow",

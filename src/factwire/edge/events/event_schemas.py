@@ -9,8 +9,8 @@ from typing import Any, Final, get_args
 
 import msgspec
 
-from factwire.edge.events.event_payloads import RunErrorCode, RunStatus
 from factwire.edge.events.event_types import EVENT_TYPES
+from factwire.edge.events.run_events import RunErrorCode, RunStatus
 from factwire.facts.schemas.json_schema import Schema, schema_documents, type_schemas
 from factwire.facts.schemas.schema_files import document_text
 from factwire.facts.schemas.typescript import (

@@ -15,17 +15,17 @@ from typing import Any, Final
 
 import msgspec
 
-from factwire.edge.events import event_payloads
-from factwire.edge.events.approval_events import APPROVAL_EVENTS
-from factwire.edge.events.event_payloads import UnknownFact
-from factwire.edge.events.output_events import OUTPUT_EVENTS
-from factwire.edge.events.resource_events import RESOURCE_EVENTS
-from factwire.edge.events.run_events import RUN_EVENTS
-from factwire.edge.events.session_events import SESSION_EVENTS
-from factwire.edge.events.task_events import TASK_EVENTS
-from factwire.edge.events.text_events import TEXT_EVENTS
-from factwire.edge.events.tool_events import TOOL_EVENTS
-from factwire.edge.events.usage_events import USAGE_EVENTS
+from factwire.edge.events import (
+    approval_events,
+    output_events,
+    resource_events,
+    run_events,
+    session_events,
+    task_events,
+    text_events,
+    tool_events,
+    usage_events,
+)
 from factwire.facts import CORRELATION_IDS, Fact
 from factwire.facts.fact import ATTRIBUTES
 from factwire.facts.refs import REF_LISTS
@@ -46,22 +46,30 @@ from factwire.serving.envelopes import (
     sent_at,
 )
 
+
+class UnknownFact(EventPayload, frozen=True):
+    """A fact without a class, or with one that would pass for a word it has no right to."""
+
+    event_class: str | None = None
+    payload: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
+
+
 EVENT_MAPPINGS: Final[MappingTable] = {
-    **RESOURCE_EVENTS,
-    **RUN_EVENTS,
-    **TEXT_EVENTS,
-    **TOOL_EVENTS,
-    **APPROVAL_EVENTS,
-    **OUTPUT_EVENTS,
-    **TASK_EVENTS,
-    **SESSION_EVENTS,
-    **USAGE_EVENTS,
+    **resource_events.RESOURCE_EVENTS,
+    **run_events.RUN_EVENTS,
+    **text_events.TEXT_EVENTS,
+    **tool_events.TOOL_EVENTS,
+    **approval_events.APPROVAL_EVENTS,
+    **output_events.OUTPUT_EVENTS,
+    **task_events.TASK_EVENTS,
+    **session_events.SESSION_EVENTS,
+    **usage_events.USAGE_EVENTS,
 }
 """The words of every class that has any."""
 
 
 class EventType(msgspec.Struct, frozen=True, kw_only=True):
-    """One type; `views` and `classes` follow from the tellers."""
+    """One type; `views` and `classes` follow from the mappings."""
 
     name: str
     payload: type[EventPayload]
@@ -71,98 +79,98 @@ class EventType(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _LIST: Final[dict[str, tuple[type[EventPayload], str]]] = {
-    "project.created": (event_payloads.ProjectEvent, "A project was made."),
-    "project.updated": (event_payloads.ProjectEvent, "A project's name or folder changed."),
-    "project.deleted": (event_payloads.ProjectGone, "A project was removed; its facts stay."),
-    "conversation.created": (event_payloads.ConversationEvent, "A conversation was opened."),
-    "conversation.member.added": (event_payloads.Member, "Somebody joined a conversation."),
-    "thread.created": (event_payloads.ThreadEvent, "A thread was opened."),
-    "thread.updated": (event_payloads.ThreadEvent, "A thread's title or status changed."),
-    "thread.deleted": (event_payloads.ThreadGone, "A thread was deleted."),
-    "thread.forked": (event_payloads.ThreadFork, "A thread began where another one stood."),
-    "message.created": (event_payloads.Item, "Somebody said something."),
-    "message.delta": (event_payloads.MessageDelta, "An agent's message grew by a piece of text."),
-    "item.created": (event_payloads.Item, "Something new is in a thread."),
-    "item.updated": (event_payloads.Item, "Something in a thread changed; what is absent stays."),
-    "runner.online": (event_payloads.Runner, "A place where runs happen is there."),
-    "runner.offline": (event_payloads.Runner, "A place where runs happen is gone."),
-    "run.queued": (event_payloads.RunEvent, "A run was asked for and waits; it may be told twice."),
-    "run.started": (event_payloads.RunChange, "A run has begun."),
-    "run.finished": (event_payloads.RunChange, "A run ended well."),
-    "run.cancelled": (event_payloads.RunChange, "A run was stopped."),
-    "run.failed": (event_payloads.RunFailure, "A run failed; its error has a code."),
+    "project.created": (resource_events.ProjectEvent, "A project was made."),
+    "project.updated": (resource_events.ProjectEvent, "A project's name or folder changed."),
+    "project.deleted": (resource_events.ProjectGone, "A project was removed; its facts stay."),
+    "conversation.created": (resource_events.ConversationEvent, "A conversation was opened."),
+    "conversation.member.added": (resource_events.Member, "Somebody joined a conversation."),
+    "thread.created": (resource_events.ThreadEvent, "A thread was opened."),
+    "thread.updated": (resource_events.ThreadEvent, "A thread's title or status changed."),
+    "thread.deleted": (resource_events.ThreadGone, "A thread was deleted."),
+    "thread.forked": (resource_events.ThreadFork, "A thread began where another one stood."),
+    "message.created": (resource_events.Item, "Somebody said something."),
+    "message.delta": (text_events.MessageDelta, "An agent's message grew by a piece of text."),
+    "item.created": (resource_events.Item, "Something new is in a thread."),
+    "item.updated": (resource_events.Item, "Something in a thread changed; what is absent stays."),
+    "runner.online": (resource_events.Runner, "A place where runs happen is there."),
+    "runner.offline": (resource_events.Runner, "A place where runs happen is gone."),
+    "run.queued": (run_events.RunEvent, "A run was asked for and waits; it may be told twice."),
+    "run.started": (run_events.RunChange, "A run has begun."),
+    "run.finished": (run_events.RunChange, "A run ended well."),
+    "run.cancelled": (run_events.RunChange, "A run was stopped."),
+    "run.failed": (run_events.RunFailure, "A run failed; its error has a code."),
     "run.status.changed": (
-        event_payloads.RunStatusChange,
+        run_events.RunStatusChange,
         "A run went from one status to another.",
     ),
-    "run.output": (event_payloads.RunOutput, "A program wrote something."),
-    "run.output.batch": (event_payloads.RunOutputBatch, "A program wrote several pieces."),
+    "run.output": (output_events.RunOutput, "A program wrote something."),
+    "run.output.batch": (output_events.RunOutputBatch, "A program wrote several pieces."),
     "run.persistence_error": (
-        event_payloads.PersistenceError,
+        resource_events.PersistenceError,
         "What a run did could not be recorded.",
     ),
-    "approval.requested": (event_payloads.ApprovalRequest, "A person must decide."),
-    "approval.decided": (event_payloads.ApprovalDecision, "A request was decided, or acted upon."),
-    "artifact.created": (event_payloads.ArtifactEvent, "A run made something."),
-    "artifact.updated": (event_payloads.ArtifactEvent, "Something that a run made changed."),
-    "preview.ready": (event_payloads.PreviewEvent, "What a run made can be looked at."),
-    "preview.stopped": (event_payloads.PreviewEvent, "A preview is no longer served."),
-    "run.agent.session_init": (event_payloads.SessionInit, "An agent's session began."),
-    "run.agent.text_delta": (event_payloads.AgentText, "An answer grew by a piece of text."),
-    "run.agent.text_block": (event_payloads.AgentText, "The whole text of an answer so far."),
-    "run.agent.thinking": (event_payloads.AgentThinking, "An agent reasons."),
-    "run.agent.tool_call": (event_payloads.ToolCall, "An agent calls a tool, or the call goes on."),
-    "run.agent.tool_result": (event_payloads.ToolResult, "A call of a tool ended."),
-    "run.agent.file_change": (event_payloads.FileChange, "A file changed."),
-    "run.agent.result": (event_payloads.AgentResult, "What a run came to."),
+    "approval.requested": (approval_events.ApprovalRequest, "A person must decide."),
+    "approval.decided": (approval_events.ApprovalDecision, "A request was decided, or acted upon."),
+    "artifact.created": (output_events.ArtifactEvent, "A run made something."),
+    "artifact.updated": (output_events.ArtifactEvent, "Something that a run made changed."),
+    "preview.ready": (resource_events.PreviewEvent, "What a run made can be looked at."),
+    "preview.stopped": (resource_events.PreviewEvent, "A preview is no longer served."),
+    "run.agent.session_init": (session_events.SessionInit, "An agent's session began."),
+    "run.agent.text_delta": (text_events.AgentText, "An answer grew by a piece of text."),
+    "run.agent.text_block": (text_events.AgentText, "The whole text of an answer so far."),
+    "run.agent.thinking": (text_events.AgentThinking, "An agent reasons."),
+    "run.agent.tool_call": (tool_events.ToolCall, "An agent calls a tool, or the call goes on."),
+    "run.agent.tool_result": (tool_events.ToolResult, "A call of a tool ended."),
+    "run.agent.file_change": (tool_events.FileChange, "A file changed."),
+    "run.agent.result": (session_events.AgentResult, "What a run came to."),
     "run.agent.route_decision": (
-        event_payloads.CoordinatorRouteDecision,
+        session_events.CoordinatorRouteDecision,
         "A coordinator decided who goes on.",
     ),
     "run.agent.compact_boundary": (
-        event_payloads.CompactBoundary,
+        usage_events.CompactBoundary,
         "History before this is a summary.",
     ),
-    "run.agent.context_usage": (event_payloads.ContextUsage, "How full the context is."),
-    "run.agent.context_warning": (event_payloads.ContextWarning, "The context is nearly full."),
-    "run.agent.context_compaction": (event_payloads.ContextCompaction, "Context is being folded."),
-    "run.agent.api_retry": (event_payloads.ApiRetry, "A model is asked again."),
-    "run.agent.rate_limit": (event_payloads.RateLimit, "A limit is known, near or reached."),
-    "run.agent.auth_status": (event_payloads.AuthStatus, "An agent signs in."),
-    "run.agent.task_started": (event_payloads.TaskStarted, "A task began."),
+    "run.agent.context_usage": (usage_events.ContextUsage, "How full the context is."),
+    "run.agent.context_warning": (usage_events.ContextWarning, "The context is nearly full."),
+    "run.agent.context_compaction": (usage_events.ContextCompaction, "Context is being folded."),
+    "run.agent.api_retry": (session_events.ApiRetry, "A model is asked again."),
+    "run.agent.rate_limit": (usage_events.RateLimit, "A limit is known, near or reached."),
+    "run.agent.auth_status": (session_events.AuthStatus, "An agent signs in."),
+    "run.agent.task_started": (task_events.TaskStarted, "A task began."),
     "run.agent.task_dispatched": (
-        event_payloads.TaskDispatched,
+        task_events.TaskDispatched,
         "A task was given to another agent.",
     ),
-    "run.agent.task_progress": (event_payloads.TaskProgress, "A task went on."),
+    "run.agent.task_progress": (task_events.TaskProgress, "A task went on."),
     "run.agent.task_notification": (
-        event_payloads.TaskNotification,
+        task_events.TaskNotification,
         "A task ended, or its worker spoke.",
     ),
     "run.agent.sub_agents_complete": (
-        event_payloads.SubAgentsComplete,
+        task_events.SubAgentsComplete,
         "All agents of a parent are done.",
     ),
     "run.agent.session_state_changed": (
-        event_payloads.SessionState,
+        session_events.SessionState,
         "The session idles, runs or waits.",
     ),
-    "run.agent.status_change": (event_payloads.StatusChange, "An agent's status or mode changed."),
-    "run.agent.session_metrics": (event_payloads.SessionMetrics, "What was used."),
-    "run.agent.hook_started": (event_payloads.HookStarted, "A hook began."),
-    "run.agent.hook_progress": (event_payloads.HookProgress, "A hook says something."),
-    "run.agent.hook_response": (event_payloads.HookResponse, "A hook ended."),
-    "run.agent.tool_use_summary": (event_payloads.ToolUseSummary, "Several calls in one sentence."),
+    "run.agent.status_change": (session_events.StatusChange, "An agent's status or mode changed."),
+    "run.agent.session_metrics": (usage_events.SessionMetrics, "What was used."),
+    "run.agent.hook_started": (session_events.HookStarted, "A hook began."),
+    "run.agent.hook_progress": (session_events.HookProgress, "A hook says something."),
+    "run.agent.hook_response": (session_events.HookResponse, "A hook ended."),
+    "run.agent.tool_use_summary": (session_events.ToolUseSummary, "Several calls in one sentence."),
     "run.agent.permission_requested": (
-        event_payloads.PermissionRequest,
+        approval_events.PermissionRequest,
         "An agent waits for a decision.",
     ),
     "run.agent.permission_decided": (
-        event_payloads.PermissionDecision,
+        approval_events.PermissionDecision,
         "A request of an agent was decided, or acted upon.",
     ),
     "error": (ErrorPayload, "The stream cannot go on; it is then closed."),
-    UNKNOWN: (event_payloads.UnknownFact, "A fact that no type may be given to."),
+    UNKNOWN: (UnknownFact, "A fact that no type may be given to."),
 }
 
 

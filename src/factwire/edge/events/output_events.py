@@ -2,13 +2,7 @@
 
 from typing import Any, Final
 
-from factwire.edge.events.event_payloads import (
-    ArtifactEvent,
-    OutputChunk,
-    PreviewEvent,
-    RunOutput,
-    RunOutputBatch,
-)
+from factwire.edge.events.resource_events import PreviewEvent
 from factwire.facts import Fact
 from factwire.facts.classes.payloads import Artifact as ArtifactFields
 from factwire.facts.classes.payloads import Process
@@ -16,7 +10,70 @@ from factwire.facts.json_values import objects_of, text_at
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.artifacts import artifact_ids
 from factwire.projection.payload_fields import other_id, read_payload, ref_text, tool_of
-from factwire.serving.envelopes import MappingTable, TypedPayload, map_both_views, run_id_of
+from factwire.serving.envelopes import (
+    EventPayload,
+    MappingTable,
+    TypedPayload,
+    map_both_views,
+    run_id_of,
+)
+
+
+class OutputChunk(EventPayload, frozen=True):
+    """A piece of output; `offset` counts the bytes before it in its stream."""
+
+    text: str
+    offset: int | None = None
+
+
+class RunOutput(EventPayload, frozen=True):
+    """Output of a program. Offsets count bytes of one stream of one process; past `max_bytes` the
+    rest is behind `ref`.
+    """
+
+    run_id: str
+    stream: str
+    text: str | None = None
+    offset: int | None = None
+    process_id: str | None = None
+    call_id: str | None = None
+    truncated: bool | None = None
+    max_bytes: int | None = None
+    bytes_written: int | None = None
+    ref: str | None = None
+
+
+class RunOutputBatch(EventPayload, frozen=True):
+    """Several pieces of output of one stream, in order."""
+
+    run_id: str
+    stream: str
+    chunks: list[OutputChunk]
+    process_id: str | None = None
+    call_id: str | None = None
+    truncated: bool | None = None
+    max_bytes: int | None = None
+    bytes_written: int | None = None
+    ref: str | None = None
+
+
+class ArtifactEvent(EventPayload, frozen=True):
+    """A thing that a run made; its content is behind refs. `status` is what its facts say."""
+
+    artifact_id: str
+    status: str
+    run_id: str | None = None
+    kind: str | None = None
+    title: str | None = None
+    version_id: str | None = None
+    media_type: str | None = None
+    content_ref: str | None = None
+    preview_ref: str | None = None
+    diff_ref: str | None = None
+    export_ref: str | None = None
+    message: str | None = None
+    failure_category: str | None = None
+
 
 _ARTIFACT_STATUS: Final = {
     "artifact.created": "created",

@@ -4,19 +4,11 @@ A turn of a subagent is no run of its own and keeps its class: its end must neve
 of the run that it is part of.
 """
 
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
-from factwire.edge.events.event_payloads import (
-    Item,
-    ItemContent,
-    RunChange,
-    RunErrorCode,
-    RunErrorEvent,
-    RunEvent,
-    RunFailure,
-    RunStatus,
-    RunStatusChange,
-)
+import msgspec
+
+from factwire.edge.events.resource_events import Item, ItemContent
 from factwire.facts import Fact
 from factwire.facts.classes.payloads import TurnEnd
 from factwire.facts.json_values import objects_of, text_at, whole_number_at
@@ -24,6 +16,7 @@ from factwire.projection.payload_fields import other_id, outcome_of, read_payloa
 from factwire.runtime.mint import run_of
 from factwire.serving.envelopes import (
     EventMapping,
+    EventPayload,
     MappingTable,
     TypedPayload,
     ViewMappings,
@@ -32,6 +25,70 @@ from factwire.serving.envelopes import (
     thread_id_of,
     user_item_id_of,
 )
+
+RunStatus = Literal["queued", "running", "finished", "failed", "cancelled"]
+RunErrorCode = Literal[
+    "BINARY_NOT_FOUND",
+    "TIMEOUT",
+    "NONZERO_EXIT",
+    "CANCELLED",
+    "PERMISSION_DENIED",
+    "EDGE_RESTARTED",
+    "UNKNOWN",
+]
+
+
+class RunEvent(EventPayload, frozen=True):
+    """A run that was asked for; `retry_of` names the run that it repeats."""
+
+    run_id: str
+    status: RunStatus
+    project_id: str | None = None
+    thread_id: str | None = None
+    agent_id: str | None = None
+    retry_of: str | None = None
+    attempt: int | None = None
+    created_at: str | None = None
+
+
+class RunChange(EventPayload, frozen=True):
+    """A run that started or ended; of its three times, those that this fact knows."""
+
+    run_id: str
+    status: RunStatus
+    project_id: str | None = None
+    thread_id: str | None = None
+    reason: str | None = None
+    created_at: str | None = None
+    started_at: str | None = None
+    finished_at: str | None = None
+
+
+class RunErrorEvent(EventPayload, frozen=True):
+    """Why a run failed: one of a few codes, and in `details` what the facts say exactly."""
+
+    code: RunErrorCode
+    message: str
+    details: dict[str, Any] | None = None
+
+
+class RunFailure(EventPayload, frozen=True):
+    """A run that failed."""
+
+    run_id: str
+    status: Literal["failed"]
+    error: RunErrorEvent
+    finished_at: str | None = None
+
+
+class RunStatusChange(EventPayload, frozen=True):
+    """From where to where a run went; `from` is unknown where the fact alone cannot know it."""
+
+    run_id: str
+    from_: Literal["queued", "running", "unknown"] = msgspec.field(name="from")
+    to: RunStatus
+    error: RunErrorEvent | None = None
+
 
 ERROR_CODES: Final[dict[str, RunErrorCode]] = {
     "program_not_found": "BINARY_NOT_FOUND",

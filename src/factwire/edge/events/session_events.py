@@ -4,21 +4,8 @@
 counts attempts, a sign-in says so, a summary names the calls it sums up; else its status decides.
 """
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from factwire.edge.events.event_payloads import (
-    AgentResult,
-    ApiRetry,
-    AuthStatus,
-    CoordinatorRouteDecision,
-    HookProgress,
-    HookResponse,
-    HookStarted,
-    SessionInit,
-    SessionState,
-    StatusChange,
-    ToolUseSummary,
-)
 from factwire.facts import Fact
 from factwire.facts.classes.payloads import Hook, Permission
 from factwire.facts.json_values import (
@@ -30,7 +17,119 @@ from factwire.facts.json_values import (
 )
 from factwire.facts.json_values import texts_of as texts
 from factwire.projection.payload_fields import read_payload, subagent_of, turn_of
-from factwire.serving.envelopes import MappingTable, TypedPayload, map_both_views
+from factwire.serving.envelopes import EventPayload, MappingTable, TypedPayload, map_both_views
+
+
+class SessionInit(EventPayload, frozen=True):
+    """What an agent works with, as it says when its session begins."""
+
+    model: str | None = None
+    tools: list[str] | None = None
+    mcp_servers: list[Any] | None = None
+    permission_mode: str | None = None
+    version: str | None = None
+    session_id: str | None = None
+    cwd: str | None = None
+
+
+class AgentResult(EventPayload, frozen=True):
+    """What a run came to, after its end."""
+
+    success: bool
+    duration_ms: float | None = None
+    turns: int | None = None
+    usage: dict[str, Any] | None = None
+    total_cost_usd: float | None = None
+    stop_reason: str | None = None
+    errors: list[Any] | None = None
+    structured_output: Any = None
+
+
+class CoordinatorRouteDecision(EventPayload, frozen=True, rename=None):
+    """Whom a coordinator gives the work to next; its fields are spelt as the Hub spells them."""
+
+    action: Literal["delegate", "review", "approve", "finish"]
+    next_worker: str | None = None
+    instructions: str | None = None
+    reasoning: str | None = None
+    context: Any = None
+    approved: bool | None = None
+    feedback: str | None = None
+    summary: str | None = None
+    blocked_reason: str | None = None
+    subtask_id: str | None = None
+    parent_task_id: str | None = None
+    correlation_id: str | None = None
+
+
+class ApiRetry(EventPayload, frozen=True):
+    """A model is asked again."""
+
+    attempt: int
+    max_retries: int | None = None
+    retry_delay_ms: float | None = None
+    error: str | None = None
+
+
+class AuthStatus(EventPayload, frozen=True):
+    """Whether the agent is signing in."""
+
+    is_authenticating: bool
+    output: str | None = None
+    error: str | None = None
+
+
+class SessionState(EventPayload, frozen=True):
+    """What the agent's session is doing."""
+
+    state: Literal["idle", "running", "requires_action"]
+
+
+class StatusChange(EventPayload, frozen=True):
+    """Where the agent is, in its own words, and under which permission mode."""
+
+    status: str | None = None
+    permission_mode: str | None = None
+    phase: str | None = None
+    message: str | None = None
+
+
+class HookStarted(EventPayload, frozen=True):
+    """A hook has begun."""
+
+    hook_id: str
+    hook_name: str | None = None
+    hook_event: str | None = None
+
+
+class HookProgress(EventPayload, frozen=True):
+    """What a hook says while it runs."""
+
+    hook_id: str
+    hook_name: str | None = None
+    hook_event: str | None = None
+    stdout: str | None = None
+    stderr: str | None = None
+    message: str | None = None
+
+
+class HookResponse(EventPayload, frozen=True):
+    """How a hook ended."""
+
+    hook_id: str
+    outcome: str
+    hook_name: str | None = None
+    hook_event: str | None = None
+    exit_code: int | None = None
+    message: str | None = None
+
+
+class ToolUseSummary(EventPayload, frozen=True):
+    """Several calls in one sentence."""
+
+    summary: str
+    tool_use_ids: list[str]
+
 
 _SESSION_STATES: Final = ("idle", "running", "requires_action")
 _ENDED: Final = {"completed": True, "failed": False, "canceled": False}

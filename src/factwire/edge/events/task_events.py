@@ -2,13 +2,6 @@
 
 from typing import Any, Final
 
-from factwire.edge.events.event_payloads import (
-    SubAgentsComplete,
-    TaskDispatched,
-    TaskNotification,
-    TaskProgress,
-    TaskStarted,
-)
 from factwire.facts import Fact
 from factwire.facts.classes.payloads import Progress, Task, Teammate
 from factwire.facts.json_values import object_at, text_at
@@ -20,7 +13,60 @@ from factwire.projection.payload_fields import (
     task_of,
     tool_of,
 )
-from factwire.serving.envelopes import MappingTable, TypedPayload, map_both_views
+from factwire.serving.envelopes import EventPayload, MappingTable, TypedPayload, map_both_views
+
+
+class TaskStarted(EventPayload, frozen=True):
+    """A task has begun."""
+
+    task_id: str
+    call_id: str | None = None
+    description: str | None = None
+    task_type: str | None = None
+    parent_id: str | None = None
+
+
+class TaskDispatched(EventPayload, frozen=True):
+    """A task was given to another agent; `parent_id` is the task that it is part of."""
+
+    agent_id: str
+    task_id: str | None = None
+    task: str | None = None
+    role: str | None = None
+    parent_id: str | None = None
+    call_id: str | None = None
+
+
+class TaskProgress(EventPayload, frozen=True):
+    """How far a task is."""
+
+    task_id: str
+    description: str | None = None
+    last_tool_name: str | None = None
+    usage: dict[str, Any] | None = None
+    completed_steps: int | None = None
+    total_steps: int | None = None
+    agent_id: str | None = None
+
+
+class TaskNotification(EventPayload, frozen=True):
+    """How a task ended, or what its worker has to say."""
+
+    task_id: str
+    status: str
+    summary: str | None = None
+    usage: dict[str, Any] | None = None
+    ref: str | None = None
+    agent_id: str | None = None
+
+
+class SubAgentsComplete(EventPayload, frozen=True):
+    """All agents under one parent are done."""
+
+    parent_id: str
+    child_count: int
+    all_complete: bool
+
 
 _ENDS: Final = {
     "task.completed": "completed",

@@ -6,16 +6,11 @@ that brings no text is told as no text.
 
 from typing import Final, Literal
 
-from factwire.edge.events.event_payloads import (
-    AgentText,
-    AgentThinking,
-    Item,
-    ItemContent,
-    MessageDelta,
-)
+from factwire.edge.events.resource_events import Item, ItemContent
 from factwire.facts import Fact
 from factwire.serving.envelopes import (
     EventMapping,
+    EventPayload,
     MappingTable,
     TypedPayload,
     ViewMappings,
@@ -28,6 +23,35 @@ from factwire.serving.envelopes import (
     speaker_of,
     thread_id_of,
 )
+
+
+class MessageDelta(EventPayload, frozen=True):
+    """The next piece of an item's text."""
+
+    item_id: str
+    delta: str
+    thread_id: str | None = None
+    run_id: str | None = None
+    subagent_id: str | None = None
+
+
+class AgentText(EventPayload, frozen=True):
+    """Text of an answer: a delta is the next piece, a block the whole text so far."""
+
+    message_id: str
+    content: str
+    part_id: str | None = None
+    subagent_id: str | None = None
+
+
+class AgentThinking(EventPayload, frozen=True):
+    """Reasoning that may be shown folded; `form` says if `content` is a piece, a summary or all."""
+
+    message_id: str
+    content: str
+    form: Literal["delta", "summary", "whole"]
+    part_id: str | None = None
+    subagent_id: str | None = None
 
 
 def _to_text_delta(fact: Fact) -> TypedPayload | None:

@@ -2,7 +2,7 @@
 
 from typing import Any, Final, Literal
 
-from factwire.edge.events.event_payloads import FileChange, Item, ItemContent, ToolCall, ToolResult
+from factwire.edge.events.resource_events import Item, ItemContent
 from factwire.facts import Fact
 from factwire.facts.classes.payloads import FileChange as FilePayload
 from factwire.facts.classes.payloads import ToolCall as ToolPayload
@@ -11,6 +11,7 @@ from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.payload_fields import read_payload, ref_text, subagent_of, tool_of
 from factwire.serving.envelopes import (
     EventMapping,
+    EventPayload,
     MappingTable,
     TypedPayload,
     ViewMappings,
@@ -19,6 +20,48 @@ from factwire.serving.envelopes import (
     sent_at,
     thread_id_of,
 )
+
+
+class ToolCall(EventPayload, frozen=True):
+    """A call of a tool: pending until its input is whole, in progress once it tells how far."""
+
+    call_id: str
+    status: Literal["pending", "started", "in_progress"]
+    tool_name: str | None = None
+    input: Any = None
+    input_delta: str | None = None
+    elapsed: float | None = None
+    progress: float | None = None
+    total: float | None = None
+    message: str | None = None
+    subagent_id: str | None = None
+
+
+class ToolResult(EventPayload, frozen=True):
+    """How a call ended; what is too long for `content` is behind `ref`."""
+
+    call_id: str
+    is_error: bool
+    tool_name: str | None = None
+    content: Any = None
+    ref: str | None = None
+    exit_code: int | None = None
+    failure_category: str | None = None
+    duration_ms: float | None = None
+    subagent_id: str | None = None
+
+
+class FileChange(EventPayload, frozen=True):
+    """A file that changed, by its path in the workspace."""
+
+    path: str
+    kind: Literal["created", "modified", "deleted", "unknown"]
+    diff: str | None = None
+    diff_ref: str | None = None
+    added_lines: int | None = None
+    removed_lines: int | None = None
+    call_id: str | None = None
+
 
 _Status = Literal["pending", "started", "in_progress"]
 _Kind = Literal["created", "modified", "deleted", "unknown"]

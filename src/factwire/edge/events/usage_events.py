@@ -2,25 +2,78 @@
 
 from typing import Final, Literal
 
-from factwire.edge.events.event_payloads import (
-    CompactBoundary,
-    ContextCompaction,
-    ContextUsage,
-    ContextWarning,
-    RateLimit,
-    SessionMetrics,
-)
 from factwire.facts import Fact
 from factwire.facts.classes.payloads import Context, Cost
 from factwire.facts.json_values import finite_number_at, text_at, whole_number_at
 from factwire.projection.payload_fields import read_payload
 from factwire.serving.envelopes import (
+    EventPayload,
     MappingTable,
     TypedPayload,
     ViewMappings,
     map_both_views,
     to_percent,
 )
+
+
+class CompactBoundary(EventPayload, frozen=True):
+    """Before this point, history is a summary."""
+
+    trigger: str | None = None
+    pre_tokens: int | None = None
+    post_tokens: int | None = None
+    summary: str | None = None
+
+
+class ContextUsage(EventPayload, frozen=True):
+    """How full the context is."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    total_tokens: int | None = None
+    usage_percent: float | None = None
+    threshold: float | None = None
+
+
+class ContextWarning(EventPayload, frozen=True):
+    """The context is nearly full."""
+
+    usage_percent: float
+    threshold: float | None = None
+
+
+class ContextCompaction(EventPayload, frozen=True):
+    """Context is being folded, was, or could not be."""
+
+    status: Literal["started", "completed", "failed"]
+    usage_percent: float | None = None
+    tokens_used: int | None = None
+    tokens_remaining: int | None = None
+    threshold: float | None = None
+    message: str | None = None
+
+
+class RateLimit(EventPayload, frozen=True):
+    """A limit: known, hit, low or blocked."""
+
+    status: str
+    name: str | None = None
+    utilization: float | None = None
+    resets_at: str | None = None
+    retry_after_ms: float | None = None
+    message: str | None = None
+
+
+class SessionMetrics(EventPayload, frozen=True):
+    """What was used: by one call of a model, or by the session until now."""
+
+    of: Literal["call", "session"]
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    total_tokens: int | None = None
+    total_cost_usd: float | None = None
+    model: str | None = None
+
 
 _COMPACTIONS: Final[dict[str, Literal["started", "completed", "failed"]]] = {
     "context.compaction.started": "started",

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from factwire.edge.edge_context import EdgeContext
+from factwire.edge.limits import FACTS_IN_A_BATCH
 from factwire.edge.records.thread_records import thread_of
 from factwire.facts import (
     EDGE_CLASSES,
@@ -23,7 +24,6 @@ from factwire.facts import (
 )
 from factwire.journal import AppendRefused
 from factwire.serving.asgi import Problem
-from factwire.serving.limits import FACTS_IN_A_BATCH
 
 
 class Accepted(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

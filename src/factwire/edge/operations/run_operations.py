@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from factwire.edge.edge_context import EdgeContext
+from factwire.edge.limits import RUNS_WAITING
 from factwire.edge.operations import thread_operations, worktree_operations
 from factwire.edge.records.edge_rows import Approval, Run, RunWorktree
 from factwire.edge.records.thread_records import bare_id
@@ -29,7 +30,6 @@ from factwire.runtime.sandbox import ChangedFile, WorkspaceDiff, diff_workspace
 from factwire.runtime.submissions import SteerReceipt
 from factwire.runtime.thread_states import ThreadStates
 from factwire.serving.asgi import Problem
-from factwire.serving.limits import RUNS_WAITING
 
 REFUSAL_STATUSES: Final[dict[str, tuple[int, str]]] = {
     "unknown_agent": (400, "unknown_agent"),

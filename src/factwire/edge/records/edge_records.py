@@ -23,7 +23,6 @@ from factwire.edge.records.edge_rows import (
     EvidenceRow,
     Preview,
     Project,
-    RowTable,
     Run,
     Task,
     Thread,
@@ -31,6 +30,7 @@ from factwire.edge.records.edge_rows import (
 from factwire.facts import Fact
 from factwire.journal import Cursor, CursorError, Filter, Journal
 from factwire.journal.blobs.blob_store import list_every_thread, run_disk_work
+from factwire.serving.paging import RowTable
 from factwire.serving.streams.journal_feed import DecodedBatch, JournalFeed
 
 RECORDS_VERSION: Final = 1

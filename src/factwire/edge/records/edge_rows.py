@@ -1,13 +1,10 @@
-"""Rows: what an Edge lists of projects, threads, runs and the things in them, and tables of them.
+"""Rows: what an Edge lists of projects, threads, runs and the things in them.
 
 A row is derived from facts and from nothing else. `seq` is the place of the fact that began it, by
-which lists are ordered and paged. A page begins after a place, not after a count, so that what is
-added meanwhile shifts nothing.
+which lists are ordered and paged.
 """
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
-from typing import Generic, Literal, TypeVar
+from typing import Literal
 
 import msgspec
 
@@ -170,65 +167,3 @@ class EvidenceRow(ThreadRow, kw_only=True):
     status: str
     project_id: str | None = None
     export_ref: str | None = None
-
-
-R = TypeVar("R", bound=Row)
-
-
-class RowTable(Generic[R]):
-    """Rows of one kind."""
-
-    def __init__(self, rows: dict[str, R] | None = None) -> None:
-        self.rows: dict[str, R] = rows or {}
-        by_place = sorted((row.seq, key) for key, row in self.rows.items())
-        self._places = [place for place, _ in by_place]
-        self._keys = [key for _, key in by_place]
-
-    def get(self, key: str) -> R | None:
-        return self.rows.get(key)
-
-    def add(self, key: str, row: R) -> R:
-        """Take in a row; most are newer than all others."""
-        at = bisect_right(self._places, row.seq)
-        self.rows[key] = row
-        self._places.insert(at, row.seq)
-        self._keys.insert(at, key)
-        return row
-
-    def remove(self, key: str) -> None:
-        """Take a row out; its id is free again."""
-        row = self.rows.pop(key, None)
-        if row is None:
-            return
-        at = bisect_left(self._places, row.seq)
-        while self._keys[at] != key:
-            at += 1
-        del self._places[at], self._keys[at]
-
-    def newest(self, before: int | None = None) -> Iterator[R]:
-        """Rows from the newest to the oldest, of those that began before a place."""
-        end = len(self._keys) if before is None else bisect_left(self._places, before)
-        for at in range(end - 1, -1, -1):
-            yield self.rows[self._keys[at]]
-
-
-class Page(msgspec.Struct, Generic[R], kw_only=True, omit_defaults=True, rename="camel"):
-    """Some rows, and where the next page begins; without `next` there is none."""
-
-    items: list[R]
-    as_of: str
-    next: str | None = None
-
-
-def select_rows(
-    table: RowTable[R], wanted: Callable[[R], bool], before: int | None, limit: int
-) -> tuple[list[R], int | None]:
-    """At most `limit` rows that are wanted, and the place before which the next ones stand."""
-    found: list[R] = []
-    for row in table.newest(before):
-        if not wanted(row):
-            continue
-        if len(found) == limit:
-            return found, found[-1].seq
-        found.append(row)
-    return found, None

@@ -13,7 +13,6 @@ from factwire.edge.records.edge_rows import (
     EvidenceRow,
     Preview,
     Project,
-    RowTable,
     Task,
     Thread,
     ThreadRow,
@@ -25,6 +24,7 @@ from factwire.facts.json_values import text_at
 from factwire.projection.payload_fields import read_payload, ref_text, subagent_of
 from factwire.projection.tasks import TASK_STATES
 from factwire.serving.envelopes import run_id_of
+from factwire.serving.paging import RowTable
 
 if TYPE_CHECKING:
     from factwire.edge.records.edge_records import Records

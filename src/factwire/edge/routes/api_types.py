@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal, Self
 
 import msgspec
 
-from factwire.edge.events.event_payloads import Item
+from factwire.edge.events.resource_events import Item
+from factwire.edge.limits import NAME_CHARACTERS, PROMPT_CHARACTERS
 from factwire.edge.records.edge_rows import Artifact, Run, Task
 from factwire.projection import ProjectionState, TaskSnapshot, ThreadReadModel
 from factwire.projection.artifacts import Artifact as ArtifactState
 from factwire.runtime.submissions import SteerReceipt, SteerStatus
 from factwire.serving.envelopes import Envelope, FactFrame
-from factwire.serving.limits import NAME_CHARACTERS, PROMPT_CHARACTERS
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=NAME_CHARACTERS)]
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=NAME_CHARACTERS)]

@@ -11,7 +11,6 @@ from litestar.status_codes import HTTP_201_CREATED
 from factwire.edge.edge_context import EdgeContext, ExportProgress
 from factwire.edge.operations import evidence_operations
 from factwire.edge.operations.evidence_operations import PackCheck
-from factwire.edge.records import Page
 from factwire.edge.records.edge_rows import Artifact, EvidenceRow, Task
 from factwire.edge.records.thread_records import bare_id
 from factwire.edge.routes.api_types import (
@@ -21,22 +20,13 @@ from factwire.edge.routes.api_types import (
     StoredBlob,
     TaskAnswer,
 )
-from factwire.edge.routes.request_context import (
-    DEFAULT_LIMIT,
-    After,
-    EdgeRequest,
-    Limit,
-    build_page,
-    edge_of,
-    new_id,
-    states_of,
-    trace_of,
-)
+from factwire.edge.routes.request_context import EdgeRequest, edge_of, new_id, states_of
 from factwire.facts import InvalidRef, parse_ref
 from factwire.journal.blobs import BlobMissing
 from factwire.projection import task_snapshot
 from factwire.serving.asgi import Problem
-from factwire.serving.rest import declare_bytes
+from factwire.serving.paging import DEFAULT_LIMIT, After, Limit, Page, build_page
+from factwire.serving.rest import declare_bytes, trace_of
 
 InThread = Annotated[str | None, QueryParameter(name="threadId")]
 
@@ -57,7 +47,7 @@ async def list_artifacts(
             run_id is None or row.run_id == run_id
         )
 
-    return build_page(edge, edge.records.artifacts, after, limit, wanted)
+    return build_page(edge.cursor, edge.records.artifacts, after, limit, wanted)
 
 
 @get("/v1/artifacts/{artifact_id:str}", tags=["artifacts"])
@@ -120,7 +110,7 @@ async def list_tasks(
             status is None or row.status == status
         )
 
-    return build_page(edge, edge.records.tasks, after, limit, wanted)
+    return build_page(edge.cursor, edge.records.tasks, after, limit, wanted)
 
 
 @get("/v1/tasks/{task_id:str}", tags=["tasks"])
@@ -168,7 +158,7 @@ async def list_evidence(
     def wanted(row: EvidenceRow) -> bool:
         return thread_id is None or row.thread_id == thread_id
 
-    return build_page(edge, edge.records.evidence, after, limit, wanted)
+    return build_page(edge.cursor, edge.records.evidence, after, limit, wanted)
 
 
 @get("/v1/evidence/{evidence_id:str}", tags=["evidence"])

@@ -1,5 +1,6 @@
 """Plain reads of the streams: a page at a time, with the bytes that a stream would have sent."""
 
+from functools import partial
 from typing import Annotated, Literal
 
 from litestar import MediaType, Response, get, post
@@ -102,7 +103,7 @@ async def _read_page(
     request: EdgeRequest, selection: Selection, cursor: str | None, limit: int
 ) -> Response[bytes]:
     edge = edge_of(request)
-    encoder = FrameEncoder(selection, edge_id=edge.edge_id, envelope_of=build_envelope)
+    encoder = FrameEncoder(selection, envelope_of=partial(build_envelope, edge_id=edge.edge_id))
     after = None if cursor is None else await read_cursor(edge.journal, cursor)
     found = await read_page(edge.journal, encoder, after, limit)
     return Response(found.to_json(), media_type=MediaType.JSON)

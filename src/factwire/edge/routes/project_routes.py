@@ -6,20 +6,12 @@ from litestar.params import FromPath, JSONBody
 from litestar.status_codes import HTTP_201_CREATED, HTTP_204_NO_CONTENT
 
 from factwire.edge.operations import thread_operations
-from factwire.edge.records import Page
 from factwire.edge.records.edge_rows import Conversation, Project
 from factwire.edge.routes.api_types import ConversationBody, MemberBody, ProjectBody, ProjectChange
-from factwire.edge.routes.request_context import (
-    DEFAULT_LIMIT,
-    After,
-    EdgeRequest,
-    Limit,
-    build_page,
-    edge_of,
-    new_id,
-    trace_of,
-)
+from factwire.edge.routes.request_context import EdgeRequest, edge_of, new_id
 from factwire.serving.asgi import Problem
+from factwire.serving.paging import DEFAULT_LIMIT, After, Limit, Page, build_page
+from factwire.serving.rest import trace_of
 
 
 @get("/v1/projects", tags=["projects"])
@@ -28,7 +20,7 @@ async def list_projects(
 ) -> Page[Project]:
     """Projects, newest first."""
     edge = edge_of(request)
-    return build_page(edge, edge.records.projects, after, limit)
+    return build_page(edge.cursor, edge.records.projects, after, limit)
 
 
 @post("/v1/projects", status_code=HTTP_201_CREATED, tags=["projects"])
@@ -69,7 +61,7 @@ async def list_conversations(
 ) -> Page[Conversation]:
     """Conversations, newest first."""
     edge = edge_of(request)
-    return build_page(edge, edge.records.conversations, after, limit)
+    return build_page(edge.cursor, edge.records.conversations, after, limit)
 
 
 @post("/v1/conversations", status_code=HTTP_201_CREATED, tags=["conversations"])

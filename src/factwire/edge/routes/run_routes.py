@@ -15,25 +15,14 @@ from factwire.edge.operations import (
     worktree_operations,
 )
 from factwire.edge.operations.run_operations import RunDiff, StandingRule, propose_standing_rule
-from factwire.edge.records import Page
 from factwire.edge.records.edge_rows import Approval, ApprovalStatus, Preview, Run, RunStatus
 from factwire.edge.records.thread_records import bare_id
 from factwire.edge.routes.api_types import CancelBody, DecisionBody, EventPage, PreviewBody, RunBody
 from factwire.edge.routes.event_routes import View, read_events_page
-from factwire.edge.routes.request_context import (
-    DEFAULT_LIMIT,
-    After,
-    EdgeRequest,
-    Limit,
-    build_page,
-    edge_of,
-    new_id,
-    read_parts,
-    states_of,
-    trace_of,
-)
+from factwire.edge.routes.request_context import EdgeRequest, edge_of, new_id, read_parts, states_of
 from factwire.serving.limits import PAGE_ITEMS, PAGE_ITEMS_MOST
-from factwire.serving.rest import declare_answer, declare_bytes
+from factwire.serving.paging import DEFAULT_LIMIT, After, Limit, Page, build_page
+from factwire.serving.rest import declare_answer, declare_bytes, trace_of
 
 
 @get("/v1/runs", tags=["runs"])
@@ -55,7 +44,7 @@ async def list_runs(
             and (status is None or row.status == status)
         )
 
-    return build_page(edge, edge.records.runs, after, limit, wanted)
+    return build_page(edge.cursor, edge.records.runs, after, limit, wanted)
 
 
 @post("/v1/runs", status_code=HTTP_202_ACCEPTED, tags=["runs"])
@@ -191,7 +180,7 @@ async def list_approvals(
             and (run_id is None or row.run_id == run_id)
         )
 
-    return build_page(edge, edge.records.approvals, after, limit, wanted)
+    return build_page(edge.cursor, edge.records.approvals, after, limit, wanted)
 
 
 @get("/v1/approvals/{approval_id:str}/standing-rule", tags=["approvals"])
@@ -249,7 +238,7 @@ async def list_previews(
             and (status is None or row.status == status)
         )
 
-    return build_page(edge, edge.records.previews, after, limit, wanted)
+    return build_page(edge.cursor, edge.records.previews, after, limit, wanted)
 
 
 @post("/v1/previews", status_code=HTTP_201_CREATED, tags=["previews"])

@@ -8,10 +8,9 @@ from litestar import Response, delete, get, patch, post
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from litestar.status_codes import HTTP_201_CREATED, HTTP_202_ACCEPTED, HTTP_204_NO_CONTENT
 
-from factwire.edge.events.event_payloads import Item, ItemContent
+from factwire.edge.events.resource_events import Item, ItemContent
 from factwire.edge.operations import run_operations, thread_operations
 from factwire.edge.operations.run_operations import QueuedRun
-from factwire.edge.records import Page
 from factwire.edge.records.edge_rows import Activity, Thread, ThreadStatus
 from factwire.edge.routes.api_types import (
     ForkBody,
@@ -24,25 +23,15 @@ from factwire.edge.routes.api_types import (
     ThreadOverview,
     ThreadState,
 )
-from factwire.edge.routes.request_context import (
-    DEFAULT_LIMIT,
-    After,
-    EdgeRequest,
-    Limit,
-    build_page,
-    edge_of,
-    new_id,
-    read_parts,
-    states_of,
-    trace_of,
-)
+from factwire.edge.routes.request_context import EdgeRequest, edge_of, new_id, read_parts, states_of
 from factwire.projection import ProjectionState, thread_read_model
 from factwire.projection.messages import Message, TextPart, ToolPreviewPart
 from factwire.projection.tools import Tool
 from factwire.runtime.mint import run_of
 from factwire.serving.asgi import Problem
 from factwire.serving.limits import LIST_ITEMS_MOST
-from factwire.serving.rest import declare_answer
+from factwire.serving.paging import DEFAULT_LIMIT, After, Limit, Page, build_page
+from factwire.serving.rest import declare_answer, trace_of
 
 _STATUS = {
     "streaming": "in_progress",
@@ -142,7 +131,7 @@ async def list_threads(
             and (activity is None or row.activity == activity)
         )
 
-    return build_page(edge, edge.records.threads, after, limit, wanted)
+    return build_page(edge.cursor, edge.records.threads, after, limit, wanted)
 
 
 @post("/v1/threads", status_code=HTTP_201_CREATED, tags=["threads"])

@@ -110,7 +110,7 @@ class EnvelopeBuilder(Protocol):
     """The envelope of a fact in one view; None where the view has no word for it."""
 
     def __call__(
-        self, seq: int, fact: Fact, view: View = "runtime", *, epoch: str, edge_id: str
+        self, seq: int, fact: Fact, view: View = "runtime", *, epoch: str
     ) -> Envelope | None: ...
 
 
@@ -132,9 +132,8 @@ class EncodedFrames(msgspec.Struct, frozen=True, gc=False):
 class FrameEncoder:
     """Tells facts in the words of one selection."""
 
-    def __init__(self, selection: Selection, *, edge_id: str, envelope_of: EnvelopeBuilder) -> None:
+    def __init__(self, selection: Selection, *, envelope_of: EnvelopeBuilder) -> None:
         self.selection = selection
-        self._edge_id = edge_id
         self._envelope_of = envelope_of
 
     def encode_messages(
@@ -151,9 +150,7 @@ class FrameEncoder:
         stretch, facts, selection = batch.stretch, batch.facts, self.selection
         for position in positions:
             seq = stretch.seqs[position]
-            envelope = self._envelope_of(
-                seq, facts[position], selection.view, epoch=stretch.epoch, edge_id=self._edge_id
-            )
+            envelope = self._envelope_of(seq, facts[position], selection.view, epoch=stretch.epoch)
             if envelope is not None and selection.wants(envelope.type):
                 yield StreamMessage(seq, envelope.type, encode_frame(envelope))
 

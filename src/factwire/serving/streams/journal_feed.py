@@ -53,7 +53,7 @@ class DecodedBatch:
         """Positions of the facts that a filter lets through."""
         if wanted is None:
             return range(len(self.stretch.seqs))
-        # Most channels of a busy Edge watch threads that this stretch says nothing of.
+        # Most channels of a busy server watch threads that this stretch says nothing of.
         if not self._keys.issuperset(wanted.keys()):
             return []
         return wanted.select(self._groups)

@@ -166,7 +166,7 @@ class LiveProjection:
 
 
 class LiveProjections:
-    """Every live projection of an Edge, by thread."""
+    """Every live projection of a server, by thread."""
 
     def __init__(self, feed: JournalFeed, *, linger: float = PROJECTION_LINGER_SECONDS) -> None:
         self._feed = feed

@@ -28,6 +28,7 @@ from factwire.serving.asgi import (
     refuse,
     scope_trace_id,
 )
+from factwire.serving.envelopes import Scope as EventScope
 from factwire.serving.limits import CLOSE_SECONDS, PING_SECONDS
 from factwire.serving.logs import logger
 from factwire.serving.streams import uvicorn_protocols
@@ -72,6 +73,7 @@ _HEADERS: Final = [
     (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),
 ]
+_REFUSAL_HEADERS: Final = ((b"cache-control", b"no-store"),)
 
 
 async def serve_socket(scope: Scope, receive: Receive, send: Send, enter: EnterSink) -> None:
@@ -160,7 +162,7 @@ _Key = tuple[Selection, Wire]
 
 
 class StreamStats(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures about the streams of an Edge; `held_bytes` is kept for readers that are behind.
+    """Figures about the streams of a server; `held_bytes` is kept for readers that are behind.
     `opened` and `closed`, by why, are since the start.
     """
 
@@ -184,10 +186,12 @@ class StreamReader(msgspec.Struct, frozen=True, eq=False):
 class StreamReaders:
     """Brings readers to their streams and ends them all."""
 
-    def __init__(self, feed: JournalFeed, *, edge_id: str, envelope_of: EnvelopeBuilder) -> None:
+    def __init__(
+        self, feed: JournalFeed, *, scope: EventScope, envelope_of: EnvelopeBuilder
+    ) -> None:
         self.projections = LiveProjections(feed)
         self._feed = feed
-        self._edge_id = edge_id
+        self._scope = scope
         self._envelope_of = envelope_of
         self._broadcasts: dict[_Key, Broadcast] = {}
         self._entering: dict[StreamReader, None] = {}
@@ -242,7 +246,7 @@ class StreamReaders:
         key = selection, wire
         broadcast = self._broadcasts.get(key)
         if broadcast is None:
-            encoder = FrameEncoder(selection, edge_id=self._edge_id, envelope_of=self._envelope_of)
+            encoder = FrameEncoder(selection, envelope_of=self._envelope_of)
             broadcast = Broadcast(self._feed, encoder, wire, partial(self._close_broadcast, key))
             self._broadcasts[key] = broadcast
         return broadcast
@@ -272,9 +276,7 @@ class StreamReaders:
 
     def _refuse(self, reader: StreamReader, error: CursorError, wanted: Filter | None) -> None:
         head = error.head or self._feed.cursor
-        text = encode_cursor_error(
-            error, wanted, head, edge_id=self._edge_id, trace_id=reader.trace_id
-        )
+        text = encode_cursor_error(error, wanted, head, scope=self._scope, trace_id=reader.trace_id)
         reader.sink.write(frame_message(reader.wire, "error", text, None))
         reader.sink.close(close_reason_of(error))
 
@@ -289,11 +291,22 @@ _log: Final = logger("factwire.serving.streams")
 
 
 class Streams:
-    """An ASGI application; `owns` says which requests are for it."""
+    """An ASGI application; `owns` says which requests are for it.
 
-    def __init__(self, feed: JournalFeed, *, edge_id: str, envelope_of: EnvelopeBuilder) -> None:
+    `scope` is where errors of a stream come from, `server_name` what refusals call the server.
+    """
+
+    def __init__(
+        self,
+        feed: JournalFeed,
+        *,
+        server_name: str,
+        scope: EventScope,
+        envelope_of: EnvelopeBuilder,
+    ) -> None:
         self.feed = feed
-        self.readers = StreamReaders(feed, edge_id=edge_id, envelope_of=envelope_of)
+        self.readers = StreamReaders(feed, scope=scope, envelope_of=envelope_of)
+        self._server_name = server_name
         self._stopping = False
         self._served = 0
         self._opened = 0
@@ -318,13 +331,13 @@ class Streams:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_socket = scope["type"] == "websocket"
-        if is_socket:
-            await receive()
         try:
             enter = await self._enter(scope)
         except Problem as problem:
-            await refuse(scope, send, problem)
+            await refuse(scope, receive, send, problem, headers=_REFUSAL_HEADERS)
             return
+        if is_socket:
+            await receive()
         wire: Wire = "socket" if is_socket else "sse"
         trace_id = scope_trace_id(scope)
 
@@ -385,7 +398,7 @@ class Streams:
         if scope["type"] == "http":
             _ensure_get(scope)
         if self._stopping or self.feed.failure is not None:
-            detail = "the streams of this Edge are stopping; come again in a moment"
+            detail = f"the streams of this {self._server_name} are stopping; come again in a moment"
             raise Problem(503, "streams_stopping", detail, headers={"retry-after": "1"})
         thread = PROJECTION.fullmatch(_path(scope))
         last = get_header(scope, b"last-event-id")

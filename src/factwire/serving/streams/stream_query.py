@@ -20,6 +20,7 @@ from factwire.serving.envelopes import (
     VIEWS,
     ErrorDetails,
     EventIdInvalid,
+    Scope,
     build_error_event,
     encode_frame,
     fact_id_of,
@@ -195,7 +196,7 @@ def snapshot_url(wanted: Filter | None) -> str:
 
 
 def encode_cursor_error(
-    error: CursorError, wanted: Filter | None, head: Cursor, *, edge_id: str, trace_id: str
+    error: CursorError, wanted: Filter | None, head: Cursor, *, scope: Scope, trace_id: str
 ) -> bytes:
     """The one message that a reader gets; it has no place in the journal."""
     expired = close_reason_of(error) is CURSOR_EXPIRED
@@ -204,7 +205,7 @@ def encode_cursor_error(
         str(error),
         trace_id=trace_id,
         sent_at=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        edge_id=edge_id,
+        scope=scope,
         details=ErrorDetails(
             snapshot_required=True, snapshot_url=snapshot_url(wanted), as_of_cursor=str(head)
         ),
