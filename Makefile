@@ -96,10 +96,11 @@ format: $(STAMP) ## Format the code and apply the safe fixes
 types: $(STAMP) ## Check the types, strictly
 	$(BIN)/pyright
 
-schemas: $(STAMP) ## Write schemas/, docs/reference/ and the workbench's types anew from the code
+schemas: $(STAMP) ## Write schemas/, docs/reference/, the workbench's types and the blocking client anew from the code
 	$(BIN)/factwire schema all --output schemas
 	$(BIN)/python tools/reference.py
 	$(BIN)/python tools/web_types.py
+	$(BIN)/python tools/blocking_client.py
 
 web: $(STAMP) ## Build the workbench anew from web/ into src/factwire/workbench
 	@$(BIN)/python -m tools.web test build

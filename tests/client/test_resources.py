@@ -1,11 +1,13 @@
 """Both clients have a method for every address, and read what the Edge says that it answers."""
 
 import inspect
-from typing import Any, get_args, get_type_hints
+from types import ModuleType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 import pytest
 
+from factwire import client
 from factwire.client import (
     AsyncClient,
     Client,
@@ -18,10 +20,13 @@ from factwire.client import (
     async_client,
     blocking_client,
 )
+from factwire.client import resources as client_resources
 from factwire.client.async_client import AsyncCallMethod, AsyncContentMethod, AsyncListMethod
 from factwire.client.edge_connection import EdgeCall
-from factwire.client.resources import Resource, ThreadDelta, ThreadSnapshot
+from factwire.client.resources import ThreadDelta, ThreadSnapshot
 from factwire.edge.edge_app import build_openapi
+from factwire.facts import resources
+from factwire.facts.resources import EventPayload, Resource, Row, ThreadRow
 from factwire.serving.envelopes import Envelope, FactFrame, ProjectionDelta, ProjectionSnapshot
 
 DOCUMENT = build_openapi()
@@ -40,6 +45,22 @@ OTHERWISE: dict[str, Any] = {
     "past_events": Page[Event],
     "run_events": Page[Event],
     "past_facts": Page[PlacedFact],
+}
+
+# Read from bytes, from streams, or of what an Edge has in types that a client does not know.
+NOT_SHARED = {
+    "Event",
+    "EventScope",
+    "LogPiece",
+    "PackCheck",
+    "PackDifference",
+    "PackFinding",
+    "PackMatch",
+    "PackReport",
+    "PackSigner",
+    "PlacedFact",
+    "ThreadDelta",
+    "ThreadSnapshot",
 }
 
 
@@ -111,6 +132,26 @@ def test_what_is_read_is_what_is_answered(name: str):
         assert status == "204" or "octet-stream" in next(iter(content))
         return
     assert _differences(_ours(kind), theirs, "$") == []
+
+
+@pytest.mark.requirement("client.resources")
+def test_what_an_edge_answers_is_declared_once():
+    described = set(DOCUMENT["components"]["schemas"])
+    shared = _structs_of(resources) - {Resource, Row, ThreadRow, EventPayload}
+    public = {get_origin(kind) or kind for kind in map(vars(client).get, client.__all__)}
+    assert shared <= public
+    assert {kind.__name__ for kind in shared - {Page}} <= described
+    assert {kind.__name__ for kind in _structs_of(client_resources)} == NOT_SHARED
+
+
+def _structs_of(module: ModuleType) -> set[Any]:
+    return {
+        kind
+        for kind in vars(module).values()
+        if inspect.isclass(kind)
+        and issubclass(kind, msgspec.Struct)
+        and kind.__module__ == module.__name__
+    }
 
 
 @pytest.mark.requirement("client.resources")

@@ -1,13 +1,14 @@
 """`AsyncClient`: an Edge as an object whose methods are its addresses, for programs that await.
 
-The blocking client has the same classes and methods in the same order, without `Async` in their
-names. The signature of a method is that of the function in `edge_calls` it is made of. Streams
-come back by themselves, exactly where they were cut; content is never held whole.
+The signature of a method is that of the function in `edge_calls` it is made of. Streams come back
+by themselves, exactly where they were cut; content is never held whole. `tools/blocking_client.py`
+writes the blocking client from this module word by word, so whatever the two cannot have in common
+is in `libraries`, under two names.
 """
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from functools import wraps
 from typing import Any, Final, Generic, Literal, ParamSpec, Protocol, Self, TypeVar, overload
 from weakref import WeakSet
@@ -44,8 +45,6 @@ __all__ = ["AsyncClient", "AsyncContent", "AsyncPages", "AsyncStream"]
 
 T = TypeVar("T")
 
-_Send = Callable[["httpx.Request"], Awaitable["httpx.Response"]]
-
 
 class AsyncSender:
     """One pool of connections."""
@@ -56,7 +55,7 @@ class AsyncSender:
 
     async def send(self, call: EdgeCall[T]) -> T:
         """What the Edge answers; raises `ClientError`."""
-        response = await self._send_with_retries(call, self._http.send)
+        response = await self._send_with_retries(call, stream=False)
         answer = EdgeResponse(
             response.status_code, lower_header_names(response.headers), response.content
         )
@@ -64,9 +63,7 @@ class AsyncSender:
 
     async def open(self, call: EdgeCall[Any]) -> "httpx.Response":
         """An answer whose body is still to be read; raises `ClientError`."""
-        response = await self._send_with_retries(
-            call, lambda request: self._http.send(request, stream=True)
-        )
+        response = await self._send_with_retries(call, stream=True)
         if not response.is_success:
             body = await response.aread()
             call.result(
@@ -77,7 +74,7 @@ class AsyncSender:
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def _send_with_retries(self, call: EdgeCall[Any], send: _Send) -> "httpx.Response":
+    async def _send_with_retries(self, call: EdgeCall[Any], *, stream: bool) -> "httpx.Response":
         budget = RetryBudget(self.connection.retry_seconds)
         url = self.connection.address.http(call.path, call.query)
         while True:
@@ -85,7 +82,7 @@ class AsyncSender:
                 call.method, url, content=call.body, headers=call.headers
             )
             try:
-                response = await send(request)
+                response = await self._http.send(request, stream=stream)
             except httpx.RequestError as error:
                 pause = self.connection.pause_after_failure(budget, call, error)
             else:
@@ -195,7 +192,8 @@ class AsyncStream(Generic[T]):
         return self._position.cursor
 
     async def __aenter__(self) -> Self:
-        self._socket = self._socket or await self._connect()
+        if self._socket is None:
+            await self._connect()
         while self._position.is_awaiting_start and self._first is None:
             self._first = await self._next_message()
         return self
@@ -221,8 +219,8 @@ class AsyncStream(Generic[T]):
 
     async def _next_message(self) -> T | None:
         try:
-            self._socket = self._socket or await self._connect()
-            message = await self._socket.recv()
+            socket = self._socket or await self._connect()
+            message = await socket.recv()
             item = self._position.take(message)
         except ConnectionClosed as closed:
             await self._handle_cut(closed)
@@ -257,6 +255,8 @@ class AsyncStream(Generic[T]):
                 await asyncio.sleep(self._connection.pause_after_refusal(self._budget, error))
             else:
                 self._budget.mark_connected(self._connection.reconnect_seconds)
+                # Before anybody knows the stream, so that whoever closes it closes the socket too.
+                self._socket = socket
                 self._streams.add(self)
                 return socket
 
@@ -277,7 +277,7 @@ class AsyncHasSender(Protocol):
 
 
 class AsyncCallMethod(Generic[P, T]):
-    """Awaits one answer."""
+    """Sends one call."""
 
     def __init__(self, make: Callable[P, EdgeCall[T]]) -> None:
         self._make = make

@@ -16,8 +16,8 @@ import msgspec
 from factwire.edge.limits import EXPORTS_FOLLOWED, SETTLE_SECONDS
 from factwire.edge.preview_server import PreviewRegistry
 from factwire.edge.records import Records, RecordStore
-from factwire.edge.records.edge_rows import Run, Thread
 from factwire.facts import Fact
+from factwire.facts.resources import ExportProgress, Run, Thread
 from factwire.journal import Cursor, Journal
 from factwire.journal.blobs import BlobStore
 from factwire.runtime import FactScope, Mint, Runtime
@@ -29,16 +29,6 @@ SERVER_NAME: Final = "Edge"
 """What an Edge calls itself where it refuses somebody."""
 
 ExportState = Literal["idle", "making", "unknown"]
-
-
-class ExportProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """Facts of a thread that are in the pack being made, of how many; `total` is missing where the
-    journal has removed facts, since it counts those as well.
-    """
-
-    state: ExportState
-    facts: int = 0
-    total: int | None = None
 
 
 class ExportInProgress:

@@ -27,7 +27,7 @@ from prometheus_client.registry import Collector
 from factwire import __version__
 from factwire.edge.edge_context import EdgeContext
 from factwire.edge.records import Records
-from factwire.edge.records.edge_rows import RunStatus
+from factwire.facts.resources import RunStatus
 from factwire.serving.request_observing import LoopLag, RequestMetrics, Tracing
 from factwire.serving.streams import FeedHealth, Streams, StreamStats
 

@@ -12,6 +12,7 @@ import msgspec
 
 from factwire.facts import Fact, InputPart, Ref, read_input, write_input
 from factwire.facts.refs import json_characters
+from factwire.facts.resources import SteerStatus
 from factwire.journal import Filter, Journal
 from factwire.journal.blobs import BlobStore
 from factwire.projection.thread_status import QueuedTurn, Steer
@@ -23,7 +24,6 @@ from factwire.runtime.runtime_identity import Identity
 from factwire.runtime.thread_log import ThreadLog
 
 SubmissionStatus = Literal["started", "queued", "known"]
-SteerStatus = Literal["pending", "delivered", "started", "queued"]
 
 _REF: Final = "Ref"
 _WHOLE: Final = "payloadRef"

@@ -19,17 +19,11 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 from factwire.facts import Fact
+from factwire.facts.resources import EventPayload
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import Operation, ProjectionState
 from factwire.projection.payload_fields import other_id, subagent_of, turn_of
 from factwire.runtime.mint import run_of
-
-
-class EventPayload(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, rename="camel"
-):
-    """A typed payload; a field that the fact does not have is absent, never guessed."""
-
 
 View = Literal["runtime", "conversation"]
 VIEWS: Final[tuple[View, ...]] = ("runtime", "conversation")

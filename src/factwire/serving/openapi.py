@@ -83,10 +83,13 @@ def _text_schema(_: type) -> Schema:
 
 
 def _short_name(name: str) -> str:
-    """A short name; a part of a state keeps apart from the row of the same name."""
+    """A short name; a part of a state keeps apart from the row of the same name, and a page is
+    named for what it lists.
+    """
     last = re.split(r"[_.]", name.rstrip("_"))[-1]
-    if name.startswith("Page_"):
-        return f"{last}Page"
+    if name.endswith("_"):
+        generic = name.partition("_")[0]
+        return f"{last}Page" if generic == "Page" else generic
     return f"{last}State" if name.startswith("factwire.projection") else last
 
 

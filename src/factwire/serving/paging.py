@@ -8,9 +8,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from typing import Annotated, Generic, Protocol, TypeVar
 
-import msgspec
 from litestar.params import QueryParameter
 
+from factwire.facts.resources import Page
 from factwire.journal import Cursor
 from factwire.serving.asgi import Problem
 from factwire.serving.limits import LIST_ITEMS, LIST_ITEMS_MOST
@@ -60,14 +60,6 @@ class RowTable(Generic[R]):
         end = len(self._keys) if before is None else bisect_left(self._places, before)
         for at in range(end - 1, -1, -1):
             yield self.rows[self._keys[at]]
-
-
-class Page(msgspec.Struct, Generic[R], kw_only=True, omit_defaults=True, rename="camel"):
-    """Some rows, and where the next page begins; without `next` there is none."""
-
-    items: list[R]
-    as_of: str
-    next: str | None = None
 
 
 def select_rows(

@@ -277,7 +277,7 @@ _STATE_FRAMES: Final = ("ProjectionSnapshot", "ProjectionDelta", "ErrorEvent")
 
 
 def _is_own(kind: type[msgspec.Struct]) -> bool:
-    return not kind.__module__.startswith(_ELSEWHERE)
+    return issubclass(kind, EventPayload) or not kind.__module__.startswith(_ELSEWHERE)
 
 
 def _declare_payload_map() -> str:

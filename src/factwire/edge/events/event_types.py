@@ -29,6 +29,7 @@ from factwire.edge.events import (
 from factwire.facts import CORRELATION_IDS, Fact
 from factwire.facts.fact import ATTRIBUTES
 from factwire.facts.refs import REF_LISTS
+from factwire.facts.resources import Item
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.journal.cursor import MARK
 from factwire.serving.envelopes import (
@@ -88,10 +89,10 @@ _LIST: Final[dict[str, tuple[type[EventPayload], str]]] = {
     "thread.updated": (resource_events.ThreadEvent, "A thread's title or status changed."),
     "thread.deleted": (resource_events.ThreadGone, "A thread was deleted."),
     "thread.forked": (resource_events.ThreadFork, "A thread began where another one stood."),
-    "message.created": (resource_events.Item, "Somebody said something."),
+    "message.created": (Item, "Somebody said something."),
     "message.delta": (text_events.MessageDelta, "An agent's message grew by a piece of text."),
-    "item.created": (resource_events.Item, "Something new is in a thread."),
-    "item.updated": (resource_events.Item, "Something in a thread changed; what is absent stays."),
+    "item.created": (Item, "Something new is in a thread."),
+    "item.updated": (Item, "Something in a thread changed; what is absent stays."),
     "runner.online": (resource_events.Runner, "A place where runs happen is there."),
     "runner.offline": (resource_events.Runner, "A place where runs happen is gone."),
     "run.queued": (run_events.RunEvent, "A run was asked for and waits; it may be told twice."),

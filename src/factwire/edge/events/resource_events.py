@@ -19,6 +19,7 @@ from factwire.facts.classes.payloads import (
     ThreadRecord,
 )
 from factwire.facts.json_values import object_at
+from factwire.facts.resources import Item, ItemContent
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.payload_fields import other_id, read_payload, subagent_of
 from factwire.serving.envelopes import (
@@ -100,44 +101,6 @@ class ThreadFork(EventPayload, frozen=True):
     from_item_id: str | None = None
     project_id: str | None = None
     title: str | None = None
-
-
-class ItemContent(EventPayload, frozen=True):
-    """What an item holds, by its type. `text` of an agent's message replaces what was streamed;
-    `input_delta` is the next piece of a call's input; `refs` name what is elsewhere.
-    """
-
-    text: str | None = None
-    tool_name: str | None = None
-    input: Any = None
-    input_delta: str | None = None
-    output: Any = None
-    output_ref: str | None = None
-    is_error: bool | None = None
-    exit_code: int | None = None
-    failure_category: str | None = None
-    progress: float | None = None
-    total: float | None = None
-    message: str | None = None
-    refs: list[str] | None = None
-
-
-class Item(EventPayload, frozen=True):
-    """One thing in a thread. `type` is user_message, agent_message, tool, run or another word; a
-    `subagent_id` says that it is not the main agent's.
-    """
-
-    item_id: str
-    type: str
-    status: str
-    project_id: str | None = None
-    thread_id: str | None = None
-    run_id: str | None = None
-    role: str | None = None
-    content: ItemContent | None = None
-    subagent_id: str | None = None
-    created_at: str | None = None
-    updated_at: str | None = None
 
 
 class Runner(EventPayload, frozen=True):

@@ -8,10 +8,10 @@ from typing import Any, Final, Literal, cast
 
 import msgspec
 
-from factwire.edge.events.resource_events import Item, ItemContent
 from factwire.facts import Fact
 from factwire.facts.classes.payloads import TurnEnd
 from factwire.facts.json_values import objects_of, text_at, whole_number_at
+from factwire.facts.resources import Item, ItemContent
 from factwire.projection.payload_fields import other_id, outcome_of, read_payload, subagent_of
 from factwire.runtime.mint import run_of
 from factwire.serving.envelopes import (

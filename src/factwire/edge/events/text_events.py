@@ -6,8 +6,8 @@ that brings no text is told as no text.
 
 from typing import Final, Literal
 
-from factwire.edge.events.resource_events import Item, ItemContent
 from factwire.facts import Fact
+from factwire.facts.resources import Item, ItemContent
 from factwire.serving.envelopes import (
     EventMapping,
     EventPayload,

@@ -2,11 +2,11 @@
 
 from typing import Any, Final, Literal
 
-from factwire.edge.events.resource_events import Item, ItemContent
 from factwire.facts import Fact
 from factwire.facts.classes.payloads import FileChange as FilePayload
 from factwire.facts.classes.payloads import ToolCall as ToolPayload
 from factwire.facts.json_values import finite_number_at
+from factwire.facts.resources import Item, ItemContent
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.payload_fields import read_payload, ref_text, subagent_of, tool_of
 from factwire.serving.envelopes import (

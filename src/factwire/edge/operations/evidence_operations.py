@@ -15,7 +15,6 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from factwire.edge.edge_context import EdgeContext
-from factwire.edge.records.edge_rows import EvidenceRow
 from factwire.evidence import (
     EvidenceError,
     ExportOptions,
@@ -32,6 +31,7 @@ from factwire.evidence import (
     verify_pack,
 )
 from factwire.facts import InvalidRef, Ref
+from factwire.facts.resources import EvidenceRow
 from factwire.journal import Journal
 from factwire.journal.blobs import BlobMissing
 from factwire.journal.blobs.blob_store import run_disk_work

@@ -22,18 +22,9 @@ from factwire.facts import (
     LifecycleError,
     UnreadableInput,
 )
+from factwire.facts.resources import Accepted
 from factwire.journal import AppendRefused
 from factwire.serving.asgi import Problem
-
-
-class Accepted(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Where the facts of a batch stand; `repeated` counts those that were there already."""
-
-    accepted: int
-    repeated: int
-    cursor: str
-    seqs: tuple[int, ...]
-    sequences: tuple[int | None, ...]
 
 
 async def take_facts(edge: EdgeContext, items: Sequence[bytes]) -> Accepted:

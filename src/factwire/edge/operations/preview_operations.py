@@ -11,7 +11,7 @@ from factwire.edge.edge_context import EdgeContext
 from factwire.edge.limits import PREVIEWS
 from factwire.edge.preview_server import TooManyPreviews
 from factwire.edge.preview_site import PathMissing, PathRefused, ServedFolder
-from factwire.edge.records.edge_rows import Preview, Run
+from factwire.facts.resources import Preview, Run
 from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.runtime.processes.process_spec import FolderRefused
 from factwire.serving.asgi import Problem

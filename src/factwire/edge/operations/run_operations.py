@@ -14,9 +14,9 @@ import msgspec
 from factwire.edge.edge_context import EdgeContext
 from factwire.edge.limits import RUNS_WAITING
 from factwire.edge.operations import thread_operations, worktree_operations
-from factwire.edge.records.edge_rows import Approval, Run, RunWorktree
 from factwire.edge.records.thread_records import bare_id
 from factwire.facts import InputPart
+from factwire.facts.resources import Approval, QueuedRun, Run, RunDiff, RunWorktree, StandingRule
 from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.projection import ProjectionState
 from factwire.runtime import RuntimeRefused
@@ -26,7 +26,7 @@ from factwire.runtime.processes import LogUnavailable
 from factwire.runtime.processes.limits import LOG_READ_BYTES
 from factwire.runtime.processes.process_spec import Stream
 from factwire.runtime.runtime import build_proposal
-from factwire.runtime.sandbox import ChangedFile, WorkspaceDiff, diff_workspace
+from factwire.runtime.sandbox import WorkspaceDiff, diff_workspace
 from factwire.runtime.submissions import SteerReceipt
 from factwire.runtime.thread_states import ThreadStates
 from factwire.serving.asgi import Problem
@@ -245,14 +245,6 @@ def _too_many_runs(message: str) -> Problem:
     return Problem(429, "too_many_runs", message, headers={"retry-after": "5"})
 
 
-class QueuedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """A run that has not started."""
-
-    run_id: str
-    prompt: str | None = None
-    agent_id: str | None = None
-
-
 async def list_queue(edge: EdgeContext, thread_id: str) -> list[QueuedRun]:
     """What waits on a thread, next first."""
     edge.find_own_thread(thread_id)
@@ -298,19 +290,6 @@ async def _list_settled_queue(edge: EdgeContext, thread_id: str) -> list[QueuedR
 _NOT_NOW: Final = 409
 
 
-class StandingRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """The rule that `always` would grant for what has this `args_hash`, in its thread or in this
-    workspace. Where there is no rule, `code` is a stable word for why, and `reason` tells it.
-    """
-
-    approval_id: str
-    args_hash: str | None = None
-    rule: str | None = None
-    workspace: str | None = None
-    code: str | None = None
-    reason: str | None = None
-
-
 async def propose_standing_rule(edge: EdgeContext, approval_id: str) -> StandingRule:
     """The rule for an approval that waits, or why there is none; raises `Problem`."""
     approval = edge.records.approvals.get(approval_id)
@@ -343,28 +322,11 @@ LOG_BYTES: Final = LOG_READ_BYTES
 """Bytes of one read of a log."""
 
 
-class LogPiece(msgspec.Struct, frozen=True):
+class LogBytes(msgspec.Struct, frozen=True):
     """Some bytes of one stream of one program."""
 
     process_id: str
     data: bytes
-
-
-class RunDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """`available` says whether git could tell; `reason` is a stable word where it could not.
-
-    Of scope `run` is what was changed in the worktree of the run, by it and by runs that tried it
-    again. Of scope `workspace` is whatever is in the folder and not in its last commit, which
-    others may have changed, before the run or after it.
-    """
-
-    run_id: str
-    scope: Literal["run", "workspace"]
-    available: bool
-    files: tuple[ChangedFile, ...] = ()
-    truncated: bool = False
-    reason: str | None = None
-    base: str | None = None
 
 
 async def read_run_log(
@@ -376,7 +338,7 @@ async def read_run_log(
     stream: Stream,
     offset: int,
     limit: int,
-) -> LogPiece:
+) -> LogBytes:
     """Bytes of a log; of the newest program of the run, where none is named."""
     run = find_run(edge, run_id)
     processes = edge.runtime.means.processes
@@ -391,7 +353,7 @@ async def read_run_log(
         data = await processes.logs.read(chosen, stream, offset, limit)
     except LogUnavailable as error:
         raise Problem(404, "log_unavailable", str(error)) from error
-    return LogPiece(chosen, data)
+    return LogBytes(chosen, data)
 
 
 async def diff_run(edge: EdgeContext, run_id: str) -> RunDiff:

@@ -11,7 +11,7 @@ import msgspec
 from factwire.edge.edge_context import EdgeContext
 from factwire.edge.limits import FORKED_TEXT_CHARACTERS
 from factwire.edge.operations import preview_operations, worktree_operations
-from factwire.edge.records.edge_rows import Conversation, Project, Thread
+from factwire.facts.resources import Conversation, Project, Thread
 from factwire.projection import ProjectionState, conversation
 from factwire.projection.messages import TextPart
 from factwire.runtime.thread_states import ProjectedThread, ThreadStates

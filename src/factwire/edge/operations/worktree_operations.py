@@ -15,7 +15,7 @@ import msgspec
 
 from factwire.edge.edge_context import EdgeContext
 from factwire.edge.operations import preview_operations
-from factwire.edge.records.edge_rows import Run, RunWorktree
+from factwire.facts.resources import Run, RunWorktree
 from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.runtime.sandbox import Worktree, WorktreeUnavailable, add_worktree, remove_worktree
 from factwire.serving.asgi import Problem

@@ -16,7 +16,8 @@ from typing import Final
 import msgspec
 
 from factwire.edge.records import run_records, thread_records
-from factwire.edge.records.edge_rows import (
+from factwire.facts import Fact
+from factwire.facts.resources import (
     Approval,
     Artifact,
     Conversation,
@@ -27,7 +28,6 @@ from factwire.edge.records.edge_rows import (
     Task,
     Thread,
 )
-from factwire.facts import Fact
 from factwire.journal import Cursor, CursorError, Filter, Journal
 from factwire.journal.blobs.blob_store import list_every_thread, run_disk_work
 from factwire.serving.paging import RowTable

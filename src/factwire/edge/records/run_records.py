@@ -5,7 +5,11 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from factwire.edge.events.run_events import build_run_error
-from factwire.edge.records.edge_rows import (
+from factwire.edge.records.thread_records import key_of, row_of, thread_of
+from factwire.facts import Fact, id_of
+from factwire.facts.classes.payloads import ActionDecision, ActionRequest
+from factwire.facts.json_values import list_at, object_at, text_at
+from factwire.facts.resources import (
     Activity,
     Approval,
     ApprovalStatus,
@@ -15,10 +19,6 @@ from factwire.edge.records.edge_rows import (
     RunWorktree,
     Thread,
 )
-from factwire.edge.records.thread_records import key_of, row_of, thread_of
-from factwire.facts import Fact, id_of
-from factwire.facts.classes.payloads import ActionDecision, ActionRequest
-from factwire.facts.json_values import list_at, object_at, text_at
 from factwire.projection.payload_fields import other_id, read_payload, subagent_of, turn_of
 from factwire.runtime.mint import run_of
 from factwire.serving.envelopes import run_id_of

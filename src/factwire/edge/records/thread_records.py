@@ -7,7 +7,10 @@ Lists name things and where they are; the whole of each is in the projection of 
 
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from factwire.edge.records.edge_rows import (
+from factwire.facts import Fact, id_of
+from factwire.facts.classes import payloads
+from factwire.facts.json_values import text_at
+from factwire.facts.resources import (
     Artifact,
     Conversation,
     EvidenceRow,
@@ -18,9 +21,6 @@ from factwire.edge.records.edge_rows import (
     ThreadRow,
     ThreadStatus,
 )
-from factwire.facts import Fact, id_of
-from factwire.facts.classes import payloads
-from factwire.facts.json_values import text_at
 from factwire.projection.payload_fields import read_payload, ref_text, subagent_of
 from factwire.projection.tasks import TASK_STATES
 from factwire.serving.envelopes import run_id_of

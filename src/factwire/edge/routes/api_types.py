@@ -5,16 +5,12 @@ Anything else that is sent is refused by name. Answers whose bytes exist already
 a handler names them in `opt` under `ANSWERS`.
 """
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import msgspec
 
-from factwire.edge.events.resource_events import Item
 from factwire.edge.limits import NAME_CHARACTERS, PROMPT_CHARACTERS
-from factwire.edge.records.edge_rows import Artifact, Run, Task
-from factwire.projection import ProjectionState, TaskSnapshot, ThreadReadModel
-from factwire.projection.artifacts import Artifact as ArtifactState
-from factwire.runtime.submissions import SteerReceipt, SteerStatus
+from factwire.facts.resources import Item, Run, SteerAnswer
 from factwire.serving.envelopes import Envelope, FactFrame
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=NAME_CHARACTERS)]
@@ -151,64 +147,11 @@ class ItemPage(ApiAnswer, frozen=True):
     next: str | None = None
 
 
-class ThreadState(ApiAnswer, frozen=True):
-    """The projection of a thread at a cursor; its stream of changes goes on from there."""
-
-    thread_id: str
-    as_of: str
-    state: ProjectionState
-
-
-class ThreadOverview(ApiAnswer, frozen=True):
-    """What a first screen of a thread needs, at a cursor."""
-
-    as_of: str
-    read_model: ThreadReadModel
-
-
-class SteerAnswer(ApiAnswer, frozen=True):
-    """What became of words for a run that is under way. They wait for it (`pending`), were taken
-    (`delivered`), or are a run of their own, which was `started` or is `queued`.
-    """
-
-    steer_id: str
-    thread_id: str
-    turn_id: str
-    status: SteerStatus
-
-    @classmethod
-    def from_steered(cls, steered: SteerReceipt) -> Self:
-        return cls(**msgspec.structs.asdict(steered))
-
-
 class MessageAnswer(ApiAnswer, frozen=True):
     """The run that a message led to, or what became of it as a steer."""
 
     run: Run | None = None
     steered: SteerAnswer | None = None
-
-
-class ArtifactAnswer(ApiAnswer, frozen=True):
-    """An artifact, with its versions as the projection of its thread has them."""
-
-    artifact: Artifact
-    as_of: str
-    details: ArtifactState | None = None
-
-
-class TaskAnswer(ApiAnswer, frozen=True):
-    """A task, with its attempts and dependencies as the projection of its thread has them."""
-
-    task: Task
-    as_of: str
-    snapshot: TaskSnapshot | None = None
-
-
-class StoredBlob(ApiAnswer, frozen=True):
-    """Content that was stored, by the ref under which a message can attach it."""
-
-    ref: str
-    bytes: int
 
 
 class EventPage(ApiAnswer, frozen=True):

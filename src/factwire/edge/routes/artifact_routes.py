@@ -8,24 +8,31 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from litestar.response import Stream
 from litestar.status_codes import HTTP_201_CREATED
 
-from factwire.edge.edge_context import EdgeContext, ExportProgress
+from factwire.edge.edge_context import EdgeContext
 from factwire.edge.operations import evidence_operations
 from factwire.edge.operations.evidence_operations import PackCheck
-from factwire.edge.records.edge_rows import Artifact, EvidenceRow, Task
 from factwire.edge.records.thread_records import bare_id
 from factwire.edge.routes.api_types import (
-    ArtifactAnswer,
     BlobBody,
     EvidenceBody,
-    StoredBlob,
-    TaskAnswer,
 )
 from factwire.edge.routes.request_context import EdgeRequest, edge_of, new_id, states_of
 from factwire.facts import InvalidRef, parse_ref
+from factwire.facts.resources import (
+    Artifact,
+    ArtifactAnswer,
+    EvidenceRow,
+    ExportProgress,
+    Page,
+    StoredBlob,
+    Task,
+    TaskAnswer,
+)
 from factwire.journal.blobs import BlobMissing
-from factwire.projection import task_snapshot
+from factwire.projection import TaskSnapshot, task_snapshot
+from factwire.projection.artifacts import Artifact as ArtifactState
 from factwire.serving.asgi import Problem
-from factwire.serving.paging import DEFAULT_LIMIT, After, Limit, Page, build_page
+from factwire.serving.paging import DEFAULT_LIMIT, After, Limit, build_page
 from factwire.serving.rest import declare_bytes, trace_of
 
 InThread = Annotated[str | None, QueryParameter(name="threadId")]
@@ -51,7 +58,9 @@ async def list_artifacts(
 
 
 @get("/v1/artifacts/{artifact_id:str}", tags=["artifacts"])
-async def read_artifact(request: EdgeRequest, artifact_id: FromPath[str]) -> ArtifactAnswer:
+async def read_artifact(
+    request: EdgeRequest, artifact_id: FromPath[str]
+) -> ArtifactAnswer[ArtifactState]:
     """An artifact with its versions, as the projection of its thread has it."""
     row = _find_artifact(edge_of(request), artifact_id)
     seen = await states_of(request).now(row.thread_id or "")
@@ -114,7 +123,7 @@ async def list_tasks(
 
 
 @get("/v1/tasks/{task_id:str}", tags=["tasks"])
-async def read_task(request: EdgeRequest, task_id: FromPath[str]) -> TaskAnswer:
+async def read_task(request: EdgeRequest, task_id: FromPath[str]) -> TaskAnswer[TaskSnapshot]:
     """A task with its attempts, dependencies and progress."""
     row = edge_of(request).records.tasks.get(task_id)
     if row is None:

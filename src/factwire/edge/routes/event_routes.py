@@ -10,9 +10,9 @@ from litestar.status_codes import HTTP_200_OK
 from factwire.edge.edge_context import EdgeContext
 from factwire.edge.events import build_envelope
 from factwire.edge.operations import outside_facts
-from factwire.edge.operations.outside_facts import Accepted
 from factwire.edge.routes.api_types import EventPage, FactPage, FactsBody
 from factwire.edge.routes.request_context import EdgeRequest, edge_of
+from factwire.facts.resources import Accepted
 from factwire.journal import Cursor, Filter
 from factwire.serving.asgi import Problem
 from factwire.serving.limits import PAGE_ITEMS, PAGE_ITEMS_MOST

@@ -6,11 +6,11 @@ from litestar.params import FromPath, JSONBody
 from litestar.status_codes import HTTP_201_CREATED, HTTP_204_NO_CONTENT
 
 from factwire.edge.operations import thread_operations
-from factwire.edge.records.edge_rows import Conversation, Project
 from factwire.edge.routes.api_types import ConversationBody, MemberBody, ProjectBody, ProjectChange
 from factwire.edge.routes.request_context import EdgeRequest, edge_of, new_id
+from factwire.facts.resources import Conversation, Page, Project
 from factwire.serving.asgi import Problem
-from factwire.serving.paging import DEFAULT_LIMIT, After, Limit, Page, build_page
+from factwire.serving.paging import DEFAULT_LIMIT, After, Limit, build_page
 from factwire.serving.rest import trace_of
 
 

@@ -15,13 +15,13 @@ from factwire.edge.operations import (
     worktree_operations,
 )
 from factwire.edge.operations.run_operations import RunDiff, StandingRule, propose_standing_rule
-from factwire.edge.records.edge_rows import Approval, ApprovalStatus, Preview, Run, RunStatus
 from factwire.edge.records.thread_records import bare_id
 from factwire.edge.routes.api_types import CancelBody, DecisionBody, EventPage, PreviewBody, RunBody
 from factwire.edge.routes.event_routes import View, read_events_page
 from factwire.edge.routes.request_context import EdgeRequest, edge_of, new_id, read_parts, states_of
+from factwire.facts.resources import Approval, ApprovalStatus, Page, Preview, Run, RunStatus
 from factwire.serving.limits import PAGE_ITEMS, PAGE_ITEMS_MOST
-from factwire.serving.paging import DEFAULT_LIMIT, After, Limit, Page, build_page
+from factwire.serving.paging import DEFAULT_LIMIT, After, Limit, build_page
 from factwire.serving.rest import declare_answer, declare_bytes, trace_of
 
 

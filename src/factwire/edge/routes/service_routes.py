@@ -2,7 +2,6 @@
 
 from typing import Any, Literal, cast
 
-import msgspec
 from litestar import Response, get, post
 from litestar.status_codes import HTTP_200_OK, HTTP_201_CREATED, HTTP_503_SERVICE_UNAVAILABLE
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
@@ -11,7 +10,7 @@ from factwire import __version__
 from factwire.edge.edge_metrics import EdgeObserver
 from factwire.edge.events.event_schemas import build_asyncapi
 from factwire.edge.routes.request_context import EdgeRequest, edge_of
-from factwire.facts import CapabilityManifest
+from factwire.facts.resources import AgentRow, Agents, Health, HealthDetails, Ticket
 from factwire.serving.limits import TICKET_SECONDS
 from factwire.serving.rest import ALSO, declare_bytes
 
@@ -28,57 +27,6 @@ async def read_metrics(request: EdgeRequest) -> Response[bytes]:
 
 
 METRICS_ROUTES: list[Any] = [read_metrics]
-
-
-class HealthDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """What whoever shows the token may know; `reason` is what ails the journal, `journal_head` and
-    `feed_lag` are absent while it cannot be asked. `runtime_id` writes the Edge's own threads.
-    """
-
-    edge_id: str
-    runtime_id: str
-    uptime_seconds: float
-    feed: Literal["live", "degraded", "stopped"]
-    feed_cursor: str
-    journal_head: int | None = None
-    feed_lag: int | None = None
-    reason: str | None = None
-    runs_active: int
-    runs_queued: int
-    approvals_pending: int
-    streams: int
-
-
-class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """What anybody may know; `status` is degraded while the journal cannot be reached. `details`
-    are for whoever shows the token.
-    """
-
-    status: Literal["ok", "degraded", "stopping"]
-    version: str
-    details: HealthDetails | None = None
-
-
-class AgentRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """An agent that can be asked, or why it cannot."""
-
-    agent_id: str
-    available: bool
-    manifest: CapabilityManifest | None = None
-    code: str | None = None
-    message: str | None = None
-
-
-class Agents(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    items: list[AgentRow]
-    default: str | None = None
-
-
-class Ticket(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Opens one stream, as `?ticket=`, within `expires_in` seconds."""
-
-    ticket: str
-    expires_in: float
 
 
 @get("/v1/health", tags=["service"], opt={ALSO: (HTTP_503_SERVICE_UNAVAILABLE,)})

@@ -8,29 +8,36 @@ from litestar import Response, delete, get, patch, post
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from litestar.status_codes import HTTP_201_CREATED, HTTP_202_ACCEPTED, HTTP_204_NO_CONTENT
 
-from factwire.edge.events.resource_events import Item, ItemContent
 from factwire.edge.operations import run_operations, thread_operations
 from factwire.edge.operations.run_operations import QueuedRun
-from factwire.edge.records.edge_rows import Activity, Thread, ThreadStatus
 from factwire.edge.routes.api_types import (
     ForkBody,
     ItemPage,
     MessageAnswer,
     MessageBody,
-    SteerAnswer,
     ThreadBody,
     ThreadChange,
-    ThreadOverview,
-    ThreadState,
 )
 from factwire.edge.routes.request_context import EdgeRequest, edge_of, new_id, read_parts, states_of
+from factwire.facts.resources import (
+    Activity,
+    Item,
+    ItemContent,
+    Page,
+    SteerAnswer,
+    Thread,
+    ThreadOverview,
+    ThreadState,
+    ThreadStatus,
+)
 from factwire.projection import ProjectionState, thread_read_model
 from factwire.projection.messages import Message, TextPart, ToolPreviewPart
+from factwire.projection.read_models import ThreadReadModel
 from factwire.projection.tools import Tool
 from factwire.runtime.mint import run_of
 from factwire.serving.asgi import Problem
 from factwire.serving.limits import LIST_ITEMS_MOST
-from factwire.serving.paging import DEFAULT_LIMIT, After, Limit, Page, build_page
+from factwire.serving.paging import DEFAULT_LIMIT, After, Limit, build_page
 from factwire.serving.rest import declare_answer, trace_of
 
 _STATUS = {
@@ -219,7 +226,11 @@ async def list_items(
     return ItemPage(items=shown, as_of=str(seen.cursor), next=shown[-1].item_id if more else None)
 
 
-@get("/v1/threads/{thread_id:str}/projection", tags=["threads"], opt=declare_answer(ThreadState))
+@get(
+    "/v1/threads/{thread_id:str}/projection",
+    tags=["threads"],
+    opt=declare_answer(ThreadState[ProjectionState]),
+)
 async def read_projection(
     request: EdgeRequest, thread_id: FromPath[str], at: At = None
 ) -> Response[bytes]:
@@ -238,7 +249,7 @@ async def read_projection(
 @get("/v1/threads/{thread_id:str}/read-model", tags=["threads"])
 async def read_thread_model(
     request: EdgeRequest, thread_id: FromPath[str], at: At = None
-) -> ThreadOverview:
+) -> ThreadOverview[ThreadReadModel]:
     """What a first screen of a thread needs; `asOf` is the cursor it is true as of."""
     edge = edge_of(request)
     edge.find_thread(thread_id)
@@ -257,7 +268,7 @@ async def post_message(
     turn_id = new_id(request, "trn")
     if data.mode == "steer":
         steered = await run_operations.steer_active_run(edge, thread_id, data.text, parts, turn_id)
-        return MessageAnswer(steered=SteerAnswer.from_steered(steered))
+        return MessageAnswer(steered=SteerAnswer(**msgspec.structs.asdict(steered)))
     new = run_operations.NewRun(
         turn_id=turn_id,
         thread_id=thread_id,

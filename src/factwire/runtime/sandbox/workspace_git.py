@@ -14,10 +14,11 @@ import tempfile
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
+from factwire.facts.resources import ChangedFile, FileStatus
 from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.runtime.sandbox import limits
 
@@ -312,8 +313,6 @@ def argument_list(names: Sequence[str]) -> bytes:
     return b"".join(os.fsencode(name) + b"\0" for name in names)
 
 
-FileStatus = Literal["created", "modified", "deleted"]
-
 _CHANGES: Final[dict[str, FileStatus]] = {
     "A": "created",
     "M": "modified",
@@ -324,16 +323,6 @@ _PLAIN: Final = ("--cached", "--no-renames", "--no-ext-diff", "--no-textconv", "
 _PLAIN_DIFF: Final = ("diff-index", *_PLAIN, "--ignore-submodules=all", "--full-index")
 _HEADER: Final = b"diff --git "
 _GITLINK: Final = b"160000"
-
-
-class ChangedFile(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One file. `diff` is absent for binary files and past the bound; lines for binary files."""
-
-    path: str
-    change: FileStatus
-    added_lines: int | None = None
-    removed_lines: int | None = None
-    diff: str | None = None
 
 
 class WorkspaceDiff(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,408 @@
+"""Resources: what an Edge lists and answers, declared once for the Edge and its clients.
+
+The text of a class and the order of its fields are those of the OpenAPI document and of the JSON
+on the wire. What an Edge answers of a thread's projection is open in its type: the Edge has its
+own structs there, a client plain JSON.
+"""
+
+from typing import Any, Generic, Literal, TypeVar
+
+import msgspec
+
+from factwire.facts.capabilities import CapabilityManifest
+
+ThreadStatus = Literal["active", "archived"]
+Activity = Literal["idle", "running", "waiting", "completed", "failed", "canceled"]
+RunStatus = Literal["queued", "running", "waiting", "finished", "failed", "cancelled"]
+ApprovalStatus = Literal["pending", "approved", "denied", "expired", "cancelled"]
+PreviewStatus = Literal["ready", "stopped"]
+SteerStatus = Literal["pending", "delivered", "started", "queued"]
+ExportState = Literal["idle", "making", "unknown"]
+FileStatus = Literal["created", "modified", "deleted"]
+
+T = TypeVar("T")
+
+
+class Resource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """A value as it was when the Edge answered."""
+
+
+class Page(Resource, Generic[T], frozen=True, kw_only=True):
+    """Some rows, and where the next page begins; without `next` there is none."""
+
+    items: list[T]
+    as_of: str
+    next: str | None = None
+
+
+class Row(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel"):
+    """What every listed thing has; `seq` is where its first fact stands.
+
+    An Edge changes its rows in place by the facts that follow; what a client reads is its own copy.
+    """
+
+    seq: int
+    created_at: str
+    updated_at: str
+
+
+class ThreadRow(Row, kw_only=True):
+    """A row that belongs to a thread."""
+
+    thread_id: str | None = None
+
+
+class Project(Row, kw_only=True):
+    """A folder of work on this machine."""
+
+    project_id: str
+    name: str
+    work_dir: str | None = None
+
+
+class Conversation(Row, kw_only=True):
+    """A place where people and agents talk; `members` by id, with their type."""
+
+    conversation_id: str
+    title: str | None = None
+    project_id: str | None = None
+    members: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+
+
+class Thread(Row, kw_only=True):
+    """`activity` is what its turns are at; `runtime_id` is who writes it."""
+
+    thread_id: str
+    status: ThreadStatus
+    activity: Activity
+    project_id: str | None = None
+    conversation_id: str | None = None
+    title: str | None = None
+    agent_id: str | None = None
+    runtime_id: str | None = None
+    latest_run_id: str | None = None
+    parent_thread_id: str | None = None
+    from_item_id: str | None = None
+    queued_runs: tuple[str, ...] = ()
+    open_approvals: tuple[str, ...] = ()
+
+
+class RunError(Resource, frozen=True, kw_only=True):
+    """Why a run failed; the code is one of the Edge's, the category the runtime's own."""
+
+    code: str
+    message: str
+    failure_category: str | None = None
+    recovery_hint: str | None = None
+
+
+class RunWorktree(Resource, frozen=True, kw_only=True):
+    """The git worktree of a run: where it is, of which repository, and as which commit it began."""
+
+    path: str
+    repository: str
+    base: str
+
+
+class Run(ThreadRow, kw_only=True):
+    """One turn of an agent."""
+
+    run_id: str
+    turn_id: str
+    status: RunStatus
+    project_id: str | None = None
+    agent_id: str | None = None
+    prompt: str | None = None
+    retry_of: str | None = None
+    attempt: int | None = None
+    work_dir: str | None = None
+    worktree: RunWorktree | None = None
+    started_at: str | None = None
+    finished_at: str | None = None
+    error: RunError | None = None
+
+
+class QueuedRun(Resource, frozen=True, kw_only=True):
+    """A run that has not started."""
+
+    run_id: str
+    prompt: str | None = None
+    agent_id: str | None = None
+
+
+class SteerAnswer(Resource, frozen=True, kw_only=True):
+    """What became of words for a run that is under way. They wait for it (`pending`), were taken
+    (`delivered`), or are a run of their own, which was `started` or is `queued`.
+    """
+
+    steer_id: str
+    thread_id: str
+    turn_id: str
+    status: SteerStatus
+
+
+class Approval(ThreadRow, kw_only=True):
+    """What a person must decide, or has; the answer is bound to `args_hash`."""
+
+    approval_id: str
+    status: ApprovalStatus
+    kind: str
+    risk_level: str
+    project_id: str | None = None
+    run_id: str | None = None
+    summary: str | None = None
+    shown: str | None = None
+    cwd: str | None = None
+    rule: str | None = None
+    args_hash: str | None = None
+    expires_at: str | None = None
+    requested_by: str | None = None
+    subagent_id: str | None = None
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    decision: str | None = None
+    decided_by: str | None = None
+    reason: str | None = None
+    applied: bool | None = None
+
+
+class StandingRule(Resource, frozen=True, kw_only=True):
+    """The rule that `always` would grant for what has this `args_hash`, in its thread or in this
+    workspace. Where there is no rule, `code` is a stable word for why, and `reason` tells it.
+    """
+
+    approval_id: str
+    args_hash: str | None = None
+    rule: str | None = None
+    workspace: str | None = None
+    code: str | None = None
+    reason: str | None = None
+
+
+class Artifact(ThreadRow, kw_only=True):
+    """A thing that a run made; its content is behind a ref."""
+
+    artifact_id: str
+    status: str
+    project_id: str | None = None
+    run_id: str | None = None
+    kind: str = "unknown"
+    title: str | None = None
+    version_id: str | None = None
+    media_type: str | None = None
+    content_ref: str | None = None
+
+
+class Task(ThreadRow, kw_only=True):
+    """A piece of work; the whole of it is in the projection of its thread."""
+
+    task_id: str
+    status: str
+    project_id: str | None = None
+    run_id: str | None = None
+    title: str | None = None
+    parent_task_id: str | None = None
+    subagent_id: str | None = None
+
+
+class Preview(ThreadRow, kw_only=True):
+    """A folder of a run that is served on an origin of its own, by the Edge `edge_id`."""
+
+    preview_id: str
+    status: PreviewStatus
+    project_id: str | None = None
+    run_id: str | None = None
+    edge_id: str | None = None
+    url: str | None = None
+
+
+class EvidenceRow(ThreadRow, kw_only=True):
+    """A pack that was made of a thread."""
+
+    evidence_id: str
+    status: str
+    project_id: str | None = None
+    export_ref: str | None = None
+
+
+class ExportProgress(Resource, frozen=True, kw_only=True):
+    """Facts of a thread that are in the pack being made, of how many; `total` is missing where the
+    journal has removed facts, since it counts those as well.
+    """
+
+    state: ExportState
+    facts: int = 0
+    total: int | None = None
+
+
+class ChangedFile(Resource, frozen=True, kw_only=True, omit_defaults=False):
+    """One file. `diff` is absent for binary files and past the bound; lines for binary files."""
+
+    path: str
+    change: FileStatus
+    added_lines: int | None = None
+    removed_lines: int | None = None
+    diff: str | None = None
+
+
+class RunDiff(Resource, frozen=True, kw_only=True):
+    """`available` says whether git could tell; `reason` is a stable word where it could not.
+
+    Of scope `run` is what was changed in the worktree of the run, by it and by runs that tried it
+    again. Of scope `workspace` is whatever is in the folder and not in its last commit, which
+    others may have changed, before the run or after it.
+    """
+
+    run_id: str
+    scope: Literal["run", "workspace"]
+    available: bool
+    files: tuple[ChangedFile, ...] = ()
+    truncated: bool = False
+    reason: str | None = None
+    base: str | None = None
+
+
+class EventPayload(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, rename="camel"
+):
+    """A typed payload; a field that the fact does not have is absent, never guessed."""
+
+
+class ItemContent(EventPayload, frozen=True):
+    """What an item holds, by its type. `text` of an agent's message replaces what was streamed;
+    `input_delta` is the next piece of a call's input; `refs` name what is elsewhere.
+    """
+
+    text: str | None = None
+    tool_name: str | None = None
+    input: Any = None
+    input_delta: str | None = None
+    output: Any = None
+    output_ref: str | None = None
+    is_error: bool | None = None
+    exit_code: int | None = None
+    failure_category: str | None = None
+    progress: float | None = None
+    total: float | None = None
+    message: str | None = None
+    refs: list[str] | None = None
+
+
+class Item(EventPayload, frozen=True):
+    """One thing in a thread. `type` is user_message, agent_message, tool, run or another word; a
+    `subagent_id` says that it is not the main agent's.
+    """
+
+    item_id: str
+    type: str
+    status: str
+    project_id: str | None = None
+    thread_id: str | None = None
+    run_id: str | None = None
+    role: str | None = None
+    content: ItemContent | None = None
+    subagent_id: str | None = None
+    created_at: str | None = None
+    updated_at: str | None = None
+
+
+class ThreadState(Resource, Generic[T], frozen=True, kw_only=True):
+    """The projection of a thread at a cursor; its stream of changes goes on from there."""
+
+    thread_id: str
+    as_of: str
+    state: T
+
+
+class ThreadOverview(Resource, Generic[T], frozen=True, kw_only=True):
+    """What a first screen of a thread needs, at a cursor."""
+
+    as_of: str
+    read_model: T
+
+
+class ArtifactAnswer(Resource, Generic[T], frozen=True, kw_only=True):
+    """An artifact, with its versions as the projection of its thread has them."""
+
+    artifact: Artifact
+    as_of: str
+    details: T | None = None
+
+
+class TaskAnswer(Resource, Generic[T], frozen=True, kw_only=True):
+    """A task, with its attempts and dependencies as the projection of its thread has them."""
+
+    task: Task
+    as_of: str
+    snapshot: T | None = None
+
+
+class StoredBlob(Resource, frozen=True, kw_only=True):
+    """Content that was stored, by the ref under which a message can attach it."""
+
+    ref: str
+    bytes: int
+
+
+class Accepted(Resource, frozen=True, kw_only=True):
+    """Where the facts of a batch stand; `repeated` counts those that were there already."""
+
+    accepted: int
+    repeated: int
+    cursor: str
+    seqs: tuple[int, ...]
+    sequences: tuple[int | None, ...]
+
+
+class HealthDetails(Resource, frozen=True, kw_only=True):
+    """What whoever shows the token may know; `reason` is what ails the journal, `journal_head` and
+    `feed_lag` are absent while it cannot be asked. `runtime_id` writes the Edge's own threads.
+    """
+
+    edge_id: str
+    runtime_id: str
+    uptime_seconds: float
+    feed: Literal["live", "degraded", "stopped"]
+    feed_cursor: str
+    journal_head: int | None = None
+    feed_lag: int | None = None
+    reason: str | None = None
+    runs_active: int
+    runs_queued: int
+    approvals_pending: int
+    streams: int
+
+
+class Health(Resource, frozen=True, kw_only=True):
+    """What anybody may know; `status` is degraded while the journal cannot be reached. `details`
+    are for whoever shows the token.
+    """
+
+    status: Literal["ok", "degraded", "stopping"]
+    version: str
+    details: HealthDetails | None = None
+
+
+class AgentRow(Resource, frozen=True, kw_only=True):
+    """An agent that can be asked, or why it cannot."""
+
+    agent_id: str
+    available: bool
+    manifest: CapabilityManifest | None = None
+    code: str | None = None
+    message: str | None = None
+
+
+class Agents(Resource, frozen=True, kw_only=True):
+    items: list[AgentRow]
+    default: str | None = None
+
+
+class Ticket(Resource, frozen=True, kw_only=True):
+    """Opens one stream, as `?ticket=`, within `expires_in` seconds."""
+
+    ticket: str
+    expires_in: float
+
+    def __repr__(self) -> str:
+        return f"Ticket(…, expires_in={self.expires_in})"
