@@ -15,7 +15,7 @@ import msgspec
 
 from bench.measure import Row, rates
 from factwire.sources import (
-    MODULES,
+    SOURCE_NAMES,
     FactBuilder,
     Source,
     convert_recording,
@@ -29,7 +29,7 @@ _LONGER = 10
 
 
 def rows() -> list[Row]:
-    found = [row for name in sorted(MODULES) for row in _speed(find_source(name))]
+    found = [row for name in sorted(SOURCE_NAMES) for row in _speed(find_source(name))]
     return [*found, _memory(find_source("claude-code"))]
 
 

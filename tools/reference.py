@@ -3,7 +3,6 @@
 import ast
 from collections.abc import Iterator
 from importlib import import_module
-from importlib.metadata import entry_points
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -36,13 +35,12 @@ from factwire.runtime import FAILURE_CATEGORIES
 from factwire.runtime import limits as runtime_limits
 from factwire.runtime.agents import openai_limits
 from factwire.runtime.agents.openai_agent import MODEL_FAILURES
-from factwire.runtime.agents.registry import GROUP
 from factwire.runtime.processes import limits as process_limits
 from factwire.runtime.sandbox import limits as sandbox_limits
 from factwire.runtime.toolbox import TOOL_FAILURES, mcp_limits
 from factwire.runtime.toolbox import limits as toolbox_limits
 from factwire.serving import limits as serving_limits
-from factwire.sources import MODULES, find_source
+from factwire.sources import OUTSIDE_AGENTS, SOURCE_NAMES, find_source
 from factwire.sources.claude_code import transcript as claude_limits
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -151,7 +149,7 @@ def codes() -> str:
 
 def sources() -> str:
     parts = ["# Sources\n\nWhat streams of outside agents become, and what they do not offer.\n"]
-    for name in sorted(MODULES):
+    for name in sorted(SOURCE_NAMES):
         source = find_source(name)
         rows = [(emitted, becomes) for emitted, becomes in source.maps.items()]
         parts += [
@@ -174,8 +172,8 @@ _LIVE_HEADER = (
 
 
 def _live_rows() -> Iterator[tuple[str, ...]]:
-    points = {point.module for point in entry_points(group=GROUP)}
-    for module in sorted(point for point in points if point.startswith("factwire.sources.")):
+    agents = (agent for agent in OUTSIDE_AGENTS if agent.kind == "agent")
+    for module in sorted(agent.module(agent.live) for agent in agents if agent.live is not None):
         manifest = getattr(import_module(module), "MANIFEST", None)
         if isinstance(manifest, CapabilityManifest):
             about = manifest.cancel, manifest.steer, manifest.subagents, manifest.cost

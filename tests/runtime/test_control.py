@@ -36,10 +36,9 @@ from factwire.runtime.control import (
     decode_answer,
     decode_request,
     encode,
-    list_running,
-    send_request,
 )
 from factwire.runtime.control import control_messages as control_limits
+from factwire.runtime.control.control_client import list_running, send_request
 from tests.runtime import agents
 from tests.runtime.agents import Script, asking, echo, ended, endless, open_action
 

@@ -7,14 +7,13 @@ was asked does not answer it.
 """
 
 import asyncio
-import getpass
 import os
 import sys
 import termios
-from collections.abc import Awaitable, Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Literal, Protocol, cast
 
 import msgspec
 from rich.text import Text
@@ -23,7 +22,7 @@ from factwire.cli.terminal import DIM, LINE, NAME, terminal_safe, terminal_safe_
 from factwire.cli.terminal_keys import KeyReader, keys_at_once
 from factwire.cli.turn_display import Display, LiveDisplay
 from factwire.projection.actions import Action
-from factwire.runtime import RuntimeRefused
+from factwire.runtime.control import ControlError, ControlRefusal, Controls, DecideRequest
 from factwire.runtime.policy import (
     Policy,
     PolicyRequest,
@@ -90,7 +89,9 @@ def open_keyboard() -> Keyboard | None:
     return None
 
 
-ANSWERS: Final = {"y": "approve", "n": "deny", "a": "approve"}
+DecisionWord = Literal["approve", "deny"]
+
+ANSWERS: Final[dict[str, DecisionWord]] = {"y": "approve", "n": "deny", "a": "approve"}
 """Key → decision; *a* makes a rule of it, too."""
 
 
@@ -195,10 +196,6 @@ def _to_command(command: Any) -> str | tuple[str, ...] | None:
     return command if isinstance(command, str) and command else None
 
 
-Decide = Callable[[Action, str, str | None], Awaitable[None]]
-"""Action, decision and reason; raises `RuntimeRefused`."""
-
-
 class Answerer(Protocol):
     """Deals with an action that waits for a person."""
 
@@ -231,13 +228,13 @@ class TerminalAnswerer:
         display: Display,
         keyboard: Keyboard,
         always: AlwaysRules | None,
-        decide: Decide,
+        controls: Controls,
         flags: str = "",
     ) -> None:
         self._display = display
         self._keyboard = keyboard
         self._always = always
-        self._decide = decide
+        self._controls = controls
         self._flags = flags
         self.deciding = False
 
@@ -277,19 +274,25 @@ class TerminalAnswerer:
             elif key in ANSWERS and (key != "a" or proposed is not None):
                 return key
 
-    async def _send_decision(self, action: Action, decision: str, reason: str | None) -> None:
+    async def _send_decision(
+        self, action: Action, decision: DecisionWord, reason: str | None
+    ) -> None:
+        request = DecideRequest(
+            action_id=action.action_id,
+            decision=decision,
+            reason=reason,
+            args_hash=action.args_hash,
+        )
         self.deciding = True
         try:
-            await self._decide(action, decision, reason)
-        except RuntimeRefused as error:
-            self._display.say(Text(f"  {error.code}: {terminal_safe(str(error))}", style="yellow"))
+            reply = await self._controls.decide(request)
+        except ControlError as error:
+            self._say_refusal(error.code, str(error))
+        else:
+            if isinstance(reply, ControlRefusal):
+                self._say_refusal(reply.code, reply.message)
         finally:
             self.deciding = False
 
-
-def this_user() -> str:
-    """Who decides here."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):
-        return f"user {os.geteuid()}"
+    def _say_refusal(self, code: str, message: str) -> None:
+        self._display.say(Text(f"  {code}: {terminal_safe(message)}", style="yellow"))

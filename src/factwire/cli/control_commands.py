@@ -1,12 +1,12 @@
 """`factwire approve`, `deny`, `cancel`, `steer`, `queue`: sent to a runtime, or to the journal.
 
-With `--edge`, an Edge is asked. Else a runtime that runs gets it by its control channel. Where none
-does, the answer is written into the journal, and the turn goes on from it when somebody resumes it.
+`command_controls` chooses who is asked: an Edge, a runtime that runs, or the journal.
 """
 
-import asyncio
 import sys
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
@@ -16,16 +16,20 @@ from factwire.cli.targets import (
     EdgeOption,
     JournalOption,
     WorkspaceOption,
-    edge_client,
     edge_url,
     run_work,
 )
 from factwire.cli.terminal import DONE, ISSUES, CliError, terminal_safe
 
 if TYPE_CHECKING:
-    from factwire.cli.command_context import CommandContext
-    from factwire.runtime import Runtime
-    from factwire.runtime.control import ControlReply, ControlRequest, QueueReply
+    from factwire.runtime.control import (
+        CancelReply,
+        ControlReply,
+        ControlRequest,
+        DecideReply,
+        QueueReply,
+        SteerReply,
+    )
 
 
 Action = Annotated[str, typer.Argument(metavar="ACTION", help="The id of the open action.")]
@@ -158,107 +162,56 @@ async def _send(
     *,
     as_json: bool,
 ) -> int:
-    from factwire.cli.command_context import load_context
-    from factwire.runtime.control import ControlRefusal
+    from factwire.cli.command_controls import choose_controls
+    from factwire.runtime.control import ControlRefusal, answer_request
 
-    if edge is not None:
-        answer, at_rest = await _ask_edge(edge, request), False
-    else:
-        where = await asyncio.to_thread(load_context, journal=journal, workspace=workspace)
-        answer, at_rest = await _ask_here(where, request)
+    async with choose_controls(edge, journal, workspace) as controls:
+        reply = await answer_request(controls, request)
+        abandoned = controls.is_abandoned(reply)
     if as_json:
-        sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
-    elif isinstance(answer, ControlRefusal):
-        raise CliError(f"{answer.code}: {terminal_safe(answer.message)}", ISSUES)
+        sys.stdout.buffer.write(msgspec.json.encode(reply) + b"\n")
+    elif isinstance(reply, ControlRefusal):
+        raise CliError(f"{reply.code}: {terminal_safe(reply.message)}", ISSUES)
     else:
-        _show(answer, at_rest=at_rest)
-    return ISSUES if isinstance(answer, ControlRefusal) else DONE
+        _print_reply(reply, abandoned=abandoned)
+    return ISSUES if isinstance(reply, ControlRefusal) else DONE
 
 
-async def _ask_edge(edge: str, request: "ControlRequest") -> "ControlReply":
-    async with edge_client(edge) as client:
-        from factwire.cli.over_edge import ask_edge
-
-        return await ask_edge(client, request)
-
-
-async def _ask_here(
-    where: "CommandContext", request: "ControlRequest"
-) -> "tuple[ControlReply, bool]":
-    """The answer, and whether it was only written down because nobody runs the turn."""
-    from factwire.cli.action_prompts import this_user
-    from factwire.cli.local_runtime import open_without_agents
-    from factwire.journal import JournalBusy
-    from factwire.runtime.control import (
-        ControlError,
-        ControlRefusal,
-        NobodyRunning,
-        SteerRequest,
-        answer_request,
-        send_request,
-    )
-
-    refused: ControlRefusal | None = None
-    try:
-        response = await send_request(where.configuration.data, request)
-        if not isinstance(response, ControlRefusal) or not response.code.startswith("unknown_"):
-            return response, False
-        refused = response
-    except NobodyRunning:
-        pass
-    except ControlError as error:
-        raise CliError(f"{error.code}: {terminal_safe(str(error))}") from error
-    if isinstance(request, SteerRequest):
-        # Nobody is there who could hear it.
-        message = f"no turn runs on thread {request.thread_id}; factwire resume starts the next one"
-        return refused or ControlRefusal(code="turn_not_active", message=message), False
-    try:
-        async with open_without_agents(where) as runtime:
-            response = await answer_request(runtime, request, by=this_user())
-            return response, await _is_left_behind(runtime, response)
-    except CliError as error:
-        # The one that holds the journal has said that it does not know.
-        if refused is not None and isinstance(error.__cause__, JournalBusy):
-            return refused, False
-        raise
-
-
-async def _is_left_behind(runtime: "Runtime", answer: "ControlReply") -> bool:
-    from factwire.runtime.control import DecideReply
-    from factwire.runtime.recovery import find_abandoned_turn
-
-    if not isinstance(answer, DecideReply):
-        return False
-    return find_abandoned_turn(await runtime.thread(answer.thread_id)) is not None
-
-
-def _show(answer: "ControlReply", *, at_rest: bool) -> None:
+def _print_reply(reply: "ControlReply", *, abandoned: bool) -> None:
     from factwire.runtime.control import CancelReply, DecideReply, QueueReply, SteerReply
 
+    lines_of: dict[type, Callable[[Any], Iterator[str]]] = {
+        DecideReply: partial(_decision_lines, abandoned=abandoned),
+        CancelReply: _cancel_lines,
+        SteerReply: _steer_lines,
+        QueueReply: _queue_lines,
+    }
     console = Console(highlight=False, soft_wrap=True)
-    if isinstance(answer, DecideReply):
-        by = f" by {terminal_safe(answer.decided_by)}" if answer.decided_by else ""
-        console.print(
-            f"{terminal_safe(answer.decision)}{by}: {terminal_safe(answer.action_id)}", markup=False
-        )
-    elif isinstance(answer, CancelReply):
-        console.print(f"canceled: {terminal_safe(answer.turn_id)}", markup=False)
-    elif isinstance(answer, SteerReply):
-        console.print(
-            f"{terminal_safe(answer.status)}: {terminal_safe(answer.steer_id)}", markup=False
-        )
-    elif isinstance(answer, QueueReply):
-        _show_queue(console, answer)
-    if at_rest and isinstance(answer, DecideReply):
-        thread = terminal_safe(answer.thread_id)
-        console.print(f"nobody runs it now; go on with: factwire resume {thread}", markup=False)
+    for line in lines_of[type(reply)](reply):
+        console.print(line, markup=False)
 
 
-def _show_queue(console: Console, queued: "QueueReply") -> None:
-    for turn in queued.turns:
+def _decision_lines(reply: "DecideReply", *, abandoned: bool) -> Iterator[str]:
+    by = f" by {terminal_safe(reply.decided_by)}" if reply.decided_by else ""
+    yield f"{terminal_safe(reply.decision)}{by}: {terminal_safe(reply.action_id)}"
+    if abandoned:
+        thread = terminal_safe(reply.thread_id)
+        yield f"nobody runs it now; go on with: factwire resume {thread}"
+
+
+def _cancel_lines(reply: "CancelReply") -> Iterator[str]:
+    yield f"canceled: {terminal_safe(reply.turn_id)}"
+
+
+def _steer_lines(reply: "SteerReply") -> Iterator[str]:
+    yield f"{terminal_safe(reply.status)}: {terminal_safe(reply.steer_id)}"
+
+
+def _queue_lines(reply: "QueueReply") -> Iterator[str]:
+    for turn in reply.turns:
         words = [turn.status or "queued", turn.turn_id, turn.agent_id or "", turn.prompt]
         line = "  ".join(terminal_safe(word) for word in words if word)
         when = f"  not before {terminal_safe(turn.not_before)}" if turn.not_before else ""
-        console.print(f"{line}{when}", markup=False)
-    if not queued.turns:
-        console.print("nothing waits", markup=False)
+        yield f"{line}{when}"
+    if not reply.turns:
+        yield "nothing waits"

@@ -32,7 +32,7 @@ from factwire.facts import (
 from factwire.journal.blobs import FileBlobs
 from factwire.outlets import OUTLETS, Framing, find_outlet, frame_item
 from factwire.sources import (
-    MODULES,
+    SOURCE_NAMES,
     START,
     Source,
     UnknownSource,
@@ -233,7 +233,7 @@ def _open_source_adapter(name: str) -> Source:
 
 def _is_mapping(name: str) -> bool:
     """Whether a name is that of a mapping file; the sources keep theirs."""
-    return name not in MODULES and (name.endswith(".toml") or Path(name).is_file())
+    return name not in SOURCE_NAMES and (name.endswith(".toml") or Path(name).is_file())
 
 
 def _mapped_source(file: str) -> Source | None:
@@ -254,7 +254,7 @@ def _mapped_source(file: str) -> Source | None:
 
 
 def _print_threads() -> int:
-    for name in sorted(MODULES):
+    for name in sorted(SOURCE_NAMES):
         source = find_source(name)
         sys.stdout.write(f"{name:18} {source.title}, tested with {source.versions}\n")
     return DONE

@@ -53,12 +53,13 @@ from factwire.runtime.configuration import (
     ResolvedConfiguration,
     SandboxSettings,
 )
-from factwire.runtime.control import list_running
+from factwire.runtime.control import SocketControls
 from factwire.runtime.errors import TurnFailed
 from factwire.runtime.processes import child_environment
 from factwire.runtime.sandbox import Probe, probe_sandbox
 from factwire.runtime.toolbox.mcp_content import list_variables
 from factwire.runtime.toolbox.mcp_servers import MCP_EXTRA, is_installed, is_near
+from factwire.sources import find_outside_agent
 from factwire.sources.kit.program import AgentProgram
 
 _MARKS: Final = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "fail": ("✗", "red")}
@@ -245,9 +246,6 @@ _SECONDS: Final = 20.0
 _CHARACTERS: Final = 100
 """Of what a program says about its version."""
 
-_PACKAGES: Final = {"pydantic-ai": ("pydantic-ai", "pydantic-ai-slim")}
-"""SDK → packages that bring it, where they are called otherwise."""
-
 
 async def check_outside_agents(
     configuration: Configuration, problems: Mapping[str, AgentError]
@@ -331,9 +329,13 @@ async def _ask_version(program: str) -> str | None:
 
 def _check_sdks() -> Iterator[DoctorFinding]:
     for name in sorted({point.name for point in entry_points(group=WRAPPERS)}):
-        there = next(filter(None, map(_installed_version, _PACKAGES.get(name, (name,)))), None)
+        agent = find_outside_agent(name)
+        packages, extra = (name,), name
+        if agent is not None:
+            packages, extra = agent.packages, agent.extra
+        there = next(filter(None, map(_installed_version, packages)), None)
         if there is None:
-            yield ok(name, f"not installed; to have it: pip install 'factwire[{name}]'")
+            yield ok(name, f"not installed; to have it: pip install 'factwire[{extra}]'")
         else:
             yield ok(name, f"{there}; run an agent of it as module:name")
 
@@ -424,7 +426,7 @@ async def _open_and_verify(url: str, scheme: str) -> DoctorFinding:
 
 async def check_runtimes(settings: Configuration) -> DoctorFinding:
     """What runs now."""
-    found = await list_running(settings.data)
+    found = await SocketControls(settings.data).status()
     if not found:
         return ok("running", "nothing")
     words = (f"process {each.pid} on {count_of(len(each.threads), 'thread')}" for each in found)

@@ -6,7 +6,7 @@ does to a turn is decided by its `WatchedThread`: here, or on an Edge (`over_edg
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import NoReturn, Protocol
 
@@ -17,7 +17,6 @@ from factwire.cli.terminal import CliError, terminal_safe
 from factwire.facts import Fact
 from factwire.journal import Journal, JournalBusy
 from factwire.projection import Changes, ProjectionState
-from factwire.projection.actions import Action
 from factwire.runtime import (
     Identity,
     LiveThread,
@@ -30,7 +29,14 @@ from factwire.runtime import (
     open_identity,
 )
 from factwire.runtime.agents import register
-from factwire.runtime.control import ControlServer, ControlUnavailable
+from factwire.runtime.control import (
+    CancelRequest,
+    Controls,
+    ControlServer,
+    ControlUnavailable,
+    RuntimeControls,
+    current_user,
+)
 
 _PRIVATE = 0o700
 
@@ -145,16 +151,17 @@ class WatchedThread(Protocol):
     @property
     def state(self) -> ProjectionState: ...
 
+    @property
+    def controls(self) -> Controls:
+        """By which its actions are decided."""
+        ...
+
     def watch(self, listener: FactListener) -> Callable[[], None]:
         """Tell `noted` of every fact, until what is returned is called."""
         ...
 
     async def wait_for_end(self, turn_id: str | None) -> str:
         """Wait for the end of a turn, or of whatever runs; how it ended."""
-        ...
-
-    async def decide(self, action: Action, decision: str, reason: str | None, by: str) -> None:
-        """Answer an open action; raises `RuntimeRefused`."""
         ...
 
     async def cancel(self, turn_id: str | None) -> bool:
@@ -166,8 +173,8 @@ class LocalThread:
     """A thread of a runtime in this process."""
 
     def __init__(self, runtime: Runtime, thread: LiveThread) -> None:
-        self._runtime = runtime
         self._thread = thread
+        self.controls: Controls = RuntimeControls(runtime, by=current_user())
 
     @property
     def thread_id(self) -> str:
@@ -186,22 +193,11 @@ class LocalThread:
         await self._thread.wait_idle()
         return self.state.runtime.latest_turn_status or "completed"
 
-    async def decide(self, action: Action, decision: str, reason: str | None, by: str) -> None:
-        await self._runtime.decide(
-            self.thread_id,
-            action.action_id,
-            decision,
-            by=by,
-            reason=reason,
-            args_hash=action.args_hash,
-        )
-
     async def cancel(self, turn_id: str | None) -> bool:
         running = self._thread.turn
         target = turn_id or (running.turn_id if running is not None else None)
         if target is None:
             return False
         # What is refused has ended by itself meanwhile.
-        with suppress(RuntimeRefused):
-            await self._runtime.cancel(self.thread_id, target, "interrupted")
+        await self.controls.cancel(CancelRequest(target=target, reason="interrupted"))
         return target == turn_id and self._thread.outcome(target) is None

@@ -6,9 +6,11 @@ Edge. A module of its own because it needs the client, which is an extra.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from functools import wraps
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from factwire.cli.local_runtime import FactListener
 from factwire.cli.run_command import TurnRequest
@@ -18,17 +20,18 @@ from factwire.cli.turn_session import WatchRequest, watch_turn
 from factwire.client import AsyncClient, ClientError, EdgeProblem, PlacedFact, Run
 from factwire.facts import Fact
 from factwire.projection import Projection, ProjectionState, read_thread_model
-from factwire.projection.actions import Action
-from factwire.runtime import RuntimeRefused
 from factwire.runtime.control import (
     CancelReply,
     CancelRequest,
+    ControlError,
+    ControlRefusal,
     ControlReply,
-    ControlRequest,
+    Controls,
     DecideReply,
     DecideRequest,
     QueueReply,
     QueueRequest,
+    StatusReply,
     SteerReply,
     SteerRequest,
 )
@@ -59,43 +62,134 @@ _CODES: Final[dict[str, RefusalCode]] = {
 _ACTIVE: Final = ("queued", "running", "waiting")
 
 
-async def ask_edge(client: "AsyncClient", request: ControlRequest) -> ControlReply:
-    """Ask an Edge; what it refuses by a known code is an answer, anything else is raised."""
-    try:
-        if isinstance(request, DecideRequest):
-            return await _decide(client, request)
-        if isinstance(request, CancelRequest):
-            return await _cancel(client, request)
-        if isinstance(request, SteerRequest):
-            return await _steer(client, request)
-        if isinstance(request, QueueRequest):
-            return await _queue(client, request)
-    except EdgeProblem as problem:
-        code = _CODES.get(problem.code)
-        if code is None:
-            raise
-        return build_refusal(code, problem.detail)
-    return build_refusal("malformed")
+class EdgeControlProblem(EdgeProblem, ControlError):
+    """What an Edge refuses by a code that no runtime has: who asks, not what is asked for."""
+
+    def __init__(self, problem: EdgeProblem) -> None:
+        super().__init__(
+            problem.status,
+            problem.code,
+            problem.detail,
+            trace_id=problem.trace_id,
+            members=problem.members,
+        )
+
+    def __str__(self) -> str:
+        return self.detail
 
 
-async def _decide(client: "AsyncClient", request: DecideRequest) -> ControlReply:
-    approval = await _find_approval(client, request.action_id)
-    if approval is None:
-        return build_refusal("unknown_action", f"no action {request.action_id} is known there")
-    decided = await client.decide(
-        approval.run_id or "",
-        approval.approval_id,
-        "allow" if request.decision == "approve" else "deny",
-        reason=request.reason,
-        args_hash=request.args_hash,
-        always=request.always,
-    )
-    return DecideReply(
-        action_id=decided.approval_id,
-        thread_id=decided.thread_id or "",
-        decision=decided.decision or decided.status,
-        decided_by=decided.decided_by,
-    )
+_Arguments = ParamSpec("_Arguments")
+_Reply = TypeVar("_Reply")
+
+
+def _reply_problems(
+    method: "Callable[_Arguments, Awaitable[_Reply]]",
+) -> "Callable[_Arguments, CoroutineType[Any, Any, _Reply | ControlRefusal]]":
+    """What the Edge refuses by a known code is a reply; anything else is raised."""
+
+    @wraps(method)
+    async def reply(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Reply | ControlRefusal:
+        try:
+            return await method(*args, **kwargs)
+        except EdgeProblem as problem:
+            code = _CODES.get(problem.code)
+            if code is None:
+                raise EdgeControlProblem(problem) from problem
+            return build_refusal(code, problem.detail)
+
+    return reply
+
+
+def _find_no_run(action_id: str) -> None:
+    del action_id
+
+
+class EdgeControls:
+    """`Controls` of an Edge. `find_run` gives the run of an action that is known here; the
+    approvals of the Edge are searched for any other.
+    """
+
+    def __init__(
+        self, client: AsyncClient, find_run: Callable[[str], str | None] = _find_no_run
+    ) -> None:
+        self._client = client
+        self._find_run = find_run
+
+    @_reply_problems
+    async def decide(self, request: DecideRequest) -> DecideReply | ControlRefusal:
+        run_id = self._find_run(request.action_id)
+        if run_id is None:
+            approval = await _find_approval(self._client, request.action_id)
+            if approval is None:
+                message = f"no action {request.action_id} is known there"
+                return build_refusal("unknown_action", message)
+            run_id = approval.run_id or ""
+        decided = await self._client.decide(
+            run_id,
+            request.action_id,
+            "allow" if request.decision == "approve" else "deny",
+            reason=request.reason,
+            args_hash=request.args_hash,
+            always=request.always,
+        )
+        return DecideReply(
+            action_id=decided.approval_id,
+            thread_id=decided.thread_id or "",
+            decision=decided.decision or decided.status,
+            decided_by=decided.decided_by,
+        )
+
+    @_reply_problems
+    async def cancel(self, request: CancelRequest) -> CancelReply | ControlRefusal:
+        run = await _find_run(self._client, request.target)
+        if run is None:
+            thread = await self._client.thread(request.target)
+            return build_refusal("turn_ended", f"no turn runs on thread {thread.thread_id}")
+        canceled = await self._client.cancel_run(run.run_id, reason=request.reason)
+        return CancelReply(turn_id=canceled.turn_id, thread_id=canceled.thread_id or "")
+
+    @_reply_problems
+    async def steer(self, request: SteerRequest) -> SteerReply | ControlRefusal:
+        client, thread_id = self._client, request.thread_id
+        if request.queued_turn_id is not None:
+            await client.steer_queued(thread_id, to_run_id(request.queued_turn_id))
+            return SteerReply(
+                steer_id=request.queued_turn_id,
+                thread_id=thread_id,
+                turn_id=await _latest_turn(client, thread_id),
+                status="pending",
+            )
+        try:
+            steer = await client.steer(thread_id, request.text)
+        except EdgeProblem as problem:
+            if problem.code != "steer_unsupported" or not request.queue:
+                raise
+            return _steer_to_turn(await client.send_message(thread_id, request.text))
+        return SteerReply(
+            steer_id=steer.steer_id,
+            thread_id=steer.thread_id,
+            turn_id=steer.turn_id,
+            status=steer.status,
+        )
+
+    @_reply_problems
+    async def queue(self, request: QueueRequest) -> QueueReply | ControlRefusal:
+        client, thread_id = self._client, request.thread_id
+        if request.promote is not None:
+            await client.promote(thread_id, to_run_id(request.promote))
+        if request.remove is not None:
+            await client.remove_queued(thread_id, to_run_id(request.remove))
+        turns = tuple(map(_to_waiting, await client.queue(thread_id)))
+        return QueueReply(thread_id=thread_id, turns=turns)
+
+    async def status(self) -> tuple[StatusReply, ...]:
+        """An Edge says what runs by its threads, not by its process."""
+        return ()
+
+    def is_abandoned(self, reply: ControlReply) -> bool:
+        """An Edge runs what it writes down."""
+        del reply
+        return False
 
 
 async def _find_approval(client: "AsyncClient", action_id: str) -> "Approval | None":
@@ -107,15 +201,6 @@ async def _find_approval(client: "AsyncClient", action_id: str) -> "Approval | N
         if approval.approval_id == action_id:
             return approval
     return None
-
-
-async def _cancel(client: "AsyncClient", request: CancelRequest) -> ControlReply:
-    run = await _find_run(client, request.target)
-    if run is None:
-        thread = await client.thread(request.target)
-        return build_refusal("turn_ended", f"no turn runs on thread {thread.thread_id}")
-    canceled = await client.cancel_run(run.run_id, reason=request.reason)
-    return CancelReply(turn_id=canceled.turn_id, thread_id=canceled.thread_id or "")
 
 
 async def _find_run(client: "AsyncClient", target: str) -> "Run | None":
@@ -130,30 +215,6 @@ async def _find_run(client: "AsyncClient", target: str) -> "Run | None":
     return next(iter(first or reversed(active)), None)
 
 
-async def _steer(client: "AsyncClient", request: SteerRequest) -> ControlReply:
-    if request.queued_turn_id is not None:
-        await client.steer_queued(request.thread_id, to_run_id(request.queued_turn_id))
-        return SteerReply(
-            steer_id=request.queued_turn_id,
-            thread_id=request.thread_id,
-            turn_id=await _latest_turn(client, request.thread_id),
-            status="pending",
-        )
-    try:
-        response = await client.steer(request.thread_id, request.text)
-    except EdgeProblem as problem:
-        if problem.code != "steer_unsupported" or not request.queue:
-            raise
-        run = await client.send_message(request.thread_id, request.text)
-        return _steer_to_turn(run)
-    return SteerReply(
-        steer_id=response.steer_id,
-        thread_id=response.thread_id,
-        turn_id=response.turn_id,
-        status=response.status,
-    )
-
-
 def _steer_to_turn(run: "Run") -> SteerReply:
     status = "queued" if run.status == "queued" else "started"
     return SteerReply(
@@ -164,16 +225,6 @@ def _steer_to_turn(run: "Run") -> SteerReply:
 async def _latest_turn(client: "AsyncClient", thread_id: str) -> str:
     thread = await client.thread(thread_id)
     return "" if thread.latest_run_id is None else (await client.run(thread.latest_run_id)).turn_id
-
-
-async def _queue(client: "AsyncClient", request: QueueRequest) -> ControlReply:
-    thread_id = request.thread_id
-    if request.promote is not None:
-        await client.promote(thread_id, to_run_id(request.promote))
-    if request.remove is not None:
-        await client.remove_queued(thread_id, to_run_id(request.remove))
-    turns = tuple(map(_to_waiting, await client.queue(thread_id)))
-    return QueueReply(thread_id=thread_id, turns=turns)
 
 
 def _to_waiting(run: "QueuedRun") -> WaitingTurn:
@@ -189,14 +240,6 @@ def to_run_id(target: str) -> str:
 
 _LEFT = "left running on the Edge; factwire tail --thread {} shows how it goes on"
 _ENDS = ("completed", "failed", "canceled")
-
-
-class EdgeRefused(RuntimeRefused):
-    """What an Edge refuses, as a runtime here would."""
-
-    def __init__(self, problem: EdgeProblem) -> None:
-        self.code = problem.code
-        super().__init__(problem.detail)
 
 
 async def run_over_edge(
@@ -239,6 +282,7 @@ class EdgeThread:
         self, client: AsyncClient, run: Run, projection: Projection, cursor: str | None
     ) -> None:
         self.thread_id = run.thread_id or ""
+        self.controls: Controls = EdgeControls(client, self._find_run_of)
         self._client = client
         self._run = run
         self._projection = projection
@@ -276,25 +320,17 @@ class EdgeThread:
                 return outcome
             turn_id = again
 
-    async def decide(self, action: Action, decision: str, reason: str | None, by: str) -> None:
-        del by  # The Edge says by itself who decided.
-        try:
-            await self._client.decide(
-                action.run_id or self._run.run_id,
-                action.action_id,
-                "allow" if decision == "approve" else "deny",
-                reason=reason,
-                args_hash=action.args_hash,
-            )
-        except EdgeProblem as problem:
-            raise EdgeRefused(problem) from problem
-
     async def cancel(self, turn_id: str | None) -> bool:
         del turn_id  # The run is the turn.
         # What is refused has ended by itself meanwhile; that nobody answers is told by the stream.
         with suppress(ClientError):
-            await self._client.cancel_run(self._run.run_id, reason="interrupted")
+            request = CancelRequest(target=self._run.run_id, reason="interrupted")
+            await self.controls.cancel(request)
         return False
+
+    def _find_run_of(self, action_id: str) -> str:
+        action = self.state.actions.get(action_id)
+        return (action.run_id if action is not None else None) or self._run.run_id
 
     async def _follow(self) -> None:
         facts = self._client.facts(thread_id=self.thread_id, cursor=self._cursor)

@@ -84,13 +84,13 @@ def threads(
 async def _list_journal_threads(
     where: "CommandContext", wanted: dict[str, Any], *, as_json: bool
 ) -> int:
-    from factwire.runtime.control import list_running
+    from factwire.runtime.control import SocketControls
 
     url = where.configuration.journal
     if await asyncio.to_thread(_is_missing, url):
         _show_rows([], None, as_json=as_json)
         return DONE
-    runtimes = await list_running(where.configuration.data)
+    runtimes = await SocketControls(where.configuration.data).status()
     live = {now.thread_id for each in runtimes for now in each.threads if now.turn_id is not None}
     async with open_for_reading(url) as journal:
         page = await journal.threads(**wanted)

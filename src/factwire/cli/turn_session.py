@@ -24,7 +24,6 @@ from factwire.cli.action_prompts import (
     Keyboard,
     TerminalAnswerer,
     open_keyboard,
-    this_user,
 )
 from factwire.cli.local_runtime import WatchedThread
 from factwire.cli.terminal import DONE, INTERRUPTED, ISSUES, LINE, terminal_safe
@@ -320,11 +319,7 @@ def _choose_display(
 def _choose_answerer(watched: WatchRequest, display: Display, keys: Keyboard | None) -> Answerer:
     if keys is None:
         return HintAnswerer(display, watched.flags)
-
-    async def decide(action: Action, decision: str, reason: str | None) -> None:
-        await watched.work.decide(action, decision, reason, this_user())
-
-    return TerminalAnswerer(display, keys, watched.always, decide, watched.flags)
+    return TerminalAnswerer(display, keys, watched.always, watched.work.controls, watched.flags)
 
 
 def _ending_lines(work: WatchedThread, session: TurnSession, outcome: str) -> list[Text]:

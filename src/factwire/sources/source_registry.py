@@ -1,4 +1,10 @@
-"""`Source`: one outside agent system, as far as its recorded streams go, and the sources by name.
+"""`OUTSIDE_AGENTS`: a row for each agent that Factwire knows; and `Source`, what can be said of
+an agent's recorded streams.
+
+An agent is one folder of this package and one row here. What can be converted, run, wrapped and
+observed, the lines of `factwire doctor` and the reference derive from the row. The entry points
+and extras of `pyproject.toml` cannot be computed, so a test holds them equal to it. Rows are
+strings: reading them loads no agent.
 
 A converter is handed the items of a stream one by one and builds the facts that they mean; it
 looks at structured fields and at nothing else.
@@ -6,7 +12,7 @@ looks at structured fields and at nothing else.
 
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
@@ -37,9 +43,95 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     framing: Framing
     versions: str
     converter: Callable[[FactBuilder], Converter]
-    extra: str | None = None
     maps: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     lacks: tuple[str, ...] = ()
+
+
+class OutsideAgent(msgspec.Struct, frozen=True, kw_only=True):
+    """A row. `convert`, `live` and `observe` are modules of the folder, where it has them: one with
+    a `SOURCE`, one with an `agent` to run (or `wrap`, for objects of an SDK), one with `install`.
+    `extra` is the one of Factwire's that brings what it needs; any of `packages` is the SDK.
+    """
+
+    name: str
+    folder: str
+    convert: str | None = "convert"
+    live: str | None = "live"
+    kind: Literal["agent", "wrapper"] = "agent"
+    observe: str | None = None
+    extra: str | None = None
+    packages: tuple[str, ...] = ()
+
+    def module(self, part: str) -> str:
+        return f"factwire.sources.{self.folder}.{part}"
+
+    @property
+    def entry_point(self) -> str | None:
+        """What `pyproject.toml` names for it; None for one that is only converted."""
+        if self.live is None:
+            return None
+        return f"{self.module(self.live)}:{_ENTRY_NAMES[self.kind]}"
+
+
+_ENTRY_NAMES: Final = {"agent": "agent", "wrapper": "wrap"}
+
+OUTSIDE_AGENTS: Final = (
+    OutsideAgent(name="a2a", folder="a2a"),
+    OutsideAgent(name="acp", folder="acp", extra="acp", packages=("agent-client-protocol",)),
+    OutsideAgent(name="ag-ui", folder="ag_ui"),
+    OutsideAgent(name="ai-sdk", folder="ai_sdk"),
+    OutsideAgent(
+        name="claude-code",
+        folder="claude_code",
+        extra="claude-code",
+        packages=("claude-agent-sdk",),
+    ),
+    OutsideAgent(
+        name="codex", folder="codex", convert=None, extra="codex", packages=("openai-codex",)
+    ),
+    # What `codex` runs live is recorded under the name of its server.
+    OutsideAgent(name="codex-app-server", folder="codex", live=None),
+    OutsideAgent(
+        name="codex-exec",
+        folder="codex",
+        convert="exec_convert",
+        live="exec_live",
+        extra="codex",
+        packages=("openai-codex",),
+    ),
+    OutsideAgent(
+        name="langgraph",
+        folder="langgraph",
+        kind="wrapper",
+        observe="observe",
+        extra="langgraph",
+        packages=("langgraph",),
+    ),
+    # A file says what is converted; the name alone says nothing.
+    OutsideAgent(name="mapped", folder="mapped", convert=None),
+    OutsideAgent(
+        name="openai-agents",
+        folder="openai_agents",
+        kind="wrapper",
+        observe="observe",
+        extra="openai-agents",
+        packages=("openai-agents",),
+    ),
+    OutsideAgent(name="opencode", folder="opencode"),
+    OutsideAgent(
+        name="pydantic-ai",
+        folder="pydantic_ai",
+        kind="wrapper",
+        observe="observe",
+        extra="pydantic-ai",
+        packages=("pydantic-ai", "pydantic-ai-slim"),
+    ),
+)
+
+_BY_NAME: Final = {agent.name: agent for agent in OUTSIDE_AGENTS}
+
+SOURCE_NAMES: Final = tuple(agent.name for agent in OUTSIDE_AGENTS if agent.convert is not None)
+"""Whose recorded streams can be converted."""
 
 
 class UnknownSource(Exception):
@@ -48,35 +140,24 @@ class UnknownSource(Exception):
     code = "unknown_source"
 
     def __init__(self, name: str) -> None:
-        there = ", ".join(sorted(MODULES))
+        there = ", ".join(sorted(SOURCE_NAMES))
         super().__init__(
             f"{name!r} is none of the shapes auto, facts, runtime-event and ui, and none of the "
             f"sources {there}"
         )
 
 
-MODULES: Final[dict[str, str]] = {
-    "a2a": "factwire.sources.a2a.convert",
-    "acp": "factwire.sources.acp.convert",
-    "ag-ui": "factwire.sources.ag_ui.convert",
-    "ai-sdk": "factwire.sources.ai_sdk.convert",
-    "claude-code": "factwire.sources.claude_code.convert",
-    "codex-app-server": "factwire.sources.codex.convert",
-    "codex-exec": "factwire.sources.codex.exec_convert",
-    "langgraph": "factwire.sources.langgraph.convert",
-    "openai-agents": "factwire.sources.openai_agents.convert",
-    "opencode": "factwire.sources.opencode.convert",
-    "pydantic-ai": "factwire.sources.pydantic_ai.convert",
-}
-"""Name → module that has it as `SOURCE`; a module is loaded when it is asked for."""
+def find_outside_agent(name: str) -> OutsideAgent | None:
+    """A row by its name; None for an agent of somebody else's."""
+    return _BY_NAME.get(name)
 
 
 def find_source(name: str) -> Source:
-    """A source by name; raises `UnknownSource`."""
-    module = MODULES.get(name)
-    if module is None:
+    """A source by name; raises `UnknownSource`. Its module is loaded when it is asked for."""
+    agent = _BY_NAME.get(name)
+    if agent is None or agent.convert is None:
         raise UnknownSource(name)
-    source: Source = import_module(module).SOURCE
+    source: Source = import_module(agent.module(agent.convert)).SOURCE
     return source
 
 

@@ -1,6 +1,6 @@
 """The control channel: other processes of the same user decide, steer, cancel and ask."""
 
-from factwire.runtime.control.control_client import list_running, send_request
+from factwire.runtime.control.control_client import SocketControls
 from factwire.runtime.control.control_messages import (
     REFUSALS,
     CancelReply,
@@ -28,7 +28,12 @@ from factwire.runtime.control.control_messages import (
     decode_request,
     encode,
 )
-from factwire.runtime.control.control_server import ControlServer, answer_request
+from factwire.runtime.control.control_server import (
+    ControlServer,
+    RuntimeControls,
+    current_user,
+)
+from factwire.runtime.control.controls import Controls, answer_request
 
 __all__ = [
     "REFUSALS",
@@ -40,6 +45,7 @@ __all__ = [
     "ControlRequest",
     "ControlServer",
     "ControlUnavailable",
+    "Controls",
     "DecideReply",
     "DecideRequest",
     "Malformed",
@@ -48,6 +54,8 @@ __all__ = [
     "QueueReply",
     "QueueRequest",
     "RefusalCode",
+    "RuntimeControls",
+    "SocketControls",
     "StatusReply",
     "StatusRequest",
     "SteerReply",
@@ -55,9 +63,8 @@ __all__ = [
     "ThreadStatus",
     "WaitingTurn",
     "answer_request",
+    "current_user",
     "decode_answer",
     "decode_request",
     "encode",
-    "list_running",
-    "send_request",
 ]

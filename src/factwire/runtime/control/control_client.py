@@ -1,5 +1,5 @@
 """The other end of the control channel: finds the sockets of a data folder and asks the
-runtimes behind them, one after the other.
+runtimes behind them, one after the other. `SocketControls` is how others use it.
 
 The folder `control/` and each socket in it are for their user alone.
 """
@@ -13,7 +13,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
-from typing import Final
+from typing import Final, TypeVar
 
 from factwire.runtime.control.control_messages import (
     CLIENT_SECONDS,
@@ -21,15 +21,23 @@ from factwire.runtime.control.control_messages import (
     LINE_BYTES,
     READ_SECONDS,
     SOCKET_PATH_BYTES,
+    CancelReply,
+    CancelRequest,
     ControlRefusal,
     ControlReply,
     ControlRequest,
     ControlUnavailable,
+    DecideReply,
+    DecideRequest,
     Malformed,
     NoAnswer,
     NobodyRunning,
+    QueueReply,
+    QueueRequest,
     StatusReply,
     StatusRequest,
+    SteerReply,
+    SteerRequest,
     decode_answer,
     encode,
 )
@@ -153,6 +161,43 @@ async def list_running(data: str | Path, *, seconds: float = READ_SECONDS) -> li
             if isinstance(answer, StatusReply):
                 found.append(answer)
     return found
+
+
+_Reply = TypeVar("_Reply")
+
+
+class SocketControls:
+    """`Controls` of the runtimes that listen in a data folder: the one that knows replies."""
+
+    def __init__(self, data: str | Path, *, seconds: float = CLIENT_SECONDS) -> None:
+        self._data = data
+        self._seconds = seconds
+
+    async def decide(self, request: DecideRequest) -> DecideReply | ControlRefusal:
+        return await self._send(request, DecideReply)
+
+    async def cancel(self, request: CancelRequest) -> CancelReply | ControlRefusal:
+        return await self._send(request, CancelReply)
+
+    async def steer(self, request: SteerRequest) -> SteerReply | ControlRefusal:
+        return await self._send(request, SteerReply)
+
+    async def queue(self, request: QueueRequest) -> QueueReply | ControlRefusal:
+        return await self._send(request, QueueReply)
+
+    async def status(self) -> tuple[StatusReply, ...]:
+        return tuple(await list_running(self._data))
+
+    async def _send(
+        self, request: ControlRequest, expected: type[_Reply]
+    ) -> _Reply | ControlRefusal:
+        reply = await send_request(self._data, request, seconds=self._seconds)
+        if isinstance(reply, expected | ControlRefusal):
+            return reply
+        raise NoAnswer(
+            f"the runtime in {self._data} answers in another form: expected "
+            f"{expected.__name__}, got {type(reply).__name__}"
+        )
 
 
 async def remove_dead_sockets(data: Path) -> None:

@@ -1,16 +1,19 @@
-"""`ControlServer`: lets other processes of the same user decide, steer and cancel in this one.
-Nothing is decided here.
+"""`RuntimeControls`: a runtime in this process, asked in the words of the control channel.
+`ControlServer` lets other processes of the same user ask it too. Nothing is decided here.
 """
 
 import asyncio
 import getpass
 import os
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import wraps
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from types import CoroutineType, TracebackType
+from typing import Any, ParamSpec, Self, TypeVar
 
 from factwire.journal import Filter, Journal
+from factwire.projection.thread_status import QueuedTurn
 from factwire.runtime.control import control_client
 from factwire.runtime.control.control_client import remove_dead_sockets
 from factwire.runtime.control.control_messages import (
@@ -22,8 +25,8 @@ from factwire.runtime.control.control_messages import (
     WORK_SECONDS,
     CancelReply,
     CancelRequest,
+    ControlRefusal,
     ControlReply,
-    ControlRequest,
     DecideReply,
     DecideRequest,
     Malformed,
@@ -39,6 +42,7 @@ from factwire.runtime.control.control_messages import (
     decode_request,
     encode,
 )
+from factwire.runtime.control.controls import answer_request
 from factwire.runtime.errors import RuntimeRefused
 from factwire.runtime.live_thread import LiveThread
 from factwire.runtime.recovery import find_abandoned_turn
@@ -97,98 +101,119 @@ async def _thread_of_turn(journal: Journal, turn_id: str) -> str | None:
     return None
 
 
-async def answer_request(runtime: Runtime, request: ControlRequest, *, by: str) -> ControlReply:
-    """Do what is asked; what the runtime refuses is told by its code."""
-    try:
-        if isinstance(request, DecideRequest):
-            return await _decide(runtime, request, by)
-        if isinstance(request, CancelRequest):
-            return await _cancel(runtime, request, by)
-        if isinstance(request, SteerRequest):
-            return await _steer(runtime, request)
-        if isinstance(request, QueueRequest):
-            return await _queue(runtime, request)
-        return StatusReply(pid=os.getpid(), threads=tuple(map(_to_thread_status, runtime.live)))
-    except RuntimeRefused as error:
-        return build_refusal(_to_refusal_code(error.code), str(error))
+_Arguments = ParamSpec("_Arguments")
+_Reply = TypeVar("_Reply")
 
 
-async def _decide(runtime: Runtime, request: DecideRequest, by: str) -> ControlReply:
-    thread_id = _live_thread(runtime, request.action_id)
-    thread_id = thread_id or await find_thread_of_action(runtime.journal, request.action_id)
-    if thread_id is None:
-        return build_refusal("unknown_action", f"no action {request.action_id} is known here")
-    made = await runtime.decide(
-        thread_id,
-        request.action_id,
-        request.decision,
-        by=by,
-        reason=request.reason,
-        args_hash=request.args_hash,
-        always=request.always,
-    )
-    return DecideReply(
-        action_id=made.action_id,
-        thread_id=thread_id,
-        decision=made.decision,
-        decided_by=made.decided_by,
-    )
+def _reply_refusals(
+    method: "Callable[_Arguments, Awaitable[_Reply]]",
+) -> "Callable[_Arguments, CoroutineType[Any, Any, _Reply | ControlRefusal]]":
+    """What the runtime refuses is a reply with its code."""
+
+    @wraps(method)
+    async def reply(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Reply | ControlRefusal:
+        try:
+            return await method(*args, **kwargs)
+        except RuntimeRefused as error:
+            return build_refusal(_to_refusal_code(error.code), str(error))
+
+    return reply
 
 
-async def _cancel(runtime: Runtime, request: CancelRequest, by: str) -> ControlReply:
-    found = await find_turn_of_target(runtime, request.target)
-    if found is None:
-        return build_refusal("unknown_turn", f"no turn or thread {request.target} is known here")
-    thread_id, turn_id = found
-    if turn_id is None:
-        return build_refusal("turn_ended", f"no turn runs on thread {thread_id}")
-    thread = await runtime.thread(thread_id)
-    turn_id = thread.latest_attempt(turn_id)
-    if thread.outcome(turn_id) is not None:
-        return build_refusal("turn_ended", f"turn {turn_id} is {thread.outcome(turn_id)} already")
-    reason = request.reason or f"requested by {by}"
-    await runtime.cancel(thread_id, turn_id, reason, take_over=request.take_over)
-    return CancelReply(turn_id=turn_id, thread_id=thread_id)
+class RuntimeControls:
+    """`Controls` of a runtime in this process; `by` is who decides and cancels."""
 
+    def __init__(self, runtime: Runtime, *, by: str) -> None:
+        self._runtime = runtime
+        self._by = by
 
-async def _steer(runtime: Runtime, request: SteerRequest) -> ControlReply:
-    thread_id = request.thread_id
-    if await runtime.journal.thread(thread_id) is None:
-        return build_refusal("unknown_turn", f"no thread {thread_id} is known here")
-    if request.queued_turn_id is not None:
-        made = await runtime.steer_queued(thread_id, request.queued_turn_id)
-    else:
-        made = await runtime.steer(
+    @_reply_refusals
+    async def decide(self, request: DecideRequest) -> DecideReply | ControlRefusal:
+        runtime = self._runtime
+        thread_id = _live_thread(runtime, request.action_id)
+        thread_id = thread_id or await find_thread_of_action(runtime.journal, request.action_id)
+        if thread_id is None:
+            return build_refusal("unknown_action", f"no action {request.action_id} is known here")
+        decision = await runtime.decide(
             thread_id,
-            request.text,
-            steer_id=request.steer_id,
-            when_unsupported="queue" if request.queue else "refuse",
+            request.action_id,
+            request.decision,
+            by=self._by,
+            reason=request.reason,
+            args_hash=request.args_hash,
+            always=request.always,
         )
-    return SteerReply(
-        steer_id=made.steer_id, thread_id=thread_id, turn_id=made.turn_id, status=made.status
-    )
+        return DecideReply(
+            action_id=decision.action_id,
+            thread_id=thread_id,
+            decision=decision.decision,
+            decided_by=decision.decided_by,
+        )
+
+    @_reply_refusals
+    async def cancel(self, request: CancelRequest) -> CancelReply | ControlRefusal:
+        runtime, target = self._runtime, request.target
+        found = await find_turn_of_target(runtime, target)
+        if found is None:
+            return build_refusal("unknown_turn", f"no turn or thread {target} is known here")
+        thread_id, turn_id = found
+        if turn_id is None:
+            return build_refusal("turn_ended", f"no turn runs on thread {thread_id}")
+        thread = await runtime.thread(thread_id)
+        turn_id = thread.latest_attempt(turn_id)
+        outcome = thread.outcome(turn_id)
+        if outcome is not None:
+            return build_refusal("turn_ended", f"turn {turn_id} is {outcome} already")
+        reason = request.reason or f"requested by {self._by}"
+        await runtime.cancel(thread_id, turn_id, reason, take_over=request.take_over)
+        return CancelReply(turn_id=turn_id, thread_id=thread_id)
+
+    @_reply_refusals
+    async def steer(self, request: SteerRequest) -> SteerReply | ControlRefusal:
+        runtime, thread_id = self._runtime, request.thread_id
+        if await runtime.journal.thread(thread_id) is None:
+            return build_refusal("unknown_turn", f"no thread {thread_id} is known here")
+        if request.queued_turn_id is not None:
+            receipt = await runtime.steer_queued(thread_id, request.queued_turn_id)
+        else:
+            receipt = await runtime.steer(
+                thread_id,
+                request.text,
+                steer_id=request.steer_id,
+                when_unsupported="queue" if request.queue else "refuse",
+            )
+        return SteerReply(
+            steer_id=receipt.steer_id,
+            thread_id=thread_id,
+            turn_id=receipt.turn_id,
+            status=receipt.status,
+        )
+
+    @_reply_refusals
+    async def queue(self, request: QueueRequest) -> QueueReply | ControlRefusal:
+        runtime, thread_id = self._runtime, request.thread_id
+        if await runtime.journal.thread(thread_id) is None:
+            return build_refusal("unknown_turn", f"no thread {thread_id} is known here")
+        if request.promote is not None:
+            await runtime.promote(thread_id, request.promote)
+        if request.remove is not None:
+            await runtime.remove(thread_id, request.remove)
+        turns = (await runtime.state(thread_id)).queue.turns
+        return QueueReply(thread_id=thread_id, turns=tuple(map(_to_waiting_turn, turns)))
+
+    async def status(self) -> tuple[StatusReply, ...]:
+        threads = tuple(map(_to_thread_status, self._runtime.live))
+        return (StatusReply(pid=os.getpid(), threads=threads),)
 
 
-async def _queue(runtime: Runtime, request: QueueRequest) -> ControlReply:
-    thread_id = request.thread_id
-    if await runtime.journal.thread(thread_id) is None:
-        return build_refusal("unknown_turn", f"no thread {thread_id} is known here")
-    if request.promote is not None:
-        await runtime.promote(thread_id, request.promote)
-    if request.remove is not None:
-        await runtime.remove(thread_id, request.remove)
-    turns = (await runtime.state(thread_id)).queue.turns
-    rows = (
-        WaitingTurn(
-            turn_id=turn.queued_turn_id,
-            prompt=(turn.prompt or "")[:PROMPT_CHARACTERS],
-            agent_id=turn.agent_id,
-            status=turn.status,
-            not_before=turn.not_before,
-        )
-        for turn in turns
+def _to_waiting_turn(turn: QueuedTurn) -> WaitingTurn:
+    return WaitingTurn(
+        turn_id=turn.queued_turn_id,
+        prompt=(turn.prompt or "")[:PROMPT_CHARACTERS],
+        agent_id=turn.agent_id,
+        status=turn.status,
+        not_before=turn.not_before,
     )
-    return QueueReply(thread_id=thread_id, turns=tuple(rows))
 
 
 def _live_thread(runtime: Runtime, action_id: str) -> str | None:
@@ -283,7 +308,8 @@ class ControlServer:
             return build_refusal("malformed", str(error))
         try:
             async with asyncio.timeout(WORK_SECONDS):
-                return await answer_request(self._runtime, request, by=_user())
+                controls = RuntimeControls(self._runtime, by=current_user())
+                return await answer_request(controls, request)
         except TimeoutError:
             return build_refusal("too_slow")
         except Exception as error:  # noqa: BLE001 - a client hears of it, the runtime goes on
@@ -296,8 +322,8 @@ class ControlServer:
                 await writer.drain()
 
 
-def _user() -> str:
-    """Who decides: both ends belong to the same user."""
+def current_user() -> str:
+    """Who decides here; both ends of the channel belong to the same user."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):

@@ -15,6 +15,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from functools import partial
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final, Self
 
@@ -26,7 +27,6 @@ from factwire.sources.kit.observed_run import (
     current_run,
     named_thread,
 )
-from factwire.sources.langgraph import observe as langgraph
 from factwire.sources.observe.outbox import (
     EXIT_SECONDS,
     WAITING_BYTES,
@@ -34,8 +34,7 @@ from factwire.sources.observe.outbox import (
     FactSink,
     Outbox,
 )
-from factwire.sources.openai_agents import observe as openai_agents
-from factwire.sources.pydantic_ai import observe as pydantic_ai
+from factwire.sources.source_registry import OUTSIDE_AGENTS
 
 
 class ObserveError(Exception):
@@ -68,12 +67,7 @@ class NoPlace(ObserveError):
         )
 
 
-_SDKS: Final[dict[str, tuple[tuple[str, ...], Callable[["Observer", Patches], None]]]] = {
-    "langgraph": (("langgraph",), langgraph.install),
-    "openai-agents": (("openai-agents",), openai_agents.install),
-    "pydantic-ai": (("pydantic-ai", "pydantic-ai-slim"), pydantic_ai.install),
-}
-"""Source and extra → the packages that bring it, and what observes it."""
+_OBSERVABLE: Final = {agent.name: agent for agent in OUTSIDE_AGENTS if agent.observe is not None}
 
 _one_at_a_time = threading.Lock()
 
@@ -120,7 +114,7 @@ class Observer:
 
     def install(self, names: Iterable[str]) -> None:
         for name in names:
-            _SDKS[name][1](self, self._patches)
+            _load_install(name)(self, self._patches)
 
     # What those that observe an SDK use
 
@@ -185,14 +179,22 @@ def observe(
 
 
 def _find_installed(names: Iterable[str] | None) -> list[str]:
-    wanted = list(_SDKS) if names is None else list(names)
-    unknown = [name for name in wanted if name not in _SDKS]
+    wanted = list(_OBSERVABLE) if names is None else list(names)
+    unknown = [name for name in wanted if name not in _OBSERVABLE]
     if unknown:
-        raise ValueError(f"expected SDKs of {', '.join(_SDKS)}, got {', '.join(unknown)}")
-    found = [name for name in wanted if any(map(_is_installed, _SDKS[name][0]))]
+        raise ValueError(f"expected SDKs of {', '.join(_OBSERVABLE)}, got {', '.join(unknown)}")
+    found = [name for name in wanted if any(map(_is_installed, _OBSERVABLE[name].packages))]
     if not found or (names is not None and len(found) < len(wanted)):
         raise NothingToObserve(name for name in wanted if name not in found)
     return found
+
+
+def _load_install(name: str) -> Callable[[Observer, Patches], None]:
+    """What observes an SDK; loaded only where it is observed."""
+    agent = _OBSERVABLE[name]
+    install: Callable[[Observer, Patches], None]
+    install = import_module(agent.module(agent.observe or "")).install
+    return install
 
 
 def _is_installed(package: str) -> bool:
