@@ -40,7 +40,7 @@ TICK = 16
 FULL = 128 * 1024
 """Bytes unsent on some socket at which the publisher waits, so that readers set the pace."""
 
-_SCOPE = Scope(edge_id="bench")
+_NAMES: Any = {"server_name": "Edge", "log_name": "bench", "scope": Scope(edge_id="bench")}
 _envelope = partial(build_envelope, edge_id="bench")
 
 Answer = Callable[[list[str]], Awaitable[dict[str, Any]]]
@@ -121,8 +121,8 @@ async def edge(stack: AsyncExitStack) -> tuple[int, Answer]:
     feed = await stack.enter_async_context(JournalFeed(cast("Journal", ticks)))
     whole = await stack.enter_async_context(JournalFeed(journal))
     streams, other = (
-        Streams(feed, server_name="Edge", scope=_SCOPE, envelope_of=_envelope),
-        Streams(whole, server_name="Edge", scope=_SCOPE, envelope_of=_envelope),
+        Streams(feed, **_NAMES, envelope_of=_envelope),
+        Streams(whole, **_NAMES, envelope_of=_envelope),
     )
 
     async def application(scope: Any, receive: Any, send: Any) -> None:

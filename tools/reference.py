@@ -23,12 +23,12 @@ from factwire.facts import (
     UI_CLASSES,
     VIOLATION_CODES,
     CapabilityManifest,
-    ClassRow,
+    EventClass,
     required_fields_of,
     vocabulary,
 )
 from factwire.facts import limits as facts_limits
-from factwire.facts.fact_rules import PAYLOAD_TYPES
+from factwire.facts.classes.class_tables import CLASS_ALIASES, PAYLOAD_TYPES
 from factwire.projection import DIAGNOSTIC_CODES
 from factwire.projection import limits as projection_limits
 from factwire.runtime import FAILURE_CATEGORIES
@@ -53,7 +53,7 @@ def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
-def _class_rows(rows: dict[str, ClassRow]) -> list[tuple[str, ...]]:
+def _class_rows(rows: dict[str, EventClass]) -> list[tuple[str, ...]]:
     return [
         (
             f"`{row.name}`",
@@ -104,7 +104,7 @@ def words() -> str:
         (name.lower().replace("_", " "), " ".join(f"`{w}`" for w in getattr(vocabulary, name)))
         for name in (*names, *more, *last)
     ]
-    aliases = [(f"`{old}`", f"`{new}`") for old, new in vocabulary.CLASS_ALIASES.items()]
+    aliases = [(f"`{old}`", f"`{new}`") for old, new in sorted(CLASS_ALIASES.items())]
     return (
         "# Words\n\nEvery list is open: a word that is not here is kept and shown.\n\n"
         + table(("list", "words"), rows)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from factwire.facts import CORRELATION_IDS, KNOWN_CLASSES, Fact, required_fields_of
-from factwire.facts.classes.required_fields import REQUIRED_KEYS
+from factwire.facts.classes.class_tables import REQUIRED_KEYS
 from factwire.projection import evidence_ref
 from factwire.projection.artifacts import EvidenceItem
 from factwire.projection.messages import Part

@@ -78,6 +78,7 @@ async def serving(
         streams = Streams(
             feed,
             server_name="Edge",
+            log_name="factwire.edge.streams",
             scope=Scope(edge_id=EDGE),
             envelope_of=envelope_of,
             **words,

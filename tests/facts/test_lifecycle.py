@@ -434,11 +434,12 @@ def test_failing_closed_stops_where_collecting_first_reports(facts: list[Fact]):
 
 def state_size(verifier: LifecycleVerifier) -> int:
     """How many names the verifier holds on to."""
+    held = verifier._work._open
     open_names = sum(
-        1 + len(subjects) for families in verifier._open.values() for subjects in families.values()
+        1 + len(subjects) for families in held.values() for subjects in families.values()
     )
-    recents = (verifier._ids, verifier._ended)
-    return open_names + sum(len(r._young) + len(r._old) for r in recents) + len(verifier._open)
+    recents = (verifier._ids, verifier._work.ended)
+    return open_names + sum(len(recent) for recent in recents) + len(held)
 
 
 HOSTILE: dict[str, Callable[[int], list[Fact]]] = {

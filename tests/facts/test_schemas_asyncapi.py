@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from jsonschema import Draft7Validator
 
-from factwire.facts.classes.class_rows import RUNTIME_CLASSES
+from factwire.facts.classes.class_tables import RUNTIME_CLASSES
 from factwire.facts.schemas import asyncapi_document
 from tools.node import packages
 

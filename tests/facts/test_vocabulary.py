@@ -12,7 +12,9 @@ from factwire.facts import (
     status_of,
     vocabulary,
 )
-from factwire.facts.classes.class_rows import ClassRow, read_rows
+from factwire.facts.classes.class_tables import CLASS_ALIASES
+from factwire.facts.classes.specification import EventClass
+from factwire.facts.classes.specification import row as define_row
 from tests.facts import spec
 
 LISTS = [
@@ -75,7 +77,7 @@ def test_no_class_stands_twice_in_the_copy_of_the_specification():
         *(pytest.param(row, id=f"ui {name}") for name, row in UI_CLASSES.items()),
     ],
 )
-def test_a_row_is_made_of_words_of_the_vocabulary(row: ClassRow):
+def test_a_row_is_made_of_words_of_the_vocabulary(row: EventClass):
     assert row.owner in spec.OWNERS
     assert row.scope in spec.SCOPES
     assert row.phase in spec.PHASES
@@ -87,13 +89,13 @@ def test_a_row_is_made_of_words_of_the_vocabulary(row: ClassRow):
 @pytest.mark.requirement("classification.rows")
 def test_a_word_outside_the_vocabulary_is_a_mistake_in_a_table():
     with pytest.raises(ValueError, match="'nowhere' is not in the vocabulary"):
-        read_rows("a.b | runtime run unknown nowhere snapshot")
+        define_row("a.b", "runtime run unknown nowhere snapshot")
 
 
 @pytest.mark.requirement("classification.rows")
 def test_a_row_with_a_missing_cell_is_a_mistake_in_a_table():
     with pytest.raises(ValueError, match="longer"):
-        read_rows("a.b | runtime run unknown")
+        define_row("a.b", "runtime run unknown")
 
 
 @pytest.mark.requirement("vocabulary.ui-classes")
@@ -134,4 +136,4 @@ def test_a_canceled_turn_is_canceled_and_a_cancelled_task_pending():
 
 @pytest.mark.requirement("facts.aliases")
 def test_the_aliases_are_those_of_the_specification():
-    assert dict(vocabulary.CLASS_ALIASES) == spec.ALIASES
+    assert dict(CLASS_ALIASES) == spec.ALIASES

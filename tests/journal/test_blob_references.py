@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factwire.facts.fact import Fact
-from factwire.facts.refs import REF_KINDS, content_ref, plan_spill
+from factwire.facts.refs import REF_KINDS, content_ref
+from factwire.facts.spill import plan_spill
 from factwire.journal import RetentionPolicy
 from factwire.journal.blobs import MemoryBlobs, find_referenced_blobs
 from factwire.journal.blobs.blob_store import find_refs

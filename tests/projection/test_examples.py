@@ -14,7 +14,7 @@ from examples.streams.stories.catalogue import catalogue, surfaces
 from examples.streams.stories.recorder import Story
 from examples.streams.stories.screen import screen
 from factwire.facts import Fact, decode_fact, inspect_stream
-from factwire.facts.classes.class_rows import RUNTIME_CLASSES
+from factwire.facts.classes.class_tables import RUNTIME_CLASSES
 from factwire.facts.json_patch import JsonDocument
 from factwire.facts.vocabulary import SURFACES, TASK_STATES, TOOL_STATES, UNKNOWN
 from factwire.projection import Projection, ProjectionState, advance, project, thread_read_model

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from factwire.facts import Fact
-from factwire.facts.classes.class_rows import RUNTIME_CLASSES
+from factwire.facts.classes.class_tables import RUNTIME_CLASSES
 from factwire.facts.vocabulary import SURFACES, UNKNOWN
 
 from .recorder import Story

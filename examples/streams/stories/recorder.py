@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from factwire.facts import Fact, encode_fact
-from factwire.facts.vocabulary import kind_of, status_of
+from factwire.facts.classes.class_tables import kind_of, status_of
 
 SCHEMA: Final = "factwire-fact/v1"
 RUNTIME: Final = "edge-local"

@@ -36,7 +36,7 @@ from factwire.cli.turn_display import (
     Transcript,
 )
 from factwire.facts import Fact
-from factwire.facts.vocabulary import TURN_TERMINALS
+from factwire.facts.classes.class_tables import TURN_TERMINALS
 from factwire.projection import Changes
 from factwire.projection.actions import Action
 

@@ -19,7 +19,7 @@ from factwire.conformance.provider_trial import (
     open_storage,
 )
 from factwire.facts import CapabilityManifest, Fact
-from factwire.facts.vocabulary import TURN_TERMINALS
+from factwire.facts.classes.class_tables import TURN_TERMINALS
 from factwire.projection.messages import TextPart
 
 TURN_PREFIX: Final = "trn_"

@@ -22,7 +22,7 @@ from factwire.conformance.limits import (
 )
 from factwire.conformance.screen_checks import own_refs
 from factwire.facts import CapabilityManifest, Fact
-from factwire.facts.vocabulary import ACTION_CLOSERS, TURN_TERMINALS
+from factwire.facts.classes.class_tables import ACTION_CLOSERS, TURN_TERMINALS
 from factwire.journal import Filter, Journal, open_journal
 from factwire.journal.blobs import BlobStore, MemoryBlobs
 from factwire.projection import Changes, ProjectionState, ThreadReadModel, decode_state

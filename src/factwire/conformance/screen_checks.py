@@ -25,9 +25,9 @@ from factwire.conformance.case import (
 )
 from factwire.conformance.limits import CUT_FACTS, CUTS, FEW_CUTS
 from factwire.facts import REF_KINDS, Fact, id_of, redact_text, redact_value
+from factwire.facts.classes.class_tables import ACTION_CLOSERS, TURN_TERMINALS
 from factwire.facts.json_patch import JsonDocument
 from factwire.facts.json_values import object_at
-from factwire.facts.vocabulary import ACTION_CLOSERS, TURN_TERMINALS
 from factwire.projection import (
     Projection,
     ProjectionState,

@@ -26,7 +26,7 @@ from factwire.facts import (
     redact_text,
     write_fact,
 )
-from factwire.facts.vocabulary import ACTION_CLOSERS, TURN_TERMINALS
+from factwire.facts.classes.class_tables import ACTION_CLOSERS, TURN_TERMINALS
 
 
 class JudgedStream(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,8 +19,8 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from factwire.edge.limits import SPAN_CHARACTERS
 from factwire.edge.records import Records
 from factwire.facts import Fact
+from factwire.facts.classes.class_tables import ACTION_CLOSERS, TURN_TERMINALS
 from factwire.facts.json_values import number_at, text_at
-from factwire.facts.vocabulary import ACTION_CLOSERS, TURN_TERMINALS
 from factwire.projection.payload_fields import other_id, outcome_of, subagent_of, tool_of
 from factwire.serving.envelopes import derive_trace_id, run_id_of
 from factwire.serving.limits import KEPT_SPANS

@@ -248,6 +248,7 @@ async def open_edge(
         streams = Streams(
             feed,
             server_name=SERVER_NAME,
+            log_name="factwire.edge.streams",
             scope=Scope(edge_id=edge.edge_id),
             envelope_of=partial(build_envelope, edge_id=edge.edge_id),
         )

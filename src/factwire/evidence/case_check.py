@@ -26,19 +26,13 @@ from factwire.evidence.replay_cases import (
     TurnOutcome,
 )
 from factwire.facts import Fact, id_of
-from factwire.facts.classes.class_rows import KNOWN_CLASSES
+from factwire.facts.classes.class_tables import KNOWN_CLASSES, TURN_OUTCOMES
 from factwire.facts.json_patch import InvalidPatch, JsonDocument
 from factwire.journal.filter import find_thread_id
 from factwire.projection import Projection, ProjectionState, conversation
 from factwire.projection.artifacts import artifact_ids
 from factwire.projection.messages import Message, TextPart
 from factwire.projection.tools import Tool
-
-_TURN_OUTCOMES: Final = {
-    "turn.completed": "completed",
-    "turn.failed": "failed",
-    "turn.canceled": "canceled",
-}
 
 
 class PackView:
@@ -101,8 +95,8 @@ class PackView:
         if turn is not None:
             self._known.add(("turn", turn))
             self._last_turn[thread] = turn
-            if name in _TURN_OUTCOMES:
-                self._turns[turn] = _TURN_OUTCOMES[name], fact.id
+            if name in TURN_OUTCOMES:
+                self._turns[turn] = TURN_OUTCOMES[name], fact.id
             if name.startswith(("model.", "text.")):
                 self._witnesses["answer", turn] = fact.id
         for kind, key in _find_subjects(fact, name):

@@ -51,8 +51,8 @@ from factwire.evidence.pack_format import (
 )
 from factwire.evidence.pack_rows import GapFinder, build_fact_row, encode_gap, find_blob_gap
 from factwire.facts import Fact
+from factwire.facts.classes.class_tables import TURN_TERMINALS
 from factwire.facts.fact import ATTRIBUTES, PAYLOAD_NAMES
-from factwire.facts.vocabulary import TURN_TERMINALS
 from factwire.journal.filter import find_thread_id
 from factwire.journal.sqlite.schema import Database
 from factwire.projection import (

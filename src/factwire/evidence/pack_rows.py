@@ -24,8 +24,8 @@ from factwire.evidence.pack_format import (
     Verification,
 )
 from factwire.facts import Fact, id_of
+from factwire.facts.classes.class_tables import ACTION_CLOSERS, TURN_TERMINALS
 from factwire.facts.json_values import text_at
-from factwire.facts.vocabulary import ACTION_CLOSERS, TURN_TERMINALS
 from factwire.journal.filter import find_thread_id
 from factwire.projection.artifacts import evidence_ids
 from factwire.projection.payload_fields import refs_of, shorten_detail

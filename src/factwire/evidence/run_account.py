@@ -20,9 +20,9 @@ from factwire.evidence.limits import COMPARED_WORDS, FLAT_DEPTH, VALUE_CHARACTER
 from factwire.evidence.run_aspects import ASPECT_LISTERS, name_teammate
 from factwire.evidence.run_comparison import ASPECTS, Aspect, Figures, RunSide, TurnSide
 from factwire.facts import CORRELATION_IDS, Fact
+from factwire.facts.classes.class_tables import TURN_TERMINALS
 from factwire.facts.classes.payloads import Cost, FileChange, ModelRequest, TurnEnd
 from factwire.facts.fact import ATTRIBUTES
-from factwire.facts.vocabulary import TURN_TERMINALS
 from factwire.projection import Projection, ProjectionState
 from factwire.projection.payload_fields import outcome_of, read_payload, subagent_of, turn_of
 

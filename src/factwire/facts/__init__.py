@@ -9,18 +9,23 @@ from factwire.facts.capabilities import (
     Streaming,
     manifest_issues,
 )
-from factwire.facts.classes.class_rows import (
+from factwire.facts.classes.class_tables import (
     EDGE_CLASSES,
     KNOWN_CLASSES,
+    PAYLOAD_TYPES,
     RUNTIME_CLASSES,
     UI_CLASSES,
-    ClassRow,
     classify,
+    kind_of,
+    missing_fields,
+    required_fields_of,
+    status_of,
 )
-from factwire.facts.classes.required_fields import RequiredField, missing_fields, required_fields_of
+from factwire.facts.classes.required_fields import RequiredField
+from factwire.facts.classes.specification import EventClass
 from factwire.facts.derived_facts import build_note, to_ui_events
 from factwire.facts.fact import CORRELATION_IDS, Fact, id_in_payload, id_of
-from factwire.facts.fact_rules import PAYLOAD_TYPES, class_issues, rule_issues, secret_issues
+from factwire.facts.fact_rules import class_issues, rule_issues, secret_issues
 from factwire.facts.inputs import (
     AssetInput,
     CapabilityInput,
@@ -86,23 +91,16 @@ from factwire.facts.redaction import (
 )
 from factwire.facts.refs import (
     REF_KINDS,
-    Blob,
     InvalidRef,
     Ref,
     RefKind,
-    Spill,
     content_ref,
-    json_characters,
     parse_ref,
-    plan_spill,
     ref_issue,
 )
 from factwire.facts.secret_key_names import REDACTED
 from factwire.facts.shapes import (
     REQUIRED_FIELDS,
-    SHAPES,
-    AnyShape,
-    Shape,
     decode_fact,
     encode_fact,
     read_fact,
@@ -110,7 +108,8 @@ from factwire.facts.shapes import (
     shape_of,
     write_fact,
 )
-from factwire.facts.vocabulary import kind_of, status_of
+from factwire.facts.spill import Blob, Spill, json_characters, plan_spill
+from factwire.facts.vocabulary import SHAPES, AnyShape, Shape
 
 __all__ = [
     "CORRELATION_IDS",
@@ -135,7 +134,7 @@ __all__ = [
     "Blob",
     "CapabilityInput",
     "CapabilityManifest",
-    "ClassRow",
+    "EventClass",
     "Expected",
     "Fact",
     "FactError",

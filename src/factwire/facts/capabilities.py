@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from factwire.facts.classes.class_rows import KNOWN_CLASSES
+from factwire.facts.classes.class_tables import KNOWN_CLASSES
 from factwire.facts.issues import Issue
 from factwire.facts.vocabulary import ACTION_TYPES, CONTROLS, TOPOLOGIES
 

@@ -1,55 +1,15 @@
 """Text that arrives in pieces, and the fast path for a piece that goes on with the last one.
 
-Tables say which classes carry pieces, which end a text, and which text a piece belongs to. Most
-of a stream is one text growing by a piece a fact: a piece that repeats the one before it in all
-that rules and redaction look at needs only its text looked at.
+The rows of the classes say which carry pieces and what tells two texts apart. Most of a stream is
+one text growing by a piece a fact: a piece that repeats the one before it in all that rules and
+redaction look at needs only its text looked at.
 """
 
 from typing import Final
 
-import msgspec
-
+from factwire.facts.classes.class_tables import TEXT_PIECES
+from factwire.facts.classes.specification import MESSAGE_IDS, TextPieces
 from factwire.facts.fact import Fact, id_of
-
-
-class TextPieces(msgspec.Struct, frozen=True):
-    """Where the pieces of one kind of text stand, and what tells two texts of a kind apart."""
-
-    family: str
-    key: str
-    ids: tuple[str, ...]
-    field: str = ""
-
-
-_MESSAGE: Final = ("messageId", "partId")
-
-TEXT_PIECES: Final = {
-    "model.delta": TextPieces("model", "delta", _MESSAGE),
-    "text.delta": TextPieces("model", "delta", _MESSAGE),
-    "reasoning.delta": TextPieces("reasoning", "delta", _MESSAGE),
-    "plan.delta": TextPieces("plan", "delta", _MESSAGE),
-    "tool.args.delta": TextPieces("args", "delta", ("toolCallId",)),
-    "tool.output.delta": TextPieces("output", "delta", ("toolCallId",), "stream"),
-    "process.output": TextPieces("process", "text", ("processId", "toolCallId"), "stream"),
-    "command.output": TextPieces("command", "text", ("toolCallId",), "stream"),
-}
-
-TEXT_CLOSERS: Final = {
-    "model.completed": ("model.delta", "text"),
-    "model.failed": ("model.delta", "text"),
-    "text.final": ("text.delta", "text"),
-    "reasoning.completed": ("reasoning.delta", "text"),
-    "plan.final": ("plan.delta", "text"),
-    "tool.args": ("tool.args.delta", "args"),
-    "tool.result": ("tool.output.delta", "output"),
-    "tool.failed": ("tool.output.delta", "output"),
-    "process.completed": ("process.output", ""),
-    "process.failed": ("process.output", ""),
-    "process.terminated": ("process.output", ""),
-    "command.exited": ("command.output", ""),
-}
-"""A class that ends a text → the class of its pieces, and the key under which it may bring all."""
-
 
 TextKey = tuple[str | None, str, tuple[str | None, ...], str]
 """One text that arrives in pieces: its turn, family and ids, and the stream within them."""
@@ -58,7 +18,7 @@ TextKey = tuple[str | None, str, tuple[str | None, ...], str]
 def text_key(fact: Fact, pieces: TextPieces) -> TextKey:
     payload = fact.payload
     field = payload.get(pieces.field, "") if pieces.field else ""
-    if pieces.ids is _MESSAGE:
+    if pieces.ids is MESSAGE_IDS:
         ids = (
             fact.message_id or payload.get("messageId") or payload.get("message_id"),
             fact.part_id or payload.get("partId") or payload.get("part_id"),

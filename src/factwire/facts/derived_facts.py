@@ -9,16 +9,18 @@ from typing import Any, Final
 
 import msgspec
 
-from factwire.facts.classes.class_rows import (
+from factwire.facts.classes.class_tables import (
     EDGE_CLASSES,
     RUNTIME_CLASSES,
     UI_CLASSES,
-    ClassRow,
+    family_of,
     fill_from_row,
+    kind_of,
+    missing_fields,
+    status_of,
 )
-from factwire.facts.classes.required_fields import missing_fields
+from factwire.facts.classes.specification import EventClass
 from factwire.facts.fact import Fact, id_of
-from factwire.facts.vocabulary import kind_of, status_of
 
 
 def build_note(
@@ -48,8 +50,6 @@ def build_note(
 
 
 _DIAGNOSTIC: Final = "diagnostic.changed"
-_STATUS: Final = "run.status"
-_PROCESS_FAMILIES: Final = frozenset({"process", "command", "patch", "test", "file"})
 
 
 def to_ui_events(fact: Fact) -> tuple[Fact, ...]:
@@ -70,13 +70,12 @@ def _artifact_classes(fact: Fact) -> tuple[str, ...]:
     return ("artifact.changed",) if has_artifact else ()
 
 
-def _promote(fact: Fact, name: str, row: ClassRow | None = None) -> Fact:
+def _promote(fact: Fact, name: str, row: EventClass | None = None) -> Fact:
     event = _build_event(fact, name, row)
     if not missing_fields(event, "ui"):
         return event
-    family = (fact.event_class or "").partition(".")[0]
-    return _build_event(fact, _STATUS if family in _PROCESS_FAMILIES else _DIAGNOSTIC)
+    return _build_event(fact, family_of(fact.event_class or "").ui_fallback)
 
 
-def _build_event(fact: Fact, name: str, row: ClassRow | None = None) -> Fact:
+def _build_event(fact: Fact, name: str, row: EventClass | None = None) -> Fact:
     return fill_from_row(msgspec.structs.replace(fact, event_class=name), row or UI_CLASSES[name])

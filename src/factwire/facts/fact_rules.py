@@ -11,17 +11,23 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from factwire.facts.classes.class_rows import KNOWN_CLASSES
-from factwire.facts.classes.payloads import Payload, payload_types
-from factwire.facts.classes.required_fields import RequiredField, missing_fields, required_fields_of
+from factwire.facts.classes.class_tables import (
+    KNOWN_CLASSES,
+    PAYLOAD_TYPES,
+    missing_fields,
+    required_fields_of,
+)
+from factwire.facts.classes.payloads import Payload
+from factwire.facts.classes.required_fields import RequiredField
 from factwire.facts.fact import Fact
 from factwire.facts.issues import Issue, path_step, type_mismatches
 from factwire.facts.limits import PAYLOAD_CHARACTERS, PREVIEW_CHARACTERS
 from factwire.facts.redaction import find_in_value
-from factwire.facts.refs import REF_LISTS, json_characters, ref_issue
+from factwire.facts.refs import REF_LISTS, ref_issue
 from factwire.facts.secret_shapes import find_secrets, may_hold_secret
-from factwire.facts.shapes import SHAPES, Shape, wire_name
-from factwire.facts.vocabulary import LEGACY_TERMINALS, UNKNOWN
+from factwire.facts.shapes import wire_name
+from factwire.facts.spill import json_characters
+from factwire.facts.vocabulary import LEGACY_TERMINALS, SHAPES, UNKNOWN, Shape
 
 _TIMESTAMP: Final = re.compile(
     r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
@@ -46,10 +52,6 @@ def _is_second(text: str) -> bool:
     return _TIMESTAMP.fullmatch(f"{text}Z") is not None
 
 
-PAYLOAD_TYPES: Final = payload_types(tuple(KNOWN_CLASSES))
-"""The payload type of every known class that has one."""
-
-
 _REWRITE_FACTOR: Final = 5
 """How many times longer JSON can get when it is written again: 1e15 is 1000000000000000.0."""
 
@@ -71,9 +73,15 @@ def _rules_of(event_class: str | None, shape: Shape) -> _ClassRules:
         return _ClassRules(known=True, required=(), payload=None)
     known = event_class in KNOWN_CLASSES
     payload = PAYLOAD_TYPES.get(event_class)
-    fields = msgspec.structs.fields(payload) if payload else ()
-    refs = tuple(f.encode_name for f in fields if f.name == "ref" or f.name.endswith("_ref"))
+    refs = _ref_fields(payload) if payload else ()
     return _ClassRules(known, required_fields_of(event_class, shape), payload, refs)
+
+
+@lru_cache(maxsize=256)
+def _ref_fields(payload: type[Payload]) -> tuple[str, ...]:
+    """The fields of a payload that hold refs; many classes share one type."""
+    fields = msgspec.structs.fields(payload)
+    return tuple(f.encode_name for f in fields if f.name == "ref" or f.name.endswith("_ref"))
 
 
 _RULES: Final = {

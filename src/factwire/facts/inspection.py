@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from factwire.facts.classes.class_tables import GAP_REPAIRS
 from factwire.facts.fact import Fact, id_of
 from factwire.facts.fact_rules import rebase_issues, rule_issues
 from factwire.facts.issues import InvalidFacts, Issue, UnreadableInput, is_valid, type_mismatches
@@ -19,13 +20,12 @@ from factwire.facts.json_values import decode_json, unwritable_reason
 from factwire.facts.lifecycle import LifecycleError, LifecycleVerifier, VerifierMode
 from factwire.facts.limits import IDENTITY_WINDOW, ISSUES_KEPT
 from factwire.facts.shapes import (
-    AnyShape,
-    Shape,
     decode_plain,
     read_checked_fact,
     shape_issues,
     shape_of,
 )
+from factwire.facts.vocabulary import AnyShape, Shape
 
 _ENDED: Final = frozenset({"output-available", "output-error", "cancelled"})
 """States of calls that need no further fact."""
@@ -68,9 +68,6 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-_REPAIRS: Final = frozenset({"stream.repair.completed", "snapshot.repaired"})
-
-
 class SequenceTracker:
     """Feed it facts in order; at the end, `gaps()` are those that nothing settled."""
 
@@ -83,7 +80,7 @@ class SequenceTracker:
     def feed(self, fact: Fact, path: str) -> None:
         """Take the next fact of the stream, which stands at `path`."""
         self._follow(fact.thread_id or id_of(fact, "threadId"), fact.sequence, path)
-        if fact.event_class in _REPAIRS:
+        if fact.event_class in GAP_REPAIRS:
             self._kept -= len(self._gaps.pop(self._current, ()))
 
     def feed_refused(self, value: object, path: str) -> None:

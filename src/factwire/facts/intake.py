@@ -15,8 +15,9 @@ from factwire.facts.issues import InvalidFacts, is_valid
 from factwire.facts.lifecycle import LifecycleVerifier, VerifierMode, Violation
 from factwire.facts.limits import PAYLOAD_CHARACTERS
 from factwire.facts.redaction import Redactor
-from factwire.facts.refs import Blob, plan_spill
-from factwire.facts.shapes import AnyShape, Shape, decode_plain, encode_fact
+from factwire.facts.shapes import decode_plain, encode_fact
+from factwire.facts.spill import Blob, plan_spill
+from factwire.facts.vocabulary import AnyShape, Shape
 
 
 class IntakeResult(msgspec.Struct, frozen=True, gc=False):

@@ -1,10 +1,10 @@
 """What is open in a turn: the verifier of which fact may follow which, and the resume contract.
 
 The verifier reports violations, never incompleteness: a stream that simply stops is not wrong.
-What opens and what closes is a table. State is kept per turn and in bounded windows, so that
-memory does not grow with the stream. A resume answers every open action of its turn at once,
-each exactly once; otherwise nothing is applied, because half an answer would let a tool run that
-nobody decided on.
+What is open is `OpenWork`'s to know, per turn and in bounded windows, so that memory does not grow
+with the stream; here are the codes. A resume answers every open action of its turn at once, each
+exactly once; otherwise nothing is applied, because half an answer would let a tool run that nobody
+decided on.
 """
 
 from collections.abc import Iterable
@@ -12,11 +12,18 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from factwire.facts.classes.class_tables import (
+    EXECUTION_CLASSES,
+    EXECUTION_FAMILIES,
+    MOVES,
+    TURN_TERMINALS,
+)
+from factwire.facts.classes.specification import SUBJECTS, Move
 from factwire.facts.fact import Fact, id_of
 from factwire.facts.issues import FactError
 from factwire.facts.limits import IDENTITY_WINDOW
+from factwire.facts.open_work import OpenWork, RecentIds, find_subject_id
 from factwire.facts.shapes import is_derived_id
-from factwire.facts.vocabulary import ACTION_CLOSERS, TURN_TERMINALS
 
 VerifierMode = Literal["fail-closed", "collect", "off"]
 
@@ -42,94 +49,22 @@ class LifecycleError(FactError):
         super().__init__(f"{violation.code}: {violation.message}")
 
 
-class _Move(msgspec.Struct, frozen=True, gc=False):
-    """What a class does to one family of open things; `code` is the violation if it cannot."""
-
-    family: str
-    does: Literal["open", "close", "use"]
-    code: str
-
-
-_MOVES: Final = {
-    "tool.started": _Move("tool", "open", "tool_started_already_active"),
-    "tool.result": _Move("tool", "close", "tool_result_without_start"),
-    "tool.failed": _Move("tool", "close", "tool_failed_without_start"),
-    "patch.started": _Move("patch", "open", "patch_started_already_active"),
-    "patch.applied": _Move("patch", "close", "patch_terminal_without_start"),
-    "patch.failed": _Move("patch", "close", "patch_terminal_without_start"),
-    "command.started": _Move("command", "open", "command_started_already_active"),
-    "command.output": _Move("command", "use", "command_output_without_start"),
-    "command.exited": _Move("command", "close", "command_exited_without_start"),
-    "test.started": _Move("test", "open", "test_started_already_active"),
-    "test.completed": _Move("test", "close", "test_completed_without_start"),
-    "action.required": _Move("action", "open", "action_required_already_active"),
-    "action.resolved": _Move("action", "close", "action_resolved_without_request"),
-    "action.cancelled": _Move("action", "close", "action_resolved_without_request"),
-    "action.canceled": _Move("action", "close", "action_resolved_without_request"),
-    "action.expired": _Move("action", "close", "action_resolved_without_request"),
-}
-
-_UNCLOSED: Final = {
-    "tool": "tool_unclosed_at_turn_end",
-    "patch": "patch_unclosed_at_turn_end",
-    "command": "command_unclosed_at_turn_end",
-    "test": "test_unclosed_at_turn_end",
-    "action": "action_unresolved_at_turn_end",
-}
-
-_OWN_IDS: Final = {
-    "patch": ("patchId", "patch_id"),
-    "command": ("commandId", "command_id"),
-    "test": ("testRunId", "test_run_id"),
-}
-
-_EXECUTION: Final = frozenset(
-    [
-        "tool",
-        "file",
-        "patch",
-        "command",
-        "test",
-        "action",
-        "model",
-        "reasoning",
-        "permission",
-        "sandbox",
-    ]
-)
-
 VIOLATION_CODES: Final = tuple(
     dict.fromkeys(
         (
             "duplicate_event_id",
-            *(move.code for move in _MOVES.values()),
-            *_UNCLOSED.values(),
+            *(
+                move.violation
+                for subject in SUBJECTS
+                for move in MOVES.values()
+                if move.subject == subject and move.violation is not None
+            ),
+            *(subject.unclosed for subject in SUBJECTS.values()),
             "execution_after_turn_terminal",
             "turn_terminal_repeated",
         )
     )
 )
-
-
-class RecentIds:
-    """Membership in the last `window` to 2 × `window` added names, in bounded memory."""
-
-    def __init__(self, window: int = IDENTITY_WINDOW) -> None:
-        self._window = window
-        self._young: set[str] = set()
-        self._old: set[str] = set()
-
-    def add(self, name: str) -> bool:
-        """Remember `name`; whether it was known already."""
-        if name in self._young or name in self._old:
-            return True
-        self._young.add(name)
-        if len(self._young) >= self._window:
-            self._old, self._young = self._young, set()
-        return False
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._young or name in self._old
 
 
 class LifecycleVerifier:
@@ -143,11 +78,8 @@ class LifecycleVerifier:
         self, mode: VerifierMode = "fail-closed", *, window: int = IDENTITY_WINDOW
     ) -> None:
         self.mode: VerifierMode = mode
-        self._open: dict[str, dict[str, dict[str, None]]] = {}
-        self._open_count = 0
-        self._open_limit = window
+        self._work = OpenWork(RecentIds(window), limit=window)
         self._ids = RecentIds(window)
-        self._ended = RecentIds(window)
         self._running: str | None = None
 
     def feed(self, fact: Fact) -> list[Violation]:
@@ -155,7 +87,7 @@ class LifecycleVerifier:
         if self.mode == "off":
             return []
         event_class = fact.event_class or ""
-        if event_class in _QUIET and fact.turn_id == self._running and self._running:
+        if event_class not in _ACTING and fact.turn_id == self._running and self._running:
             if not self._ids.add(fact.id) or is_derived_id(fact.id):
                 return []
         elif not self._is_of_ended_turn(fact):
@@ -169,7 +101,7 @@ class LifecycleVerifier:
 
     def add_open(self, turn_id: str | None, family: str, subject: str) -> None:
         """Something that was opened before the first fact, as a read model lists it."""
-        self._open_subject(turn_id or "", family, subject)
+        self._work.open(turn_id, family, subject)
 
     def expects(self, fact: Fact) -> bool:
         """Whether this fact, of a class that moves nothing, will be taken without a violation."""
@@ -181,11 +113,11 @@ class LifecycleVerifier:
 
     def open_ids(self, turn_id: str | None, family: str) -> tuple[str, ...]:
         """What is open in a turn, in the order in which it was opened."""
-        return tuple(self._open.get(turn_id or "", {}).get(family, ()))
+        return self._work.open_ids(turn_id, family)
 
     def _is_of_ended_turn(self, fact: Fact) -> bool:
         turn = fact.turn_id or id_of(fact, "turnId")
-        return turn is not None and turn in self._ended
+        return turn is not None and turn in self._work.ended
 
     def _is_repeated(self, fact: Fact) -> bool:
         return fact.id in self._ids and not is_derived_id(fact.id)
@@ -197,79 +129,50 @@ class LifecycleVerifier:
             return _violations_after_end(fact, event_class)
         if event_class in TURN_TERMINALS:
             return self._unclosed_violations(fact)
-        move = _MOVES.get(event_class)
-        subject = _subject(fact, move.family) if move else None
-        if move is None or subject is None:
+        move = MOVES.get(event_class)
+        if move is None or move.violation is None:
             return []
-        is_open = subject in self._open_in_family(fact, move.family)
+        return self._move_violations(fact, move, move.violation)
+
+    def _move_violations(self, fact: Fact, move: Move, code: str) -> list[Violation]:
+        subject_id = find_subject_id(fact, move.subject)
+        if subject_id is None:
+            return []
+        is_open = self._work.is_open(id_of(fact, "turnId"), move.subject, subject_id)
         if is_open != (move.does == "open"):
             return []
         state = "is open already" if is_open else "was never opened, or is closed already"
-        return [Violation(move.code, fact.id, subject, f"{move.family} {subject} {state}")]
+        message = f"{move.subject} {subject_id} {state}"
+        return [Violation(code, fact.id, subject_id, message)]
 
     def _unclosed_violations(self, fact: Fact) -> list[Violation]:
         turn = id_of(fact, "turnId")
-        families = self._open.get(turn or "", {})
         return [
-            Violation(code, fact.id, subject, f"{family} {subject} is open at the end of {turn}")
-            for family, code in _UNCLOSED.items()
-            for subject in families.get(family, ())
+            Violation(
+                kind.unclosed, fact.id, open_id, f"{subject} {open_id} is open at the end of {turn}"
+            )
+            for subject, kind in SUBJECTS.items()
+            for open_id in self._work.open_ids(turn, subject)
         ]
-
-    def _open_in_family(self, fact: Fact, family: str) -> dict[str, None]:
-        turn = id_of(fact, "turnId") or ""
-        return self._open.get(turn, {}).get(family, {})
 
     def _take(self, fact: Fact, event_class: str) -> None:
         self._ids.add(fact.id)
-        turn = id_of(fact, "turnId") or ""
         if event_class in TURN_TERMINALS:
-            self._open_count -= sum(map(len, self._open.pop(turn, {}).values()))
+            self._work.end_turn(id_of(fact, "turnId"))
             self._running = None
-            if turn:
-                self._ended.add(turn)
             return
-        move = _MOVES.get(event_class)
-        subject = _subject(fact, move.family) if move else None
-        if move is None or subject is None or self._is_of_ended_turn(fact):
+        move = MOVES.get(event_class)
+        if move is None or move.does == "use" or self._is_of_ended_turn(fact):
             return
-        if move.does == "open":
-            self._open_subject(turn, move.family, subject)
-        elif move.does == "close":
-            self._close_subject(turn, move.family, subject)
-
-    def _open_subject(self, turn: str, family: str, subject: str) -> None:
-        subjects = self._open.setdefault(turn, {}).setdefault(family, {})
-        self._open_count += subject not in subjects
-        subjects[subject] = None
-        if self._open_count > self._open_limit:
-            oldest, families = next(iter(self._open.items()))
-            first, open_there = next(iter(families.items()))
-            self._close_subject(oldest, first, next(iter(open_there)))
-
-    def _close_subject(self, turn: str, family: str, subject: str) -> None:
-        families = self._open.get(turn, {})
-        subjects = families.get(family, {})
-        if subject in subjects:
-            del subjects[subject]
-            self._open_count -= 1
-            if not subjects:
-                del families[family]
-            if not families:
-                del self._open[turn]
+        subject_id = find_subject_id(fact, move.subject)
+        if subject_id is not None:
+            self._work.apply(move, id_of(fact, "turnId"), subject_id)
 
 
-_QUIET: Final = frozenset(
-    [
-        "model.delta",
-        "reasoning.delta",
-        "plan.delta",
-        "tool.args.delta",
-        "tool.output.delta",
-        "tool.progress",
-    ]
+_ACTING: Final = frozenset(
+    [*TURN_TERMINALS, *(name for name, move in MOVES.items() if move.violation is not None)]
 )
-"""The classes that make up most of a stream and move nothing: a short way through."""
+"""The classes that the verifier looks at; any other only shows its id in the turn that runs."""
 
 
 def verify(facts: Iterable[Fact], mode: VerifierMode = "collect") -> list[Violation]:
@@ -278,23 +181,13 @@ def verify(facts: Iterable[Fact], mode: VerifierMode = "collect") -> list[Violat
     return [violation for fact in facts for violation in verifier.feed(fact)]
 
 
-def _subject(fact: Fact, family: str) -> str | None:
-    if family == "action":
-        return id_of(fact, "actionId")
-    for name in _OWN_IDS.get(family, ()):
-        own = fact.payload.get(name)
-        if isinstance(own, str) and own:
-            return own
-    return id_of(fact, "toolCallId")
-
-
 def _violations_after_end(fact: Fact, event_class: str) -> list[Violation]:
     turn = id_of(fact, "turnId") or ""
     if event_class in TURN_TERMINALS:
         message = f"turn {turn} has ended already"
         return [Violation("turn_terminal_repeated", fact.id, turn, message)]
     family = event_class.partition(".")[0]
-    if family in _EXECUTION or event_class == "context.resolved":
+    if family in EXECUTION_FAMILIES or event_class in EXECUTION_CLASSES:
         message = f"{event_class} after the end of turn {turn}"
         return [Violation("execution_after_turn_terminal", fact.id, turn, message)]
     return []
@@ -353,9 +246,12 @@ class OpenActions:
         action = id_of(fact, "actionId")
         if action is None:
             return
-        if fact.event_class == "action.required":
+        move = MOVES.get(fact.event_class or "")
+        if move is None or move.subject != "action":
+            return
+        if move.does == "open":
             self._open[action] = _to_open_action(action, fact)
-        elif fact.event_class in ACTION_CLOSERS:
+        elif move.does == "close":
             self._open.pop(action, None)
 
     def of_turn(self, turn_id: str | None) -> tuple[OpenAction, ...]:

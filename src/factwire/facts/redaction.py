@@ -10,14 +10,9 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from factwire.facts.delta_fast_path import (
-    TEXT_CLOSERS,
-    TEXT_PIECES,
-    TextKey,
-    TextPieces,
-    is_end_of_text,
-    text_key,
-)
+from factwire.facts.classes.class_tables import TEXT_ENDS, TEXT_PIECES, TURN_TERMINALS
+from factwire.facts.classes.specification import TextEnd, TextPieces
+from factwire.facts.delta_fast_path import TextKey, is_end_of_text, text_key
 from factwire.facts.delta_redaction import DeltaRedactor
 from factwire.facts.derived_facts import build_note
 from factwire.facts.fact import Fact, id_of
@@ -26,7 +21,6 @@ from factwire.facts.limits import NESTING_DEPTH
 from factwire.facts.refs import REF_LISTS
 from factwire.facts.secret_key_names import REDACTED, names_secret, secret_name
 from factwire.facts.secret_shapes import find_secrets, may_hold_secret
-from factwire.facts.vocabulary import TURN_TERMINALS
 
 _DEPTH_RULE: Final = "depth"
 
@@ -243,9 +237,9 @@ class Redactor:
         pieces = TEXT_PIECES.get(event_class)
         if pieces is not None:
             return self._redact_piece(fact, pieces)
-        closing = TEXT_CLOSERS.get(event_class)
-        if closing is not None:
-            return self._redact_closing(fact, *closing)
+        end = TEXT_ENDS.get(event_class)
+        if end is not None:
+            return self._redact_closing(fact, end)
         if self._held and event_class in TURN_TERMINALS:
             return self._redact_fields(fact, self._withhold_unfinished(fact))
         return self._redact_fields(fact, [])
@@ -274,16 +268,16 @@ class Redactor:
         else:
             self._held.pop(key, None)
 
-    def _redact_closing(self, fact: Fact, piece_class: str, whole: str) -> RedactedFact:
+    def _redact_closing(self, fact: Fact, end: TextEnd) -> RedactedFact:
         """A fact that ends a text; what was held back of it goes along, unless the fact brings the
         whole text itself.
         """
-        pieces = TEXT_PIECES[piece_class]
+        pieces = TEXT_PIECES[end.pieces]
         findings: list[RedactionFinding] = []
         for key in [key for key in self._held if is_end_of_text(fact, pieces, key)]:
             del self._held[key]
             rest, rules = self._deltas.flush(key)
-            if fact.payload.get(whole) is None and rest:
+            if fact.payload.get(end.key) is None and rest:
                 fact = _append_rest(fact, pieces.key, rest)
                 findings += [
                     RedactionFinding(f"$.payload.{pieces.key}", f"value:{rule}") for rule in rules

@@ -8,20 +8,16 @@ that every shape survives a round trip, unknown top-level fields included.
 
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, cast
 
 import msgspec
 
+from factwire.facts.classes.class_tables import CLASS_ALIASES, kind_of, status_of
 from factwire.facts.fact import Fact
 from factwire.facts.issues import InvalidFacts, Issue, type_mismatches
 from factwire.facts.json_values import decode_json, is_nested_too_deep, json_type, unwritable_reason
 from factwire.facts.limits import SEQUENCE_MAX
-from factwire.facts.vocabulary import CLASS_ALIASES, UNKNOWN, kind_of, status_of
-
-Shape = Literal["facts", "runtime-event", "ui"]
-AnyShape = Literal["auto", "facts", "runtime-event", "ui"]
-
-SHAPES: Final[tuple[Shape, ...]] = ("facts", "runtime-event", "ui")
+from factwire.facts.vocabulary import UNKNOWN, AnyShape, Shape
 
 _NAMES: Final[dict[Shape, dict[str, str]]] = {
     "facts": {},

@@ -4,9 +4,14 @@ Every list is open on the wire: a word that is not here is kept, shown and passe
 at and never promoted to a known one.
 """
 
-from typing import Final
+from typing import Final, Literal
 
 UNKNOWN: Final = "unknown"
+
+Shape = Literal["facts", "runtime-event", "ui"]
+AnyShape = Literal["auto", "facts", "runtime-event", "ui"]
+
+SHAPES: Final[tuple[Shape, ...]] = ("facts", "runtime-event", "ui")
 
 KINDS: Final = (
     "context",
@@ -217,15 +222,6 @@ TASK_STATES: Final = (
 
 EVIDENCE_KINDS: Final = ("trace", "replay", "review", "verification", "audit", "benchmark")
 
-TURN_TERMINALS: Final = ("turn.completed", "turn.failed", "turn.canceled")
-
-ACTION_CLOSERS: Final = (
-    "action.resolved",
-    "action.cancelled",
-    "action.canceled",
-    "action.expired",
-)
-
 LEGACY_TERMINALS: Final = (
     "done",
     "final_done",
@@ -234,60 +230,3 @@ LEGACY_TERMINALS: Final = (
     "turn.final_done",
     "turn.cancelled",
 )
-
-CLASS_ALIASES: Final = {
-    "message.delta": "model.delta",
-    "thinking.delta": "reasoning.delta",
-    "runtime.status": "run.status",
-    "artifact.snapshot": "artifact.changed",
-}
-
-_KIND_OF_PREFIX: Final = {
-    "action": "action",
-    "artifact": "draft",
-    "context": "context",
-    "evidence": "evidence",
-    "review": "evidence",
-    "model": "model",
-    "message": "model",
-    "reasoning": "note",
-    "permission": "permission",
-    "sandbox": "sandbox",
-    "tool": "tool",
-    "command": "tool",
-    "patch": "tool",
-    "test": "tool",
-    "file": "tool",
-    "task": "handoff",
-    "subagent": "handoff",
-    "handoff": "handoff",
-    "worker": "handoff",
-}
-
-_STATUS_OF_SUFFIX: Final = {
-    "required": "blocked",
-    "started": "running",
-    "delta": "running",
-    "progress": "running",
-    "failed": "failed",
-    "result": "completed",
-    "completed": "completed",
-    "resolved": "completed",
-}
-
-_STATUS_OF_TERMINAL: Final = {
-    "turn.completed": "completed",
-    "turn.failed": "failed",
-    "turn.canceled": "canceled",
-}
-
-
-def kind_of(event_class: str) -> str:
-    """The kind a fact has when its source names only a class."""
-    return _KIND_OF_PREFIX.get(event_class.partition(".")[0], "state")
-
-
-def status_of(event_class: str) -> str:
-    """The status a fact has when its source names only a class."""
-    terminal = _STATUS_OF_TERMINAL.get(event_class)
-    return terminal or _STATUS_OF_SUFFIX.get(event_class.rpartition(".")[2], "pending")

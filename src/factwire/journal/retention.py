@@ -13,8 +13,9 @@ from typing import Final
 
 import msgspec
 
+from factwire.facts.classes.class_tables import TEXT_ENDS, TEXT_PIECES, TURN_TERMINALS
+from factwire.facts.classes.specification import TextPieces
 from factwire.facts.fact import Fact, id_of
-from factwire.facts.vocabulary import TURN_TERMINALS
 from factwire.journal.admission import digest_body
 from factwire.journal.chunks import (
     GENESIS,
@@ -48,28 +49,23 @@ class SupersedingRule(msgspec.Struct, frozen=True, kw_only=True):
     unless: tuple[str, ...] = ()
 
 
-_TEXT: Final = ("messageId", "partId", "subagentId")
+def _build_rule(name: str, pieces: TextPieces) -> SupersedingRule | None:
+    ends = {by: end for by, end in TEXT_ENDS.items() if end.pieces == name and end.replaces_pieces}
+    if not ends:
+        return None
+    return SupersedingRule(
+        classes=frozenset(ends),
+        same=(*pieces.ids, *pieces.also_same),
+        holds=tuple(dict.fromkeys((*(end.key for end in ends.values()), "text"))),
+        fields=pieces.same_fields,
+        unless=pieces.unless,
+    )
+
 
 SUPERSEDED: Final[Mapping[str, SupersedingRule]] = {
-    "model.delta": SupersedingRule(
-        classes=frozenset({"model.completed"}), same=_TEXT, holds=("text",)
-    ),
-    "reasoning.delta": SupersedingRule(
-        classes=frozenset({"reasoning.completed"}),
-        same=_TEXT,
-        holds=("text",),
-        unless=("summary", "kind"),
-    ),
-    "text.delta": SupersedingRule(classes=frozenset({"text.final"}), same=_TEXT, holds=("text",)),
-    "plan.delta": SupersedingRule(
-        classes=frozenset({"plan.final"}), same=_TEXT, holds=("text",), fields=("planId",)
-    ),
-    "tool.args.delta": SupersedingRule(
-        classes=frozenset({"tool.args"}), same=("toolCallId",), holds=("args", "text")
-    ),
-    "tool.output.delta": SupersedingRule(
-        classes=frozenset({"tool.result"}), same=("toolCallId",), holds=("output", "text")
-    ),
+    name: rule
+    for name, pieces in TEXT_PIECES.items()
+    if (rule := _build_rule(name, pieces)) is not None
 }
 """Class of an increment → what supersedes it; any payload field that `holds` names will do."""
 

@@ -10,8 +10,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from factwire.facts.classes.class_tables import ACTION_CLOSERS, TURN_OUTCOMES
 from factwire.facts.fact import Fact, id_of
-from factwire.facts.vocabulary import ACTION_CLOSERS
 from factwire.journal.cursor import Cursor
 
 ThreadStatus = Literal["idle", "running", "waiting", "completed", "failed", "canceled"]
@@ -19,9 +19,7 @@ ThreadStatus = Literal["idle", "running", "waiting", "completed", "failed", "can
 STATUS_OF_CLASS: Final[Mapping[str, ThreadStatus]] = {
     "turn.submitted": "running",
     "turn.started": "running",
-    "turn.completed": "completed",
-    "turn.failed": "failed",
-    "turn.canceled": "canceled",
+    **TURN_OUTCOMES,
 }
 ACTION_OPENERS: Final = frozenset({"action.required"})
 _CLOSERS: Final = frozenset(ACTION_CLOSERS)

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar, get_args
 
 import msgspec
 
+from factwire.facts.classes.class_tables import TURN_OUTCOMES
 from factwire.facts.classes.payloads import Payload
 from factwire.facts.fact import Fact, id_in_payload
 from factwire.facts.refs import Ref
@@ -19,10 +20,8 @@ from factwire.projection.views import View
 
 Read = TypeVar("Read", bound=Payload)
 
-_OUTCOMES: Final = {
-    "turn.completed": "completed",
-    "turn.failed": "failed",
-    "turn.canceled": "canceled",
+_OUTCOMES: Final[dict[str, str]] = {
+    **TURN_OUTCOMES,
     "run.finished": "completed",
     "run.failed": "failed",
 }

@@ -6,6 +6,7 @@ leaves no hole. A hole shows as stale; what was held back is taken in order once
 
 from collections.abc import Iterable
 
+from factwire.facts.classes.class_tables import NO_CLASS
 from factwire.facts.fact import Fact
 from factwire.projection import (
     graph,
@@ -21,7 +22,7 @@ from factwire.projection.draft import StateDraft, StateIndex
 from factwire.projection.hydration import Lane, RecentFacts
 from factwire.projection.limits import IGNORED_THREADS, LANES, REMEMBERED_IDS
 from factwire.projection.read_models import ThreadReadModel
-from factwire.projection.reducers import NO_CLASS_ROW, REDUCER_ROWS, ReducerRow
+from factwire.projection.reducers import REDUCER_ROWS, ReducerRow
 from factwire.projection.repair import REPAIRS, covered_sequence
 from factwire.projection.state import (
     STATE_VERSION,
@@ -246,7 +247,7 @@ class Projection:
         if draft.state.session_id is None or draft.state.runtime_id is None:
             thread_status.identify_thread(draft, fact)
         if row is None:
-            timeline.record_entry(draft, fact, NO_CLASS_ROW)
+            timeline.record_entry(draft, fact, NO_CLASS)
             name = fact.event_class or "none"
             add_remark(
                 draft, fact, "unknown_event_type", f"class {name} is not known", severity="info"

@@ -8,11 +8,9 @@ tool ended, and its entry stays.
 from collections.abc import Callable
 from typing import Final
 
-from factwire.facts.classes.class_rows import KNOWN_CLASSES, ClassRow
-from factwire.facts.classes.required_fields import required_fields_of
+from factwire.facts.classes.class_tables import KNOWN_CLASSES, NO_CLASS, required_fields_of
 from factwire.facts.fact import ATTRIBUTES, Fact
 from factwire.facts.json_patch import escape_key
-from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import (
     actions,
     artifacts,
@@ -83,8 +81,6 @@ def _end_node(draft: "StateDraft", fact: Fact, key: str, status: str) -> None:
 
 
 Reducer = Callable[[StateDraft, Fact], None]
-
-NO_CLASS_ROW: Final = ClassRow("", UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
 
 _TURN_END: Final = (
     close_open_entries,
@@ -230,17 +226,7 @@ _BY_CLASS: Final[dict[str, tuple[Reducer, ...]]] = {
     "stream.repair.completed": (),
 }
 
-STREAMING_PHASES: Final = {
-    "model.delta": "producing",
-    "text.delta": "producing",
-    "reasoning.delta": "reasoning",
-    "plan.delta": "planning",
-    "tool.args.delta": "acting",
-    "tool.output.delta": "acting",
-    "tool.progress": "acting",
-    "process.output": "acting",
-    "command.output": "acting",
-}
+STREAMING_PHASES: Final = {name: row.phase for name, row in KNOWN_CLASSES.items() if row.streams}
 """Classes that come in great numbers, and the phase they mean: after the first fact of a subject
 they touch nothing but that subject.
 """
@@ -266,7 +252,7 @@ class ReducerRow:
 
     def __init__(self, name: str, reducers: tuple[Reducer, ...]) -> None:
         self.reducers = reducers
-        self.about = KNOWN_CLASSES.get(name, NO_CLASS_ROW)
+        self.about = KNOWN_CLASSES.get(name, NO_CLASS)
         self.needs = required_fields_of(name)
         self.repairs = name.partition(".")[0] in _REPAIR_FAMILIES
         self.phase = STREAMING_PHASES.get(name)
@@ -288,9 +274,9 @@ class ReducerRow:
 
 
 def reducers_of(name: str) -> tuple[Reducer, ...]:
-    """The reducers of a known class."""
+    """The reducers of a class; one without any is shown in the timeline alone."""
     found = _BY_CLASS.get(name)
-    return _BY_FAMILY[name.partition(".")[0]] if found is None else found
+    return _BY_FAMILY.get(name.partition(".")[0], ()) if found is None else found
 
 
 REDUCER_ROWS: Final = {name: ReducerRow(name, reducers_of(name)) for name in KNOWN_CLASSES}

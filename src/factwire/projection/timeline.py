@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from factwire.facts.classes.class_rows import ClassRow
+from factwire.facts.classes.specification import EventClass
 from factwire.facts.fact import Fact
 from factwire.facts.json_values import text_at
 from factwire.facts.vocabulary import UNKNOWN
@@ -61,7 +61,9 @@ class TimelineEntry(View):
     completed_at: str | None = None
 
 
-def record_entry(draft: "StateDraft", fact: Fact, row: ClassRow, *, degraded: bool = False) -> None:
+def record_entry(
+    draft: "StateDraft", fact: Fact, row: EventClass, *, degraded: bool = False
+) -> None:
     """Write a fact down: into the entry of its subject, or as an entry of its own."""
     subject = None if degraded else _subject_key(draft, fact)
     key = subject or f"fact:{fact.id}"
@@ -73,7 +75,7 @@ def record_entry(draft: "StateDraft", fact: Fact, row: ClassRow, *, degraded: bo
 
 
 def _begin_entry(
-    draft: "StateDraft", fact: Fact, row: ClassRow, key: str, *, degraded: bool
+    draft: "StateDraft", fact: Fact, row: EventClass, key: str, *, degraded: bool
 ) -> None:
     status = UNKNOWN if degraded else fact.status
     if fact.event_class in STATUSLESS_CLASSES:
@@ -101,7 +103,7 @@ def _begin_entry(
     draft.push(draft.state.timeline, TIMELINE_PATH, entry)
 
 
-def _continue_entry(draft: "StateDraft", fact: Fact, row: ClassRow, place: int) -> None:
+def _continue_entry(draft: "StateDraft", fact: Fact, row: EventClass, place: int) -> None:
     entry, path = draft.state.timeline[place], f"{TIMELINE_PATH}/{place}"
     if fact.event_class in COUNTED_CLASSES:
         return

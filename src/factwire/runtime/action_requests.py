@@ -14,8 +14,8 @@ from typing import Any, Final
 import msgspec
 
 from factwire.facts import Fact, id_of, kind_of, status_of
+from factwire.facts.classes.class_tables import ACTION_CLOSERS
 from factwire.facts.json_values import text_at
-from factwire.facts.vocabulary import ACTION_CLOSERS
 from factwire.journal import Filter, Journal, JournalError
 from factwire.projection.actions import Action
 from factwire.runtime.errors import (

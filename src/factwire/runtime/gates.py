@@ -8,59 +8,69 @@ schema checked by the intake behind the gates, which does it for many at once.
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from factwire.facts import Fact, class_issues, id_of, is_valid
-from factwire.facts.delta_fast_path import TEXT_PIECES
-from factwire.facts.vocabulary import ACTION_CLOSERS, TURN_TERMINALS
+from factwire.facts.classes.class_tables import (
+    EXECUTION_FAMILIES,
+    MOVES,
+    TEXT_PIECES,
+    TURN_TERMINALS,
+)
+from factwire.facts.classes.specification import Move
+from factwire.facts.open_work import LastIds, OpenWork, find_subject_id
 from factwire.projection import ProjectionState
 from factwire.runtime.errors import GateRefused, TurnAlreadyActive
 from factwire.runtime.limits import ENDED_TURNS
 
-_NEEDS_OPEN_TOOL: Final = frozenset(
-    {
-        "tool.args",
-        "tool.args.delta",
-        "tool.output.delta",
-        "tool.progress",
-        "tool.result",
-        "tool.failed",
-    }
-)
+
+class _Refusal(msgspec.Struct, frozen=True):
+    """What is said to a fact about something that is open already, or is not open."""
+
+    already_open: tuple[str, str]
+    not_open: tuple[str, str]
+
+
+_REFUSALS: Final = {
+    "tool": _Refusal(
+        already_open=("tool_already_open", "tool {} is open already"),
+        not_open=("tool_not_open", "tool {} was not started"),
+    ),
+    "action": _Refusal(
+        already_open=("action_already_open", "this action is open already"),
+        not_open=("action_not_open", "this action is not open"),
+    ),
+}
+"""What the gates hold to; patches, commands and tests pass, and the verifier looks at them. An id
+is open or not whatever the turn, where the verifier takes each turn by itself.
+"""
+
+_GATED: Final = {name: move for name, move in MOVES.items() if move.subject in _REFUSALS}
+_OUTLIVING: Final = frozenset({"action"})
+"""A request outlives its turn: it stays to be answered or cancelled."""
+
+_EXECUTION: Final = EXECUTION_FAMILIES - {"permission"}
+"""What is refused after the end of its turn; the verifier counts permissions too."""
+
 _GIVES_OUTPUT: Final = frozenset({"tool.output.delta", "tool.result"})
-_TERMINALS: Final = frozenset(TURN_TERMINALS)
-_EXECUTION: Final = frozenset(
-    {"tool", "file", "patch", "command", "test", "action", "model", "reasoning", "sandbox"}
-)
-_CLOSERS: Final = frozenset(ACTION_CLOSERS)
 _DENIALS: Final = frozenset({"deny", "denied", "reject", "rejected"})
 _QUESTIONS: Final = frozenset({"structured_input", "clarification"})
 """Requests by which a call asks for words: it goes on without them, and nobody forbids it."""
 
-_ACTING: Final = frozenset(
-    [
-        *_NEEDS_OPEN_TOOL,
-        *_TERMINALS,
-        *_CLOSERS,
-        "tool.started",
-        "action.required",
-        "turn.submitted",
-        "turn.started",
-    ]
-)
-"""The classes that a gate looks at or that move one; any other passes after the schema."""
+_TURN_CLASSES: Final = frozenset([*TURN_TERMINALS, "turn.submitted", "turn.started"])
 
 
 class Gates:
     """What is open on one thread. `stated` is the last sequence that the agent stated itself."""
 
-    __slots__ = ("active_turn", "denied", "ended", "open_actions", "open_tools", "stated")
+    __slots__ = ("_awaiting", "_work", "active_turn", "denied", "stated")
 
-    def __init__(self) -> None:
+    def __init__(self, work: OpenWork | None = None) -> None:
         self.stated: int | None = None
         self.active_turn: str | None = None
-        self.ended: dict[str, None] = {}
-        self.open_tools: dict[str, str | None] = {}
-        self.open_actions: dict[str, str | None] = {}
         self.denied: set[str] = set()
+        self._work = work or OpenWork(LastIds(ENDED_TURNS))
+        self._awaiting: dict[str, str] = {}
 
     @classmethod
     def of(cls, state: ProjectionState) -> "Gates":
@@ -69,24 +79,32 @@ class Gates:
         gates.active_turn = state.runtime.active_turn_id
         for action in state.actions.values():
             if action.status == "pending":
-                held = _call_awaiting(action.action_type, action.tool_call_id)
-                gates.open_actions[action.action_id] = held
+                gates._work.open(action.turn_id, "action", action.action_id)
+                gates._await(action.action_id, action.action_type, action.tool_call_id)
         for tool in state.tools.values():
             if tool.completed_at is None and tool.turn_id == gates.active_turn:
-                gates.open_tools[tool.tool_call_id] = tool.turn_id
+                gates._work.open(tool.turn_id, "tool", tool.tool_call_id)
         for node in state.graph.nodes.values():
             if node.node_type == "turn" and node.status in ("completed", "failed", "canceled"):
-                gates._remember(node.node_id.removeprefix("turn:"))
+                gates._work.remember_end(node.node_id.removeprefix("turn:"))
         return gates
 
+    @property
+    def open_tools(self) -> dict[str, str | None]:
+        """Each call that is open, and its turn."""
+        return {call: turn or None for call, turn in self._work.list_open("tool")}
+
+    @property
+    def open_actions(self) -> tuple[str, ...]:
+        """Each request that waits for an answer."""
+        return tuple(action for action, _ in self._work.list_open("action"))
+
     def copy(self) -> "Gates":
-        twin = Gates()
+        twin = Gates(self._work.copy())
         twin.stated = self.stated
         twin.active_turn = self.active_turn
-        twin.ended = dict(self.ended)
-        twin.open_tools = dict(self.open_tools)
-        twin.open_actions = dict(self.open_actions)
         twin.denied = set(self.denied)
+        twin._awaiting = dict(self._awaiting)
         return twin
 
     def after_batch(self, batch: Sequence[Fact]) -> "Gates":
@@ -102,12 +120,12 @@ class Gates:
         if fact.event_class not in TEXT_PIECES:
             self._check_schema(fact)
         self._check_sequence(fact)
-        if fact.event_class in _ACTING:
-            self._check_tool(fact)
-            self._check_approval(fact)
-            self._check_turn(fact)
-            self._move(fact)
-        elif self.ended:
+        move = _GATED.get(fact.event_class or "")
+        if move is not None:
+            self._feed_move(fact, move)
+        elif fact.event_class in _TURN_CLASSES:
+            self._feed_turn(fact, id_of(fact, "turnId"))
+        elif self._work.ended:
             self._check_ended(fact)
         self.stated = fact.sequence if fact.sequence is not None else self.stated
 
@@ -122,57 +140,58 @@ class Gates:
             message = f"expected sequence {(self.stated or 0) + 1}, got {fact.sequence}"
             raise GateRefused("sequence_gap", message, fact.id)
 
-    def _check_tool(self, fact: Fact) -> None:
-        name, call = fact.event_class, id_of(fact, "toolCallId")
-        if name == "tool.started" and call in self.open_tools:
-            raise GateRefused("tool_already_open", f"tool {call} is open already", fact.id)
-        if name in _NEEDS_OPEN_TOOL and call not in self.open_tools:
-            raise GateRefused("tool_not_open", f"tool {call} was not started", fact.id)
-
-    def _check_approval(self, fact: Fact) -> None:
-        name, call = fact.event_class, id_of(fact, "toolCallId")
-        if name == "action.required" and id_of(fact, "actionId") in self.open_actions:
-            raise GateRefused("action_already_open", "this action is open already", fact.id)
-        if name in _CLOSERS and id_of(fact, "actionId") not in self.open_actions:
-            raise GateRefused("action_not_open", "this action is not open", fact.id)
-        if name in _GIVES_OUTPUT and call is not None:
-            if call in self.open_actions.values():
-                raise GateRefused("approval_pending", f"tool {call} waits for a decision", fact.id)
-            if call in self.denied:
-                raise GateRefused("approval_denied", f"tool {call} was not allowed", fact.id)
-
-    def _check_turn(self, fact: Fact) -> None:
-        name, turn = fact.event_class, id_of(fact, "turnId")
-        if name in ("turn.submitted", "turn.started"):
-            if self.active_turn not in (None, turn) and name == "turn.started":
-                raise TurnAlreadyActive(fact.thread_id, self.active_turn or "")
-            if turn in self.ended:
-                raise GateRefused("turn_ended", f"turn {turn} has ended", fact.id)
+    def _feed_move(self, fact: Fact, move: Move) -> None:
+        subject_id = find_subject_id(fact, move.subject)
+        opened_in = self._work.find_turn(move.subject, subject_id)
+        if subject_id is None or (opened_in is None) != (move.does == "open"):
+            refusal = _REFUSALS[move.subject]
+            code, message = refusal.not_open if opened_in is None else refusal.already_open
+            raise GateRefused(code, message.format(subject_id), fact.id)
+        if fact.event_class in _GIVES_OUTPUT:
+            self._check_approval(fact, subject_id)
+        self._check_ended(fact)
+        if move.does == "open":
+            self._work.open(id_of(fact, "turnId"), move.subject, subject_id)
+        elif move.does == "close":
+            self._work.close(opened_in, move.subject, subject_id)
+        if move.subject == "tool":
+            if move.does == "open":
+                self.denied.discard(subject_id)
+        elif move.does == "open":
+            self._await(subject_id, fact.payload.get("actionType"), id_of(fact, "toolCallId"))
         else:
+            self._decide(fact, self._awaiting.pop(subject_id, None))
+
+    def _check_approval(self, fact: Fact, call: str) -> None:
+        if call in self._awaiting.values():
+            raise GateRefused("approval_pending", f"tool {call} waits for a decision", fact.id)
+        if call in self.denied:
+            raise GateRefused("approval_denied", f"tool {call} was not allowed", fact.id)
+
+    def _feed_turn(self, fact: Fact, turn: str | None) -> None:
+        if fact.event_class in TURN_TERMINALS:
             self._check_ended(fact)
+            self._end(turn)
+            return
+        is_start = fact.event_class == "turn.started"
+        if is_start and self.active_turn not in (None, turn):
+            raise TurnAlreadyActive(fact.thread_id, self.active_turn or "")
+        if turn in self._work.ended:
+            raise GateRefused("turn_ended", f"turn {turn} has ended", fact.id)
+        if is_start:
+            self.active_turn = turn
 
     def _check_ended(self, fact: Fact) -> None:
         name, turn = fact.event_class or "", id_of(fact, "turnId")
-        if turn in self.ended and (name in _TERMINALS or name.partition(".")[0] in _EXECUTION):
+        if turn in self._work.ended and (
+            name in TURN_TERMINALS or name.partition(".")[0] in _EXECUTION
+        ):
             raise GateRefused("turn_ended", f"{name} after the end of turn {turn}", fact.id)
 
-    def _move(self, fact: Fact) -> None:
-        name = fact.event_class or ""
-        call, action = id_of(fact, "toolCallId"), id_of(fact, "actionId") or ""
-        turn = id_of(fact, "turnId")
-        if name == "tool.started" and call is not None:
-            self.open_tools[call] = turn
-            self.denied.discard(call)
-        elif name in ("tool.result", "tool.failed") and call is not None:
-            self.open_tools.pop(call, None)
-        elif name == "action.required":
-            self.open_actions[action] = _call_awaiting(fact.payload.get("actionType"), call)
-        elif name in _CLOSERS:
-            self._decide(fact, self.open_actions.pop(action, None))
-        elif name == "turn.started":
-            self.active_turn = turn
-        elif name in _TERMINALS:
-            self._end(turn)
+    def _await(self, action_id: str, action_type: object, call: str | None) -> None:
+        """A call that waits for a decision, and that a no ends."""
+        if call is not None and action_type not in _QUESTIONS:
+            self._awaiting[action_id] = call
 
     def _decide(self, fact: Fact, call: str | None) -> None:
         decision = fact.payload.get("decision")
@@ -181,19 +200,7 @@ class Gates:
             self.denied.add(call)
 
     def _end(self, turn: str | None) -> None:
-        if turn is not None:
-            self._remember(turn)
+        self._work.end_turn(turn, _OUTLIVING)
         if self.active_turn == turn:
             self.active_turn = None
             self.stated = None
-        self.open_tools = {call: of for call, of in self.open_tools.items() if of != turn}
-
-    def _remember(self, turn: str) -> None:
-        self.ended[turn] = None
-        if len(self.ended) > ENDED_TURNS:
-            del self.ended[next(iter(self.ended))]
-
-
-def _call_awaiting(action_type: object, call: str | None) -> str | None:
-    """The call that waits for a decision, and that a no ends."""
-    return None if action_type in _QUESTIONS else call

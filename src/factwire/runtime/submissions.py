@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, cast
 import msgspec
 
 from factwire.facts import Fact, InputPart, Ref, read_input, write_input
-from factwire.facts.refs import json_characters
 from factwire.facts.resources import SteerStatus
+from factwire.facts.spill import json_characters
 from factwire.journal import Filter, Journal
 from factwire.journal.blobs import BlobStore
 from factwire.projection.thread_status import QueuedTurn, Steer

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
 from factwire.facts import Fact
-from factwire.facts.vocabulary import TURN_TERMINALS
+from factwire.facts.classes.class_tables import TURN_TERMINALS
 from factwire.journal import Journal, JournalError
 from factwire.runtime.action_requests import ActionRequests, DecisionDelivery
 from factwire.runtime.errors import GateRefused, TurnFailed

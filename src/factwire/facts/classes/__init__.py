@@ -1,3 +1,3 @@
-"""Event classes: the row, the payload and the required fields of each."""
+"""Event classes: a row for each, and everything that is looked up by class."""
 
 __all__: list[str] = []

@@ -1,10 +1,10 @@
-"""The payload of every event class: the types, and which class carries which.
+"""The payload types of the event classes; which class carries which is in its row or its family.
 
-A class has the payload of its name, or else that of its family. Every field is optional and
-fields beyond the declared ones are kept: a type says what a field is, never that it is there.
+Every field is optional and fields beyond the declared ones are kept: a type says what a field is,
+never that it is there.
 """
 
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -525,85 +525,3 @@ class PreviewRecord(Payload):
     artifact_id: str | None = None
     url: str | None = None
     status: str | None = None
-
-
-_BY_FAMILY: Final[dict[str, type[Payload]]] = {
-    "model": TextPiece,
-    "reasoning": TextPiece,
-    "plan": TextPiece,
-    "text": TextPiece,
-    "tool": ToolCall,
-    "action": ActionDecision,
-    "permission": Permission,
-    "sandbox": Permission,
-    "policy": Permission,
-    "hook": Hook,
-    "queue": Queue,
-    "context": Context,
-    "history": Context,
-    "artifact": Artifact,
-    "evidence": Evidence,
-    "review": Evidence,
-    "task": Task,
-    "job": Task,
-    "subagent": Teammate,
-    "worker": Teammate,
-    "agent": Teammate,
-    "channel": Teammate,
-    "handoff": Handoff,
-    "process": Process,
-    "command": Process,
-    "file": FileChange,
-    "patch": Patch,
-    "test": TestRun,
-    "routing": Routing,
-    "cost": Cost,
-    "limit": Cost,
-    "rate_limit": Cost,
-    "quota": Cost,
-    "metrics": Cost,
-    "output": Output,
-    "snapshot": Snapshot,
-    "stream": Snapshot,
-    "benchmark": Benchmark,
-    "runtime": Diagnostic,
-    "project": ProjectRecord,
-    "conversation": ConversationRecord,
-    "message": ItemRecord,
-    "item": ItemRecord,
-    "runner": RunnerRecord,
-    "preview": PreviewRecord,
-}
-
-_BY_CLASS: Final[dict[str, type[Payload]]] = {
-    "turn.submitted": TurnStart,
-    "turn.started": TurnStart,
-    "turn.completed": TurnEnd,
-    "turn.failed": TurnEnd,
-    "turn.canceled": TurnEnd,
-    "run.status": RunStatus,
-    "model.requested": ModelRequest,
-    "model.failed": Failure,
-    "action.required": ActionRequest,
-    "action.updated": ActionRequest,
-    "sandbox.applied": SandboxTerms,
-    "policy.changed": PolicyTerms,
-    "task.profile.resolved": TaskProfile,
-    "state.delta": StateDelta,
-    "conversation.member.added": MemberRecord,
-    "thread.created": ThreadRecord,
-    "thread.updated": ThreadRecord,
-    "thread.deleted": ThreadRecord,
-    "thread.forked": ThreadForkRecord,
-    "run.persistence_error": PersistenceFailure,
-}
-
-
-def payload_types(classes: tuple[str, ...]) -> dict[str, type[Payload]]:
-    """The payload type of each of `classes` that has one."""
-    types: dict[str, type[Payload]] = {}
-    for name in classes:
-        payload = _BY_CLASS.get(name) or _BY_FAMILY.get(name.partition(".")[0])
-        if payload is not None:
-            types[name] = payload
-    return types

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from factwire.facts.classes.class_rows import RUNTIME_CLASSES
+from factwire.facts.classes.class_tables import RUNTIME_CLASSES
 from factwire.facts.schemas.json_schema import (
     NULL,
     Schema,

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import inspect as types
 
-from factwire.facts.classes.class_rows import KNOWN_CLASSES
+from factwire.facts.classes.class_tables import KNOWN_CLASSES
 from factwire.facts.classes.payloads import Payload
 from factwire.facts.fact import Fact
 from factwire.facts.schemas.wire_types import (

@@ -18,23 +18,24 @@ from factwire.facts.capabilities import (
     CapabilityManifest,
     Streaming,
 )
-from factwire.facts.classes.class_rows import (
+from factwire.facts.classes import class_tables
+from factwire.facts.classes.class_tables import (
+    CLASS_ALIASES,
     EDGE_CLASSES,
     KNOWN_CLASSES,
     RUNTIME_CLASSES,
     UI_CLASSES,
 )
-from factwire.facts.classes.payloads import Payload, payload_types
+from factwire.facts.classes.payloads import Payload
 from factwire.facts.fact import Fact
 from factwire.facts.inputs import AssetInput, AssetKind, CapabilityInput, TextInput, WorkspaceInput
 from factwire.facts.inspection import Expected, Fixture
 from factwire.facts.issues import Issue, IssueCode
 from factwire.facts.lifecycle import OpenAction, ResumeAnswer, ResumeCode, ResumeIssue
 from factwire.facts.refs import Ref, RefKind
-from factwire.facts.shapes import REQUIRED_FIELDS, Shape, wire_name
+from factwire.facts.shapes import REQUIRED_FIELDS, wire_name
 from factwire.facts.vocabulary import (
     ACTION_TYPES,
-    CLASS_ALIASES,
     CONTROLS,
     EVIDENCE_KINDS,
     KINDS,
@@ -48,6 +49,7 @@ from factwire.facts.vocabulary import (
     TASK_STATES,
     TOOL_STATES,
     TOPOLOGIES,
+    Shape,
 )
 
 CLASSES: Final[dict[str, tuple[str, ...]]] = {
@@ -186,8 +188,8 @@ WIRE_SHAPES: Final = (
     ),
 )
 
-PAYLOADS: Final[dict[str, type[Payload]]] = payload_types(tuple(sorted(KNOWN_CLASSES)))
-"""The payload type of every known class that has one."""
+PAYLOADS: Final[dict[str, type[Payload]]] = dict(sorted(class_tables.PAYLOAD_TYPES.items()))
+"""The payload type of every known class that has one, by name."""
 
 ALIASED_PAYLOADS: Final[dict[str, type[Payload]]] = {
     alias: PAYLOADS[name] for alias, name in CLASS_ALIASES.items() if name in PAYLOADS

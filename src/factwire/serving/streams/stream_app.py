@@ -287,13 +287,13 @@ FACES: Final[dict[str, Face]] = {"/v1/events": "events", "/v1/facts": "facts"}
 PROJECTION: Final = re.compile(r"/v1/threads/([^/]+)/projection/stream")
 
 EnterStream = Callable[[StreamReader], Awaitable[None]]
-_log: Final = logger("factwire.serving.streams")
 
 
 class Streams:
     """An ASGI application; `owns` says which requests are for it.
 
-    `scope` is where errors of a stream come from, `server_name` what refusals call the server.
+    `scope` is where errors of a stream come from, `server_name` what refusals call the server,
+    `log_name` the logger of what begins and ends.
     """
 
     def __init__(
@@ -301,12 +301,14 @@ class Streams:
         feed: JournalFeed,
         *,
         server_name: str,
+        log_name: str,
         scope: EventScope,
         envelope_of: EnvelopeBuilder,
     ) -> None:
         self.feed = feed
         self.readers = StreamReaders(feed, scope=scope, envelope_of=envelope_of)
         self._server_name = server_name
+        self._log = logger(log_name)
         self._stopping = False
         self._served = 0
         self._opened = 0
@@ -385,13 +387,13 @@ class Streams:
     def _log_stream(self, face: str, trace_id: str, sinks: list[StreamSink]) -> Generator[None]:
         """Say that a stream was begun, and in the end by whom and why it was ended."""
         self._opened += 1
-        _log.info("stream_opened", stream=face, trace_id=trace_id)
+        self._log.info("stream_opened", stream=face, trace_id=trace_id)
         try:
             yield
         finally:
             reason = CLOSE_NAMES[sinks[0].ended_by if sinks else None]
             self._closed[reason] += 1
-            _log.info("stream_closed", stream=face, reason=reason, trace_id=trace_id)
+            self._log.info("stream_closed", stream=face, reason=reason, trace_id=trace_id)
 
     async def _enter(self, scope: Scope) -> EnterStream:
         """What a reader of this request is brought to; raises `Problem`."""

@@ -24,7 +24,7 @@ from factwire.facts import (
     redact_text,
     redact_value,
 )
-from factwire.facts.vocabulary import ACTION_CLOSERS, TURN_TERMINALS
+from factwire.facts.classes.class_tables import ACTION_CLOSERS, TURN_TERMINALS
 from factwire.projection import ProjectionState, ThreadReadModel
 from factwire.runtime.agents import InvalidAgent
 from factwire.runtime.configuration import AgentSettings

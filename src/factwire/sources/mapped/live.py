@@ -12,7 +12,7 @@ import msgspec
 
 from factwire.facts import CapabilityManifest, Streaming
 from factwire.facts.capabilities import Answer
-from factwire.facts.vocabulary import TURN_TERMINALS
+from factwire.facts.classes.class_tables import TURN_TERMINALS
 from factwire.runtime.agents import InvalidAgent
 from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.errors import TurnFailed

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from factwire.facts import KNOWN_CLASSES, RUNTIME_CLASSES, Fact, missing_fields
-from factwire.facts.classes.required_fields import required_fields_of
+from factwire.facts.classes.class_tables import required_fields_of
 from factwire.facts.fact import ATTRIBUTES, CORRELATION_IDS, PAYLOAD_NAMES
 from factwire.facts.fact_rules import PAYLOAD_TYPES
 from factwire.facts.json_values import object_at, texts_of

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from factwire.facts.vocabulary import TURN_TERMINALS
+from factwire.facts.classes.class_tables import TURN_TERMINALS
 from factwire.sources.kit.fact_builder import FactBuilder
 
 Ids = dict[str, str]

@@ -1,0 +1,60 @@
+"""Classes that an Edge adds to those of a runtime: its projects, conversations, threads and runners."""
+
+from typing import Final
+
+from factwire.facts.classes.payloads import (
+    ConversationRecord,
+    ItemRecord,
+    MemberRecord,
+    PersistenceFailure,
+    PreviewRecord,
+    ProjectRecord,
+    RunnerRecord,
+    ThreadForkRecord,
+    ThreadRecord,
+)
+from factwire.facts.classes.required_fields import (
+    CONVERSATION,
+    ITEM,
+    MEMBER,
+    PARENT_THREAD,
+    PREVIEW,
+    PROJECT,
+    RUN,
+    RUNNER,
+    THREAD,
+)
+from factwire.facts.classes.specification import Family, row
+
+FAMILIES: Final = (
+    Family("project", payload=ProjectRecord, requires=(PROJECT,)),
+    Family("conversation", payload=ConversationRecord, requires=(CONVERSATION,)),
+    Family("message", kind="model", payload=ItemRecord, requires=(ITEM,)),
+    Family("item", payload=ItemRecord, requires=(ITEM,)),
+    Family("runner", payload=RunnerRecord, requires=(RUNNER,)),
+    Family("preview", payload=PreviewRecord, requires=(PREVIEW,)),
+)  # fmt: skip
+
+CLASSES: Final = (
+    row("project.created", "session workspace unknown session_tabs snapshot", "session.updated"),
+    row("project.updated", "session workspace unknown session_tabs snapshot", "session.updated"),
+    row("project.deleted", "session workspace archived session_tabs archive", "session.updated"),
+    row("conversation.created", "session session unknown session_tabs snapshot", "session.updated"),
+    row("conversation.member.added", "session session unknown session_tabs snapshot", "session.updated",
+        payload=MemberRecord, requires=(MEMBER,)),
+    row("thread.created", "session thread unknown session_tabs snapshot", "session.opened",
+        payload=ThreadRecord, requires=(THREAD,)),
+    row("thread.deleted", "session thread archived session_tabs archive", "session.closed",
+        payload=ThreadRecord, requires=(THREAD,)),
+    row("thread.forked", "session thread unknown session_tabs snapshot", "session.opened",
+        payload=ThreadForkRecord, requires=(THREAD, PARENT_THREAD)),
+    row("message.created", "session message submitted conversation transcript", "session.updated"),
+    row("item.created", "session message unknown conversation transcript", "session.updated"),
+    row("item.updated", "session message unknown conversation transcript", "session.updated"),
+    row("runner.online", "runtime application unknown runtime_status diagnostics_log", "run.status"),
+    row("runner.offline", "runtime application unknown runtime_status diagnostics_log", "run.status"),
+    row("run.persistence_error", "diagnostics run failed diagnostics diagnostics_log", "diagnostic.changed",
+        payload=PersistenceFailure, requires=(RUN,)),
+    row("preview.ready", "artifact run producing artifact_workspace snapshot", "run.status"),
+    row("preview.stopped", "artifact run archived artifact_workspace snapshot", "run.status"),
+)  # fmt: skip

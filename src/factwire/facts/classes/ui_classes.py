@@ -1,0 +1,72 @@
+"""Classes that UI clients exchange. For a name that is also the runtime's, all but the row is there."""
+
+from typing import Final
+
+from factwire.facts.classes.payloads import TextPiece
+from factwire.facts.classes.required_fields import TASK_OR_JOB
+from factwire.facts.classes.specification import MESSAGE_IDS, Family, TextEnd, TextPieces, row
+
+FAMILIES: Final = (
+    Family("text", payload=TextPiece),
+    Family("diagnostic"),
+    Family("metric"),
+)  # fmt: skip
+
+CLASSES: Final = (
+    row("session.opened", "session session unknown session_tabs snapshot"),
+    row("session.hydrated", "session session hydrating session_tabs snapshot"),
+    row("session.updated", "session session unknown session_tabs snapshot"),
+    row("session.closed", "session session archived session_tabs archive"),
+    row("run.started", "runtime run accepted runtime_status transcript"),
+    row("run.status", "runtime run unknown runtime_status ephemeral_live"),
+    row("run.finished", "runtime run unknown runtime_status transcript"),
+    row("run.failed", "runtime run failed runtime_status transcript"),
+    row("plan.delta", "model turn planning inline_process ephemeral_live"),
+    row("plan.final", "model turn planning inline_process transcript"),
+    row("text.delta", "model part producing conversation ephemeral_live",
+        pieces=TextPieces("model", "delta", MESSAGE_IDS, also_same=("subagentId",))),
+    row("text.final", "model part completed conversation transcript",
+        ends_text=TextEnd("text.delta", "text", replaces_pieces=True)),
+    row("reasoning.delta", "model part reasoning inline_process ephemeral_live"),
+    row("reasoning.summary", "model part reasoning inline_process transcript"),
+    row("tool.started", "tool tool_call acting tool_ui transcript"),
+    row("tool.args", "tool tool_call acting tool_ui transcript"),
+    row("tool.args.delta", "tool tool_call acting tool_ui ephemeral_live"),
+    row("tool.progress", "tool tool_call acting tool_ui ephemeral_live"),
+    row("tool.output.delta", "tool tool_call acting tool_ui ephemeral_live"),
+    row("tool.result", "tool tool_call completed tool_ui transcript"),
+    row("tool.failed", "tool tool_call failed tool_ui transcript"),
+    row("action.required", "action action_request waiting hitl transcript"),
+    row("action.resolved", "action action_request unknown hitl transcript"),
+    row("queue.changed", "runtime thread unknown task_capsule snapshot"),
+    row("task.changed", "task task unknown task_capsule snapshot",
+        requires=(TASK_OR_JOB,), family_exempt=True),
+    row("agent.changed", "agent agent unknown team_roster snapshot"),
+    row("agent.spawned", "agent agent preparing team_roster snapshot"),
+    row("agent.completed", "agent agent unknown team_roster snapshot"),
+    row("agent.handoff", "team task unknown handoff_lane transcript"),
+    row("context.changed", "context turn unknown runtime_status snapshot"),
+    row("context.compaction.started", "context thread preparing inline_process transcript"),
+    row("context.compaction.completed", "context thread completed inline_process transcript"),
+    row("permission.changed", "policy turn unknown runtime_status transcript"),
+    row("artifact.created", "artifact artifact producing artifact_workspace artifact_store"),
+    row("artifact.updated", "artifact artifact producing artifact_workspace artifact_store"),
+    row("artifact.preview.ready", "artifact artifact producing artifact_workspace artifact_store"),
+    row("artifact.version.created", "artifact artifact producing artifact_workspace artifact_store"),
+    row("artifact.diff.ready", "artifact artifact producing artifact_workspace artifact_store"),
+    row("artifact.export.started", "artifact artifact producing artifact_workspace artifact_store"),
+    row("artifact.export.completed", "artifact artifact completed artifact_workspace artifact_store"),
+    row("artifact.failed", "artifact artifact failed artifact_workspace artifact_store"),
+    row("artifact.deleted", "artifact artifact archived artifact_workspace artifact_store"),
+    row("artifact.changed", "artifact artifact producing artifact_workspace artifact_store"),
+    row("evidence.changed", "evidence evidence unknown timeline_evidence evidence_pack"),
+    row("state.snapshot", "session thread reconciling session_tabs snapshot"),
+    row("state.delta", "runtime thread unknown unknown snapshot"),
+    row("messages.snapshot", "session thread reconciling conversation snapshot"),
+    row("diagnostic.changed", "diagnostics run unknown diagnostics diagnostics_log"),
+    row("metric.changed", "diagnostics run unknown diagnostics diagnostics_log"),
+    row("team.changed", "team team unknown team_roster snapshot"),
+    row("worker.notification", "agent task unknown worker_notifications transcript"),
+    row("review.requested", "evidence evidence reviewing review_lane evidence_pack"),
+    row("review.completed", "evidence evidence completed review_lane evidence_pack"),
+)  # fmt: skip

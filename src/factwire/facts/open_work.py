@@ -1,0 +1,186 @@
+"""What is open in a stream of facts: the one state machine behind the verifier and the gates.
+
+What a class opens, uses and closes is in its row (`Move`); which turns have ended follows from the
+classes that end one. The machine keeps the state and answers questions about it, in bounded memory.
+It refuses nothing: what may follow what, and under which code, is for those who ask to say.
+"""
+
+from collections.abc import Iterator
+from typing import Final, Protocol
+
+from factwire.facts.classes.specification import SUBJECTS, Move
+from factwire.facts.fact import Fact, id_of
+from factwire.facts.limits import IDENTITY_WINDOW
+
+
+class IdMemory(Protocol):
+    """Names that were seen, as many of them as are remembered."""
+
+    def add(self, name: str) -> bool:
+        """Remember `name`; whether it was known already."""
+        ...
+
+    def copy(self) -> "IdMemory": ...
+
+    def __len__(self) -> int: ...
+
+    def __contains__(self, name: object, /) -> bool: ...
+
+
+class RecentIds:
+    """Membership in the last `window` to 2 × `window` added names, in bounded memory."""
+
+    def __init__(self, window: int = IDENTITY_WINDOW) -> None:
+        self._window = window
+        self._young: set[str] = set()
+        self._old: set[str] = set()
+
+    def add(self, name: str) -> bool:
+        """Remember `name`; whether it was known already."""
+        if name in self._young or name in self._old:
+            return True
+        self._young.add(name)
+        if len(self._young) >= self._window:
+            self._old, self._young = self._young, set()
+        return False
+
+    def copy(self) -> "RecentIds":
+        twin = RecentIds(self._window)
+        twin._young, twin._old = set(self._young), set(self._old)
+        return twin
+
+    def __contains__(self, name: object, /) -> bool:
+        return name in self._young or name in self._old
+
+    def __len__(self) -> int:
+        return len(self._young) + len(self._old)
+
+    def __repr__(self) -> str:
+        return f"RecentIds({sorted(self._young | self._old)})"
+
+
+class LastIds(dict[str, None]):
+    """Membership in exactly the last `count` added names."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self._count = count
+
+    def add(self, name: str) -> bool:
+        """Remember `name`; whether it was known already."""
+        known = name in self
+        self[name] = None
+        if len(self) > self._count:
+            del self[next(iter(self))]
+        return known
+
+    def copy(self) -> "LastIds":
+        twin = LastIds(self._count)
+        twin.update(self)
+        return twin
+
+
+NO_TURN: Final = ""
+"""The turn of what was opened outside of any."""
+
+
+def find_subject_id(fact: Fact, subject: str) -> str | None:
+    """The id by which a fact names what it opens, uses or closes."""
+    kind = SUBJECTS[subject]
+    for key in kind.payload_ids:
+        own = fact.payload.get(key)
+        if isinstance(own, str) and own:
+            return own
+    return id_of(fact, kind.correlation_id)
+
+
+class OpenWork:
+    """The subjects that are open, by turn, and the turns that have `ended`.
+
+    With a `limit`, what was opened first is forgotten when more than that many are open.
+    """
+
+    __slots__ = ("_count", "_limit", "_open", "ended")
+
+    def __init__(self, ended: IdMemory, limit: int | None = None) -> None:
+        self._open: dict[str, dict[str, dict[str, None]]] = {}
+        self._count = 0
+        self._limit = limit
+        self.ended = ended
+
+    def is_open(self, turn: str | None, subject: str, subject_id: str) -> bool:
+        """Whether it is open in this turn."""
+        return subject_id in self._open.get(turn or NO_TURN, {}).get(subject, ())
+
+    def find_turn(self, subject: str, subject_id: str | None) -> str | None:
+        """The turn, or `NO_TURN`, in which it is open; None where it is not."""
+        for turn, subjects in self._open.items():
+            if subject_id in subjects.get(subject, ()):
+                return turn
+        return None
+
+    def open_ids(self, turn: str | None, subject: str) -> tuple[str, ...]:
+        """What is open in a turn, in the order in which it was opened."""
+        return tuple(self._open.get(turn or NO_TURN, {}).get(subject, ()))
+
+    def list_open(self, subject: str) -> Iterator[tuple[str, str]]:
+        """The id and the turn of each that is open."""
+        for turn, subjects in self._open.items():
+            for subject_id in subjects.get(subject, ()):
+                yield subject_id, turn
+
+    def apply(self, move: Move, turn: str | None, subject_id: str) -> None:
+        """Do what a move does; to use something changes nothing."""
+        if move.does == "open":
+            self.open(turn, move.subject, subject_id)
+        elif move.does == "close":
+            self.close(turn, move.subject, subject_id)
+
+    def open(self, turn: str | None, subject: str, subject_id: str) -> None:
+        ids = self._open.setdefault(turn or NO_TURN, {}).setdefault(subject, {})
+        self._count += subject_id not in ids
+        ids[subject_id] = None
+        if self._limit is not None and self._count > self._limit:
+            oldest, subjects = next(iter(self._open.items()))
+            first, first_ids = next(iter(subjects.items()))
+            self.close(oldest, first, next(iter(first_ids)))
+
+    def close(self, turn: str | None, subject: str, subject_id: str) -> None:
+        key = turn or NO_TURN
+        subjects = self._open.get(key, {})
+        ids = subjects.get(subject, {})
+        if subject_id in ids:
+            del ids[subject_id]
+            self._count -= 1
+            if not ids:
+                del subjects[subject]
+            if not subjects:
+                del self._open[key]
+
+    def end_turn(self, turn: str | None, outliving: frozenset[str] = frozenset()) -> None:
+        """Forget what is open in a turn, but for subjects that outlive it, and remember its end."""
+        key = turn or NO_TURN
+        subjects = self._open.pop(key, None)
+        if subjects is not None:
+            self._count -= sum(map(len, subjects.values()))
+            for subject in outliving.intersection(subjects):
+                for subject_id in subjects[subject]:
+                    self.open(key, subject, subject_id)
+        self.remember_end(turn)
+
+    def remember_end(self, turn: str | None) -> None:
+        """A turn that ended before the first fact, as a read model lists it."""
+        if turn:
+            self.ended.add(turn)
+
+    def copy(self) -> "OpenWork":
+        twin = OpenWork(self.ended.copy(), self._limit)
+        twin._count = self._count
+        twin._open = {
+            turn: {subject: dict(ids) for subject, ids in subjects.items()}
+            for turn, subjects in self._open.items()
+        }
+        return twin
+
+    def __repr__(self) -> str:
+        return f"OpenWork(open={self._open}, ended={self.ended})"
