@@ -71,7 +71,7 @@ async def _record_tour(watched: Watched, film: Film) -> bytes:
     page = watched.page
     await page.goto(f"/#token={TOKEN}")
     await expect(badge(page)).to_have_text("Live")
-    await page.get_by_label("What should be done?").fill(PROMPT)
+    await page.get_by_label("What should the agent do?").fill(PROMPT)
     await film.take(900)
     await page.get_by_role("button", name="Start", exact=True).click()
     still = await _decide_approval(page, film)

@@ -134,7 +134,7 @@ def test_an_edge_runs_an_agent_for_a_command_elsewhere(aimock: Aimock, agent_hom
     getattr(agent_home, case.lives)(model)
 
     with started("edge", "--port", "0") as serving:
-        payloads = serving.until("Ctrl-C stops")
+        payloads = serving.until("Ctrl-C to stop")
         address = next(word for word in payloads.split() if word.startswith("http://"))
         asked_and_approved(case, agent_home.workspace / "made.txt", "--edge", address)
 

@@ -69,9 +69,7 @@ def test_every_problem_is_one_line(factwire: Factwire):
     done = factwire("config", "--in", factwire.folder)
     assert (done.code, done.out) == (1, "")
     first, second = done.err.splitlines()
-    assert first.startswith(
-        f"error: {file}:1: agnt expected a setting, got a key that there is not"
-    )
+    assert first.startswith(f"error: {file}:1: agnt expected a setting, got an unknown key")
     assert first.endswith("did you mean agent?")
     assert second.startswith(
         f"error: {file}:2: limits.concurrent_runs expected a whole number from 1 to"
@@ -93,7 +91,7 @@ def test_problems_as_json(factwire: Factwire):
                     "where": f"{file}:1",
                     "key": "agnt",
                     "expected": "a setting",
-                    "got": "a key that there is not",
+                    "got": "an unknown key",
                     "hint": "did you mean agent?",
                 }
             ],
@@ -106,8 +104,8 @@ def test_problems_as_json(factwire: Factwire):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--set", "agent"], "--set takes KEY=VALUE, got 'agent'"),
-        (["--in", "no/such/folder"], "there is no folder no/such/folder"),
+        (["--set", "agent"], "--set expects KEY=VALUE, got 'agent'"),
+        (["--in", "no/such/folder"], "folder not found: no/such/folder"),
     ],
 )
 def test_what_cannot_be_done_is_said(factwire: Factwire, arguments: list[str], words: str):

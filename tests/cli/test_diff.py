@@ -117,10 +117,10 @@ def test_aspects_and_turns_are_chosen(factwire: Factwire):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--only", ""], "--only names no aspect; there are prompt, outcome"),
-        (["--only", " , "], "--only names no aspect; there are prompt, outcome"),
-        (["--only", "weather"], "there is no aspect 'weather'; there are prompt, outcome"),
-        (["--turn", "9"], "neither run has a turn 9; there are turns 1 to 1"),
+        (["--only", ""], "--only needs an aspect; choose from prompt, outcome"),
+        (["--only", " , "], "--only needs an aspect; choose from prompt, outcome"),
+        (["--only", "weather"], "unknown aspect 'weather'; choose from prompt, outcome"),
+        (["--turn", "9"], "neither run has a turn 9; choose 1 to 1"),
     ],
 )
 def test_what_there_is_not_is_refused(factwire: Factwire, arguments: list[str], words: str):
@@ -207,10 +207,10 @@ def test_a_side_that_is_not_there_is_named(factwire: Factwire, home: Home):
     path = make(factwire.folder / "j.db", facts(turn("t1")))
     several = write_facts(factwire, [*facts(turn("t1")), *facts(turn("t2"))], "several.ndjson")
     for arguments, words in [
-        (("gone.ndjson", GRANTED), "there is no file gone.ndjson"),
-        (("thr_1", GRANTED), "thr_1 is no file, and there is no journal to find a thread thr_1 in"),
-        (("t9", "t1", "--journal", path), "the journal holds no thread 't9'"),
-        ((several, GRANTED), "holds several threads"),
+        (("gone.ndjson", GRANTED), "file not found: gone.ndjson"),
+        (("thr_1", GRANTED), "thr_1 is not a file, and there is no journal to look for"),
+        (("t9", "t1", "--journal", path), "the journal has no thread 't9'"),
+        ((several, GRANTED), "contains several threads"),
         (("-", "-"), "standard input can be one of the two runs, not both"),
     ]:
         done = factwire("diff", *arguments)
@@ -224,7 +224,7 @@ def test_nothing_is_compared_with_a_note(factwire: Factwire):
     empty = factwire.file("", "empty.ndjson")
     done = factwire("diff", empty, empty)
     assert (done.code, done.out.splitlines()[2]) == (0, "same")
-    assert "holds no facts" in done.err
+    assert "contains no facts" in done.err
 
 
 @pytest.mark.requirement("cli.diff.harmless")

@@ -78,7 +78,7 @@ def test_trials_come_whole_out_of_an_evidence_pack(factwire: Factwire):
 def test_a_run_without_trials_is_noted(factwire: Factwire):
     done = factwire("benchmark", "trials", STREAMS / "text_turn.ndjson", "--json")
     assert (done.code, done.out) == (0, "[]\n")
-    assert "holds no trials" in done.err
+    assert "contains no trials" in done.err
 
 
 @pytest.mark.requirement("cli.benchmark.trials")
@@ -87,7 +87,7 @@ def test_a_run_without_trials_is_noted(factwire: Factwire):
 def test_a_reward_to_solve_at_is_a_number(factwire: Factwire, reward: str):
     for sides in (("trials", TRIALS), ("compare", TRIALS, TRIALS)):
         done = factwire("benchmark", *sides, f"--solved-at={reward}")
-        assert (done.code, done.out, f"not {reward}" in done.err) == (2, "", True), done
+        assert (done.code, done.out, f"got {reward}" in done.err) == (2, "", True), done
 
 
 @pytest.mark.requirement("cli.benchmark.compare")
@@ -104,7 +104,7 @@ def test_two_benchmarks_are_compared_for_people(factwire: Factwire):
     ]
     assert [line[:2] for line in words[:2]] == ["A ", "B "]
     assert words[2:] == [
-        "different B's reward is +0.25 on 1 task that both tried",
+        "different B's reward is +0.25 on 1 task tried by both",
         "configuration model: large-2 → large-3",
         "",
         "task reward change solved time cost",

@@ -27,7 +27,7 @@ def test_a_fresh_machine_is_well_and_nothing_is_made(factwire: Factwire, home: H
     assert code == 0
     names = ["python", "sqlite", "extras", "sandbox", "configuration", "workspace", "data folder"]
     assert list(found)[:10] == [*names, "journal", "running", "agents"]
-    assert "made at the first run" in found["journal"]["message"]
+    assert "created on the first run" in found["journal"]["message"]
     assert str(home.folder / "factwire.toml") in found["configuration"]["message"]
     assert {"demo", "shell", "echo"} <= set(found["agents"]["message"].split(", "))
     assert not home.state.exists()
@@ -113,7 +113,7 @@ def test_a_configuration_that_cannot_be_read_fails_with_its_place(factwire: Fact
     assert (code, found["configuration"]["status"]) == (1, "fail")
     assert "factwire.toml:2" in found["configuration"]["message"]
     done = factwire("doctor")
-    assert (done.code, "✗ configuration" in done.out, "→ mend" in done.out) == (1, True, True)
+    assert (done.code, "✗ configuration" in done.out, "→ fix" in done.out) == (1, True, True)
 
 
 @pytest.mark.requirement("cli.doctor.fails")
@@ -146,4 +146,4 @@ def test_a_sandbox_that_works_in_part_says_which(factwire: Factwire):
     assert "system call filter" in judge_sandbox(part, required=True).message
     Path("factwire.toml").write_text("[sandbox]\nmode = 'off'\n")
     _, found = run_doctor(factwire)
-    assert "off by configuration" in found["sandbox"]["message"]
+    assert "turned off in the configuration" in found["sandbox"]["message"]

@@ -76,7 +76,7 @@ def program(home: Home, text: str, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_is_not_installed_is_told_with_how_to_have_it_and_is_no_fault(factwire: Factwire):
     found = run_doctor(factwire)
     assert found["gardener"]["status"] == "ok"
-    words = "Gardener is not installed; to have it: pip install gardener"
+    words = "Gardener is not installed; install it with: pip install gardener"
     assert found["gardener"]["message"] == words
     assert "agent gardener" not in found
     assert "factwire[no-such-sdk]" in found["no-such-sdk"]["message"]

@@ -77,7 +77,7 @@ def test_an_open_action_holds_its_thread_and_is_named(journal: CommandLine, path
 def test_keeping_deltas_without_a_bound_leaves_nothing_to_do(journal: CommandLine, path: Path):
     done = journal("compact", path, "--keep-deltas")
     assert (done.code, done.err.count("\n")) == (2, 1)
-    assert "nothing to do" in done.err
+    assert "alone does nothing" in done.err
 
 
 @pytest.mark.asyncio

@@ -142,7 +142,7 @@ def test_an_import_into_a_journal_with_facts_needs_append_and_is_idempotent(
     done = journal("import", export, other)
     assert (done.code, len(lines_of(other))) == (1, 1)
     assert "--append" in done.err
-    for expected in ("imported 10 facts;", "imported 0 facts, 10 more were there already;"):
+    for expected in ("imported 10 facts;", "imported 0 facts, 10 already existed;"):
         done = journal("import", "--append", export, other)
         assert (done.code, expected in done.err) == (0, True)
         assert "left out 2 snapshots" in done.err
@@ -156,7 +156,7 @@ def test_a_fact_that_the_journal_refuses_is_named_by_its_line(journal: CommandLi
     done = journal("import", "--append", "-", other, given=export)
     assert done.code == 1
     assert done.err.startswith("error: line 10: conflicting_fact: ")
-    assert done.err.endswith("; the lines before it are in\n")
+    assert done.err.endswith("; the lines before it were imported\n")
     assert len(lines_of(other)) == 9
 
 
@@ -255,7 +255,7 @@ def test_a_line_without_end_is_not_read_into_memory(
 ):
     monkeypatch.setattr(journal_lines, "LINE_BYTES", 100)
     done = journal("import", "-", tmp_path / "new.db", given=b"x" * 1000)
-    assert done.err.startswith("error: line 1: it is too long; ")
+    assert done.err.startswith("error: line 1: the line is too long; ")
 
 
 def first_version(export: bytes) -> bytes:
@@ -282,7 +282,7 @@ def test_a_compacted_journal_comes_back_with_its_gaps_and_removed_ids(
     done = journal("import", "-", new, given=export)
     assert done.code == 0, done.err
     assert done.err.startswith("imported 5 facts; epoch ")
-    assert "seqs are as they were; the ids of 5 removed facts stay taken\n" in done.err
+    assert "seqs are unchanged; the ids of 5 removed facts stay reserved\n" in done.err
     assert lines_of(new) == facts_of(export)
     assert journal("verify", new).code == 0
     again = journal("export", new, "-").out
@@ -306,7 +306,7 @@ def test_removed_facts_of_which_nothing_is_known_are_counted(journal: CommandLin
     new = path.with_name("new.db")
     done = journal("import", "-", new, given=closed(*lines))
     assert done.code == 0, done.err
-    assert "nothing is known of 4 removed facts, whose ids can be taken again\n" in done.err
+    assert "4 removed facts not recorded; their ids can be used again\n" in done.err
     assert lines_of(new) == facts_of(export)
     assert journal("verify", new).code == 0
 
@@ -367,7 +367,7 @@ def test_sequences_with_gaps_are_closed_only_on_request(journal: CommandLine, pa
         each.pop("sequence", None)
     assert decoded == before
     again = journal("import", "--renumber", "--append", "-", new, given=export)
-    assert "imported 0 facts, 6 more were there already;" in again.err
+    assert "imported 0 facts, 6 already existed;" in again.err
 
 
 @lossless

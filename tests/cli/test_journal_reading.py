@@ -135,7 +135,7 @@ def test_reading_a_journal_that_is_not_there_creates_none(
 ):
     done = journal(verb, tmp_path / "missing.db")
     assert (done.code, done.out) == (2, b"")
-    assert done.err == f"error: there is no journal at {tmp_path / 'missing.db'}\n"
+    assert done.err == f"error: no journal at {tmp_path / 'missing.db'}\n"
     assert list(tmp_path.iterdir()) == []
     assert journal(verb, tmp_path).code == 2
 
@@ -147,7 +147,7 @@ def test_reading_a_journal_that_is_not_there_creates_none(
 def test_a_wrong_url_is_named_by_its_scheme_alone(journal: CommandLine, url: str):
     done = journal("info", url)
     assert (done.code, done.out) == (2, b"")
-    assert done.err.startswith(f"error: {url.partition(':')[0]}:// names no kind of journal")
+    assert done.err.startswith(f"error: {url.partition(':')[0]}:// is not a kind of journal")
     assert "hunter2" not in done.err
 
 
@@ -200,7 +200,7 @@ def test_what_is_no_database_is_damaged(journal: CommandLine, tmp_path: Path):
     done = journal("verify", tmp_path / "junk.db")
     assert (done.code, done.err) == (1, "")
     assert done.text.startswith("damaged at 1: ")
-    assert done.text.endswith("\nit cannot be opened, so nothing more is known\n")
+    assert done.text.endswith("\nit cannot be opened, so nothing more can be checked\n")
     assert journal("verify", tmp_path / "junk.db", "--json").json()["ok"] is False
     assert journal("info", tmp_path / "junk.db").err.startswith("error: journal_corrupt: ")
 

@@ -24,7 +24,7 @@ def edge(tmp_path_factory: pytest.TempPathFactory) -> Generator[Home]:
     """A home with an Edge, which its commands talk to."""
     home = Home(tmp_path_factory.mktemp("edge"))
     with home.background("edge", "--port", "0") as serving:
-        output = serving.until("Ctrl-C stops")
+        output = serving.until("Ctrl-C to stop")
         address = next(word for word in output.split() if word.startswith("http://"))
         home.environment["FACTWIRE_EDGE"] = address
         yield home
@@ -112,7 +112,7 @@ def test_ctrl_c_twice_leaves_the_run_where_it_is(edge: Home):
     with terminal(edge, "stubborn", "x") as shown:
         shown.until("Waiting.")
         shown.press(b"\x03", "cancelling")
-        shown.press(b"\x03", "left running on the Edge")
+        shown.press(b"\x03", "still running on the Edge")
         assert shown.end() == 130
         assert thread_in(shown.seen)
 
@@ -157,7 +157,7 @@ def test_a_run_is_steered_and_its_queue_changed(ask: Factwire, edge: Home):
             waiting = _queued_prompts(ask, thread, "second")
             assert ask("queue", thread, "--promote", waiting).code == 0
             removed = ask("queue", thread, "--remove", waiting)
-            assert removed.out == "nothing waits\n"
+            assert removed.out == "no queued turns\n"
             assert second.end() == 130
         answer = ask("steer", thread, "go north")
         assert answer.code == 0, answer.err

@@ -91,7 +91,7 @@ def test_without_a_terminal_a_place_is_printed(factwire: Factwire):
     done = factwire("play", factwire.file(lines(*turn())), "--at", "7")
     assert (done.code, done.err) == (0, "")
     assert "Open actions\n  ? Run the tests?  high\n" in done.out
-    assert "    act  tool_approval  asked by planner\n    $ pytest -q  in work\n" in done.out
+    assert "    act  tool_approval  requested by planner\n    $ pytest -q  in work\n" in done.out
     assert "\n7/11  2026-06-10 09:00:07  live  sequence 7  ■ waiting" in done.out
 
 
@@ -109,7 +109,7 @@ def test_a_place_in_a_journal_is_its_seq(factwire: Factwire):
 @pytest.mark.requirement("cli.play.plain")
 def test_nothing_to_play_is_a_note(factwire: Factwire):
     done = factwire("play", "-")
-    assert (done.code, done.err) == (0, "note: standard input holds no facts\n")
+    assert (done.code, done.err) == (0, "note: standard input contains no facts\n")
     assert done.out == "0/0  idle  · idle\n"
 
 
@@ -118,7 +118,7 @@ def test_nothing_to_play_is_a_note(factwire: Factwire):
 def test_a_speed_that_is_none_is_wrong_usage(factwire: Factwire, speed: str):
     done = factwire("play", factwire.file(lines(*turn())), f"--speed={speed}")
     assert (done.code, done.out) == (2, "")
-    assert "expected a number from 0 on, or max" in done.err
+    assert "expected a number of at least 0, or max" in done.err
 
 
 @pytest.mark.requirement("cli.play.seek")
@@ -331,7 +331,7 @@ def test_a_screen_shows_conversation_process_approvals_and_position():
     controls = controls_of(turn())
     controls.player.seek(7)
     shown = "\n".join(drawn(controls, 120, 40))
-    for words in ("Conversation", "Process", "Approvals", "assistant  Done.", "asked by planner"):
+    for words in ("Conversation", "Process", "Approvals", "assistant  Done.", "by planner"):
         assert words in shown
     assert "$ pytest -q" in shown
     assert "‖ 7/11  2026-06-10 09:00:07  1×  live  sequence 7  ■ waiting" in shown

@@ -129,7 +129,7 @@ def test_a_person_sees_every_part_that_says_something(factwire: Factwire):
         "",
         "Open actions",
         "  ? Push?  low",
-        "    a2  asked by writer",
+        "    a2  requested by writer",
         "    $ git push",
         "",
         "Tasks",
@@ -169,7 +169,7 @@ def test_a_long_state_is_cut_for_people_and_says_so(factwire: Factwire):
     for number in range(30):
         record("tool.started", toolCallId=f"c{number}", payload={"toolName": f"tool{number}"})
     shown = factwire("project", factwire.file(lines(*record.facts))).out
-    assert "10 more; --json has them all" in shown
+    assert "10 more; use --json to see all" in shown
     assert " tool9" not in shown
     assert " tool10" in shown
 
@@ -200,7 +200,7 @@ def test_of_several_threads_one_must_be_chosen(factwire: Factwire, kept: str):
     done = factwire("project", path, "--json")
     *rows, error = done.err.splitlines()
     assert (done.code, done.out) == (2, "")
-    assert error == f"error: {name} holds several threads; choose one with --thread ID"
+    assert error == f"error: {name} contains several threads; choose one with --thread ID"
     assert [row.split() for row in sorted(rows)] == [
         ["t1", "11", "Nightly", "\\x1b[2J"],
         ["t2", "11"],
@@ -220,7 +220,7 @@ def test_a_thread_that_is_not_there_is_said_with_those_that_are(factwire: Factwi
     done = factwire("project", path, "--thread", "t9")
     assert (done.code, done.out) == (2, "")
     assert "t1" in done.err
-    assert done.err.endswith(" holds no thread 't9'\n")
+    assert done.err.endswith(" has no thread 't9'\n")
 
 
 @pytest.mark.requirement("cli.project.threads")
@@ -378,7 +378,7 @@ def test_input_without_facts_is_an_empty_state_and_a_note(factwire: Factwire):
         ((path,), "the journal"),
     ):
         done = factwire("project", *arguments, "--json")
-        assert done == (0, snapshot([]), f"note: {name} holds no facts\n")
+        assert done == (0, snapshot([]), f"note: {name} contains no facts\n")
         shown = factwire("project", *arguments)
         assert shown.code == 0
         assert "status  · idle" in shown.out

@@ -73,7 +73,7 @@ def test_how_a_turn_ends_is_the_exit_code(factwire: Factwire):
         (("echo", "x", "--policy", "yolo"), "one of default, acceptEdits, plan, dontAsk"),
         (("echo", "x", "--sandbox", "maybe"), "one of off, prefer, require"),
         (("echo", "x", "--workspace", "missing"), "workspace_missing"),
-        (("echo", "x", "--journal", "ftp://x"), "names no kind of journal"),
+        (("echo", "x", "--journal", "ftp://x"), "is not a kind of journal"),
     ],
 )
 def test_what_cannot_start_says_why(factwire: Factwire, arguments: tuple[str, ...], code: str):
@@ -195,7 +195,7 @@ def test_a_turn_is_cancelled_from_another_process(home: Home, which: str):
 def test_answers_to_nothing_are_refused_with_a_code(factwire: Factwire, home: Home):
     nothing = factwire("approve", "act_none")
     assert nothing.code == 2
-    assert "there is no journal" in nothing.err
+    assert "no journal at" in nothing.err
     factwire("run", "echo", "x", "--thread", "mine")
     for verb, target, code in (
         ("approve", "act_none", "unknown_action"),

@@ -92,4 +92,4 @@ def test_a_configuration_does_not_make_the_current_folder_importable(
     config = home.folder / "factwire.toml"
     config.write_text('[agents.mine]\nkind = "cli_gardening:agent"\n')
     done = factwire("run", "mine", "x")
-    assert (done.code, "is not there" in done.err) == (2, True)
+    assert (done.code, "not found" in done.err) == (2, True)

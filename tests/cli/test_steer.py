@@ -48,7 +48,7 @@ def test_without_a_run_there_is_nothing_to_steer_and_the_queue_is_read_at_rest(
     factwire("run", "echo", "x", "--thread", "mine")
     steered = factwire("steer", "mine", "left")
     assert (steered.code, "turn_not_active" in steered.err) == (1, True)
-    assert factwire("queue", "mine").out == "nothing waits\n"
+    assert factwire("queue", "mine").out == "no queued turns\n"
     unknown = factwire("queue", "none")
     assert (unknown.code, "unknown_turn" in unknown.err) == (1, True)
     assert factwire("steer", "mine").code == 2

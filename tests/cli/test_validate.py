@@ -174,7 +174,7 @@ def test_a_file_that_may_not_be_read_is_said_in_one_line(
     path = factwire.file("{}")
     monkeypatch.setattr(Path, "open", refuse)
     done = factwire("validate", path)
-    assert (done.code, done.err) == (2, f"error: {path} may not be read\n")
+    assert (done.code, done.err) == (2, f"error: {path} cannot be read: permission denied\n")
 
 
 @pytest.mark.requirement("cli.exit-codes")
@@ -282,7 +282,7 @@ def test_information_alone_is_shown_and_valid(factwire: Factwire):
 def test_a_long_table_is_cut_and_says_so(factwire: Factwire):
     stream = [wire("tool.args", number) for number in range(250)]
     done = factwire("validate", factwire.file(lines(*stream)))
-    assert "and 50 more; --json lists them" in done.out
+    assert "and 50 more; use --json to see all" in done.out
     assert done.out.count("missing_scope_id") == 200 + 1
 
 
@@ -370,4 +370,4 @@ def test_a_document_that_is_too_big_is_refused_with_advice(
 ):
     monkeypatch.setattr("factwire.cli.fact_files.DOCUMENT_BYTES", 500)
     found = factwire.report(json.dumps(GOOD, indent=2))
-    assert found["error"]["message"].endswith("write one fact to a line")
+    assert found["error"]["message"].endswith("write one fact per line")

@@ -55,7 +55,7 @@ class EdgeProcess:
             cwd=self.work,
             env=self.environment,
         )
-        self._until(b"Ctrl-C stops")
+        self._until(b"Ctrl-C to stop")
 
     def kill(self) -> None:
         if self.process is not None:

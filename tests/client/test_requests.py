@@ -268,4 +268,4 @@ async def test_without_its_libraries_the_client_names_the_extra(library: str):
         subprocess.run, [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
-    assert f"needs {library}, which is not here; install 'factwire[client]'" in done.stderr
+    assert f"needs {library}, which is not installed; install 'factwire[client]'" in done.stderr

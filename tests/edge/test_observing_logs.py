@@ -235,7 +235,7 @@ def test_the_command_logs_as_it_is_told(
         command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
-        assert b"listens on" in process.stdout.readline()
+        assert b"listening on" in process.stdout.readline()
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=WAIT)
     assert process.returncode == 0

@@ -126,7 +126,7 @@ def test_facts_of_a_class_that_factwire_does_not_know_can_be_counted():
 @pytest.mark.parametrize(
     ("assertion", "words"),
     [
-        (b'{"assert":"nope"}', "there is no assertion 'nope'; there are turn.outcome, answer.eq"),
+        (b'{"assert":"nope"}', "unknown assertion 'nope'; choose from turn.outcome, answer.eq"),
         (
             b'{"assert":"turn.outcome","outcome":"complete"}',
             "outcome is never 'complete'; it is one of completed, failed, canceled",

@@ -73,9 +73,9 @@ def test_a_thread_is_exported_signed_verified_and_shown(factwire: Factwire, jour
     done = factwire("evidence", "verify", pack, "--journal", journal)
     assert done.code == 0, done.err
     assert "intact: 26 facts, signed by this machine (SHA256:" in done.out
-    assert "archive  as it was written" in done.out
-    assert "derived  follows from the facts" in done.out
-    assert "journal  equal in facts and chain (26 facts, 7 anchors compared)" in done.out
+    assert "archive  as written" in done.out
+    assert "derived  matches the facts" in done.out
+    assert "journal  same facts and hash chain (26 facts, 7 anchors compared)" in done.out
     shown = factwire("evidence", "show", pack)
     assert shown.code == 0
     for words in (
@@ -120,15 +120,15 @@ def test_an_export_again_is_the_same_file(factwire: Factwire, journal: Path):
 def test_what_to_export_and_how_to_sign_must_be_clear(factwire: Factwire, journal: Path):
     place = ("--journal", journal)
     cases: list[tuple[tuple[Any, ...], str]] = [
-        (("export", *place), "say what to export"),
-        (("export", "thread", "--all", *place), "they do not go together"),
+        (("export", *place), "choose what to export"),
+        (("export", "thread", "--all", *place), "these options cannot be combined"),
         (("export", "thread", *place), "key_missing"),
-        (("export", "nobody", "--unsigned", *place), "holds no thread"),
+        (("export", "nobody", "--unsigned", *place), "has no thread"),
         (("export", "thread", "--unsigned", "--until", "x", *place), "cursor_malformed"),
         (("export", "thread", "--unsigned", "--until", "150", *place), "`factwire journal info`"),
         (("export", "--project", "none", "--unsigned", *place), "nothing_to_export"),
-        (("export", "thread", "--unsigned", "--output", "no/where.zip", *place), "no folder"),
-        (("export", "--facts", "f", "--all", "--unsigned"), "--facts goes with"),
+        (("export", "thread", "--unsigned", "--output", "no/where.zip", *place), "not found"),
+        (("export", "--facts", "f", "--all", "--unsigned"), "--facts can be combined with"),
         (("export", "--facts", "missing", "--unsigned"), "does not exist"),
         (("export", "thread", "--unsigned", "--case", "missing", *place), "case_unreadable"),
         (("export", "thread", "--key", "missing", *place), "key_missing"),
@@ -157,7 +157,7 @@ def test_a_project_a_whole_journal_a_file_and_a_pipe_can_be_exported(
     )
     done = factwire("evidence", "verify", "run.factpack.zip", "--journal", journal)
     assert (done.code, "made from a file" in done.out) == (0, True)
-    assert "unsigned: hashes hold" in done.out
+    assert "unsigned: hashes match" in done.out
     piped = factwire(
         "evidence",
         "export",
@@ -289,7 +289,7 @@ def test_a_case_without_assertions_is_not_blamed_on_the_pack(factwire: Factwire)
     pack_facts(Path("none.zip"), run_facts()[:3])
     factwire.file('{"name": "n", "assertions": []}', "case.json")
     done = factwire("evidence", "check", "none.zip", "--case", "case.json")
-    assert (done.code, "case.json and the pack hold no assertions" in done.err) == (2, True)
+    assert (done.code, "case.json nor the pack contains assertions" in done.err) == (2, True)
 
 
 @pytest.mark.requirement("evidence.cli.errors")
@@ -311,7 +311,7 @@ def test_a_folder_in_place_of_a_file_is_told_in_a_sentence(factwire: Factwire, j
         assert (done.code, f"{folder} is a folder; name a file" in done.err) == (2, True), done
         assert "Errno" not in done.err
     done = factwire("evidence", "verify", pack / "inside")
-    assert (done.code, "a part of the path is a file" in done.err) == (2, True)
+    assert (done.code, "a part of it is a file" in done.err) == (2, True)
 
 
 @pytest.mark.requirement("evidence.cli.errors")
@@ -321,7 +321,7 @@ def test_a_file_that_is_no_journal_is_not_called_a_damaged_one(factwire: Factwir
     for arguments in (("verify", pack), ("export", "thread", "--unsigned", "--output", "n.zip")):
         for url in (str(junk), f"sqlite:{junk}"):
             done = factwire("evidence", *arguments, "--journal", url)
-            assert (done.code, f"{junk} is no journal" in done.err) == (2, True), done
+            assert (done.code, f"{junk} is not a journal" in done.err) == (2, True), done
 
 
 @pytest.mark.requirement("evidence.cli.export")
@@ -330,7 +330,7 @@ def test_a_file_that_is_there_is_written_over_only_by_force(factwire: Factwire, 
     pack.write_bytes(b"precious")
     for more in ((), ("--output", pack)):
         done = factwire("evidence", "export", "thread", "--journal", journal, *more)
-        assert (done.code, "write over it with --force" in done.err) == (2, True), done
+        assert (done.code, "overwrite it with --force" in done.err) == (2, True), done
     assert pack.read_bytes() == b"precious"
     exported(factwire, journal, "--force")
     assert factwire("evidence", "verify", pack).code == 0
@@ -351,10 +351,10 @@ def test_a_pack_of_a_signer_who_is_not_demanded_is_not_called_changed(
     pack = exported(factwire, journal)
     done = factwire("evidence", "verify", pack, "--key", encode_public_key(OTHER_KEY))
     assert done.code == 1
-    assert done.out.startswith("not accepted: 26 facts, signed by a key that no trust list names")
+    assert done.out.startswith("not accepted: 26 facts, signed by a key that is not in a trust")
     assert "changed" not in done.out
-    assert "archive  as it was written" in done.out
-    assert "derived  follows from the facts" in done.out
+    assert "archive  as written" in done.out
+    assert "derived  matches the facts" in done.out
 
 
 @pytest.mark.requirement("evidence.cli.verify")
@@ -363,13 +363,13 @@ def test_what_is_told_of_the_archive_agrees_with_the_contents(factwire: Factwire
     good = pack.read_bytes()
     pack.write_bytes(good.replace(b"Mend it", b"Mend at", 1))
     done = factwire("evidence", "verify", pack)
-    assert (done.code, "outside the contents" in done.out) == (1, False), done
-    assert "archive  not as it was written" in done.out
+    assert (done.code, "but not its contents" in done.out) == (1, False), done
+    assert "archive  changed; see the findings above" in done.out
     for changed, first in ((good + b"more", len(good)), (b"more" + good, 0)):
         pack.write_bytes(changed)
         done = factwire("evidence", "verify", pack)
         assert (done.code, done.out.startswith("intact: ")) == (0, True), done
-        assert f"archive  changed outside the contents, first at byte {first}\n" in done.out
+        assert f"archive  changed, but not its contents, first at byte {first}\n" in done.out
 
 
 @pytest.mark.requirement("evidence.cli.verify")
@@ -378,7 +378,7 @@ def test_show_refuses_changed_facts_and_says_that_it_does_not_read_all(
 ):
     pack = exported(factwire, journal)
     done = factwire("evidence", "show", pack)
-    assert (done.code, "factwire evidence verify reads all facts" in done.out) == (0, True)
+    assert (done.code, "use factwire evidence verify to check all facts" in done.out) == (0, True)
     entries = contents(pack)
     repack(pack, {**entries, FACTS: entries[FACTS].replace(b"approved", b"rejected", 1)})
     done = factwire("evidence", "show", pack)
@@ -402,7 +402,7 @@ def test_check_reports_each_assertion_and_fails_with_one_of_them(factwire: Factw
     assert (done.code, "case_malformed" in done.err) == (2, True)
     pack_facts(Path("none.zip"), run_facts()[:3])
     done = factwire("evidence", "check", "none.zip")
-    assert (done.code, "carries no assertions" in done.err) == (2, True)
+    assert (done.code, "contains no assertions" in done.err) == (2, True)
 
 
 @pytest.mark.requirement("evidence.cli.check")

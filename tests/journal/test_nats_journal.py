@@ -467,7 +467,7 @@ async def test_a_stream_that_is_no_journal_is_left_alone(nats_server: NatsServer
         link = journal._require_open().link
         config = {"name": "orders", "subjects": ["orders"]}
         await link.ask(f"{API}.STREAM.CREATE.orders", config)
-    with pytest.raises(JournalUrlError, match="is no journal"):
+    with pytest.raises(JournalUrlError, match="is not a journal"):
         async with NatsJournal(nats_server.url("orders")):
             pass
 

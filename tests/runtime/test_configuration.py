@@ -279,11 +279,11 @@ def test_all_problems_are_told_at_once_with_their_places(machine: Machine):
     project, user = machine.project_file, machine.user_file
     expected = """
 --set policy.mode: policy.mode expected one of default, acceptEdits, plan, dontAsk, got text 'wild'
-FACTWIRE_POLCY_MODE: expected a variable of a setting, got one that there is not; \
+FACTWIRE_POLCY_MODE: expected a variable of a setting, got an unknown variable; \
 did you mean FACTWIRE_POLICY_MODE?
 PROJECT:1: sandbox expected a table, got text 'off'
 PROJECT:2: limits.concurrent_runs expected a whole number from 1 to 1000000000, got a whole number 0
-USER:4: limits.concurent_runs expected a setting, got a key that there is not; \
+USER:4: limits.concurent_runs expected a setting, got an unknown key; \
 did you mean limits.concurrent_runs?
 USER:5: limits.turn_seconds expected a number, got text 'x'
 """

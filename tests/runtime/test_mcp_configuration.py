@@ -149,7 +149,7 @@ def test_the_doctor_says_what_each_server_needs_and_starts_none(
         ("mcp poor", "warn"),
     ]
     assert found[0].message.endswith("bin/sh; not started")
-    assert found[3].message == "at far.example; its secrets travel unencrypted"
+    assert found[3].message == "at far.example; its secrets are sent unencrypted"
     assert found[5].message == "not set: MISSING"
     monkeypatch.setattr(doctor_command, "is_installed", lambda: False)
     [missing] = doctor_command.check_servers(given, {})

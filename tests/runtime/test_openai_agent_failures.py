@@ -220,7 +220,7 @@ async def test_the_usual_key_is_for_openai_alone():
 
     assert own.key(environment) == "theirs"
     assert other.key(environment) is None
-    with pytest.raises(TurnFailed, match="OPENAI_API_KEY holds no key"):
+    with pytest.raises(TurnFailed, match="OPENAI_API_KEY is not set"):
         own.key({})
 
 

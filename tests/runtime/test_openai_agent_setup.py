@@ -110,7 +110,7 @@ def test_the_doctor_says_where_the_model_is_and_whether_its_key_is_there():
         f"tiny at 127.0.0.1 (loopback), key in {VARIABLE}",
     )
     assert found({})[0] == "warn"
-    assert "OPENAI_API_KEY holds no key" in found({})[1]
+    assert "OPENAI_API_KEY is not set" in found({})[1]
     status, message = found(key, base_url=public, api_key_env=VARIABLE)
     assert (status, "unencrypted" in message) == ("warn", True)
 

@@ -163,8 +163,8 @@ def test_an_installed_entry_point_is_an_agent_and_a_kind(plugin: str):
 @pytest.mark.parametrize(
     ("kind", "code", "words"),
     [
-        ("telepath", "unknown_agent_kind", "there are demo, openai, shell, or use 'module:name'"),
-        ("no_such_module_here:make", "broken_entry_point", "is not there"),
+        ("telepath", "unknown_agent_kind", "choose from demo, openai, shell, or use 'module:name'"),
+        ("no_such_module_here:make", "broken_entry_point", "not found"),
         ("registry_plugin:missing", "broken_entry_point", "missing"),
         ("registry_plugin:number", "broken_entry_point", "a callable that makes one"),
         ("registry_broken:make", "broken_entry_point", "ValueError: broken"),
@@ -270,7 +270,7 @@ def test_an_entry_point_cannot_take_the_place_of_another(plugin: str):
 
 @pytest.mark.requirement("runtime.agents.registry.errors")
 def test_a_name_that_nobody_registered_is_unknown():
-    with pytest.raises(UnknownAgent, match="there are demo, shell"):
+    with pytest.raises(UnknownAgent, match="choose from demo, shell"):
         register(configured(), []).agent("nobody")
 
 

@@ -261,7 +261,7 @@ async def test_a_retry_is_a_new_turn_that_names_the_old_one(tmp_path: Path):
 @pytest.mark.requirement("runtime.agents.unknown")
 async def test_an_unknown_agent_is_refused_with_those_that_there_are(tmp_path: Path):
     async with running(echo, tmp_path) as runtime:
-        with pytest.raises(UnknownAgent, match="there are agent"):
+        with pytest.raises(UnknownAgent, match="choose from agent"):
             await runtime.submit("thread", "nobody", "hello")
 
 

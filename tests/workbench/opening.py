@@ -65,5 +65,5 @@ async def turned_to(page: Page, tab: str) -> Locator:
     await page.get_by_role("tab", name=tab).click()
     panel = page.get_by_role("tabpanel", name=tab)
     await expect(panel).not_to_be_empty()
-    await expect(page.get_by_role("img", name="Reading the thread")).to_have_count(0)
+    await expect(page.get_by_role("img", name="Loading thread")).to_have_count(0)
     return panel

@@ -187,7 +187,7 @@ async def test_11_a_compaction_is_a_boundary_with_a_summary_and_repeats_no_thoug
 ):
     page, messages = signed_in.page, Told("compaction-boundary", http).whole()
     await opened(page, messages.thread_id)
-    await expect(conversation(page)).to_contain_text("only as a summary")
+    await expect(conversation(page)).to_contain_text("only a summary")
     await expect(conversation(page)).to_contain_text("We agreed on a plan.")
     for thought in await conversation(page).get_by_role("button", expanded=False).all():
         await thought.click()

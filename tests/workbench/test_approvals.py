@@ -73,7 +73,7 @@ async def test_what_one_browser_decides_the_other_shows(
     async with open_page("/inbox") as inbox, open_page(f"/threads/{thread}") as other:
         card = _card(inbox.page)
         await expect(card).to_contain_text("cksum")
-        for word in ("Asked by", "Folder", "Expires"):
+        for word in ("Requested by", "Folder", "Expires"):
             await expect(card).to_contain_text(word)
         await expect(_card(other.page)).to_contain_text("cksum")
         assert await inbox.accessibility() == []
@@ -98,7 +98,7 @@ async def _deny(requests: httpx.Client, thread: str, inbox: Watched, other: Watc
     await other.page.keyboard.type("not a today")
     await other.page.keyboard.press("Enter")
     await expect(other.page.get_by_text("That was not allowed")).to_be_visible()
-    await expect(inbox.page.get_by_text("decided elsewhere, by edge")).to_be_visible()
+    await expect(inbox.page.get_by_text("decided elsewhere by edge")).to_be_visible()
     [newest, *_] = rows_of(requests, "/v1/approvals", threadId=thread)
     assert (newest["status"], newest["reason"]) == ("denied", "not a today")
 
@@ -111,13 +111,13 @@ async def test_a_question_is_answered_by_a_form_with_values_of_its_types(
     async with open_page("/inbox", theme="dark", size="phone") as watched:
         card = _card(watched.page)
         await card.get_by_role("button", name="Answer").click()
-        await expect(card.get_by_role("alert")).to_have_text(["This is needed."] * 2)
+        await expect(card.get_by_role("alert")).to_have_text(["This field is required."] * 2)
         await card.get_by_label("Name of the branch").fill("fix/שלום")
         await card.get_by_role("radio", name="large").check()
         for check in ("types", "docs"):
             await card.get_by_role("checkbox", name=check).check()
         await card.get_by_label("Tries").fill("9")
-        await expect(card.get_by_role("alert")).to_contain_text("from 1 up to 5")
+        await expect(card.get_by_role("alert")).to_contain_text("from 1 to 5")
         await card.get_by_label("Tries").fill("3")
         assert await watched.accessibility() == []
         await watched.screenshot("inbox-form-dark-phone")
@@ -227,11 +227,11 @@ async def test_what_waits_is_in_the_title_on_the_icon_and_told_without_details(
         page = watched.page
         await page.add_init_script(LISTEN)
         await page.reload()
-        bell = page.get_by_role("button", name="Notify me when a decision waits")
+        bell = page.get_by_role("button", name="Notify me when a decision is needed")
         await expect(bell).to_be_visible()
         assert await page.evaluate("Notification.asked") == 0
         await bell.click()
-        await expect(page.get_by_role("button", name="You are notified")).to_be_visible()
+        await expect(page.get_by_role("button", name="Notifications are on")).to_be_visible()
         post(requests, _requests("calling", shown="command:\n| echo s3cret"))
         await expect(page).to_have_title("(1) Factwire")
         icon = page.locator("link[rel=icon]")
@@ -240,7 +240,7 @@ async def test_what_waits_is_in_the_title_on_the_icon_and_told_without_details(
         messages = await page.evaluate("window.__told")
         assert messages == [
             {
-                "title": "Factwire: a decision waits for you",
+                "title": "Factwire: a decision is needed",
                 "body": "Thread calling",
                 "tag": "calling-action",
             }

@@ -79,7 +79,7 @@ async def test_versions_are_shown_compared_and_saved(
         await viewer.get_by_role("tab", name="Changes").click()
         await expect(viewer.get_by_text("removed: line 7")).to_be_attached()
         await expect(viewer.get_by_text("added: line seven")).to_be_attached()
-        await expect(viewer.get_by_text("1989 equal lines")).to_be_visible()
+        await expect(viewer.get_by_text("1989 unchanged lines")).to_be_visible()
         assert await watched.accessibility() == []
         await watched.screenshot("artifacts-changes-light-wide")
         await viewer.get_by_label("Version", exact=True).select_option("1")
@@ -89,7 +89,7 @@ async def test_versions_are_shown_compared_and_saved(
         await (await download.value).save_as(tmp_path / "saved")
         assert (tmp_path / "saved").read_text("utf-8") == LONG
         await viewer.get_by_role("tab", name="About").click()
-        await expect(viewer.get_by_role("button", name="Copy ref of the content")).to_be_visible()
+        await expect(viewer.get_by_role("button", name="Copy content ref")).to_be_visible()
 
 
 @pytest.mark.requirement("workbench.artifacts.unknown")
@@ -100,11 +100,11 @@ async def test_each_kind_is_shown_as_what_it_is_said_to_be_and_an_unknown_one_is
     address = "/threads/kinds?tab=artifacts&item=art_"
     async with open_page(f"{address}odd", theme="dark", size="phone") as watched:
         page = watched.page
-        await expect(page.get_by_text("has no view here")).to_be_visible()
+        await expect(page.get_by_text("cannot be shown here")).to_be_visible()
         await watched.screenshot("artifacts-unknown-dark-phone")
         await page.goto(f"{address}report")
         await expect(page.get_by_role("heading", name="Report", exact=True)).to_be_visible()
-        await expect(page.get_by_text("It was deleted.")).to_be_visible()
+        await expect(page.get_by_text("This artifact was deleted.")).to_be_visible()
         await page.goto(f"{address}picture")
         shown = page.get_by_role("img", name="A picture")
         await expect(shown).to_have_attribute("src", re.compile("^data:image/png;base64,"))
@@ -130,7 +130,7 @@ async def test_a_page_is_previewed_on_an_origin_of_its_own(
         await page.get_by_role("tab", name="Artifacts").click()
         await page.get_by_role("navigation", name="Artifacts").get_by_role("button").click()
         await page.get_by_role("tab", name="Preview").click()
-        serve = page.get_by_role("button", name="Serve it and show it")
+        serve = page.get_by_role("button", name="Start preview")
         await expect(serve).to_be_visible()
         assert await watched.accessibility() == []
         await serve.click()
@@ -140,7 +140,7 @@ async def test_a_page_is_previewed_on_an_origin_of_its_own(
         assert not source.startswith(str(requests.base_url).rstrip("/"))
         await watched.screenshot("artifacts-preview-dark-wide")
         async with page.expect_response(re.compile(r"/v1/previews/.*:stop$")):
-            await page.get_by_role("button", name="Stop serving").click()
+            await page.get_by_role("button", name="Stop preview").click()
         await expect(frame).to_have_count(0)
     [row] = rows_of(requests, "/v1/previews", runId=run["runId"])
     assert row["status"] == "stopped"

@@ -63,11 +63,11 @@ async def test_files_are_stored_kept_with_the_draft_and_named_in_the_message(
         chips = page.get_by_role("list", name="Attachments").get_by_role("listitem")
         await expect(chips).to_have_count(2)
         await expect(chips.first).to_contain_text("a <b>.png")
-        await expect(page.get_by_role("img", name="Storing")).to_have_count(0)
+        await expect(page.get_by_role("img", name="Uploading")).to_have_count(0)
         await page.reload()
         await expect(chips).to_have_count(2)
         await expect(page.get_by_label("Message")).to_have_value("demo: help with these")
-        await page.get_by_role("button", name="Leave out notes.txt").click()
+        await page.get_by_role("button", name="Remove notes.txt").click()
         await expect(chips).to_have_count(1)
         await page.get_by_label("Message").press("Enter")
         attached = conversation(page).get_by_role("list", name="Attachments")
@@ -92,12 +92,12 @@ async def test_files_are_stored_kept_with_the_draft_and_named_in_the_message(
 @pytest.mark.requirement("workbench.attachments")
 async def test_a_file_that_is_too_large_is_said_to_be_and_stays_out(signed_in: Watched):
     page = signed_in.page
-    await expect(page.get_by_label("What should be done?")).to_be_visible()
+    await expect(page.get_by_label("What should the agent do?")).to_be_visible()
     huge = FilePayload(name="huge.bin", mimeType="", buffer=bytes(6_000_001))
     await attach(page, huge, NOTES)
     chips = page.get_by_role("list", name="Attachments").get_by_role("listitem")
     await expect(chips.filter(has_text="huge.bin")).to_contain_text("Larger than 6.0 MB")
-    await page.get_by_label("What should be done?").fill("demo: help")
+    await page.get_by_label("What should the agent do?").fill("demo: help")
     async with page.expect_request(re.compile(r"/v1/runs$")) as requests:
         await page.get_by_role("button", name="Start").click()
     assert [part["name"] for part in inputs_of([await requests.value], "/runs")] == ["notes.txt"]
@@ -139,6 +139,6 @@ async def test_a_thread_is_found_by_the_edge_however_old_it_is(signed_in: Watche
     await expect(needle).to_be_visible()
     await expect(page.get_by_role("link", name="Hay")).to_have_count(0)
     await page.get_by_role("searchbox").fill("no such words")
-    await expect(page.get_by_text("No thread has these words in its title.")).to_be_visible()
+    await expect(page.get_by_text("No thread titles match.")).to_be_visible()
     await page.get_by_role("searchbox").fill("")
     await expect(page.get_by_role("link", name="Hay 119")).to_be_visible()

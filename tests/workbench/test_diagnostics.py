@@ -39,13 +39,13 @@ async def test_remarks_have_codes_with_their_meaning_and_lead_to_their_fact(
 ):
     page = signed_in.page
     await page.goto(f"/threads/{looked_into}?tab=diagnostics")
-    remark = page.get_by_label("Remarks").get_by_role("listitem").first
+    remark = page.get_by_label("Issues").get_by_role("listitem").first
     await expect(remark).to_contain_text("timeout")
-    await expect(remark).to_contain_text("This code means: the program or the server took")
+    await expect(remark).to_contain_text("Meaning: the program or the server took")
     await expect(remark).to_contain_text("it took too long")
     failed = [each["sequence"] for each in facts if each["eventClass"] == "tool.failed"]
     await remark.get_by_role("button", name=f"Go to fact {failed[-1]}").click()
-    past = page.get_by_role("region", name=re.compile("You look at a moment of the past"))
+    past = page.get_by_role("region", name=re.compile("^Viewing "))
     await expect(past).to_contain_text(f"fact {failed[-1]} of")
 
 
@@ -64,16 +64,16 @@ async def test_a_gap_that_the_source_reports_is_shown_and_leads_to_its_fact(
         ],
     )
     await page.goto("/threads/holed?tab=diagnostics")
-    whole = page.get_by_label("Wholeness")
+    whole = page.get_by_label("Completeness")
     await expect(whole).to_contain_text("repairing")
-    await expect(whole).to_contain_text("The source says that it is mending the stream.")
+    await expect(whole).to_contain_text("The source reports that it is repairing the stream.")
     await expect(whole.get_by_role("listitem")).to_contain_text(
         ["stream.gap.detected", "stream.repair.started"]
     )
-    await expect(page.get_by_label("Remarks")).to_contain_text("stream_gap_reported")
+    await expect(page.get_by_label("Issues")).to_contain_text("stream_gap_reported")
     await whole.get_by_role("button", name="Go to fact 3").click()
     await expect(whole).to_contain_text("stale")
-    await expect(whole).to_contain_text("Because: gap_reported")
+    await expect(whole).to_contain_text("Reason: gap_reported")
 
 
 @pytest.mark.requirement("workbench.figures")
@@ -92,7 +92,7 @@ async def test_times_and_costs_are_those_of_the_facts_and_else_unknown(
     post(http, [fact("silent", 1, "thread.started", {"title": "Silent"})])
     await page.goto("/threads/silent?tab=diagnostics")
     await expect(cost.get_by_text("unknown", exact=True)).to_have_count(6)
-    await expect(charts.nth(0)).to_contain_text("Unknown: no facts tell.")
+    await expect(charts.nth(0)).to_contain_text("No data.")
 
 
 @pytest.mark.requirement("workbench.raw-facts")
@@ -111,8 +111,8 @@ async def test_facts_are_found_by_class_id_and_words_and_exported_as_found(
     await page.get_by_role("option").last.click()
     await expect(page.get_by_label("Fact as JSON")).to_contain_text("it took too long")
     await page.get_by_role("searchbox", name="Id", exact=True).fill("")
-    await page.get_by_label("Words inside").fill("Make 11")
-    await page.get_by_label("Words inside").press("Enter")
+    await page.get_by_label("Contains text").fill("Make 11")
+    await page.get_by_label("Contains text").press("Enter")
     found = [each for each in tools if "make 11" in str(each["payload"])]
     await expect(page.get_by_role("option")).to_have_count(len(found))
     async with page.expect_download() as downloading:

@@ -30,7 +30,7 @@ def started(folder: Path) -> Generator[str]:
         try:
             assert process.stdout is not None
             payload: list[str] = []
-            while not payload or "Ctrl-C stops" not in payload[-1]:
+            while not payload or "Ctrl-C to stop" not in payload[-1]:
                 payload.append(process.stdout.readline())
                 assert payload[-1], payload
             yield "".join(payload)

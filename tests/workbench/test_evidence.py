@@ -58,12 +58,12 @@ async def test_a_pack_is_made_verified_and_saved(
     _vouched(requests, "packed")
     async with open_page("/threads/packed?tab=evidence") as watched:
         page = watched.page
-        await page.get_by_role("button", name="Make a pack").click()
+        await page.get_by_role("button", name="Create pack").click()
         await page.get_by_role("button", name="Verify").click()
         found = page.get_by_role("status", name="Verification")
-        await expect(found).to_contain_text("every byte of 7 facts is as it was written")
+        await expect(found).to_contain_text("7 facts, every byte unchanged")
         await expect(found).to_contain_text("signed by this Edge")
-        await expect(found).to_contain_text("the same facts and the same chain")
+        await expect(found).to_contain_text("same facts and hash chain")
         assert await watched.accessibility() == []
         await watched.screenshot("evidence-pack-light-wide")
         async with page.expect_download() as download:

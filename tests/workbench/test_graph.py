@@ -81,8 +81,8 @@ async def test_nodes_come_while_one_looks_and_those_that_were_there_stay(
         after = await page.evaluate(_PLACES)
         assert {key: after[key] for key in before} == before
         assert len({tuple(place) for place in after.values()}) == len(after)
-        await page.get_by_role("button", name="Tidy up").click()
-        await expect(page.get_by_role("button", name="Tidy up")).to_be_disabled()
+        await page.get_by_role("button", name="Reset layout").click()
+        await expect(page.get_by_role("button", name="Reset layout")).to_be_disabled()
 
 
 @pytest.mark.requirement("workbench.graph.keyboard")

@@ -55,7 +55,7 @@ async def test_from_signing_in_to_deciding_and_stopping_without_a_pointer(new_pa
         await expect(page.get_by_label("Token")).to_be_focused()
         await page.keyboard.type(TOKEN)
         await page.keyboard.press("Enter")
-        await expect(page.get_by_label("What should be done?")).to_be_focused()
+        await expect(page.get_by_label("What should the agent do?")).to_be_focused()
         await page.keyboard.type("demo: approve, then g h and / and ?")
         await expect(page.get_by_role("dialog")).to_have_count(0)
         await page.keyboard.press("Enter")
@@ -84,11 +84,11 @@ async def test_from_signing_in_to_deciding_and_stopping_without_a_pointer(new_pa
 @pytest.mark.requirement("workbench.keyboard")
 async def test_only_dialogs_keep_the_focus_and_it_goes_back_to_where_it_was(signed_in: Watched):
     page = signed_in.page
-    await expect(page.get_by_label("What should be done?")).to_be_focused()
+    await expect(page.get_by_label("What should the agent do?")).to_be_focused()
     await tab_to(page, "Start|Skip to content")
-    await page.get_by_role("button", name="Keys").focus()
+    await page.get_by_role("button", name="Keyboard shortcuts").focus()
     await page.keyboard.press("Enter")
-    dialog = page.get_by_role("dialog", name="Keys")
+    dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
     await expect(dialog).to_be_visible()
     for _ in range(4):
         await page.keyboard.press("Tab")
@@ -97,14 +97,14 @@ async def test_only_dialogs_keep_the_focus_and_it_goes_back_to_where_it_was(sign
         assert here["inDialog"] or here["tag"] == "BODY", here
     await page.keyboard.press("Escape")
     await expect(dialog).to_have_count(0)
-    await expect(page.get_by_role("button", name="Keys")).to_be_focused()
+    await expect(page.get_by_role("button", name="Keyboard shortcuts")).to_be_focused()
     await tab_to(page, "Skip to content")
 
 
 @pytest.mark.requirement("workbench.keyboard")
 async def test_shortcuts_go_places_and_never_take_what_is_typed(signed_in: Watched):
     page = signed_in.page
-    prompt = page.get_by_label("What should be done?")
+    prompt = page.get_by_label("What should the agent do?")
     await expect(prompt).to_be_focused()
     await page.keyboard.type("g i/?g h")
     await expect(prompt).to_have_value("g i/?g h")
@@ -119,6 +119,6 @@ async def test_shortcuts_go_places_and_never_take_what_is_typed(signed_in: Watch
     await expect(search).to_have_value("gh?")
     await page.get_by_role("main").focus()
     await page.keyboard.press("?")
-    await expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    await expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     await page.keyboard.type("gh")
     await expect(page).to_have_url(re.compile(r"/inbox$"))

@@ -59,5 +59,5 @@ async def test_fifty_thousand_facts_open_scroll_and_scrub_within_bounds(
         )
         await page.goto(f"/threads/long?at={middle['id']}")
         await expect(page.get_by_text(answered["payload"]["text"])).to_be_in_viewport()
-        await expect(page.get_by_text("writes this thread")).to_have_count(0)
+        await expect(page.get_by_text("owns this thread")).to_have_count(0)
         assert await elements(page) < MOST_ELEMENTS

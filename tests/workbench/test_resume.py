@@ -71,7 +71,7 @@ def own_edge(tmp_path_factory: pytest.TempPathFactory) -> Generator[WorkbenchEdg
 
 
 @pytest.fixture
-def told(own_edge: WorkbenchEdge) -> Generator[httpx.Client]:
+def messages(own_edge: WorkbenchEdge) -> Generator[httpx.Client]:
     with client_of(own_edge.url) as client:
         yield client
 
@@ -191,7 +191,7 @@ async def test_a_part_of_the_page_that_does_not_come_fails_alone_and_comes_later
     agent = Streaming("in-parts")
     post(messages, agent.next(42))
     async with watched_page(browser, own_edge.url) as watched:
-        watched.expected = ["ERR_FAILED", "NotLoaded", "could not be fetched"]
+        watched.expected = ["ERR_FAILED", "NotLoaded", "could not be loaded"]
         page = watched.page
 
         async def cut_some(route: Route) -> None:
@@ -202,7 +202,7 @@ async def test_a_part_of_the_page_that_does_not_come_fails_alone_and_comes_later
 
         await page.route("**/*", cut_some)
         await page.goto(f"/threads/{agent.thread_id}#token={TOKEN}")
-        await expect(page.get_by_text("This part of the page is not here yet")).to_be_visible()
+        await expect(page.get_by_text("This part of the page has not loaded")).to_be_visible()
         await expect(badge(page)).to_have_text("Live")
         await page.unroute("**/*", cut_some)
         await expect(page.get_by_text("piece 39 of the answer")).to_be_visible()

@@ -64,7 +64,7 @@ async def test_no_page_around_threads_has_a_serious_finding_in_any_look(
 
 async def _home(page: Page) -> None:
     await page.goto("/")
-    await expect(page.get_by_label("What should be done?")).to_be_visible()
+    await expect(page.get_by_label("What should the agent do?")).to_be_visible()
 
 
 async def _inbox(page: Page) -> None:
@@ -74,12 +74,12 @@ async def _inbox(page: Page) -> None:
 
 async def _keys(page: Page) -> None:
     await page.get_by_role("main").press("?")
-    await expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    await expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
 
 
 async def _nowhere(page: Page) -> None:
     await page.goto("/no/such/place")
-    await expect(page.get_by_text("There is no such page")).to_be_visible()
+    await expect(page.get_by_text("Page not found")).to_be_visible()
 
 
 PLACES: dict[str, Callable[[Page], Awaitable[None]]] = {

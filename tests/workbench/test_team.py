@@ -58,7 +58,7 @@ async def test_roster_board_and_lanes_show_what_the_projection_says_of_the_team(
         lanes = {
             "Handoffs": ["planner", "coder", "the plan is ready", "Accepted"],
             "Reviews": ["Requested", "Approved", "Small and clear."],
-            "Reports of workers": ["tester", "48 tests pass.", "output:tests"],
+            "Worker reports": ["tester", "48 tests pass.", "output:tests"],
         }
         for name, words in lanes.items():
             for word in words:
@@ -71,7 +71,7 @@ async def test_roster_board_and_lanes_show_what_the_projection_says_of_the_team(
         await page.get_by_role("button", name="Close").click()
         await page.get_by_role("button", name="deployer").click()
         panel = page.get_by_role("complementary", name="deployer")
-        await expect(panel).to_contain_text("No words of this teammate")
+        await expect(panel).to_contain_text("No transcript")
         await page.keyboard.press("Escape")
         await expect(panel).to_have_count(0)
         await page.get_by_role("tab", name="Conversation").click()
@@ -106,5 +106,5 @@ async def test_a_thread_without_a_team_says_so_and_what_would_change_that(
 ):
     post(requests, told("thr_alone", ["Only me."]))
     async with open_page("/threads/thr_alone?tab=team") as watched:
-        await expect(watched.page.get_by_text("No team works here")).to_be_visible()
+        await expect(watched.page.get_by_text("No team yet")).to_be_visible()
         assert await watched.accessibility() == []

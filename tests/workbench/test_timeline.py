@@ -66,7 +66,7 @@ def parents(http: httpx.Client, title: str) -> list[str]:
 
 
 def banner(page: Page) -> Locator:
-    return page.get_by_role("region", name=re.compile("You look at a moment of the past"))
+    return page.get_by_role("region", name=re.compile("^Viewing "))
 
 
 def strip(page: Page) -> Locator:
@@ -94,7 +94,7 @@ async def test_a_link_shows_its_moment_in_every_panel_and_nothing_can_be_said_th
     await expect(page.get_by_text("Answer 2 begins and ends")).to_be_visible()
     await expect(page.get_by_text("Question 3")).to_have_count(0)
     await expect(page.get_by_role("textbox", name="Message")).to_have_count(0)
-    await expect(page.get_by_text("writes this thread")).to_have_count(0)
+    await expect(page.get_by_text("owns this thread")).to_have_count(0)
     await page.get_by_role("tab", name="Timeline").click()
     await expect(strip(page)).to_have_attribute("aria-valuenow", str(at))
     await expect(page.get_by_label("Fact as JSON")).to_contain_text(f'"sequence": {at}')
@@ -105,7 +105,7 @@ async def test_a_link_shows_its_moment_in_every_panel_and_nothing_can_be_said_th
     await page.get_by_role("button", name="Back to live").click()
     await expect(banner(page)).to_have_count(0)
     await expect(page.get_by_text("Question 6")).to_be_visible()
-    await expect(page.get_by_text("elsewhere writes this thread")).to_be_visible()
+    await expect(page.get_by_text("elsewhere owns this thread")).to_be_visible()
     await expect(page).not_to_have_url(re.compile("at="))
     await page.go_back()
     await ensure_at(page, at)
@@ -236,7 +236,7 @@ async def test_a_thread_is_played_to_its_end_and_paused_by_a_step(
     page, last = signed_in.page, facts[-1]["sequence"]
     await page.goto(f"/threads/{travelled}?at={last - 3}")
     await ensure_at(page, last - 3)
-    await page.get_by_label("Speed").select_option("By facts")
+    await page.get_by_label("Speed").select_option("By fact")
     await page.get_by_role("button", name="Play").click()
     await expect(page.get_by_role("button", name="Pause")).to_be_visible()
     await ensure_at(page, last)
@@ -261,12 +261,12 @@ async def test_a_moment_is_linked_to_and_forked_from(
     await page.goto(f"/threads/{travelled}?tab=timeline&at={at}")
     await ensure_at(page, at)
     await page.get_by_role("button", name="Copy link").click()
-    await expect(page.get_by_text("Copied the link to this moment")).to_be_visible()
+    await expect(page.get_by_text("Link to this moment copied")).to_be_visible()
     link = await page.evaluate("navigator.clipboard.readText()")
     assert link.endswith(f"/threads/{travelled}?tab=timeline&at={at}")
     await page.get_by_role("button", name="Fork from here").click()
     await page.get_by_label("Title").fill("Another way")
-    await page.get_by_role("button", name="Make the thread").click()
+    await page.get_by_role("button", name="Create thread").click()
     await expect(page.get_by_role("heading", name="Another way")).to_be_visible()
     await expect(page.get_by_text("Answer 1 begins and ends")).to_be_visible()
     await expect(page.get_by_text("Answer 2 begins and ends")).to_have_count(0)

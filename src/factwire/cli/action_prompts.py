@@ -103,7 +103,7 @@ def question_lines(action: Action) -> list[Text]:
         head.append(f"  {terminal_safe(action.severity, NAME)}", style="red")
     who = action.requested_by or action.agent_id or "unknown"
     about = Text(
-        f"  {terminal_safe(action.action_id)} · asked by {terminal_safe(who, NAME)}", style=DIM
+        f"  {terminal_safe(action.action_id)} · requested by {terminal_safe(who, NAME)}", style=DIM
     )
     return [head, about, *_shown_lines(action)]
 
@@ -123,13 +123,13 @@ def help_lines(action: Action, rule: PolicyRule | None, flags: str = "") -> list
     """The keys, in sentences."""
     words = [
         "  y  allow exactly what is shown, this once",
-        "  n  deny it; the agent is told and goes on without",
+        "  n  deny it; the agent continues without it",
         "  Ctrl-C cancels the turn",
         f"  from another terminal: factwire approve {terminal_safe(action.action_id + flags)}",
     ]
     if rule is not None:
         always = (
-            f"  a  allow it, and whatever {terminal_safe(str(rule))} allows, until this run ends"
+            f"  a  allow it, and anything {terminal_safe(str(rule))} allows, until this run ends"
         )
         words.insert(1, always)
     return [Text(word) for word in words]
@@ -138,7 +138,7 @@ def help_lines(action: Action, rule: PolicyRule | None, flags: str = "") -> list
 def how_to_answer_line(action: Action, flags: str = "") -> Text:
     """For where nobody can press a key; `flags` say which journal is meant."""
     key = terminal_safe(action.action_id + flags)
-    words = f"  waits for an answer: factwire approve {key}  or  factwire deny {key}"
+    words = f"waiting for a decision: factwire approve {key}  or  factwire deny {key}"
     return Text(words, style="bold")
 
 

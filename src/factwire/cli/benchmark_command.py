@@ -53,13 +53,13 @@ from factwire.facts import Fact
 
 benchmark = typer.Typer(
     name="benchmark",
-    help="Trials of a benchmark: list them, compare two runs.",
+    help="List benchmark trials and compare two runs.",
     no_args_is_help=True,
 )
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 SolvedAtOption = Annotated[
-    float, typer.Option(metavar="REWARD", help="The reward from which a trial is solved.")
+    float, typer.Option(metavar="REWARD", help="The minimum reward for a trial to count as solved.")
 ]
 
 
@@ -71,9 +71,9 @@ def list_trials(
     journal: JournalOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List trials: dataset, task, status, reward, time, cost, and where their trajectories are.
+    """List trials: dataset, task, status, reward, time, cost and trajectory location.
 
-    Without #THREAD the trials of all threads are listed.
+    Without #THREAD, the trials of all threads are listed.
     """
     run_work(
         show_trials(parse_source(source, journal), _require_finite(solved_at), as_json=as_json)
@@ -96,11 +96,11 @@ def compare(
     journal: JournalOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show how the trials of B came out against those of A: rewards, flips, cost, time.
+    """Compare the trials of B with those of A: rewards, flips, cost, time.
 
-    Trials are paired by dataset and task; several of one task count by their mean. Without #THREAD
-    the trials of all threads are taken. The exit code is 0 when all came out the same with the
-    same configuration, 1 when not, 2 when they cannot be compared.
+    Trials are paired by dataset and task; several trials of one task count by their mean. Without
+    #THREAD, the trials of all threads are used. Exit code 0: same results with the same
+    configuration. 1: they differ. 2: they cannot be compared.
     """
     wanted = BenchmarkRequest(
         names=(a, b), solved_at=_require_finite(solved_at), record=record, as_json=as_json
@@ -111,7 +111,7 @@ def compare(
 def _require_finite(reward: float) -> float:
     """A reward that others can be compared with; raises `CliError` for what is no number."""
     if not isfinite(reward):
-        raise CliError(f"--solved-at takes a reward such as 0.5, not {reward}")
+        raise CliError(f"--solved-at expects a reward such as 0.5, got {reward}")
     return reward
 
 
@@ -180,7 +180,7 @@ def _verdict_line(comparison: BenchmarkComparison) -> Text:
     line = Text("different", style="bold yellow")
     if comparison.paired_delta is not None:
         tasks = count_of(comparison.paired, "task")
-        line.append(f"  B's reward is {comparison.paired_delta:+.3g} on {tasks} that both tried")
+        line.append(f"  B's reward is {comparison.paired_delta:+.3g} on {tasks} tried by both")
     return line
 
 
@@ -211,7 +211,7 @@ def _build_table(*columns: str) -> Table:
 
 def _more_rows(rows: int) -> list[Text]:
     more = rows - _LISTED
-    return [Text(f"{more:,} more; --json has them all", style=DIM)] if more > 0 else []
+    return [Text(f"{more:,} more; use --json to see all", style=DIM)] if more > 0 else []
 
 
 def _reward_text(trial: TrialRecord, solved_at: float) -> Text:
@@ -298,7 +298,7 @@ async def _read_trials(side: RunSource) -> list[TrialRecord]:
         facts = [fact async for _, fact in recording.facts(family) if _is_about_trials(fact)]
         found = read_trials(facts)
     if not found:
-        print_note(f"{recording.name} holds no trials")
+        print_note(f"{recording.name} contains no trials")
     return found
 
 

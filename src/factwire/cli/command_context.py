@@ -120,7 +120,7 @@ def _journal_flag(url: str | None) -> str:
 def _resolve_folder(path: Path | None) -> Path:
     folder = (path or Path.cwd()).resolve()
     if not folder.is_dir():
-        raise CliError(f"workspace_missing: there is no folder {terminal_safe(str(folder))}")
+        raise CliError(f"workspace_missing: folder not found: {terminal_safe(str(folder))}")
     return folder
 
 
@@ -136,8 +136,8 @@ def _load_settings(folder: Path, flags: list[tuple[str, str]]) -> ResolvedConfig
 def _require_allowed(folder: Path, allowed: Sequence[str]) -> None:
     if not any(folder.is_relative_to(os.path.realpath(each)) for each in allowed):
         raise CliError(
-            f"workspace_not_allowed: {terminal_safe(str(folder))} is in none of the configured "
-            "workspaces; go to one, or name this one with --workspace"
+            f"workspace_not_allowed: {terminal_safe(str(folder))} is not in any of the "
+            "configured workspaces; change to one, or add this one with --workspace"
         )
 
 

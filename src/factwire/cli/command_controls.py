@@ -88,7 +88,10 @@ class OfflineControls:
 
     async def steer(self, request: SteerRequest) -> SteerReply | ControlRefusal:
         """Nobody is there who could hear it."""
-        message = f"no turn runs on thread {request.thread_id}; factwire resume starts the next one"
+        message = (
+            f"no turn is running on thread {request.thread_id}; start the next one with "
+            "factwire resume"
+        )
         return ControlRefusal(code="turn_not_active", message=message)
 
     async def queue(self, request: QueueRequest) -> QueueReply | ControlRefusal:

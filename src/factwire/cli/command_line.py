@@ -32,7 +32,7 @@ VERBS: Final = {
     "run": Verb(
         "run_command",
         "run",
-        "Run one turn of an agent and watch it: answer, tools, output, and what waits for you.",
+        "Run one turn of an agent and watch it: answer, tools, output and approvals.",
     ),
     "threads": Verb(
         "threads_command",
@@ -42,37 +42,37 @@ VERBS: Final = {
     "resume": Verb(
         "run_command",
         "resume",
-        "Show where a thread stands and go on: wait for its open approval, start what is queued.",
+        "Show a thread's status and continue it: wait for its open approval, start queued turns.",
     ),
     "approve": Verb(
         "control_commands",
         "approve",
-        "Allow what an open action asks for, from wherever you are.",
+        "Allow an open action, from any terminal.",
     ),
     "deny": Verb(
         "control_commands",
         "deny",
-        "Deny what an open action asks for; the agent is told and goes on without it.",
+        "Deny an open action; the agent continues without it.",
     ),
     "cancel": Verb(
         "control_commands",
         "cancel",
-        "Stop a turn that runs, close one that was left behind, or take one out of its queue.",
+        "Stop a running turn, close an abandoned one, or remove one from the queue.",
     ),
     "steer": Verb(
         "control_commands",
         "steer",
-        "Say something to the turn that runs on a thread; its agent takes it between two steps.",
+        "Send a message to the running turn of a thread; the agent reads it between two steps.",
     ),
     "queue": Verb(
         "control_commands",
         "queue",
-        "List the turns that wait on a thread, the next one first, and change their order.",
+        "List the queued turns of a thread, next one first, and change their order.",
     ),
     "edge": Verb(
         "edge_command",
         "edge",
-        "Serve this machine: REST, WebSocket and event streams, all behind one token.",
+        "Serve this machine's agents over REST, WebSocket and event streams, behind one token.",
     ),
     "open": Verb(
         "edge_command",
@@ -82,7 +82,7 @@ VERBS: Final = {
     "tail": Verb(
         "tail_command",
         "tail",
-        "Follow an Edge live, or a journal: its events or facts, each as it becomes durable.",
+        "Follow the events or facts of an Edge or a journal, live.",
     ),
     "doctor": Verb(
         "doctor_command",
@@ -93,28 +93,28 @@ VERBS: Final = {
     "validate": Verb(
         "validate_command",
         "validate",
-        "Validate facts: a JSON fact, an array, one fact to a line (NDJSON), or a fixture.",
+        "Validate facts: a JSON fact, an array, one fact per line (NDJSON), or a fixture.",
     ),
     "convert": Verb(
         "convert_command",
         "convert",
-        "Convert facts between shapes, or an agent's own stream to "
-        "facts, one JSON object to a line.",
+        "Convert facts between shapes, or an agent's own stream to facts, one JSON object per "
+        "line.",
     ),
     "schema": Verb(
         "schema_command",
         "schema",
-        "Print a schema of facts or of their projection, or write all of them to a folder.",
+        "Print a schema of facts or of their projection, or write all schemas to a folder.",
     ),
     "project": Verb(
         "project_command",
         "project",
-        "Show the state that facts come to: conversation, tools, open actions, tasks, team …",
+        "Show the state that facts produce: conversation, tools, open actions, tasks, team …",
     ),
     "play": Verb(
         "play_command",
         "play",
-        "Play a recorded run: conversation, process, approvals and team, as they came.",
+        "Play back a recorded run: conversation, process, approvals and team.",
     ),
     "diff": Verb(
         "diff_command",
@@ -124,8 +124,7 @@ VERBS: Final = {
     "conformance": Verb(
         "conformance_command",
         "conformance",
-        "Try an agent, a recorded stream or an Edge's thread; "
-        "without any of them, Factwire itself.",
+        "Test an agent, a stream or an Edge's thread for conformance; by default, Factwire itself.",
     ),
     "config": Verb(
         "config_command",
@@ -135,17 +134,18 @@ VERBS: Final = {
     "journal": Verb(
         "journal_command",
         "journal",
-        "Look at, check, move and shrink a journal: sqlite:PATH or a path, postgres://…, nats://….",
+        "Inspect, verify, move and shrink a journal: sqlite:PATH or a path, postgres://…, "
+        "nats://….",
     ),
     "evidence": Verb(
         "evidence_command",
         "evidence",
-        "Export a history as one signed file, and check, show and test such files.",
+        "Export a history as one signed file, and verify, show and test such files.",
     ),
     "benchmark": Verb(
         "benchmark_command",
         "benchmark",
-        "Trials of a benchmark: list them, compare two runs.",
+        "List benchmark trials and compare two runs.",
     ),
 }
 

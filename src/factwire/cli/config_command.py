@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 def config(
     *,
     folder: Annotated[
-        Path | None, typer.Option("--in", help="The folder to look from; the current one if not.")
+        Path | None,
+        typer.Option("--in", help="The folder to start from; the current folder by default."),
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Set a value, as a flag would."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a setting, as a flag would."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -40,7 +41,7 @@ def config(
 def _parse_flag(text: str) -> tuple[str, str]:
     key, sign, value = text.partition("=")
     if not sign:
-        raise CliError(f"--set takes KEY=VALUE, got {terminal_safe(key, 80)!r}")
+        raise CliError(f"--set expects KEY=VALUE, got {terminal_safe(key, 80)!r}")
     return key.strip(), value
 
 
@@ -50,7 +51,7 @@ def _load_settings(
     from factwire.runtime.configuration import ConfigurationError, load_configuration
 
     if folder is not None and not folder.is_dir():
-        raise CliError(f"there is no folder {terminal_safe(str(folder))}")
+        raise CliError(f"folder not found: {terminal_safe(str(folder))}")
     try:
         return load_configuration(folder, flags=flags)
     except ConfigurationError as error:

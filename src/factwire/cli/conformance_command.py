@@ -50,7 +50,9 @@ def conformance(
     *,
     provider: Annotated[
         str | None,
-        typer.Option(metavar="MODULE:FACTORY", help="An agent, made by calling the factory."),
+        typer.Option(
+            metavar="MODULE:FACTORY", help="An agent; the factory is called to create it."
+        ),
     ] = None,
     facts: Annotated[
         str | None,
@@ -61,44 +63,43 @@ def conformance(
     ] = None,
     url: Annotated[
         str | None,
-        typer.Option(metavar="EDGE", help="A running Edge, of which --thread names a thread."),
+        typer.Option(metavar="EDGE", help="A running Edge; --thread selects the thread."),
     ] = None,
     thread: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="The thread of the Edge, pack or journal to try."),
+        typer.Option(metavar="ID", help="The thread of the Edge, pack or journal to test."),
     ] = None,
     prompt: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=TEXT",
-            help="What to say to the agent for text, tool, approval, failure or cancel; "
-            "before its own conformance_prompts.",
+            help="The prompt to use for text, tool, approval, failure or cancel; takes "
+            "precedence over the agent's conformance_prompts.",
         ),
     ] = None,
-    seconds: Annotated[
-        float, typer.Option(min=0.1, help="How long the agent may take for one trial.")
-    ] = 60.0,
+    seconds: Annotated[float, typer.Option(min=0.1, help="The time limit for one trial.")] = 60.0,
     level: Annotated[
-        LevelOption, typer.Option(help="How far to go; each level includes those before it.")
+        LevelOption, typer.Option(help="The level to test; each level includes the ones before it.")
     ] = LevelOption.runtime,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the report as one page.")
+        Path | None, typer.Option(metavar="FILE", help="Write the report as an HTML page.")
     ] = None,
 ) -> None:
-    """Try an agent, a recorded stream or an Edge's thread; without any of them, Factwire itself.
+    """Test an agent, a stream or an Edge's thread for conformance; by default, Factwire itself.
 
-    The agent runs on a journal in memory in a temporary folder, and whatever it asks is approved
-    (once, it is denied). Exit code 0: conformant. 1: not. 2: it could not be tried.
+    The agent runs in a temporary folder with a journal in memory. Whatever it asks for is approved,
+    except once, when it is denied. Exit code 0: conformant. 1: not conformant. 2: it could not be
+    tested.
     """
     if sum(each is not None for each in (provider, facts, url)) > 1:
         raise CliError("choose one: --provider, --facts or --url")
     if url is not None and thread is None:
-        raise CliError("--url needs --thread: an Edge, and which of its threads")
+        raise CliError("--url needs --thread to select a thread of the Edge")
     if thread is not None and url is None and facts is None:
-        raise CliError("--thread chooses what to try in --url or --facts; give one of them")
+        raise CliError("--thread needs --url or --facts")
     if prompt and provider is None:
-        raise CliError("--prompt is for an agent: name one with --provider")
+        raise CliError("--prompt needs an agent: name one with --provider")
     before = set(threading.enumerate())
     if url is not None and thread is not None:
         report = _try_streamed(url, thread, level.value)
@@ -143,7 +144,9 @@ def _try_recorded(path: str, thread: str | None, level: Any) -> "Report":
 
         return finish_work(_try_kept(path, thread, level))
     if thread is not None:
-        raise CliError("--thread chooses a thread of a pack or a journal; a file is tried whole")
+        raise CliError(
+            "--thread works with a pack or a journal; a file is always tested as a whole"
+        )
     with open_source(path) as source:
         try:
             document = read_document(source)
@@ -228,7 +231,9 @@ def _show_result(result: "Result", says: dict[str, str], write: Callable[[Text],
         _show_finding(finding, write)
     left = len(result.findings) - _SHOWN + result.findings_omitted
     if left > 0:
-        write(Text(f"      and {left:,} more; --json and --html have them", style="bright_black"))
+        write(
+            Text(f"      and {left:,} more; use --json or --html to see all", style="bright_black")
+        )
 
 
 def _show_finding(finding: "Finding", write: Callable[[Text], None]) -> None:
@@ -253,7 +258,7 @@ def _show_summary(report: "Report", write: Callable[[Text], None]) -> None:
     counts = report.counts
     line = Text.assemble("\n", verdict, f": {terminal_safe(report.subject.name)}, level: {level}\n")
     line.append(f"{counts.passed:,} passed, {counts.failed:,} failed, ")
-    line.append(f"{counts.not_applicable:,} do not apply; ")
+    line.append(f"{counts.not_applicable:,} not applicable; ")
     held_to = count_of(len(report.requirements), "requirement")
     write(line.append(f"{report.judged:,} of {held_to} judged"))
 

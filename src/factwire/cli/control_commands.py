@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 
 Action = Annotated[str, typer.Argument(metavar="ACTION", help="The id of the open action.")]
-Reason = Annotated[str | None, typer.Option(metavar="TEXT", help="Why; kept with the decision.")]
+Reason = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="The reason; stored with the decision.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -53,15 +55,15 @@ def approve(
     workspace: WorkspaceOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Allow what an open action asks for, from wherever you are.
+    """Allow an open action, from any terminal.
 
-    Exit code 0: it is allowed. 1: refused, with a code: unknown_action, action_already_decided,
-    action_expired. 2: nobody could be asked.
+    Exit code 0: allowed. 1: refused, with a code: unknown_action, action_already_decided,
+    action_expired. 2: no runtime or Edge could be reached.
     """
     from factwire.runtime.control import DecideRequest
 
     if always not in (None, "thread", "workspace"):
-        raise CliError(f"--always takes thread or workspace, not {terminal_safe(always)}")
+        raise CliError(f"--always expects thread or workspace, got {terminal_safe(always)}")
     request = DecideRequest(action_id=action, decision="approve", reason=reason, always=always)
     run_work(_send(request, edge_url(edge, journal), journal, workspace, as_json=as_json))
 
@@ -75,7 +77,7 @@ def deny(
     workspace: WorkspaceOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Deny what an open action asks for; the agent is told and goes on without it."""
+    """Deny an open action; the agent continues without it."""
     from factwire.runtime.control import DecideRequest
 
     request = DecideRequest(action_id=action, decision="deny", reason=reason)
@@ -84,20 +86,23 @@ def deny(
 
 def cancel(
     target: Annotated[
-        str, typer.Argument(metavar="TURN|THREAD", help="A turn, or the thread that it runs on.")
+        str, typer.Argument(metavar="TURN|THREAD", help="A turn, or the thread it runs on.")
     ],
     *,
     reason: Reason = None,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Also one that another runtime claims; be sure it is gone."),
+        typer.Option(
+            "--force",
+            help=("Cancel it even if another runtime claims it; make sure that runtime is gone."),
+        ),
     ] = False,
     edge: EdgeOption = None,
     journal: JournalOption = None,
     workspace: WorkspaceOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Stop a turn that runs, close one that was left behind, or take one out of its queue."""
+    """Stop a running turn, close an abandoned one, or remove one from the queue."""
     from factwire.runtime.control import CancelRequest
 
     request = CancelRequest(target=target, reason=reason, take_over=force)
@@ -105,30 +110,33 @@ def cancel(
 
 
 def steer(
-    thread: Annotated[str, typer.Argument(metavar="THREAD", help="The thread with the turn.")],
-    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="What to say to it.")] = None,
+    thread: Annotated[str, typer.Argument(metavar="THREAD", help="The thread of the turn.")],
+    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="The message.")] = None,
     *,
     turn: Annotated[
         str | None,
-        typer.Option(metavar="TURN", help="Say what this queued turn was to be asked, instead."),
+        typer.Option(metavar="TURN", help="Send the prompt of this queued turn instead."),
     ] = None,
     queue_it: Annotated[
-        bool, typer.Option("--queue", help="Where it cannot be steered, make it the next turn.")
+        bool,
+        typer.Option(
+            "--queue", help="If the turn cannot be steered, queue the message as the next turn."
+        ),
     ] = False,
     edge: EdgeOption = None,
     journal: JournalOption = None,
     workspace: WorkspaceOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say something to the turn that runs on a thread; its agent takes it between two steps.
+    """Send a message to the running turn of a thread; the agent reads it between two steps.
 
-    What the turn never takes is the next turn. Exit code 1: refused, with a code: turn_not_active,
-    steer_unsupported, steer_too_long, queue_full.
+    A message that the turn does not read becomes the next turn. Exit code 1: refused, with a code:
+    turn_not_active, steer_unsupported, steer_too_long, queue_full.
     """
     from factwire.runtime.control import SteerRequest
 
     if (text is None) == (turn is None):
-        raise CliError("give a text, or with --turn a queued turn")
+        raise CliError("give a message, or a queued turn with --turn")
     request = SteerRequest(thread_id=thread, text=text or "", queued_turn_id=turn, queue=queue_it)
     run_work(_send(request, edge_url(edge, journal), journal, workspace, as_json=as_json))
 
@@ -137,17 +145,17 @@ def queue(
     thread: Annotated[str, typer.Argument(metavar="THREAD", help="The thread.")],
     *,
     promote: Annotated[
-        str | None, typer.Option(metavar="TURN", help="Let this turn go first.")
+        str | None, typer.Option(metavar="TURN", help="Move this turn to the front.")
     ] = None,
     remove: Annotated[
-        str | None, typer.Option(metavar="TURN", help="Take this turn out; it never runs.")
+        str | None, typer.Option(metavar="TURN", help="Remove this turn; it will not run.")
     ] = None,
     edge: EdgeOption = None,
     journal: JournalOption = None,
     workspace: WorkspaceOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the turns that wait on a thread, the next one first, and change their order."""
+    """List the queued turns of a thread, next one first, and change their order."""
     from factwire.runtime.control import QueueRequest
 
     request = QueueRequest(thread_id=thread, promote=promote, remove=remove)
@@ -196,7 +204,7 @@ def _decision_lines(reply: "DecideReply", *, abandoned: bool) -> Iterator[str]:
     yield f"{terminal_safe(reply.decision)}{by}: {terminal_safe(reply.action_id)}"
     if abandoned:
         thread = terminal_safe(reply.thread_id)
-        yield f"nobody runs it now; go on with: factwire resume {thread}"
+        yield f"not running; continue with: factwire resume {thread}"
 
 
 def _cancel_lines(reply: "CancelReply") -> Iterator[str]:

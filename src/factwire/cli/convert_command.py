@@ -68,7 +68,7 @@ def outlet_stream(target: str, *, sse: bool) -> OutletStream | None:
     if target in OUTLETS:
         return OutletStream(target, sse=sse)
     if sse:
-        raise CliError(f"--sse is for the outlets {', '.join(OUTLETS)}, not for {target}")
+        raise CliError(f"--sse works with the outlets {', '.join(OUTLETS)}, not with {target}")
     return None
 
 
@@ -96,36 +96,45 @@ def convert(
         typer.Option(
             "--from",
             metavar="SHAPE|SOURCE|FILE",
-            help="What the input is: auto (looks at each fact), facts, runtime-event, ui; or the "
-            "stream of an agent, such as claude-code or codex-exec (--from list names all); or a "
-            "mapping file, such as agent.toml, that says what the lines of any program mean.",
+            help="The input format: auto (detected per fact), facts, runtime-event, ui; or the "
+            "stream of an agent, such as claude-code or codex-exec (--from list shows "
+            "all); or a mapping file, such as agent.toml, that describes the lines of any "
+            "program.",
         ),
     ] = "auto",
     target: Annotated[
         ToOption,
-        typer.Option("--to", help="The shape to write, or the protocol of a client to write for."),
+        typer.Option("--to", help="The shape, or the client protocol, to write."),
     ] = ToOption.facts,
     sse: Annotated[
         bool,
-        typer.Option("--sse", help="For a client: write server-sent events, not lines."),
+        typer.Option(
+            "--sse", help="With a client protocol: write server-sent events instead of lines."
+        ),
     ] = False,
     thread: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="For a stream: the thread of its facts; the file's name."),
+        typer.Option(
+            metavar="ID",
+            help="With a stream: the thread id for its facts; the file name by default.",
+        ),
     ] = None,
     at: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="For a stream that tells no times: when it was."),
+        typer.Option(metavar="TIME", help="With a stream that has no timestamps: the time to use."),
     ] = None,
     blobs: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="For a stream: keep here what is too big for a fact."),
+        typer.Option(
+            metavar="DIR",
+            help="With a stream: the folder for content that is too large for a fact.",
+        ),
     ] = None,
 ) -> None:
-    """Convert facts between shapes, or an agent's own stream to facts, one JSON object to a line.
+    """Convert facts between shapes, or an agent's own stream to facts, one JSON object per line.
 
-    What cannot be converted is named on standard error, and the exit code is 1. Items of a stream
-    that are not known become warnings in it, with a ref.
+    Input that cannot be converted is reported on standard error, and the exit code is 1. Unknown
+    items of a stream become warnings in the output, with a ref.
     """
     if source_form not in SHAPES:
         raise typer.Exit(
@@ -196,7 +205,7 @@ def convert_stream(
     if name == "list":
         return _print_threads()
     if at is not None and not _TIME.fullmatch(at):
-        raise CliError(f"--at takes a time such as {START}, not {at!r}")
+        raise CliError(f"--at expects a time such as {START}, got {at!r}")
     source = _mapped_source(name) if _is_mapping(name) else _open_source_adapter(name)
     if source is None:
         return UNUSABLE
@@ -246,7 +255,7 @@ def _mapped_source(file: str) -> Source | None:
             return read_mapped_source(opened.read(FILE_BYTES + 1), file)
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise CliError(f"the mapping {file} cannot be read: {reason}") from error
+        raise CliError(f"cannot read the mapping {file}: {reason}") from error
     except MappingError as error:
         for problem in error.problems:
             report(f"{problem.code}: {problem}")

@@ -52,12 +52,17 @@ from factwire.evidence.run_diff import compare
 from factwire.journal import JournalError
 
 _HELP: Final = (
-    "A file of facts, an evidence pack, - or a journal, with #THREAD where it holds several; "
-    "or a thread of --journal."
+    "A file of facts, an evidence pack, - or a journal, with #THREAD if it holds several; or a "
+    "thread of --journal."
 )
 
 RunAArgument = Annotated[str, typer.Argument(metavar="A", help=_HELP, show_default=False)]
-RunBArgument = Annotated[str, typer.Argument(metavar="B", help="Another one.", show_default=False)]
+RunBArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="B", help="The run to compare with, in the same forms.", show_default=False
+    ),
+]
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help=_HELP, show_default=False)]
 
 
@@ -104,7 +109,7 @@ def parse_source(text: str, journal: str | None) -> RunSource:
     if _exists(text):
         return RunSource(text, None)
     if "/" in text or "." in text:
-        raise CliError(f"there is no file {terminal_safe(text, 200)}")
+        raise CliError(f"file not found: {terminal_safe(text, 200)}")
     return RunSource(_journal_for(text, journal), text)
 
 
@@ -122,7 +127,9 @@ def _journal_for(thread: str, journal: str | None) -> str:
     path = url.removeprefix("sqlite:").partition("?")[0]
     if url.startswith("sqlite:") and not Path(path).is_file():
         name = terminal_safe(thread, 80)
-        raise CliError(f"{name} is no file, and there is no journal to find a thread {name} in")
+        raise CliError(
+            f"{name} is not a file, and there is no journal to look for a thread {name} in"
+        )
     return url
 
 
@@ -133,12 +140,13 @@ def diff(
     only: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="ASPECTS", help="Only these, with commas: prompt, answers, tools, cost …"
+            metavar="ASPECTS",
+            help=("Only these aspects, separated by commas: prompt, answers, tools, cost …"),
         ),
     ] = None,
     turn: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Only the turn with this number in either run."),
+        typer.Option(metavar="N", min=1, help="Only the turn with this number, in both runs."),
     ] = None,
     journal: JournalOption = None,
     as_json: Annotated[
@@ -147,8 +155,8 @@ def diff(
 ) -> None:
     """Show how run B differs from run A: prompts, answers, tools, approvals, files, cost …
 
-    Turns are paired by prompt and order. Ids and times are never a difference. The exit code is 0
-    when both are the same, 1 when they differ, 2 when they cannot be compared.
+    Turns are paired by prompt and order. Ids and times never count as a difference. Exit code 0: no
+    differences. 1: they differ. 2: they cannot be compared.
     """
     wanted = DiffRequest(names=(a, b), aspects=parse_aspects(only), turn=turn, as_json=as_json)
     run_work(compare_runs(parse_sources(a, b, journal), wanted))
@@ -221,7 +229,7 @@ def difference_lines(found: list[Difference]) -> Iterator[Text]:
     for difference in found[:_LISTED]:
         yield from _lines_of(difference)
     if len(found) > _LISTED:
-        yield Text(f"{len(found) - _LISTED:,} more; --json has them all", style=DIM)
+        yield Text(f"{len(found) - _LISTED:,} more; use --json to see all", style=DIM)
 
 
 def _lines_of(difference: Difference) -> Iterator[Text]:
@@ -265,7 +273,7 @@ def _text_lines(change: TextChange) -> Iterator[Text]:
         yield Text(f"    {mark}{terminal_safe(line.text, LINE)}", style=style)
     left_out = max(0, len(change.lines) - _TEXT_LINES) + change.left_out
     if left_out:
-        yield Text(f"    {count_of(left_out, 'more line')}; --json has more of them", style=DIM)
+        yield Text(f"    {count_of(left_out, 'more line')}; use --json to see more", style=DIM)
 
 
 def _marked_line(side: str, text: str, start: int, end: int) -> Text:
@@ -316,7 +324,7 @@ def comparison_view(comparison: Comparison, names: tuple[str, str]) -> Renderabl
         if turn.differences:
             parts += ["", *_difference_section(_turn_heading(turn), turn.differences)]
     if comparison.outside:
-        head = Text("beside all turns", style="bold")
+        head = Text("outside the turns", style="bold")
         parts += ["", *_difference_section(head, comparison.outside)]
     return Group(*parts)
 
@@ -327,21 +335,25 @@ def _run_line(letter: str, name: str, side: RunSide) -> Text:
     line.append(f"  {' · '.join(words)}", style=DIM)
     if side.hydration not in _WHOLE:
         line.append(
-            f" · {terminal_safe(side.hydration, 20)}: not all facts are there", style="yellow"
+            f" · {terminal_safe(side.hydration, 20)}: some facts are missing", style="yellow"
         )
     return line
 
 
 def _verdict_line(comparison: Comparison) -> Text:
     if comparison.same:
-        words = "same" if len(comparison.aspects) == len(ASPECTS) else "same in what was compared"
+        words = (
+            "same"
+            if len(comparison.aspects) == len(ASPECTS)
+            else "no differences in what was compared"
+        )
         return Text(words, style="bold green")
     changed = [turn for turn in comparison.turns if turn.status != "same"]
     line = Text("different", style="bold yellow")
     if changed:
         line.append(f"  {len(changed):,} of {count_of(len(comparison.turns), 'turn')}")
     if comparison.outside:
-        line.append("  and something beside them" if changed else "  beside all turns")
+        line.append("  and something outside the turns" if changed else "  outside the turns")
     totals = figures_text(comparison.a.figures, comparison.b.figures)
     return line.append(f"  {totals}", style=DIM) if totals else line
 
@@ -403,7 +415,7 @@ def _turn_prompt(turn: TurnComparison) -> str:
 def _either(turn: TurnComparison) -> TurnSide:
     side = turn.a or turn.b
     if side is None:
-        raise ValueError("a compared turn is in A or in B")
+        raise ValueError("a compared turn must be in A or B")
     return side
 
 
@@ -427,10 +439,10 @@ def parse_aspects(only: list[str] | None) -> frozenset[Aspect] | None:
     words = [word.strip() for each in only for word in each.split(",") if word.strip()]
     known = ", ".join(ASPECTS)
     if not words:
-        raise CliError(f"--only names no aspect; there are {known}")
+        raise CliError(f"--only needs an aspect; choose from {known}")
     for word in words:
         if word not in ASPECTS:
-            raise CliError(f"there is no aspect {terminal_safe(word, 40)!r}; there are {known}")
+            raise CliError(f"unknown aspect {terminal_safe(word, 40)!r}; choose from {known}")
     return frozenset(cast("list[Aspect]", words))
 
 
@@ -440,7 +452,7 @@ async def compare_runs(both: tuple[RunSource, RunSource], wanted: DiffRequest) -
     comparison = narrow_comparison(compare(one, other), aspects=wanted.aspects, turn=wanted.turn)
     if wanted.turn is not None and not comparison.turns:
         most = max(one.side.turns, other.side.turns)
-        raise CliError(f"neither run has a turn {wanted.turn}; there are turns 1 to {most}")
+        raise CliError(f"neither run has a turn {wanted.turn}; choose 1 to {most}")
     _show_comparison(comparison, wanted)
     return DONE if comparison.same else ISSUES
 
@@ -453,7 +465,7 @@ async def _read_account(side: RunSource) -> RunAccount:
             accountant.take(fact)
     account = accountant.build()
     if not account.side.facts:
-        print_note(f"{recording.name} holds no facts")
+        print_note(f"{recording.name} contains no facts")
     return account
 
 

@@ -74,7 +74,7 @@ def doctor(
 ) -> None:
     """Check the installation: Python, SQLite, sandbox, journal, data folder, agents, MCP servers.
 
-    Each line that is not well says what to do. Exit code 0: it works. 1: something fails.
+    Each failed check says what to do. Exit code 0: everything works. 1: something fails.
     """
     run_work(_run_checks(journal, workspace, as_json=as_json))
 
@@ -108,7 +108,9 @@ async def _check_all(
         resolved = load_configuration(workspace, flags=flags)
     except ConfigurationError as error:
         for problem in error.problems:
-            yield fail("configuration", str(problem), "mend what is named; the rest waits for it")
+            yield fail(
+                "configuration", str(problem), "fix this first; the other checks depend on it"
+            )
         yield await check_sandbox(SandboxSettings())
         return
     settings = resolved.configuration
@@ -164,7 +166,7 @@ def fail(name: str, message: str, fix: str) -> DoctorFinding:
 
 _EXTRA: Final = re.compile(r"^([A-Za-z0-9_.-]+).*;.*extra == ['\"]([\w-]+)['\"]")
 _BUBBLEWRAP: Final = "install bubblewrap, for example: apt install bubblewrap"
-_NAMESPACES: Final = "allow user namespaces, or run where they are allowed"
+_NAMESPACES: Final = "enable user namespaces, or run on a system that allows them"
 
 
 def check_python() -> DoctorFinding:
@@ -192,7 +194,7 @@ def check_extras() -> DoctorFinding:
         there[extra] = there.get(extra, True) and _is_installed(package)
     complete = ", ".join(name for name, holds in there.items() if holds) or "none"
     missing = ", ".join(name for name, holds in there.items() if not holds)
-    more = f"; to be had: {missing} (pip install 'factwire[NAME]')" if missing else ""
+    more = f"; available: {missing} (pip install 'factwire[NAME]')" if missing else ""
     return ok("extras", f"{complete}{more}")
 
 
@@ -218,7 +220,7 @@ def _is_installed(package: str) -> bool:
 async def check_sandbox(wanted: SandboxSettings) -> DoctorFinding:
     """Whether a sandbox works, tried and not guessed."""
     if wanted.mode == "off":
-        return ok("sandbox", "off by configuration: commands run unconfined")
+        return ok("sandbox", "turned off in the configuration: commands run unconfined")
     return judge_sandbox(await probe_sandbox(), required=wanted.mode == "require")
 
 
@@ -256,7 +258,7 @@ async def check_outside_agents(
         point.name: program for point in points if (program := _load_program(point)) is not None
     }
     others = [
-        ok(name, f"not set up: {error}")
+        ok(name, f"not configured: {error}")
         for name, error in problems.items()
         if name not in found and is_absent(name, error, configuration)
     ]
@@ -286,10 +288,10 @@ async def _check_program(
 ) -> DoctorFinding:
     where = _find_program(program, configured)
     if where is None:
-        return ok(name, f"{program.title} is not installed; to have it: {program.install}")
+        return ok(name, f"{program.title} is not installed; install it with: {program.install}")
     version_text = await _ask_version(where)
     if version_text is None:
-        return warn(name, f"{where} does not say its version", f"try {where} --version by hand")
+        return warn(name, f"{where} does not report a version", f"try {where} --version by hand")
     return ok(name, f"{version_text}, {where}")
 
 
@@ -335,9 +337,9 @@ def _check_sdks() -> Iterator[DoctorFinding]:
             packages, extra = agent.packages, agent.extra
         there = next(filter(None, map(_installed_version, packages)), None)
         if there is None:
-            yield ok(name, f"not installed; to have it: pip install 'factwire[{extra}]'")
+            yield ok(name, f"not installed; install it with: pip install 'factwire[{extra}]'")
         else:
-            yield ok(name, f"{there}; run an agent of it as module:name")
+            yield ok(name, f"{there}; run its agents as module:name")
 
 
 def _installed_version(package: str) -> str | None:
@@ -360,19 +362,19 @@ def check_configuration(resolved: ResolvedConfiguration) -> DoctorFinding:
         if origin.source in ("project", "user") and origin.where
         for where in origin.where.split(", ")
     )
-    return ok("configuration", ", ".join(files) or "defaults; no file sets anything")
+    return ok("configuration", ", ".join(files) or "defaults; no configuration file found")
 
 
 def check_workspace(settings: Configuration, named: Path | None) -> DoctorFinding:
     """Whether a run could work in the folder that is named, or in the current one."""
     folder = (named or Path.cwd()).resolve()
     if not folder.is_dir():
-        message = f"workspace_missing: there is no folder {folder}"
-        return fail("workspace", message, "make it, or name another one with --workspace")
+        message = f"workspace_missing: folder not found: {folder}"
+        return fail("workspace", message, "create it, or choose another with --workspace")
     allowed = [os.path.realpath(each) for each in settings.workspaces]
     if named is None and allowed and not any(map(folder.is_relative_to, allowed)):
-        message = f"{folder} is in none of the configured workspaces; a run here is refused"
-        return warn("workspace", message, "go to one of them, or name this one with --workspace")
+        message = f"{folder} is not in any of the configured workspaces; runs here are refused"
+        return warn("workspace", message, "change to one of them, or add this one with --workspace")
     return ok("workspace", str(folder))
 
 
@@ -382,16 +384,16 @@ def check_data_folder(settings: Configuration) -> DoctorFinding:
     try:
         about = folder.stat()
     except FileNotFoundError:
-        return ok("data folder", f"{folder}, made at the first run")
+        return ok("data folder", f"{folder}, created on the first run")
     except OSError as error:
-        fix = "set FACTWIRE_DATA to a folder that can be used"
-        return fail("data folder", f"{folder} cannot be looked at: {error.strerror}", fix)
+        fix = "set FACTWIRE_DATA to a usable folder"
+        return fail("data folder", f"cannot access {folder}: {error.strerror}", fix)
     if not stat.S_ISDIR(about.st_mode) or not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        fix = "set FACTWIRE_DATA to a folder that can be written"
-        return fail("data folder", f"{folder} is no folder that can be written", fix)
+        fix = "set FACTWIRE_DATA to a writable folder"
+        return fail("data folder", f"{folder} is not a writable folder", fix)
     if about.st_mode & _OTHERS:
         mode = stat.S_IMODE(about.st_mode)
-        message = f"{folder} is open to other users (mode {mode:03o})"
+        message = f"{folder} is accessible to other users (mode {mode:03o})"
         return warn("data folder", message, f"chmod 700 {folder}")
     return ok("data folder", f"{folder}, private")
 
@@ -401,7 +403,7 @@ async def check_journal(settings: Configuration) -> DoctorFinding:
     scheme, _, rest = settings.journal.partition(":")
     path = Path(rest.partition("?")[0])
     if scheme == "sqlite" and not await asyncio.to_thread(path.exists):
-        return ok("journal", f"{path}, made at the first run")
+        return ok("journal", f"{path}, created on the first run")
     url = f"sqlite:{path}?mode=ro" if scheme == "sqlite" else settings.journal
     try:
         return await _open_and_verify(url, scheme)
@@ -416,7 +418,7 @@ async def _open_and_verify(url: str, scheme: str) -> DoctorFinding:
         stats = await opened.stats()
         about = f"{scheme}, {count_of(stats.facts, 'fact')}, {count_of(stats.threads, 'thread')}"
         if stats.bytes > _VERIFIED_BYTES:
-            return ok("journal", f"{about}, opens; factwire journal verify looks at every byte")
+            return ok("journal", f"{about}, opens; use factwire journal verify to check every byte")
         report = await opened.verify()
     if report.damage is None:
         return ok("journal", f"{about}, intact")
@@ -439,10 +441,10 @@ def check_agents(settings: Configuration, registered: AgentRegistry) -> Iterator
     for name, error in registered.problems.items():
         if is_absent(name, error, settings):
             continue
-        yield warn(f"agent {name}", f"{error.code}: {error}", "mend it, or take it out of the file")
+        yield warn(f"agent {name}", f"{error.code}: {error}", "fix it, or remove it from the file")
     if settings.agent is not None and settings.agent not in registered.agents:
-        message = f"the configured agent {settings.agent} is not there"
-        yield fail("agent", message, "set agent to one of those that there are")
+        message = f"the configured agent {settings.agent} does not exist"
+        yield fail("agent", message, "set agent to one of the available agents")
 
 
 KIND: Final = "openai"
@@ -456,13 +458,15 @@ def check_models(
     configured = {name: each for name, each in configuration.agents.items() if each.kind == KIND}
     if find_spec("pydantic_ai") is None or find_spec("openai") is None:
         yield (
-            warn(KIND, "a library is missing that configured agents need", _INSTALL_OPENAI)
+            warn(
+                KIND, "the configured agents need a library that is not installed", _INSTALL_OPENAI
+            )
             if configured
-            else ok(KIND, f"not installed; to have it: {_INSTALL_OPENAI}")
+            else ok(KIND, f"not installed; install it with: {_INSTALL_OPENAI}")
         )
         return
     if not configured:
-        yield ok(KIND, "not set up; to have it, set agents.openai.model, or give --model to a run")
+        yield ok(KIND, "not configured; set agents.openai.model, or pass --model to a run")
     for name, settings in configured.items():
         try:
             yield _check_model(f"model of {name}", endpoint_of(settings), environment)
@@ -478,7 +482,7 @@ def _check_model(name: str, endpoint: Endpoint, environment: Mapping[str, str]) 
     except TurnFailed as missing:
         return warn(name, f"{where}; {missing}", missing.hint or "")
     if endpoint.exposes_key:
-        return warn(name, f"{where}; the key travels unencrypted", "use an https URL")
+        return warn(name, f"{where}; the key is sent unencrypted", "use an https URL")
     return ok(name, f"{where}, " + ("no key" if key is None else f"key in {endpoint.key_variable}"))
 
 
@@ -491,7 +495,7 @@ def check_servers(
     """A line for each server; none where none is configured."""
     if configuration.mcp and not is_installed():
         count = count_of(len(configuration.mcp), "server")
-        yield warn("mcp", f"{count} configured, and the library is missing", _INSTALL_MCP)
+        yield warn("mcp", f"{count} configured, but the library is not installed", _INSTALL_MCP)
         return
     for name, settings in configuration.mcp.items():
         yield _check_server(f"mcp {name}", settings, environment)
@@ -502,7 +506,7 @@ def _check_server(name: str, settings: McpServer, environment: Mapping[str, str]
     missing = [each for each in wanted if not environment.get(each)]
     if missing:
         message = f"not set: {', '.join(missing)}"
-        return warn(name, message, "set them where factwire runs, or take them out of the file")
+        return warn(name, message, "set them in the environment, or remove them from the file")
     if settings.url is not None:
         return _check_url(name, settings.url, secret=bool(wanted))
     return _check_command(name, settings.command[0], environment)
@@ -511,12 +515,14 @@ def _check_server(name: str, settings: McpServer, environment: Mapping[str, str]
 def _check_url(name: str, url: str, *, secret: bool) -> DoctorFinding:
     parts = urlsplit(url)
     if secret and parts.scheme == "http" and not is_near(url):
-        return warn(name, f"at {parts.netloc}; its secrets travel unencrypted", "use an https URL")
-    return ok(name, f"at {parts.netloc}; not asked")
+        return warn(
+            name, f"at {parts.netloc}; its secrets are sent unencrypted", "use an https URL"
+        )
+    return ok(name, f"at {parts.netloc}; not checked")
 
 
 def _check_command(name: str, program: str, environment: Mapping[str, str]) -> DoctorFinding:
     found = shutil.which(program, path=environment.get("PATH"))
     if found is None:
-        return warn(name, f"there is no program {program}", "install it, or mend the command")
+        return warn(name, f"program not found: {program}", "install it, or fix the command")
     return ok(name, f"{found}; not started")

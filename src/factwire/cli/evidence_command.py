@@ -111,8 +111,8 @@ _SHOWN: Final = 10
 def show(pack: PackArgument, *, as_json: JsonOption = False) -> None:
     """Show a pack: how the run ended, tools, decisions, results, reviews, and what is missing.
 
-    What is shown has been checked against the pack's hashes: the summary, and the first facts for
-    prompts and commands. `verify` reads the rest, too. --json prints the whole summary.
+    Everything shown has been checked against the pack's hashes: the summary, and the first facts
+    for prompts and commands. Use `verify` to check the rest. --json prints the whole summary.
     """
     from factwire.evidence import open_pack
 
@@ -140,7 +140,7 @@ def _print_section(console: Console, title: str, total: int, lines: list[Text]) 
     for line in lines:
         console.print(Padding.indent(line, 2))
     if total > len(lines):
-        words = f"{total - len(lines):,} more; the pack's own files have them all"
+        words = f"{total - len(lines):,} more; see the files in the pack"
         console.print(Padding.indent(Text(words, style=DIM), 2))
 
 
@@ -160,7 +160,7 @@ def _headline_rows(pack: "Pack", summary: "EvidencePack") -> list[tuple[str, str
         ("tokens", tokens if run.input_tokens or run.output_tokens else ""),
         ("journal", _origin_text(summary)),
         ("signed", _signature_text(pack)),
-        ("checked", "what is shown here; factwire evidence verify reads all facts"),
+        ("checked", "what is shown here; use factwire evidence verify to check all facts"),
     ]
     return [(name, words) for name, words in rows if words]
 
@@ -184,7 +184,9 @@ def _signature_text(pack: "Pack") -> str:
 
     if pack.signature is None:
         return "no"
-    return f"{_shorten_hash(fingerprint(pack.signature.public_key))} (verify says whose it is)"
+    return (
+        f"{_shorten_hash(fingerprint(pack.signature.public_key))} (use verify to see whose it is)"
+    )
 
 
 def _times_text(first: str | None, last: str | None) -> str:
@@ -273,11 +275,11 @@ def check(
     *,
     case: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="Check these assertions as well; may be repeated."),
+        typer.Option(metavar="FILE", help="Also check these assertions; can be repeated."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Evaluate the assertions of a pack against what its facts come to.
+    """Evaluate the assertions of a pack against the state its facts produce.
 
     Exit code 0: all hold. 1: some do not. 2: there are none, or they cannot be read.
     """
@@ -306,9 +308,9 @@ def _evaluate(path: Path, cases: "list[ReplayCase]") -> "list[AssertionResult]":
 
 def _nothing_to_check(case: list[Path]) -> str:
     if not case:
-        return "the pack carries no assertions; give some with --case FILE"
+        return "the pack contains no assertions; provide some with --case FILE"
     names = ", ".join(terminal_safe(str(path), LINE) for path in case)
-    return f"there is nothing to check: {names} and the pack hold no assertions"
+    return f"nothing to check: neither {names} nor the pack contains assertions"
 
 
 def _show_assertions(results: "list[AssertionResult]", failed: int) -> None:
@@ -329,16 +331,16 @@ def _show_assertions(results: "list[AssertionResult]", failed: int) -> None:
 
 
 _ARCHIVE = {
-    "as_written": "as it was written",
-    "repacked": "packed anew by another tool; the contents are what counts",
-    "changed": "changed outside the contents",
+    "as_written": "as written",
+    "repacked": "repacked by another tool; the contents are unaffected",
+    "changed": "changed, but not its contents",
 }
-_TOUCHED = "not as it was written; see what was found in it above"
+_TOUCHED = "changed; see the findings above"
 _JOURNAL = {
-    "matches": "equal in facts and chain",
-    "compacted": "equal; the journal has since removed facts on purpose, and vouches for them",
-    "copy": "facts are equal; the journal is a copy, with a chain of its own",
-    "differs": "not equal",
+    "matches": "same facts and hash chain",
+    "compacted": "same; the journal has since removed facts on purpose and accounts for them",
+    "copy": "same facts; the journal is a copy with its own chain",
+    "differs": "different",
     "not_from_journal": "the pack was made from a file, so there is nothing to compare",
 }
 
@@ -348,21 +350,24 @@ def verify(
     *,
     journal: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Compare with the journal that the pack came from, too."),
+        typer.Option(metavar="URL", help="Also compare with the journal that the pack came from."),
     ] = None,
     trust: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Demand a signature of a key in this list.")
+        Path | None, typer.Option(metavar="FILE", help="Require a signature by a key in this list.")
     ] = None,
     key: Annotated[
         list[str] | None,
-        typer.Option(metavar="PUBLIC-KEY", help="Demand a signature of this key; repeatable."),
+        typer.Option(
+            metavar="PUBLIC-KEY", help="Require a signature by this key; can be repeated."
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check every byte of a pack, its signature, and that the summary follows from the facts.
+    """Check every byte of a pack, its signature, and that the summary matches the facts.
 
-    Exit code 0: all is right. 1: something is not, with the first range of bytes. 2: no pack, or it
-    cannot be read. What is told of the archive around the contents never changes the exit code.
+    Exit code 0: everything is correct. 1: something is not, with the first range of bytes. 2: not a
+    pack, or it cannot be read. The state of the archive around the contents never changes the exit
+    code.
     """
     run_work(_verify_pack(pack, journal, _demanded_keys(trust, key), as_json=as_json))
 
@@ -457,9 +462,9 @@ def _signer_text(report: "PackReport") -> str:
     signer = report.signer
     words = {
         "trusted": f"signed by {terminal_safe(signer.name or '', 80)} ({signer.key_id})",
-        "unknown": f"signed by a key that no trust list names ({signer.key_id})",
-        "unsigned": "unsigned: hashes hold, and anybody could have made them",
-        "invalid": f"the signature of {signer.key_id} is not of this pack",
+        "unknown": f"signed by a key that is not in a trust list ({signer.key_id})",
+        "unsigned": "unsigned: hashes match, but the author cannot be verified",
+        "invalid": f"the signature by {signer.key_id} does not match this pack",
     }
     return words[signer.state]
 
@@ -473,9 +478,9 @@ def _archive_text(report: "PackReport") -> str:
 
 def _derived_text(report: "PackReport") -> str:
     if report.derived_again:
-        return "follows from the facts"
+        return "matches the facts"
     producer = terminal_safe(report.producer, 40)
-    return f"not compared: Factwire {producer} made it, whose rules may differ"
+    return f"not compared: made by Factwire {producer}, whose rules may differ"
 
 
 def _match_text(match: "JournalMatch") -> str:
@@ -488,13 +493,14 @@ def key(
     *,
     file: Annotated[
         Path | None,
-        typer.Option("--file", metavar="FILE", help="The key; one in the data folder if not."),
+        typer.Option("--file", metavar="FILE", help="The key file; in the data folder by default."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a signing key that only you can read, or show the one there is; print its public half.
+    """Create a signing key that only you can read, or show the existing one; print its public
+    half.
 
-    A key is never written over. Give the public key to those who are to trust your packs.
+    A key is never overwritten. Give the public key to the people who should trust your packs.
     """
     from factwire.evidence import create_key, encode_public_key, fingerprint, load_key
     from factwire.evidence.signatures import key_path
@@ -515,17 +521,20 @@ def key(
 
 
 def trust(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Who signs with the key.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the key's owner.")],
     public_key: Annotated[str, typer.Argument(metavar="PUBLIC-KEY", help="The key as base64.")],
     *,
     file: Annotated[
         Path | None,
-        typer.Option("--file", metavar="FILE", help="The list; one in the data folder if not."),
+        typer.Option(
+            "--file", metavar="FILE", help="The trust list; in the data folder by default."
+        ),
     ] = None,
 ) -> None:
     """Add a public key to a trust list, under a name.
 
-    Compare the fingerprint with its owner over another way than the one the key came by.
+    Compare the fingerprint with the owner through another channel than the one the key came
+    through.
     """
     from factwire.evidence import fingerprint
     from factwire.evidence.signatures import add_trusted_key as add
@@ -537,12 +546,12 @@ def trust(
         key_id = fingerprint(public_key)
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"{terminal_safe(name)} is {key_id}", markup=False)
-    console.print(f"listed in {terminal_safe(str(path))}", markup=False)
+    console.print(f"added to {terminal_safe(str(path))}", markup=False)
 
 
 evidence = typer.Typer(
     name="evidence",
-    help="Export a history as one signed file, and check, show and test such files.",
+    help="Export a history as one signed file, and verify, show and test such files.",
     no_args_is_help=True,
 )
 for command in (export, verify, show, check, key, trust):

@@ -62,9 +62,9 @@ _UNREAD: Final = frozenset(
 _UNOPENED: Final[dict[type[OSError], str]] = {
     FileNotFoundError: "does not exist",
     IsADirectoryError: "is a folder; name a file",
-    NotADirectoryError: "cannot be there: a part of the path is a file, not a folder",
-    PermissionError: "may not be opened; you lack the right to",
-    FileExistsError: "is there already",
+    NotADirectoryError: "is not a valid path: a part of it is a file, not a folder",
+    PermissionError: "cannot be opened: permission denied",
+    FileExistsError: "already exists",
 }
 """What the system refuses about a path, in words."""
 
@@ -98,7 +98,7 @@ def read_case_file(path: Path) -> "ReplayCase":
     try:
         data = path.read_bytes()
     except OSError as error:
-        message = f"{path} cannot be read: {error.strerror}"
+        message = f"cannot read {path}: {error.strerror}"
         raise CaseProblem("case_unreadable", message) from error
     return parse_case(data, str(path))
 
@@ -120,11 +120,9 @@ def _require_database(path: Path) -> None:
         with path.open("rb") as stream:
             start = stream.read(len(_SQLITE))
     except PermissionError as error:
-        raise CliError(
-            f"{terminal_safe(str(path))} may not be opened; you lack the right to"
-        ) from error
+        raise CliError(f"{terminal_safe(str(path))} cannot be opened: permission denied") from error
     if start != _SQLITE:
-        raise CliError(f"{terminal_safe(str(path))} is no journal: it is no SQLite database")
+        raise CliError(f"{terminal_safe(str(path))} is not a journal: it is not an SQLite database")
 
 
 @contextmanager
@@ -132,7 +130,7 @@ def open_target(file: str, *, force: bool) -> Generator[BinaryIO]:
     """The target to write to; `-` is standard output. With `force`, one that is there goes."""
     if file == "-":
         if sys.stdout.isatty():
-            raise CliError("a pack is no text for a terminal; name a file with --output")
+            raise CliError("a pack is a binary file; name a file with --output")
         yield sys.stdout.buffer
         return
     path = Path(file)
@@ -151,11 +149,11 @@ def open_target(file: str, *, force: bool) -> Generator[BinaryIO]:
 def _require_free(path: Path, *, force: bool) -> None:
     name = terminal_safe(str(path))
     if not path.parent.is_dir():
-        raise CliError(f"there is no folder {terminal_safe(str(path.parent))} to write to")
+        raise CliError(f"folder not found: {terminal_safe(str(path.parent))}")
     if path.is_dir():
         raise CliError(f"{name} is a folder; name a file in it with --output")
     if path.exists() and not force:
-        raise CliError(f"{name} is there already; write over it with --force, or use --output")
+        raise CliError(f"{name} already exists; overwrite it with --force, or use --output")
 
 
 @contextmanager
@@ -206,7 +204,7 @@ class PackRecording:
 
 _UNNAMABLE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_NAME: Final = 80
-_UNTIL: Final = "Only facts up to this cursor; `factwire journal info` shows the one at the end."
+_UNTIL: Final = "Only facts up to this cursor; `factwire journal info` shows the last one."
 
 
 class ExportScope(msgspec.Struct, frozen=True, kw_only=True):
@@ -230,7 +228,7 @@ def export(
         str | None,
         typer.Argument(
             metavar="THREAD",
-            help="The thread, which goes with those of its subagents.",
+            help="The thread; threads of its subagents are included.",
             show_default=False,
         ),
     ] = None,
@@ -238,7 +236,9 @@ def export(
     journal: JournalOption = None,
     facts: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Take the facts from a file instead, - for stdin."),
+        typer.Option(
+            metavar="FILE", help="Read the facts from a file instead; - for standard input."
+        ),
     ] = None,
     project: Annotated[
         str | None, typer.Option(metavar="ID", help="All threads of a project.")
@@ -246,15 +246,18 @@ def export(
     everything: Annotated[bool, typer.Option("--all", help="The whole journal.")] = False,
     output: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="The pack; THREAD.factpack.zip if not given."),
+        typer.Option(metavar="FILE", help="The file to write; THREAD.factpack.zip by default."),
     ] = None,
     with_blobs: Annotated[
-        bool, typer.Option("--with-blobs", help="Put in what facts refer to, secrets excepted.")
+        bool,
+        typer.Option(
+            "--with-blobs", help="Include the content that facts refer to, except secrets."
+        ),
     ] = False,
     until: Annotated[str | None, typer.Option(metavar="CURSOR", help=_UNTIL)] = None,
     case: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="Add a case of assertions; may be repeated."),
+        typer.Option(metavar="FILE", help="Add a file of assertions; can be repeated."),
     ] = None,
     key: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Sign with this key instead of your own.")
@@ -262,16 +265,14 @@ def export(
     unsigned: Annotated[bool, typer.Option("--unsigned", help="Do not sign.")] = False,
     stored: Annotated[
         bool,
-        typer.Option("--stored", help="Do not compress: the same bytes on every machine."),
+        typer.Option("--stored", help="Do not compress, for the same bytes on every machine."),
     ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Write over a file that is there already.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
-    """Write a pack: facts, what they come to, hashes of all of it, and your signature.
+    """Write a pack: facts, the state they produce, hashes of everything, and your signature.
 
-    The same facts and options give the same bytes. A damaged journal is not exported, and a file
-    that is there already is left alone.
+    The same facts and options give the same bytes. A damaged journal is not exported, and an
+    existing file is not overwritten.
     """
     from factwire.evidence import ExportOptions
 
@@ -293,10 +294,12 @@ def export(
 def _require_one_scope(wanted: ExportScope, facts: str | None) -> None:
     choices = [wanted.thread is not None, wanted.project is not None, wanted.everything]
     if facts is None and sum(choices) != 1:
-        too_many = "they do not go together; " if any(choices) else ""
-        raise CliError(f"{too_many}say what to export: a THREAD, --project ID or --all")
+        too_many = "these options cannot be combined; " if any(choices) else ""
+        raise CliError(f"{too_many}choose what to export: a THREAD, --project ID or --all")
     if facts is not None and (any(choices[1:]) or wanted.until is not None):
-        raise CliError("--facts goes with a THREAD or nothing; --project, --all and --until do not")
+        raise CliError(
+            "--facts can be combined with a THREAD only, not with --project, --all or --until"
+        )
 
 
 def _load_signing_key(path: Path | None) -> "Ed25519PrivateKey":
@@ -305,7 +308,7 @@ def _load_signing_key(path: Path | None) -> "Ed25519PrivateKey":
 
     place = path or key_path(key_folder())
     if path is None and not place.exists():
-        message = "there is no key to sign with; make one with `factwire evidence key`"
+        message = "no key to sign with; create one with `factwire evidence key`"
         raise KeyProblem("key_missing", f"{message}, or export with --unsigned")
     return load_key(place)
 
@@ -403,7 +406,7 @@ def _parse_cursor(text: str | None) -> "Cursor | None":
     try:
         return None if text is None else Cursor.parse(text)
     except CursorError as error:
-        where = "`factwire journal info` shows the one at the end of a journal"
+        where = "`factwire journal info` shows the last cursor of a journal"
         raise CliError(f"{error.code}: {terminal_safe(str(error))}; {where}") from error
 
 

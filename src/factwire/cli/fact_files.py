@@ -53,7 +53,7 @@ def open_source(path: str) -> Generator[FactSource]:
     except FileNotFoundError as error:
         raise CliError(f"{path} does not exist") from error
     except PermissionError as error:
-        raise CliError(f"{path} may not be read") from error
+        raise CliError(f"{path} cannot be read: permission denied") from error
 
 
 def read_document(source: FactSource) -> FactDocument:
@@ -102,7 +102,7 @@ def _read_whole_document(
     if not rest.strip() or (stripped.startswith(b"{") and stripped.endswith(b"}")):
         raise UnreadableInput(first_error.reason, line=number)
     if len(rest) > DOCUMENT_BYTES:
-        reason = f"one document of more than {DOCUMENT_BYTES} bytes; write one fact to a line"
+        reason = f"the document is larger than {DOCUMENT_BYTES} bytes; write one fact per line"
         raise UnreadableInput(reason)
     try:
         return _to_document(decode_json(start + rest), None)

@@ -127,11 +127,11 @@ TaskOption = Annotated[str | None, typer.Option(help="Only facts of this task.")
 ClassesOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--class", metavar="PREFIX", help="Only this class and those below it; may be repeated."
+        "--class", metavar="PREFIX", help="Only this class and its subclasses; can be repeated."
     ),
 ]
 AfterOption = Annotated[
-    str | None, typer.Option(metavar="CURSOR", help="Begin after this cursor or fact id.")
+    str | None, typer.Option(metavar="CURSOR", help="Start after this cursor or fact id.")
 ]
 
 
@@ -152,9 +152,9 @@ def cat(
     turn: TurnOption = None,
     task: TaskOption = None,
     classes: ClassesOption = None,
-    limit: Annotated[int | None, typer.Option(min=0, help="At most so many facts.")] = None,
+    limit: Annotated[int | None, typer.Option(min=0, help="The maximum number of facts.")] = None,
 ) -> None:
-    """Write facts to standard output as they are stored, one to a line (NDJSON)."""
+    """Write facts to standard output as they are stored, one per line (NDJSON)."""
     wanted = build_filter(
         classes, project=project, session=session, thread=thread, run=run_id, turn=turn, task=task
     )
@@ -204,7 +204,9 @@ _STYLES: Final = {
 def tail(
     url: JournalUrl,
     *,
-    lines: Annotated[int, typer.Option(min=0, help="Begin with so many of the newest.")] = 10,
+    lines: Annotated[
+        int, typer.Option(min=0, help="Start with this many of the newest facts.")
+    ] = 10,
     after: AfterOption = None,
     project: ProjectOption = None,
     session: SessionOption = None,
@@ -217,7 +219,7 @@ def tail(
         bool, typer.Option("--json", help="Print facts as they are stored (NDJSON).")
     ] = False,
 ) -> None:
-    """Follow a journal live, one readable line a fact, until Ctrl-C."""
+    """Follow a journal live, one readable line per fact, until Ctrl-C."""
     wanted = build_filter(
         classes, project=project, session=session, thread=thread, run=run_id, turn=turn, task=task
     )
@@ -377,7 +379,7 @@ def _show_report(found: VerifyReport | Damage) -> None:
     console = Console(highlight=False, soft_wrap=True)
     if isinstance(found, Damage):
         _show_damage(console, found)
-        console.print("it cannot be opened, so nothing more is known")
+        console.print("it cannot be opened, so nothing more can be checked")
         return
     facts = count_of(found.facts, "fact")
     if found.damage is None:
@@ -418,27 +420,29 @@ def compact(
     url: JournalUrl,
     *,
     keep_deltas: Annotated[
-        bool, typer.Option("--keep-deltas", help="Leave increments in; only retention is done.")
+        bool, typer.Option("--keep-deltas", help="Keep deltas; apply retention only.")
     ] = False,
     spare: Annotated[
-        int, typer.Option(min=0, help="Leave the increments among so many newest facts in.")
+        int, typer.Option(min=0, help="Keep the deltas among this many of the newest facts.")
     ] = 0,
     keep_facts: Annotated[
-        int | None, typer.Option(min=0, help="Retention: keep so many newest facts.")
+        int | None, typer.Option(min=0, help="Retention: keep this many of the newest facts.")
     ] = None,
     keep_per_thread: Annotated[
-        int | None, typer.Option(min=0, help="Retention: keep so many newest facts a thread.")
+        int | None,
+        typer.Option(min=0, help="Retention: keep this many of the newest facts per thread."),
     ] = None,
     max_age: Annotated[
-        int | None, typer.Option(min=0, help="Retention: keep facts so many seqs behind the head.")
+        int | None,
+        typer.Option(min=0, help="Retention: keep facts at most this many seqs behind the head."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be removed.")
+        bool, typer.Option("--dry-run", help="Only show what would be removed.")
     ] = False,
 ) -> None:
-    """Drop increments whose final text is there too and, on request, old facts.
+    """Remove deltas whose final text is stored and, on request, old facts.
 
-    What an open action or an open follower still needs stays.
+    Facts that an open action or an open follower still needs are kept.
     """
     bounds = RetentionPolicy(
         max_age=max_age, keep_facts=keep_facts, keep_per_thread=keep_per_thread
@@ -448,7 +452,9 @@ def compact(
         compaction=None if keep_deltas else CompactionPolicy(spare=spare),
     )
     if policy == RemovalPolicy(retention=None, compaction=None):
-        raise CliError("--keep-deltas leaves nothing to do; name what to keep, as --keep-facts N")
+        raise CliError(
+            "--keep-deltas alone does nothing; say what to keep, for example --keep-facts N"
+        )
     run_work(_rehearse_compaction(url, policy) if dry_run else _compact(url, policy))
 
 
@@ -559,7 +565,9 @@ def _show_totals(verb: str, done: RemovalTotals) -> None:
 
 journal = typer.Typer(
     name="journal",
-    help="Look at, check, move and shrink a journal: sqlite:PATH or a path, postgres://…, nats://….",
+    help=(
+        "Inspect, verify, move and shrink a journal: sqlite:PATH or a path, postgres://…, nats://…."
+    ),
     no_args_is_help=True,
 )
 for command in (info, tail, cat, verify, export, compact):

@@ -136,7 +136,7 @@ def read_export(stream: BinaryIO) -> Iterator[tuple[int, Line]]:
         form.take(number, line)
         yield number, line
     if not form.ended:
-        raise DamagedExport(number + 1, "the export ends here, before its end")
+        raise DamagedExport(number + 1, "the export is incomplete")
 
 
 class _ExportOrder:
@@ -152,7 +152,7 @@ class _ExportOrder:
     def take(self, number: int, line: Line) -> None:
         stage = _LINE_ORDER[type(line)]
         if self.ended or stage < self._stage or (number == 1) != isinstance(line, Header):
-            raise DamagedExport(number, "it is out of place")
+            raise DamagedExport(number, "unexpected line")
         self._stage = stage
         self._counts[type(line)] += 1
         if isinstance(line, Header):
@@ -196,12 +196,12 @@ def _require_known_format(header: Header) -> Header:
 def _check_line(number: int, raw: bytes, check: bytes) -> bytes:
     if not raw.endswith(b"\n"):
         long = len(raw) > LINE_BYTES
-        raise DamagedExport(number, "it is too long" if long else "it ends before its line does")
+        raise DamagedExport(number, "the line is too long" if long else "the line is incomplete")
     body, tail = raw[:-_TAIL], raw[-_TAIL:]
     found = _next_check(check, body)
     if tail != _CHECK + found + _CLOSE:
         first = number == 1 and _CHECK not in raw
-        raise DamagedExport(number, "it is no header" if first else "it was changed or moved")
+        raise DamagedExport(number, "not a header" if first else "the line was changed or moved")
     return found
 
 
@@ -212,7 +212,7 @@ def _decode_line(number: int, raw: bytes) -> Line:
                 return msgspec.json.decode(raw, type=kind)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise DamagedExport(number, str(error)) from error
-    raise DamagedExport(number, "it is of no known kind")
+    raise DamagedExport(number, "unknown kind of line")
 
 
 def _next_check(check: bytes, body: bytes) -> bytes:

@@ -71,8 +71,8 @@ def export(
 ) -> None:
     """Write every fact with its seq, and the newest snapshots, to a file (NDJSON).
 
-    Of removed facts it holds what the journal keeps, so that an import is the same journal again.
-    The chain is verified first; a damaged journal is not exported.
+    It includes what the journal keeps about removed facts, so that an import gives the same journal
+    again. The chain is verified first; a damaged journal is not exported.
     """
     run_work(_export(url, file))
 
@@ -129,7 +129,7 @@ async def _read_threads(journal: Journal) -> tuple[int, list[CatalogueRecord]]:
         records = [record async for record in journal.records()]
         if await journal.head() == before:
             return before.seq, records
-    raise CliError("facts come in faster than threads can be read; export when it is quieter")
+    raise CliError("facts arrive faster than threads can be read; export at a quieter time")
 
 
 async def _write_export(
@@ -287,16 +287,19 @@ def import_(
     url: JournalUrl,
     *,
     append: Annotated[
-        bool, typer.Option("--append", help="Into a journal with facts; known ones are skipped.")
+        bool,
+        typer.Option(
+            "--append", help="Import into a journal that has facts; existing ones are skipped."
+        ),
     ] = False,
     renumber: Annotated[
         bool,
         typer.Option("--renumber", help="Close the gaps that compaction left in sequences."),
     ] = False,
 ) -> None:
-    """Read an export into an empty journal, which gets an epoch of its own.
+    """Import an export into an empty journal, which gets its own epoch.
 
-    Exit code 1: the export is damaged, or the journal refuses a fact of it.
+    Exit code 1: the export is damaged, or the journal refuses one of its facts.
     """
     run_work(_import(file, url, append=append, renumber=renumber))
 
@@ -307,11 +310,13 @@ async def _import(file: str, url: str, *, append: bool, renumber: bool) -> int:
         restores = plan.restorable and not append and not renumber
         if plan.gap and not restores and not renumber:
             message = f"{plan.gap}: facts were removed there by compaction or retention; "
-            raise CliError(f"{message}--renumber closes such gaps", ISSUES)
+            raise CliError(f"{message}use --renumber to close such gaps", ISSUES)
         async with open_for_writing(url, create=True) as journal:
             empty = (await journal.head()).seq == 0
             if not empty and not append:
-                raise CliError("the journal holds facts already; --append adds to them", ISSUES)
+                raise CliError(
+                    "the journal already contains facts; use --append to add to them", ISSUES
+                )
             stream.seek(0)
             with show_progress("importing", plan.facts) as advance:
                 if restores and plan.header:
@@ -370,7 +375,7 @@ def _decode_fact(number: int, line: FactLine) -> Fact:
     try:
         return decode_line(bytes(line.fact))
     except (FactError, msgspec.ValidationError) as error:
-        raise DamagedExport(number, f"it holds no fact: {error}") from error
+        raise DamagedExport(number, f"not a fact: {error}") from error
 
 
 def _find_gap(fact: Fact, sequences: dict[str, int]) -> str | None:
@@ -450,7 +455,9 @@ async def _locate_refusal(
             await journal.append([fact])
         except AppendRefused as refusal:
             what = to_cli_error(refusal)
-            return CliError(f"line {number}: {what}; the lines before it are in", what.exit_code)
+            return CliError(
+                f"line {number}: {what}; the lines before it were imported", what.exit_code
+            )
     return to_cli_error(error)
 
 
@@ -467,16 +474,16 @@ async def _copy_snapshots(stream: BinaryIO, journal: Journal, epoch: str) -> int
 
 
 def _show_import(plan: ImportPlan, result: ImportResult, *, empty: bool) -> None:
-    known = f", {result.repeated:,} more were there already" if result.repeated else ""
+    known = f", {result.repeated:,} already existed" if result.repeated else ""
     errors.print(f"imported {count_of(result.appended, 'fact')}{known}; epoch {result.epoch}")
     if result.restored:
         gone = plan.last - plan.facts
         errors.print(
-            f"seqs are as they were; the ids of {count_of(plan.removed, 'removed fact')} stay taken"
+            f"seqs are unchanged; the ids of {count_of(plan.removed, 'removed fact')} stay reserved"
         )
         if gone > plan.removed:
             unknown = count_of(gone - plan.removed, "removed fact")
-            errors.print(f"nothing is known of {unknown}, whose ids can be taken again")
+            errors.print(f"{unknown} not recorded; their ids can be used again")
     elif empty and not plan.same_seqs:
         old = f"{plan.first:,}–{plan.last:,}"
         errors.print(f"seqs were renumbered: {old} are now 1–{plan.facts:,}")
@@ -484,4 +491,4 @@ def _show_import(plan: ImportPlan, result: ImportResult, *, empty: bool) -> None
         errors.print("sequences were renumbered in threads that had gaps")
     left = plan.snapshots - result.snapshots
     if left:
-        errors.print(f"left out {count_of(left, 'snapshot')}, which the facts can make anew")
+        errors.print(f"left out {count_of(left, 'snapshot')}, which can be rebuilt from the facts")

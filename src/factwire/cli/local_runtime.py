@@ -57,7 +57,9 @@ async def open_runtime(context: CommandContext, *, create: bool = True) -> Async
             try:
                 await stack.enter_async_context(ControlServer(runtime, context.configuration.data))
             except ControlUnavailable as error:
-                print_note(f"{error.code}: {error}; approvals can be answered only here")
+                print_note(
+                    f"{error.code}: {error}; approvals can only be answered in this terminal"
+                )
             yield runtime
 
 
@@ -78,7 +80,7 @@ def _take_identity(context: CommandContext) -> Identity:
     except OSError as error:
         folder = terminal_safe(context.configuration.data)
         raise CliError(
-            f"data_folder_unusable: {folder} cannot be written to: {error.strerror}"
+            f"data_folder_unusable: cannot write to {folder}: {error.strerror}"
         ) from error
 
 
@@ -109,8 +111,8 @@ async def open_journal_of(context: CommandContext, *, create: bool) -> AsyncGene
             yield journal
     except JournalBusy as error:
         raise CliError(
-            f"{error.code}: {terminal_safe(str(error))} to read it. To run beside it, give another "
-            "--journal, or let factwire edge hold this one and use --edge"
+            f"{error.code}: {terminal_safe(str(error))} to read it. To run at the same time, "
+            "use another --journal, or let factwire edge own this one and use --edge"
         ) from error
     except RuntimeRefused as error:
         raise_refusal(error)
@@ -133,8 +135,8 @@ def _make_data_folder(context: CommandContext) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=_PRIVATE)
     except OSError as error:
         raise CliError(
-            f"data_folder_unusable: {terminal_safe(str(folder))} cannot be made: {error.strerror}; "
-            "set FACTWIRE_DATA to a folder that can"
+            f"data_folder_unusable: {terminal_safe(str(folder))} cannot be created: "
+            f"{error.strerror}; set FACTWIRE_DATA to a writable folder"
         ) from error
 
 

@@ -121,7 +121,7 @@ class EdgeControls:
         if run_id is None:
             approval = await _find_approval(self._client, request.action_id)
             if approval is None:
-                message = f"no action {request.action_id} is known there"
+                message = f"the Edge has no action {request.action_id}"
                 return build_refusal("unknown_action", message)
             run_id = approval.run_id or ""
         decided = await self._client.decide(
@@ -144,7 +144,7 @@ class EdgeControls:
         run = await _find_run(self._client, request.target)
         if run is None:
             thread = await self._client.thread(request.target)
-            return build_refusal("turn_ended", f"no turn runs on thread {thread.thread_id}")
+            return build_refusal("turn_ended", f"no turn is running on thread {thread.thread_id}")
         canceled = await self._client.cancel_run(run.run_id, reason=request.reason)
         return CancelReply(turn_id=canceled.turn_id, thread_id=canceled.thread_id or "")
 
@@ -238,7 +238,7 @@ def to_run_id(target: str) -> str:
     return f"run_{target.removeprefix('trn_')}"
 
 
-_LEFT = "left running on the Edge; factwire tail --thread {} shows how it goes on"
+_LEFT = "still running on the Edge; follow it with factwire tail --thread {}"
 _ENDS = ("completed", "failed", "canceled")
 
 

@@ -303,7 +303,7 @@ def _parse_speed_option(text: str | float) -> float:
     try:
         return parse_speed(text)
     except ValueError:
-        raise typer.BadParameter(f"expected a number from 0 on, or max, got {text!r}") from None
+        raise typer.BadParameter(f"expected a number of at least 0, or max, got {text!r}") from None
 
 
 def play(
@@ -315,21 +315,25 @@ def play(
         typer.Option(
             metavar="X",
             parser=_parse_speed_option,
-            help="How many times as fast as it was recorded; 0 or max: as fast as possible.",
+            help=(
+                "The speed, as a multiple of the recorded one; 0 or max means as fast as possible."
+            ),
         ),
     ] = 1.0,
     at: Annotated[
         int | None,
         typer.Option(
             metavar="SEQ",
-            help="Begin at this place, paused: a sequence of the thread, or in a journal its seq.",
+            help=(
+                "Start paused at this position: a sequence of the thread, or a seq of the journal."
+            ),
         ),
     ] = None,
 ) -> None:
-    """Play a recorded run: conversation, process, approvals and team, as they came.
+    """Play back a recorded run: conversation, process, approvals and team.
 
-    Keys: space pauses, arrows step, PgUp and PgDn go from turn to turn, ? shows all of them, q
-    quits. Without a terminal the last view is printed as text.
+    Keys: space pauses, arrows step, PgUp and PgDn move from turn to turn, ? shows all keys, q
+    quits. Without a terminal, the last view is printed as text.
     """
     player, unit = finish_work(_load_player(where, thread))
     pace = Pace(player, speed)
@@ -351,5 +355,5 @@ async def _load_player(where: str, thread: str | None) -> tuple[Player, str]:
         family = await choose_family(recording, thread)
         facts = [placed async for placed in recording.facts(family)]
     if not facts:
-        print_note(f"{recording.name} holds no facts")
+        print_note(f"{recording.name} contains no facts")
     return Player(facts, family.thread_id, kept=recording.kept), recording.unit

@@ -313,13 +313,13 @@ _ACTIONS: Final[dict[str, Callable[[Controls, float], None]]] = {
 }
 
 HELP: Final = (
-    ("space", "pause, or go on; at the end, start over"),
-    ("→ ←", "one fact forward, back"),
+    ("space", "pause or resume; at the end, start over"),
+    ("→ ←", "next, previous fact"),
     ("↓ ↑", "ten facts forward, back"),
-    ("PgDn PgUp", "to the next turn, the one before"),
-    ("Home End", "to the beginning, the end"),
+    ("PgDn PgUp", "next, previous turn"),
+    ("Home End", "beginning, end"),
     ("+ -", "faster, slower"),
-    ("g NUMBER ⏎", "to a place: a sequence, or in a journal a seq"),
+    ("g NUMBER ⏎", "go to a position: a sequence, or a seq of a journal"),
     ("?", "this help"),
     ("q", "quit"),
 )

@@ -27,14 +27,14 @@ RecordingArgument = Annotated[
 FamilyOption = Annotated[
     str | None,
     typer.Option(
-        metavar="ID", help="The thread, with its child threads; needed where there are several."
+        metavar="ID", help="The thread, with its child threads; required if there are several."
     ),
 ]
 PlaceOption = Annotated[
     int | None,
     typer.Option(
         metavar="SEQ",
-        help="Only up to this place: a sequence of the thread, or in a journal its seq.",
+        help="Only up to this position: a sequence of the thread, or a seq of the journal.",
     ),
 ]
 
@@ -62,10 +62,10 @@ def project(
         bool, typer.Option("--json", help="Print the whole state as one JSON document.")
     ] = False,
 ) -> None:
-    """Show the state that facts come to: conversation, tools, open actions, tasks, team …
+    """Show the state that facts produce: conversation, tools, open actions, tasks, team …
 
     Takes facts in any form and shape, and any journal. Facts that break rules are shown as far as
-    that goes.
+    possible.
     """
     run_work(_show_projection(where, thread, at, as_json=as_json))
 
@@ -80,7 +80,7 @@ async def _show_projection(where: str, thread: str | None, at: int | None, *, as
             take(fact)
             facts += 1
     if not facts:
-        print_note(f"{recording.name} holds no facts{f' up to {at}' if at is not None else ''}")
+        print_note(f"{recording.name} contains no facts{f' up to {at}' if at is not None else ''}")
     if as_json:
         sys.stdout.buffer.write(projection.snapshot() + b"\n")
         sys.stdout.buffer.flush()
@@ -113,6 +113,6 @@ def _section_rows(section: Section) -> list[RenderableType]:
     """A heading and its lines, which wrap under themselves."""
     drawn: list[RenderableType] = [Text(section.title, style="bold")]
     if section.left_out:
-        words = f"{section.left_out:,} more; --json has them all"
+        words = f"{section.left_out:,} more; use --json to see all"
         drawn.append(Padding.indent(Text(words, style="bright_black"), 2))
     return [*drawn, *(Padding.indent(line, 2) for line in section.lines)]

@@ -233,12 +233,12 @@ async def choose_family(
     if thread is not None and thread not in kinship.threads:
         roots = (await recording.kinship(None)).roots()
         _print_threads(roots)
-        raise CliError(f"{recording.name} holds no thread {terminal_safe(thread, 80)!r}")
+        raise CliError(f"{recording.name} has no thread {terminal_safe(thread, 80)!r}")
     if thread is None:
         roots = kinship.roots()
         if len(roots) > 1:
             _print_threads(roots)
-            raise CliError(f"{recording.name} holds several threads; {how}")
+            raise CliError(f"{recording.name} contains several threads; {how}")
         thread = roots[0].thread_id if roots else None
     return await recording.family(kinship, thread)
 

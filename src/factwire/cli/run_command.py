@@ -22,44 +22,48 @@ from factwire.runtime.recovery import recover
 
 def run(
     agent: Annotated[str, typer.Argument(help="The agent; factwire doctor lists them.")],
-    prompt: Annotated[str, typer.Argument(help="What it shall do.")],
+    prompt: Annotated[str, typer.Argument(help="The prompt.")],
     *,
     thread: Annotated[
-        str | None, typer.Option(metavar="ID", help="Go on with this thread; a new one if not.")
+        str | None, typer.Option(metavar="ID", help="Continue this thread; a new one by default.")
     ] = None,
     edge: EdgeOption = None,
     journal: JournalOption = None,
     workspace: WorkspaceOption = None,
     model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The model, for agents that take one.")
+        str | None,
+        typer.Option(metavar="NAME", help="The model, for agents that let you choose one."),
     ] = None,
     base_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="Where the model is served.")
+        str | None, typer.Option(metavar="URL", help="The base URL of the model's API.")
     ] = None,
     policy: Annotated[
         str | None,
         typer.Option(metavar="MODE", help="default, acceptEdits, plan or dontAsk."),
     ] = None,
     allow: Annotated[
-        list[str] | None, typer.Option(metavar="RULE", help="Allow this; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="RULE", help="Allow what matches this rule; can be repeated."),
     ] = None,
     ask: Annotated[
-        list[str] | None, typer.Option(metavar="RULE", help="Ask about this; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="RULE", help="Ask about what matches this rule; can be repeated."),
     ] = None,
     deny: Annotated[
-        list[str] | None, typer.Option(metavar="RULE", help="Deny this; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="RULE", help="Deny what matches this rule; can be repeated."),
     ] = None,
     sandbox: Annotated[
         str | None, typer.Option(metavar="MODE", help="off, prefer or require.")
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print facts as they become durable (NDJSON).")
+        bool, typer.Option("--json", help="Print facts as they are stored (NDJSON).")
     ] = False,
 ) -> None:
-    """Run one turn of an agent and watch it: answer, tools, output, and what waits for you.
+    """Run one turn of an agent and watch it: answer, tools, output and approvals.
 
-    Approvals are asked here, or answered from another terminal with factwire approve and deny.
-    Ctrl-C cancels the turn, twice quits at once. Exit code 0: completed. 1: failed. 2: it could not
+    Answer approvals here, or from another terminal with factwire approve and deny. Ctrl-C cancels
+    the turn; press it twice to quit at once. Exit code 0: completed. 1: failed. 2: it could not
     start. 130: cancelled.
     """
     from factwire.cli.command_context import AgentFlags, Rules, load_context
@@ -86,8 +90,8 @@ def _refuse_flags(flags: Mapping[str, object]) -> None:
     named = ", ".join(name for name, value in flags.items() if value)
     if named:
         raise CliError(
-            f"{named}: the Edge decides this by its own configuration; leave it out, or work here "
-            "without --edge and FACTWIRE_EDGE"
+            f"{named}: set by the Edge's own configuration; omit it, or run locally without "
+            "--edge and FACTWIRE_EDGE"
         )
 
 
@@ -106,29 +110,31 @@ def _run_on_edge(
 def resume(
     thread: Annotated[str, typer.Argument(help="The thread; factwire threads lists them.")],
     prompt: Annotated[
-        str | None, typer.Argument(help="What to do next; without it, only what waits goes on.")
+        str | None,
+        typer.Argument(help="The next prompt; without it, only open and queued work continues."),
     ] = None,
     *,
     agent: Annotated[
-        str | None, typer.Option(help="The agent for the prompt; the thread's last one if not.")
+        str | None,
+        typer.Option(help="The agent for the prompt; the thread's last agent by default."),
     ] = None,
     retry: Annotated[
-        bool, typer.Option("--retry", help="Run the last turn once more, if it did not complete.")
+        bool, typer.Option("--retry", help="Run the last turn again if it did not complete.")
     ] = False,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Take over what another runtime claims; be sure it is gone."),
+        typer.Option("--force", help="Take over from another runtime; make sure it is gone."),
     ] = False,
     journal: JournalOption = None,
     workspace: WorkspaceOption = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print facts as they become durable (NDJSON).")
+        bool, typer.Option("--json", help="Print facts as they are stored (NDJSON).")
     ] = False,
 ) -> None:
-    """Show where a thread stands and go on: wait for its open approval, start what is queued.
+    """Show a thread's status and continue it: wait for its open approval, start queued turns.
 
-    A turn that ran when its process died is closed first; --retry runs it again. The exit code is
-    that of the last turn, as for factwire run.
+    A turn that was running when its process died is closed first; --retry runs it again. The exit
+    code is that of the last turn, as with factwire run.
     """
     from factwire.cli.command_context import AgentFlags, load_context
 
@@ -183,7 +189,7 @@ async def resume_thread(context: CommandContext, wanted: ResumeRequest, *, as_js
     """Go on with a thread and watch it."""
     async with open_runtime(context, create=False) as runtime:
         if await runtime.journal.thread(wanted.thread) is None:
-            raise CliError(f"unknown_thread: there is no thread {terminal_safe(wanted.thread)}")
+            raise CliError(f"unknown_thread: no thread {terminal_safe(wanted.thread)}")
         thread = await runtime.thread(wanted.thread)
         if not as_json:
             Console(highlight=False).print(build_summary(thread.projection.state))

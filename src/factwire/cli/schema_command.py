@@ -45,14 +45,16 @@ def schema(
     name: Annotated[
         str | None,
         typer.Option(
-            help="Which one: for json fact, payloads, projection, read-models, …, "
-            "for typescript factwire or projection.",
+            help="The schema: with json, one of fact, payloads, projection, read-models, …; "
+            "with typescript, factwire or projection.",
             show_default="fact, factwire",
         ),
     ] = None,
-    output: Annotated[Path | None, typer.Option(help="A file to write; for all, a folder.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="The file to write; with all, a folder.")
+    ] = None,
 ) -> None:
-    """Print a schema of facts or of their projection, or write all of them to a folder."""
+    """Print a schema of facts or of their projection, or write all schemas to a folder."""
     files = _openapi_text() if form is FormatOption.openapi else _schema_files()
     if form is FormatOption.all:
         _write_all(files, output)
@@ -82,8 +84,8 @@ def _openapi_text() -> dict[str, str]:
         from factwire.edge.edge_app import build_openapi
     except ModuleNotFoundError as error:
         raise CliError(
-            f"{_OPENAPI} is made from the Edge's own routes, and {error.name} is not installed; "
-            "install factwire[edge]"
+            f"{_OPENAPI} is generated from the Edge's routes, but {error.name} is not "
+            "installed; install factwire[edge]"
         ) from error
     return {_OPENAPI: document_text(build_openapi())}
 
@@ -95,7 +97,7 @@ def _choose_file(files: dict[str, str], form: FormatOption, name: str) -> str:
     known = [known for known in named if "." not in known]
     if name in known:
         return named[name]
-    raise CliError(f"there is no schema called {name!r}; there are {', '.join(known)}")
+    raise CliError(f"unknown schema {name!r}; choose from {', '.join(known)}")
 
 
 def _write_all(files: dict[str, str], folder: Path | None) -> None:

@@ -82,7 +82,7 @@ def _part_lines(state: ProjectionState, message: Message) -> Iterator[Text]:
 def _text_lines(text: str) -> Iterator[Text]:
     before = len(text) - _CHARACTERS
     if before > 0:
-        yield Text(f"({before:,} characters before this)", style=DIM)
+        yield Text(f"({before:,} earlier characters)", style=DIM)
     if text.strip():
         yield from map(Text, terminal_safe_lines(text[max(0, before) :]))
 
@@ -139,7 +139,7 @@ def _tool_outcome(state: ProjectionState, tool: Tool) -> Iterator[str | None]:
     yield tool.failure_category
     action = state.actions.get(tool.action_id or "")
     if action is not None and action.status == "pending":
-        yield "waits for a decision"
+        yield "waiting for a decision"
 
 
 def _action_lines(action: Action) -> Iterator[Text]:
@@ -148,7 +148,7 @@ def _action_lines(action: Action) -> Iterator[Text]:
     if action.severity:
         line.append(f"  {terminal_safe(action.severity, NAME)}", style="red")
     yield line
-    who = f"asked by {action.requested_by}" if action.requested_by else "asked by unknown"
+    who = f"requested by {action.requested_by}" if action.requested_by else "requested by unknown"
     words = (action.action_id, action.action_type, who, action.tool_name, action.rule)
     yield Text("  " + "  ".join(terminal_safe(word, NAME) for word in words if word), style=DIM)
     if action.command:

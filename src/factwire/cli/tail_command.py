@@ -38,32 +38,31 @@ def tail(
     *,
     edge: EdgeOption = None,
     journal: JournalOption = None,
-    thread: Annotated[
-        str | None, typer.Option(metavar="ID", help="Only what is about this thread.")
-    ] = None,
+    thread: Annotated[str | None, typer.Option(metavar="ID", help="Only this thread.")] = None,
     types: Annotated[
         str | None,
         typer.Option(
             metavar="NAMES",
-            help="Only these types of events, or classes of facts; names between commas, each for "
-            "all below it.",
+            help="Only these event types or fact classes, separated by commas; each includes "
+            "its subtypes.",
         ),
     ] = None,
     facts: Annotated[
         bool, typer.Option("--facts", help="Show the facts themselves, not an Edge's events.")
     ] = False,
     cursor: Annotated[
-        str | None, typer.Option(metavar="CURSOR", help="Go on behind this; else from now on.")
+        str | None,
+        typer.Option(metavar="CURSOR", help="Continue after this cursor; from now on by default."),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Begin with the first that is kept.")
+        bool, typer.Option("--all", help="Start with the oldest one kept.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print NDJSON.")] = False,
 ) -> None:
-    """Follow an Edge live, or a journal: its events or facts, each as it becomes durable.
+    """Follow the events or facts of an Edge or a journal, live.
 
-    A stream that is cut comes back where it was. Exit code 2: nobody answers, or the cursor cannot
-    be gone on from.
+    A stream that is cut resumes where it stopped. Exit code 2: no Edge answers, or the cursor
+    cannot be resumed.
     """
     if cursor and everything:
         raise CliError("choose one: --cursor or --all")

@@ -118,10 +118,10 @@ def journal_url(text: str) -> str:
     if "://" in text:
         known = ", ".join(f"{name}:" for name in SCHEMES)
         raise CliError(
-            f"{terminal_safe(scheme)}:// names no kind of journal; there are {known} or a path"
+            f"{terminal_safe(scheme)}:// is not a kind of journal; use {known} or a path"
         )
     if "?" in text:
-        raise CliError("a path may not hold a question mark; use sqlite:PATH?mode=ro for options")
+        raise CliError("a path cannot contain a question mark; use sqlite:PATH?mode=ro for options")
     return f"sqlite:{text}"
 
 
@@ -130,7 +130,7 @@ def _require_file(url: str) -> None:
     if url.startswith("sqlite:"):
         path, _, _ = url.removeprefix("sqlite:").partition("?")
         if not Path(path).is_file():
-            raise CliError(f"there is no journal at {terminal_safe(path)}")
+            raise CliError(f"no journal at {terminal_safe(path)}")
 
 
 def _open_journal(url: str) -> Journal:
@@ -140,7 +140,7 @@ def _open_journal(url: str) -> Journal:
         raise to_cli_error(error) from error
     except ValueError as error:
         scheme, _, _ = url.partition(":")
-        raise CliError(f"the {scheme}: URL cannot be read: {terminal_safe(str(error))}") from error
+        raise CliError(f"the {scheme}: URL is invalid: {terminal_safe(str(error))}") from error
 
 
 Advance = Callable[[int], None]
@@ -161,11 +161,13 @@ def show_progress(doing: str, total: int | None = None) -> Generator[Advance]:
 
 JournalOption = Annotated[
     str | None,
-    typer.Option("--journal", metavar="URL", help="The journal; the configured one if not given."),
+    typer.Option(
+        "--journal", metavar="URL", help="The journal; from the configuration by default."
+    ),
 ]
 WorkspaceOption = Annotated[
     Path | None,
-    typer.Option("--workspace", help="The folder to work in; the current one if not given."),
+    typer.Option("--workspace", help="The folder to work in; the current folder by default."),
 ]
 
 
@@ -177,9 +179,7 @@ EdgeOption = Annotated[
     typer.Option(
         "--edge",
         metavar="URL",
-        help=(
-            f"Ask this running Edge; {EDGE_VARIABLE} if not given. Without both, work on a journal."
-        ),
+        help=(f"Use this running Edge; {EDGE_VARIABLE} by default. Without either, use a journal."),
         show_default=False,
     ),
 ]

@@ -51,11 +51,19 @@ def threads(
         str | None, typer.Option(metavar="ID", help="Only threads of this project.")
     ] = None,
     status: Annotated[
-        str | None, typer.Option(metavar="STATUS", help=f"Only these: {', '.join(STATUSES)}.")
+        str | None,
+        typer.Option(
+            metavar="STATUS", help=f"Only threads with this status: {', '.join(STATUSES)}."
+        ),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=_LONGEST_PAGE, help="So many at once.")] = 20,
+    limit: Annotated[
+        int, typer.Option(min=1, max=_LONGEST_PAGE, help="The number of threads per page.")
+    ] = 20,
     after: Annotated[
-        str | None, typer.Option(metavar="CURSOR", help="The next page, as the last one says.")
+        str | None,
+        typer.Option(
+            metavar="CURSOR", help="The next page; the value is printed at the end of a page."
+        ),
     ] = None,
     edge: EdgeOption = None,
     journal: JournalOption = None,
@@ -67,7 +75,7 @@ def threads(
 
     if status is not None and status not in STATUSES:
         raise CliError(
-            f"expected a status of {', '.join(STATUSES)}, got {terminal_safe(status, 40)!r}"
+            f"expected one of the statuses {', '.join(STATUSES)}, got {terminal_safe(status, 40)!r}"
         )
     wanted: dict[str, Any] = {"project": project, "status": status}
     wanted |= {"limit": limit, "after": after}
@@ -130,7 +138,7 @@ def _show_rows(listed: list[ThreadRow], after: str | None, *, as_json: bool) -> 
         return
     console = Console(highlight=False)
     if not listed:
-        print_note('no threads; begin one with: factwire run demo "hello"')
+        print_note('no threads; start one with: factwire run demo "hello"')
     for each in listed:
         _print_row(console, _row_line(each))
         for action in each.thread.open_actions:
@@ -138,7 +146,7 @@ def _show_rows(listed: list[ThreadRow], after: str | None, *, as_json: bool) -> 
                 f"    ? factwire approve {terminal_safe(action)}", markup=False, soft_wrap=True
             )
     if after is not None:
-        print_note(f"there are more: --after {after}")
+        print_note(f"more threads: --after {after}")
 
 
 def _print_row(console: Console, line: Text) -> None:
@@ -197,14 +205,14 @@ def _show_page(page: "Page[EdgeThread]") -> None:
     console = Console(highlight=False)
     cut = {"no_wrap": True, "overflow": "ellipsis"} if console.is_terminal else {"soft_wrap": True}
     if not page.items:
-        print_note("this Edge has no such threads")
+        print_note("no matching threads on this Edge")
     for thread in page.items:
         console.print(_thread_line(thread), **cut)  # pyright: ignore[reportArgumentType]
         for approval in thread.open_approvals:
             line = f"    ? factwire approve {terminal_safe(approval)}"
             console.print(line, markup=False, soft_wrap=True)
     if page.next is not None:
-        print_note(f"there are more: --after {page.next}")
+        print_note(f"more threads: --after {page.next}")
 
 
 def _thread_line(thread: "EdgeThread") -> Text:

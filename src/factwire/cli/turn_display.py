@@ -140,7 +140,7 @@ def _duration_text(tool: Tool, now: str | None) -> str | None:
     return f"{max(took.total_seconds(), 0.0):.1f} s"
 
 
-_REWRITTEN: Final = "(written anew)"
+_REWRITTEN: Final = "(rewritten)"
 
 
 class _PartLines(NamedTuple):

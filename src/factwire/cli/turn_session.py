@@ -286,7 +286,7 @@ class WatchRequest(msgspec.Struct, frozen=True, kw_only=True):
     turn_id: str | None
     begin: Callable[[], Awaitable[None]]
     always: AlwaysRules | None = None
-    left: str = "left as it is; factwire resume goes on from there"
+    left: str = "left as it is; continue with factwire resume"
     flags: str = ""
 
 

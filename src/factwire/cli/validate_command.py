@@ -83,17 +83,17 @@ def validate(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     shape: Annotated[
-        ShapeOption, typer.Option(help="The shape of the facts; auto looks at each one.")
+        ShapeOption, typer.Option(help="The shape of the facts; auto detects it per fact.")
     ] = ShapeOption.auto,
     mode: Annotated[
         ModeOption,
         typer.Option(
-            help="Lifecycle: collect reports every violation, "
-            "fail-closed stops at the first, off does not look."
+            help="Lifecycle: collect reports every violation, fail-closed stops at the first, "
+            "off skips the check."
         ),
     ] = ModeOption.collect,
 ) -> None:
-    """Validate facts: a JSON fact, an array, one fact to a line (NDJSON), or a fixture.
+    """Validate facts: a JSON fact, an array, one fact per line (NDJSON), or a fixture.
 
     Exit code 0: valid. 1: there are issues. 2: the input cannot be read.
     """
@@ -194,5 +194,5 @@ def _issue_table(result: ValidationReport) -> Table:
         table.add_row(*cells, issue.code, *found, style=style)
     left = len(result.issues) + result.issues_omitted - _ROWS_SHOWN
     if left > 0:
-        table.caption = f"and {left} more; --json lists them"
+        table.caption = f"and {left} more; use --json to see all"
     return table

@@ -31,7 +31,7 @@ class MissingExtra(ClientError, ImportError):
 
     def __init__(self, library: str) -> None:
         super().__init__(
-            f"the client needs {library}, which is not here; install 'factwire[client]'"
+            f"the client needs {library}, which is not installed; install 'factwire[client]'"
         )
 
 

@@ -78,7 +78,7 @@ class Dispatcher:
         elif self._streams.owns(scope):
             await self._serve_stream(scope, receive, send)
         elif scope["type"] == "websocket":
-            problem = Problem(404, "not_found", "no stream is at this address")
+            problem = Problem(404, "not_found", "no stream at this address")
             await refuse(scope, receive, send, problem)
         elif self._workbench.owns(scope):
             await self._workbench(scope, receive, send)

@@ -153,7 +153,8 @@ class EdgeContext(msgspec.Struct, frozen=True, kw_only=True):
             raise Problem(
                 503,
                 "lists_behind",
-                "it is written, but the lists cannot show it yet; ask again in a moment",
+                "the request was recorded, but the lists are not up to date yet; try again in "
+                "a moment",
                 headers={"retry-after": "1"},
             ) from error
 
@@ -178,7 +179,6 @@ class EdgeContext(msgspec.Struct, frozen=True, kw_only=True):
             raise Problem(
                 409,
                 "thread_owned_elsewhere",
-                "another runtime writes this thread and sends its facts here; only it can change "
-                "the thread",
+                "this thread belongs to another runtime; only that runtime can change it",
             )
         return row

@@ -364,12 +364,12 @@ class PreviewSite:
     def _ensure_allowed(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         """Raise the `Problem` that keeps a request out."""
         if not self._places.allows_host(headers.get(b"host", b"").decode("latin-1")):
-            raise Problem(421, "host_not_allowed", "this preview does not answer to that host name")
+            raise Problem(421, "host_not_allowed", "this preview does not accept that host name")
         if scope["method"] not in _METHODS:
             allowed = {"allow": ", ".join(_METHODS)}
-            raise Problem(405, "method_not_allowed", "a preview is only read", headers=allowed)
+            raise Problem(405, "method_not_allowed", "previews are read-only", headers=allowed)
         if b"service-worker" in headers:
-            raise Problem(403, "service_worker_refused", "a preview installs no service worker")
+            raise Problem(403, "service_worker_refused", "previews cannot install a service worker")
 
     def _path(self, path: str, headers: dict[bytes, bytes]) -> tuple[str | None, bool]:
         """What is asked for below the folder, and whether by the address; None is the address
@@ -439,7 +439,7 @@ class PreviewSite:
 
 
 def _not_found() -> Problem:
-    return Problem(404, "not_found", "nothing is served at this address")
+    return Problem(404, "not_found", "not found")
 
 
 def _check_path(path: str) -> str:

@@ -164,7 +164,7 @@ class DataUnusable(Exception):
     code = "data_unusable"
 
     def __init__(self, folder: Path, reason: str) -> None:
-        super().__init__(f"{folder}: {reason}; choose another --data, or mend this one")
+        super().__init__(f"{folder}: {reason}; fix it, or choose another --data folder")
 
 
 class OpenEdge(msgspec.Struct, frozen=True, kw_only=True):
@@ -285,7 +285,7 @@ def ensure_secure(settings: EdgeSettings) -> None:
     elif not is_loopback(settings.host):
         raise InsecureStart(
             "token_required",
-            f"{settings.host} can be reached by other machines; give a token with --token or "
+            f"{settings.host} is reachable from other machines; set a token with --token or "
             "FACTWIRE_TOKEN, or listen on 127.0.0.1",
         )
 
@@ -305,7 +305,7 @@ def _ensure_folder(folder: Path) -> None:
     except OSError as error:
         raise DataUnusable(folder, error.strerror or str(error)) from error
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise DataUnusable(folder, "it cannot be written to")
+        raise DataUnusable(folder, "it is not writable")
 
 
 def _build_runtime(

@@ -189,7 +189,7 @@ def _entrance_page(link: str) -> str:
         '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>Factwire</title>\n'
         '<meta name="referrer" content="no-referrer">\n'
         f'<meta http-equiv="refresh" content="0; url={link}">\n'
-        f'<p>This leads to <a href="{link}">the workbench</a>, signed in.</p></html>\n'
+        f'<p>Open <a href="{link}">the workbench</a>, signed in.</p></html>\n'
     )
 
 

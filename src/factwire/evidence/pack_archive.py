@@ -178,7 +178,7 @@ def _check_directory(infos: list[zipfile.ZipInfo], size: int) -> dict[str, zipfi
     for info in infos:
         _ensure_harmless(info)
         if info.filename in found:
-            message = f"{info.filename!r} is there twice; nobody can say which one was meant"
+            message = f"{info.filename!r} occurs twice, so it is ambiguous"
             raise HostilePack(message, code="pack_duplicate_entry")
         found[info.filename] = info
     _ensure_no_overlap(infos)
@@ -190,7 +190,9 @@ def _ensure_harmless(info: zipfile.ZipInfo) -> None:
     name = info.orig_filename
     if not _is_safe(name):
         printable = ascii(name[:80])
-        raise HostilePack(f"{printable} is no name for an entry of a pack", code="pack_unsafe_name")
+        raise HostilePack(
+            f"{printable} is not a valid name for an entry of a pack", code="pack_unsafe_name"
+        )
     if stat.S_ISLNK(info.external_attr >> 16):
         raise HostilePack(f"{name!r} is a symbolic link", code="pack_symlink")
     if info.flag_bits & _ENCRYPTED:

@@ -293,7 +293,7 @@ async def _find_place(journal: Journal, until: Cursor | None) -> _Place:
     stats = await journal.stats()
     head = stats.head
     if until is not None and (until.epoch != head.epoch or until.seq > head.seq):
-        message = f"{until} is no place of this journal, which is at {head}"
+        message = f"{until} is not a position in this journal, which is at {head}"
         raise ExportProblem("cursor_not_of_journal", message)
     last = head.seq if until is None else until.seq
     return _Place(head.epoch, head.seq, last, head.seq - stats.facts)

@@ -152,7 +152,7 @@ def open_pack_stream(stream: BinaryIO) -> Generator[Pack]:
     try:
         data = container.read_document(MANIFEST, MANIFEST_BYTES)
         if data is None:
-            message = f"the archive has no {MANIFEST}: it is no pack, or not a whole one"
+            message = f"the archive has no {MANIFEST}: it is not a pack, or an incomplete one"
             raise MalformedPack(message, code="manifest_missing")
         yield Pack(container, data)
     finally:
@@ -164,7 +164,7 @@ def decode_pack_fact(line: bytes, number: int) -> Fact:
     try:
         return decode_plain(line) or _check_fact(decode_object(line))
     except FactError as error:
-        message = f"{FACTS}: line {number} is no fact: {error}"
+        message = f"{FACTS}: line {number} is not a fact: {error}"
         raise MalformedPack(message, code="facts_malformed") from error
 
 

@@ -213,7 +213,7 @@ def _explain_kind(value: Any) -> str | None:
         return None
     if kind in ASSERTION_KINDS:
         return None
-    return f"there is no assertion {kind[:80]!r}; there are {', '.join(ASSERTION_KINDS)}"
+    return f"unknown assertion {kind[:80]!r}; choose from {', '.join(ASSERTION_KINDS)}"
 
 
 def _ensure_legal(assertion: AnyAssertion, where: str) -> None:

@@ -97,7 +97,7 @@ def ensure_strong(public_key: str) -> None:
     raw = decode_key(public_key).public_bytes_raw()
     y = int.from_bytes(raw, "little") & ~_SIGN
     if y % _PRIME in _SMALL_ORDER:
-        message = "this public key is nobody's: anybody can make signatures that it accepts"
+        message = "this public key is not secure: anyone can create signatures that it accepts"
         raise KeyProblem("key_weak", message)
 
 
@@ -176,7 +176,7 @@ def load_key(path: Path) -> Ed25519PrivateKey:
         mode = path.stat().st_mode
         data = path.read_bytes()[:_LARGEST_KEY_FILE]
     except FileNotFoundError:
-        message = f"there is no signing key at {path}; make one with `factwire evidence key`"
+        message = f"no signing key at {path}; create one with `factwire evidence key`"
         raise KeyProblem("key_missing", message) from None
     if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
         message = f"{path} can be read by others; take their rights away with chmod 600"
@@ -202,9 +202,9 @@ def load_trust(path: Path) -> TrustList:
         for key in found.keys:
             ensure_strong(key.public_key)
     except FileNotFoundError:
-        raise KeyProblem("trust_malformed", f"there is no trust list at {path}") from None
+        raise KeyProblem("trust_malformed", f"no trust list at {path}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyProblem) as error:
-        message = f"{path} is no trust list of names and public keys: {error}"
+        message = f"{path} is not a trust list of names and public keys: {error}"
         raise KeyProblem("trust_malformed", message) from error
     if found.format != TRUST_FORMAT:
         raise KeyProblem("trust_malformed", f"{path}: expected the format {TRUST_FORMAT}")

@@ -21,13 +21,15 @@ IssueCode = Literal[
 ]
 
 ISSUE_CODES: Final[dict[IssueCode, str]] = {
-    "schema_mismatch": "a required field is missing or wrong, no time, or a legacy terminal",
-    "missing_scope_id": "the class needs an id or field that the fact does not carry",
-    "sequence_gap": "a sequence does not follow the one before it in its thread",
-    "sequence_violation": "the lifecycle verifier found a fact that cannot stand where it stands",
+    "schema_mismatch": (
+        "a required field or timestamp is missing or wrong, or the class is a legacy terminal"
+    ),
+    "missing_scope_id": "the class needs an id or field that the fact does not have",
+    "sequence_gap": "a sequence does not follow the previous one of its thread",
+    "sequence_violation": "the lifecycle does not allow the fact at this point",
     "secret_leak_risk": "a key names a secret or a value is one",
-    "large_payload_inline": "a payload or a preview is too big to travel in a fact",
-    "unknown_event_type": "the class is not in the vocabulary; kept as it is, never promoted",
+    "large_payload_inline": "a payload or a preview is too large for a fact",
+    "unknown_event_type": "the class is not in the vocabulary; kept as it is",
 }
 
 INFORMATION: Final[frozenset[str]] = frozenset({"unknown_event_type"})

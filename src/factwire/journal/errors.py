@@ -159,7 +159,9 @@ class JournalUnwritable(JournalError):
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
-        super().__init__(f"the journal could not be written: {reason}; make room and append again")
+        super().__init__(
+            f"the journal could not be written: {reason}; free some space and append again"
+        )
 
 
 class JournalUrlError(JournalError):

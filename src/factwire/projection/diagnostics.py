@@ -43,18 +43,20 @@ DiagnosticCode = Literal[
 ]
 
 DIAGNOSTIC_CODES: Final[dict[DiagnosticCode, str]] = {
-    "conflicting_fact": "an id came again with another body; the first one counts",
+    "conflicting_fact": "an id was used again with different content; the first one counts",
     "sequence_conflict": "two facts claim the same sequence; the first one counts",
-    "window_overflow": "so many facts waited behind a gap that they were taken without it",
-    "foreign_thread": "facts of a thread that is no part of this one were left out",
-    "unknown_event_type": "a fact of a class that is not known is in the timeline alone",
-    "missing_scope_id": "a fact without an id that its class needs is in the timeline alone",
-    "state_delta_failed": "a patch does not fit the application's state, which is as it was",
-    "snapshot_outdated": "a snapshot is older than a state that misses nothing; it was left aside",
-    "stream_gap_reported": "the source says that facts are missing",
-    "lineage_missing": "nothing says which task a subagent works on",
-    "teammate_unnamed": "a fact about a teammate does not say which one",
-    "tool_unclosed_at_turn_end": "a turn that was not cancelled ended over an open tool",
+    "window_overflow": (
+        "too many facts were held after a gap, so they were applied without the missing ones"
+    ),
+    "foreign_thread": "facts of an unrelated thread were ignored",
+    "unknown_event_type": "a fact of an unknown class is shown only in the timeline",
+    "missing_scope_id": "a fact without a required id is shown only in the timeline",
+    "state_delta_failed": "a patch does not apply to the application's state, which is unchanged",
+    "snapshot_outdated": "a snapshot is older than the state, which is complete; it was ignored",
+    "stream_gap_reported": "the source reports missing facts",
+    "lineage_missing": "no fact states which task a subagent works on",
+    "teammate_unnamed": "a fact about a teammate does not name it",
+    "tool_unclosed_at_turn_end": "a turn that was not cancelled ended with an open tool call",
 }
 """What each code of a projection's own remarks means."""
 

@@ -137,10 +137,10 @@ class ActionRequests:
         if action.status != "pending":
             return _repeat_decision(action, wanted)
         if args_hash is not None and args_hash != action.args_hash:
-            raise ActionChanged(f"what was decided on is not what {action_id} asks for")
+            raise ActionChanged(f"the request {action_id} has changed since it was shown")
         if self._seconds_left(action) <= 0:
             await self._expire(action)
-            raise ActionExpired(f"the time to answer {action_id} has run out")
+            raise ActionExpired(f"{action_id} has expired")
         try:
             self._log.put(self._build_resolution(action, wanted, by, reason, response))
         except GateRefused:
@@ -287,10 +287,10 @@ class ActionRequests:
 
 def _repeat_decision(action: Action, wanted: str) -> Decision:
     if action.status == "expired":
-        raise ActionExpired(f"the time to answer {action.action_id} has run out")
+        raise ActionExpired(f"{action.action_id} has expired")
     if action.status != "resolved" or (action.decision in ALLOWING) != (wanted in ALLOWING):
         outcome = action.decision or action.status
-        raise ActionDecided(f"{action.action_id} was {outcome} already")
+        raise ActionDecided(f"{action.action_id} was already {outcome}")
     return _decision(action)
 
 

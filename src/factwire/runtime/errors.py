@@ -32,7 +32,7 @@ class UnknownAgent(RuntimeRefused):
     code = "unknown_agent"
 
     def __init__(self, name: str, known: list[str]) -> None:
-        super().__init__(f"no agent is called {name!r}; there are {', '.join(sorted(known))}")
+        super().__init__(f"unknown agent {name!r}; choose from {', '.join(sorted(known))}")
 
 
 class UnknownTurn(RuntimeRefused):
@@ -54,7 +54,7 @@ class SteerTooLong(RuntimeRefused):
     code = "steer_too_long"
 
     def __init__(self, size: int) -> None:
-        super().__init__(f"{size} characters are too many for a steer; submit it as a turn")
+        super().__init__(f"{size} characters are too many to steer with; send it as a turn")
 
 
 class NothingToSteer(RuntimeRefused):
@@ -65,7 +65,7 @@ class TooManyTurns(RuntimeRefused):
     code = "too_many_turns"
 
     def __init__(self, limit: int) -> None:
-        super().__init__(f"{limit} turns run already, which is the limit; try again later")
+        super().__init__(f"{limit} turns are already running, which is the limit; try again later")
 
 
 class ThreadElsewhere(RuntimeRefused):
@@ -76,8 +76,8 @@ class ThreadElsewhere(RuntimeRefused):
     def __init__(self, thread_id: str, instance: str) -> None:
         self.instance = instance
         super().__init__(
-            f"thread {thread_id} belongs to the runtime {instance}; take it over only if that "
-            "runtime is known to be gone"
+            f"thread {thread_id} belongs to the runtime {instance}; take it over only if you "
+            "know that runtime is gone"
         )
 
 
@@ -89,7 +89,7 @@ class RuntimeClosing(RuntimeRefused):
     code = "runtime_closing"
 
     def __init__(self) -> None:
-        super().__init__("the runtime is being closed and takes nothing new")
+        super().__init__("the runtime is shutting down and accepts no new work")
 
 
 class UnknownAction(RuntimeRefused):
@@ -135,7 +135,7 @@ class UnknownKind(AgentError):
 
     def __init__(self, kind: str, known: list[str]) -> None:
         there = ", ".join(sorted(known))
-        super().__init__(f"no agent is of kind {kind!r}; there are {there}, or use 'module:name'")
+        super().__init__(f"unknown agent kind {kind!r}; choose from {there}, or use 'module:name'")
 
 
 class BrokenEntryPoint(AgentError):
@@ -150,7 +150,9 @@ class MissingAgentExtra(AgentError):
     def __init__(self, kind: str, module: str, extra: str | None) -> None:
         self.extra = extra
         what = f"'factwire[{extra}]'" if extra else f"the package that holds {module}"
-        super().__init__(f"{kind} needs the module {module}, which is not here; install {what}")
+        super().__init__(
+            f"{kind} needs the module {module}, which is not installed; install {what}"
+        )
 
 
 class InvalidAgent(AgentError):

@@ -204,7 +204,7 @@ class LiveThread:
                 active = self.turn.turn_id if self.turn else self.queue.turns[0].queued_turn_id
                 raise TurnAlreadyActive(self.thread_id, active)
             if len(self.queue.turns) >= QUEUED_TURNS:
-                raise QueueFull(f"{QUEUED_TURNS} turns wait on thread {self.thread_id} already")
+                raise QueueFull(f"thread {self.thread_id} already has {QUEUED_TURNS} queued turns")
             await self.log.write(self.queue.build_added(submission))
         self.continue_queue()
         return "queued"
@@ -435,7 +435,7 @@ class LiveThread:
 
     def _build_refusal(self, submission: Submission, error: RuntimeRefused) -> tuple[Fact, Fact]:
         scope = self.scope(submission)
-        hint = "Mend what the message names, and submit the turn again."
+        hint = "Fix what the message describes, and submit the turn again."
         end = failure_payload(error.code, str(error), hint)
         submitted_fact = self.mint.fact(scope, "turn.submitted", submission.payload())
         return submitted_fact, self.mint.fact(scope, "turn.failed", end)

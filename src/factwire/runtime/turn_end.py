@@ -23,7 +23,7 @@ class TurnFailure(NamedTuple):
 
 TURN_FAILURES: Final = {
     "stream_interrupted": TurnFailure(
-        "the agent's stream ended without saying how the turn ended",
+        "the agent's stream ended without ending the turn",
         "Retry the turn; what it had done until then is kept.",
     ),
     "provider_error": TurnFailure("the agent raised an error"),
@@ -32,19 +32,19 @@ TURN_FAILURES: Final = {
         "The agent's adapter is at fault; the refused fact is named in the message.",
     ),
     "timeout": TurnFailure(
-        "the turn took longer than it may",
+        "the turn exceeded its time limit",
         "Retry with a smaller task, or allow turns more time.",
     ),
     "runtime_restarted": TurnFailure(
-        "the runtime stopped while the turn ran",
+        "the runtime stopped while the turn was running",
         "Retry the turn.",
     ),
     # What the turn did after the last fact that was taken, nobody wrote down.
     "unrecorded": TurnFailure(
-        "the journal took no facts while the turn ran",
+        "the journal accepted no facts while the turn was running",
         "Look at what the turn did since, then retry it.",
     ),
-    "sandbox_unavailable": TurnFailure("a sandbox is required and cannot be had here"),
+    "sandbox_unavailable": TurnFailure("a sandbox is required but not available here"),
 }
 """The failures that the runtime itself gives a turn, by category; agents may give others."""
 

@@ -123,10 +123,10 @@ class AccessLimiter:
         """Take a place for a stream, or raise `Problem`; `leave_stream` gives it back."""
         now = self._clock()
         if self.streams >= self._open_streams:
-            raise _too_busy("too_many_streams", f"{self.streams} streams are open", 5)
+            raise _too_busy("too_many_streams", f"too many open streams ({self.streams})", 5)
         full = len(self._connects) == self._connects.maxlen
         if full and now - self._connects[0] < 1.0:
-            raise _too_busy("connecting_too_fast", "too many streams were opened in one second", 1)
+            raise _too_busy("connecting_too_fast", "too many streams opened in one second", 1)
         self._connects.append(now)
         self.streams += 1
 
@@ -137,7 +137,7 @@ class AccessLimiter:
         """Raise `Problem` for an address that guessed too often in this minute."""
         since, count = self._refused.get(address, (0.0, 0))
         if count >= self._refusals_per_minute and self._clock() - since < _MINUTE:
-            raise _too_busy("too_many_refusals", "too many wrong credentials came from here", 60)
+            raise _too_busy("too_many_refusals", "too many failed sign-ins from this address", 60)
 
     def note_refusal(self, address: str) -> None:
         now = self._clock()
@@ -166,7 +166,7 @@ class Tickets:
             raise Problem(
                 429,
                 "too_many_tickets",
-                f"{OPEN_TICKETS} tickets are unused; use one, or wait until they have run out",
+                f"{OPEN_TICKETS} tickets are unused; use one, or wait until they expire",
                 headers={"retry-after": str(int(TICKET_SECONDS))},
             )
         ticket = f"tkt_{secrets.token_urlsafe(24)}"
@@ -233,19 +233,19 @@ def check_token(text: str) -> AccessToken:
     if not set(text) <= _PLAIN:
         raise InsecureStart(
             "token_unusable",
-            "a token consists of letters, digits and - . _ ~, so that it fits into every header",
+            "a token can contain only letters, digits and - . _ ~",
         )
     if len(text) < TOKEN_CHARACTERS:
         raise InsecureStart(
             "token_too_short",
-            f"the token has {len(text)} characters; give at least {TOKEN_CHARACTERS}, or none to "
-            "have one made",
+            f"the token has {len(text)} characters; use at least {TOKEN_CHARACTERS}, or omit it "
+            "to have one generated",
         )
     plain = text.lower().strip("0123456789-_.~")
     repeated = len(set(text)) < _FEW_CHARACTERS
     if repeated or any(plain == word * (len(plain) // len(word) or 1) for word in _EXAMPLES):
         raise InsecureStart(
-            "token_guessable", "the token is one that others would try; give none to have one made"
+            "token_guessable", "the token is easy to guess; omit it to have one generated"
         )
     return AccessToken(text)
 
@@ -272,7 +272,7 @@ def _read_token(path: Path) -> AccessToken:
         if os.fstat(handle.fileno()).st_mode & _OTHERS:
             raise InsecureStart(
                 "token_exposed",
-                f"{path.name} in the data folder can be read by others; make it mode 600, or "
-                "delete it to have a new one made",
+                f"{path.name} in the data folder can be read by other users; set its mode to "
+                "600, or delete it to have a new one generated",
             )
         return check_token(handle.read().strip())

@@ -54,8 +54,8 @@ def read_credentials(scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -
             raise Problem(
                 400,
                 "token_in_url",
-                "a token may not stand in an address; send it as 'Authorization: Bearer …', or "
-                "get a ticket from POST /v1/tickets for a stream",
+                "do not put a token in a URL; send it as 'Authorization: Bearer …', or, for a "
+                "stream, get a ticket from POST /v1/tickets",
             )
     bearer = _parse_bearer(headers.get(b"authorization"))
     if bearer is not None:
@@ -197,7 +197,7 @@ class Guard:
         _ensure_unrepeated_headers(scope)
         host = headers.get(b"host", b"").decode("latin-1")
         if not self._access.host_policy.allows_host(host):
-            detail = f"this {self._server_name} does not answer to that host name"
+            detail = f"this {self._server_name} does not accept that host name"
             raise Problem(421, "host_not_allowed", detail)
         is_page = self._is_page(scope)
         if not (is_page and _is_navigation(headers)):
@@ -217,9 +217,9 @@ class Guard:
         if origin is not None:
             named = origin.decode("latin-1")
             if not self._access.host_policy.allows_origin(named, host, scope["scheme"]):
-                raise Problem(403, "origin_not_allowed", "pages of that origin may not talk here")
+                raise Problem(403, "origin_not_allowed", "that origin is not allowed")
         elif headers.get(b"sec-fetch-site") in _FOREIGN:
-            raise Problem(403, "cross_site_request", "another site made this request")
+            raise Problem(403, "cross_site_request", "cross-site requests are not allowed")
 
     def _has_valid_token(self, scope: Scope, headers: dict[bytes, bytes]) -> bool:
         """Whether somebody who needs no token shows it all the same; guesses count as elsewhere."""
@@ -242,7 +242,7 @@ class Guard:
             if self._access.tickets.redeem(credentials.ticket):
                 return
             self._access.limiter.note_refusal(address)
-            raise Problem(401, "ticket_invalid", "the ticket is unknown, used or too old")
+            raise Problem(401, "ticket_invalid", "the ticket is unknown, used or expired")
         self._access.limiter.note_refusal(address)
         raise Problem(
             401,
@@ -264,20 +264,22 @@ def _ensure_unrepeated_headers(scope: Scope) -> None:
     seen: set[bytes] = set()
     for name, _ in scope["headers"]:
         if name in seen and name in _ONCE:
-            raise Problem(400, "repeated_header", f"the header {name.decode()} is given once")
+            raise Problem(
+                400, "repeated_header", f"the header {name.decode()} must occur only once"
+            )
         seen.add(name)
 
 
 def _ensure_body(scope: Scope, headers: dict[bytes, bytes]) -> None:
     length = headers.get(b"content-length", b"0")
     if not length.isdigit() or len(length) > _LENGTH_DIGITS or int(length) > BODY_BYTES:
-        raise Problem(413, "body_too_large", f"a body has at most {BODY_BYTES} bytes")
+        raise Problem(413, "body_too_large", f"the body is larger than {BODY_BYTES} bytes")
     if scope["method"] in _SAFE:
         return
     has_body = int(length) > 0 or b"transfer-encoding" in headers
     kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if (has_body or kind) and kind not in _JSON:
-        raise Problem(415, "json_only", "send JSON, and say so: 'Content-Type: application/json'")
+        raise Problem(415, "json_only", "send JSON with 'Content-Type: application/json'")
 
 
 def _bounded_body(receive: Receive) -> Receive:
@@ -295,12 +297,14 @@ def _bounded_body(receive: Receive) -> Receive:
                 message = await receive()
         except TimeoutError:
             raise _body_problem(
-                408, "body_too_slow", f"a body arrives in {BODY_SECONDS:g} s"
+                408, "body_too_slow", f"the body did not arrive within {BODY_SECONDS:g} s"
             ) from None
         taken += len(message.get("body", b""))
         complete = not message.get("more_body", False)
         if taken > BODY_BYTES:
-            raise _body_problem(413, "body_too_large", f"a body has at most {BODY_BYTES} bytes")
+            raise _body_problem(
+                413, "body_too_large", f"the body is larger than {BODY_BYTES} bytes"
+            )
         return message
 
     return received

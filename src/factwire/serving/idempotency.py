@@ -58,7 +58,7 @@ class IdempotencyKeys:
             raise Problem(
                 422,
                 "idempotency_key_reused",
-                "this Idempotency-Key was used for another request; use a fresh one",
+                "this Idempotency-Key was used for another request; use a new one",
             )
         return answer
 
@@ -74,7 +74,7 @@ def check_key(key: str) -> str:
         raise Problem(
             400,
             "invalid_idempotency_key",
-            f"an Idempotency-Key has 1 to {KEY_CHARACTERS} printable characters",
+            f"an Idempotency-Key must have 1 to {KEY_CHARACTERS} printable characters",
         )
     return key
 

@@ -107,5 +107,5 @@ def _parse_place(after: str | None) -> int | None:
         return None
     digits = after.removeprefix("before-")
     if digits == after or not (digits.isascii() and digits.isdigit()) or len(digits) > 16:  # noqa: PLR2004
-        raise Problem(400, "cursor_invalid", "expected `next` of the page before, as it was given")
+        raise Problem(400, "cursor_invalid", "expected the `next` value of the previous page")
     return int(digits)

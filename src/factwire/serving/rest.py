@@ -119,7 +119,7 @@ def _to_type_problem(error: msgspec.ValidationError) -> Problem:
 
 def build_invalid_request(issues: list[Any]) -> Problem:
     """What a request is told whose form is wrong."""
-    detail = "the request is not of the form that this address takes"
+    detail = "the request does not match what this address expects"
     return Problem(400, "invalid_request", detail, issues=issues)
 
 
@@ -153,15 +153,15 @@ def ensure_known_query(request: JsonRequest) -> None:
     for name, value in parameters:
         if name not in known:
             there = ", ".join(sorted(known.keys() - {TICKET})) or "none"
-            detail = f"no query parameter is called {name[:_SHOWN]!r}; there are {there}"
+            detail = f"unknown query parameter {name[:_SHOWN]!r}; supported: {there}"
             raise Problem(400, "unknown_parameter", detail)
         if not known[name] and value.lower() == "null":
             # The framework would take the word for an absent value.
             raise build_invalid_request(
-                [{"path": f"$.query.{name}", "message": "null is no value"}]
+                [{"path": f"$.query.{name}", "message": "null is not allowed"}]
             )
     if len({name for name, _ in parameters}) < len(parameters):
-        raise Problem(400, "repeated_parameter", "a query parameter is given once")
+        raise Problem(400, "repeated_parameter", "a query parameter can be used only once")
 
 
 @cache
@@ -225,9 +225,7 @@ def _answer_journal_error(
         return to_response(request, Problem(410 if gone else 400, code, str(error)))
     if isinstance(error, JournalCorrupt | BlobCorrupt | BlobMissing):
         log.error("journal_damaged", code=error.code, detail=str(error))
-        return to_response(
-            request, Problem(500, error.code, "stored bytes are not what was written")
-        )
+        return to_response(request, Problem(500, error.code, "stored data is damaged"))
     log.warning("journal_refused", code=error.code, detail=str(error))
     headers = {"retry-after": "1"}
     return to_response(request, Problem(503, error.code, str(error), headers=headers))
@@ -238,7 +236,7 @@ def _answer_unexpected_error(
 ) -> Response[dict[str, Any]]:
     route = request.state.get("route")
     log.error("request_failed", trace_id=trace_of(request), route=route, exc_info=error)
-    problem = Problem(500, "internal_error", "something is wrong here; the trace id leads to it")
+    problem = Problem(500, "internal_error", "internal error; look up the trace id in the log")
     return to_response(request, problem)
 
 

@@ -206,7 +206,7 @@ async def test_codex_exec_that_fails_says_why_and_takes_no_images(tmp_path: Path
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
-        ({"command": "no-such-codex"}, NotInstalled, "to have it"),
+        ({"command": "no-such-codex"}, NotInstalled, "install it with"),
         ({"sandbox": "none"}, InvalidAgent, "one of read-only, workspace-write, danger-full"),
         ({"colour": "red"}, InvalidAgent, "`colour`; there are command, args, config"),
     ],

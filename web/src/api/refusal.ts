@@ -16,14 +16,14 @@ export class Refusal extends Error {
 }
 
 export function unreachable(): Refusal {
-  return new Refusal("unreachable", 0, "The Edge cannot be reached. Is it running?");
+  return new Refusal("unreachable", 0, "Cannot reach the Edge. Is it running?");
 }
 
 /** The problem document of an answer; whatever else comes is told by its status. */
 export async function refusalOf(answer: Response): Promise<Refusal> {
   const problem = await readProblem(answer);
   if (problem === null) {
-    return new Refusal("unknown", answer.status, `The Edge answered ${answer.status} without a reason.`);
+    return new Refusal("unknown", answer.status, `The Edge answered ${answer.status} without giving a reason.`);
   }
   return new Refusal(problem.code, problem.status, problem.detail, problem.traceId);
 }

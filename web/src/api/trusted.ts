@@ -25,6 +25,6 @@ export function scriptAddress(address: string): string {
 function ensureBuilt(address: string): string {
   const { origin, pathname } = new URL(address, location.href);
   const built = import.meta.env.DEV || pathname.startsWith("/assets/");
-  if (origin !== location.origin || !built) throw new TypeError(`${address} is no script of this page`);
+  if (origin !== location.origin || !built) throw new TypeError(`${address} is not a script of this page`);
   return address;
 }

@@ -2,9 +2,9 @@ import { toggleNotifications, useNotifying, type Notifying } from "../state/noti
 import { IconButton, type IconName } from "../ui";
 
 const LOOK: Record<Exclude<Notifying, "unavailable">, { icon: IconName; label: string }> = {
-  off: { icon: "bell-off", label: "Notify me when a decision waits" },
-  on: { icon: "bell", label: "You are notified when a decision waits; stop that" },
-  blocked: { icon: "bell-off", label: "The browser does not allow notifications; try again" },
+  off: { icon: "bell-off", label: "Notify me when a decision is needed" },
+  on: { icon: "bell", label: "Notifications are on; turn them off" },
+  blocked: { icon: "bell-off", label: "Your browser blocks notifications; try again" },
 };
 
 export function Bell() {

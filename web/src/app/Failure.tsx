@@ -11,10 +11,10 @@ import { NotLoaded } from "./parts";
 export function Failure({ error, reset }: ErrorComponentProps) {
   if (error instanceof NotLoaded) return <Unfetched />;
   return (
-    <EmptyState icon="alert" title="This part of the page failed">
+    <EmptyState icon="alert" title="Something went wrong here">
       <p dir="auto">{wordsOf(error)}</p>
       <Button icon="retry" onClick={reset}>
-        Show it again
+        Try again
       </Button>
     </EmptyState>
   );
@@ -24,8 +24,8 @@ export function Failure({ error, reset }: ErrorComponentProps) {
 function Unfetched() {
   useEffect(() => reloadOnceReachable(), []);
   return (
-    <EmptyState icon="retry" title="This part of the page is not here yet">
-      <p>It comes as soon as the Edge can be reached.</p>
+    <EmptyState icon="retry" title="This part of the page has not loaded">
+      <p>It will load as soon as the Edge can be reached.</p>
       <Button icon="retry" onClick={() => location.reload()}>
         Reload the page
       </Button>
@@ -56,9 +56,9 @@ function reloadOnceReachable(): () => void {
 
 export function Missing() {
   return (
-    <EmptyState icon="unknown" title="There is no such page">
+    <EmptyState icon="unknown" title="Page not found">
       <Link to="/" className={buttonClass("plain")}>
-        Go home
+        Go to the home page
       </Link>
     </EmptyState>
   );

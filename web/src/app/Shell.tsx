@@ -31,7 +31,7 @@ export function Shell() {
       <aside className={styles.side} aria-label="Threads">
         <Sidebar />
       </aside>
-      <button type="button" className={styles.veil} aria-label="Close the list of threads" onClick={() => setMenuOpen(false)} />
+      <button type="button" className={styles.veil} aria-label="Close the thread list" onClick={() => setMenuOpen(false)} />
       <div className={styles.main}>
         <TopBar onMenu={() => setMenuOpen(true)} onHelp={() => setHelpOpen(true)} />
         <main id="content" className={styles.content} tabIndex={-1}>
@@ -66,10 +66,10 @@ function useShellShortcuts(openMenu: () => void, openHelp: () => void): Shortcut
   // The two callbacks only set state, so the first ones are as good as any.
   return useMemo(
     () => [
-      { keys: "g h", does: "Go home, to begin a thread", run: () => void navigate({ to: "/" }) },
+      { keys: "g h", does: "Go to the home page to start a thread", run: () => void navigate({ to: "/" }) },
       { keys: "g i", does: "Go to the inbox", run: () => void navigate({ to: "/inbox" }) },
       { keys: "/", does: "Search threads", run: () => focusSearch(openMenu) },
-      { keys: "?", does: "Show these keys", run: openHelp },
+      { keys: "?", does: "Show keyboard shortcuts", run: openHelp },
     ],
     [navigate],
   );

@@ -53,7 +53,7 @@ function ThreadList({ wanted }: { wanted: string }) {
       {groups.map((group) => (
         <ThreadGroup key={group.key} group={group} />
       ))}
-      {threads.data?.length === 0 && <p className={styles.note}>{wanted === "" ? "No threads yet." : "No thread has these words in its title."}</p>}
+      {threads.data?.length === 0 && <p className={styles.note}>{wanted === "" ? "No threads yet." : "No thread titles match."}</p>}
       {threads.hasNextPage && (
         <Button size="small" className={styles.more} busy={threads.isFetchingNextPage} onClick={() => void threads.fetchNextPage()}>
           Show older threads

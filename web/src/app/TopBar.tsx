@@ -12,9 +12,9 @@ import { ConnectionBadge } from "./ConnectionBadge";
 import styles from "./TopBar.module.css";
 
 const THEME_LOOK: Record<Theme, { icon: IconName; label: string }> = {
-  system: { icon: "monitor", label: "Colours follow the system" },
-  light: { icon: "sun", label: "Light colours" },
-  dark: { icon: "moon", label: "Dark colours" },
+  system: { icon: "monitor", label: "System theme" },
+  light: { icon: "sun", label: "Light theme" },
+  dark: { icon: "moon", label: "Dark theme" },
 };
 
 export function TopBar({ onMenu, onHelp }: { onMenu: () => void; onHelp: () => void }) {
@@ -26,7 +26,7 @@ export function TopBar({ onMenu, onHelp }: { onMenu: () => void; onHelp: () => v
       <InboxLink />
       <Bell />
       <ThemeSwitch />
-      <IconButton icon="info" label="Keys" onClick={onHelp} />
+      <IconButton icon="info" label="Keyboard shortcuts" onClick={onHelp} />
       <IconButton icon="signout" label="Sign out" onClick={leave} />
     </header>
   );
@@ -41,7 +41,7 @@ function leave(): void {
 
 function InboxLink() {
   const waiting = useApprovals("pending").data?.length ?? 0;
-  const label = waiting === 0 ? "Inbox: nothing waits for you" : `Inbox: ${waiting} to decide`;
+  const label = waiting === 0 ? "Inbox: nothing to decide" : `Inbox: ${waiting} to decide`;
   return (
     <Tooltip text={label}>
       <Link to="/inbox" aria-label={label} className={buttonClass("ghost", "normal", buttonStyles.square)}>
@@ -55,5 +55,5 @@ function InboxLink() {
 function ThemeSwitch() {
   const theme = useTheme((state) => state.theme);
   const { icon, label } = THEME_LOOK[theme];
-  return <IconButton icon={icon} label={`${label}; change`} onClick={() => setTheme(nextTheme(theme))} />;
+  return <IconButton icon={icon} label={`${label}; change theme`} onClick={() => setTheme(nextTheme(theme))} />;
 }

@@ -20,7 +20,7 @@ export function part<Module>(load: Load<Module>): Load<Module> {
   parts.push(load);
   return () =>
     load().catch((reason: unknown) => {
-      throw new NotLoaded("This part of the page could not be fetched.", { cause: reason });
+      throw new NotLoaded("This part of the page could not be loaded.", { cause: reason });
     });
 }
 

@@ -42,7 +42,7 @@ export function AlwaysButton({ rule, onOpen }: { rule: ShownRule | null | undefi
 export function Granting({ rule, say, onBack }: { rule: ShownRule; say: (verdict: Verdict) => void; onBack: () => void }) {
   return (
     <div className={styles.granting} role="group" aria-label="Always allow" tabIndex={-1} ref={focus} onKeyDown={(event) => event.key === "Escape" && onBack()}>
-      <p>From now on, what this rule matches runs without a question:</p>
+      <p>From now on, anything that matches this rule runs without asking:</p>
       <code className={styles.exact} role="group" aria-label="Rule" dir="auto">
         <Verbatim text={rule.rule} />
       </code>

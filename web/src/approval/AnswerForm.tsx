@@ -73,7 +73,7 @@ function FieldView({ field, entry, problem, onChange }: FieldViewProps) {
       ) : (
         <Input id={id} field={field} entry={entry} problem={problem} described={described} onChange={onChange} />
       )}
-      {field.kind === "secret" && <p className={styles.note}>What you write here is kept in the journal, as every answer is.</p>}
+      {field.kind === "secret" && <p className={styles.note}>Your answer is stored in the journal, like every answer.</p>}
       {problem !== null && (
         <p id={`${id}-problem`} className={styles.problem} role="alert">
           {problem}
@@ -87,7 +87,7 @@ function FieldTitle({ id, field, group }: { id: string; field: Field; group: boo
   const words = (
     <>
       {field.title}
-      {field.required && <span className={styles.needed}> needed</span>}
+      {field.required && <span className={styles.needed}> (required)</span>}
     </>
   );
   if (group) {
@@ -123,7 +123,7 @@ function Options({ id, field, entry, onChange }: Omit<FieldViewProps, "problem">
         </label>
       ))}
       {field.open && (
-        <input className={styles.input} type="text" value={entry.text} placeholder="Something else" aria-label={`${field.title}: something else`} dir="auto" onChange={(event) => onChange({ ...entry, text: event.target.value })} />
+        <input className={styles.input} type="text" value={entry.text} placeholder="Other" aria-label={`${field.title}: other`} dir="auto" onChange={(event) => onChange({ ...entry, text: event.target.value })} />
       )}
     </div>
   );

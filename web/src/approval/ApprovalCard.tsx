@@ -67,7 +67,7 @@ function Pending({ request, live, children }: ApprovalCardProps) {
       <Head request={request} />
       <Shown shown={request.shown} diffRef={request.diffRef} />
       <Facts request={request} />
-      {!live && <p className={styles.way}>It waited for a decision at this moment.</p>}
+      {!live && <p className={styles.way}>At this moment it was waiting for a decision.</p>}
       {live && changed && <Changed onLooked={() => setLooked(request.argsHash)} />}
       {live && !changed && <Choices request={request} way={way} denying={denying} onDenying={setDenying} say={say} />}
       {children}
@@ -92,7 +92,7 @@ function Head({ request }: { request: ApprovalRequest }) {
 function Changed({ onLooked }: { onLooked: () => void }) {
   return (
     <div className={styles.choices} role="alert">
-      <span className={styles.error}>This changed while you looked at it. Read it again before you decide.</span>
+      <span className={styles.error}>This request changed while you were reading it. Read it again before you decide.</span>
       <Button onClick={onLooked}>I have read it again</Button>
     </div>
   );

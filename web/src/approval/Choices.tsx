@@ -18,7 +18,7 @@ export interface ChoicesProps {
 /** All that can be said to a request, or what became of what was said. */
 export function Choices({ request, way, denying, onDenying, say }: ChoicesProps) {
   if (way?.phase === "sending" || way?.phase === "sent") return <OnTheWay way={way} />;
-  if (request.runId === null) return <p className={styles.way}>The request names no run, so it cannot be decided from here.</p>;
+  if (request.runId === null) return <p className={styles.way}>This request does not name a run, so you cannot decide it here.</p>;
   return (
     <>
       {denying ? <Denying onDeny={say} onBack={() => onDenying(false)} /> : <Answering request={request} say={say} onDeny={() => onDenying(true)} />}
@@ -36,7 +36,7 @@ function Answering({ request, say, onDeny }: { request: ApprovalRequest; say: (v
   if (form === "unread") {
     return (
       <p className={styles.way}>
-        <Spinner /> Reading what can be answered…
+        <Spinner /> Loading the answer form…
       </p>
     );
   }
@@ -53,11 +53,11 @@ function Answering({ request, say, onDeny }: { request: ApprovalRequest; say: (v
 
 /** Sent is not decided: the card says so until a fact comes. */
 function OnTheWay({ way }: { way: OnItsWay }) {
-  const said = way.decision === "allow" ? "Approval" : "Denial";
+  const label = way.decision === "allow" ? "Approval" : "Denial";
   return (
     <p className={styles.way} role="status">
       <Spinner />
-      {way.phase === "sending" ? `${said} is being sent…` : `${said} sent, waiting for the runtime.`}
+      {way.phase === "sending" ? `Sending ${label.toLowerCase()}…` : `${label} sent. Waiting for the runtime.`}
     </p>
   );
 }
@@ -103,7 +103,7 @@ function Denying({ onDeny, onBack }: { onDeny: (verdict: Verdict) => void; onBac
         onDeny({ decision: "deny", ...(reason.trim() === "" ? {} : { reason: reason.trim() }) });
       }}
     >
-      <input className={styles.reason} autoFocus value={reason} placeholder="Why not? The agent is told." aria-label="Reason" dir="auto" onChange={(event) => setReason(event.target.value)} />
+      <input className={styles.reason} autoFocus value={reason} placeholder="Reason (shown to the agent)" aria-label="Reason" dir="auto" onChange={(event) => setReason(event.target.value)} />
       <Button type="submit" kind="danger" icon="close">
         Deny
       </Button>

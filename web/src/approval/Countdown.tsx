@@ -10,7 +10,7 @@ export function Countdown({ until }: { until: string }) {
   const end = Date.parse(until);
   const left = useLeft(end);
   if (Number.isNaN(end) || left > HOUR) return <Time at={until} />;
-  if (left <= 0) return <span>by this clock its time has run out; the runtime has not said so</span>;
+  if (left <= 0) return <span>past due by this clock, but not yet expired by the runtime</span>;
   return (
     <time role="timer" aria-live="off" dateTime={until}>
       in {clockWords(left)}

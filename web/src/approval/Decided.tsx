@@ -50,5 +50,5 @@ export function Decided({ request, wasWatched, children }: DecidedProps) {
 function newsOf(request: ApprovalRequest, way: OnItsWay | undefined): string {
   if (request.decision === null || request.status === "expired") return "";
   const wanted = (way?.phase === "sent" || way?.phase === "confirmed") && (way.decision === "allow") === ALLOWED.has(request.decision);
-  return wanted ? "confirmed by the runtime" : `decided elsewhere, by ${request.decidedBy ?? "unknown"}`;
+  return wanted ? "confirmed by the runtime" : `decided elsewhere by ${request.decidedBy ?? "unknown"}`;
 }

@@ -8,7 +8,7 @@ import type { ApprovalRequest } from "./request";
 export function Facts({ request }: { request: ApprovalRequest }) {
   const pending = request.status === "pending";
   const rows: [string, ReactNode][] = [
-    ["Asked by", request.requester ?? "unknown"],
+    ["Requested by", request.requester ?? "unknown"],
     ["Folder", request.cwd],
     ["Rule", request.rule],
     ["Expires", pending && request.expiresAt !== null ? <Countdown until={request.expiresAt} /> : null],

@@ -9,7 +9,7 @@ import { tonedLines } from "./tones";
 export function Shown({ shown, diffRef }: { shown: string | null; diffRef: string | null }) {
   return (
     <>
-      {shown === null ? <p className={styles.unknown}>What exactly is asked for is unknown.</p> : <ShownText text={shown} />}
+      {shown === null ? <p className={styles.unknown}>The request does not include details.</p> : <ShownText text={shown} />}
       {diffRef !== null && <KeptDiff diffRef={diffRef} />}
     </>
   );
@@ -18,7 +18,7 @@ export function Shown({ shown, diffRef }: { shown: string | null; diffRef: strin
 function ShownText({ text }: { text: string }) {
   const lines = useMemo(() => tonedLines(text), [text]);
   return (
-    <CodeBlock text={text} label="What is asked for" wrap>
+    <CodeBlock text={text} label="Requested action" wrap>
       {lines.map(({ line, tone }, at) => (
         <span key={at} className={classes(styles.line, tone !== null && styles[tone])}>
           <Verbatim text={line} />
@@ -35,7 +35,7 @@ function KeptDiff({ diffRef }: { diffRef: string }) {
   return (
     <div>
       <Button size="small" icon="artifact" onClick={() => setOpen(true)}>
-        Show the diff
+        Show diff
       </Button>
     </div>
   );

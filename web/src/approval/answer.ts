@@ -26,8 +26,8 @@ function initialOf({ kind, options, initial }: Field): Entry {
 /** Why a field cannot be sent as it is; null where it can. */
 export function problemOf(field: Field, entry: Entry): string | null {
   const value = READ[field.kind](field, entry);
-  if (value === INVALID) return field.kind === "json" ? "This is no JSON." : numberWords(field);
-  return value === undefined && field.required ? "This is needed." : null;
+  if (value === INVALID) return field.kind === "json" ? "This is not valid JSON." : numberWords(field);
+  return value === undefined && field.required ? "This field is required." : null;
 }
 
 /** The answer of a form in which nothing is wrong; fields that were left empty are left out. */
@@ -63,8 +63,9 @@ function numberIn({ whole, least, most }: Field, value: number): unknown {
 }
 
 function numberWords({ whole, least, most }: Field): string {
-  const bounds = [least === null ? "" : ` from ${least}`, most === null ? "" : ` up to ${most}`].join("");
-  return `A ${whole ? "whole number" : "number"}${bounds} is needed.`;
+  const both = least !== null && most !== null;
+  const bounds = both ? ` from ${least} to ${most}` : least !== null ? ` of at least ${least}` : most !== null ? ` of at most ${most}` : "";
+  return `Enter a ${whole ? "whole number" : "number"}${bounds}.`;
 }
 
 function jsonOf(text: string): unknown {

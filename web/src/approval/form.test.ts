@@ -43,9 +43,9 @@ describe("a form of a schema", () => {
 
   it("says what is missing and what does not fit", () => {
     expect(problems(form, { tries: typed("7"), rest: typed("{") })).toMatchObject({
-      name: "This is needed.",
-      tries: "A whole number from 1 up to 5 is needed.",
-      rest: "This is no JSON.",
+      name: "This field is required.",
+      tries: "Enter a whole number from 1 to 5.",
+      rest: "This is not valid JSON.",
       size: null,
     });
   });
@@ -61,7 +61,7 @@ describe("a form without a schema", () => {
     const form = formOf("structured_input", null, [{ id: "x", label: "Ex" }, "why"]) as Form;
     expect(form.fields[0]?.options.map(({ label }) => label)).toEqual(["Ex", "why"]);
     expect(answerOf(form, { answer: chose(0) })).toBe("x");
-    expect(problems(form, {})).toEqual({ answer: "This is needed." });
+    expect(problems(form, {})).toEqual({ answer: "This field is required." });
   });
 
   it("answers questions under their ids, by an option or by words of one's own", () => {

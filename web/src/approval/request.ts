@@ -40,7 +40,7 @@ export interface OfferedWay {
   decision: "allow" | "deny";
 }
 
-const NAMELESS = "Something waits for a decision";
+const NAMELESS = "A decision is needed";
 
 /** Kinds of ways by the Agent Client Protocol; a plain yes and a plain no have their own buttons. */
 const WAYS: Record<string, OfferedWay["decision"]> = { allow_always: "allow", reject_always: "deny" };

@@ -14,7 +14,7 @@ export function Chips({ attachments, onRemove }: { attachments: Attachment[]; on
             <Verbatim text={one.name} line />
           </span>
           <span className={styles.size}>{one.message ?? sizeWords(one.bytes)}</span>
-          <IconButton icon="close" size="small" label={`Leave out ${one.name}`} onClick={() => onRemove(one.id)} />
+          <IconButton icon="close" size="small" label={`Remove ${one.name}`} onClick={() => onRemove(one.id)} />
         </li>
       ))}
     </ul>
@@ -22,8 +22,8 @@ export function Chips({ attachments, onRemove }: { attachments: Attachment[]; on
 }
 
 function Mark({ phase }: { phase: Attachment["phase"] }) {
-  if (phase === "storing") return <Spinner label="Storing" />;
-  return phase === "failed" ? <Icon name="alert" size={14} label="Not stored" /> : <Icon name="attach" size={14} />;
+  if (phase === "storing") return <Spinner label="Uploading" />;
+  return phase === "failed" ? <Icon name="alert" size={14} label="Not uploaded" /> : <Icon name="attach" size={14} />;
 }
 
 /** What a message named, of which the state knows the refs alone. */

@@ -62,7 +62,7 @@ function change(place: string, how: (list: Attachment[]) => Attachment[]): void 
 
 function addTo(place: string, files: File[]): void {
   const room = ATTACHMENTS - (useStore.getState()[place] ?? listOf(place)).length;
-  if (files.length > room) toast(`A message takes ${ATTACHMENTS} attachments; ${files.length - room} were left out.`);
+  if (files.length > room) toast(`A message can have up to ${ATTACHMENTS} attachments; ${files.length - room} not added.`);
   for (const file of files.slice(0, room)) void store(place, file);
 }
 

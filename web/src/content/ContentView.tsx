@@ -27,8 +27,8 @@ export function ContentView(props: ContentViewProps) {
 
 function NotShown({ mediaType }: { mediaType: string | null }) {
   return (
-    <EmptyState icon="unknown" title="This is not shown">
-      <p>{mediaType === null ? "Nobody said what kind of content this is." : `Content of type ${mediaType} has no view here.`} You can download it.</p>
+    <EmptyState icon="unknown" title="No preview available">
+      <p>{mediaType === null ? "The content type is unknown." : `Content of type ${mediaType} cannot be shown here.`} You can download it.</p>
     </EmptyState>
   );
 }
@@ -56,7 +56,7 @@ function Picture({ content, mediaType, name }: { content: Content; mediaType: st
     reader.readAsDataURL(new Blob([content.bytes], { type: mediaType }));
     return () => reader.abort();
   }, [content, mediaType]);
-  if (broken) return <p role="alert">The browser cannot show this as a picture.</p>;
+  if (broken) return <p role="alert">Your browser cannot display this image.</p>;
   return address === null ? <Reading /> : <img className={styles.picture} src={address} alt={name} onError={() => setBroken(true)} />;
 }
 
@@ -78,7 +78,7 @@ function JsonView({ contentRef, ...rest }: ContentViewProps) {
 
 function Json({ text }: { text: string }) {
   const lines = useMemo(() => indented(text), [text]);
-  if (lines === null) return <p role="alert">This is said to be JSON and is none. Look at it as it is.</p>;
+  if (lines === null) return <p role="alert">This is not valid JSON, despite its type. Switch to Raw to see it.</p>;
   return (
     <pre className={styles.code} tabIndex={0} role="region" aria-label="JSON">
       {lines}
@@ -100,12 +100,12 @@ function TwoWays({ asItIs, children }: { asItIs: ReactNode; children: ReactNode 
   const [plain, setPlain] = useState(false);
   return (
     <div className={styles.ways}>
-      <div className={styles.switch} role="group" aria-label="How it is shown">
+      <div className={styles.switch} role="group" aria-label="View as">
         <Button size="small" kind="ghost" aria-pressed={!plain} onClick={() => setPlain(false)}>
           Formatted
         </Button>
         <Button size="small" kind="ghost" aria-pressed={plain} onClick={() => setPlain(true)}>
-          As it is
+          Raw
         </Button>
       </div>
       {plain ? asItIs : children}
@@ -117,7 +117,7 @@ function Whole({ contentRef, children }: { contentRef: string; children: (conten
   const content = useContent(contentRef, VIEW_BYTES);
   if (content.error) return <Unread error={content.error} />;
   if (content.data === undefined) return <Reading />;
-  if (!content.data.whole) return <p>With {content.data.total === null ? "this much" : sizeWords(content.data.total)} it is too long for this view.</p>;
+  if (!content.data.whole) return <p>{content.data.total === null ? "This content" : `At ${sizeWords(content.data.total)}, this content`} is too large for this view.</p>;
   return children(content.data);
 }
 
@@ -127,11 +127,11 @@ function Text({ content, children }: { content: Content; children: (text: string
 }
 
 function NotText() {
-  return <p>This is said to be text and is none. You can download it.</p>;
+  return <p>This is not text, despite its type. You can download it.</p>;
 }
 
 function Reading() {
-  return <Spinner label="Reading the content" />;
+  return <Spinner label="Loading content" />;
 }
 
 function Unread({ error }: { error: Error }) {

@@ -44,7 +44,7 @@ function Plain({ node, id, children }: { node: GraphNode; id: string; children?:
             ["Id", <code>{id}</code>],
             ["Started", node.startedAt == null ? null : <Time at={node.startedAt} />],
             ["Ended", node.completedAt == null ? null : <Time at={node.completedAt} />],
-            ["Told by", node.sourceEventIds.length === 1 ? "1 fact" : `${node.sourceEventIds.length} facts`],
+            ["Recorded in", node.sourceEventIds.length === 1 ? "1 fact" : `${node.sourceEventIds.length} facts`],
           ]}
         />
         {children}
@@ -91,13 +91,13 @@ function TaskDetails({ node, id, state }: Details) {
         rows={[
           ["Objective", task.objective],
           ["Assigned to", assignee == null ? null : nameOf(assignee, state)],
-          ["Worked on by", names(task.subagentIds, nameOf)],
+          ["Agents", names(task.subagentIds, nameOf)],
           ["Part of", task.parentTaskId == null ? null : taskName(task.parentTaskId, state)],
           ["Depends on", names(task.dependsOn, taskName)],
           ["Progress", task.totalSteps == null ? null : `${task.completedSteps ?? 0} of ${task.totalSteps} steps`],
           ["Retries", task.retries === 0 ? null : task.retries],
-          ["Failed because of", plainWords(task.failureCategory)],
-          ["Says", task.message ?? task.reason],
+          ["Failure", plainWords(task.failureCategory)],
+          ["Message", task.message ?? task.reason],
         ]}
       />
       <Refs refs={[...(task.artifactRefs ?? []), ...(task.evidenceRefs ?? [])]} />
@@ -111,7 +111,7 @@ function JobDetails({ node, id, state }: Details) {
   const counts = `${job.itemsRunning} running, ${job.itemsCompleted} done, ${job.itemsFailed} failed`;
   return (
     <Plain node={node} id={id}>
-      <Pairs rows={[["Items", counts], ["In all", job.totalItems], ["Says", job.message], ["Failed because of", plainWords(job.failureCategory)]]} />
+      <Pairs rows={[["Items", counts], ["Total", job.totalItems], ["Message", job.message], ["Failure", plainWords(job.failureCategory)]]} />
     </Plain>
   );
 }

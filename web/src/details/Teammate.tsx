@@ -41,7 +41,7 @@ export function Teammate({ teammate, state, live }: TranscriptProps) {
 }
 
 function About({ teammate, thread, state }: { teammate: string; thread: SubagentThread | undefined; state: ProjectionState }) {
-  if (thread === undefined) return <p className={styles.text}>It is named by a fact, and no fact tells anything else of it.</p>;
+  if (thread === undefined) return <p className={styles.text}>Nothing is known about this teammate except its name.</p>;
   const activities = state.subagents.activities.filter(({ subagentId }) => subagentId === teammate).slice(-ACTIVITIES_SHOWN);
   return (
     <div className={styles.text}>
@@ -49,13 +49,13 @@ function About({ teammate, thread, state }: { teammate: string; thread: Subagent
         rows={[
           ["Id", <code>{teammate}</code>],
           ["Task", thread.taskId == null ? lineageWords(thread) : taskName(thread.taskId, state)],
-          ["Works for", thread.parentSubagentId == null ? null : nameOf(thread.parentSubagentId, state)],
-          ["Set to work by", thread.toolCallId == null ? null : (state.tools[thread.toolCallId]?.toolName ?? thread.toolCallId)],
+          ["Reports to", thread.parentSubagentId == null ? null : nameOf(thread.parentSubagentId, state)],
+          ["Started by", thread.toolCallId == null ? null : (state.tools[thread.toolCallId]?.toolName ?? thread.toolCallId)],
           ["Kind", plainWords(thread.topology)],
           ["Remote task", thread.remoteTaskId],
           ["Own thread", thread.threadId == null ? null : <OwnThread threadId={thread.threadId} />],
-          ["Says", thread.message],
-          ["Failed because of", plainWords(thread.failureCategory)],
+          ["Message", thread.message],
+          ["Failure", plainWords(thread.failureCategory)],
           ["Result", thread.summary],
           ["Started", thread.startedAt == null ? null : <Time at={thread.startedAt} />],
           ["Ended", thread.completedAt == null ? null : <Time at={thread.completedAt} />],
@@ -68,7 +68,7 @@ function About({ teammate, thread, state }: { teammate: string; thread: Subagent
 }
 
 function lineageWords({ lineage }: SubagentThread): string {
-  return lineage === "unavailable" ? "unavailable: no fact names its task" : lineage;
+  return lineage === "unavailable" ? "not recorded" : lineage;
 }
 
 function OwnThread({ threadId }: { threadId: string }) {

@@ -39,16 +39,16 @@ export function Transcript({ teammate, state, live }: TranscriptProps) {
 function Elsewhere({ thread }: { thread: SubagentThread | undefined }) {
   if (thread?.threadId == null) {
     return (
-      <EmptyState icon="message" title="No words of this teammate">
-        <p>Facts of this thread tell that it worked, and hold nothing that it said or did.</p>
+      <EmptyState icon="message" title="No transcript">
+        <p>This thread records that the teammate ran, but not what it said or did.</p>
       </EmptyState>
     );
   }
   return (
-    <EmptyState icon="message" title="It works in a thread of its own">
-      <p>What it says and does is told there.</p>
+    <EmptyState icon="message" title="This teammate has its own thread">
+      <p>Its messages and tool calls are in that thread.</p>
       <Link to="/threads/$threadId" params={{ threadId: thread.threadId }} className={buttonClass("plain")}>
-        Open its thread
+        Open thread
       </Link>
     </EmptyState>
   );

@@ -13,7 +13,7 @@ export function DiffOfRef({ diffRef, tall = false }: { diffRef: string; tall?: b
   const text = content.data === undefined ? null : textIn(content.data);
   const lines = useMemo(() => (text === null ? [] : unifiedLines(text)), [text]);
   if (content.error) return <p role="alert">{wordsOf(content.error)}</p>;
-  if (content.data === undefined) return <Spinner label="Reading the diff" />;
-  if (text === null || !content.data.whole) return <p>This diff is no text, or too long to be shown. It can be downloaded.</p>;
+  if (content.data === undefined) return <Spinner label="Loading diff" />;
+  if (text === null || !content.data.whole) return <p>This diff is not text or is too large to show. You can download it.</p>;
   return <DiffView lines={lines} label="Diff" tall={tall} />;
 }

@@ -9,7 +9,7 @@ const WORDS: Record<DiffLine["sign"], string> = { "+": "added: ", "-": "removed:
 
 /** A diff of any length; `tall` fills what is there instead of a box of its own. */
 export function DiffView({ lines, label, tall = false }: { lines: DiffLine[]; label: string; tall?: boolean }) {
-  if (lines.length === 0 || lines.every(({ sign }) => sign === "@" && lines.length === 1)) return <p className={styles.none}>Nothing differs.</p>;
+  if (lines.length === 0 || lines.every(({ sign }) => sign === "@" && lines.length === 1)) return <p className={styles.none}>No changes.</p>;
   const rows = lines.map((line, at) => ({ line, at }));
   return (
     <div className={classes(styles.diff, tall && styles.tall)} style={tall ? undefined : { height: Math.min(lines.length * LINE_HEIGHT + 10, MOST_HEIGHT) }}>

@@ -11,7 +11,7 @@ const side = (lines: DiffLine[], own: "-" | "+") => lines.filter(({ sign }) => s
 describe("a comparison", () => {
   it("shows what was taken away and added, with the lines around it", () => {
     const before = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
-    expect(told(compared(before, before.replace("5", "five")))).toEqual(["@1 equal line", " 2", " 3", " 4", "-5", "+five", " 6", " 7", " 8", "@1 equal line"]);
+    expect(told(compared(before, before.replace("5", "five")))).toEqual(["@1 unchanged line", " 2", " 3", " 4", "-5", "+five", " 6", " 7", " 8", "@1 unchanged line"]);
   });
 
   it("numbers lines on both sides", () => {

@@ -99,7 +99,7 @@ function folded(lines: DiffLine[]): DiffLine[] {
   for (let at = 0; at < lines.length; ) {
     const from = at;
     while (at < lines.length && kept[at] === 0) at += 1;
-    if (at > from) rows.push(place(at - from === 1 ? "1 equal line" : `${at - from} equal lines`));
+    if (at > from) rows.push(place(at - from === 1 ? "1 unchanged line" : `${at - from} unchanged lines`));
     for (; at < lines.length && kept[at] === 1; at += 1) rows.push(lines[at] as DiffLine);
   }
   return rows;

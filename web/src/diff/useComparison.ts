@@ -11,7 +11,7 @@ export function useComparison(before: string, after: string): DiffLine[] | null 
   useEffect(() => {
     const worker = new Worker(scriptAddress(address), { type: "module" });
     worker.onmessage = ({ data }: MessageEvent<DiffLine[]>) => setMade({ lines: data });
-    worker.onerror = ({ message }) => setMade({ error: message || "the comparison could not be made" });
+    worker.onerror = ({ message }) => setMade({ error: message || "the comparison failed" });
     worker.postMessage({ before, after } satisfies Texts);
     setMade(null);
     return () => worker.terminate();

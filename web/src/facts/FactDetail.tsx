@@ -33,7 +33,7 @@ export function FactDetail({ threadId, row, log, paused = false }: FactDetailPro
         Fact {row.sequence} · {dayWords(row.time)} {clockWords(row.time)}
       </p>
       {error !== null && <p role="alert">{wordsOf(error)}</p>}
-      {data === undefined && error === null && <Spinner label="Reading the fact" />}
+      {data === undefined && error === null && <Spinner label="Loading fact" />}
       {data != null && (
         <div className={data.id === row.id ? undefined : styles.before} aria-busy={data.id !== row.id}>
           <CodeBlock text={JSON.stringify(data, null, 2)} label="Fact as JSON" wrap />

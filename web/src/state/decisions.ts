@@ -58,10 +58,10 @@ export async function decide(subject: Subject, verdict: Verdict): Promise<void> 
 }
 
 const REFUSALS: Record<string, string> = {
-  approval_changed: "It asks for something else now than what you decided on. Read it again, then decide.",
-  approval_decided: "Somebody else decided first.",
-  approval_expired: "Its time has run out, so it counts as denied.",
-  thread_owned_elsewhere: "Another runtime asks for this, and only there can it be decided.",
+  approval_changed: "The request has changed since you decided. Read it again, then decide.",
+  approval_decided: "Someone else decided first.",
+  approval_expired: "The request expired, so it counts as denied.",
+  thread_owned_elsewhere: "This request comes from another runtime and must be decided there.",
 };
 
 function refusalWords(error: unknown): string {

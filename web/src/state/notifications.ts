@@ -6,7 +6,7 @@
 import { create } from "zustand";
 
 const KEY = "factwire.notifications";
-const TITLE = "Factwire: a decision waits for you";
+const TITLE = "Factwire: a decision is needed";
 
 export type Notifying = "unavailable" | "off" | "on" | "blocked";
 

@@ -111,9 +111,9 @@ function indexOf(step: string, end: number): number {
 }
 
 function misfit(place: string): PatchFailed {
-  return new PatchFailed(`the state has no place ${place} that this change fits`);
+  return new PatchFailed(`the change does not apply at ${place}`);
 }
 
 function unknown(operation: Operation): never {
-  throw new PatchFailed(`${operation.op} is no operation of a state`);
+  throw new PatchFailed(`${operation.op} is not a known operation`);
 }

@@ -1,7 +1,7 @@
 /** JSON Pointers (RFC 6901): the keys from the root on. */
 export function stepsOf(path: string): string[] {
   if (path === "") return [];
-  if (!path.startsWith("/")) throw new PatchFailed(`${path} is no pointer: it must begin with a slash`);
+  if (!path.startsWith("/")) throw new PatchFailed(`${path} is not a JSON Pointer: it must start with a slash`);
   return path
     .slice(1)
     .split("/")

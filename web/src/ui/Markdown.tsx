@@ -17,7 +17,7 @@ const SAFE = /^(?:https?:|mailto:)/i;
 
 const COMPONENTS: Components = {
   a: ({ href, children }) => <SafeLink href={href}>{children}</SafeLink>,
-  img: ({ src, alt }) => <SafeLink href={typeof src === "string" ? src : undefined}>{`[image: ${alt || "without a description"}]`}</SafeLink>,
+  img: ({ src, alt }) => <SafeLink href={typeof src === "string" ? src : undefined}>{`[image: ${alt || "no description"}]`}</SafeLink>,
   pre: ({ children }) => <CodeBlock text={textOf(children)} label="Code" />,
   table: ({ children }) => (
     <div className={styles.table} tabIndex={0} role="group" aria-label="Table">

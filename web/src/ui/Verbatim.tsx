@@ -10,7 +10,7 @@ export function Verbatim({ text, line = false }: { text: string; line?: boolean 
     <span className={line ? styles.line : styles.verbatim}>
       {pieces.map((piece, at) =>
         piece.hidden ? (
-          <mark key={at} className={styles.mark} title="A character that does not show">
+          <mark key={at} className={styles.mark} title="Invisible character">
             {piece.text}
           </mark>
         ) : (

@@ -5,6 +5,6 @@ export async function copyText(text: string): Promise<void> {
     await navigator.clipboard.writeText(text);
     toast("Copied", "good");
   } catch {
-    toast("The browser did not allow copying. Select the text instead.");
+    toast("Your browser blocked copying. Select the text instead.");
   }
 }

@@ -31,7 +31,7 @@ const LOOKS: Record<string, Look> = {
   waiting: look("warn", "pause", "Needs you"),
   waiting_input: look("warn", "pause", "Needs input"),
   waiting_permission: look("warn", "pause", "Needs permission"),
-  waiting_resource: look("warn", "clock", "Waits for a resource"),
+  waiting_resource: look("warn", "clock", "Waiting for a resource"),
   needs_input: look("warn", "pause", "Needs you"),
   plan_ready: look("warn", "plan", "Plan ready"),
   blocked: look("warn", "pause", "Blocked"),

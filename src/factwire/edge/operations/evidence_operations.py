@@ -121,7 +121,7 @@ async def check_pack(edge: EdgeContext, evidence_id: str) -> PackCheck:
     """Verify a pack, and compare it with the journal; raises `Problem`."""
     row = find_pack(edge, evidence_id)
     if row.export_ref is None:
-        raise Problem(404, "content_unavailable", "nothing is kept of this pack")
+        raise Problem(404, "content_unavailable", "the content of this pack was not kept")
     with TemporaryDirectory(prefix="factwire-check-") as folder:
         path = Path(folder, "pack.zip")
         await _fetch_pack(edge, row.export_ref, path)
@@ -146,7 +146,7 @@ async def _fetch_pack(edge: EdgeContext, ref: str, path: Path) -> None:
             async for piece in edge.blobs.get(ref):
                 await run_disk_work(file.write, piece)
     except (InvalidRef, BlobMissing) as error:
-        raise Problem(404, "unknown_blob", "nothing is kept under the ref of this pack") from error
+        raise Problem(404, "unknown_blob", "the content of this pack was not kept") from error
 
 
 def _trust_own_key(path: Path) -> TrustList:

@@ -33,7 +33,7 @@ async def take_facts(edge: EdgeContext, items: Sequence[bytes]) -> Accepted:
         raise Problem(
             413 if items else 400,
             "batch_size",
-            f"a batch has 1 to {FACTS_IN_A_BATCH} facts, got {len(items)}",
+            f"a batch must have 1 to {FACTS_IN_A_BATCH} facts, got {len(items)}",
         )
     taken = _read_facts(items)
     facts = [each.fact for each in taken]
@@ -78,7 +78,7 @@ def _read_facts(items: Sequence[bytes]) -> list[IntakeResult]:
         raise Problem(
             422,
             "invalid_facts",
-            f"{len(issues)} issues; nothing of the batch was written",
+            f"{len(issues)} issues; no fact of the batch was written",
             issues=[msgspec.to_builtins(issue) for issue in issues[:100]],
         )
     return taken
@@ -90,24 +90,22 @@ def _ensure_foreign(edge: EdgeContext, fact: Fact) -> None:
         raise Problem(
             409,
             "runtime_id_taken",
-            f"{own!r} is this Edge's own runtime id; give your runtime another one",
+            f"{own!r} is this Edge's own runtime id; use another one for your runtime",
         )
     if fact.event_class in EDGE_CLASSES:
         raise Problem(
             422,
             "class_reserved",
-            f"{fact.event_class!r} is told by an Edge about itself; nobody else may say it",
+            f"{fact.event_class!r} is reserved for facts that an Edge records about itself",
         )
     thread_id = thread_of(fact)
     if thread_id is None:
         return
     row = edge.records.threads.get(thread_id)
     if row is not None and row.runtime_id == own:
-        raise Problem(
-            409, "thread_owned_elsewhere", f"this Edge writes thread {thread_id!r} itself"
-        )
+        raise Problem(409, "thread_owned_elsewhere", f"thread {thread_id!r} belongs to this Edge")
     if thread_id in edge.records.deleted:
-        raise Problem(410, "thread_deleted", f"thread {thread_id!r} was deleted here")
+        raise Problem(410, "thread_deleted", f"thread {thread_id!r} was deleted")
 
 
 def _detach_note(note: Fact) -> Fact:

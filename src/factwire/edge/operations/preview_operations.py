@@ -40,11 +40,11 @@ async def start_preview(
         raise Problem(
             429,
             "too_many_previews",
-            f"{PREVIEWS} previews are served, as many as may be; stop one",
+            f"too many previews ({PREVIEWS}); stop one first",
         ) from error
     except OSError as error:
         raise Problem(
-            503, "preview_unavailable", f"nothing can listen here now: {error.strerror}"
+            503, "preview_unavailable", f"cannot open a port for the preview: {error.strerror}"
         ) from error
     payload = {"previewId": preview_id, "runId": run_id, "url": url, "status": "ready"}
     try:
@@ -66,7 +66,9 @@ async def end_preview(edge: EdgeContext, preview_id: str, trace_id: str) -> Prev
     row = find_preview(edge, preview_id)
     if row.status == "ready" and not await _stop_and_record(edge, row, "requested", trace_id):
         raise Problem(
-            409, "preview_elsewhere", "another Edge or runtime serves this preview; stop it there"
+            409,
+            "preview_elsewhere",
+            "this preview is served by another Edge or runtime; stop it there",
         )
     return edge.records.previews.get(preview_id) or row
 
@@ -130,11 +132,11 @@ async def _open_folder(edge: EdgeContext, run: Run, path: str) -> ServedFolder:
         raise Problem(
             403,
             "preview_path_not_allowed",
-            "expected a folder inside the run's own, with no hidden folder on the way",
+            "expected a folder inside the run's folder, without hidden folders in its path",
         ) from error
     except PathMissing as error:
         raise Problem(
-            404, "preview_path_not_found", "the run's folder has no folder of this name"
+            404, "preview_path_not_found", "the run's folder has no such folder"
         ) from error
 
 

@@ -83,7 +83,7 @@ async def start_run(edge: EdgeContext, new: NewRun) -> Run:
     """Start a run, or queue it; one that was asked for before is only told again."""
     thread = edge.find_own_thread(new.thread_id)
     if thread.status == "archived":
-        raise Problem(409, "thread_archived", "the thread is archived; take it out first")
+        raise Problem(409, "thread_archived", "the thread is archived; restore it first")
     folder = new.work_dir
     if folder is None and thread.project_id is not None:
         project = edge.records.projects.get(thread.project_id)
@@ -145,7 +145,7 @@ async def request_cancel(edge: EdgeContext, run_id: str, reason: str) -> Run:
     if run.status in _ENDED:
         if run.status == "cancelled":
             return run
-        raise Problem(409, "run_ended", f"the run has {run.status} already")
+        raise Problem(409, "run_ended", f"the run is already {run.status}")
     thread = edge.find_own_thread(run.thread_id or "")
     cancelling = asyncio.ensure_future(edge.runtime.cancel(thread.thread_id, run.turn_id, reason))
     _CANCELLING.add(cancelling)
@@ -189,7 +189,7 @@ async def decide_approval(
     """Decide what a run waits for. An approval of another run is none of this one's."""
     approval = edge.records.approvals.get(approval_id)
     if approval is None or approval.run_id != run_id:
-        raise Problem(404, "unknown_approval", "this run has no approval of this id")
+        raise Problem(404, "unknown_approval", "this run has no approval with this id")
     thread = edge.find_own_thread(approval.thread_id or "")
     with translate_refusals():
         await edge.runtime.decide(
@@ -216,7 +216,9 @@ def choose_agent(edge: EdgeContext, thread_id: str, named: str | None, default: 
     agent = named or edge.find_thread(thread_id).agent_id or default
     if agent is None:
         raise Problem(
-            400, "agent_required", "name an agent: the thread has none yet, and none is configured"
+            400,
+            "agent_required",
+            "name an agent: the thread has none yet, and no default is configured",
         )
     return agent
 
@@ -235,10 +237,12 @@ def ensure_capacity(edge: EdgeContext) -> None:
     runtime = edge.runtime
     most = runtime.settings.active_turns
     if runtime.active_turns >= most:
-        message = f"{most} runs are at work, as many as `limits.concurrent_runs` allows; wait for "
+        message = f"{most} runs are active, the maximum set by `limits.concurrent_runs`; wait for "
         raise _too_many_runs(f"{message}one to end, or cancel one")
     if sum(thread.is_waiting for thread in runtime.live) >= RUNS_WAITING:
-        raise _too_many_runs(f"{RUNS_WAITING} runs wait for a person; decide some of them first")
+        raise _too_many_runs(
+            f"{RUNS_WAITING} runs are waiting for decisions; decide some of them first"
+        )
 
 
 def _too_many_runs(message: str) -> Problem:
@@ -279,7 +283,7 @@ async def _find_queued_turn(edge: EdgeContext, thread_id: str, run_id: str) -> s
     for turn in state.queue.turns:
         if run_of(turn.queued_turn_id) == run_id:
             return turn.queued_turn_id
-    raise Problem(404, "unknown_run", "no run of this id waits on this thread")
+    raise Problem(404, "unknown_run", "no queued run of this thread has this id")
 
 
 async def _list_settled_queue(edge: EdgeContext, thread_id: str) -> list[QueuedRun]:
@@ -305,7 +309,7 @@ async def propose_standing_rule(edge: EdgeContext, approval_id: str) -> Standing
 
 async def _propose_rule(edge: EdgeContext, approval: Approval, approval_id: str) -> StandingRule:
     if approval.status != "pending":
-        raise Problem(_NOT_NOW, "approval_decided", f"it is {approval.status} already")
+        raise Problem(_NOT_NOW, "approval_decided", f"the approval is already {approval.status}")
     row = edge.find_own_thread(approval.thread_id or "")
     with translate_refusals():
         thread = await edge.runtime.current(row.thread_id)
@@ -343,7 +347,7 @@ async def read_run_log(
     run = find_run(edge, run_id)
     processes = edge.runtime.means.processes
     if processes is None or run.thread_id is None:
-        raise Problem(404, "log_unavailable", "this Edge keeps no logs of that run")
+        raise Problem(404, "log_unavailable", "this Edge has no logs of that run")
     seen = await states.now(run.thread_id)
     known = _run_processes(seen.projection.state, run)
     chosen = process_id or (known[-1] if known else None)

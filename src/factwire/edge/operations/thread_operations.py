@@ -243,7 +243,7 @@ def _split_windows(messages: list[dict[str, Any]]) -> list[list[dict[str, Any]]]
 
 def _ensure_never_used(edge: EdgeContext, thread_id: str) -> None:
     if thread_id in edge.records.deleted:
-        raise Problem(410, "thread_deleted", "a thread of this id was deleted; take another id")
+        raise Problem(410, "thread_deleted", "a thread with this id was deleted; use another id")
 
 
 def _thread_fields(new: NewThread) -> dict[str, str]:

@@ -73,7 +73,7 @@ async def remove_run_worktree(edge: EdgeContext, run: Run, trace_id: str) -> Non
         raise Problem(404, "no_worktree", "this run has no worktree of its own")
     sharing = _runs_sharing(edge, worktree)
     if any(each.status not in _ENDED for each in sharing):
-        raise Problem(409, "active_run_exists", "a run still works there; cancel it first")
+        raise Problem(409, "active_run_exists", "a run is still using it; cancel it first")
     await preview_operations.stop_run_previews(edge, {each.run_id for each in sharing}, trace_id)
     await _remove_own(edge, worktree)
 
@@ -100,7 +100,7 @@ async def _remove_own(edge: EdgeContext, worktree: RunWorktree) -> None:
         await remove_worktree(Path(worktree.repository), folder)
     except OSError as error:
         raise Problem(
-            409, "worktree_not_removed", f"not all of the worktree could go: {error.strerror}"
+            409, "worktree_not_removed", f"could not remove the whole worktree: {error.strerror}"
         ) from error
 
 

@@ -84,7 +84,7 @@ async def read_artifact_content(
         versions = whole.versions if whole is not None else []
         ref = next((each.content_ref for each in versions if each.version_id == version_id), None)
     if ref is None:
-        raise Problem(404, "content_unavailable", "no content is kept of this artifact")
+        raise Problem(404, "content_unavailable", "the content of this artifact was not kept")
     return await _stream_attachment(edge, ref, f"artifact-{artifact_id}")
 
 
@@ -182,7 +182,7 @@ async def read_pack(request: EdgeRequest, evidence_id: FromPath[str]) -> Stream:
     edge = edge_of(request)
     row = evidence_operations.find_pack(edge, evidence_id)
     if row.export_ref is None:
-        raise Problem(404, "content_unavailable", "nothing is kept of this pack")
+        raise Problem(404, "content_unavailable", "the content of this pack was not kept")
     return await _stream_attachment(edge, row.export_ref, f"{evidence_id}.factpack.zip")
 
 
@@ -207,7 +207,7 @@ async def _stream_attachment(edge: EdgeContext, ref: FromPath[str], name: str) -
     except InvalidRef as error:
         raise Problem(404, "unknown_blob", str(error)) from error
     except BlobMissing as error:
-        raise Problem(404, "unknown_blob", "nothing is kept under this ref") from error
+        raise Problem(404, "unknown_blob", "no content is stored under this ref") from error
     safe = "".join(letter for letter in name if letter.isalnum() or letter in "-._")
     pieces: AsyncIterator[bytes] = edge.blobs.get(ref)
     headers = {

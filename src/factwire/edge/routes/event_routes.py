@@ -113,7 +113,7 @@ async def _resolve_start(request: EdgeRequest, cursor: str | None, since: str | 
     if since is None:
         return cursor
     if cursor is not None:
-        raise Problem(400, "conflicting_parameters", "name a cursor or since=now, not both")
+        raise Problem(400, "conflicting_parameters", "use a cursor or since=now, not both")
     return str(await _read_head(edge_of(request)))
 
 
@@ -130,7 +130,7 @@ def _split_names(text: str | None, name: str) -> tuple[str, ...]:
         return ()
     names = sorted({part.strip().removesuffix(".") for part in text.split(",")})
     if not all(names):
-        raise Problem(400, "invalid_parameter", f"{name}: expected names between commas")
+        raise Problem(400, "invalid_parameter", f"{name}: expected names separated by commas")
     return tuple(names)
 
 

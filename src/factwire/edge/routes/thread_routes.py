@@ -326,7 +326,9 @@ def _position_after(found: list[Item], item_id: str | None) -> int:
     for at, item in enumerate(found):
         if item.item_id == item_id:
             return at + 1
-    raise Problem(400, "cursor_invalid", "expected `next` of the page before; no item has this id")
+    raise Problem(
+        400, "cursor_invalid", "expected the `next` value of the previous page; no item has this id"
+    )
 
 
 def _encode_text(text: str) -> bytes:

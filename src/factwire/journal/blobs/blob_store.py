@@ -64,7 +64,7 @@ class BlobMissing(BlobError):
 
     def __init__(self, digest: str) -> None:
         self.digest = digest
-        super().__init__(f"there is no blob sha256:{digest} in this store")
+        super().__init__(f"no blob sha256:{digest} in this store")
 
 
 class BlobUnreadable(BlobError):
@@ -83,7 +83,7 @@ class BlobUnwritable(BlobError):
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
-        super().__init__(f"the blob could not be stored: {reason}; make room and put it again")
+        super().__init__(f"the blob could not be stored: {reason}; free some space and try again")
 
 
 @contextmanager

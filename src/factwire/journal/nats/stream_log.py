@@ -445,7 +445,7 @@ async def set_up(
     found: dict[str, Any] = info["config"]
     if found.get("subjects") != wanted["subjects"]:
         raise JournalUrlError(
-            f"the stream {log.stream!r} is there and is no journal; choose another name"
+            f"the stream {log.stream!r} exists but is not a journal; choose another name"
         )
     if replicas is not None and found.get("num_replicas") != replicas:
         return await _update(link, log, {**found, "num_replicas": replicas})

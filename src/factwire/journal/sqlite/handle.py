@@ -337,7 +337,7 @@ class SqliteHandle:
 
     def _open_read_only(self) -> None:
         if not Path(self.path).exists():
-            raise JournalError(f"there is no journal at {self.path}; open it without ?mode=ro")
+            raise JournalError(f"no journal at {self.path}; open it without ?mode=ro")
         mark = read_mark(self.path)
         connection = connect(self.path, vfs=self.vfs, read_only=True)
         try:

@@ -46,64 +46,64 @@ FAILURE_MEANINGS: Final = {
         "Check the key, and that api_key_env names the variable that holds it.",
     ),
     "key_missing": FailureMeaning(
-        "the variable that shall hold the key is empty",
-        "Put the key into the variable, or name another one in api_key_env.",
+        "the variable for the key is empty",
+        "Set the variable to the key, or name another one in api_key_env.",
     ),
     "model_not_found": FailureMeaning(
         "the endpoint does not serve this model, or is not at this address",
         "Check the name of the model and the base URL.",
     ),
     "rate_limited": FailureMeaning(
-        "the endpoint had too many requests, also after the retries",
+        "the endpoint had too many requests, even after retries",
         "Wait a while, then retry the turn.",
     ),
     "quota_exceeded": FailureMeaning(
-        "the account behind the key has nothing left",
-        "Look at the account's plan and limits; waiting does not help.",
+        "the account behind the key has no quota left",
+        "Check the account's plan and limits; waiting does not help.",
     ),
     "endpoint_unreachable": FailureMeaning(
-        "nothing answered at the endpoint's address",
-        "Check the base URL, and that the server runs.",
+        "no answer from the endpoint's address",
+        "Check the base URL, and that the server is running.",
     ),
     "endpoint_error": FailureMeaning(
-        "the endpoint failed, also after the retries",
-        "Retry the turn later; the fault is the endpoint's.",
+        "the endpoint failed, even after retries",
+        "Retry the turn later; the problem is at the endpoint.",
     ),
     "endpoint_silent": FailureMeaning(
-        "the endpoint said nothing for too long",
+        "the endpoint sent nothing for too long",
         "Retry the turn, or raise silence_seconds.",
     ),
     "invalid_response": FailureMeaning(
-        "the endpoint or its model answered what nobody can use",
-        "Check that the base URL is that of an OpenAI-compatible API, or take another model.",
+        "the endpoint or its model sent an unusable answer",
+        "Check that the base URL belongs to an OpenAI-compatible API, or use another model.",
     ),
     "stream_interrupted": FailureMeaning(
-        "the answer broke off",
-        "Retry the turn; what it had done until then is kept.",
+        "the answer was cut off",
+        "Retry the turn; what it did so far is kept.",
     ),
     "context_too_long": FailureMeaning(
         "the conversation is longer than the model can read",
-        "Start a new thread, lower history_characters, or take a model that reads more.",
+        "Start a new thread, lower history_characters, or use a model with a larger context.",
     ),
     "request_rejected": FailureMeaning(
         "the endpoint did not accept the request",
-        "Look at the message; a setting or an attachment may not suit this model.",
+        "Check the message; this model may not support a setting or an attachment.",
     ),
     "content_filtered": FailureMeaning(
-        "the endpoint's filter kept the answer back",
-        "Ask in another way.",
+        "the endpoint's filter blocked the answer",
+        "Rephrase the request.",
     ),
     "step_limit_reached": FailureMeaning(
-        "the model did not come to an end within the steps that it has",
-        "Ask it to go on, or raise steps.",
+        "the model did not finish within its step limit",
+        "Ask it to continue, or raise steps.",
     ),
     "unsupported_input": FailureMeaning(
-        "an attachment cannot be given to the model",
+        "the model cannot take an attachment",
         "Attach text or an image (PNG, JPEG, GIF, WebP), or put the file into the workspace.",
     ),
     "invalid_options": FailureMeaning(
-        "the options of the turn are not of the form",
-        "Mend the options of the turn.",
+        "the options of the turn are invalid",
+        "Fix the options of the turn.",
     ),
 }
 
@@ -153,11 +153,11 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
             return None
         found = environment.get(self.key_variable, "").strip()
         if not found or not found.isascii() or not found.isprintable():
-            state = "holds no key" if not found else "holds what cannot be a key"
+            state = "is not set" if not found else "does not contain a valid key"
             raise TurnFailed(
                 "key_missing",
                 f"the environment variable {self.key_variable} {state}",
-                f"Put the key into {self.key_variable}, or name another variable in api_key_env.",
+                f"Set {self.key_variable} to the key, or name another variable in api_key_env.",
             )
         return found
 
@@ -165,7 +165,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 def endpoint_of(settings: AgentSettings) -> Endpoint:
     """The endpoint that a configuration names; raises `InvalidAgent` where it names no model."""
     if settings.model is None:
-        raise InvalidAgent("an openai agent needs a model; set agents.NAME.model, or give --model")
+        raise InvalidAgent("an openai agent needs a model; set agents.NAME.model, or use --model")
     own = settings.base_url is None
     return Endpoint(
         base_url=(settings.base_url or OPENAI_URL).rstrip("/"),
@@ -228,7 +228,7 @@ def model_of_turn(options: dict[str, Any], configured: str) -> str:
 
 
 def _invalid(message: str) -> TurnFailed:
-    return TurnFailed("invalid_options", f"the options of the turn: {message}", "Mend the options.")
+    return TurnFailed("invalid_options", f"the options of the turn: {message}", "Fix the options.")
 
 
 class ModelTurnProgress:

@@ -128,7 +128,7 @@ def _load_entry_point(point: EntryPoint) -> Any:
         return point.load()
     except ImportError as error:
         if _root(error.name or "") == _root(point.module):
-            raise BrokenEntryPoint(f"{point.value} is not there: {error}; {_WHERE}") from error
+            raise BrokenEntryPoint(f"{point.value} not found: {error}; {_WHERE}") from error
         raise _missing_extra_error(point.value, error) from error
     except (Exception, SystemExit) as error:
         message = f"{point.value} cannot be loaded: {type(error).__name__}: {error}"
@@ -165,7 +165,7 @@ def _require_sound_agent(kind: str, agent: Provider) -> Provider:
     issues = manifest_issues(agent.manifest)
     if not is_valid(issues):
         problems = "; ".join(f"{issue.path}: {issue.message}" for issue in issues)
-        raise InvalidAgent(f"the manifest of {kind} is unsound: {problems}")
+        raise InvalidAgent(f"the manifest of {kind} is invalid: {problems}")
     return agent
 
 

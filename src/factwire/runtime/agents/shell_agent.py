@@ -15,14 +15,14 @@ from factwire.runtime.toolbox.tool_calls import find_pending_call
 from factwire.runtime.turn_end import failure_payload
 
 _HINTS: Final = {
-    "nonzero_exit": "Look at the output of the command.",
+    "nonzero_exit": "Check the output of the command.",
     "permission_denied": "Ask again, or allow the command by a rule.",
     "program_not_found": "Check the name of the program, or install it.",
-    "programs_unavailable": "Give the runtime processes to run programs with.",
+    "programs_unavailable": "Configure the runtime with a way to run programs.",
     "sandbox_unavailable": "Install bubblewrap, or set sandbox.mode to prefer.",
-    "timeout": "Allow the command more time.",
+    "timeout": "Give the command more time.",
 }
-_OTHER_HINT: Final = "Look at the command and its output."
+_OTHER_HINT: Final = "Check the command and its output."
 
 MANIFEST: Final = CapabilityManifest(
     agent_id="shell",

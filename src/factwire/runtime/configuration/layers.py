@@ -160,7 +160,7 @@ def environment_layer(environment: Mapping[str, str], base: ValueBase) -> Layer:
             code="unknown_key",
             where=name,
             expected="a variable of a setting",
-            got="one that there is not",
+            got="an unknown variable",
             hint=variable_hint(name),
         )
         for name in named
@@ -212,7 +212,7 @@ def _unknown_key(key: str, value: Any, origin: Origin) -> ConfigurationProblem:
         where=origin.where or origin.source,
         key=key,
         expected="a table" if group else "a setting",
-        got=describe_value(key, value) if group else "a key that there is not",
+        got=describe_value(key, value) if group else "an unknown key",
         hint=None if group else hint_for(key),
     )
 

@@ -67,7 +67,7 @@ def listen(data: Path) -> tuple[socket.socket, Path]:
     except OSError as error:
         listening.close()
         unnamed.unlink(missing_ok=True)
-        raise ControlUnavailable(f"no socket can be made in {folder}: {error}") from error
+        raise ControlUnavailable(f"cannot create a socket in {folder}: {error}") from error
     return listening, named
 
 

@@ -158,7 +158,7 @@ class RuntimeControls:
             return build_refusal("unknown_turn", f"no turn or thread {target} is known here")
         thread_id, turn_id = found
         if turn_id is None:
-            return build_refusal("turn_ended", f"no turn runs on thread {thread_id}")
+            return build_refusal("turn_ended", f"no turn is running on thread {thread_id}")
         thread = await runtime.thread(thread_id)
         turn_id = thread.latest_attempt(turn_id)
         outcome = thread.outcome(turn_id)

@@ -180,7 +180,7 @@ class JournalFeed:
                 self._pause = min(RETRY_SECONDS, 2 * self._pause or RETRY_SECONDS / 32)
                 await asyncio.sleep(self._pause)
             except JournalError as error:
-                failure = FeedStopped(f"the journal can be followed no longer: {error}")
+                failure = FeedStopped(f"can no longer follow the journal: {error}")
                 failure.__cause__ = error
                 self._stop(failure)
                 return

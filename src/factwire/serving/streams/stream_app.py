@@ -400,7 +400,7 @@ class Streams:
         if scope["type"] == "http":
             _ensure_get(scope)
         if self._stopping or self.feed.failure is not None:
-            detail = f"the streams of this {self._server_name} are stopping; come again in a moment"
+            detail = f"this {self._server_name}'s streams are stopping; try again in a moment"
             raise Problem(503, "streams_stopping", detail, headers={"retry-after": "1"})
         thread = PROJECTION.fullmatch(_path(scope))
         last = get_header(scope, b"last-event-id")
@@ -408,7 +408,7 @@ class Streams:
             return await self._enter_thread(unquote(thread[1]), scope["query_string"], last)
         face = FACES.get(scope["path"])
         if face is None:
-            raise Problem(404, "not_found", "no stream is at this address")
+            raise Problem(404, "not_found", "no stream at this address")
         query = read_query(face, scope["query_string"], last)
         return lambda reader: self.readers.enter(reader, query)
 
@@ -428,7 +428,7 @@ def _ensure_get(scope: Scope) -> None:
         detail = f"expected GET, got {scope['method']}"
         raise Problem(405, "method_not_allowed", detail, headers={"allow": "GET"})
     if not _wants_events(scope):
-        detail = "a stream is read as text/event-stream or over a WebSocket; say so in Accept"
+        detail = "a stream needs 'Accept: text/event-stream' or a WebSocket"
         raise Problem(406, "stream_not_acceptable", detail)
 
 

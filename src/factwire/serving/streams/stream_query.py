@@ -96,7 +96,7 @@ def read_start(pairs: Mapping[str, str], last_event_id: str | None) -> StreamSta
     if last_event_id:
         return StreamStart(_check_length("Last-Event-ID", last_event_id))
     if since and "cursor" in pairs:
-        raise Problem(400, "conflicting_parameters", "name a cursor or since=now, not both")
+        raise Problem(400, "conflicting_parameters", "use a cursor or since=now, not both")
     return StreamStart(pairs.get("cursor"), since == "now")
 
 
@@ -105,11 +105,11 @@ def _read_pairs(face: Literal["events", "facts", "projection"], query: bytes) ->
     for name, value in _parse_pairs(query):
         if name not in QUERY_NAMES[face]:
             known = ", ".join(sorted(QUERY_NAMES[face]))
-            raise Problem(400, "unknown_parameter", f"{name[:80]!r} is none of {known}")
+            raise Problem(400, "unknown_parameter", f"unknown parameter {name[:80]!r}; use {known}")
         if not value:
             raise _invalid_parameter(name, "a value", "")
         if name in found and name not in _LISTS:
-            raise Problem(400, "repeated_parameter", f"{name} may be given once")
+            raise Problem(400, "repeated_parameter", f"{name} can be used only once")
         _check_length(name, value)
         found[name] = f"{found[name]},{value}" if name in found else value
     return found
@@ -131,7 +131,7 @@ def _parse_names(pairs: Mapping[str, str], name: str) -> tuple[str, ...]:
         return ()
     names = sorted({part.strip().removesuffix(".") for part in text.split(",")})
     if not all(names):
-        raise _invalid_parameter(name, "names between commas", text)
+        raise _invalid_parameter(name, "names separated by commas", text)
     if len(names) > QUERY_TYPES:
         raise _invalid_parameter(name, f"at most {QUERY_TYPES} names", f"{len(names)} names")
     return tuple(names)

@@ -47,7 +47,7 @@ CUT_EXTENSION: Final = "factwire.cut"
 """Where a scope holds a function without arguments that ends the connection at once."""
 
 _OF_A_BODY: Final = (b"content-length", b"transfer-encoding")
-_NOT_HTTP: Final = Problem(400, "invalid_http", "what came is not HTTP/1.1 as RFC 9112 has it")
+_NOT_HTTP: Final = Problem(400, "invalid_http", "not a valid HTTP/1.1 request (RFC 9112)")
 
 
 class FactwireHttpProtocol(HttpToolsProtocol):
@@ -70,7 +70,7 @@ class FactwireHttpProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         if len(self.connections) > self.open_connections:
             headers = {"retry-after": "1"}
-            detail = f"{self.open_connections} connections are open, as many as may be"
+            detail = f"too many open connections ({self.open_connections})"
             self._refuse(Problem(503, "too_many_connections", detail, headers=headers))
             return
         self._expect_headers()
@@ -98,7 +98,7 @@ class FactwireHttpProtocol(HttpToolsProtocol):
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
         if len(self.url) > self.address_bytes:
-            detail = f"an address has at most {self.address_bytes} bytes"
+            detail = f"the URL is longer than {self.address_bytes} bytes"
             self._give_up(Problem(414, "address_too_long", detail))
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -161,7 +161,7 @@ class FactwireHttpProtocol(HttpToolsProtocol):
             # An earlier request is being answered, and this side reads nothing meanwhile.
             self._expect_headers()
             return
-        detail = f"the headers of a request arrive in {self.header_seconds:g} s"
+        detail = f"the headers did not arrive within {self.header_seconds:g} s"
         self._refuse(Problem(408, "headers_too_slow", detail))
 
     def _is_answering(self) -> bool:
@@ -191,7 +191,7 @@ def _cut_unless_open(transport: asyncio.Transport) -> None:
 
 
 def _headers_too_long(most: int) -> Problem:
-    return Problem(431, "headers_too_long", f"headers have at most {most} bytes together")
+    return Problem(431, "headers_too_long", f"the headers are larger than {most} bytes in total")
 
 
 def _encode_answer(problem: Problem) -> bytes:

@@ -45,7 +45,7 @@ class NotInstalled(AgentError):
 
     def __init__(self, title: str, install: str) -> None:
         self.install = install
-        super().__init__(f"{title} is not installed here; to have it: {install}")
+        super().__init__(f"{title} is not installed; install it with: {install}")
 
 
 class AgentProgram(msgspec.Struct, frozen=True, kw_only=True):

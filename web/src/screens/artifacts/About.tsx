@@ -18,7 +18,7 @@ export function About({ artifact, version, state }: { artifact: Artifact; versio
     ["Source", artifact.source],
     ["Created", <Time at={artifact.createdAt} />],
     ["Changed", <Time at={artifact.updatedAt} />],
-    ["Told by fact", version.eventId === "" ? null : <FactLink eventId={version.eventId} threadId={state.threadId} />],
+    ["Recorded in fact", version.eventId === "" ? null : <FactLink eventId={version.eventId} threadId={state.threadId} />],
     ["Content", <Kept value={version.contentRef} name="content" />],
     ["Diff", <Kept value={version.diffRef} name="diff" />],
     ["Preview", <Kept value={version.previewRef ?? artifact.previewRef} name="preview" />],
@@ -44,7 +44,7 @@ function Kept({ value, name }: { value: string | null | undefined; name: string 
   if (value == null) return <span className={styles.soft}>none</span>;
   return (
     <span className={styles.kept}>
-      <Ref value={value} name={`ref of the ${name}`} />
+      <Ref value={value} name={`${name} ref`} />
       <DownloadButton what={{ ref: value }} name={name} />
     </span>
   );
@@ -54,7 +54,7 @@ function FactLink({ eventId, threadId }: { eventId: string; threadId: string | n
   if (threadId == null) return <Ref value={eventId} name="fact" />;
   return (
     <Link to="/threads/$threadId" params={{ threadId }} search={(before) => ({ ...before, at: eventId })}>
-      See the thread as it was then
+      View the thread at this point
     </Link>
   );
 }

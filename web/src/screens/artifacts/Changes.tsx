@@ -37,10 +37,10 @@ export function Changes({ versions, at }: { versions: ArtifactVersion[]; at: num
 }
 
 function Told({ diffRef }: { diffRef: string | null }) {
-  if (diffRef === null) return <p className={styles.soft}>There is no other version to compare with, and no diff was told.</p>;
+  if (diffRef === null) return <p className={styles.soft}>No diff available.</p>;
   return (
     <div className={styles.changes}>
-      <p className={styles.soft}>The diff as the tool told it.</p>
+      <p className={styles.soft}>Diff reported by the tool.</p>
       <DiffOfRef diffRef={diffRef} tall />
     </div>
   );
@@ -51,10 +51,10 @@ function Between({ before, after }: { before: string; after: string }) {
   const right = useContent(after, DIFF_BYTES);
   const error = left.error ?? right.error;
   if (error) return <p role="alert">{wordsOf(error)}</p>;
-  if (left.data === undefined || right.data === undefined) return <Spinner label="Reading both versions" />;
-  if (!left.data.whole || !right.data.whole) return <p className={styles.soft}>One of the two is too long to be compared here. Download both instead.</p>;
+  if (left.data === undefined || right.data === undefined) return <Spinner label="Loading both versions" />;
+  if (!left.data.whole || !right.data.whole) return <p className={styles.soft}>One of the versions is too large to compare here. Download both instead.</p>;
   const [old, young] = [textIn(left.data), textIn(right.data)];
-  if (old === null || young === null) return <p className={styles.soft}>One of the two is no text, so there are no lines to compare.</p>;
+  if (old === null || young === null) return <p className={styles.soft}>One of the versions is not text, so they cannot be compared line by line.</p>;
   return <Compared before={old} after={young} />;
 }
 

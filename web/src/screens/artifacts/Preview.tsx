@@ -37,19 +37,18 @@ export function Preview({ threadId, artifact }: { threadId: string; artifact: Ar
       setBusy(false);
     }
   };
-  if (row.isPending) return <Spinner label="Asking which run made it" />;
-  if (runId === null) return <p className={styles.soft}>Which run made it is unknown, so its folder cannot be served.</p>;
+  if (row.isPending) return <Spinner label="Looking up the run" />;
+  if (runId === null) return <p className={styles.soft}>The run that created this artifact is unknown, so its folder cannot be served.</p>;
   if (served !== null) return <Frame served={served} onStop={() => setServed(null)} />;
   return (
     <div className={styles.changes}>
       <p className={styles.soft}>
-        The page is served from the folder of its run, as the file is there now, on an origin of its own. It reaches nothing else, and the address stops working
-        half an hour after it was last used.
+        The page is served from the run's folder, with the files as they are now, on its own origin. It cannot reach anything else, and the address expires after half an hour without use.
       </p>
       {error !== null && <p role="alert">{error}</p>}
       <div>
         <Button kind="primary" icon="play" busy={busy} onClick={() => void start(runId)}>
-          Serve it and show it
+          Start preview
         </Button>
       </div>
     </div>
@@ -60,7 +59,7 @@ async function serve(runId: string, path: string): Promise<Served> {
   const parts = path.split("/");
   const file = parts.pop() ?? "";
   const { previewId, url } = await call("createPreview", { body: { runId, path: parts.join("/") || "." } });
-  if (url == null) throw new Error("The preview has no address: it ended already.");
+  if (url == null) throw new Error("The preview has already ended.");
   return { previewId, address: new URL(encodeURIComponent(file), url).href };
 }
 
@@ -73,10 +72,10 @@ function Frame({ served, onStop }: { served: Served; onStop: () => void }) {
     <div className={styles.preview}>
       <div className={styles.bar}>
         <a href={served.address} target="_blank" rel="noopener noreferrer">
-          Open it in a tab of its own
+          Open in a new tab
         </a>
         <Button size="small" icon="stop" onClick={stop}>
-          Stop serving
+          Stop preview
         </Button>
       </div>
       {/* Its origin is another port than the Edge's, so being of its own origin lets it reach nothing here. */}

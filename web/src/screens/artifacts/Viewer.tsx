@@ -37,7 +37,7 @@ export function Viewer({ threadId, artifact, state, live }: ViewerProps) {
         <VersionChoice versions={versions} at={at} onChoose={setWanted} />
         {version.contentRef != null && <DownloadButton what={{ ref: version.contentRef }} name={nameOf(artifact)} />}
       </div>
-      <Tabs label="Views of the artifact" tabs={tabs} chosen={shown} panelId={panelId} onChoose={(id) => setMode(id as Mode)} />
+      <Tabs label="Artifact views" tabs={tabs} chosen={shown} panelId={panelId} onChoose={(id) => setMode(id as Mode)} />
       <div id={panelId} role="tabpanel" aria-labelledby={`${panelId}-${shown}`} className={styles.panel}>
         {shown === "content" && <Held artifact={artifact} version={version} />}
         {shown === "changes" && <Changes key={version.versionId} versions={versions} at={at} />}
@@ -76,8 +76,8 @@ function Head({ artifact }: { artifact: Artifact }) {
 }
 
 const FATES: Record<string, string> = {
-  deleted: "It was deleted. What you see is what it held before.",
-  failed: "Making it failed. What you see, if anything, is older.",
+  deleted: "This artifact was deleted. You are seeing its last content.",
+  failed: "This artifact could not be created. Any content shown is from an earlier version.",
 };
 
 function Fate({ artifact }: { artifact: Artifact }) {
@@ -111,6 +111,6 @@ function VersionChoice({ versions, at, onChoose }: { versions: ArtifactVersion[]
 }
 
 function Held({ artifact, version }: { artifact: Artifact; version: ArtifactVersion }) {
-  if (version.contentRef == null) return <p className={styles.soft}>No content is kept of this version.</p>;
+  if (version.contentRef == null) return <p className={styles.soft}>The content of this version was not kept.</p>;
   return <ContentView contentRef={version.contentRef} mediaType={artifact.mediaType ?? null} kind={artifact.kind} name={nameOf(artifact)} />;
 }

@@ -28,7 +28,7 @@ export default function Artifacts({ threadId, state, live }: ScreenProps) {
       </nav>
       <div className={styles.place}>
         {chosen === null ? (
-          <EmptyState icon="artifact" title="It is not there at this moment" />
+          <EmptyState icon="artifact" title="This artifact does not exist at this moment" />
         ) : (
           <>
             <Button size="small" kind="ghost" icon="back" className={styles.back} onClick={() => choose(undefined)}>
@@ -44,8 +44,8 @@ export default function Artifacts({ threadId, state, live }: ScreenProps) {
 
 function Nothing() {
   return (
-    <EmptyState icon="artifact" title="Nothing was made yet">
-      <p>Files that are changed and documents that are made on this thread are listed here, with all their versions.</p>
+    <EmptyState icon="artifact" title="No artifacts yet">
+      <p>Files changed and documents created in this thread appear here, with all their versions.</p>
     </EmptyState>
   );
 }

@@ -12,6 +12,6 @@ export function versionsOf(artifact: Artifact): ArtifactVersion[] {
 }
 
 export function versionWords(version: ArtifactVersion, at: number): string {
-  if (version.versionId === "") return "The only version";
+  if (version.versionId === "") return "Only version";
   return version.versionId === String(at + 1) ? `Version ${at + 1}` : `Version ${at + 1} (${version.versionId})`;
 }

@@ -26,7 +26,7 @@ export function Composer({ threadId, state }: { threadId: string; state: Project
       <p className={styles.foreign}>
         <Icon name="info" size={14} />
         <span>
-          The runtime <code dir="auto">{writer}</code> writes this thread and sends its facts here. You can watch it; to say something, or to stop it, go there.
+          The runtime <code dir="auto">{writer}</code> owns this thread and sends its facts here. You can watch it here; to send messages or stop it, use that runtime.
         </span>
       </p>
     </div>
@@ -60,7 +60,7 @@ function Own({ threadId, state }: { threadId: string; state: ProjectionState }) 
           rows={Math.min(text.split("\n").length, MOST_ROWS)}
           dir="auto"
           aria-label="Message"
-          placeholder={active ? "Say something for when it is done" : "Say something"}
+          placeholder={active ? "Write a message for when it is done" : "Write a message"}
           value={text}
           onChange={(event) => setText(event.target.value)}
           onKeyDown={(event) => isSend(event) && (event.preventDefault(), void submit("queue"))}
@@ -71,7 +71,7 @@ function Own({ threadId, state }: { threadId: string; state: ProjectionState }) 
         <div className={styles.row}>
           <AttachButton size="small" onFiles={files.add} />
           <span className={styles.hint} role={error === null ? undefined : "alert"}>
-            {error === null ? <span className={styles.keys}>{hintOf(active, agent)}</span> : <span className={styles.error}>{error} Your text is kept.</span>}
+            {error === null ? <span className={styles.keys}>{hintOf(active, agent)}</span> : <span className={styles.error}>{error} Your text has been kept.</span>}
           </span>
           {active && <Stop runId={state.runtime.activeRunId ?? null} />}
           {!active && FAILED.has(state.runtime.latestTurnStatus ?? "") && <Retry threadId={threadId} />}
@@ -95,8 +95,8 @@ function isSend(event: KeyboardEvent): boolean {
 }
 
 function hintOf(active: boolean, agent: AgentRow | undefined): string {
-  if (!active) return "Enter sends, Shift+Enter begins a line";
-  return agent?.manifest?.steer === "yes" ? "Enter queues it; Steer tells it to the run now" : "Enter queues it behind the run";
+  if (!active) return "Enter to send, Shift+Enter for a new line";
+  return agent?.manifest?.steer === "yes" ? "Enter to queue, Steer to send it to the current run" : "Enter to queue after the current run";
 }
 
 function Stop({ runId }: { runId: string | null }) {

@@ -49,7 +49,7 @@ export function Pages({ reader }: { reader: OutputReader }) {
         </p>
       )}
       {ended ? (
-        <p className={styles.caption}>That is all of it.</p>
+        <p className={styles.caption}>End of output.</p>
       ) : (
         <div>
           <Button busy={busy} onClick={more}>

@@ -54,7 +54,7 @@ export function CardRow({ part, state }: { part: CardPart; state: ProjectionStat
     <p className={styles.caption}>
       <Icon name="diagnostics" size={12} />{" "}
       <ToItem tab="diagnostics" item={part.diagnosticId}>
-        A remark is among the diagnostics
+        See diagnostics
       </ToItem>
     </p>
   );
@@ -75,7 +75,7 @@ function ArtifactCard({ artifactId, state }: { artifactId: string; state: Projec
         <Badge>{artifact?.kind ?? "unknown"}</Badge>
         <StatusBadge status={artifact?.status} />
       </header>
-      {maker !== undefined && <p className={styles.caption}>Made by {maker.toolName ?? "an unknown tool"}</p>}
+      {maker !== undefined && <p className={styles.caption}>Created by {maker.toolName ?? "an unknown tool"}</p>}
       {artifact?.exportStatus != null && <p className={styles.caption}>Export: {artifact.exportStatus}</p>}
     </Card>
   );
@@ -100,17 +100,17 @@ function Citation({ evidenceId, verdict, state }: { evidenceId: string; verdict:
 export function BoundaryRow({ compaction }: { compaction: Compaction }) {
   return (
     <div>
-      <p className={styles.boundary}>{BOUNDARY_WORDS[compaction.status] ?? `Context folding: ${compaction.status}`}</p>
+      <p className={styles.boundary}>{BOUNDARY_WORDS[compaction.status] ?? `Context compaction: ${compaction.status}`}</p>
       {compaction.summary != null && <p className={styles.caption} dir="auto">{compaction.summary}</p>}
     </div>
   );
 }
 
 const BOUNDARY_WORDS: Record<string, string> = {
-  running: "Earlier context is being folded into a summary",
-  started: "Earlier context is being folded into a summary",
-  completed: "From here on the agent knows what is above only as a summary",
-  failed: "Earlier context could not be folded",
+  running: "Summarizing earlier context",
+  started: "Summarizing earlier context",
+  completed: "From here on, the agent sees only a summary of the above",
+  failed: "Earlier context could not be summarized",
 };
 
 /** How a turn ended; why is known of the latest one. */

@@ -71,9 +71,9 @@ function ReasoningRow({ part }: { part: ReasoningPart }) {
       <button type="button" className={styles.fold} aria-expanded={open} onClick={toggle}>
         <Icon name="chevron" size={14} className={styles.chevron} />
         <Icon name="thought" size={14} />
-        <span className={styles.line}>{part.state === "streaming" ? "Thinking…" : "Thought about it"}</span>
+        <span className={styles.line}>{part.state === "streaming" ? "Thinking…" : "Thought"}</span>
       </button>
-      {open && <div className={styles.reasoning}>{part.summary === "" ? "No summary was given." : <Markdown text={part.summary} />}</div>}
+      {open && <div className={styles.reasoning}>{part.summary === "" ? "No summary." : <Markdown text={part.summary} />}</div>}
     </div>
   );
 }

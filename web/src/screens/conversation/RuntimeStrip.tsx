@@ -13,7 +13,7 @@ const PHASE_WORDS: Record<string, string> = {
   producing: "Writing",
   reviewing: "Reviewing",
   reconciling: "Finishing",
-  waiting: "Waits for you",
+  waiting: "Waiting for you",
 };
 
 /** What the runtime is at, outside of the text and before there is any. Its room is always kept. */

@@ -32,7 +32,7 @@ export function ToolRow({ toolCallId, status, state, live }: ToolRowProps) {
 function UnknownTool({ status }: { status: string }) {
   return (
     <p className={styles.fold}>
-      <StatusIcon status={status} />A call of which nothing else is known
+      <StatusIcon status={status} />A call with no recorded details
     </p>
   );
 }
@@ -107,7 +107,7 @@ export function ToolBody({ tool, program, runId }: Call) {
           <Verbatim text={input} />
         </CodeBlock>
       )}
-      {tool.argsTruncated && <p className={styles.caption}>The input was longer; the rest is not kept in the state.</p>}
+      {tool.argsTruncated && <p className={styles.caption}>Input truncated; the rest is not kept in the state.</p>}
       {tool.progress != null && !hasEnded(tool) && <progress className={styles.progress} aria-label="Progress" value={tool.progress} max={tool.total ?? 1} />}
       {tool.message != null && <p dir="auto">{tool.message}</p>}
       {failure != null && <p className={styles.bad}>{failure.replaceAll("_", " ")}</p>}
@@ -130,7 +130,7 @@ function Output({ tool, program, runId }: Call) {
       {(cut || (ref !== null && text === "")) && (
         <div>
           <Button size="small" onClick={() => setWhole(true)}>
-            Show all output
+            Show full output
           </Button>
         </div>
       )}

@@ -28,9 +28,9 @@ export function Waiting({ threadId, state, canSteer }: { threadId: string; state
         <li key={runId} className={styles.queued}>
           <Icon name="queue" size={14} label="Queued" />
           <span dir="auto">{prompt ?? "unknown"}</span>
-          {at > 0 && <IconButton icon="send" label="Let it go first" size="small" onClick={() => act(call("promoteQueued", { path: { threadId, runId } }))} />}
-          {canSteer && <IconButton icon="steer" label="Say it to the run that is under way" size="small" onClick={() => act(call("steerQueued", { path: { threadId, runId } }))} />}
-          <IconButton icon="close" label="Take it out of the queue" size="small" onClick={() => act(call("removeQueued", { path: { threadId, runId } }))} />
+          {at > 0 && <IconButton icon="send" label="Move to front" size="small" onClick={() => act(call("promoteQueued", { path: { threadId, runId } }))} />}
+          {canSteer && <IconButton icon="steer" label="Send to the current run" size="small" onClick={() => act(call("steerQueued", { path: { threadId, runId } }))} />}
+          <IconButton icon="close" label="Remove from queue" size="small" onClick={() => act(call("removeQueued", { path: { threadId, runId } }))} />
         </li>
       ))}
     </ul>
@@ -42,7 +42,7 @@ function SteerRow({ steer }: { steer: Steer }) {
     <li className={styles.queued}>
       <Icon name="steer" size={14} label="Steer" />
       <span dir="auto">{steer.text ?? "unknown"}</span>
-      <em>not taken up yet</em>
+      <em>not yet picked up</em>
     </li>
   );
 }

@@ -46,7 +46,7 @@ export default function Conversation({ threadId, state, live }: ScreenProps) {
 function Nothing() {
   return (
     <div className={styles.screen}>
-      <EmptyState icon="message" title="Nothing was said here yet" />
+      <EmptyState icon="message" title="No messages yet" />
     </div>
   );
 }
@@ -81,7 +81,7 @@ const UserMessage = memo(function UserMessage({ message, steered }: { message: M
     <div className={styles.user} dir="auto">
       {steered && (
         <span className={styles.steered}>
-          <Icon name="steer" size={12} /> said while it ran
+          <Icon name="steer" size={12} /> sent during the run
         </span>
       )}
       {text}
@@ -108,7 +108,7 @@ const AgentText = memo(function AgentText({ part }: { part: TextPart }) {
 function Unconfirmed({ sent }: { sent: Sent }) {
   return (
     <div className={`${styles.user} ${styles.waiting}`} dir="auto">
-      <span className={styles.steered}>Sent, not confirmed yet</span>
+      <span className={styles.steered}>Sent, not yet confirmed</span>
       {sent.text}
       {sent.refs.length > 0 && <NamedRefs refs={sent.refs} />}
     </div>

@@ -29,14 +29,14 @@ export function Latency({ threadId, tools, until }: LatencyProps) {
   return (
     <section className={styles.section} aria-label="Latency">
       <h2>
-        Latency <span className={styles.soft}>computed from the times that the facts carry</span>
+        Latency <span className={styles.soft}>computed from fact timestamps</span>
       </h2>
       <div className={styles.charts}>
-        <Columns title="From submit to first status" summary={spread(turns.map(({ toStatus }) => toStatus))} values={turnColumns("toStatus")} words={durationWords} ends={turnEnds(turns)} />
-        <Columns title="From submit to first text" summary={spread(turns.map(({ toText }) => toText))} values={turnColumns("toText")} words={durationWords} ends={turnEnds(turns)} />
+        <Columns title="Submit to first status" summary={spread(turns.map(({ toStatus }) => toStatus))} values={turnColumns("toStatus")} words={durationWords} ends={turnEnds(turns)} />
+        <Columns title="Submit to first text" summary={spread(turns.map(({ toText }) => toText))} values={turnColumns("toText")} words={durationWords} ends={turnEnds(turns)} />
         <Columns
           title="Facts over time"
-          summary={rate === null ? "No times are known." : `${shown.length.toLocaleString()} facts, up to ${Math.max(...rate.counts)} in ${durationWords(rate.width)}`}
+          summary={rate === null ? "No timestamps." : `${shown.length.toLocaleString()} facts, up to ${Math.max(...rate.counts)} in ${durationWords(rate.width)}`}
           values={(rate?.counts ?? []).map((value, at) => ({ name: clockWords((rate?.begin ?? 0) + at * (rate?.width ?? 0)), value }))}
           words={(value) => `${value} facts`}
           ends={rate === null ? ["", ""] : [clockWords(rate.begin), clockWords(rate.begin + rate.width * RATE_COLUMNS)]}
@@ -55,7 +55,7 @@ function turnEnds(turns: { number: number }[]): [string, string] {
 function spread(values: (number | null)[]): string {
   const known = values.filter((value) => value !== null);
   const middle = median(known);
-  if (middle === null) return "Unknown: no facts tell.";
+  if (middle === null) return "No data.";
   const unknown = values.length - known.length;
   return `${known.length} measured, median ${durationWords(middle)}, longest ${durationWords(Math.max(...known))}${unknown > 0 ? `, ${unknown} unknown` : ""}`;
 }

@@ -35,7 +35,7 @@ export function RawFacts({ threadId, until }: { threadId: string; until: number 
       >
         <Field label="Class" value={eventClass} onChange={setEventClass} placeholder="tool.started" />
         <Field label="Id" value={id} onChange={setId} placeholder="fact, turn or call" />
-        <Field label="Words inside" value={words} onChange={(next) => (next === "" ? (clear(), setWords("")) : setWords(next))} placeholder="then Enter" />
+        <Field label="Contains text" value={words} onChange={(next) => (next === "" ? (clear(), setWords("")) : setWords(next))} placeholder="press Enter" />
         <Button type="submit" size="small" icon="search" busy={search?.busy ?? false} disabled={words.trim() === ""}>
           Search
         </Button>
@@ -76,11 +76,11 @@ function Field({ label, value, onChange, placeholder }: { label: string; value: 
 }
 
 function Nothing({ complete }: { complete: boolean }) {
-  return <EmptyState icon="search" title={complete ? "No fact matches" : "Reading the facts"} />;
+  return <EmptyState icon="search" title={complete ? "No matching facts" : "Loading facts"} />;
 }
 
 function statusWords(shown: number, all: number, complete: boolean, search: WordSearch | null): string {
   const counted = `${shown.toLocaleString()} of ${all.toLocaleString()} facts`;
-  if (search !== null) return `${counted}; read ${search.done.toLocaleString()} of ${search.of.toLocaleString()} for “${search.words}”.`;
-  return complete ? `${counted}.` : `${counted}, reading on.`;
+  if (search !== null) return `${counted}; searched ${search.done.toLocaleString()} of ${search.of.toLocaleString()} for “${search.words}”.`;
+  return complete ? `${counted}.` : `${counted}, loading more.`;
 }

@@ -26,14 +26,14 @@ export function Remarks({ diagnostics: { items, total, errors, warnings }, tools
   const kept = Object.values(items).reverse();
   const shown = all ? kept : kept.slice(0, SHOWN_FIRST);
   return (
-    <section className={styles.section} aria-label="Remarks">
+    <section className={styles.section} aria-label="Issues">
       <h2>
-        Remarks{" "}
+        Issues{" "}
         <span className={styles.soft}>
           {errors} errors, {warnings} warnings
         </span>
       </h2>
-      {total === 0 && <p className={styles.soft}>Nothing was remarked upon.</p>}
+      {total === 0 && <p className={styles.soft}>No issues.</p>}
       <ul className={styles.remarks}>
         {shown.map((remark) => (
           <Remark key={remark.diagnosticId} remark={remark} ofTool={Object.hasOwn(tools, remark.subject ?? "")} />
@@ -46,7 +46,7 @@ export function Remarks({ diagnostics: { items, total, errors, warnings }, tools
           </Button>
         </div>
       )}
-      {kept.length < total && <p className={styles.soft}>There were {total}; the oldest are among the raw facts alone.</p>}
+      {kept.length < total && <p className={styles.soft}>{total} in total; the oldest are only in the raw facts.</p>}
     </section>
   );
 }
@@ -71,7 +71,7 @@ function Remark({ remark, ofTool }: { remark: Diagnostic; ofTool: boolean }) {
       </div>
       <p dir="auto">{remark.message}</p>
       <p className={styles.soft}>{about(remark, ofTool)}</p>
-      {remark.recoveryHint != null && <p dir="auto">What may help: {remark.recoveryHint}</p>}
+      {remark.recoveryHint != null && <p dir="auto">Suggestion: {remark.recoveryHint}</p>}
     </li>
   );
 }
@@ -79,9 +79,9 @@ function Remark({ remark, ofTool }: { remark: Diagnostic; ofTool: boolean }) {
 function about({ code, failureCategory, subject }: Diagnostic, ofTool: boolean): string {
   const meaning = meaningOf(code, ofTool);
   const parts = [
-    meaning === null ? "A code of the source's own; Factwire has no words for it." : `This code means: ${meaning}.`,
+    meaning === null ? "This code is specific to the source." : `Meaning: ${meaning}.`,
     failureCategory != null && failureCategory !== code ? `Category: ${failureCategory}.` : "",
-    subject != null ? `About ${subject}.` : "",
+    subject != null ? `Subject: ${subject}.` : "",
   ];
   return parts.filter(Boolean).join(" ");
 }

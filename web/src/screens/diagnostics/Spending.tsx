@@ -13,7 +13,7 @@ export function Spending({ metrics: { usage, limits, routing, values }, context 
       <dl className={styles.figures}>
         <Figure name="Tokens in" value={known ? usage.inputTokens : "unknown"} />
         <Figure name="Tokens out" value={known ? usage.outputTokens : "unknown"} />
-        <Figure name="Tokens in all" value={known ? usage.totalTokens : "unknown"} />
+        <Figure name="Total tokens" value={known ? usage.totalTokens : "unknown"} />
         <Figure name="Cost recorded" value={known ? `${usage.totalCostUsd.toFixed(4)} ${currency}` : "unknown"} />
         <Figure name="Cost estimated" value={usage.estimatedCostUsd == null ? "unknown" : `${usage.estimatedCostUsd.toFixed(4)} ${currency}`} />
         <Figure name="Context used" value={context.usagePercent == null ? "unknown" : `${context.usagePercent} %`} />
@@ -26,8 +26,8 @@ export function Spending({ metrics: { usage, limits, routing, values }, context 
           <LimitRow key={limit.name} limit={limit} />
         ))}
       </ul>
-      {Object.keys(limits).length === 0 && <p className={styles.soft}>No fact states a limit.</p>}
-      {routing.length > 0 && <p className={styles.soft}>Models chosen: {routing.map(({ model, decision }) => model ?? decision).join(", ")}</p>}
+      {Object.keys(limits).length === 0 && <p className={styles.soft}>No limits recorded.</p>}
+      {routing.length > 0 && <p className={styles.soft}>Models: {routing.map(({ model, decision }) => model ?? decision).join(", ")}</p>}
     </section>
   );
 }
@@ -39,7 +39,7 @@ function LimitRow({ limit }: { limit: Limit }) {
     <li className={styles.line}>
       <code>{limit.name}</code>
       <StatusBadge status={limit.status} />
-      <span>{used ?? share ?? (limit.remaining == null ? "use unknown" : `${limit.remaining.toLocaleString()} left`)}</span>
+      <span>{used ?? share ?? (limit.remaining == null ? "usage unknown" : `${limit.remaining.toLocaleString()} left`)}</span>
       {limit.hits != null && <span className={styles.soft}>hit {limit.hits} times</span>}
       {limit.resetsAt != null && (
         <span className={styles.soft}>

@@ -7,12 +7,12 @@ import { gapWords } from "./gaps";
 import { upTo } from "./latency";
 
 const MEANS: Record<Hydration["status"], { tone: Tone; words: string }> = {
-  idle: { tone: "calm", words: "No fact has come yet." },
-  hydrating: { tone: "warn", words: "Restored from a read model; no fact has come since." },
-  live: { tone: "good", words: "Up to the cursor, everything that is to be had is in the state." },
-  stale: { tone: "warn", words: "Facts are missing, or a change of the shared state did not fit." },
-  repairing: { tone: "warn", words: "The source says that it is mending the stream." },
-  degraded: { tone: "bad", words: "Too much came behind a hole: it is shown, and no text is called final." },
+  idle: { tone: "calm", words: "No facts yet." },
+  hydrating: { tone: "warn", words: "Restored from a read model; no facts since." },
+  live: { tone: "good", words: "The state is complete up to the cursor." },
+  stale: { tone: "warn", words: "Facts are missing, or a shared-state change could not be applied." },
+  repairing: { tone: "warn", words: "The source reports that it is repairing the stream." },
+  degraded: { tone: "bad", words: "Too many facts arrived after a gap. They are shown, but no text is marked as final." },
 };
 
 const REPAIRS = new Set(["stream.gap.detected", "stream.repair.started", "stream.repair.completed", "state.snapshot", "messages.snapshot", "snapshot.updated"]);
@@ -27,9 +27,9 @@ export interface WholenessProps {
 /** Whether the state has everything, what is missing, and what was done about it. */
 export function Wholeness({ threadId, hydration, readModel, until }: WholenessProps) {
   const repairs = upTo(useFacts(threadId).rows, until).filter(({ eventClass }) => REPAIRS.has(eventClass));
-  const { tone, words } = MEANS[hydration.status] ?? { tone: "calm", words: "A word that this page does not know." };
+  const { tone, words } = MEANS[hydration.status] ?? { tone: "calm", words: "Unknown status." };
   return (
-    <section className={styles.section} aria-label="Wholeness">
+    <section className={styles.section} aria-label="Completeness">
       <h2>Gaps and repairs</h2>
       <p className={styles.line}>
         <Badge tone={tone}>{hydration.status}</Badge> {words}
@@ -37,15 +37,15 @@ export function Wholeness({ threadId, hydration, readModel, until }: WholenessPr
       <dl className={styles.figures}>
         <Figure name="Complete up to fact" value={hydration.cursor ?? "unknown"} />
         <Figure name="Facts applied" value={hydration.eventCount} />
-        <Figure name="Held behind a gap" value={hydration.held} />
-        <Figure name="Came late" value={hydration.late} />
+        <Figure name="Held after a gap" value={hydration.held} />
+        <Figure name="Late" value={hydration.late} />
         <Figure name="Restored from" value={readModel.eventCursor == null ? "nothing" : `a read model at fact ${readModel.eventCursor}`} />
       </dl>
       {hydration.gaps.length > 0 && <p>Missing: {hydration.gaps.map(gapWords).join(", ")}</p>}
-      {hydration.reasons.length > 0 && <p>Because: {hydration.reasons.join(", ")}</p>}
-      {hydration.ignored.length > 0 && <p className={styles.soft}>Left aside: {hydration.ignored.join(", ")}</p>}
+      {hydration.reasons.length > 0 && <p>Reason: {hydration.reasons.join(", ")}</p>}
+      {hydration.ignored.length > 0 && <p className={styles.soft}>Ignored: {hydration.ignored.join(", ")}</p>}
       {repairs.length === 0 ? (
-        <p className={styles.soft}>No fact tells of a gap or a repair.</p>
+        <p className={styles.soft}>No gaps or repairs.</p>
       ) : (
         <ul className={styles.rows}>
           {repairs.map((row) => (

@@ -13,44 +13,44 @@ interface Look {
 const look = (tone: Tone, icon: IconName, words: string): Look => ({ tone, icon, words });
 
 const SIGNERS: Record<PackReport["signer"]["state"], Look> = {
-  trusted: look("good", "check", "signed by a key that is known"),
-  unknown: look("warn", "unknown", "signed by a key that nobody here knows"),
-  unsigned: look("warn", "skip", "not signed: anybody could have made it"),
-  invalid: look("bad", "alert", "the signature does not fit"),
+  trusted: look("good", "check", "signed with a known key"),
+  unknown: look("warn", "unknown", "signed with an unknown key"),
+  unsigned: look("warn", "skip", "not signed; the author cannot be verified"),
+  invalid: look("bad", "alert", "invalid signature"),
 };
 
 const ARCHIVES: Record<PackReport["container"], Look> = {
-  as_written: look("good", "check", "as it was written"),
-  repacked: look("calm", "retry", "packed anew by another tool"),
-  changed: look("warn", "alert", "changed outside of its contents"),
+  as_written: look("good", "check", "unchanged"),
+  repacked: look("calm", "retry", "repacked by another tool"),
+  changed: look("warn", "alert", "changed, but not its contents"),
 };
 
 const JOURNALS: Record<JournalMatch["state"], Look> = {
-  matches: look("good", "check", "the journal has the same facts and the same chain"),
-  compacted: look("good", "check", "all that the journal still has is the same"),
+  matches: look("good", "check", "same facts and hash chain as the journal"),
+  compacted: look("good", "check", "matches everything the journal still holds"),
   copy: look("calm", "copy", "the same facts, in another journal"),
-  differs: look("bad", "alert", "the journal has something else"),
-  not_from_journal: look("calm", "unknown", "it was not made from a journal"),
+  differs: look("bad", "alert", "does not match the journal"),
+  not_from_journal: look("calm", "unknown", "not made from a journal"),
 };
 
 /** What was found, said apart: contents, what follows from them, signer, archive, journal. */
 export function Check({ check: { report, journal } }: { check: PackCheck }) {
-  const contents = report.ok ? look("good", "check", `every byte of ${counted(report.facts, "fact")} is as it was written`) : look("bad", "alert", "something was changed");
+  const contents = report.ok ? look("good", "check", `${counted(report.facts, "fact")}, every byte unchanged`) : look("bad", "alert", "contents were changed");
   return (
     <div className={styles.check} role="status" aria-label="Verification">
       <dl className={styles.facts}>
         <Row name="Contents" look={contents} />
-        <Row name="Derived" look={report.derivedAgain ? look("good", "check", "follows from the facts") : look("calm", "unknown", "not derived again: another version made it")} />
+        <Row name="Derived" look={report.derivedAgain ? look("good", "check", "matches the facts") : look("calm", "unknown", "not checked: made by another version")} />
         <Row name="Signature" look={signerLook(report)}>
-          {report.signer.keyId != null && <Ref value={report.signer.keyId} name="fingerprint of the key" />}
+          {report.signer.keyId != null && <Ref value={report.signer.keyId} name="key fingerprint" />}
         </Row>
         <Row name="Archive" look={ARCHIVES[report.container]} />
         <Row name="Journal" look={journal == null ? look("calm", "unknown", "not compared") : JOURNALS[journal.state]}>
-          {journal != null && <span className={styles.soft}>{`${counted(journal.facts, "fact")} and ${counted(journal.anchors, "point")} of the chain compared`}</span>}
+          {journal != null && <span className={styles.soft}>{`${counted(journal.facts, "fact")} and ${counted(journal.anchors, "chain point")} compared`}</span>}
         </Row>
         <dt>Pack</dt>
         <dd>
-          <Ref value={`sha256:${report.digest}`} name="hash of the pack" />
+          <Ref value={`sha256:${report.digest}`} name="pack hash" />
         </dd>
       </dl>
       <Findings report={report} journal={journal ?? null} />

@@ -58,7 +58,7 @@ function Facts({ item, state }: { item: EvidenceItem; state: ProjectionState }) 
     ["When", <Time at={item.updatedAt ?? item.createdAt} />],
     ["Reviews", item.reviewIds?.join(", ") ?? null],
     ["Trace", item.traceId == null ? null : <Ref value={item.traceId} name="trace id" />],
-    ["Pack", item.exportRef == null ? null : <Ref value={item.exportRef} name="ref of the pack" />],
+    ["Pack", item.exportRef == null ? null : <Ref value={item.exportRef} name="pack ref" />],
     ["Refs", item.refs == null || item.refs.length === 0 ? null : <Refs refs={item.refs} />],
   ];
   return (
@@ -106,7 +106,7 @@ function Report({ reportRef }: { reportRef: string }) {
     <>
       <div className={styles.actions}>
         <Button size="small" aria-expanded={open} onClick={() => setOpen(!open)}>
-          {open ? "Hide the report" : "Show the report"}
+          {open ? "Hide report" : "Show report"}
         </Button>
         <DownloadButton what={{ ref: reportRef }} name="report.txt" />
       </div>

@@ -8,7 +8,7 @@ export function Making({ threadId }: { threadId: string }) {
   return (
     <div className={styles.making}>
       <span className={styles.soft} role="status">
-        The journal's chain is verified, then every fact is written and hashed.
+        Verifying the journal's hash chain, then writing and hashing every fact.
       </span>
       {share && (
         <>

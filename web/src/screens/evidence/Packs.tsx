@@ -18,7 +18,7 @@ export function Packs({ threadId, known }: { threadId: string; known: number }) 
     <section className={styles.section} aria-label="Evidence packs">
       <h2 className={styles.heading}>Evidence packs</h2>
       <p className={styles.soft}>
-        A pack is one file with all facts of this thread, a hash of every block of them, and this Edge's signature. Whoever has it can check it offline with{" "}
+        An evidence pack is a single file with all facts of this thread, a hash of every block, and this Edge's signature. Anyone can verify it offline with{" "}
         <code>factwire evidence verify</code>.
       </p>
       <Export threadId={threadId} />
@@ -37,11 +37,11 @@ function Export({ threadId }: { threadId: string }) {
   return (
     <div className={styles.actions}>
       <Button kind="primary" icon="evidence" busy={making.isPending} onClick={() => making.mutate(newKey())}>
-        {making.isPending ? "Making the pack" : "Make a pack"}
+        {making.isPending ? "Creating pack" : "Create pack"}
       </Button>
       <label className={styles.tick}>
         <input type="checkbox" checked={withBlobs} disabled={making.isPending} onChange={(event) => setWithBlobs(event.target.checked)} />
-        with contents behind refs
+        include content behind refs
       </label>
       {making.isPending && <Making threadId={threadId} />}
       {making.error && <p role="alert">{wordsOf(making.error)}</p>}
@@ -56,7 +56,7 @@ function Pack({ pack }: { pack: EvidenceRow }) {
       <header className={styles.head}>
         <Icon name="evidence" />
         <h3 className={styles.title}>
-          Pack, made <Time at={pack.createdAt} />
+          Pack created <Time at={pack.createdAt} />
         </h3>
         <StatusBadge status={pack.status} />
         <Button size="small" icon="check" busy={check.isPending} onClick={() => check.mutate()}>
@@ -64,7 +64,7 @@ function Pack({ pack }: { pack: EvidenceRow }) {
         </Button>
         <DownloadButton what={{ packId: pack.evidenceId }} name={`${pack.evidenceId}.factpack.zip`} />
       </header>
-      {check.isPending && <Spinner label="Reading every byte of it" />}
+      {check.isPending && <Spinner label="Verifying every byte" />}
       {check.error && <p role="alert">{wordsOf(check.error)}</p>}
       {check.data && <Check check={check.data} />}
     </Card>

@@ -20,10 +20,10 @@ export function Reviews({ reviews }: { reviews: Review[] }) {
           </header>
           {review.summary != null && <p dir="auto">{review.summary}</p>}
           <p className={styles.soft}>
-            Asked for <Time at={review.requestedAt} />
+            Requested <Time at={review.requestedAt} />
             {review.completedAt != null && (
               <>
-                , answered <Time at={review.completedAt} />
+                , completed <Time at={review.completedAt} />
               </>
             )}
             {review.evidenceIds != null && review.evidenceIds.length > 0 && `, about ${review.evidenceIds.join(", ")}`}

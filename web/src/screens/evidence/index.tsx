@@ -16,8 +16,8 @@ export default function EvidenceScreen({ threadId, state, live }: ScreenProps) {
       <div className={styles.page}>
         {live && <Packs threadId={threadId} known={allItems.length} />}
         {none && (
-          <EmptyState icon="evidence" title="No evidence was given yet">
-            <p>Checks, citations, reviews and verdicts of this thread are listed here. A verdict is shown only where a fact states one.</p>
+          <EmptyState icon="evidence" title="No evidence yet">
+            <p>Checks, citations, reviews and verdicts from this thread appear here. A verdict is shown only if a fact contains one.</p>
           </EmptyState>
         )}
         <Items items={allItems} state={state} />

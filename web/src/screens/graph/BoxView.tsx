@@ -63,7 +63,7 @@ function Fold({ data: { item, open, onFold } }: { data: BoxData }) {
     onFold(item.id);
   };
   return (
-    <span className={styles.fold} onClick={fold} title={open ? "Fold" : "Unfold"} data-fold={open ? "open" : "closed"}>
+    <span className={styles.fold} onClick={fold} title={open ? "Collapse" : "Expand"} data-fold={open ? "open" : "closed"}>
       {open ? "−" : `+${item.inside}`}
     </span>
   );

@@ -23,7 +23,7 @@ const FIT_ALL = 40;
 const MOST_ON_A_MAP = 600;
 const ARROWS: Record<string, Direction> = { ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down" };
 const BOX_TYPES = { box: BoxView };
-const HOW = "Graph. Arrow keys move between nodes, Enter opens one, Space folds it, plus and minus zoom, 0 fits. The outline says the same in words.";
+const HOW = "Graph. Arrow keys move between nodes, Enter opens one, Space collapses or expands it, plus and minus zoom, 0 fits all. The outline shows the same as text.";
 
 export interface CanvasProps {
   graph: Graph;
@@ -100,7 +100,7 @@ function Flow({ graph, shown, chosenId, onChoose }: CanvasProps) {
       >
         <Background gap={24} />
         {nodes.length <= MOST_ON_A_MAP && (
-          <MiniMap pannable className={styles.minimap ?? ""} nodeClassName={(box) => `tone-${lookOf((box as Box).data.item.node?.status).tone}`} ariaLabel="The whole graph, small" />
+          <MiniMap pannable className={styles.minimap ?? ""} nodeClassName={(box) => `tone-${lookOf((box as Box).data.item.node?.status).tone}`} ariaLabel="Graph overview" />
         )}
       </ReactFlow>
       <LineLegend graph={graph} />
@@ -114,7 +114,7 @@ function Flow({ graph, shown, chosenId, onChoose }: CanvasProps) {
 
 function foldWords({ open, item }: Row): string {
   if (open === null) return "";
-  return open ? `, ${item.inside} below it` : `, folded, ${item.inside} inside`;
+  return open ? `, ${item.inside} below it` : `, collapsed, ${item.inside} inside`;
 }
 
 interface Keyed {

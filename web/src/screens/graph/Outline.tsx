@@ -48,7 +48,7 @@ export function Outline({ shown, chosenId, onChoose }: OutlineProps) {
       ref={scroller}
       className={styles.outline}
       role="tree"
-      aria-label="Outline of the graph"
+      aria-label="Graph outline"
       tabIndex={0}
       aria-activedescendant={rows.length === 0 ? undefined : `${prefix}-${at}`}
       onKeyDown={onKeyDown}

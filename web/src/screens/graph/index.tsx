@@ -46,8 +46,8 @@ export default function GraphScreen({ state: told, live }: ScreenProps) {
 
 function Nothing() {
   return (
-    <EmptyState icon="graph" title="Nothing was done here yet">
-      <p>Turns, tasks, teammates and tool calls stand here as soon as facts tell of them.</p>
+    <EmptyState icon="graph" title="No activity yet">
+      <p>Turns, tasks, teammates and tool calls appear here as they are recorded.</p>
     </EmptyState>
   );
 }

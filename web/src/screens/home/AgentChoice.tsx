@@ -31,7 +31,7 @@ function Available({ agents, chosen, onChoose }: AgentChoiceProps) {
           <input type="radio" name="agent" value={agent.agentId} checked={agent.agentId === chosen} onChange={() => onChoose(agent.agentId)} />
           <span className={styles.name}>{agent.agentId}</span>
           <span className={styles.about} dir="auto">
-            {agent.manifest?.title ?? "It says nothing of itself."}
+            {agent.manifest?.title ?? "No description."}
           </span>
         </label>
       ))}

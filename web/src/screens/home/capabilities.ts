@@ -13,10 +13,10 @@ const FLAGS: [Flag, string][] = [
   ["cancel", "can be stopped"],
   ["steer", "can be steered"],
   ["subagents", "has teammates"],
-  ["artifacts", "makes artifacts"],
-  ["evidence", "gives evidence"],
+  ["artifacts", "creates artifacts"],
+  ["evidence", "provides evidence"],
   ["sandbox", "sandboxed"],
-  ["cost", "tells its cost"],
+  ["cost", "reports its cost"],
 ];
 
 export function capabilitiesOf(manifest: CapabilityManifest): Capability[] {

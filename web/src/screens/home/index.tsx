@@ -22,7 +22,7 @@ export default function Home() {
     <div className={styles.page}>
       <h1 className={styles.title}>New thread</h1>
       {isNew && demo && <Demo />}
-      {agents.isPending && <Spinner label="Asking which agents there are" />}
+      {agents.isPending && <Spinner label="Loading agents" />}
       {agents.error && (
         <p className={styles.error} role="alert">
           {wordsOf(agents.error)}
@@ -38,8 +38,8 @@ function Demo() {
   return (
     <Card className={styles.demo} aria-label="Demo">
       <div>
-        <h2>See it work first</h2>
-        <p className={styles.soft}>A scripted agent does real things: it writes files, asks you before it does, and leaves evidence. No key needed.</p>
+        <h2>See how it works</h2>
+        <p className={styles.soft}>A scripted agent does real work: it writes files, asks for approval first, and leaves evidence. No API key needed.</p>
         {error && <p className={styles.error}>{error}</p>}
       </div>
       <Button kind="primary" icon="play" busy={busy} onClick={() => void start({ agentId: DEMO, prompt: DEMO_PROMPT })}>
@@ -81,8 +81,8 @@ function Begin({ agents, preset }: BeginProps) {
     >
       <textarea
         className={styles.prompt}
-        aria-label="What should be done?"
-        placeholder="What should be done?"
+        aria-label="What should the agent do?"
+        placeholder="What should the agent do?"
         dir="auto"
         autoFocus
         value={prompt}

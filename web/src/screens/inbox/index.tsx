@@ -22,16 +22,16 @@ export default function Inbox() {
           On a card, <kbd>A</kbd> approves and <kbd>D</kbd> denies.
         </p>
       </header>
-      {pending.isPending && <Spinner label="Reading the inbox" />}
+      {pending.isPending && <Spinner label="Loading inbox" />}
       {pending.error && <p role="alert">{wordsOf(pending.error)}</p>}
       {pending.data?.length === 0 && (
-        <EmptyState icon="inbox" title="Nothing waits for you">
-          <p>When an agent asks before it does something, you decide here or in its thread.</p>
+        <EmptyState icon="inbox" title="Nothing to decide">
+          <p>When an agent asks for approval, you can decide here or in its thread.</p>
         </EmptyState>
       )}
       <Approvals rows={waiting} label="Waiting" />
-      {decided.length > 0 && <h2 className={styles.sub}>Decided lately</h2>}
-      <Approvals rows={decided} label="Decided lately" />
+      {decided.length > 0 && <h2 className={styles.sub}>Recently decided</h2>}
+      <Approvals rows={decided} label="Recently decided" />
     </div>
   );
 }

@@ -16,7 +16,7 @@ export default function SignIn() {
       <Card className={styles.card}>
         <h1 className={styles.title}>Sign in to this Edge</h1>
         <p className={styles.soft}>
-          The Edge made a token when it first started, printed it, and keeps it in its data folder. It stays in this tab and goes nowhere else.
+          The Edge created a token when it first started, printed it, and stored it in its data folder. The token you enter stays in this tab.
         </p>
         <form className={styles.form} onSubmit={submit}>
           <label htmlFor="token">Token</label>
@@ -58,7 +58,7 @@ async function refusalOf(given: string): Promise<string> {
     return "";
   } catch (error) {
     signOut();
-    return error instanceof Refusal && error.status === 401 ? "The Edge does not know this token. On its machine, `factwire open` opens this page with the right one." : wordsOf(error);
+    return error instanceof Refusal && error.status === 401 ? "Invalid token. On the Edge's machine, run `factwire open` to open this page with the right one." : wordsOf(error);
   }
 }
 

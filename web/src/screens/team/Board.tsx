@@ -14,7 +14,7 @@ export function Board({ state, onOpen }: BoardProps) {
   const items = Object.values(state.teamWorkbench.workItems);
   const board = boardOf(items);
   return (
-    <Section title="Work" count={items.length} empty="No task was told of. Tasks stand here in columns, by what their facts say of them.">
+    <Section title="Work" count={items.length} empty="No tasks yet. Tasks appear here in columns by status.">
       <div className={styles.board}>
         {COLUMNS.map(({ id, title }) => (
           <div key={id} className={styles.column} role="group" aria-label={title}>
@@ -45,7 +45,7 @@ function Work({ item, state, onOpen }: { item: WorkItem } & BoardProps) {
       </p>
       {steps !== null && <p className={styles.under}>{steps}</p>}
       {task?.failureCategory != null && <p className={styles.bad}>{plainWords(task.failureCategory)}</p>}
-      {item.blockedBy != null && <p className={styles.under} dir="auto">Waits for {item.blockedBy.map((id) => taskName(id, state)).join(", ")}</p>}
+      {item.blockedBy != null && <p className={styles.under} dir="auto">Waiting for {item.blockedBy.map((id) => taskName(id, state)).join(", ")}</p>}
     </div>
   );
 }

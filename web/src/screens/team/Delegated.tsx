@@ -14,7 +14,7 @@ export function Delegated({ state, live }: { state: ProjectionState; live: boole
   const first = all.filter(({ actionId }) => waiting.current.has(actionId));
   const decided = all.filter(({ actionId }) => !waiting.current.has(actionId)).reverse();
   return (
-    <Section title="Requests of teammates" count={all.length} empty="No teammate asked for anything. What one may not do by itself is decided here.">
+    <Section title="Teammate requests" count={all.length} empty="No requests. When a teammate needs permission, you can decide here.">
       <Several items={[...first, ...decided]} keyOf={({ actionId }) => actionId} className={styles.requests} render={(action) => <ActionRow action={action} state={state} live={live} />} />
     </Section>
   );

@@ -24,7 +24,7 @@ export function Lanes(props: LanesProps) {
 function Handoffs({ state, onOpen }: LanesProps) {
   const handoffs = Object.values(state.teamWorkbench.handoffEvents).reverse();
   return (
-    <Section title="Handoffs" count={handoffs.length} empty="No work was handed from one agent to another.">
+    <Section title="Handoffs" count={handoffs.length} empty="No handoffs between agents.">
       <Several items={handoffs} keyOf={({ handoffId }) => handoffId} className={styles.cards} render={(handoff) => <Handoff handoff={handoff} state={state} onOpen={onOpen} />} />
     </Section>
   );
@@ -48,7 +48,7 @@ function Handoff({ handoff, state, onOpen }: { handoff: HandoffEvent } & LanesPr
 function Reviews({ state, onOpen }: LanesProps) {
   const events = state.teamWorkbench.reviewEvents.toReversed();
   return (
-    <Section title="Reviews" count={events.length} empty="Nothing was given to a reviewer.">
+    <Section title="Reviews" count={events.length} empty="No reviews.">
       <Several items={events} keyOf={({ eventId }) => eventId} className={styles.cards} render={(event) => <Review event={event} state={state} onOpen={onOpen} />} />
     </Section>
   );
@@ -75,7 +75,7 @@ function Review({ event, state, onOpen }: { event: LaneEvent } & LanesProps) {
 function Notifications({ state, onOpen }: LanesProps) {
   const reports = state.teamWorkbench.notifications.toReversed();
   return (
-    <Section title="Reports of workers" count={reports.length} empty="No worker reported anything. Reports stand here, and never among what people said.">
+    <Section title="Worker reports" count={reports.length} empty="No reports. Worker reports appear here, not in the conversation.">
       <Several items={reports} keyOf={({ eventId }) => eventId} className={styles.cards} render={(report) => <Report report={report} state={state} onOpen={onOpen} />} />
     </Section>
   );

@@ -17,15 +17,15 @@ const DEEPEST = 6;
 export function Roster({ state, onOpen }: RosterProps) {
   const members = membersOf(Object.values(state.teamWorkbench.rosterNodes));
   return (
-    <Section title="Roster" count={members.length} empty="Nobody was set to work here. Teammates stand here once a fact tells that one was spawned.">
+    <Section title="Roster" count={members.length} empty="No teammates yet. Teammates appear here when the agent starts them.">
       <div className={styles.scroll} tabIndex={0} role="region" aria-label="Members">
         <table className={styles.roster} role="table">
           <thead role="rowgroup">
             <tr role="row">
-              <th scope="col" role="columnheader">Who</th>
+              <th scope="col" role="columnheader">Name</th>
               <th scope="col" role="columnheader">Status</th>
               <th scope="col" role="columnheader">Task</th>
-              <th scope="col" role="columnheader">Works for</th>
+              <th scope="col" role="columnheader">Reports to</th>
               <th scope="col" role="columnheader">Latest</th>
             </tr>
           </thead>
@@ -50,14 +50,14 @@ function MemberRow({ member: { node, depth }, state, onOpen }: { member: Member 
           {node.name ?? node.memberId}
         </button>
         <span className={styles.under}>
-          {[node.role, plainWords(node.kind), isActive ? "has the work now" : null].filter((word) => word != null && word !== node.name).join(" · ")}
+          {[node.role, plainWords(node.kind), isActive ? "active now" : null].filter((word) => word != null && word !== node.name).join(" · ")}
         </span>
       </th>
       <td role="cell" data-name="Status">
         <StatusBadge status={node.status} />
       </td>
       <td role="cell" data-name="Task" dir="auto">{node.taskId == null ? "unknown" : taskName(node.taskId, state)}</td>
-      <td role="cell" data-name="Works for" dir="auto">{lineageOf(node, thread, state)}</td>
+      <td role="cell" data-name="Reports to" dir="auto">{lineageOf(node, thread, state)}</td>
       <td role="cell" data-name="Latest" dir="auto">
         {latestOf(thread)}
         <span className={styles.under}>

@@ -50,8 +50,8 @@ function Opened({ nodeId, state, live, onClose }: OpenedProps) {
 
 function Nothing() {
   return (
-    <EmptyState icon="team" title="No team works here">
-      <p>Teammates, tasks, handoffs and reviews stand here once the agent sets others to work and facts tell of it.</p>
+    <EmptyState icon="team" title="No team yet">
+      <p>Teammates, tasks, handoffs and reviews appear here when the agent delegates work.</p>
     </EmptyState>
   );
 }
@@ -73,7 +73,7 @@ function Head({ team, state }: { team: TeamWorkbench; state: ProjectionState }) 
       </h2>
       {team.teamPhase != null && <StatusBadge status={team.teamPhase} />}
       {team.topology != null && <Badge>{plainWords(team.topology)}</Badge>}
-      <span className={styles.under}>{active === 0 ? "nobody is active" : `${active} active`}</span>
+      <span className={styles.under}>{active === 0 ? "none active" : `${active} active`}</span>
       {team.activeAgent != null && (
         <span className={styles.under} dir="auto">
           {nameOf(team.activeAgent, state)} has the work

@@ -23,10 +23,10 @@ export default function ThreadPage() {
 
 function NoThread({ error }: { error: Refusal }) {
   return (
-    <EmptyState icon="unknown" title={error.status === 410 ? "This thread was deleted" : "There is no such thread"}>
+    <EmptyState icon="unknown" title={error.status === 410 ? "This thread was deleted" : "Thread not found"}>
       <p>{wordsOf(error)}</p>
       <Link to="/" className={buttonClass("plain")}>
-        Go home
+        Go to the home page
       </Link>
     </EmptyState>
   );
@@ -77,7 +77,7 @@ function Screens({ threadId, state, live }: { threadId: string; state: Projectio
   return (
     <>
       <Tabs
-        label="Screens of this thread"
+        label="Thread views"
         tabs={tabs}
         chosen={screen.id}
         panelId={panelId}
@@ -95,7 +95,7 @@ function Screens({ threadId, state, live }: { threadId: string; state: Projectio
 function Loading() {
   return (
     <div className={styles.loading}>
-      <Spinner label="Reading the thread" />
+      <Spinner label="Loading thread" />
     </div>
   );
 }

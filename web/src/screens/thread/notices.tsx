@@ -3,10 +3,10 @@ import { Icon } from "../../ui";
 import styles from "./Thread.module.css";
 
 const NOT_WHOLE: Partial<Record<Hydration["status"], string>> = {
-  hydrating: "This state was restored; nothing has come since.",
-  stale: "Facts of this thread are missing. What you see may be old.",
-  repairing: "The source is mending its stream.",
-  degraded: "Too much is missing to call any text final.",
+  hydrating: "This state was restored from a read model; no facts since.",
+  stale: "Some facts of this thread are missing. What you see may be out of date.",
+  repairing: "The source is repairing its stream.",
+  degraded: "Too many facts are missing to mark any text as final.",
 };
 
 /** Said wherever a state is not whole, by the state's own word. */

@@ -38,7 +38,7 @@ export function ForkDialog({ machine, onClose }: { machine: TimeMachine; onClose
           void fork();
         }}
       >
-        <p>The new thread begins with the conversation as it stood then. This one stays as it is; no file goes back.</p>
+        <p>The new thread starts with the conversation up to this moment. This thread does not change, and files are not reverted.</p>
         <label className={styles.label}>
           Title
           <input data-begin className={styles.title} value={title} maxLength={TITLE_CHARACTERS} dir="auto" onChange={(event) => setTitle(event.target.value)} />
@@ -49,7 +49,7 @@ export function ForkDialog({ machine, onClose }: { machine: TimeMachine; onClose
           </p>
         )}
         <Button type="submit" kind="primary" icon="branch" busy={busy} disabled={at === null}>
-          Make the thread
+          Create thread
         </Button>
       </form>
     </Dialog>

@@ -19,9 +19,9 @@ export function MomentBar({ compact }: { compact: boolean }) {
         <Icon name="clock" />
         <p id={words} className={styles.words}>
           {/* Told once: while somebody plays or pulls, what follows changes many times a second. */}
-          <span role="status">You look at a moment of the past:</span> <MomentWords machine={machine} />
+          <span role="status">Viewing</span> <MomentWords machine={machine} />
         </p>
-        <span className={styles.wait}>{machine.busy && <Spinner label="Reading the moment" />}</span>
+        <span className={styles.wait}>{machine.busy && <Spinner label="Loading moment" />}</span>
         <div className={styles.ways}>
           <Button size="small" icon="copy" onClick={() => void copyLink(machine)}>
             Copy link
@@ -55,7 +55,7 @@ export function MomentBar({ compact }: { compact: boolean }) {
 
 function MomentWords({ machine: { index, facts } }: { machine: TimeMachine }) {
   const row = index === null ? undefined : facts.rows[index];
-  if (row === undefined) return <>a fact that is not listed yet.</>;
+  if (row === undefined) return <>a fact that has not loaded yet.</>;
   return (
     <>
       fact <strong>{row.sequence}</strong>
@@ -73,9 +73,9 @@ async function copyLink({ threadId, index, facts, at }: TimeMachine): Promise<vo
   link.search = String(new URLSearchParams({ ...tabOf(location.search), at: name ?? "" }));
   try {
     await navigator.clipboard.writeText(String(link));
-    toast("Copied the link to this moment", "good");
+    toast("Link to this moment copied", "good");
   } catch {
-    toast(`The browser did not allow copying. The link is ${link}`);
+    toast(`Your browser blocked copying. The link is ${link}`);
   }
 }
 

@@ -33,8 +33,8 @@ export function Scrubber({ machine }: { machine: TimeMachine }) {
           <option value="facts">By number</option>
           <option value="time">By time</option>
         </select>
-        <IconButton icon="minus" label="Wider" size="small" disabled={range === null} onClick={() => zoom(2)} />
-        <IconButton icon="plus" label="Closer" size="small" onClick={() => zoom(0.5)} />
+        <IconButton icon="minus" label="Zoom out" size="small" disabled={range === null} onClick={() => zoom(2)} />
+        <IconButton icon="plus" label="Zoom in" size="small" onClick={() => zoom(0.5)} />
         <Button size="small" kind="ghost" disabled={range === null} onClick={() => setRange(null)}>
           Fit
         </Button>
@@ -57,8 +57,8 @@ function Extent({ machine: { facts } }: { machine: TimeMachine }) {
   const took = first === undefined || last === undefined ? "time unknown" : `${dayWords(first.time)}, ${durationWords(Math.max(last.time - first.time, 0))}`;
   return (
     <span className={styles.extent}>
-      {rows.length.toLocaleString()} {complete || cut ? "facts" : "facts, reading on"} · {took}
-      {cut && " · later ones are not listed"}
+      {rows.length.toLocaleString()} {complete || cut ? "facts" : "facts, loading more"} · {took}
+      {cut && " · later facts not listed"}
     </span>
   );
 }

@@ -16,16 +16,16 @@ export function Transport({ machine }: { machine: TimeMachine }) {
     if (playing !== null) machine.play(next);
   };
   return (
-    <div className={styles.transport} role="group" aria-label="Move in time">
-      <IconButton icon="turn-back" label="To the turn before" size="small" disabled={none || place === 0} onClick={() => machine.goTo(turnFrom(facts.rows, place, -1))} />
-      <IconButton icon="back" label="One fact back" size="small" disabled={none || place === 0} onClick={() => machine.goTo(place - 1)} />
+    <div className={styles.transport} role="group" aria-label="Playback">
+      <IconButton icon="turn-back" label="Previous turn" size="small" disabled={none || place === 0} onClick={() => machine.goTo(turnFrom(facts.rows, place, -1))} />
+      <IconButton icon="back" label="Previous fact" size="small" disabled={none || place === 0} onClick={() => machine.goTo(place - 1)} />
       {playing === null ? (
         <IconButton icon="play" label="Play" size="small" disabled={none} onClick={() => machine.play(pace)} />
       ) : (
         <IconButton icon="pause" label="Pause" size="small" onClick={machine.pause} />
       )}
-      <IconButton icon="chevron" label="One fact on" size="small" disabled={machine.live} onClick={() => machine.goTo(place + 1)} />
-      <IconButton icon="turn-on" label="To the next turn" size="small" disabled={machine.live} onClick={() => machine.goTo(turnFrom(facts.rows, place, 1))} />
+      <IconButton icon="chevron" label="Next fact" size="small" disabled={machine.live} onClick={() => machine.goTo(place + 1)} />
+      <IconButton icon="turn-on" label="Next turn" size="small" disabled={machine.live} onClick={() => machine.goTo(turnFrom(facts.rows, place, 1))} />
       <select className={styles.pace} aria-label="Speed" value={playing ?? pace} onChange={(event) => choose(event.target.value as Pace)}>
         {Object.entries(PACES).map(([id, { words }]) => (
           <option key={id} value={id}>

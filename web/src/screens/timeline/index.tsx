@@ -32,7 +32,7 @@ function Listed({ machine }: { machine: TimeMachine }) {
     <div className={styles.columns}>
       <div className={styles.listed}>
         <Choice only={only} onChoose={setOnly} />
-        {rows.length === 0 && <p className={styles.none}>No fact of this thread is one of these.</p>}
+        {rows.length === 0 && <p className={styles.none}>No matching facts in this thread.</p>}
         <FactList rows={rows} label="Facts" chosen={index} onChoose={(row: FactRow) => machine.goTo(row.index)} />
       </div>
       <div className={styles.aside}>
@@ -44,7 +44,7 @@ function Listed({ machine }: { machine: TimeMachine }) {
 
 function Choice({ only, onChoose }: { only: Mark | null; onChoose: (mark: Mark | null) => void }) {
   return (
-    <div className={styles.choice} role="group" aria-label="Which facts are listed">
+    <div className={styles.choice} role="group" aria-label="Filter facts">
       {[null, ...MARK_ORDER].map((mark) => (
         <button key={mark ?? "all"} type="button" className={styles.chip} aria-pressed={only === mark} onClick={() => onChoose(mark)}>
           {mark !== null && <Icon name={MARKS[mark].icon} size={12} />}
@@ -58,23 +58,23 @@ function Choice({ only, onChoose }: { only: Mark | null; onChoose: (mark: Mark |
 function Hint() {
   return (
     <EmptyState icon="clock" title="Live">
-      <p>Pull the line above, or choose a fact, to see the thread as it was then, here and in every other tab.</p>
+      <p>Drag the line above or select a fact to see the thread as it was at that moment, here and in every other tab.</p>
     </EmptyState>
   );
 }
 
 function Nothing({ complete }: { complete: boolean }) {
-  if (complete) return <EmptyState icon="timeline" title="This thread has no facts yet" />;
+  if (complete) return <EmptyState icon="timeline" title="No facts yet" />;
   return (
     <div className={styles.loading}>
-      <Spinner label="Reading the facts" />
+      <Spinner label="Loading facts" />
     </div>
   );
 }
 
 function Unreadable({ error, onAgain }: { error: string; onAgain: () => void }) {
   return (
-    <EmptyState icon="alert" title="The facts cannot be read">
+    <EmptyState icon="alert" title="Could not load facts">
       <p>{error}</p>
       <Button icon="retry" onClick={onAgain}>
         Try again

@@ -10,7 +10,7 @@ export const PACES: Record<Pace, { words: string; speed: number | null }> = {
   "1": { words: "1×", speed: 1 },
   "4": { words: "4×", speed: 4 },
   "16": { words: "16×", speed: 16 },
-  facts: { words: "By facts", speed: null },
+  facts: { words: "By fact", speed: null },
 };
 
 export interface Step {

@@ -38,7 +38,7 @@ export const TimeMachineContext = createContext<TimeMachine | null>(null);
 
 export function useMachine(): TimeMachine {
   const machine = useContext(TimeMachineContext);
-  if (machine === null) throw new Error("a panel that travels stands inside of a thread");
+  if (machine === null) throw new Error("useMachine needs a thread around it");
   return machine;
 }
 
@@ -65,7 +65,7 @@ export function useTimeMachine(threadId: string, at: string | undefined, stream:
     state,
     live,
     busy: busy || (!live && moment === null),
-    error: missing ? `No fact of this thread has the number ${at}.` : (error ?? (live ? null : facts.error)),
+    error: missing ? `This thread has no fact ${at}.` : (error ?? (live ? null : facts.error)),
     facts,
     index,
     at: live ? null : (moment?.at ?? null),
