@@ -68,7 +68,7 @@ def _server(kind: str) -> Generator[Server]:
         server.end()
 
 
-def _connected(port: int, count: int, path: str) -> list[socket.socket]:
+def _connect_sockets(port: int, count: int, path: str) -> list[socket.socket]:
     """Sockets that have shaken hands."""
     request = (
         f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\n"
@@ -141,7 +141,9 @@ def _rates(count: int) -> dict[str, float]:
     seen: dict[str, list[float]] = {kind: [] for kind in ticks}
     with _server("edge") as edge, _server("bare") as bare, _server("plain") as plain:
         servers = {"edge": edge, "bare": bare, "plain": plain}
-        readers = {kind: _connected(each.port, count, _FILTERED) for kind, each in servers.items()}
+        readers = {
+            kind: _connect_sockets(each.port, count, _FILTERED) for kind, each in servers.items()
+        }
         for kind, server in servers.items():
             while server.ask("settled")["readers"] < count:
                 time.sleep(0.01)
@@ -184,11 +186,11 @@ def _sockets() -> list[Row]:
     """What a socket costs."""
     count = 500
     with _server("edge") as server:
-        for each in _connected(server.port, 50, _FILTERED):
+        for each in _connect_sockets(server.port, 50, _FILTERED):
             each.close()
         before = server.ask("memory")["memory"]
         start = time.perf_counter()
-        readers = _connected(server.port, count, _FILTERED)
+        readers = _connect_sockets(server.port, count, _FILTERED)
         elapsed = time.perf_counter() - start
         memory = (server.ask("memory")["memory"] - before) / count / 1000
         for each in readers:
@@ -201,7 +203,7 @@ def _sockets() -> list[Row]:
 
 def _waits(server: Server, seconds: int = 3) -> tuple[float, float]:
     """Milliseconds from append to receive on 100 sockets: the median and the 99th percentile."""
-    watchers = _connected(server.port, 100, _WHOLE)
+    watchers = _connect_sockets(server.port, 100, _WHOLE)
     reading = _Reading(server, watchers)
     server.tell(f"stamp 1000 {seconds}")
     reading.read(stamps=True)
@@ -217,7 +219,7 @@ def _latency() -> list[Row]:
     with _server("edge") as server:
         _waits(server, 1)
         median, late = _waits(server)
-        stopped = _connected(server.port, 20, _WHOLE)
+        stopped = _connect_sockets(server.port, 20, _WHOLE)
         _, later = _waits(server)
         for each in stopped:
             each.close()
@@ -235,22 +237,22 @@ def _latency() -> list[Row]:
     ]
 
 
-def _gathered(server: Server) -> list[socket.socket]:
+def _connect_readers(server: Server) -> list[socket.socket]:
     """A thousand readers, some at a time."""
-    return [each for _ in range(20) for each in _connected(server.port, 50, _WHOLE)]
+    return [each for _ in range(20) for each in _connect_sockets(server.port, 50, _WHOLE)]
 
 
 def _storm() -> list[Row]:
     """What is left of the publisher's rate while a thousand readers leave and come back."""
     with _server("edge") as server:
-        readers = _gathered(server)
+        readers = _connect_readers(server)
         reading = _Reading(server, readers)
         server.tell("append 3")
         reading.read()
         for each in readers:
             each.close()
         server.tell("append 3")
-        again = _gathered(server)
+        again = _connect_readers(server)
         rough = server.answer()["rate"]
         for each in again:
             each.close()

@@ -191,13 +191,13 @@ def _lane(lane: str, count: int) -> list[bytes]:
     return [_request(facts[at : at + BATCH]) for at in range(0, count, BATCH)]
 
 
-async def _connected(target: Target, count: int) -> list[_Sender]:
+async def _connect_senders(target: Target, count: int) -> list[_Sender]:
     loop, port = asyncio.get_running_loop(), target.ports[0]
     found = [await loop.create_connection(_Sender, "127.0.0.1", port) for _ in range(count)]
     return [sender for _, sender in found]
 
 
-async def _reading(target: Target, path: str, *, stamps: bool = False) -> _Reader:
+async def _open_reader(target: Target, path: str, *, stamps: bool = False) -> _Reader:
     loop, port = asyncio.get_running_loop(), target.ports[1]
     _, reader = await loop.create_connection(
         lambda: _Reader(path, stamps=stamps), "127.0.0.1", port
@@ -206,7 +206,7 @@ async def _reading(target: Target, path: str, *, stamps: bool = False) -> _Reade
     return reader
 
 
-async def _settled(readers: list[_Reader], count: int) -> None:
+async def _wait_for_readers(readers: list[_Reader], count: int) -> None:
     """Wait until every reader has so many facts."""
     async with asyncio.timeout(60):
         while any(reader.facts < count for reader in readers):
@@ -225,12 +225,12 @@ class _Load:
         self._readers: list[_Reader] = []
 
     async def open(self) -> None:
-        [sender] = await _connected(self.target, 1)
+        [sender] = await _connect_senders(self.target, 1)
         await sender.send(_lane(f"{self._name}-watched", BATCH)[0])
-        self._readers = [await _reading(self.target, self.target.path) for _ in range(READERS)]
+        self._readers = [await _open_reader(self.target, self.target.path) for _ in range(READERS)]
         if self._name == "edge":
             thread = f"thread-{self._name}-watched"
-            await _reading(self.target, f"/v1/threads/{thread}/projection/stream")
+            await _open_reader(self.target, f"/v1/threads/{thread}/projection/stream")
 
     async def rate(self, in_flight: int) -> float:
         """Facts a second, from the first request until every reader has every fact."""
@@ -238,12 +238,12 @@ class _Load:
         lanes = in_flight // BATCH
         names = [f"{self._name}-{self._round}-{lane}" for lane in range(lanes)]
         requests = [_lane(name, FACTS // lanes) for name in names]
-        senders = await _connected(self.target, lanes)
+        senders = await _connect_senders(self.target, lanes)
         count = sum(map(len, requests)) * BATCH
         self._sent += count
         start = time.perf_counter()
         await asyncio.gather(*map(_send_all, senders, requests))
-        await _settled(self._readers, self._sent)
+        await _wait_for_readers(self._readers, self._sent)
         return count / (time.perf_counter() - start)
 
 
@@ -282,8 +282,8 @@ def _path() -> Iterator[Row]:
 
 async def _ages(target: Target) -> list[float]:
     """Ages of facts at readers, at five hundred facts a second, one a request."""
-    readers = [await _reading(target, target.path, stamps=at < 10) for at in range(READERS)]
-    senders = await _connected(target, 8)
+    readers = [await _open_reader(target, target.path, stamps=at < 10) for at in range(READERS)]
+    senders = await _connect_senders(target, 8)
     [event] = events(1)
     loop = asyncio.get_running_loop()
     start, sent = loop.time(), 0
@@ -357,7 +357,7 @@ def _rebuild() -> Iterator[Row]:
 
 
 async def _threads(target: Target, count: int) -> float:
-    [sender] = await _connected(target, 1)
+    [sender] = await _connect_senders(target, 1)
     await _send_all(sender, [_lane(f"warm-{at}", BATCH)[0] for at in range(100)])
     before = target.memory()
     await _send_all(sender, [_lane(f"thread-{at}", BATCH)[0] for at in range(count)])

@@ -55,7 +55,7 @@ class Ticks:
         other |= {"threadId": "thr_other", "id": "evt_other"}
         self.lines = [*lines[:-1], msgspec.json.encode(other)]
         self.data = b"\n".join((*self.lines, b""))
-        self.asked: asyncio.Queue[None] = asyncio.Queue()
+        self.requests: asyncio.Queue[None] = asyncio.Queue()
         self.seq = 0
 
     async def head(self) -> Cursor:
@@ -67,7 +67,7 @@ class Ticks:
 
     async def follow(self, *_: Any, **__: Any) -> AsyncIterator[FactBatch]:
         while True:
-            await self.asked.get()
+            await self.requests.get()
             first, self.seq = self.seq + 1, self.seq + TICK
             yield FactBatch(
                 epoch="0" * 16,
@@ -133,22 +133,22 @@ async def edge(stack: AsyncExitStack) -> tuple[int, Answer]:
     publisher = Publisher(lambda: _transports(server))
 
     async def publish() -> None:
-        ticks.asked.put_nowait(None)
+        ticks.requests.put_nowait(None)
         await feed.wait_for(ticks.seq + TICK)
 
     async def answer(words: list[str]) -> dict[str, Any]:
         if words[0] == "publish":
             await publisher.run(int(words[1]), publish)
         elif words[0] == "stamp":
-            await _stamped(journal, int(words[1]), float(words[2]))
+            await _append_stamped(journal, int(words[1]), float(words[2]))
         elif words[0] == "append":
-            return {"rate": await _appended(journal, float(words[1]))}
+            return {"rate": await _measure_appends(journal, float(words[1]))}
         return {"readers": streams.stats().readers}
 
     return port, answer
 
 
-async def _stamped(journal: Journal, facts_each: int, seconds: float) -> None:
+async def _append_stamped(journal: Journal, facts_each: int, seconds: float) -> None:
     """Append facts that say when, at a steady pace."""
     template, numbers = decode_line(facts(1)[0]), count(1)
     begin = time.monotonic()
@@ -157,7 +157,7 @@ async def _stamped(journal: Journal, facts_each: int, seconds: float) -> None:
         await journal.append([_stamp(template, next(numbers)) for _ in range(facts_each // 200)])
 
 
-async def _appended(journal: Journal, seconds: float) -> float:
+async def _measure_appends(journal: Journal, seconds: float) -> float:
     """Facts a second that four writers append as fast as they can."""
     template, end, done = decode_line(facts(1)[0]), time.monotonic() + seconds, 0
 

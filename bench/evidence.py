@@ -107,11 +107,11 @@ def _run(*arguments: str | Path) -> tuple[float, int]:
 async def _write(path: Path, count: int) -> None:
     async with open_journal(f"sqlite:{path}") as journal:
         for first in range(0, count, _PIECE):
-            piece = [_moved(event, first) for event in events(_PIECE, seed=first)]
+            piece = [_shift_sequence(event, first) for event in events(_PIECE, seed=first)]
             facts = [decode_fact(msgspec.json.encode(event)) for event in piece]
             for at in range(0, _PIECE, _BATCH):
                 await journal.append(facts[at : at + _BATCH])
 
 
-def _moved(event: Event, by: int) -> Event:
+def _shift_sequence(event: Event, by: int) -> Event:
     return {**event, "sequence": event["sequence"] + by}

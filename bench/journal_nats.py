@@ -76,11 +76,11 @@ async def _measure(address: str) -> list[Row]:
 
 
 async def _by_hand(address: str, lines: Sequence[bytes]) -> float:
-    return await _publish(address, lambda: _joined(lines))
+    return await _publish(address, lambda: _join_lines(lines))
 
 
 async def _by_hand_encoding(address: str, stored: Sequence[Fact]) -> float:
-    return await _publish(address, lambda: _encoded(stored))
+    return await _publish(address, lambda: _encode_groups(stored))
 
 
 async def _publish(address: str, bodies: Callable[[], Iterator[bytes]]) -> float:
@@ -99,12 +99,12 @@ async def _publish(address: str, bodies: Callable[[], Iterator[bytes]]) -> float
     return FACTS / took
 
 
-def _joined(lines: Sequence[bytes]) -> Iterator[bytes]:
+def _join_lines(lines: Sequence[bytes]) -> Iterator[bytes]:
     for at in range(0, FACTS, GROUP):
         yield b"\n".join(lines[at : at + GROUP]) + b"\n"
 
 
-def _encoded(stored: Sequence[Fact]) -> Iterator[bytes]:
+def _encode_groups(stored: Sequence[Fact]) -> Iterator[bytes]:
     for at in range(0, FACTS, GROUP):
         yield b"\n".join([encode_fact(fact) for fact in stored[at : at + GROUP]]) + b"\n"
 

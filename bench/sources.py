@@ -29,17 +29,17 @@ _LONGER = 10
 
 
 def rows() -> list[Row]:
-    found = [row for name in sorted(SOURCE_NAMES) for row in _speed(find_source(name))]
+    found = [row for name in sorted(SOURCE_NAMES) for row in _measure_speed(find_source(name))]
     return [*found, _memory(find_source("claude-code"))]
 
 
-def _speed(source: Source) -> list[Row]:
-    before, piece, after = _parted(source)
+def _measure_speed(source: Source) -> list[Row]:
+    before, piece, after = _split_recording(source)
     lines = [*before, *piece * (_COUNT // max(len(piece), 1)), *after]
     items = sum(1 for _ in read_items(lines, source.framing))
     measured = rates(
         {
-            "facts": lambda: _converted(source, lines, items),
+            "facts": lambda: _convert_lines(source, lines, items),
             "json": lambda: _read(source, lines, items),
         },
         rounds=3,
@@ -81,14 +81,14 @@ def _peak(source: Source, count: int) -> int:
 def _play(name: str, count: int) -> None:
     """Convert a recording so many times over, and print what that took at its peak, in KiB."""
     source = find_source(name)
-    lines = _recording(source).read_bytes().splitlines(keepends=True)
+    lines = _find_recording(source).read_bytes().splitlines(keepends=True)
     repeated = (line for _ in range(count) for line in lines)
     for _ in convert_recording(source, repeated, thread_id="bench"):
         pass
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
-def _converted(source: Source, lines: list[bytes], items: int) -> int:
+def _convert_lines(source: Source, lines: list[bytes], items: int) -> int:
     for _ in convert_recording(source, lines, thread_id="bench"):
         pass
     return items
@@ -100,7 +100,7 @@ def _read(source: Source, lines: list[bytes], items: int) -> int:
     return items
 
 
-def _parted(source: Source) -> tuple[list[bytes], list[bytes], list[bytes]]:
+def _split_recording(source: Source) -> tuple[list[bytes], list[bytes], list[bytes]]:
     """A recording up to a piece of text, that piece, and the rest."""
     paths = sorted(
         (_FOLDER / source.name).glob("*.jsonl" if source.framing == "lines" else "*.sse")
@@ -115,7 +115,7 @@ def _parted(source: Source) -> tuple[list[bytes], list[bytes], list[bytes]]:
                     converter.take(item)
             if [fact.event_class for fact in telling.drain()] == ["model.delta"]:
                 return _flat(frames[:place]), frame, _flat(frames[place + 1 :])
-    return [], _recording(source).read_bytes().splitlines(keepends=True), []
+    return [], _find_recording(source).read_bytes().splitlines(keepends=True), []
 
 
 def _recordings(source: Source) -> list[Path]:
@@ -123,7 +123,7 @@ def _recordings(source: Source) -> list[Path]:
     return sorted((_FOLDER / source.name).glob(f"*.{suffix}"))
 
 
-def _recording(source: Source) -> Path:
+def _find_recording(source: Source) -> Path:
     """The one of a plain answer, where there is one."""
     found = _recordings(source)
     return next((path for path in found if path.stem == "text"), found[0])

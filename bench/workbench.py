@@ -18,9 +18,9 @@ from bench.measure import Row
 from tests.workbench.browsers import chromium, watched_page
 from tests.workbench.edges import WorkbenchEdge
 from tests.workbench.memory import elements, heap_bytes
-from tests.workbench.opening import begun, opened
+from tests.workbench.opening import open_thread, start_run
 from tests.workbench.seeding import client_of, fact, post
-from tests.workbench.working import worked
+from tests.workbench.working import work_facts
 
 ROUNDS: Final = 5
 OLD_TURNS, LONG_TURNS = 1_040, 5_200
@@ -72,10 +72,10 @@ def rows() -> list[Row]:
         WorkbenchEdge(Path(folder)) as edge,
         client_of(edge.url) as http,
     ):
-        return asyncio.run(_measured(edge.url, http))
+        return asyncio.run(_measure_page(edge.url, http))
 
 
-async def _measured(url: str, http: httpx.Client) -> list[Row]:
+async def _measure_page(url: str, http: httpx.Client) -> list[Row]:
     found: list[Row] = []
     async with chromium() as browser:
         for measure in (_answers, _old_thread, _frames, _memory):
@@ -85,7 +85,7 @@ async def _measured(url: str, http: httpx.Client) -> list[Row]:
 
 
 async def _answers(page: Page, http: httpx.Client) -> list[Row]:
-    await opened(page, begun(http, "demo: help", "Asked often")["threadId"])
+    await open_thread(page, start_run(http, "demo: help", "Asked often")["threadId"])
     await page.get_by_text("I can show:").wait_for()
     seen: list[dict[str, float]] = []
     for _ in range(ROUNDS):
@@ -103,8 +103,8 @@ def _median(seen: list[dict[str, float]], what: str) -> float:
 
 
 async def _old_thread(page: Page, http: httpx.Client) -> list[Row]:
-    post(http, worked("old", OLD_TURNS))
-    await opened(page, "old")
+    post(http, work_facts("old", OLD_TURNS))
+    await open_thread(page, "old")
     times: list[float] = []
     for _ in range(ROUNDS):
         await page.goto("/threads/old", wait_until="commit")
@@ -115,7 +115,7 @@ async def _old_thread(page: Page, http: httpx.Client) -> list[Row]:
 
 async def _frames(page: Page, http: httpx.Client) -> list[Row]:
     post(http, [fact("live", 1, "thread.started", {"title": "Live"})])
-    await opened(page, "live")
+    await open_thread(page, "live")
     counting = asyncio.create_task(page.evaluate(_FRAMES, SECONDS))
     await asyncio.to_thread(_stream, http)
     gaps: list[float] = await counting
@@ -139,8 +139,8 @@ def _stream(http: httpx.Client) -> None:
 
 
 async def _memory(page: Page, http: httpx.Client) -> list[Row]:
-    post(http, worked("long", LONG_TURNS))
-    await opened(page, "long")
+    post(http, work_facts("long", LONG_TURNS))
+    await open_thread(page, "long")
     await page.get_by_text(f"Answer {LONG_TURNS} begins and ends").wait_for()
     return [
         Row(name="heap after 50,000 facts", value=await heap_bytes(page) / 1e6, unit="MB"),

@@ -91,8 +91,17 @@ export interface Activity {
   createdAt?: string | null;
 }
 
+/** A thing that was made, in its place; the thing itself is in `artifacts`. */
+export interface ArtifactCardPart {
+  type: "artifact-card";
+  partId: string;
+  messageId: string;
+  artifactId: string;
+  versionId?: string | null;
+}
+
 /** One thing that was made. `kind` is what its facts say, else `unknown`. */
-export interface Artifact {
+export interface ArtifactState {
   artifactId: string;
   kind: string;
   status: string;
@@ -116,15 +125,6 @@ export interface Artifact {
   subagentId?: string | null;
   createdAt?: string | null;
   updatedAt?: string | null;
-}
-
-/** A thing that was made, in its place; the thing itself is in `artifacts`. */
-export interface ArtifactCardPart {
-  type: "artifact-card";
-  partId: string;
-  messageId: string;
-  artifactId: string;
-  versionId?: string | null;
 }
 
 /** One version; what it holds is behind its refs. */
@@ -502,11 +502,11 @@ export interface PermissionEvent {
 export interface Permissions {
   events: PermissionEvent[];
   pending: PermissionEvent[];
-  sandbox: Sandbox;
+  sandbox: SandboxStatus;
   evaluated: number;
   denied: number;
   mode?: string | null;
-  policy?: PolicyTerms | null;
+  policy?: PolicyTermsPayload | null;
 }
 
 /** The plan of one turn; `decision` is what a person said to it, by the action that asked. */
@@ -522,7 +522,7 @@ export interface Plan {
 }
 
 /** policy.changed: the rule or mode that holds from here on, and who decided it. */
-export interface PolicyTerms {
+export interface PolicyTermsPayload {
   mode?: string | null;
   rule?: string | null;
   decision?: string | null;
@@ -554,6 +554,40 @@ export interface Process {
   turnId?: string | null;
   subagentId?: string | null;
   startedAt?: string | null;
+  completedAt?: string | null;
+}
+
+/** One piece of work. */
+export interface ProjectedTask {
+  taskId: string;
+  status: TaskState;
+  attempts: Attempt[];
+  retries: number;
+  title?: string | null;
+  objective?: string | null;
+  role?: string | null;
+  assignee?: string | null;
+  parentTaskId?: string | null;
+  turnId?: string | null;
+  currentRunId?: string | null;
+  agentId?: string | null;
+  subagentIds?: string[] | null;
+  remoteTaskId?: string | null;
+  completedSteps?: number | null;
+  totalSteps?: number | null;
+  progress?: number | null;
+  dependsOn?: string[] | null;
+  dependencies?: { [key: string]: string } | null;
+  delegatedTo?: string | null;
+  profile?: TaskProfilePayload | null;
+  reason?: string | null;
+  message?: string | null;
+  failureCategory?: string | null;
+  artifactRefs?: string[] | null;
+  evidenceRefs?: string[] | null;
+  runtimeEntity?: RuntimeEntity | null;
+  createdAt?: string | null;
+  updatedAt?: string | null;
   completedAt?: string | null;
 }
 
@@ -646,7 +680,7 @@ export interface Routing {
 }
 
 /** The status of the thread; `status` follows from the rest. */
-export interface Runtime {
+export interface RuntimeStatus {
   status: string;
   phase: Phase;
   latestEventId: string | null;
@@ -673,15 +707,6 @@ export interface Runtime {
   parallelLimit?: number | null;
 }
 
-/** What the sandbox allows, as applied last, and how often it had to say no. */
-export interface Sandbox {
-  status: string;
-  blocked: number;
-  violations: number;
-  applied?: SandboxTerms | null;
-  latestReasonCode?: string | null;
-}
-
 /** One bound that a sandbox holds a program to, and by what means. */
 export interface SandboxBound {
   value?: number | null;
@@ -694,8 +719,17 @@ export interface SandboxLack {
   reason?: string | null;
 }
 
+/** What the sandbox allows, as applied last, and how often it had to say no. */
+export interface SandboxStatus {
+  status: string;
+  blocked: number;
+  violations: number;
+  applied?: SandboxTermsPayload | null;
+  latestReasonCode?: string | null;
+}
+
 /** sandbox.applied: what a program may reach from here on, and what could not be had. */
-export interface SandboxTerms {
+export interface SandboxTermsPayload {
   mode?: string | null;
   decision?: string | null;
   reasonCode?: string | null;
@@ -776,42 +810,8 @@ export interface Subagents {
   activeThreadIds: string[];
 }
 
-/** One piece of work. */
-export interface Task {
-  taskId: string;
-  status: TaskState;
-  attempts: Attempt[];
-  retries: number;
-  title?: string | null;
-  objective?: string | null;
-  role?: string | null;
-  assignee?: string | null;
-  parentTaskId?: string | null;
-  turnId?: string | null;
-  currentRunId?: string | null;
-  agentId?: string | null;
-  subagentIds?: string[] | null;
-  remoteTaskId?: string | null;
-  completedSteps?: number | null;
-  totalSteps?: number | null;
-  progress?: number | null;
-  dependsOn?: string[] | null;
-  dependencies?: { [key: string]: string } | null;
-  delegatedTo?: string | null;
-  profile?: TaskProfile | null;
-  reason?: string | null;
-  message?: string | null;
-  failureCategory?: string | null;
-  artifactRefs?: string[] | null;
-  evidenceRefs?: string[] | null;
-  runtimeEntity?: RuntimeEntity | null;
-  createdAt?: string | null;
-  updatedAt?: string | null;
-  completedAt?: string | null;
-}
-
 /** task.profile.resolved: with what a task is worked on. */
-export interface TaskProfile {
+export interface TaskProfilePayload {
   profile?: string | null;
   model?: string | null;
   provider?: string | null;
@@ -822,7 +822,7 @@ export interface TaskProfile {
 }
 
 /** How many steps of how many. */
-export interface TaskProgress {
+export interface TaskSteps {
   completedSteps: number;
   totalSteps: number;
 }
@@ -1007,17 +1007,17 @@ export type Part = TextPart | ReasoningPart | ToolPreviewPart | ArtifactCardPart
  */
 export interface ProjectionState {
   schemaVersion: string;
-  runtime: Runtime;
+  runtime: RuntimeStatus;
   messages: Message[];
   plans: { [key: string]: Plan };
   timeline: TimelineEntry[];
   graph: Graph;
   tools: { [key: string]: Tool };
   actions: { [key: string]: Action };
-  artifacts: { [key: string]: Artifact };
+  artifacts: { [key: string]: ArtifactState };
   evidence: Evidence;
   diagnostics: Diagnostics;
-  tasks: { [key: string]: Task };
+  tasks: { [key: string]: ProjectedTask };
   jobs: { [key: string]: Job };
   queue: Queue;
   context: Context;
@@ -1068,7 +1068,7 @@ export interface TaskSnapshot {
   objective?: string | null;
   parentTaskId?: string | null;
   currentRunId?: string | null;
-  progress?: TaskProgress | null;
+  progress?: TaskSteps | null;
   eventCursor?: number | null;
 }
 

@@ -27,5 +27,5 @@ def compile_strictly(folder: Path, declarations: Mapping[str, str], uses: str) -
         stderr=subprocess.STDOUT,
         text=True,
     )
-    said = str(done.stdout).splitlines()
-    return said or ["no reason given"] * bool(done.returncode)
+    lines = str(done.stdout).splitlines()
+    return lines or ["no reason given"] * bool(done.returncode)

@@ -18,7 +18,7 @@ PROGRAMS = {
 """Program → the Debian package that has it."""
 
 
-def missing() -> list[str]:
+def find_missing() -> list[str]:
     """Packages of programs that are not on PATH."""
     return [package for program, package in PROGRAMS.items() if shutil.which(program) is None]
 
@@ -45,7 +45,7 @@ def install(packages: list[str], prefix: list[str]) -> bool:
 
 
 def main() -> int:
-    packages = missing()
+    packages = find_missing()
     if not packages:
         return 0
     names = " ".join(packages)

@@ -29,7 +29,7 @@ FOLDER = ROOT / "web" / "src" / "api" / "generated"
 
 _ELSEWHERE: Final = {
     "ProjectionState": ("projection", "ProjectionState"),
-    "ArtifactState": ("projection", "Artifact"),
+    "ArtifactState": ("projection", "ArtifactState"),
     "Action": ("projection", "Action"),
     "Attempt": ("projection", "Attempt"),
     "Diagnostic": ("projection", "Diagnostic"),

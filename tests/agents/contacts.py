@@ -37,7 +37,7 @@ class Watched:
         found = _ADDRESS.finditer(self._log.read_text("utf-8", "replace"))
         return {(match["host"], int(match["port"])) for match in found}
 
-    def leaving(self) -> Iterator[tuple[str, int]]:
+    def external_contacts(self) -> Iterator[tuple[str, int]]:
         """Those that are not on this machine, and those that look up a name."""
         for host, port in sorted(self.contacts()):
             if port == _NAMES or not ip_address(host).is_loopback:

@@ -102,8 +102,8 @@ class DrivenAgent:
 
     async def facts(self) -> list[Fact]:
         found: list[Fact] = []
-        async for stretch in self.runtime.journal.read():
-            found += [fact for _, fact in stretch.facts() if fact.thread_id == THREAD]
+        async for batch in self.runtime.journal.read():
+            found += [fact for _, fact in batch.facts() if fact.thread_id == THREAD]
         return found
 
     async def state(self) -> ProjectionState:
@@ -209,7 +209,7 @@ async def driven_agent(
             blobs,
             {AGENT: agent},
             workspace=home.workspace,
-            means=means,
+            resources=means,
             settings=TurnSettings(**settings),
         ) as runtime,
     ):

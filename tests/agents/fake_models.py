@@ -44,7 +44,7 @@ class FakeModel:
                 stderr=subprocess.STDOUT,
             )
         try:
-            self._port = self._listening()
+            self._port = self._wait_for_port()
         except BaseException:
             self._stop()
             raise
@@ -103,7 +103,7 @@ class FakeModel:
             payloads = answer.read()
         return json.loads(payloads) if payloads else None
 
-    def _listening(self) -> int:
+    def _wait_for_port(self) -> int:
         deadline = time.monotonic() + _START_SECONDS
         while time.monotonic() < deadline:
             if found := _LISTENS.search(self.log):

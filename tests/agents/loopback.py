@@ -31,12 +31,14 @@ def loopback_only() -> Generator[None]:
     system = ctypes.CDLL(None, use_errno=True)
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     try:
-        _done(system.unshare(_NEW_NETWORK), "a network of their own")
+        _require_success(system.unshare(_NEW_NETWORK), "a network of their own")
         try:
             _bring_up()
             yield
         finally:
-            _done(system.setns(home, _NEW_NETWORK), "the way back to the network of the machine")
+            _require_success(
+                system.setns(home, _NEW_NETWORK), "the way back to the network of the machine"
+            )
     finally:
         os.close(home)
 
@@ -52,7 +54,7 @@ def _bring_up() -> None:
         fcntl.ioctl(control, _SET_FLAGS, struct.pack("16sH14s", b"lo", _UP_AND_RUNNING, b""))
 
 
-def _done(result: int, what: str) -> None:
+def _require_success(result: int, what: str) -> None:
     if result != 0:
         reason = os.strerror(ctypes.get_errno())
         raise OSError(f"real agents cannot be given {what}: {reason}; {_HINT}")

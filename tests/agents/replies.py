@@ -52,7 +52,7 @@ def slowly(reply: Reply, *, milliseconds: int = 250, characters: int = 4) -> Rep
     return {**reply, "latency": milliseconds, "chunkSize": characters}
 
 
-def cut(reply: Reply, *, after: int = 3, characters: int = 4) -> Reply:
+def cut_reply(reply: Reply, *, after: int = 3, characters: int = 4) -> Reply:
     """The same answer, whose connection breaks after some pieces."""
     return {**reply, "truncateAfterChunks": after, "chunkSize": characters}
 

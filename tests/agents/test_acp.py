@@ -24,7 +24,7 @@ NAMES = [
 SDK_AGENT = Path(__file__).with_name("acp_sdk_agent.py")
 
 
-def made(*command: str) -> acp.AcpAgent:
+def make_agent(*command: str) -> acp.AcpAgent:
     return acp.agent(AgentSettings(kind="acp", options={"command": command, "env": NAMES}))
 
 
@@ -46,7 +46,7 @@ async def test_opencode_answers_asks_and_is_stopped(
     def decide(action: Any) -> str:
         return "approve" if "made.txt" in action.shown else "deny"
 
-    async with driven(made("opencode", "acp")) as drive:
+    async with driven(make_agent("opencode", "acp")) as drive:
         allowed = await drive.turn("make it", decide=decide)
         answers = allowed.answers
         denied = await drive.turn("write it", decide=decide)
@@ -75,7 +75,7 @@ async def test_an_agent_of_the_sdk_edits_through_us_and_is_stopped(
 ) -> None:
     notes = agent_home.workspace / "notes.md"
     notes.write_text("one\n", "utf-8")
-    async with driven(made(sys.executable, str(SDK_AGENT))) as drive:
+    async with driven(make_agent(sys.executable, str(SDK_AGENT))) as drive:
         first = await drive.turn("please think")
         allowed = await drive.turn("please edit", decide=lambda _action: "approve")
         answers = allowed.answers

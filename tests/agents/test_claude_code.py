@@ -16,7 +16,7 @@ from factwire.sources.claude_code.live import agent
 from tests.agents.conftest import Aimock, Drive
 from tests.agents.driving import AGENT, THREAD, Answer, TurnOutcome
 from tests.agents.homes import AgentHome
-from tests.agents.replies import calls, cut, refuses, says, slowly
+from tests.agents.replies import calls, cut_reply, refuses, says, slowly
 
 pytestmark = pytest.mark.asyncio
 
@@ -40,8 +40,8 @@ def hook_after_commands(home: AgentHome) -> None:
     path.write_text(json.dumps({"hooks": {"PostToolUse": [hook]}}), "utf-8")
 
 
-def states(told: TurnOutcome) -> dict[str, str | None]:
-    return {name.partition(":")[0]: tool.state for name, tool in told.state.tools.items()}
+def states(outcome: TurnOutcome) -> dict[str, str | None]:
+    return {name.partition(":")[0]: tool.state for name, tool in outcome.state.tools.items()}
 
 
 @pytest.mark.requirement("sources.claude-code.live.session")
@@ -224,7 +224,7 @@ async def test_a_stop_is_claudes_own_and_the_conversation_goes_on_after_it(
         turn = await driving.submit("Now run it.")
         await driving.next_action()
         question = await driving.cancel(turn)
-        processes = driving.runtime.means.processes
+        processes = driving.runtime.resources.processes
         assert processes is not None
         assert await processes.reap() == []
 
@@ -242,7 +242,7 @@ async def test_requests_that_fail_are_told_and_an_answer_that_broke_off_is_taken
     broken = says("This one will break off in the middle.", user_message="Try", sequence_index=1)
     model = aimock(
         refuses(429, "slow down", "rate_limit_error", user_message="Try", sequence_index=0),
-        slowly(cut(broken, after=6), milliseconds=60),
+        slowly(cut_reply(broken, after=6), milliseconds=60),
         says("This one is whole.", user_message="Try"),
         refuses(400, "bad request made", "invalid_request_error", user_message="Fail"),
     )

@@ -12,7 +12,7 @@ from factwire.sources.codex import live as codex
 from tests.agents.conftest import Aimock, Drive
 from tests.agents.fake_models import FakeModel
 from tests.agents.homes import AgentHome
-from tests.agents.replies import Reply, calls, cut, refuses, says, slowly
+from tests.agents.replies import Reply, calls, cut_reply, refuses, says, slowly
 from tests.agents.responses_server import call, responses_server, text
 
 pytestmark = pytest.mark.asyncio
@@ -27,7 +27,7 @@ PATCH = """apply_patch <<'EOF'
 EOF"""
 
 
-def made(**options: Any) -> codex.CodexAgent:
+def make_agent(**options: Any) -> codex.CodexAgent:
     return codex.agent(AgentSettings(kind="codex", options={"model": "gpt-5.5", **options}))
 
 
@@ -55,7 +55,7 @@ async def test_codex_answers_and_goes_on_with_its_thread(
         says("Still 42.", user_message="still"),
     )
     agent_home.codex(model)
-    async with driven(made()) as drive:
+    async with driven(make_agent()) as drive:
         first = await drive.turn("what is it")
         second = await drive.turn("still so?")
 
@@ -84,7 +84,7 @@ async def test_a_command_runs_when_a_person_allows_it_and_does_not_when_one_deni
         is_removal = "rm made.txt" in action.command
         return {"decision": "deny", "reason": "keep it"} if is_removal else "approve"
 
-    async with driven(made()) as drive:
+    async with driven(make_agent()) as drive:
         allowed = await drive.turn("make it", decide=decide)
         denied = await drive.turn("remove it", decide=decide)
 
@@ -126,7 +126,7 @@ async def test_a_patch_is_shown_whole_and_a_question_gets_its_answer(
         return "approve"
 
     config = {"features.default_mode_request_user_input": True}
-    agent = made(approvals="untrusted", sandbox="danger-full-access", config=config)
+    agent = make_agent(approvals="untrusted", sandbox="danger-full-access", config=config)
     async with driven(agent) as drive:
         patched = await drive.turn("patch it", decide=decide)
         question = await drive.turn("ask me", decide=decide)
@@ -150,7 +150,7 @@ async def test_a_rule_answers_before_a_person_is_asked(
     )
     agent_home.codex(model)
     policy = Policy.of(allow=["Bash(touch *)"], deny=["Bash(rm *)"])
-    async with driven(made(), policy=policy) as drive:
+    async with driven(make_agent(), policy=policy) as drive:
         allowed = await drive.turn("make it")
         denied = await drive.turn("remove it")
 
@@ -175,7 +175,7 @@ async def test_a_turn_is_steered_and_another_one_is_stopped(
         slowly(says("One two three four five six seven.", user_message="count"), milliseconds=500),
     )
     agent_home.codex(model)
-    async with driven(made()) as drive:
+    async with driven(make_agent()) as drive:
         steered = await drive.submit("tell a story")
         await drive.wait_for_fact("model.delta")
         await drive.runtime.steer("thread", "make it shorter")
@@ -200,11 +200,11 @@ async def test_what_a_model_does_wrong_fails_the_turn_with_a_category(
     model = aimock(
         refuses(429, "slow down", "rate_limit_error", user_message="often"),
         refuses(500, "broken", user_message="break"),
-        cut(says("A sentence that is never whole.", user_message="cut")),
+        cut_reply(says("A sentence that is never whole.", user_message="cut")),
         says("Back again."),
     )
     agent_home.codex(model)
-    async with driven(made()) as drive:
+    async with driven(make_agent()) as drive:
         limited = await drive.turn("too often")
         broken = await drive.turn("break it")
         cut_off = await drive.turn("cut it")
@@ -253,8 +253,8 @@ async def test_codex_exec_asks_nobody_and_goes_on_with_its_thread(
 async def test_an_agent_that_codex_sets_to_work_is_told_with_what_it_says(
     agent_home: AgentHome, driven: Drive
 ) -> None:
-    def model(said: list[dict[str, Any]]) -> dict[str, Any]:
-        outcome = json.dumps(said)
+    def model(texts: list[dict[str, Any]]) -> dict[str, Any]:
+        outcome = json.dumps(texts)
         if "count the files" in outcome and "call_spawn" not in outcome:
             return text("There are three.")
         if "call_spawn" not in outcome:
@@ -266,16 +266,16 @@ async def test_an_agent_that_codex_sets_to_work_is_told_with_what_it_says(
 
     with responses_server(model) as url:
         agent_home.codex_at(url)
-        async with driven(made(config={"features.multi_agent_v2": True})) as drive:
+        async with driven(make_agent(config={"features.multi_agent_v2": True})) as drive:
             outcome = await drive.turn("have them counted")
 
     assert outcome.status == "completed"
     [started] = [fact for fact in outcome.facts if fact.event_class == "subagent.started"]
     ended = [fact for fact in outcome.facts if fact.event_class == "subagent.completed"]
     assert [fact.subagent_id for fact in ended] == [started.subagent_id]
-    said = {
+    texts = {
         fact.payload["text"]: fact.subagent_id
         for fact in outcome.facts
         if fact.event_class == "model.completed"
     }
-    assert said == {"There are three.": started.subagent_id, "It is done.": None}
+    assert texts == {"There are three.": started.subagent_id, "It is done.": None}

@@ -62,7 +62,7 @@ agent = Agent(name="Forecaster", model="tiny", tools=[weather])
 
 
 @contextmanager
-def started(*arguments: str) -> Generator[Background]:
+def start_command(*arguments: str) -> Generator[Background]:
     """A command that runs, in the home that this process lives in."""
     process = subprocess.Popen(
         [*COMMAND, *arguments],
@@ -95,7 +95,7 @@ def command(*arguments: str) -> CommandOutput:
 
 def asked_and_approved(case: Case, made: Path, *flags: str) -> str:
     """Run a turn that asks, and approve it from elsewhere; the thread of it."""
-    with started("run", case.agent, "make it", *flags) as running:
+    with start_command("run", case.agent, "make it", *flags) as running:
         seen = running.until("factwire deny act_")
         assert "touch made.txt" in seen
         assert not made.exists()
@@ -133,7 +133,7 @@ def test_an_edge_runs_an_agent_for_a_command_elsewhere(aimock: Aimock, agent_hom
     model = aimock(*case.replies())
     getattr(agent_home, case.lives)(model)
 
-    with started("edge", "--port", "0") as serving:
+    with start_command("edge", "--port", "0") as serving:
         payloads = serving.until("Ctrl-C to stop")
         address = next(word for word in payloads.split() if word.startswith("http://"))
         asked_and_approved(case, agent_home.workspace / "made.txt", "--edge", address)

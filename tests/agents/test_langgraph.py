@@ -21,7 +21,7 @@ from tests.agents.conftest import Aimock, Drive
 from tests.agents.driving import Answer
 from tests.agents.fake_models import FakeModel
 from tests.agents.homes import KEY
-from tests.agents.replies import calls, cut, refuses, says, slowly
+from tests.agents.replies import calls, cut_reply, refuses, says, slowly
 
 pytestmark = pytest.mark.asyncio
 
@@ -54,7 +54,7 @@ def chat(model: FakeModel) -> Any:
     return speaking.bind_tools([weather, deploy])
 
 
-def acting(model: FakeModel) -> Any:
+def build_tool_graph(model: FakeModel) -> Any:
     """A graph of a model and its tools, not compiled."""
     speaking = chat(model)
 
@@ -70,7 +70,7 @@ def acting(model: FakeModel) -> Any:
     return graph
 
 
-def made(graph: Any, **options: Any) -> Provider:
+def wrap_graph(graph: Any, **options: Any) -> Provider:
     provider = wrap(graph, Settings(kind="my_module:graph", options=options))
     assert provider is not None
     return provider
@@ -86,7 +86,7 @@ async def test_nodes_text_and_tools_are_told_and_the_next_turn_knows_them(
         says("It is sunny.", user_message="weather"),
         says("You are welcome.", user_message="thanks"),
     )
-    async with driven(made(acting(model))) as here:
+    async with driven(wrap_graph(build_tool_graph(model))) as here:
         first = await here.turn("how is the weather?")
         second = await here.turn("thanks")
     assert (first.status, second.answers) == ("completed", ["It is sunny.", "You are welcome."])
@@ -121,7 +121,7 @@ async def test_an_interrupt_goes_on_with_what_was_decided(
         question.append(action)
         return answer
 
-    async with driven(made(acting(model).compile())) as here:
+    async with driven(wrap_graph(build_tool_graph(model).compile())) as here:
         outcome = await here.turn("deploy it", decide=decide)
     assert (outcome.status, outcome.answers) == ("completed", ["That is settled."])
     assert done == DONE
@@ -135,7 +135,7 @@ def asking_twice(state: State) -> dict[str, Any]:
     return {"messages": [("ai", f"{name} is {age}")]}
 
 
-def asking(word: str) -> Callable[[State], dict[str, Any]]:
+def make_asking_node(word: str) -> Callable[[State], dict[str, Any]]:
     def ask(state: State) -> dict[str, Any]:
         del state
         return {"messages": [("ai", f"{word}: {interrupt(word)}")]}
@@ -150,7 +150,7 @@ async def test_questions_at_once_and_one_after_the_other_each_get_their_own_answ
     inner.add_edge(START, "twice")
     graph: Any = StateGraph(State)
     for name in ("left", "right"):
-        graph.add_node(name, asking(name))
+        graph.add_node(name, make_asking_node(name))
         graph.add_edge(START, name)
     graph.add_node("team", inner.compile())
     graph.add_edge("left", "team")
@@ -159,7 +159,7 @@ async def test_questions_at_once_and_one_after_the_other_each_get_their_own_answ
     def decide(action: Action) -> Answer:
         return {"decision": "approved", "response": answers[action.prompt or ""]}
 
-    async with driven(made(graph)) as here:
+    async with driven(wrap_graph(graph)) as here:
         outcome = await here.turn("go", decide=decide)
     assert outcome.status == "completed"
     assert sorted(outcome.answers) == ["Ann is 30", "left: 1", "right: 2"]
@@ -174,10 +174,10 @@ async def test_what_goes_wrong_in_a_graph_is_told_by_category(aimock: Aimock, dr
         refuses(429, "slow down", "rate_limit_error", user_message="limit"),
         refuses(503, "overloaded", user_message="busy"),
         calls("weather", {"city": "Rome"}, user_message="forever"),
-        cut(slowly(says("There was a very long story"), milliseconds=20), after=5),
+        cut_reply(slowly(says("There was a very long story"), milliseconds=20), after=5),
     )
     prompts = ("limit", "busy", "a story", "forever")
-    async with driven(made(acting(model), recursion_limit=7)) as here:
+    async with driven(wrap_graph(build_tool_graph(model), recursion_limit=7)) as here:
         outcome = [await here.turn(prompt) for prompt in prompts]
     assert [each.failure["failureCategory"] for each in outcome] == [
         "rate_limited",
@@ -195,7 +195,7 @@ async def test_after_a_stop_the_next_turn_of_a_graph_goes_on(aimock: Aimock, dri
         says("Fine.", user_message="more"),
         slowly(says("word " * 200), milliseconds=50),
     )
-    async with driven(made(acting(model))) as here:
+    async with driven(wrap_graph(build_tool_graph(model))) as here:
         speaking = await here.submit("tell me")
         await here.wait_for_fact("model.delta")
         stopped = await here.cancel(speaking)
@@ -213,9 +213,9 @@ async def test_a_graph_that_forgot_is_told_the_words_of_the_thread_again(
     aimock: Aimock, driven: Drive
 ):
     model = aimock(says("The answer is 42.", user_message="question"), says("As I said."))
-    async with driven(made(acting(model))) as here:
+    async with driven(wrap_graph(build_tool_graph(model))) as here:
         await here.turn("my question")
-    async with driven(made(acting(model))) as here:
+    async with driven(wrap_graph(build_tool_graph(model))) as here:
         outcome = await here.turn("and again?")
     assert outcome.answers == ["The answer is 42.", "As I said."]
     assert "The answer is 42." in str(model.bodies()[-1])

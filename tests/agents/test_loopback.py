@@ -84,7 +84,7 @@ async def test_an_agent_with_these_settings_reaches_for_nothing_but_its_model(
 
     assert (outcome.status, outcome.answers) == ("completed", ["Hello."])
     assert ("127.0.0.1", model.port) in watched.contacts()
-    assert list(watched.leaving()) == []
+    assert list(watched.external_contacts()) == []
 
 
 @pytest.mark.parametrize("does", [TRIES, ASKS])
@@ -93,4 +93,4 @@ def test_a_program_that_tries_to_leave_or_asks_for_a_name_is_seen(does: str, tmp
     subprocess.run(
         [watched.folder / "python", "-c", does], check=False, capture_output=True, timeout=280
     )
-    assert list(watched.leaving())
+    assert list(watched.external_contacts())

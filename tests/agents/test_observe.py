@@ -21,7 +21,7 @@ from factwire.facts import Fact
 from tests.agents.conftest import Aimock
 from tests.agents.fake_models import FakeModel
 from tests.agents.homes import KEY
-from tests.agents.replies import calls, cut, refuses, says, slowly
+from tests.agents.replies import calls, cut_reply, refuses, says, slowly
 from tests.sources.observed import ObservedJournal, by_thread, end, payloads_of, texts
 
 pytestmark = pytest.mark.asyncio
@@ -33,7 +33,7 @@ def weather(city: str) -> str:
     return f"sunny in {city}"
 
 
-async def observed(folder: Path, *programs: Any) -> list[list[Fact]]:
+async def observe_programs(folder: Path, *programs: Any) -> list[list[Fact]]:
     """The threads of programs, one after the other."""
     place = ObservedJournal(folder)
     with factwire.observe(journal=place.url) as observing:
@@ -45,7 +45,7 @@ async def observed(folder: Path, *programs: Any) -> list[list[Fact]]:
     return by_thread(facts)
 
 
-async def streamed(agent: Agent[None], prompt: str) -> None:
+async def run_streamed(agent: Agent[None], prompt: str) -> None:
     result = Runner.run_streamed(agent, prompt, run_config=RunConfig(tracing_disabled=True))
     async for _ in result.stream_events():
         pass
@@ -57,13 +57,15 @@ async def test_streamed_runs_are_told_in_pieces_and_end_as_they_do(aimock: Aimoc
         calls("weather", {"city": "Rome"}, user_message="weather", has_tool_result=False),
         says("It is sunny.", reasoning="Think.", user_message="weather"),
         refuses(429, "slow down", "rate_limit_error", user_message="limit"),
-        cut(slowly(says("There was a very long story"), milliseconds=20), after=8),
+        cut_reply(slowly(says("There was a very long story"), milliseconds=20), after=8),
     )
     async with AsyncOpenAI(base_url=model.openai_url, api_key=KEY, max_retries=0) as client:
         speaking = OpenAIResponsesModel(model="gpt-5", openai_client=client)
         agent = Agent(name="Assistant", model=speaking, tools=[weather])
         prompts = ("the weather", "limit", "a story")
-        threads = await observed(tmp_path, *(streamed(agent, prompt) for prompt in prompts))
+        threads = await observe_programs(
+            tmp_path, *(run_streamed(agent, prompt) for prompt in prompts)
+        )
     assert texts(threads[0]) == ["It is sunny."]
     assert payloads_of(threads[0], "model.delta")
     assert [end(facts) for facts in threads] == ["turn.completed", "turn.failed", "turn.failed"]
@@ -89,6 +91,8 @@ def graph_of(model: FakeModel) -> Any:
 @pytest.mark.requirement("sources.observe.no-streaming")
 async def test_a_graph_is_told_and_its_model_asked_as_before(aimock: Aimock, tmp_path: Path):
     model = aimock(says("Hello."))
-    [facts] = await observed(tmp_path, graph_of(model).ainvoke({"messages": [("user", "hi")]}))
+    [facts] = await observe_programs(
+        tmp_path, graph_of(model).ainvoke({"messages": [("user", "hi")]})
+    )
     assert (texts(facts), end(facts)) == (["Hello."], "turn.completed")
     assert [body.get("stream") for body in model.bodies()] in ([None], [False])

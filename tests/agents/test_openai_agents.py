@@ -18,7 +18,7 @@ from tests.agents.conftest import Aimock, Drive
 from tests.agents.driving import Answer
 from tests.agents.fake_models import FakeModel
 from tests.agents.homes import KEY
-from tests.agents.replies import calls, cut, refuses, says, slowly
+from tests.agents.replies import calls, cut_reply, refuses, says, slowly
 
 pytestmark = pytest.mark.asyncio
 
@@ -39,7 +39,9 @@ def deploy(target: str) -> str:
 
 
 @asynccontextmanager
-async def made(model: FakeModel, *handoffs: str, **options: Any) -> AsyncGenerator[Provider]:
+async def open_provider(
+    model: FakeModel, *handoffs: str, **options: Any
+) -> AsyncGenerator[Provider]:
     """An agent that speaks to the fake model, as a configuration would have it."""
     async with AsyncOpenAI(base_url=model.openai_url, api_key=KEY, max_retries=0) as client:
         speaking = OpenAIResponsesModel(model="gpt-5", openai_client=client)
@@ -61,7 +63,7 @@ async def test_text_reasoning_tools_and_handoffs_are_told_and_the_next_turn_know
         calls("weather", {"city": "Rome"}, user_message="weather", has_tool_result=False),
         says("It is sunny.", reasoning="Think.", user_message="weather"),
     )
-    async with made(model, "Poet") as agent, driven(agent) as here:
+    async with open_provider(model, "Poet") as agent, driven(agent) as here:
         first = await here.turn("how is the weather?")
         second = await here.turn("write a poem")
     assert (first.status, second.status) == ("completed", "completed")
@@ -99,7 +101,7 @@ async def test_a_decision_reaches_the_agent_as_it_was_made(
         question.append(action)
         return answer
 
-    async with made(model) as agent, driven(agent) as here:
+    async with open_provider(model) as agent, driven(agent) as here:
         outcome = await here.turn("deploy it", decide=decide)
     assert outcome.status == "completed"
     assert outcome.answers == ["That is settled."]
@@ -117,7 +119,10 @@ async def test_rules_of_the_owner_decide_before_anybody_is_asked(aimock: Aimock,
     model = aimock(
         calls("deploy", {"target": "production"}, has_tool_result=False), says("That is settled.")
     )
-    async with made(model) as agent, driven(agent, policy=Policy.of(deny=["deploy"])) as here:
+    async with (
+        open_provider(model) as agent,
+        driven(agent, policy=Policy.of(deny=["deploy"])) as here,
+    ):
         denied = await here.turn("deploy it")
     assert denied.facts_of_class("action.required") == []
     assert [payloads["rule"] for payloads in denied.payloads_of("permission.denied")] == ["deploy"]
@@ -131,9 +136,9 @@ async def test_what_goes_wrong_at_the_model_is_told_by_category(aimock: Aimock, 
         refuses(429, "slow down", "rate_limit_error", user_message="limit"),
         refuses(503, "overloaded", user_message="busy"),
         refuses(401, "no such key", "authentication_error", user_message="key"),
-        cut(slowly(says("There was a very long story"), milliseconds=20), after=8),
+        cut_reply(slowly(says("There was a very long story"), milliseconds=20), after=8),
     )
-    async with made(model) as agent, driven(agent) as here:
+    async with open_provider(model) as agent, driven(agent) as here:
         outcome = [await here.turn(prompt) for prompt in ("limit", "busy", "key", "a story")]
     categories = [each.failure["failureCategory"] for each in outcome]
     assert categories == [
@@ -153,7 +158,7 @@ async def test_a_turn_is_stopped_while_it_speaks_and_while_it_waits(aimock: Aimo
         says("Fine.", user_message="more"),
         slowly(says("word " * 200), milliseconds=50),
     )
-    async with made(model) as agent, driven(agent) as here:
+    async with open_provider(model) as agent, driven(agent) as here:
         speaking = await here.submit("tell me")
         await here.wait_for_fact("model.delta")
         stopped = await here.cancel(speaking)

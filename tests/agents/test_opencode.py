@@ -11,12 +11,12 @@ from factwire.sources.opencode import live as opencode
 from tests.agents.conftest import Aimock, Drive
 from tests.agents.fake_models import FakeModel
 from tests.agents.homes import AgentHome
-from tests.agents.replies import Reply, calls, cut, refuses, says, slowly
+from tests.agents.replies import Reply, calls, cut_reply, refuses, says, slowly
 
 pytestmark = pytest.mark.asyncio
 
 
-def made(**options: Any) -> opencode.OpenCodeAgent:
+def make_agent(**options: Any) -> opencode.OpenCodeAgent:
     return opencode.agent(AgentSettings(kind="opencode", options=options))
 
 
@@ -39,7 +39,7 @@ async def test_opencode_answers_and_goes_on_with_its_session(
         says("Still 42.", user_message="still"),
     )
     agent_home.opencode(model)
-    async with driven(made(model="fake/fake")) as drive:
+    async with driven(make_agent(model="fake/fake")) as drive:
         first = await drive.turn("what is it")
         second = await drive.turn("still so?")
 
@@ -73,7 +73,7 @@ async def test_what_opencode_asks_a_person_decides_and_a_no_has_its_reason(
         is_removal = action.command == "rm made.txt"
         return {"decision": "deny", "reason": "keep it"} if is_removal else "approve"
 
-    async with driven(made()) as drive:
+    async with driven(make_agent()) as drive:
         outcome = await drive.turn("make it", decide=decide)
 
     place = str(agent_home.workspace)
@@ -110,7 +110,7 @@ async def test_a_question_gets_its_answer_and_a_subagent_answers_to_its_task(
     agent_home.opencode(model)
     monkeypatch.setenv("OPENCODE_ENABLE_QUESTION_TOOL", "1")
     answer = {"decision": "answer", "response": "Red"}
-    async with driven(made()) as drive:
+    async with driven(make_agent()) as drive:
         outcome = await drive.turn("ask me, then send somebody", decide=lambda _action: answer)
 
     assert (outcome.status, outcome.answers[-1]) == ("completed", "Done.")
@@ -137,7 +137,7 @@ async def test_a_rule_answers_before_a_person_is_asked(
     policy = Policy.of(allow=["Bash(touch *)"], deny=["Bash(rm *)"])
     # OpenCode's own settings would let both pass.
     lenient = {"permission": {"*": "allow", "bash": "allow"}}
-    async with driven(made(config=lenient), policy=policy) as drive:
+    async with driven(make_agent(config=lenient), policy=policy) as drive:
         outcome = await drive.turn("make and remove it")
 
     assert (agent_home.workspace / "made.txt").exists()
@@ -162,7 +162,7 @@ async def test_a_turn_is_steered_and_another_one_is_stopped(
         slowly(says("One two three four five six seven.", user_message="count"), milliseconds=500),
     )
     agent_home.opencode(model)
-    async with driven(made()) as drive:
+    async with driven(make_agent()) as drive:
         steered = await drive.submit("tell a story")
         await drive.wait_for_fact("model.delta")
         await drive.runtime.steer("thread", "make it shorter")
@@ -189,11 +189,11 @@ async def test_what_a_model_does_wrong_is_tried_again_or_fails_the_turn(
         says("A title", system_message="title generator"),
         refuses(429, "slow down", "rate_limit_error", user_message="often", sequence_index=0),
         refuses(400, "broken", "invalid_request_error", user_message="break"),
-        cut(says("A sentence that is never whole.", user_message="cut", sequence_index=0)),
+        cut_reply(says("A sentence that is never whole.", user_message="cut", sequence_index=0)),
         says("Back again."),
     )
     agent_home.opencode(model)
-    async with driven(made()) as drive:
+    async with driven(make_agent()) as drive:
         limited = await drive.turn("too often")
         broken = await drive.turn("break it")
         cut_off = await drive.turn("cut it")

@@ -19,7 +19,7 @@ from tests.agents.conftest import Aimock, Drive
 from tests.agents.driving import Answer
 from tests.agents.fake_models import FakeModel
 from tests.agents.homes import KEY
-from tests.agents.replies import blocks, calls, cut, refuses, says, slowly
+from tests.agents.replies import blocks, calls, cut_reply, refuses, says, slowly
 
 pytestmark = pytest.mark.asyncio
 
@@ -41,7 +41,7 @@ def survey(question: str) -> str:
 
 
 @asynccontextmanager
-async def made(model: FakeModel, **options: Any) -> AsyncGenerator[Provider]:
+async def open_provider(model: FakeModel, **options: Any) -> AsyncGenerator[Provider]:
     """An agent that speaks to the fake model, as a configuration would have it."""
     async with AsyncOpenAI(base_url=model.openai_url, api_key=KEY, max_retries=0) as client:
         speaking = OpenAIChatModel("gpt-5", provider=OpenAIProvider(openai_client=client))
@@ -62,7 +62,7 @@ async def test_text_reasoning_and_tools_are_told_and_the_next_turn_knows_them(
         says("It is sunny.", reasoning="Think.", user_message="weather"),
         says("You are welcome.", user_message="thanks"),
     )
-    async with made(model) as agent, driven(agent) as here:
+    async with open_provider(model) as agent, driven(agent) as here:
         first = await here.turn("how is the weather?")
         second = await here.turn("thanks")
     assert (first.status, second.answers) == ("completed", ["It is sunny.", "You are welcome."])
@@ -101,7 +101,7 @@ async def test_calls_that_wait_at_once_go_on_with_what_was_decided_about_each(
             return "approved"
         return {"decision": "denied", "reason": "not on a Friday"}
 
-    async with made(model) as agent, driven(agent) as here:
+    async with open_provider(model) as agent, driven(agent) as here:
         outcome = await here.turn("deploy it", decide=decide)
     assert (outcome.status, outcome.answers, DONE) == (
         "completed",
@@ -121,7 +121,10 @@ async def test_a_rule_that_allows_spares_the_question(aimock: Aimock, driven: Dr
     model = aimock(
         calls("deploy", {"target": "production"}, has_tool_result=False), says("That is settled.")
     )
-    async with made(model) as agent, driven(agent, policy=Policy.of(allow=["deploy"])) as here:
+    async with (
+        open_provider(model) as agent,
+        driven(agent, policy=Policy.of(allow=["deploy"])) as here,
+    ):
         outcome = await here.turn("deploy it")
     assert outcome.facts_of_class("action.required") == []
     assert [payloads["decision"] for payloads in outcome.payloads_of("permission.evaluated")] == [
@@ -136,10 +139,10 @@ async def test_what_goes_wrong_at_the_model_is_told_by_category(aimock: Aimock, 
         refuses(429, "slow down", "rate_limit_error", user_message="limit"),
         refuses(503, "overloaded", user_message="busy"),
         calls("weather", {"city": "Rome"}, user_message="forever"),
-        cut(slowly(says("There was a very long story"), milliseconds=20), after=5),
+        cut_reply(slowly(says("There was a very long story"), milliseconds=20), after=5),
     )
     prompts = ("limit", "busy", "a story", "forever")
-    async with made(model, max_requests=3) as agent, driven(agent) as here:
+    async with open_provider(model, max_requests=3) as agent, driven(agent) as here:
         outcome = [await here.turn(prompt) for prompt in prompts]
     assert [each.failure["failureCategory"] for each in outcome] == [
         "rate_limited",
@@ -157,7 +160,7 @@ async def test_a_turn_is_stopped_while_it_speaks_and_while_it_waits(aimock: Aimo
         says("Fine.", user_message="more"),
         slowly(says("word " * 200), milliseconds=50),
     )
-    async with made(model) as agent, driven(agent) as here:
+    async with open_provider(model) as agent, driven(agent) as here:
         speaking = await here.submit("tell me")
         await here.wait_for_fact("model.delta")
         stopped = await here.cancel(speaking)

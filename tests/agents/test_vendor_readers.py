@@ -43,7 +43,7 @@ def test_the_ai_sdk_reads_every_message_and_has_its_words_and_calls(outlet: str)
         assert [error.removeprefix("Error: ") for error in read["errors"]] == payloads
         if not any(chunk["type"] == "reset-step" for chunk in chunks):
             assert texts(read["parts"]) == spoken(chunks)
-        assert calls(read["parts"]) == called(chunks)
+        assert calls(read["parts"]) == called_tools(chunks)
 
 
 def spoken(chunks: list[dict[str, Any]]) -> str:
@@ -54,7 +54,7 @@ def texts(parts: list[dict[str, Any]]) -> str:
     return "".join(part["text"] for part in parts if part["type"] == "text")
 
 
-def called(chunks: list[dict[str, Any]]) -> set[str]:
+def called_tools(chunks: list[dict[str, Any]]) -> set[str]:
     return {chunk["toolCallId"] for chunk in chunks if chunk["type"] == "tool-input-start"}
 
 

@@ -39,9 +39,9 @@ class CommandLine:
         self._capture = capture
         self._patch = patch
 
-    def __call__(self, *arguments: object, given: bytes = b"") -> JournalOutput:
+    def __call__(self, *arguments: object, stdin: bytes = b"") -> JournalOutput:
         self._patch.setattr(sys, "argv", ["factwire", "journal", *map(str, arguments)])
-        self._patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
+        self._patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         with pytest.raises(SystemExit) as ended:
             main()
         out, err = self._capture.readouterr()
@@ -142,8 +142,8 @@ def lines_of(path: Path | str) -> list[tuple[int, bytes]]:
         async with open_journal(url) as opened:
             return [
                 row
-                async for stretch in opened.read()
-                for row in zip(stretch.seqs, stretch.lines(), strict=True)
+                async for batch in opened.read()
+                for row in zip(batch.seqs, batch.lines(), strict=True)
             ]
 
     return asyncio.run(read())

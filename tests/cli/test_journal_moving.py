@@ -88,7 +88,7 @@ def test_an_import_has_the_same_seqs_bytes_and_snapshots_and_an_epoch_of_its_own
 ):
     export = journal("export", path, "-").out
     new = path.with_name("new.db")
-    done = journal("import", "-", new, given=export)
+    done = journal("import", "-", new, stdin=export)
     epoch = journal("info", new, "--json").json()["epoch"]
     assert (done.code, done.err) == (0, f"imported 10 facts; epoch {epoch}\n")
     assert epoch != header_of(export)["epoch"]
@@ -110,7 +110,7 @@ def test_whatever_facts_hold_comes_back(
     facts = [fact(number, payload=payload) for number, payload in enumerate(payloads)]
     path = make(tmp_path / "runs.db", facts)
     export = journal("export", path, "-").out
-    assert journal("import", "-", tmp_path / "new.db", given=export).code == 0
+    assert journal("import", "-", tmp_path / "new.db", stdin=export).code == 0
     assert lines_of(tmp_path / "new.db") == lines_of(path)
 
 
@@ -118,7 +118,7 @@ def test_whatever_facts_hold_comes_back(
 def test_an_empty_journal_is_exported_and_imported(journal: CommandLine, tmp_path: Path):
     export = journal("export", make(tmp_path / "empty.db"), "-").out
     assert (header_of(export)["facts"], len(export.splitlines())) == (0, 2)
-    done = journal("import", "-", tmp_path / "new.db", given=export)
+    done = journal("import", "-", tmp_path / "new.db", stdin=export)
     assert (done.code, done.err.startswith("imported 0 facts; epoch ")) == (0, True)
 
 
@@ -128,7 +128,7 @@ def test_many_facts_go_in_batches(
 ):
     monkeypatch.setattr(journal_transfer, "_BATCH", 3)
     export = journal("export", path, "-").out
-    journal("import", "-", path.with_name("new.db"), given=export)
+    journal("import", "-", path.with_name("new.db"), stdin=export)
     assert lines_of(path.with_name("new.db")) == lines_of(path)
 
 
@@ -153,7 +153,7 @@ def test_an_import_into_a_journal_with_facts_needs_append_and_is_idempotent(
 def test_a_fact_that_the_journal_refuses_is_named_by_its_line(journal: CommandLine, path: Path):
     export = journal("export", path, "-").out
     other = make(path.with_name("other.db"), [fact(50, thread_id=None, title="another body")])
-    done = journal("import", "--append", "-", other, given=export)
+    done = journal("import", "--append", "-", other, stdin=export)
     assert done.code == 1
     assert done.err.startswith("error: line 10: conflicting_fact: ")
     assert done.err.endswith("; the lines before it were imported\n")
@@ -170,7 +170,7 @@ def test_a_changed_byte_is_refused_with_its_line_and_nothing_is_written(
         at = source.randrange(len(export))
         changed = bytes([export[at] ^ (1 << source.randrange(8))])
         damaged = export[:at] + changed + export[at + 1 :]
-        done = journal("import", "-", path.with_name("new.db"), given=damaged)
+        done = journal("import", "-", path.with_name("new.db"), stdin=damaged)
         line = export.count(b"\n", 0, at) + 1
         assert done.code == 1
         assert done.err.startswith(f"error: line {line}: ")
@@ -183,7 +183,7 @@ def test_an_export_that_ends_early_is_refused_wherever_it_ends(journal: CommandL
     lines = export.splitlines(keepends=True)
     cuts = [b"".join(lines[:count]) for count in range(len(lines))]
     for cut in (*cuts, export[:-1], export[:500]):
-        done = journal("import", "-", path.with_name("new.db"), given=cut)
+        done = journal("import", "-", path.with_name("new.db"), stdin=cut)
         assert done.code == 1
         expected = cut.count(b"\n") + 1
         assert done.err.startswith(f"error: line {expected}: ")
@@ -200,11 +200,11 @@ def test_lines_that_are_missing_repeated_or_moved_are_refused(journal: CommandLi
         len(lines) + 1: [*lines, lines[1]],
     }
     for number, given_lines in wrong.items():
-        done = journal("import", "-", path.with_name("new.db"), given=b"".join(given_lines))
+        done = journal("import", "-", path.with_name("new.db"), stdin=b"".join(given_lines))
         assert (done.code, done.err.startswith(f"error: line {number}: ")) == (1, True)
 
 
-def closed(*contents: object) -> bytes:
+def close_lines(*contents: object) -> bytes:
     """An export with right checks, whatever it says."""
     writer = journal_lines.LineWriter()
     return b"".join(writer._close_line(msgspec.json.encode(content)[:-1]) for content in contents)
@@ -229,20 +229,20 @@ FACT = {"seq": 1, "fact": {"id": "a"}}
         (b'{"id":"a"}\n', 1),
         (b"\n", 1),
         (b"\xff\xfe\n", 1),
-        (closed(HEADER | {"factwire": "journal-export/v9"}, FACT, END), 1),
-        (closed(FACT, END), 1),
-        (closed(HEADER, HEADER, END), 2),
-        (closed(HEADER, FACT, END), 2),
-        (closed(HEADER, {"seq": 1, "fact": 7}, END), 2),
-        (closed(HEADER, {"seq": "x", "fact": {}}, END), 2),
-        (closed(HEADER, {"what": 1}, END), 2),
-        (closed(HEADER | {"facts": 0}, END | {"facts": 1}), 2),
+        (close_lines(HEADER | {"factwire": "journal-export/v9"}, FACT, END), 1),
+        (close_lines(FACT, END), 1),
+        (close_lines(HEADER, HEADER, END), 2),
+        (close_lines(HEADER, FACT, END), 2),
+        (close_lines(HEADER, {"seq": 1, "fact": 7}, END), 2),
+        (close_lines(HEADER, {"seq": "x", "fact": {}}, END), 2),
+        (close_lines(HEADER, {"what": 1}, END), 2),
+        (close_lines(HEADER | {"facts": 0}, END | {"facts": 1}), 2),
     ],
 )
 def test_what_is_no_export_is_refused(
     journal: CommandLine, tmp_path: Path, content: bytes, line: int
 ):
-    done = journal("import", "-", tmp_path / "new.db", given=content)
+    done = journal("import", "-", tmp_path / "new.db", stdin=content)
     assert (done.code, done.out) == (1, b"")
     assert done.err.startswith(f"error: line {line}: ")
     assert done.err.count("\n") == 1
@@ -254,7 +254,7 @@ def test_a_line_without_end_is_not_read_into_memory(
     journal: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(journal_lines, "LINE_BYTES", 100)
-    done = journal("import", "-", tmp_path / "new.db", given=b"x" * 1000)
+    done = journal("import", "-", tmp_path / "new.db", stdin=b"x" * 1000)
     assert done.err.startswith("error: line 1: the line is too long; ")
 
 
@@ -267,7 +267,7 @@ def first_version(export: bytes) -> bytes:
         del line["check"]
     lines[0]["factwire"] = msgspec.Raw(b'"journal-export/v1"')
     del lines[-1]["removed"], lines[-1]["threads"]
-    return closed(*lines)
+    return close_lines(*lines)
 
 
 @lossless
@@ -279,7 +279,7 @@ def test_a_compacted_journal_comes_back_with_its_gaps_and_removed_ids(
     seqs = [seq for seq, _ in facts_of(export)]
     assert (seqs, header_of(export)["floor"]) == ([4, 7, 8, 9, 10], 3)
     new = path.with_name("new.db")
-    done = journal("import", "-", new, given=export)
+    done = journal("import", "-", new, stdin=export)
     assert done.code == 0, done.err
     assert done.err.startswith("imported 5 facts; epoch ")
     assert "seqs are unchanged; the ids of 5 removed facts stay reserved\n" in done.err
@@ -304,7 +304,7 @@ def test_removed_facts_of_which_nothing_is_known_are_counted(journal: CommandLin
         del line["check"]
     lines[-1]["removed"] = msgspec.Raw(b"0")
     new = path.with_name("new.db")
-    done = journal("import", "-", new, given=closed(*lines))
+    done = journal("import", "-", new, stdin=close_lines(*lines))
     assert done.code == 0, done.err
     assert "4 removed facts not recorded; their ids can be used again\n" in done.err
     assert lines_of(new) == facts_of(export)
@@ -338,7 +338,7 @@ def test_seqs_that_retention_removed_are_renumbered_and_that_is_said(
     assert [seq for seq, _ in facts_of(export)] == [7, 8, 9, 10]
     assert header_of(export)["floor"] == 6
     new = path.with_name("new.db")
-    done = journal("import", "-", new, given=export)
+    done = journal("import", "-", new, stdin=export)
     assert done.code == 0
     assert "seqs were renumbered: 7–10 are now 1–4\n" in done.err
     assert "left out 2 snapshots" in done.err
@@ -351,12 +351,12 @@ def test_sequences_with_gaps_are_closed_only_on_request(journal: CommandLine, pa
     export = first_version(journal("export", path, "-").out)
     assert [seq for seq, _ in facts_of(export)] == [1, 2, 7, 8, 9, 10]
     new = path.with_name("new.db")
-    done = journal("import", "-", new, given=export)
+    done = journal("import", "-", new, stdin=export)
     assert (done.code, new.exists()) == (1, False)
     assert done.err.startswith("error: line 4: thread 't1' goes from sequence 2 to 7: ")
     assert "--renumber" in done.err
 
-    done = journal("import", "--renumber", "-", new, given=export)
+    done = journal("import", "--renumber", "-", new, stdin=export)
     assert done.code == 0
     assert "seqs were renumbered: 1–10 are now 1–6\n" in done.err
     assert "sequences were renumbered in threads that had gaps\n" in done.err
@@ -366,7 +366,7 @@ def test_sequences_with_gaps_are_closed_only_on_request(journal: CommandLine, pa
     for each in (*decoded, *before):
         each.pop("sequence", None)
     assert decoded == before
-    again = journal("import", "--renumber", "--append", "-", new, given=export)
+    again = journal("import", "--renumber", "--append", "-", new, stdin=export)
     assert "imported 0 facts, 6 already existed;" in again.err
 
 

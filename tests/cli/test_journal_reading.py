@@ -234,9 +234,9 @@ def test_a_warning_of_a_backend_is_one_line(journal: CommandLine, monkeypatch: p
             warnings.warn("an ack means \x1b little here", UserWarning, stacklevel=1)
             return await super().__aenter__()
 
-    def opened(_: str) -> MemoryJournal:
+    def open_warning_journal(_: str) -> MemoryJournal:
         return Warns()
 
-    monkeypatch.setattr(memory_journal, "open_memory", opened)
+    monkeypatch.setattr(memory_journal, "open_memory", open_warning_journal)
     done = journal("info", "memory:")
     assert (done.code, done.err) == (0, "warning: an ack means \\x1b little here\n")

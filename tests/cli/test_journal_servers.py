@@ -50,7 +50,7 @@ def test_a_journal_moves_between_a_server_and_a_file(
 ):
     path = make(tmp_path / "runs.db", FACTS, snapshots=["t1"])
     export = journal("export", path, "-").out
-    into = journal("import", "-", url, given=export)
+    into = journal("import", "-", url, stdin=export)
     assert (into.code, "imported 10 facts; epoch " in into.err) == (0, True), into.err
     back = journal("export", url, tmp_path / "back.ndjson")
     assert (back.code, back.err) == (0, "exported 10 facts and 1 snapshot\n")
@@ -64,11 +64,11 @@ def test_a_compacted_journal_moves_through_a_server_and_stays_the_same(
     path = make(tmp_path / "runs.db", FACTS, snapshots=["t1"])
     assert journal("compact", path).code == 0
     export = journal("export", path, "-").out
-    into = journal("import", "-", url, given=export)
+    into = journal("import", "-", url, stdin=export)
     assert (into.code, "ids of 4 removed facts stay reserved" in into.err) == (0, True), into.err
     assert lines_of(url) == lines_of(path)
     assert journal("verify", url).code == 0
-    back = journal("import", "-", tmp_path / "back.db", given=journal("export", url, "-").out)
+    back = journal("import", "-", tmp_path / "back.db", stdin=journal("export", url, "-").out)
     assert (back.code, "ids of 4 removed facts stay reserved" in back.err) == (0, True), back.err
     assert lines_of(tmp_path / "back.db") == lines_of(path)
 

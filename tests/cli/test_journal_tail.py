@@ -23,7 +23,7 @@ from tests.cli.journal_files import fact, lines_of, make, start_command, streame
 hostile = pytest.mark.requirement("cli.journal.tail.safe")
 
 
-def shown(item: Fact) -> str:
+def render_line(item: Fact) -> str:
     target = io.StringIO()
     console = Console(file=target, highlight=False, width=1000, force_terminal=True)
     console.print(fact_line(7, item), no_wrap=True, overflow="ellipsis")
@@ -37,7 +37,7 @@ def test_a_fact_is_one_readable_line():
         "       7  2026-06-10 09:00:00  t1            tool.result           Fact 1"
         "  two lines [bold]here[/]"
     )
-    assert "\x1b[36mtool.result" in shown(item)
+    assert "\x1b[36mtool.result" in render_line(item)
 
 
 @pytest.mark.requirement("cli.journal.tail")
@@ -83,7 +83,7 @@ def test_no_text_leaves_anything_but_visible_characters(text: str, limit: int | 
 @given(st.text(), st.text(), st.text(), st.text())
 def test_no_field_of_a_fact_reaches_the_terminal_as_it_is(a: str, b: str, c: str, d: str):
     item = fact(1, thread_id=a, event_class=b, payload={"text": c + "\x1b[31m"}, detail=d)
-    line = shown(item)
+    line = render_line(item)
     assert line.count("\n") == 1
     colours = line.replace("\x1b[", "").replace("\n", "")
     assert colours.isprintable()

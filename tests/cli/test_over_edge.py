@@ -46,7 +46,7 @@ def list_threads(ask: Factwire, *arguments: str) -> list[dict[str, Any]]:
     return found["threads"]
 
 
-def started(home: Home, *arguments: str) -> AbstractContextManager[Background]:
+def start_run(home: Home, *arguments: str) -> AbstractContextManager[Background]:
     return home.background("run", *arguments)
 
 
@@ -119,7 +119,7 @@ def test_ctrl_c_twice_leaves_the_run_where_it_is(edge: Home):
 
 @pytest.mark.requirement("cli.edge.answers")
 def test_approvals_are_decided_from_another_terminal(ask: Factwire, edge: Home):
-    with started(edge, "asks", "x") as run:
+    with start_run(edge, "asks", "x") as run:
         action = action_in(run.until("factwire approve"))
         assert action in ask("threads", "--status", "waiting").out
         answer = ask("approve", action, "--reason", "fine")
@@ -136,7 +136,7 @@ def test_approvals_are_decided_from_another_terminal(ask: Factwire, edge: Home):
 
 @pytest.mark.requirement("cli.edge.answers")
 def test_a_run_is_cancelled_by_thread_and_not_twice(ask: Factwire, edge: Home):
-    with started(edge, "endless", "x") as run:
+    with start_run(edge, "endless", "x") as run:
         run.until("Waiting.")
         thread = list_threads(ask, "--status", "running")[0]["threadId"]
         assert ask("cancel", thread, "--reason", "enough").code == 0
@@ -150,10 +150,10 @@ def test_a_run_is_cancelled_by_thread_and_not_twice(ask: Factwire, edge: Home):
 
 @pytest.mark.requirement("cli.edge.answers")
 def test_a_run_is_steered_and_its_queue_changed(ask: Factwire, edge: Home):
-    with started(edge, "listens", "x") as run:
+    with start_run(edge, "listens", "x") as run:
         run.until("Listening.")
         thread = list_threads(ask, "--status", "running")[0]["threadId"]
-        with started(edge, "echo", "second", "--thread", thread) as second:
+        with start_run(edge, "echo", "second", "--thread", thread) as second:
             waiting = _queued_prompts(ask, thread, "second")
             assert ask("queue", thread, "--promote", waiting).code == 0
             removed = ask("queue", thread, "--remove", waiting)

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from factwire.cli import playback
 from factwire.cli.play_command import build_frame, build_page, build_screen
-from factwire.cli.playback import HELP, Controls, Pace, Player, parse_speed, recorded_pause
+from factwire.cli.playback import HELP, Pace, PlaybackControls, Player, parse_speed, recorded_pause
 from factwire.cli.recordings import PlacedRow
 from factwire.cli.terminal_keys import KeyReader
 from factwire.facts import RUNTIME_CLASSES, Fact
@@ -21,17 +21,17 @@ from tests.cli.cli_recordings import HOSTILE, Recorder, Wire, facts, teamwork, t
 from tests.cli.journal_files import make
 
 
-def placed(values: list[Wire]) -> list[PlacedRow]:
+def place_rows(values: list[Wire]) -> list[PlacedRow]:
     return [PlacedRow(fact.sequence, fact) for fact in facts(values)]
 
 
 def player_of(values: list[Wire]) -> Player:
-    return Player(placed(values), values[0].get("threadId") if values else None)
+    return Player(place_rows(values), values[0].get("threadId") if values else None)
 
 
-def controls_of(values: list[Wire], speed: float = 1.0) -> Controls:
+def controls_of(values: list[Wire], speed: float = 1.0) -> PlaybackControls:
     player = player_of(values)
-    return Controls(player, Pace(player, speed))
+    return PlaybackControls(player, Pace(player, speed))
 
 
 def long_run(turns: int) -> list[Wire]:
@@ -45,7 +45,7 @@ def long_run(turns: int) -> list[Wire]:
     return record.facts
 
 
-def drawn(controls: Controls, width: int, height: int) -> list[str]:
+def draw_screen(controls: PlaybackControls, width: int, height: int) -> list[str]:
     """The screen as lines of text."""
     console = Console(
         file=io.StringIO(), width=width, height=height, force_terminal=True, color_system=None
@@ -55,7 +55,7 @@ def drawn(controls: Controls, width: int, height: int) -> list[str]:
     return ["".join(segment.text for segment in row) for row in rows]
 
 
-def printed(controls: Controls) -> str:
+def print_page(controls: PlaybackControls) -> str:
     console = Console(file=io.StringIO(), width=100, color_system=None)
     console.print(build_page(build_frame(controls, "sequence")))
     assert isinstance(console.file, io.StringIO)
@@ -180,7 +180,7 @@ def test_turns_are_gone_to_one_by_one():
     assert visited == [1, 11, 21, 30, 21, 11, 1, 0]
 
 
-def timed(created_at: str) -> Fact:
+def fact_at(created_at: str) -> Fact:
     return facts([{**turn()[0], "createdAt": created_at}])[0]
 
 
@@ -199,7 +199,7 @@ def timed(created_at: str) -> Fact:
     ],
 )
 def test_a_pause_is_the_recorded_one_within_bounds(before: str, after: str, seconds: float):
-    assert recorded_pause(timed(before), timed(after)) == seconds
+    assert recorded_pause(fact_at(before), fact_at(after)) == seconds
 
 
 @pytest.mark.requirement("cli.play.pace")
@@ -318,8 +318,8 @@ def test_keys_pause_change_the_speed_help_and_quit():
         controls.press("-", 0.0)
     assert controls.pace.speed == 0.1
     controls.press("?", 0.0)
-    assert "quit" in "\n".join(drawn(controls, 80, 24))
-    assert all(keys in "\n".join(drawn(controls, 80, 24)) for keys, _ in HELP)
+    assert "quit" in "\n".join(draw_screen(controls, 80, 24))
+    assert all(keys in "\n".join(draw_screen(controls, 80, 24)) for keys, _ in HELP)
     controls.press("x", 0.0)
     assert (controls.helping, controls.ended) == (False, False)
     controls.press("q", 0.0)
@@ -330,17 +330,17 @@ def test_keys_pause_change_the_speed_help_and_quit():
 def test_a_screen_shows_conversation_process_approvals_and_position():
     controls = controls_of(turn())
     controls.player.seek(7)
-    shown = "\n".join(drawn(controls, 120, 40))
+    shown = "\n".join(draw_screen(controls, 120, 40))
     for words in ("Conversation", "Process", "Approvals", "assistant  Done.", "by planner"):
         assert words in shown
     assert "$ pytest -q" in shown
     assert "‖ 7/11  2026-06-10 09:00:07  1×  live  sequence 7  ■ waiting" in shown
     assert "Team" not in shown
     controls.press("right", 0.0)
-    assert "Approvals" not in "\n".join(drawn(controls, 120, 40))
+    assert "Approvals" not in "\n".join(draw_screen(controls, 120, 40))
     controls.press("g", 0.0)
     controls.press("3", 0.0)
-    assert "go to sequence 3" in drawn(controls, 120, 40)[-2]
+    assert "go to sequence 3" in draw_screen(controls, 120, 40)[-2]
 
 
 @pytest.mark.requirement("cli.play.view")
@@ -348,7 +348,7 @@ def test_a_team_is_seen_when_there_is_one():
     controls = controls_of([fact for fact in teamwork() if fact["threadId"] == "main"])
     controls.press("end", 0.0)
     for width in (120, 60):
-        shown = "\n".join(drawn(controls, width, 40))
+        shown = "\n".join(draw_screen(controls, width, 40))
         assert "Team" in shown
         assert "Writer  subagent  on k1" in shown
         assert "task Write it" in shown
@@ -361,7 +361,7 @@ def test_a_team_is_seen_when_there_is_one():
 def test_every_size_is_filled_and_none_overflows(width: int, height: int):
     controls = controls_of([fact for fact in teamwork() if fact["threadId"] == "main"])
     controls.press("end", 0.0)
-    rows = drawn(controls, width, height)
+    rows = draw_screen(controls, width, height)
     assert len(rows) == height
     assert all(len(row) <= width for row in rows)
 
@@ -371,7 +371,7 @@ def test_the_newest_of_a_long_conversation_is_seen():
     run = turn(say="\n".join(f"line {number}" for number in range(500)))
     controls = controls_of(run)
     controls.press("end", 0.0)
-    shown = "\n".join(drawn(controls, 60, 24))
+    shown = "\n".join(draw_screen(controls, 60, 24))
     assert "line 499" in shown
     assert "line 100" not in shown
 
@@ -386,9 +386,9 @@ def test_text_of_facts_cannot_steer_the_terminal():
     for position in range(12):
         controls.player.seek(position)
         shown = [
-            *drawn(controls, 120, 40),
-            *drawn(controls, 60, 24),
-            *printed(controls).split("\n"),
+            *draw_screen(controls, 120, 40),
+            *draw_screen(controls, 60, 24),
+            *print_page(controls).split("\n"),
         ]
         assert all(row.isprintable() for row in shown)
 
@@ -419,5 +419,9 @@ def test_nothing_in_a_fact_ends_the_command(data: st.DataObject):
     while controls.pace.advance(0.0):
         pass
     controls.press("left", 0.0)
-    shown = [*drawn(controls, 120, 40), *drawn(controls, 20, 6), *printed(controls).split("\n")]
+    shown = [
+        *draw_screen(controls, 120, 40),
+        *draw_screen(controls, 20, 6),
+        *print_page(controls).split("\n"),
+    ]
     assert all(row.isprintable() for row in shown)

@@ -330,8 +330,8 @@ class Watched(MemoryJournal):
     def __init__(self, content: list[Fact]) -> None:
         super().__init__()
         self._content = content
-        self.given: list[Fact] = []
-        self.asked: list[Filter | None] = []
+        self.facts_read: list[Fact] = []
+        self.filters: list[Filter | None] = []
 
     async def __aenter__(self) -> Self:
         await super().__aenter__()
@@ -345,10 +345,10 @@ class Watched(MemoryJournal):
         filter: Filter | None = None,  # noqa: A002
         limit: int | None = None,
     ) -> AsyncIterator[FactBatch]:
-        self.asked.append(filter)
-        async for stretch in super().read(after, filter=filter, limit=limit):
-            self.given += [fact for _, fact in stretch.facts()]
-            yield stretch
+        self.filters.append(filter)
+        async for batch in super().read(after, filter=filter, limit=limit):
+            self.facts_read += [fact for _, fact in batch.facts()]
+            yield batch
 
 
 @pytest.mark.requirement("cli.project.journal")
@@ -356,15 +356,15 @@ def test_of_a_journal_only_the_family_is_read(factwire: Factwire, monkeypatch: p
     strangers = [fact for number in range(20) for fact in turn(f"s{number}")]
     watched = Watched(facts([*strangers[:100], *teamwork(), *strangers[100:]]))
 
-    def opened(_: str) -> Watched:
+    def open_watched_journal(_: str) -> Watched:
         return watched
 
-    monkeypatch.setattr(memory_journal, "open_memory", opened)
+    monkeypatch.setattr(memory_journal, "open_memory", open_watched_journal)
     done = factwire("project", "memory:", "--json", "--thread", "main")
     assert done == (0, snapshot(of_family(teamwork())), "")
-    assert None not in watched.asked
+    assert None not in watched.filters
     # Of a stranger only the first fact is looked at, to see whose child it is.
-    strange = [fact.id for fact in watched.given if fact.thread_id not in FAMILY]
+    strange = [fact.id for fact in watched.facts_read if fact.thread_id not in FAMILY]
     assert len(strange) == len(set(strange)) <= 21
 
 

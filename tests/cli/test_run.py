@@ -274,7 +274,7 @@ def test_a_run_that_is_killed_while_it_waits_is_answered_all_the_same(
     if when == "before":
         answer = home.run(verb, action)
         assert answer.code == 0
-        assert "go on with: factwire resume mine" in answer.out
+        assert "continue with: factwire resume mine" in answer.out
         done = home.run("resume", "mine")
         assert (done.code, done.err) == (0, "")
         assert f"It was {word}." in done.out

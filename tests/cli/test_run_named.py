@@ -26,7 +26,7 @@ def with_model(settings):
 
 
 @pytest.fixture(autouse=True)
-def gardening(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def gardening_module(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     (home.folder / "cli_gardening.py").write_text(MODULE)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delitem(sys.modules, "cli_gardening", raising=False)

@@ -69,7 +69,7 @@ def test_always_is_not_offered_where_a_rule_asks(home: Home):
 @pytest.mark.requirement("cli.run.asked")
 def test_a_key_that_was_pressed_before_the_question_does_not_answer_it(home: Home):
     os.mkfifo(home.folder / "go")
-    with terminal(home, "pressed", "x") as shown:
+    with terminal(home, "wait_for_key", "x") as shown:
         shown.until("Ready.")
         shown.write(b"yyyy")
         (home.folder / "go").write_bytes(b"go")

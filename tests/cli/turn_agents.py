@@ -11,7 +11,7 @@ from factwire.runtime import CancelTurn, Host, StartTurn, TurnFailed
 from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.toolbox import Toolbox
 from tests.cli.cli_recordings import HOSTILE
-from tests.runtime.agents import Agent, Script, approval, said
+from tests.runtime.agents import Agent, Script, approval, make_fact
 from tests.runtime.agents import echo as echo_script
 from tests.runtime.agents import endless as endless_script
 from tests.runtime.steered import Steerable
@@ -26,7 +26,7 @@ NAMES = (
     "stubborn",
     "fails",
     "hostile",
-    "pressed",
+    "wait_for_key",
     "streams",
     "talks",
     "listens",
@@ -88,18 +88,18 @@ def asks(_: AgentSettings) -> Agent:
 async def _asks(turn: StartTurn) -> AsyncIterator[Fact]:
     was_asked = _asked_before(turn)
     if was_asked is None:
-        yield said(turn.host, "tool.started", {"toolName": "deploy"}, tool_call_id="call")
+        yield make_fact(turn.host, "tool.started", {"toolName": "deploy"}, tool_call_id="call")
         decision = await turn.host.ask(approval("call"))
     else:
         decision = await turn.host.await_open(was_asked.action_id)
     if decision.allowed:
         await turn.host.mark_applied(decision)
-        yield said(turn.host, "tool.result", {"summary": "deployed"}, tool_call_id="call")
+        yield make_fact(turn.host, "tool.result", {"summary": "deployed"}, tool_call_id="call")
     else:
         failure = {"failureCategory": "permission_denied"}
-        yield said(turn.host, "tool.failed", failure, tool_call_id="call")
+        yield make_fact(turn.host, "tool.failed", failure, tool_call_id="call")
     yield _text(turn.host, f"It was {decision.decision}.")
-    yield said(turn.host, "turn.completed")
+    yield make_fact(turn.host, "turn.completed")
 
 
 def _asked_before(turn: StartTurn) -> Action | None:
@@ -118,7 +118,7 @@ async def _twice(turn: StartTurn) -> AsyncIterator[Fact]:
     for _ in range(2):
         outcome = await toolbox.call("run", {"command": turn.prompt})
         yield _text(turn.host, f"ok: {outcome.ok}")
-    yield said(turn.host, "turn.completed")
+    yield make_fact(turn.host, "turn.completed")
 
 
 def stubborn(_: AgentSettings) -> Agent:
@@ -128,7 +128,7 @@ def stubborn(_: AgentSettings) -> Agent:
 
 async def _stubborn(turn: StartTurn) -> AsyncIterator[Fact]:
     yield _text(turn.host, "Waiting.")
-    yield said(turn.host, "tool.started", {"toolName": "wait"}, tool_call_id="call")
+    yield make_fact(turn.host, "tool.started", {"toolName": "wait"}, tool_call_id="call")
     while True:
         with suppress(asyncio.CancelledError):
             await asyncio.Event().wait()
@@ -150,12 +150,12 @@ def warns(_: AgentSettings) -> Agent:
 
 async def _warns(turn: StartTurn) -> AsyncIterator[Fact]:
     for _ in range(2):
-        yield said(turn.host, "runtime.warning", {"code": "odd", "message": f"gone {HOSTILE}"})
+        yield make_fact(turn.host, "runtime.warning", {"code": "odd", "message": f"gone {HOSTILE}"})
     for attempt in range(1, 100):
         payload = {"status": "retrying", "message": f"attempt {attempt}"}
-        yield said(turn.host, "run.status", payload)
+        yield make_fact(turn.host, "run.status", payload)
     yield _text(turn.host, "Done.")
-    yield said(turn.host, "turn.completed")
+    yield make_fact(turn.host, "turn.completed")
 
 
 def hostile(_: AgentSettings) -> Agent:
@@ -165,18 +165,18 @@ def hostile(_: AgentSettings) -> Agent:
 
 async def _hostile(turn: StartTurn) -> AsyncIterator[Fact]:
     yield _text(turn.host, f"{HOSTILE}\nmore")
-    yield said(turn.host, "tool.started", {"toolName": HOSTILE}, tool_call_id="call")
+    yield make_fact(turn.host, "tool.started", {"toolName": HOSTILE}, tool_call_id="call")
     request = approval("call", prompt=HOSTILE, shown=f"rm -rf /\n{HOSTILE}")
     await turn.host.ask(request)
-    yield said(turn.host, "turn.completed")
+    yield make_fact(turn.host, "turn.completed")
 
 
-def pressed(_: AgentSettings) -> Agent:
+def wait_for_key(_: AgentSettings) -> Agent:
     """Waits until somebody writes to the pipe `go` before it asks."""
-    return Agent(_pressed)
+    return Agent(_wait_and_ask)
 
 
-async def _pressed(turn: StartTurn) -> AsyncIterator[Fact]:
+async def _wait_and_ask(turn: StartTurn) -> AsyncIterator[Fact]:
     yield _text(turn.host, "Ready.")
     await asyncio.to_thread((turn.host.workspace / "go").read_bytes)
     async for fact in _asks(turn):
@@ -190,10 +190,10 @@ def streams(_: AgentSettings) -> Agent:
 
 async def _streams(turn: StartTurn) -> AsyncIterator[Fact]:
     for piece in ("one\n\n    tw", "o\nthr", "ee"):
-        yield said(turn.host, "model.delta", {"delta": piece}, message_id="m")
+        yield make_fact(turn.host, "model.delta", {"delta": piece}, message_id="m")
     final = turn.prompt if turn.prompt != "same" else "one\n\n    two\nthree"
-    yield said(turn.host, "model.completed", {"text": final}, message_id="m")
-    yield said(turn.host, "turn.completed")
+    yield make_fact(turn.host, "model.completed", {"text": final}, message_id="m")
+    yield make_fact(turn.host, "turn.completed")
 
 
 def talks(_: AgentSettings) -> Agent:
@@ -203,13 +203,13 @@ def talks(_: AgentSettings) -> Agent:
 
 async def _talks(turn: StartTurn) -> AsyncIterator[Fact]:
     while True:
-        yield said(turn.host, "model.delta", {"delta": "and so on\n"}, message_id="m")
+        yield make_fact(turn.host, "model.delta", {"delta": "and so on\n"}, message_id="m")
         await asyncio.sleep(0)
 
 
 def _text(host: Host, text: str) -> Fact:
     key = host.mint.ids("msg")
-    return said(host, "model.completed", {"text": text}, message_id=key)
+    return make_fact(host, "model.completed", {"text": text}, message_id=key)
 
 
 def listens(_: AgentSettings) -> Agent:
@@ -222,5 +222,5 @@ async def _listens(turn: StartTurn) -> AsyncIterator[Fact]:
     await turn.host.wait_for_steer()
     for steer in await turn.host.take_steers():
         answer = {"text": f"Heard: {steer.text}."}
-        yield said(turn.host, "model.completed", answer, message_id="heard")
-    yield said(turn.host, "turn.completed")
+        yield make_fact(turn.host, "model.completed", answer, message_id="heard")
+    yield make_fact(turn.host, "turn.completed")

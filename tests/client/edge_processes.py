@@ -27,7 +27,7 @@ class EdgeProcess:
         (self.work / "factwire.toml").write_text(AGENTS)
         self.port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
-        self.said = b""
+        self.output = b""
 
     @property
     def url(self) -> str:
@@ -62,7 +62,7 @@ class EdgeProcess:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait(PATIENCE)
             assert self.process.stdout
-            self.said += self.process.stdout.read()
+            self.output += self.process.stdout.read()
             self.process.stdout.close()
             self.process = None
 
@@ -75,7 +75,7 @@ class EdgeProcess:
             piece = os.read(self.process.stdout.fileno(), 65_536) if ready else b""
             assert piece, seen
             seen += piece
-        self.said += seen
+        self.output += seen
 
 
 def free_port() -> int:

@@ -28,14 +28,14 @@ CUT = Reply(None)
 class ScriptedEdge:
     def __init__(self, *replies: Reply) -> None:
         self.replies = list(replies)
-        self.asked: list[ReceivedRequest] = []
+        self.requests: list[ReceivedRequest] = []
         self.url = ""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
                 request = await _read(reader)
-                self.asked.append(request)
+                self.requests.append(request)
                 reply = self.replies.pop(0)
                 if reply.status is None:
                     return

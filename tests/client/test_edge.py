@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from factwire.client import Approval, AsyncClient, Client, EdgeProblem, Run
+from factwire.client import AsyncClient, Client, EdgeProblem
 from factwire.evidence import verify_pack
 from factwire.facts import read_fact
+from factwire.facts.resources import Approval, Run
 from tests.cli.cli_recordings import turn
 from tests.edge.edges import TOKEN, RunningEdge, running_edge
 
@@ -39,7 +40,9 @@ async def until(asking: AsyncClient, run: Run, *statuses: str) -> Run:
             await anext(events)
 
 
-async def approved(asking: AsyncClient, run: Run, decision: Any = "allow") -> list[Approval]:
+async def decide_until_ended(
+    asking: AsyncClient, run: Run, decision: Any = "allow"
+) -> list[Approval]:
     """Answer whatever a run asks, until it ends."""
     approvals: list[Approval] = []
     while (await until(asking, run, "waiting", "finished", "failed")).status == "waiting":
@@ -83,11 +86,11 @@ async def test_a_list_is_gone_through_whole_and_nothing_comes_twice(tmp_path: Pa
         rest = [each.thread_id async for each in asking.threads(cursor=page.next, limit=2)]
         assert [each.thread_id for each in page.items] + rest == found
 
-        def waiting() -> list[str]:
+        def list_thread_ids() -> list[str]:
             with Client(edge.url, token=TOKEN) as other:
                 return [each.thread_id for each in other.threads(limit=2)]
 
-        assert await asyncio.to_thread(waiting) == found
+        assert await asyncio.to_thread(list_thread_ids) == found
         events = [each async for each in asking.past_events(limit=3)]
         assert [each.seq for each in events] == sorted({each.seq for each in events})
         assert page.as_of == events[-1].cursor
@@ -97,8 +100,8 @@ async def test_a_list_is_gone_through_whole_and_nothing_comes_twice(tmp_path: Pa
 async def test_a_run_is_approved_read_and_tried_again(tmp_path: Path):
     async with running_edge(tmp_path) as edge, client(edge) as asking:
         run = await asking.start_run("demo", "approve")
-        said = await approved(asking, run)
-        assert {each.status for each in said} == {"approved"}
+        approvals = await decide_until_ended(asking, run)
+        assert {each.status for each in approvals} == {"approved"}
         assert (await asking.run(run.run_id)).status == "finished"
         items = [each.type async for each in asking.items(run.thread_id or "", limit=2)]
         assert {"user_message", "agent_message", "tool"} <= set(items)
@@ -218,9 +221,9 @@ async def test_what_an_edge_refuses_is_raised(tmp_path: Path):
         for ask, status, code in PROBLEMS:
             with pytest.raises(EdgeProblem) as refused:
                 await ask(asking)
-            said = refused.value
-            assert (said.status, said.code, bool(said.detail)) == (status, code, True)
-            assert said.trace_id
+            error = refused.value
+            assert (error.status, error.code, bool(error.detail)) == (status, code, True)
+            assert error.trace_id
 
 
 @pytest.mark.requirement("client.content")

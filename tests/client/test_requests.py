@@ -44,8 +44,8 @@ async def test_a_post_is_tried_again_under_the_same_key(first: Reply):
         async with client(edge.url) as asking:
             assert (await asking.create_thread(title="x")).thread_id == "thr_1"
             await asking.create_thread(title="x")
-        again, another = edge.asked[:2], edge.asked[2]
-        keys = [asked.headers["idempotency-key"] for asked in again]
+        again, another = edge.requests[:2], edge.requests[2]
+        keys = [request.headers["idempotency-key"] for request in again]
         assert keys[0] == keys[1] != another.headers["idempotency-key"]
         assert again[0].body == again[1].body == b'{"title":"x"}'
 
@@ -74,7 +74,7 @@ async def test_what_has_no_key_is_sent_once(method: str):
             await calls[method]()
         with pytest.raises(EdgeUnreachable):
             await calls[method]()
-        assert len(edge.asked) == 2
+        assert len(edge.requests) == 2
 
 
 @pytest.mark.requirement("client.retries")
@@ -116,9 +116,9 @@ async def test_a_refusal_is_raised_as_it_was_told(status: int, body: bytes, code
     async with scripted_edge(reply) as edge, client(edge.url) as asking:
         with pytest.raises(EdgeProblem) as refused:
             await asking.thread("thr_1")
-    said = refused.value
-    assert (said.status, said.code, said.detail) == (status, code, detail)
-    assert said.trace_id in ("t-1", "t-2")
+    error = refused.value
+    assert (error.status, error.code, error.detail) == (status, code, detail)
+    assert error.trace_id in ("t-1", "t-2")
 
 
 @pytest.mark.requirement("client.problems")
@@ -166,8 +166,8 @@ async def test_a_redirect_is_followed_by_neither_request_nor_stream():
 
             with pytest.raises(EdgeProblem, match="http_302"):
                 await asyncio.to_thread(stream)
-            assert len(edge.asked) == 3
-        assert elsewhere.asked == []
+            assert len(edge.requests) == 3
+        assert elsewhere.requests == []
 
 
 @pytest.mark.requirement("client.one-place")
@@ -182,7 +182,7 @@ async def test_a_proxy_of_the_machine_is_not_shown_the_token(monkeypatch: pytest
             await asking.thread("thr_1")
             with pytest.raises(EdgeProblem):
                 await anext(asking.events())
-        assert proxy.asked == []
+        assert proxy.requests == []
 
 
 @pytest.mark.requirement("client.token")
@@ -192,20 +192,22 @@ async def test_the_token_is_in_one_header_and_nowhere_else(
 ):
     monkeypatch.setattr(logging.root, "level", logging.DEBUG)
     logging.getLogger("factwire.client.streams").setLevel(logging.DEBUG)
-    said: list[str] = []
+    texts: list[str] = []
     async with scripted_edge(failing, failing) as edge:
         asking = client(edge.url, retry_seconds=0)
         for ask in (lambda: asking.thread("thr_1"), lambda: anext(asking.events())):
             with pytest.raises(ClientError) as refused:
                 await ask()
-            said += [str(refused.value), repr(refused.value), repr(refused.value.__cause__)]
-        said += [repr(asking), repr(asking.sender), repr(vars(asking)), str(asking.url)]
+            texts += [str(refused.value), repr(refused.value), repr(refused.value.__cause__)]
+        texts += [repr(asking), repr(asking.sender), repr(vars(asking)), str(asking.url)]
         await asking.aclose()
-    assert [asked.headers["authorization"] for asked in edge.asked] == [f"Bearer {TOKEN}"] * 2
-    said += [asked.line for asked in edge.asked]
-    said += [record.getMessage() for record in caplog.records]
+    assert [request.headers["authorization"] for request in edge.requests] == [
+        f"Bearer {TOKEN}"
+    ] * 2
+    texts += [request.line for request in edge.requests]
+    texts += [record.getMessage() for record in caplog.records]
     assert caplog.records
-    assert [text for text in said if TOKEN in text] == []
+    assert [text for text in texts if TOKEN in text] == []
 
 
 @pytest.mark.requirement("client.token")
@@ -223,10 +225,10 @@ async def test_a_token_is_given_or_kept_or_in_the_environment(
     sent: list[str] = []
     async with scripted_edge(*[Reply(200, THREAD)] * 3) as edge:
         found: list[dict[str, Any]] = [{"token": "given"}, {"data": tmp_path}, {}]
-        for given in found:
-            async with AsyncClient(edge.url, **given) as asking:
+        for options in found:
+            async with AsyncClient(edge.url, **options) as asking:
                 await asking.thread("thr_1")
-        sent = [asked.headers["authorization"] for asked in edge.asked]
+        sent = [request.headers["authorization"] for request in edge.requests]
     assert sent == ["Bearer given", "Bearer from-the-folder", "Bearer from-the-environment"]
 
 
@@ -257,7 +259,7 @@ async def test_ids_are_taken_literally():
     async with scripted_edge(reply) as edge, client(f"{edge.url}/behind/") as asking:
         with pytest.raises(EdgeProblem):
             await asking.cancel_run("../x?y#z:stop")
-        assert edge.asked[0].line == "POST /behind/v1/runs/..%2Fx%3Fy%23z%3Astop:cancel HTTP/1.1"
+        assert edge.requests[0].line == "POST /behind/v1/runs/..%2Fx%3Fy%23z%3Astop:cancel HTTP/1.1"
 
 
 @pytest.mark.requirement("client.extra")

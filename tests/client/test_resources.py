@@ -13,9 +13,7 @@ from factwire.client import (
     Client,
     Event,
     LogPiece,
-    Page,
     PlacedFact,
-    Run,
     Steered,
     async_client,
     blocking_client,
@@ -26,7 +24,7 @@ from factwire.client.edge_connection import EdgeCall
 from factwire.client.resources import ThreadDelta, ThreadSnapshot
 from factwire.edge.edge_app import build_openapi
 from factwire.facts import resources
-from factwire.facts.resources import EventPayload, Resource, Row, ThreadRow
+from factwire.facts.resources import EventPayload, Page, Resource, Row, Run, ThreadRow
 from factwire.serving.envelopes import Envelope, FactFrame, ProjectionDelta, ProjectionSnapshot
 
 DOCUMENT = build_openapi()

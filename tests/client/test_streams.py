@@ -15,12 +15,12 @@ from factwire.client import (
     EdgeUnreachable,
     Event,
     PlacedFact,
-    Run,
     StreamEnded,
     ThreadDocument,
     ThreadSnapshot,
 )
 from factwire.client.edge_streams import StreamPosition, position_in_events
+from factwire.facts.resources import Run
 from tests.client.edge_processes import TOKEN, EdgeProcess
 from tests.edge.edges import TOKEN as EDGE_TOKEN
 from tests.edge.edges import RunningEdge, running_edge
@@ -45,7 +45,7 @@ async def run_to_end(asking: AsyncClient, prompt: str = "help", **more: Any) -> 
     pytest.fail("the run did not finish")
 
 
-async def everything(asking: AsyncClient, **wanted: Any) -> list[Event]:
+async def read_past_events(asking: AsyncClient, **wanted: Any) -> list[Event]:
     return [event async for event in asking.past_events(**wanted)]
 
 
@@ -61,7 +61,7 @@ async def test_a_stream_that_begins_now_misses_nothing_that_its_block_sets_off(t
                 seen.append(await anext(events))
         assert seen[0].type == "thread.created"
         assert {event.scope.thread_id for event in seen} == {run.thread_id}
-        past = await everything(asking, cursor=start)
+        past = await read_past_events(asking, cursor=start)
         assert past[: len(seen)] == seen
 
 
@@ -122,7 +122,7 @@ async def test_a_restart_in_between_repeats_and_omits_nothing(tmp_path: Path):
             seen = [await anext(events) for _ in range(5)]
             # Every socket is closed with "service restart"; the Edge itself goes on.
             edge.edge.streams.readers.close()
-            past = await everything(asking)
+            past = await read_past_events(asking)
             while len(seen) < len(past):
                 seen.append(await asyncio.wait_for(anext(events), PATIENCE))
         assert seen == past
@@ -132,7 +132,7 @@ async def test_a_restart_in_between_repeats_and_omits_nothing(tmp_path: Path):
 async def test_two_clients_in_parallel_see_the_same(tmp_path: Path):
     async with running_edge(tmp_path) as edge, client(edge) as one, client(edge) as two:
 
-        async def seen(asking: AsyncClient) -> list[Event]:
+        async def collect_events(asking: AsyncClient) -> list[Event]:
             found: list[Event] = []
             async with asking.events(types=["run"]) as events:
                 async for event in events:
@@ -141,7 +141,7 @@ async def test_two_clients_in_parallel_see_the_same(tmp_path: Path):
                         return found
             return found
 
-        reading = [asyncio.create_task(seen(each)) for each in (one, two)]
+        reading = [asyncio.create_task(collect_events(each)) for each in (one, two)]
         await asyncio.gather(*(run_to_end(each) for each in (one, two) for _ in range(2)))
         first, second = await asyncio.wait_for(asyncio.gather(*reading), PATIENCE)
         assert first == second
@@ -151,7 +151,7 @@ async def test_two_clients_in_parallel_see_the_same(tmp_path: Path):
 async def test_the_client_that_waits_streams_too(tmp_path: Path):
     async with running_edge(tmp_path) as edge, client(edge) as asking:
         run = await run_to_end(asking)
-        past = await everything(asking)
+        past = await read_past_events(asking)
         loop = asyncio.get_running_loop()
 
         def read() -> tuple[list[Event], list[PlacedFact], ThreadDocument]:
@@ -237,7 +237,7 @@ async def test_resume_across_kills_repeats_and_omits_nothing(tmp_path: Path):
     with EdgeProcess(tmp_path) as edge:
         events, facts = await _through_kills(edge, kills=5)
         async with AsyncClient(edge.url, token=TOKEN) as asking:
-            past = await everything(asking, limit=1_000)
+            past = await read_past_events(asking, limit=1_000)
             stored = [placed async for placed in asking.past_facts(limit=1_000)]
     assert events == past[: len(events)]
     assert facts == stored[: len(facts)]

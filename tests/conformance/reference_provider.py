@@ -68,21 +68,23 @@ class Reference:
     ) -> Fact:
         return turn.host.mint.fact(turn.host.scope, event_class, payload, **ids)
 
-    def ordered(self, fact: Fact) -> Fact:
+    def assign_sequence(self, fact: Fact) -> Fact:
         self._sequence += 1
         return msgspec.structs.replace(fact, sequence=self._sequence)
 
     async def _text(self, turn: StartTurn) -> AsyncIterator[Fact]:
         ids = {"message_id": f"msg_{turn.turn_id}"}
         for piece in ANSWER:
-            yield self.ordered(self.build_fact(turn, "model.delta", {"delta": piece}, **ids))
+            yield self.assign_sequence(
+                self.build_fact(turn, "model.delta", {"delta": piece}, **ids)
+            )
         whole = {"text": "".join(ANSWER)}
-        yield self.ordered(self.build_fact(turn, "model.completed", whole, **ids))
-        yield self.ordered(self.build_fact(turn, "turn.completed"))
+        yield self.assign_sequence(self.build_fact(turn, "model.completed", whole, **ids))
+        yield self.assign_sequence(self.build_fact(turn, "turn.completed"))
 
     async def _tool(self, turn: StartTurn) -> AsyncIterator[Fact]:
         call = {"tool_call_id": f"call_{turn.turn_id}"}
-        ref = await turn.host.means.blobs.put(BIG, kind="output")
+        ref = await turn.host.resources.blobs.put(BIG, kind="output")
         yield self.build_fact(turn, "tool.started", {"toolName": "seq"}, **call)
         yield self.build_fact(
             turn, "tool.result", {"summary": "counted", "outputRef": ref.ref}, **call

@@ -38,7 +38,7 @@ def aside(text: str, reason: str) -> RuleRow:
     return RuleRow(text, aside=reason)
 
 
-def lacking(text: str, covered_by: str, gap: str) -> RuleRow:
+def rule_with_gap(text: str, covered_by: str, gap: str) -> RuleRow:
     """A rule that is kept but for something."""
     return RuleRow(text, covered_by, gap=gap)
 
@@ -456,12 +456,12 @@ _FRAMEWORKS: Final = rules(
     "S001-SRC",
     "seed 001, external frameworks",
     [
-        lacking(
+        rule_with_gap(
             "A text stream of the AI SDK is model.delta and model.completed.",
             "projection.ai-sdk.round-trip",
             "Messages of the AI SDK are read and written; its live stream is not read.",
         ),
-        lacking(
+        rule_with_gap(
             "Tool parts of the AI SDK are tool facts.",
             "projection.ai-sdk.round-trip",
             "Their ids and states are kept in messages; no facts are made of them.",

@@ -193,7 +193,7 @@ def test_a_block_is_on_the_first_screen_and_comes_back_with_a_repair():
     assert restored.state.runtime.status == "blocked"
 
 
-def doubling(facts: Sequence[Fact], model: ThreadReadModel | None) -> ProjectionState:
+def project_twice(facts: Sequence[Fact], model: ThreadReadModel | None) -> ProjectionState:
     """Takes a fact that came before for a new one."""
     renamed = [
         msgspec.structs.replace(fact, id=f"{fact.id}_{place}", sequence=None)
@@ -202,13 +202,15 @@ def doubling(facts: Sequence[Fact], model: ThreadReadModel | None) -> Projection
     return factwire_projector(renamed, model)
 
 
-def losing(facts: Sequence[Fact], model: ThreadReadModel | None) -> ProjectionState:
+def project_without_refs(facts: Sequence[Fact], model: ThreadReadModel | None) -> ProjectionState:
     """Loses refs."""
     text = encode_state(factwire_projector(facts, model)).replace(b"output:readme", b"lost")
     return decode_state(text)
 
 
-def guessing(facts: Sequence[Fact], model: ThreadReadModel | None) -> ProjectionState:
+def project_completed_calls(
+    facts: Sequence[Fact], model: ThreadReadModel | None
+) -> ProjectionState:
     """Takes every call for completed."""
     state = factwire_projector(facts, model)
     for tool in state.tools.values():
@@ -216,18 +218,18 @@ def guessing(facts: Sequence[Fact], model: ThreadReadModel | None) -> Projection
     return state
 
 
-def hiding(facts: Sequence[Fact], model: ThreadReadModel | None) -> ProjectionState:
+def project_without_gaps(facts: Sequence[Fact], model: ThreadReadModel | None) -> ProjectionState:
     """Says that nothing is missing."""
     state = factwire_projector(facts, model)
     state.hydration.status = "live"
     return state
 
 
-def running() -> list[Any]:
+def running_turn() -> list[Any]:
     return turn()[:5]
 
 
-def holed() -> list[Any]:
+def turn_with_gap() -> list[Any]:
     return [*turn()[:2], *turn()[4:]]
 
 
@@ -238,10 +240,10 @@ def holed() -> list[Any]:
 @pytest.mark.parametrize(
     ("projector", "events", "broken"),
     [
-        (doubling, turn, "screen.replay"),
-        (losing, turn, "screen.refs"),
-        (guessing, running, "screen.nothing-guessed"),
-        (hiding, holed, "screen.nothing-guessed"),
+        (project_twice, turn, "screen.replay"),
+        (project_without_refs, turn, "screen.refs"),
+        (project_completed_calls, running_turn, "screen.nothing-guessed"),
+        (project_without_gaps, turn_with_gap, "screen.nothing-guessed"),
     ],
 )
 def test_a_projection_that_doubles_loses_guesses_or_hides_is_caught(
@@ -253,13 +255,13 @@ def test_a_projection_that_doubles_loses_guesses_or_hides_is_caught(
     assert {name for each in check_screens(facts) for name in each.broken} == set()
 
 
-def raising(facts: Sequence[Fact], model: ThreadReadModel | None) -> ProjectionState:
+def raise_key_error(facts: Sequence[Fact], model: ThreadReadModel | None) -> ProjectionState:
     raise KeyError(len(facts), model)
 
 
 @pytest.mark.requirement("conformance.projectors")
 def test_a_projection_that_raises_is_a_finding():
-    found = check_screens([read_fact(each) for each in turn()], raising)
+    found = check_screens([read_fact(each) for each in turn()], raise_key_error)
     broken = {name for each in found for name in each.broken}
     assert broken == {"screen.replay", "screen.refs", "screen.nothing-guessed"}
     assert "KeyError" in found[0].findings[0].message
@@ -268,7 +270,7 @@ def test_a_projection_that_raises_is_a_finding():
 @pytest.mark.requirement("conformance.projectors")
 def test_fixtures_catch_a_broken_projector_too():
     cases = [case for case in fixture_cases() if case.id == "fixture.tool-success.screen"]
-    [result] = case_results(cases, doubling)
+    [result] = case_results(cases, project_twice)
     assert "screen.replay" in result.broken
 
 
@@ -290,11 +292,11 @@ def test_a_case_that_takes_too_long_or_raises_is_a_finding():
             pass
         return []
 
-    def raising(_: Projector) -> list[Finding]:
+    def raise_value_error(_: Projector) -> list[Finding]:
         raise ValueError("no state")
 
     stop: list[bool] = []
-    [slow, raised] = case_results([case_that(endless), case_that(raising)], seconds=0.1)
+    [slow, raised] = case_results([case_that(endless), case_that(raise_value_error)], seconds=0.1)
     stop.append(True)
     assert [each.message for each in slow.findings] == ["took more than 0.1 s"]
     assert [each.message for each in raised.findings] == ["ValueError: no state"]

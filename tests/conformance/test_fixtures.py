@@ -167,7 +167,7 @@ def test_every_fixture_is_two_cases_that_factwire_passes():
     assert [finding for case in cases for finding in case.run(factwire_projector)] == []
 
 
-def found(reduce: Reducer) -> set[str]:
+def find_broken(reduce: Reducer) -> set[str]:
     """The requirements that some fixture finds broken."""
     return {
         finding.requirement for kept in fixtures() for finding in fixture_findings(kept, reduce)
@@ -219,7 +219,7 @@ def counts_one_more(events: Any, model: Any) -> Wire:
     ],
 )
 def test_a_projection_with_one_fault_is_found_by_that_fault(reduce: Reducer, requirement: str):
-    assert requirement in found(reduce)
+    assert requirement in find_broken(reduce)
 
 
 def test_a_fixture_with_a_broken_fact_is_found():

@@ -34,12 +34,12 @@ def proven() -> dict[str, str]:
     found: dict[str, str] = {}
     for path in sorted(TESTS.rglob("*.py")):
         if "node_modules" not in path.parts:
-            for name in marked_ids(parsed(path.read_text("utf-8"))):
+            for name in marked_ids(parse_source(path.read_text("utf-8"))):
                 found.setdefault(name, path.relative_to(TESTS).as_posix())
     return found
 
 
-def parsed(source: str) -> ast.AST:
+def parse_source(source: str) -> ast.AST:
     """A tree of some source. CPython 3.11 counts its own depth wrongly where objects that other
     tests left are collected while it makes one (a SystemError), so nothing is collected then.
     """

@@ -42,7 +42,7 @@ def test_neither_facts_nor_states_have_a_place_for_components(kind: type):
     assert [name for name in found if COMPONENTS.search(name)] == []
 
 
-def imported(path: Path) -> Iterator[str]:
+def list_imports(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -53,7 +53,7 @@ def imported(path: Path) -> Iterator[str]:
 @pytest.mark.requirement("seed.boundary.imports")
 def test_a_projection_imports_facts_and_nothing_of_any_provider():
     allowed = ("factwire.facts", "factwire.projection", "msgspec")
-    found = {name for path in FOLDER.rglob("*.py") for name in imported(path)}
+    found = {name for path in FOLDER.rglob("*.py") for name in list_imports(path)}
     others = {
         name
         for name in found

@@ -85,7 +85,7 @@ class EdgeProcess:
         self._process.close()
         return code
 
-    async def ended(self, seconds: float = WAIT_SECONDS) -> int:
+    async def wait_for_end(self, seconds: float = WAIT_SECONDS) -> int:
         return await asyncio.to_thread(self.wait, seconds)
 
 
@@ -152,12 +152,12 @@ def _wait_for_nothing() -> None:
         time.sleep(0.02)
         heedful(self, chunks)
 
-    async def reached(self: EdgeContext, seq: int) -> Records:  # noqa: ARG001
+    async def return_records(self: EdgeContext, seq: int) -> Records:  # noqa: ARG001
         return self.records
 
     writer._admit_appends = _answered_at_once
     writer.SqliteWriter._store = slow
-    EdgeContext.wait_for_records = reached
+    EdgeContext.wait_for_records = return_records
 
 
 def _serve(

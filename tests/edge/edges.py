@@ -61,7 +61,7 @@ class RunningEdge:
                     return run
                 await self.machine.feed.wait_for(seen + 1)
 
-    async def pending(self, run_id: str) -> dict[str, Any]:
+    async def wait_for_approval(self, run_id: str) -> dict[str, Any]:
         """The open approval of a run."""
         await self.run_until(run_id, "waiting")
         page = await self.get("/v1/approvals", runId=run_id, status="pending")
@@ -70,7 +70,7 @@ class RunningEdge:
     async def allow_all(self, run_id: str) -> dict[str, Any]:
         """A run that was allowed whatever it asked for, once it has ended."""
         while (run := await self.run_until(run_id, "waiting"))["status"] == "waiting":
-            await self.decide(await self.pending(run_id), "allow")
+            await self.decide(await self.wait_for_approval(run_id), "allow")
         return run
 
     async def decide(self, approval: dict[str, Any], decision: str, **more: Any) -> httpx.Response:

@@ -32,7 +32,7 @@ def fact(event_class: str | None, payload: dict[str, Any] | None = None, /, **id
     return read_fact(value if event_class is None else value | {"eventClass": event_class}, "facts")
 
 
-def told(value: Fact, view: View = "runtime", seq: int = 7) -> Envelope:
+def to_envelope(value: Fact, view: View = "runtime", seq: int = 7) -> Envelope:
     """The envelope of a fact."""
     return build_envelope(seq, value, view, epoch=EPOCH, edge_id=EDGE)
 

@@ -112,7 +112,7 @@ class Subscriber:
         self._moved = asyncio.Event()
 
     @asynccontextmanager
-    async def reading(self) -> AsyncGenerator[None]:
+    async def keep_reading(self) -> AsyncGenerator[None]:
         """Read from where it was on, until the stream ends, which must come to pass."""
         opened = asyncio.Event()
         async with _to_their_end(self._read(opened)):
@@ -120,7 +120,7 @@ class Subscriber:
                 await opened.wait()
             yield
 
-    async def reached(self, seq: int) -> None:
+    async def wait_for_seq(self, seq: int) -> None:
         """Wait, but not for ever."""
         async with asyncio.timeout(WAIT_SECONDS):
             while self.seq < seq:

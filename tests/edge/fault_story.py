@@ -106,7 +106,7 @@ class Story:
         """Let everybody work until so many batches were acknowledged, then end it."""
         async with AsyncExitStack() as stack:
             for subscriber in self.readers:
-                await stack.enter_async_context(subscriber.reading())
+                await stack.enter_async_context(subscriber.keep_reading())
             if runs:
                 self._under_way = UnderWay(self.client, self._folder)
                 await self._under_way.begin()
@@ -123,11 +123,11 @@ class Story:
         """Readers that resume have everything, once and in order."""
         facts = self.ledger.facts
         head = facts[-1][0]
-        async with self.whole.reading(), self.lane.reading(), self.events.reading():
+        async with self.whole.keep_reading(), self.lane.keep_reading(), self.events.keep_reading():
             for subscriber in self.readers:
-                await subscriber.reached(head)
+                await subscriber.wait_for_seq(head)
             self.edge.kill()
-        await self.edge.ended()
+        await self.edge.wait_for_end()
         assert self.whole.seen[: len(facts)] == self.ledger.ids
         of_lane = [(seq, fact["id"]) for seq, fact in facts if fact.get("threadId") == "lane-3"]
         assert self.lane.seen == of_lane

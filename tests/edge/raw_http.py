@@ -34,14 +34,14 @@ def head(method: str, path: str, *headers: str, token: str = TOKEN) -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
-async def exchanged(port: int, *pieces: bytes) -> RawAnswer:
+async def exchange(port: int, *pieces: bytes) -> RawAnswer:
     """Send pieces on a connection of their own; the first answer, once it is hung up."""
-    answers = await conversed(port, *pieces)
+    answers = await send_and_collect(port, *pieces)
     assert answers, "the connection was closed without an answer"
     return answers[0]
 
 
-async def conversed(port: int, *pieces: bytes) -> list[RawAnswer]:
+async def send_and_collect(port: int, *pieces: bytes) -> list[RawAnswer]:
     """Send pieces; all answers until the server hangs up."""
     async with asyncio.timeout(WAIT_SECONDS):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -69,7 +69,7 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serving(
+async def serve_streams(
     journal: Journal, *, settings: Mapping[str, Any] | None = None, **words: Any
 ) -> AsyncGenerator[Served]:
     """The streams of an open journal on a free port."""
@@ -123,13 +123,13 @@ async def messages(client: ClientConnection, count: int) -> list[dict[str, Any]]
     """The next messages but for checkpoints."""
     found: list[dict[str, Any]] = []
     while len(found) < count:
-        told = await message(client)
-        if told.get("type") != "checkpoint":
-            found.append(told)
+        frame = await message(client)
+        if frame.get("type") != "checkpoint":
+            found.append(frame)
     return found
 
 
-async def closing(client: ClientConnection) -> tuple[int, str]:
+async def read_close(client: ClientConnection) -> tuple[int, str]:
     """How a stream ended, having read it to its end."""
     async with asyncio.timeout(WAIT):
         try:

@@ -81,7 +81,7 @@ class Raw(asyncio.Protocol):
         self.is_silent = True
         self.transport.write_eof()
 
-    async def reached(self, seq: int) -> None:
+    async def wait_for_seq(self, seq: int) -> None:
         """Wait for a seq, or for the end."""
         await self.until(lambda: bool(self.seqs and self.seqs[-1] >= seq) or self.ended.is_set())
 
@@ -102,18 +102,18 @@ class Raw(asyncio.Protocol):
         if kind == 8:
             self.code = int.from_bytes(content[:2], "big")
             if not self.is_silent:
-                self.transport.write(masked(8, content[:2]))
+                self.transport.write(mask_frame(8, content[:2]))
         elif kind == 9:
             self.pings += 1
             if self.answers_pings:
-                self.transport.write(masked(10, content))
+                self.transport.write(mask_frame(10, content))
         elif kind == 1 and len(self.seqs) != self.stop_after:
             self.cursor = found[1].decode() if (found := _CURSOR.search(content)) else ""
             if not content.startswith(b'{"type":"checkpoint"'):
                 self.seqs.append(int(found[1]) if (found := _SEQ.search(content)) else 0)
 
 
-def masked(kind: int, content: bytes) -> bytes:
+def mask_frame(kind: int, content: bytes) -> bytes:
     """A frame as a client sends it, with a mask of zeros."""
     assert len(content) < 126
     return bytes((0x80 | kind, 0x80 | len(content))) + bytes(4) + content

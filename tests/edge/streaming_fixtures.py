@@ -7,7 +7,7 @@ import pytest_asyncio
 
 from factwire.facts import Fact
 from factwire.journal import Journal, open_journal
-from tests.edge.streaming import Served, messages, serving
+from tests.edge.streaming import Served, messages, serve_streams
 from tests.journal.contract import make_fact
 
 
@@ -18,8 +18,8 @@ async def journal() -> AsyncGenerator[Journal]:
 
 
 @pytest_asyncio.fixture
-async def served(journal: Journal) -> AsyncGenerator[Served]:
-    async with serving(journal) as running:
+async def server(journal: Journal) -> AsyncGenerator[Served]:
+    async with serve_streams(journal) as running:
         yield running
 
 
@@ -27,6 +27,6 @@ def some(first: int, last: int, **fields: Any) -> list[Fact]:
     return [make_fact(number, **fields) for number in range(first, last + 1)]
 
 
-async def seqs(served: Served, count: int, path: str = "/v1/facts", **query: str) -> list[int]:
-    async with served.socket(path, **query) as client:
+async def seqs(server: Served, count: int, path: str = "/v1/facts", **query: str) -> list[int]:
+    async with server.socket(path, **query) as client:
         return [frame["seq"] for frame in await messages(client, count)]

@@ -12,7 +12,6 @@ from factwire.edge.events import (
     ERROR_CODES,
     EVENT_TYPES,
     FRAME_TYPES,
-    VIEWS,
     build_envelope,
     encode,
     encode_envelope,
@@ -30,6 +29,7 @@ from factwire.journal import Cursor
 from factwire.runtime import FAILURE_CATEGORIES
 from factwire.runtime.mint import run_of
 from factwire.serving.envelopes import (
+    VIEWS,
     Envelope,
     EventIdInvalid,
     Scope,
@@ -39,7 +39,7 @@ from factwire.serving.envelopes import (
     event_id_of,
     fact_id_of,
 )
-from tests.edge.event_samples import EDGE, EPOCH, SAMPLES, TIME, TURN, Sample, fact, told
+from tests.edge.event_samples import EDGE, EPOCH, SAMPLES, TIME, TURN, Sample, fact, to_envelope
 from tests.edge.event_spec import ADDED, SPECIFIED
 from tests.facts.samples import EXTRA_IDS, full_fact
 from tests.projection.generated_streams import RandomFacts
@@ -59,9 +59,9 @@ def wire(value: Any) -> Any:
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
-def checked(value: Fact, view: View, seq: int = 7) -> Envelope:
+def check_envelope(value: Fact, view: View, seq: int = 7) -> Envelope:
     """The envelope of a fact, held against the list of types and its own JSON."""
-    envelope = told(value, view, seq)
+    envelope = to_envelope(value, view, seq)
     data = encode(seq, value, view, epoch=EPOCH, edge_id=EDGE)
     read = msgspec.json.decode(data, type=Envelope)
     kind = EVENT_TYPES.get(envelope.type)
@@ -86,7 +86,7 @@ def checked(value: Fact, view: View, seq: int = 7) -> Envelope:
 @pytest.mark.parametrize("sample", NAMED)
 def test_a_fact_is_told_in_the_words_of_a_view(sample: Sample):
     for view in sample.views:
-        envelope = checked(sample.fact, view)
+        envelope = check_envelope(sample.fact, view)
         assert (envelope.type, wire(envelope.payload)) == (sample.type, sample.payload)
 
 
@@ -144,7 +144,7 @@ def test_a_type_says_what_it_means(name: str):
 @pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
 def test_every_recorded_fact_is_one_envelope(path: Path, view: View):
     facts = [decode_fact(line) for line in path.read_bytes().splitlines()]
-    envelopes = [checked(value, view, seq) for seq, value in enumerate(facts, 1)]
+    envelopes = [check_envelope(value, view, seq) for seq, value in enumerate(facts, 1)]
     assert [envelope.seq for envelope in envelopes] == [*range(1, len(facts) + 1)]
     ids = [envelope.id for envelope in envelopes]
     assert len(set(ids)) == len({value.id for value in facts})
@@ -155,10 +155,10 @@ def test_every_recorded_fact_is_one_envelope(path: Path, view: View):
 @every_view
 @pytest.mark.parametrize("name", sorted(KNOWN_CLASSES))
 def test_every_known_class_is_told_with_and_without_what_it_needs(name: str, view: View):
-    whole = checked(msgspec.structs.replace(full_fact(name), subagent_id=None), view)
+    whole = check_envelope(msgspec.structs.replace(full_fact(name), subagent_id=None), view)
     words = getattr(EVENT_MAPPINGS.get(name), view, None)
     assert whole.type == name or (words is not None and whole.type in words.types)
-    bare = checked(fact(name), view)
+    bare = check_envelope(fact(name), view)
     assert bare.type in (name, "unknown", *(words.types if words else ()))
 
 
@@ -168,7 +168,7 @@ def test_every_known_class_is_told_with_and_without_what_it_needs(name: str, vie
 @pytest.mark.parametrize("seed", range(4))
 def test_no_payload_of_a_fact_breaks_the_payload_of_a_type(seed: int, view: View):
     for value in RandomFacts(seed).facts(1_500):
-        checked(value, view)
+        check_envelope(value, view)
 
 
 JUNK: tuple[Any, ...] = (
@@ -205,7 +205,7 @@ def test_junk_in_every_field_that_a_teller_reads_is_left_out(name: str, view: Vi
     chance = random.Random(name)
     for _ in range(40):
         payload = {field: chance.choice(JUNK) for field in chance.sample(FIELDS, 60)}
-        checked(fact(name, payload, **chance.choice([{}, TURN, EXTRA_IDS])), view)
+        check_envelope(fact(name, payload, **chance.choice([{}, TURN, EXTRA_IDS])), view)
 
 
 @pytest.mark.requirement("edge.events.pure")
@@ -214,13 +214,13 @@ def test_the_same_fact_at_the_same_place_is_the_same_envelope(view: View):
     for sample in SAMPLES:
         once = encode(7, sample.fact, view, epoch=EPOCH, edge_id=EDGE)
         assert once == encode(7, sample.fact, view, epoch=EPOCH, edge_id=EDGE)
-        assert once == encode_envelope(told(sample.fact, view))
+        assert once == encode_envelope(to_envelope(sample.fact, view))
 
 
 @pytest.mark.requirement("edge.events.envelope")
 def test_an_envelope_says_where_it_belongs_and_where_to_go_on():
     value = fact("turn.started", **TURN, conversationId="cnv_1", traceId="t" * 32)
-    assert wire(told(value, seq=12)) == {
+    assert wire(to_envelope(value, seq=12)) == {
         "version": "v1",
         "id": "evt_1",
         "seq": 12,
@@ -243,10 +243,10 @@ def test_an_envelope_says_where_it_belongs_and_where_to_go_on():
 @pytest.mark.requirement("edge.events.envelope")
 def test_the_scope_has_the_run_and_the_item_that_the_payload_names():
     queued = fact("queue.changed", {}, threadId="t", control="queue", queuedTurnId="trn_5")
-    assert told(queued).scope.run_id == "run_5"
+    assert to_envelope(queued).scope.run_id == "run_5"
     piece = fact("model.delta", {"delta": "x"}, threadId="t", turnId="trn_5", messageId="m")
-    assert told(piece, "conversation").scope.item_id == "m"
-    assert told(piece).scope.run_id == run_of("trn_5") == "run_5"
+    assert to_envelope(piece, "conversation").scope.item_id == "m"
+    assert to_envelope(piece).scope.run_id == run_of("trn_5") == "run_5"
     assert run_of("turn-7") == "run_turn-7"
 
 
@@ -254,9 +254,9 @@ def test_the_scope_has_the_run_and_the_item_that_the_payload_names():
 def test_facts_of_one_run_share_a_trace():
     one, other = fact("turn.started", **TURN), fact("model.delta", {"delta": "x"}, **TURN)
     apart = fact("turn.started", **TURN | {"runId": "run_2"})
-    assert told(one).trace_id == told(other).trace_id != told(apart).trace_id
-    assert re.fullmatch(r"[0-9a-f]{32}", told(one).trace_id)
-    assert told(fact("runner.online")).trace_id
+    assert to_envelope(one).trace_id == to_envelope(other).trace_id != to_envelope(apart).trace_id
+    assert re.fullmatch(r"[0-9a-f]{32}", to_envelope(one).trace_id)
+    assert to_envelope(fact("runner.online")).trace_id
 
 
 @pytest.mark.requirement("edge.events.envelope")
@@ -274,7 +274,7 @@ def test_facts_of_one_run_share_a_trace():
     ],
 )
 def test_the_time_is_the_facts_own_in_utc(created: str, sent: str):
-    assert told(fact("turn.started", **TURN, createdAt=created)).sent_at == sent
+    assert to_envelope(fact("turn.started", **TURN, createdAt=created)).sent_at == sent
 
 
 @pytest.mark.requirement("edge.events.ids")
@@ -308,9 +308,9 @@ def test_a_text_that_is_no_event_id_is_refused(text: str):
 @pytest.mark.parametrize(("category", "code"), [*ERROR_CODES.items(), ("odd", "UNKNOWN")])
 def test_a_failed_run_has_a_code(category: str, code: str):
     failed = fact("turn.failed", {"failureCategory": category}, **TURN)
-    payload = told(failed).payload
+    payload = to_envelope(failed).payload
     assert (payload.error.code, payload.error.details) == (code, {"failureCategory": category})
-    assert told(failed, "conversation").payload.error == payload.error
+    assert to_envelope(failed, "conversation").payload.error == payload.error
 
 
 @pytest.mark.requirement("edge.events.runs")
@@ -328,15 +328,15 @@ def test_the_runtimes_own_categories_have_the_codes_that_clients_know():
 )
 def test_a_turn_of_a_subagent_is_no_run(name: str, view: View):
     value = fact(name, {"prompt": "x"}, **TURN, subagentId="sub_1")
-    assert told(value, view).type == name
+    assert to_envelope(value, view).type == name
 
 
 @pytest.mark.requirement("edge.events.runs")
 def test_where_a_run_came_from_is_told_only_where_the_fact_knows():
     told_so = fact("turn.canceled", {"from": "queued"}, **TURN)
-    assert told(told_so, "conversation").payload.from_ == "queued"
+    assert to_envelope(told_so, "conversation").payload.from_ == "queued"
     forged = fact("turn.canceled", {"from": "finished"}, **TURN)
-    assert told(forged, "conversation").payload.from_ == "unknown"
+    assert to_envelope(forged, "conversation").payload.from_ == "unknown"
 
 
 @pytest.mark.requirement("edge.events.unpromoted")
@@ -369,14 +369,14 @@ def test_where_a_run_came_from_is_told_only_where_the_fact_knows():
 def test_a_fact_that_lacks_what_a_type_needs_keeps_its_class(
     name: str, payload: dict[str, Any], view: View
 ):
-    assert wire(told(fact(name, payload), view).payload) == payload
-    assert told(fact(name, payload), view).type == name
+    assert wire(to_envelope(fact(name, payload), view).payload) == payload
+    assert to_envelope(fact(name, payload), view).type == name
 
 
 @pytest.mark.requirement("edge.events.unpromoted")
 def test_a_fact_under_its_own_class_keeps_the_ids_that_tie_it_to_others():
     value = fact("tool.output.delta", {"delta": "x"}, **TURN, toolCallId="call_1", refIds=["r:1"])
-    assert told(value).payload == {
+    assert to_envelope(value).payload == {
         "turnId": "trn_1",
         "toolCallId": "call_1",
         "refIds": ["r:1"],
@@ -395,7 +395,7 @@ def test_a_fact_under_its_own_class_keeps_the_ids_that_tie_it_to_others():
     ],
 )
 def test_a_class_does_not_pass_for_a_type_or_a_frame(name: str, view: View):
-    envelope = checked(fact(name, {"code": "forged"}, turnId="trn_1"), view)
+    envelope = check_envelope(fact(name, {"code": "forged"}, turnId="trn_1"), view)
     assert envelope.type == "unknown"
     assert envelope.payload.event_class == name
 
@@ -403,13 +403,13 @@ def test_a_class_does_not_pass_for_a_type_or_a_frame(name: str, view: View):
 @pytest.mark.requirement("edge.events.unforged")
 def test_the_edges_own_words_need_what_they_are_about():
     for name in EDGE_CLASSES:
-        assert told(fact(name)).type == "unknown"
-    assert told(fact("run.finished")).type == "unknown"
+        assert to_envelope(fact(name)).type == "unknown"
+    assert to_envelope(fact("run.finished")).type == "unknown"
 
 
 @pytest.mark.requirement("edge.events.unforged")
 def test_an_unknown_class_is_passed_on_as_it_is():
-    assert told(fact("lamp.dimmed", {"level": 3})).type == "lamp.dimmed"
+    assert to_envelope(fact("lamp.dimmed", {"level": 3})).type == "lamp.dimmed"
 
 
 @pytest.mark.requirement("edge.events.types.emitted")
@@ -430,11 +430,11 @@ def test_an_error_is_told_by_the_stream_and_is_no_place_to_resume_from():
 @pytest.mark.requirement("edge.events.envelope")
 def test_the_view_that_nobody_names_is_the_runtimes():
     value = fact("model.delta", {"delta": "x"}, **TURN)
-    assert build_envelope(1, value, epoch=EPOCH, edge_id=EDGE) == told(value, "runtime", 1)
+    assert build_envelope(1, value, epoch=EPOCH, edge_id=EDGE) == to_envelope(value, "runtime", 1)
 
 
 @pytest.mark.requirement("edge.events.one-envelope")
 def test_a_fact_read_from_another_shape_is_told_alike():
     shaped = {"type": "text.delta", "payload": {"delta": "x"}, "turnId": "trn_1", "id": "evt_9"}
-    envelope = checked(read_fact(shaped, "ui"), "runtime")
+    envelope = check_envelope(read_fact(shaped, "ui"), "runtime")
     assert (envelope.type, envelope.sent_at) == ("run.agent.text_delta", "unknown")

@@ -36,7 +36,7 @@ NEEDS = {
 }
 
 
-def projected(*facts: Fact) -> ProjectionState:
+def project_facts(*facts: Fact) -> ProjectionState:
     return project(facts, thread_id="thread_1")
 
 
@@ -84,7 +84,7 @@ def test_a_payload_of_a_wrong_type_is_reported(name: str, payload: dict[str, Any
 
 @pytest.mark.parametrize("name", EDGE_CLASSES)
 def test_a_projection_shows_a_fact_of_the_edge_and_remarks_nothing(name: str):
-    state = projected(full_fact(name))
+    state = project_facts(full_fact(name))
     assert [(entry.event_class, entry.degraded) for entry in state.timeline] == [(name, None)]
     remarks = [remark.code for remark in state.diagnostics.items.values()]
     assert remarks == (["run.persistence_error"] if name == "run.persistence_error" else [])
@@ -96,9 +96,9 @@ def test_a_thread_is_called_what_its_last_fact_calls_it():
     archived = fact(
         "thread.updated", {"status": "archived"}, threadId="thread_1", id="c", sequence=3
     )
-    assert projected(first).title == "First"
-    assert projected(first, named).title == "Better"
-    assert projected(first, named, archived).title == "Better"
+    assert project_facts(first).title == "First"
+    assert project_facts(first, named).title == "Better"
+    assert project_facts(first, named, archived).title == "Better"
 
 
 @pytest.mark.parametrize("name", EDGE_CLASSES)

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from factwire.edge.events import EVENT_TYPES, VIEWS, build_envelope
+from factwire.edge.events import EVENT_TYPES, build_envelope
 from factwire.facts import Fact
 from factwire.runtime import Provider, Runtime
 from factwire.runtime.agents import DemoAgent, ShellAgent
-from factwire.serving.envelopes import Envelope, View
+from factwire.serving.envelopes import VIEWS, Envelope, View
 from tests.edge.event_samples import EDGE, EPOCH
-from tests.runtime.agents import ended, facts_of, open_action
+from tests.runtime.agents import facts_of, open_action, wait_for_end
 from tests.runtime.toolboxes import Kept
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.requirement("edge.events.one-envelope")]
@@ -27,19 +27,19 @@ async def _approve(runtime: Runtime) -> None:
         await runtime.decide("thread", action, "approve", by="ann")
 
 
-async def played(folder: Path, agent: str, prompt: str) -> list[Fact]:
+async def play_turn(folder: Path, agent: str, prompt: str) -> list[Fact]:
     """The facts of one turn."""
     agents: dict[str, Provider] = {"demo": DemoAgent(sleep=_at_once), "shell": ShellAgent()}
-    async with Kept(folder).running(agents) as runtime, asyncio.timeout(60):
+    async with Kept(folder).run_agents(agents) as runtime, asyncio.timeout(60):
         await runtime.submit("thread", agent, prompt, turn_id="trn_1", project_id="prj_1")
         approving = asyncio.ensure_future(_approve(runtime))
-        await ended(runtime, "trn_1")
+        await wait_for_end(runtime, "trn_1")
         approving.cancel()
         await asyncio.gather(approving, return_exceptions=True)
         return await facts_of(runtime)
 
 
-def told(facts: list[Fact], view: View) -> list[Envelope]:
+def to_envelopes(facts: list[Fact], view: View) -> list[Envelope]:
     return [
         build_envelope(seq, fact, view, epoch=EPOCH, edge_id=EDGE)
         for seq, fact in enumerate(facts, 1)
@@ -47,8 +47,8 @@ def told(facts: list[Fact], view: View) -> list[Envelope]:
 
 
 async def test_a_tour_is_told_from_the_queue_to_the_result(tmp_path: Path):
-    facts = await played(tmp_path, "demo", "show me")
-    types = [envelope.type for envelope in told(facts, "runtime")]
+    facts = await play_turn(tmp_path, "demo", "show me")
+    types = [envelope.type for envelope in to_envelopes(facts, "runtime")]
     assert [name for name in types if name.startswith("run.") and name.count(".") == 1] == [
         *("run.queued", "run.started"),
         *("run.output" for name in types if name == "run.output"),
@@ -64,8 +64,8 @@ async def test_a_tour_is_told_from_the_queue_to_the_result(tmp_path: Path):
 
 
 async def test_a_conversation_reads_the_same_run_as_messages_items_and_approvals(tmp_path: Path):
-    facts = await played(tmp_path, "demo", "show me")
-    envelopes = told(facts, "conversation")
+    facts = await play_turn(tmp_path, "demo", "show me")
+    envelopes = to_envelopes(facts, "conversation")
     types = [envelope.type for envelope in envelopes]
     assert types[0] == "message.created"
     assert envelopes[0].payload.content.text == "show me"
@@ -77,9 +77,9 @@ async def test_a_conversation_reads_the_same_run_as_messages_items_and_approvals
 
 
 async def test_what_was_streamed_is_what_the_message_says_in_the_end(tmp_path: Path):
-    facts = await played(tmp_path, "demo", "show me")
+    facts = await play_turn(tmp_path, "demo", "show me")
     streamed: dict[str, str] = {}
-    for envelope in told(facts, "conversation"):
+    for envelope in to_envelopes(facts, "conversation"):
         if envelope.type == "message.delta":
             payload = streamed.get(envelope.payload.item_id, "")
             streamed[envelope.payload.item_id] = payload + envelope.payload.delta
@@ -89,9 +89,9 @@ async def test_what_was_streamed_is_what_the_message_says_in_the_end(tmp_path: P
 
 
 async def test_every_envelope_of_a_run_names_the_run_and_its_place(tmp_path: Path):
-    facts = await played(tmp_path, "demo", "demo: team")
+    facts = await play_turn(tmp_path, "demo", "demo: team")
     for view in VIEWS:
-        envelopes = told(facts, view)
+        envelopes = to_envelopes(facts, view)
         assert {envelope.scope.thread_id for envelope in envelopes} == {"thread"}
         assert len({envelope.scope.run_id for envelope in envelopes}) == 1
         assert len({envelope.trace_id for envelope in envelopes}) == 1
@@ -102,8 +102,8 @@ async def test_every_envelope_of_a_run_names_the_run_and_its_place(tmp_path: Pat
 
 
 async def test_a_team_is_told_as_tasks(tmp_path: Path):
-    facts = await played(tmp_path, "demo", "demo: team")
-    types = {envelope.type for envelope in told(facts, "runtime")}
+    facts = await play_turn(tmp_path, "demo", "demo: team")
+    types = {envelope.type for envelope in to_envelopes(facts, "runtime")}
     assert {
         *("run.agent.task_started", "run.agent.task_dispatched"),
         "run.agent.task_notification",
@@ -111,8 +111,8 @@ async def test_a_team_is_told_as_tasks(tmp_path: Path):
 
 
 async def test_a_command_that_fails_is_a_run_with_a_code(tmp_path: Path):
-    facts = await played(tmp_path, "shell", "echo out; exit 3")
-    envelopes = told(facts, "runtime")
+    facts = await play_turn(tmp_path, "shell", "echo out; exit 3")
+    envelopes = to_envelopes(facts, "runtime")
     [output] = [e.payload for e in envelopes if e.type == "run.output"]
     assert (output.stream, output.offset, output.text) == ("stdout", 0, "out\n")
     [failed] = [e.payload for e in envelopes if e.type == "run.failed"]

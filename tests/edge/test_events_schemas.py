@@ -8,12 +8,13 @@ import msgspec
 import pytest
 from jsonschema import Draft7Validator, Draft202012Validator
 
-from factwire.edge.events import EVENT_TYPES, VIEWS, build_asyncapi
+from factwire.edge.events import EVENT_TYPES, build_asyncapi
 from factwire.edge.events.event_schemas import edge_files, event_schema
 from factwire.facts import decode_fact
 from factwire.facts.schemas import typescript
 from factwire.projection.schemas import projection_typescript
-from tests.edge.event_samples import SAMPLES, fact, told
+from factwire.serving.envelopes import VIEWS
+from tests.edge.event_samples import SAMPLES, fact, to_envelope
 from tests.typescript import compile_strictly
 from tools.node import packages
 
@@ -47,7 +48,7 @@ def test_a_committed_file_is_what_the_types_say_now(name: str):
 def test_the_schema_takes_every_envelope_and_so_does_its_message():
     for sample in SAMPLES:
         for view in VIEWS:
-            envelope = wire(told(sample.fact, view))
+            envelope = wire(to_envelope(sample.fact, view))
             ENVELOPE.validate(envelope)
             own = envelope["type"] if envelope["type"] in EVENT_TYPES else "own-class"
             message(own).validate(envelope)
@@ -58,7 +59,7 @@ def test_the_schema_takes_the_envelopes_of_a_recorded_day(stem: str):
     path = ROOT / "examples" / "streams" / f"{stem}.ndjson"
     for line in path.read_bytes().splitlines():
         for view in VIEWS:
-            ENVELOPE.validate(wire(told(decode_fact(line), view)))
+            ENVELOPE.validate(wire(to_envelope(decode_fact(line), view)))
 
 
 @pytest.mark.parametrize(
@@ -75,14 +76,14 @@ def test_the_schema_takes_the_envelopes_of_a_recorded_day(stem: str):
     ],
 )
 def test_the_schema_refuses_an_envelope_that_is_none(broken: dict[str, Any]):
-    envelope = wire(told(fact("model.delta", {"delta": "x"}, turnId="t", messageId="m")))
+    envelope = wire(to_envelope(fact("model.delta", {"delta": "x"}, turnId="t", messageId="m")))
     assert ENVELOPE.is_valid(envelope)
     assert not ENVELOPE.is_valid(envelope | broken)
     assert not message("run.agent.text_delta").is_valid(envelope | broken)
 
 
 def test_an_envelope_needs_all_that_identifies_it():
-    envelope = wire(told(fact("turn.started", turnId="t")))
+    envelope = wire(to_envelope(fact("turn.started", turnId="t")))
     for name in envelope:
         assert not ENVELOPE.is_valid({key: value for key, value in envelope.items() if key != name})
 
@@ -175,4 +176,4 @@ def test_the_page_shows_an_envelope_as_it_is_sent():
         turnId="trn_1",
         messageId="msg_1",
     )
-    assert msgspec.json.decode(shown) == wire(told(piece, "conversation", 42))
+    assert msgspec.json.decode(shown) == wire(to_envelope(piece, "conversation", 42))

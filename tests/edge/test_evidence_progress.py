@@ -24,7 +24,7 @@ class Gate:
         self.held = asyncio.Queue[int]()
         self.on = asyncio.Semaphore(0)
 
-    async def selected(
+    async def read_gated(
         self, journal: Journal, threads: Sequence[str] | None, last: int
     ) -> AsyncGenerator[Stored]:
         count = 0
@@ -43,7 +43,7 @@ async def test_progress_rises_while_a_pack_is_made_and_is_forgotten_afterwards(
 ):
     gate = Gate()
     monkeypatch.setattr(pack_export, "PROGRESS_FACTS", 1)
-    monkeypatch.setattr(pack_export, "read_selected", gate.selected)
+    monkeypatch.setattr(pack_export, "read_selected", gate.read_gated)
     async with running_edge(tmp_path) as edge:
         run = await edge.start("help")
         await edge.run_until(run["runId"])

@@ -72,7 +72,7 @@ async def edge_in(folder: Path) -> AsyncGenerator[RunningEdge]:
         yield edge
 
 
-async def chattering(edge: RunningEdge, thread_id: str | None = None) -> dict[str, Any]:
+async def start_chatter(edge: RunningEdge, thread_id: str | None = None) -> dict[str, Any]:
     """A run that never stops telling something."""
     more = {} if thread_id is None else {"threadId": thread_id}
     run = await edge.start("sh chatter.sh", "shell", **more)
@@ -91,7 +91,7 @@ async def until_told(edge: RunningEdge, run_id: str, *classes: str) -> dict[str,
             await edge.machine.feed.wait_for(seen + 1)
 
 
-def told(answer: httpx.Response) -> tuple[int, str, str | None]:
+def refusal_of(answer: httpx.Response) -> tuple[int, str, str | None]:
     return answer.status_code, answer.json()["code"], answer.headers.get("retry-after")
 
 
@@ -112,11 +112,11 @@ async def check_refusals(edge: RunningEdge, thread_id: str, number: int) -> None
     """Whoever wants to write is told; whoever reads notices nothing."""
     unwritable = (503, "journal_unwritable", "1")
     batch = {"facts": batch_of(0, number)}
-    assert told(await edge.http.post("/v1/facts", json=batch)) == unwritable
+    assert refusal_of(await edge.http.post("/v1/facts", json=batch)) == unwritable
     change = {"title": f"Title {number}"}
-    assert told(await edge.http.patch(f"/v1/threads/{thread_id}", json=change)) == unwritable
+    assert refusal_of(await edge.http.patch(f"/v1/threads/{thread_id}", json=change)) == unwritable
     run = {"agentId": "demo", "prompt": "help"}
-    assert told(await edge.http.post("/v1/runs", json=run)) == unwritable
+    assert refusal_of(await edge.http.post("/v1/runs", json=run)) == unwritable
     for path in ("/v1/facts", "/v1/events", "/v1/threads", f"/v1/threads/{thread_id}/projection"):
         await edge.get(path)
 
@@ -130,7 +130,7 @@ async def test_a_disk_that_refuses_is_told_and_forgiven_without_a_restart(
         url = f"{edge.socket_url}/v1/facts?since=now&threadId=lane-0"
         async with connect(url, additional_headers=HEADERS) as stream:
             for number in range(2 * len(FAULTS)):
-                run = await chattering(edge)
+                run = await start_chatter(edge)
                 for name, fault in FAULTS[number % len(FAULTS)].items():
                     setattr(disk, name, fault)
                 await until_failed(edge, run["threadId"])
@@ -171,7 +171,7 @@ async def test_without_the_telling_a_run_would_look_alive_for_ever(
 
     monkeypatch.setattr(PersistenceFailures, "record_failure", note)
     async with edge_in(tmp_path) as edge:
-        run = await chattering(edge)
+        run = await start_chatter(edge)
         disk.fault = apsw.FullError
         await until_failed(edge, run["threadId"])
         disk.fault = None
@@ -195,7 +195,7 @@ async def test_content_that_cannot_be_stored_is_refused_with_its_fact(
         with monkeypatch.context() as patch:
             patch.setattr(FileBlobs, "put", full)
             refused = await edge.http.post("/v1/facts", json=big)
-            assert told(refused) == (503, "blob_unwritable", "1")
+            assert refusal_of(refused) == (503, "blob_unwritable", "1")
         assert (await edge.get("/v1/facts", threadId="lane-0"))["items"] == []
         assert (await edge.post("/v1/facts", big))["accepted"] == 1
 
@@ -203,7 +203,7 @@ async def test_content_that_cannot_be_stored_is_refused_with_its_fact(
 @pytest.mark.requirement("edge.faults.stop")
 async def test_a_stop_on_a_full_disk_still_comes_to_its_end(disk: FaultyDisk, tmp_path: Path):
     async with edge_in(tmp_path) as edge:
-        run = await chattering(edge)
+        run = await start_chatter(edge)
         disk.fault = apsw.FullError
         await until_failed(edge, run["threadId"])
     async with edge_in(tmp_path) as edge:

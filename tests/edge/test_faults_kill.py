@@ -16,7 +16,7 @@ RUNS_EVERY = 5
 
 async def kill_amid(story: Story, moment: int, *, runs: bool = False) -> None:
     await story.end_amid(moment, story.edge.kill, runs=runs)
-    assert await story.edge.ended() == -SIGKILL
+    assert await story.edge.wait_for_end() == -SIGKILL
 
 
 async def kill_often(story: Story, random: Random) -> None:

@@ -93,14 +93,14 @@ async def survive(folder: Path, url: str, server: Server) -> None:
         load, here = Load(edge), Client(edge.http, edge)
         reader = Subscriber(here, "/v1/facts")
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(reader.reading())
+            await stack.enter_async_context(reader.keep_reading())
             async with load.at_work():
                 for _ in range(ROUNDS):
                     await crash(edge, load, server)
             ledger = Ledger(here)
             await ledger.read_on()
             ledger.check(load.acknowledged)
-            await reader.reached(ledger.facts[-1][0])
+            await reader.wait_for_seq(ledger.facts[-1][0])
             run = await edge.start("help")
             assert (await edge.run_until(run["runId"]))["status"] == "finished"
             assert reader.seen[: len(ledger.ids)] == ledger.ids

@@ -119,7 +119,7 @@ def test_an_edge_that_cannot_start_says_why(
 def test_a_journal_of_no_known_kind_is_named(factwire: Factwire, tmp_path: Path):
     done = start(factwire, tmp_path, journal="oracle://nowhere")
     assert done.code == 2
-    assert done.err.startswith("error: oracle:// names no kind of journal")
+    assert done.err.startswith("error: oracle:// is not a kind of journal")
 
 
 @pytest.mark.requirement("edge.faults.start")
@@ -184,15 +184,15 @@ def torn(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-20])
 
 
-def garbled(path: Path) -> None:
+def garble_file(path: Path) -> None:
     path.write_bytes(b"\xff" * 100)
 
 
-def emptied(path: Path) -> None:
+def empty_file(path: Path) -> None:
     path.write_bytes(b"")
 
 
-def removed(path: Path) -> None:
+def remove_file(path: Path) -> None:
     path.unlink()
 
 
@@ -203,7 +203,7 @@ def remove_journal(folder: Path) -> None:
 
 @pytest.mark.asyncio
 @pytest.mark.requirement("edge.faults.start")
-@pytest.mark.parametrize("spoil", [torn, garbled, emptied, removed])
+@pytest.mark.parametrize("spoil", [torn, garble_file, empty_file, remove_file])
 async def test_lists_whose_file_is_damaged_are_made_anew(
     tmp_path: Path, spoil: Callable[[Path], None]
 ):

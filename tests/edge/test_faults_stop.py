@@ -46,7 +46,7 @@ async def test_a_stop_under_load_loses_nothing_and_tells_readers_to_come_again(t
             seq = story.ledger.facts[-1][0]
             end = story.edge.terminate
             await story.end_amid(random.randrange(1, 40), end, runs=number % RUNS_EVERY == 0)
-            assert await story.edge.ended(STOP_SECONDS) == 0
+            assert await story.edge.wait_for_end(STOP_SECONDS) == 0
             assert [reader.codes[-1] for reader in story.readers] == [1012, 1012, 1012]
         await story.start()
         epoch = Cursor.parse((await story.client.get("/v1/threads"))["asOf"])
@@ -73,7 +73,7 @@ async def test_a_stop_waits_for_no_reader_no_sender_and_no_run_that_does_not_end
             )
             await sender.drain()
             edge.terminate()
-            assert await edge.ended(STOP_SECONDS) == 0
+            assert await edge.wait_for_end(STOP_SECONDS) == 0
             sender.close()
 
 
@@ -81,4 +81,4 @@ async def test_a_stop_waits_for_no_reader_no_sender_and_no_run_that_does_not_end
 async def test_an_interrupt_stops_an_edge_that_serves_like_a_signal_to_end(tmp_path: Path):
     edge = await asyncio.to_thread(EdgeProcess.start, tmp_path)
     os.kill(edge.pid, signal.SIGINT)
-    assert await edge.ended(STOP_SECONDS) == 0
+    assert await edge.wait_for_end(STOP_SECONDS) == 0

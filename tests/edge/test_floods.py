@@ -17,7 +17,7 @@ from factwire.serving.asgi import Problem
 from factwire.serving.idempotency import IdempotencyMiddleware
 from factwire.serving.streams import FactwireHttpProtocol
 from tests.edge.edges import TOKEN, WAIT_SECONDS, RunningEdge, running_edge
-from tests.edge.raw_http import RawAnswer, answers_in, conversed, exchanged, head
+from tests.edge.raw_http import RawAnswer, answers_in, exchange, head, send_and_collect
 
 JSON = "content-type: application/json"
 
@@ -134,17 +134,17 @@ def test_only_so_many_tickets_are_out():
 async def test_a_body_is_bounded_whether_it_says_its_length_or_not(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
         declared = head("POST", "/v1/threads", JSON, f"content-length: {limits.BODY_BYTES + 1}")
-        answer = await exchanged(edge.port, declared)
+        answer = await exchange(edge.port, declared)
         assert (answer.status, answer.code) == (413, "body_too_large")
         piece = b"%x\r\n%s\r\n" % (65536, b" " * 65536)
         chunked = head("POST", "/v1/threads", JSON, "transfer-encoding: chunked")
         pieces = [piece] * (limits.BODY_BYTES // 65536 + 1)
-        answer = await exchanged(edge.port, chunked, *pieces)
+        answer = await exchange(edge.port, chunked, *pieces)
         assert (answer.status, answer.code) == (413, "body_too_large")
         under_a_key = head(
             "POST", "/v1/threads", JSON, "transfer-encoding: chunked", "idempotency-key: k"
         )
-        answer = await exchanged(edge.port, under_a_key, *pieces)
+        answer = await exchange(edge.port, under_a_key, *pieces)
         assert (answer.status, answer.code) == (413, "body_too_large")
 
 
@@ -180,7 +180,7 @@ async def test_a_body_whose_sender_hung_up_is_none_even_if_it_could_be_read():
 async def test_a_body_that_trickles_is_given_up_with_its_connection(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
         start = head("POST", "/v1/threads", JSON, "content-length: 100")
-        answer = await exchanged(edge.port, start + b"{")
+        answer = await exchange(edge.port, start + b"{")
         assert (answer.status, answer.code) == (408, "body_too_slow")
         assert answer.headers["connection"] == "close"
 
@@ -193,7 +193,7 @@ async def test_a_body_that_trickles_is_given_up_with_its_connection(tmp_path: Pa
 )
 async def test_headers_that_trickle_hold_no_connection(tmp_path: Path, sent: bytes):
     async with running_edge(tmp_path) as edge:
-        answer = await exchanged(edge.port, sent)
+        answer = await exchange(edge.port, sent)
         assert (answer.status, answer.code) == (408, "headers_too_slow")
 
 
@@ -232,7 +232,7 @@ async def test_empty_lines_between_requests_keep_no_connection_alive(tmp_path: P
 async def test_an_idle_connection_is_closed(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
         edge.server.config.timeout_keep_alive = 0.1  # type: ignore[assignment] # pyright: ignore[reportAttributeAccessIssue]
-        answers = await conversed(edge.port, head("GET", "/v1/health"))
+        answers = await send_and_collect(edge.port, head("GET", "/v1/health"))
         assert [answer.status for answer in answers] == [200]
 
 
@@ -241,7 +241,7 @@ async def test_an_idle_connection_is_closed(tmp_path: Path):
 async def test_what_is_answered_before_it_came_whole_is_not_waited_for(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
         start = head("PUT", "/v1/threads", JSON, "content-length: 1000")
-        answer = await exchanged(edge.port, start + b"{")
+        answer = await exchange(edge.port, start + b"{")
         assert (answer.status, answer.code) == (405, "method_not_allowed")
 
 
@@ -254,10 +254,10 @@ async def test_headers_are_bounded_all_at_once_and_in_pieces(tmp_path: Path, pie
         whole = head("GET", "/v1/threads", *padding)
         size = len(whole) // pieces
         parts = [whole[at : at + size] for at in range(0, len(whole), size)]
-        answer = await exchanged(edge.port, *parts)
+        answer = await exchange(edge.port, *parts)
         assert (answer.status, answer.code) == (431, "headers_too_long")
         one = f"x: {'y' * 40_000}"
-        answer = await exchanged(edge.port, head("GET", "/v1/threads", one)[:-2])
+        answer = await exchange(edge.port, head("GET", "/v1/threads", one)[:-2])
         assert (answer.status, answer.code) == (431, "headers_too_long")
 
 
@@ -266,7 +266,7 @@ async def test_headers_are_bounded_all_at_once_and_in_pieces(tmp_path: Path, pie
 async def test_an_address_is_bounded(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
         for path in ("/v1/threads/" + "x" * 9_000, "/v1/threads?cursor=" + "x" * 9_000):
-            answer = await exchanged(edge.port, head("GET", path))
+            answer = await exchange(edge.port, head("GET", path))
             assert (answer.status, answer.code) == (414, "address_too_long")
         long = await edge.http.get(f"/v1/threads/{'x' * 7_000}")
         assert _status(long) == (404, "unknown_thread")
@@ -281,10 +281,10 @@ async def test_what_comes_behind_a_body_is_no_header_and_is_bounded_too(tmp_path
             b"content-type: application/json\r\n\r\n2\r\n{}\r\n0\r\n"
             b"host: 127.0.0.1\r\nauthorization: Bearer %s\r\n\r\n" % TOKEN.encode()
         )
-        answer = await exchanged(edge.port, request)
+        answer = await exchange(edge.port, request)
         assert (answer.status, answer.code) == (421, "host_not_allowed")
         endless = head("POST", "/v1/threads", JSON, "transfer-encoding: chunked") + b"1\r\n \r\n"
-        answers = await conversed(edge.port, endless, b"0\r\nx: ", *[b"y" * 10_000] * 100)
+        answers = await send_and_collect(edge.port, endless, b"0\r\nx: ", *[b"y" * 10_000] * 100)
         assert [(each.status, each.code) for each in answers] == [(431, "headers_too_long")]
 
 
@@ -294,7 +294,7 @@ async def test_what_comes_behind_a_body_is_no_header_and_is_bounded_too(tmp_path
 async def test_a_header_that_decides_something_is_given_once(tmp_path: Path, name: str):
     async with running_edge(tmp_path) as edge:
         request = head("GET", "/v1/threads", f"{name}: 127.0.0.1", f"{name}: 127.0.0.1")
-        answer = await exchanged(edge.port, request)
+        answer = await exchange(edge.port, request)
         assert (answer.status, answer.code) == (400, "repeated_header")
 
 
@@ -304,7 +304,7 @@ async def test_only_so_many_connections_are_open(tmp_path: Path, monkeypatch: py
     async with running_edge(tmp_path) as edge:
         monkeypatch.setattr(FactwireHttpProtocol, "open_connections", 3)
         held = [await asyncio.open_connection("127.0.0.1", edge.port) for _ in range(3)]
-        answer = await exchanged(edge.port, b"")
+        answer = await exchange(edge.port, b"")
         assert (answer.status, answer.code) == (503, "too_many_connections")
         for _, writer in held:
             writer.close()
@@ -385,7 +385,7 @@ async def test_requests_that_are_sent_without_waiting_are_answered_in_turn(tmp_p
     async with running_edge(tmp_path) as edge:
         last = head("GET", "/v1/threads", "connection: close")
         whole = head("GET", "/v1/health") * 200 + last
-        answers: list[RawAnswer] = await conversed(edge.port, whole)
+        answers: list[RawAnswer] = await send_and_collect(edge.port, whole)
         assert [answer.status for answer in answers] == [200] * 201
 
 

@@ -76,7 +76,7 @@ SPLICES: tuple[bytes, ...] = (
 )
 
 
-def mutated(chance: random.Random) -> bytes:
+def mutate_request(chance: random.Random) -> bytes:
     """A request with a few things wrong."""
     data = bytearray(chance.choice(SEEDS))
     for _ in range(chance.randint(1, 4)):
@@ -99,7 +99,7 @@ def mutated(chance: random.Random) -> bytes:
     return bytes(data)
 
 
-async def _sent(address: tuple[str, int], data: bytes) -> list[int]:
+async def _send_data(address: tuple[str, int], data: bytes) -> list[int]:
     """The statuses that a connection gives; nothing more is sent, so its deadlines end it."""
     reader, writer = await asyncio.open_connection(*address)
     received = b""
@@ -129,8 +129,8 @@ async def _attack(edge: ServedEdge, count: int, seed: int) -> set[int]:
 
     async def one_after_the_other() -> None:
         for _ in range(count // AT_ONCE):
-            data = mutated(chance)
-            found = await _sent(edge.address, data)
+            data = mutate_request(chance)
+            found = await _send_data(edge.address, data)
             assert set(found) <= DOCUMENTED, (found, data)
             statuses.update(found)
 

@@ -42,7 +42,9 @@ NAMED_IN_A_BODY: dict[str, dict[str, Any]] = {
 """Operation → a body that names something that is not there."""
 
 
-async def _refused(edge: RunningEdge, method: str, path: str, operation: dict[str, Any]) -> Any:
+async def _require_refusal(
+    edge: RunningEdge, method: str, path: str, operation: dict[str, Any]
+) -> Any:
     """The problem with which an operation is refused."""
     body = BODIES.get(operation["operationId"], {}) if "requestBody" in operation else None
     answer = await edge.http.request(method, path, json=body)
@@ -58,7 +60,7 @@ async def test_an_id_that_nobody_has_is_not_found_at_any_address(tmp_path: Path)
         for method, path, operation in OPERATIONS:
             for unknown in UNKNOWN if "{" in path else ():
                 named = re.sub(r"\{\w+\}", quote(unknown, safe=""), path)
-                problem = await _refused(edge, method, named, operation)
+                problem = await _require_refusal(edge, method, named, operation)
                 assert problem["status"] == 404, (method, named, problem)
         for name, body in NAMED_IN_A_BODY.items():
             [(method, path)] = [
@@ -79,7 +81,7 @@ async def test_an_id_of_another_kind_or_of_another_thread_is_not_found(tmp_path:
                     if kind == name or not known:
                         continue
                     values = {other: things.ids[other][0] for other in names} | {name: known[0]}
-                    problem = await _refused(edge, method, path.format(**values), operation)
+                    problem = await _require_refusal(edge, method, path.format(**values), operation)
                     assert problem["status"] in (404, 409), (method, path, values, problem)
         thread, other = things.ids["threadId"][:2]
         waiting = [await edge.start("help", threadId=other) for _ in range(2)]
@@ -181,7 +183,7 @@ async def test_every_post_is_among_those_that_are_repeated():
 @pytest.mark.parametrize("path", POSTS)
 async def test_fifty_at_once_under_one_key_are_one(tmp_path: Path, path: str):
     async with running_edge(tmp_path) as edge:
-        address, body = await _prepared(edge, path)
+        address, body = await _prepare_request(edge, path)
         since = await edge.machine.journal.head()
         headers = {"idempotency-key": "one"}
 
@@ -200,7 +202,7 @@ async def test_fifty_at_once_under_one_key_are_one(tmp_path: Path, path: str):
             assert len(page["items"]) == count
 
 
-async def _prepared(edge: RunningEdge, path: str) -> tuple[str, Any]:
+async def _prepare_request(edge: RunningEdge, path: str) -> tuple[str, Any]:
     """An address and a body that do something."""
     body = POSTS[path]
     if "queue" in path:
@@ -210,7 +212,7 @@ async def _prepared(edge: RunningEdge, path: str) -> tuple[str, Any]:
         return path.format(threadId=first["threadId"], runId=waiting[1]["runId"]), body
     if path in ("/v1/permissions/decide", "/v1/runs/{runId}:cancel"):
         run = await edge.start("approve")
-        approval = await edge.pending(run["runId"])
+        approval = await edge.wait_for_approval(run["runId"])
         named = {"runId": run["runId"], "requestId": approval["approvalId"]}
         return path.format(**named), body if "{" in path else body | named
     if path in ("/v1/evidence", "/v1/previews") or "{" in path:

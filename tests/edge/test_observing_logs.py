@@ -104,9 +104,9 @@ async def test_a_stream_is_told_when_it_opens_and_why_it_ends(tmp_path: Path, lo
 @pytest.mark.requirement("edge.observing.logs")
 async def test_start_stop_and_what_was_found_are_told(tmp_path: Path, log: Log):
     async with running_edge(tmp_path) as edge:
-        await edge.pending((await edge.start("approve"))["runId"])
+        await edge.wait_for_approval((await edge.start("approve"))["runId"])
         slow = await edge.start("sleep 60", agent="shell")
-        await edge.pending(slow["runId"])
+        await edge.wait_for_approval(slow["runId"])
     assert log.lines("edge_recovered")[0]["waiting"] == 0
     log.stream.truncate(0)
     log.stream.seek(0)
@@ -219,14 +219,14 @@ def test_auto_is_text_on_a_terminal_and_json_elsewhere(log: Log):
 
 @pytest.mark.requirement("edge.observing.logs")
 @pytest.mark.parametrize(
-    ("options", "level", "told"),
+    ("options", "level", "events"),
     [
         ((), None, ["edge_recovered", "edge_started", "edge_stopping", "edge_stopped"]),
         (("--log-format", "text"), "warning", []),
     ],
 )
 def test_the_command_logs_as_it_is_told(
-    tmp_path: Path, options: tuple[str, ...], level: str | None, told: list[str]
+    tmp_path: Path, options: tuple[str, ...], level: str | None, events: list[str]
 ):
     command = [str(Path(sys.executable).with_name("factwire")), "edge", "--port", "0", *options]
     values = {"HOME": str(tmp_path), "FACTWIRE_TOKEN": TOKEN, "PATH": os.environ["PATH"]}
@@ -239,7 +239,7 @@ def test_the_command_logs_as_it_is_told(
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=WAIT)
     assert process.returncode == 0
-    assert [json.loads(line)["event"] for line in errors.splitlines()] == told
+    assert [json.loads(line)["event"] for line in errors.splitlines()] == events
 
 
 @pytest.mark.asyncio
@@ -247,7 +247,7 @@ def test_the_command_logs_as_it_is_told(
 async def test_a_stranger_learns_that_an_edge_is_well_and_who_has_the_token_how(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
         run = await edge.start("approve")
-        await edge.pending(run["runId"])
+        await edge.wait_for_approval(run["runId"])
         known = await edge.get("/v1/health")
         details = known.pop("details")
         assert details.pop("uptimeSeconds") > 0

@@ -16,7 +16,7 @@ from factwire.serving.request_observing import UNMATCHED, LoopLag, RouteTemplate
 from factwire.serving.streams import CLOSE_REASONS
 from factwire.serving.streams.stream_sinks import CLOSE_NAMES
 from tests.edge.edges import RunningEdge, running_edge
-from tests.edge.streaming import WAIT, Served, closing, serving, until
+from tests.edge.streaming import WAIT, Served, read_close, serve_streams, until
 from tests.edge.streaming_clients import Raw
 from tests.journal.contract import make_fact
 
@@ -28,7 +28,7 @@ ROOM = 4_096
 Series = tuple[str, frozenset[tuple[str, str]]]
 
 
-async def scraped(edge: RunningEdge) -> dict[Series, float]:
+async def scrape_metrics(edge: RunningEdge) -> dict[Series, float]:
     """Every series, by name and labels."""
     answer = await edge.http.get("/v1/metrics")
     assert answer.status_code == 200, answer.text
@@ -52,7 +52,7 @@ async def test_requests_are_counted_by_method_template_and_status(tmp_path: Path
         await edge.http.get("/v1/runs/none")
         await edge.http.post("/v1/runs/none:cancel", json={})
         await edge.http.get("/v1/runs/none", headers={"authorization": "Bearer wrong"})
-        figures = await scraped(edge)
+        figures = await scrape_metrics(edge)
     route = "/v1/runs/{run_id}"
     assert figures[series("requests_total", method="POST", route="/v1/runs", status="202")] == 1
     assert figures[series("requests_total", method="GET", route=route, status="404")] == 1
@@ -69,10 +69,10 @@ async def test_requests_are_counted_by_method_template_and_status(tmp_path: Path
 async def test_runs_approvals_journal_and_process_are_told(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
         waiting = await edge.start("approve")
-        await edge.pending(waiting["runId"])
+        await edge.wait_for_approval(waiting["runId"])
         queued = {"agentId": "demo", "prompt": "help", "threadId": waiting["threadId"]}
         await edge.post("/v1/runs", queued, status=202)
-        figures = await scraped(edge)
+        figures = await scrape_metrics(edge)
         head = (await edge.machine.journal.head()).seq
         assert figures[series("runs", status="waiting")] == 1
         assert figures[series("runs", status="queued")] == 1
@@ -101,7 +101,7 @@ async def test_the_figures_of_a_journal_that_is_away_are_left_out(
 ):
     async with running_edge(tmp_path) as edge:
         monkeypatch.setattr(edge.machine.feed, "_trouble", "away")
-        figures = await scraped(edge)
+        figures = await scrape_metrics(edge)
         assert figures[series("feed_state", state="degraded")] == 1
         assert series("journal_head") not in figures
         assert series("feed_lag_facts") not in figures
@@ -118,8 +118,8 @@ async def test_strangers_get_no_figures_and_two_edges_share_none(tmp_path: Path)
         for _ in range(3):
             await one.get("/v1/agents")
         requests = series("requests_total", method="GET", route="/v1/agents", status="200")
-        assert (await scraped(one))[requests] == 3
-        assert requests not in await scraped(two)
+        assert (await scrape_metrics(one))[requests] == 3
+        assert requests not in await scrape_metrics(two)
 
 
 @pytest.mark.requirement("edge.observing.bounded")
@@ -136,11 +136,11 @@ async def test_a_thousand_ids_paths_and_methods_make_no_series(tmp_path: Path):
         ]
         for number in ("first", "second"):
             await _ask(edge, requests, number)
-        await scraped(edge)
-        before = set(await scraped(edge))
+        await scrape_metrics(edge)
+        before = set(await scrape_metrics(edge))
         for number in range(1_000 // len(requests) + 1):
             await _ask(edge, requests, f"ID{number}")
-        assert set(await scraped(edge)) == before
+        assert set(await scrape_metrics(edge)) == before
 
 
 async def _ask(edge: RunningEdge, requests: list[tuple[str, str]], name: str) -> None:
@@ -183,16 +183,16 @@ async def test_the_root_has_its_own_template_where_it_is_served(path: str):
 @pytest.mark.requirement("edge.observing.metrics")
 async def test_why_streams_end_is_counted():
     async with open_journal("memory:") as journal:
-        async with serving(journal) as served:
+        async with serve_streams(journal) as served:
             async with served.socket(since="now"):
                 await until(lambda: served.streams.stats().readers == 1)
             async with served.socket(cursor="fw1.0000000000000000.0000000000000009") as client:
-                assert (await closing(client))[0] == 4400
+                assert (await read_close(client))[0] == 4400
             await _left_behind(served, journal)
             async with served.socket(since="now") as client:
                 await until(lambda: served.streams.stats().readers == 1)
                 await served.streams.close(WAIT)
-                assert (await closing(client))[0] == 1012
+                assert (await read_close(client))[0] == 1012
             await until(lambda: sum(served.streams.stats().closed.values()) == 4)
             stats = served.streams.stats()
         assert stats.opened == 4
@@ -225,7 +225,7 @@ async def test_a_stream_counts_when_it_opens_and_has_no_duration(tmp_path: Path)
     async with running_edge(tmp_path) as edge:
         headers = {"accept": "text/event-stream"}
         async with edge.http.stream("GET", "/v1/events?since=now", headers=headers):
-            figures = await scraped(edge)
+            figures = await scrape_metrics(edge)
             requests = {"method": "GET", "route": "/v1/events"}
             assert figures[series("requests_total", **requests, status="200")] == 1
             assert series("request_seconds_count", **requests) not in figures

@@ -68,7 +68,7 @@ async def test_a_request_its_run_and_its_tools_are_one_trace(tmp_path: Path):
         answer = await edge.http.post("/v1/runs", json=body, headers={"traceparent": TRACEPARENT})
         assert answer.headers["x-trace-id"] == TRACE
         run_id = answer.json()["runId"]
-        await edge.pending(run_id)
+        await edge.wait_for_approval(run_id)
         assert (await edge.allow_all(run_id))["status"] == "finished"
         assert await traces_of(edge, run_id) == {TRACE}
         request, run = collected.one("POST /v1/runs"), collected.one("factwire.run")
@@ -168,7 +168,7 @@ async def test_a_run_that_outlives_the_process_is_told_whole_by_the_next(tmp_pat
         body = {"agentId": "demo", "prompt": "approve"}
         answer = await edge.http.post("/v1/runs", json=body, headers={"traceparent": TRACEPARENT})
         run_id = answer.json()["runId"]
-        requests = await edge.pending(run_id)
+        requests = await edge.wait_for_approval(run_id)
     assert (first.one("factwire.run").attributes or {})["factwire.run.left_open"] is True
     async with running_edge(tmp_path, tracer_provider=second.provider) as edge:
         assert (await edge.allow_all(run_id))["status"] == "finished"

@@ -99,11 +99,11 @@ def cases() -> dict[str, list[Any]]:
         name = operation.definition.raw["operationId"]
         takes = bool(operation.path_parameters or operation.query or operation.body)
         strategy = operation.as_strategy(generation_mode=GenerationMode.POSITIVE)
-        found[name] = list(_drawn(strategy, POSITIVE_ROUNDS if takes else 1))
+        found[name] = list(_draw_values(strategy, POSITIVE_ROUNDS if takes else 1))
     return found
 
 
-def _drawn(strategy: Any, rounds: int) -> list[Any]:
+def _draw_values(strategy: Any, rounds: int) -> list[Any]:
     kept: list[Any] = []
 
     @given(drawn=st.lists(strategy, min_size=AT_ONCE, max_size=AT_ONCE))

@@ -17,7 +17,7 @@ from factwire.edge.preview_site import PathMissing, PathRefused, ServedFolder
 from factwire.runtime import runtime as runtime_module
 from tests.edge.edges import RunningEdge, configuration_in, running_edge
 from tests.edge.test_paths import NAMES, RAW
-from tests.edge.test_previews import fill, parts_of, previewed
+from tests.edge.test_previews import fill, open_preview, parts_of
 
 pytestmark = pytest.mark.asyncio
 
@@ -55,7 +55,7 @@ class Swapped:
 async def test_a_folder_that_becomes_a_link_after_the_look_is_not_followed(
     tmp_path: Path, protected: bool
 ):
-    async with previewed(tmp_path) as (_, _, http):
+    async with open_preview(tmp_path) as (_, _, http):
         swapped = Swapped(tmp_path)
 
         def looked_at(root: Path, path: str) -> tuple[str, ...]:
@@ -75,9 +75,9 @@ async def test_a_folder_that_becomes_a_link_after_the_look_is_not_followed(
 @pytest.mark.fault
 @pytest.mark.requirement("edge.paths.races")
 async def test_a_race_for_a_link_never_shows_what_is_outside(tmp_path: Path):
-    async with previewed(tmp_path) as (_, _, http):
+    async with open_preview(tmp_path) as (_, _, http):
         swapped = Swapped(tmp_path)
-        with swapping(swapped):
+        with keep_swapping(swapped):
             seen = [await http.get("swap/file.txt") for _ in range(300)]
         texts = {answer.text for answer in seen if answer.status_code == 200}
         assert texts <= {"INSIDE"}
@@ -85,7 +85,7 @@ async def test_a_race_for_a_link_never_shows_what_is_outside(tmp_path: Path):
 
 
 @contextmanager
-def swapping(swapped: Swapped) -> Generator[None]:
+def keep_swapping(swapped: Swapped) -> Generator[None]:
     ended = threading.Event()
 
     def swap() -> None:
@@ -136,7 +136,7 @@ async def test_a_folder_that_is_swapped_while_its_preview_starts_is_not_served(
 async def test_a_folder_that_is_moved_out_of_the_workspace_is_served_no_longer(
     tmp_path: Path, protected: bool
 ):
-    async with previewed(tmp_path) as (_, _, http):
+    async with open_preview(tmp_path) as (_, _, http):
         assert (await http.get("about/")).status_code == 200
         (tmp_path / "workspace" / "dist").rename(tmp_path / "moved")
         if protected:
@@ -158,25 +158,25 @@ async def test_a_run_does_not_start_in_a_folder_that_became_a_link_while_it_wait
         place.mkdir()
         outside.mkdir()
         first = await edge.start("approve")
-        approval = await edge.pending(first["runId"])
+        approval = await edge.wait_for_approval(first["runId"])
         second = await edge.start("help", threadId=first["threadId"], workDir=str(place))
         place.rmdir()
         place.symlink_to(outside)
         if protected:
-            ended = await _ended(edge, approval, second)
+            ended = await _cancel_and_wait(edge, approval, second)
             assert ended["status"] == "failed"
             assert ended["error"]["failureCategory"] == "workspace_not_allowed"
         else:
-            with patch.object(runtime_module.Workspaces, "real", believed):
-                assert (await _ended(edge, approval, second))["status"] == "finished"
+            with patch.object(runtime_module.Workspaces, "resolve", trust_folder):
+                assert (await _cancel_and_wait(edge, approval, second))["status"] == "finished"
 
 
-def believed(_: object, folder: str) -> Path:
+def trust_folder(_: object, folder: str) -> Path:
     """A folder as it was named, wherever it leads now."""
     return Path(folder)
 
 
-async def _ended(
+async def _cancel_and_wait(
     edge: RunningEdge, approval: dict[str, Any], second: dict[str, Any]
 ) -> dict[str, Any]:
     cancelled = await edge.http.post(f"/v1/runs/{approval['runId']}:cancel")
@@ -186,7 +186,7 @@ async def _ended(
 
 @pytest.mark.requirement("edge.preview.paths")
 async def test_links_that_stay_inside_are_followed_and_others_are_not(tmp_path: Path):
-    async with previewed(tmp_path) as (_, _, http):
+    async with open_preview(tmp_path) as (_, _, http):
         site = tmp_path / "workspace" / "dist"
         (site / "latest").symlink_to("about")
         (site / "up").symlink_to("../outside.txt")
@@ -217,7 +217,7 @@ async def test_links_that_stay_inside_are_followed_and_others_are_not(tmp_path: 
 @pytest.mark.requirement("edge.preview.paths")
 async def test_no_hostile_path_leads_out_of_a_preview(tmp_path: Path):
     (tmp_path / "canary.txt").write_text("OUTSIDE")
-    async with previewed(tmp_path) as (_, preview, _):
+    async with open_preview(tmp_path) as (_, preview, _):
         parts = parts_of(preview)
         for value in [*NAMES, *RAW, "x/../../outside.txt", "%2e%2e/outside.txt", "assets//app.js"]:
             for start in (parts.path, "/"):

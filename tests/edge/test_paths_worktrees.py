@@ -25,7 +25,7 @@ def with_repository(folder: Path, **changes: Any) -> Configuration:
     return configuration
 
 
-async def changed(edge: RunningEdge, **more: Any) -> dict[str, Any]:
+async def run_change(edge: RunningEdge, **more: Any) -> dict[str, Any]:
     run = await edge.start(CHANGE, agent="shell", **more)
     return await edge.allow_all(run["runId"])
 
@@ -43,7 +43,7 @@ async def test_a_run_with_a_worktree_changes_nothing_else_and_its_diff_is_its_ow
     workspace = tmp_path / "workspace"
     async with running_edge(tmp_path, configuration=with_repository(tmp_path)) as edge:
         (workspace / "b.txt").write_text("somebody is working here\n")
-        run = await changed(edge, worktree=True)
+        run = await run_change(edge, worktree=True)
         assert run["status"] == "finished", run
         place = place_of(run)
         assert run["worktree"] == {
@@ -57,16 +57,14 @@ async def test_a_run_with_a_worktree_changes_nothing_else_and_its_diff_is_its_ow
         assert (diff["scope"], diff["base"]) == ("run", run["worktree"]["base"])
         assert files(diff) == {"a.txt": "modified", "new.txt": "created"}
         assert str(place) in git(workspace, "worktree", "list")
-        messages = await submitted(edge)
+        messages = await read_submissions(edge)
         assert [fact["worktree"] for fact in messages] == [run["worktree"]]
 
 
-async def submitted(edge: RunningEdge) -> list[dict[str, Any]]:
+async def read_submissions(edge: RunningEdge) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    async for stretch in edge.machine.journal.read():
-        found += [
-            fact.payload for _, fact in stretch.facts() if fact.event_class == "turn.submitted"
-        ]
+    async for batch in edge.machine.journal.read():
+        found += [fact.payload for _, fact in batch.facts() if fact.event_class == "turn.submitted"]
     return found
 
 
@@ -74,7 +72,7 @@ async def submitted(edge: RunningEdge) -> list[dict[str, Any]]:
 async def test_without_a_worktree_a_diff_says_that_it_is_the_workspace_s(tmp_path: Path):
     async with running_edge(tmp_path, configuration=with_repository(tmp_path)) as edge:
         (tmp_path / "workspace" / "b.txt").write_text("somebody else's\n")
-        run = await changed(edge)
+        run = await run_change(edge)
         assert "worktree" not in run
         diff = await edge.get(f"/v1/runs/{run['runId']}/diff")
         assert diff["scope"] == "workspace"
@@ -87,9 +85,9 @@ async def test_a_configuration_gives_every_run_a_worktree_that_does_not_say_othe
 ):
     configuration = with_repository(tmp_path, worktree=True)
     async with running_edge(tmp_path, configuration=configuration) as edge:
-        first, second = await changed(edge), await changed(edge)
+        first, second = await run_change(edge), await run_change(edge)
         assert first["workDir"] != second["workDir"]
-        plain = await changed(edge, worktree=False)
+        plain = await run_change(edge, worktree=False)
         assert "worktree" not in plain
         payload = {"text": CHANGE, "agentId": "shell"}
         posted = await edge.post(f"/v1/threads/{first['threadId']}/messages", payload, status=202)
@@ -100,7 +98,7 @@ async def test_a_configuration_gives_every_run_a_worktree_that_does_not_say_othe
 @pytest.mark.requirement("edge.worktree.run")
 async def test_a_run_that_is_tried_again_goes_on_in_the_same_worktree(tmp_path: Path):
     async with running_edge(tmp_path, configuration=with_repository(tmp_path)) as edge:
-        run = await changed(edge, worktree=True)
+        run = await run_change(edge, worktree=True)
         again = await edge.post(f"/v1/runs/{run['runId']}:retry", status=202)
         assert again["worktree"] == run["worktree"]
         assert (await edge.allow_all(again["runId"]))["status"] == "finished"
@@ -141,7 +139,7 @@ async def test_a_run_that_is_refused_leaves_no_worktree(tmp_path: Path):
 @pytest.mark.requirement("edge.worktree.removed")
 async def test_a_worktree_is_removed_when_asked_and_its_diff_says_so(tmp_path: Path):
     async with running_edge(tmp_path, configuration=with_repository(tmp_path)) as edge:
-        run = await changed(edge, worktree=True)
+        run = await run_change(edge, worktree=True)
         preview = await edge.post("/v1/previews", {"runId": run["runId"]}, status=201)
         gone = await edge.http.delete(f"/v1/runs/{run['runId']}/worktree")
         assert gone.status_code == 204
@@ -151,7 +149,7 @@ async def test_a_worktree_is_removed_when_asked_and_its_diff_says_so(tmp_path: P
         assert (diff["available"], diff["reason"]) == (False, "worktree_removed")
         row = await edge.get(f"/v1/previews/{preview['previewId']}")
         assert row["status"] == "stopped"
-        plain = await changed(edge)
+        plain = await run_change(edge)
         none = await edge.http.delete(f"/v1/runs/{plain['runId']}/worktree")
         assert (none.status_code, none.json()["code"]) == (404, "no_worktree")
 
@@ -169,8 +167,8 @@ async def test_a_worktree_in_which_a_run_works_is_not_removed(tmp_path: Path):
 @pytest.mark.requirement("edge.worktree.removed")
 async def test_a_deleted_thread_takes_its_worktrees_with_it(tmp_path: Path):
     async with running_edge(tmp_path, configuration=with_repository(tmp_path)) as edge:
-        run = await changed(edge, worktree=True)
-        kept = await changed(edge, worktree=True)
+        run = await run_change(edge, worktree=True)
+        kept = await run_change(edge, worktree=True)
         deleted = await edge.http.delete(f"/v1/threads/{run['threadId']}")
         assert deleted.status_code == 204
         assert not place_of(run).exists()
@@ -185,7 +183,7 @@ async def test_what_a_kill_left_before_its_run_was_asked_for_is_removed_at_the_n
 ):
     configuration = with_repository(tmp_path)
     async with running_edge(tmp_path, configuration=configuration) as edge:
-        run = await changed(edge, worktree=True)
+        run = await run_change(edge, worktree=True)
         left = worktree_operations.make_worktree(
             edge.machine, "run_left", str(tmp_path / "workspace")
         )

@@ -38,7 +38,7 @@ def fill(folder: Path) -> Path:
 
 
 @asynccontextmanager
-async def previewed(
+async def open_preview(
     folder: Path, path: str = "dist"
 ) -> AsyncGenerator[tuple[RunningEdge, dict[str, Any], httpx.AsyncClient]]:
     """An Edge with a preview, and a client that knows only its address."""
@@ -66,7 +66,7 @@ def parts_of(preview: dict[str, Any]) -> SplitResult:
 
 @pytest.mark.requirement("edge.preview.served")
 async def test_a_folder_of_a_run_is_served_with_its_types_and_indexes(tmp_path: Path):
-    async with previewed(tmp_path) as (edge, preview, http):
+    async with open_preview(tmp_path) as (edge, preview, http):
         seen = {
             path: await http.get(path)
             for path in ("", "about/", "assets/app.js", "movie.mp4", "empty/", "nothing")
@@ -96,7 +96,7 @@ async def test_a_folder_of_a_run_is_served_with_its_types_and_indexes(tmp_path: 
 
 @pytest.mark.requirement("edge.preview.facts")
 async def test_a_preview_is_told_listed_and_stopped_once(tmp_path: Path):
-    async with previewed(tmp_path) as (edge, preview, http):
+    async with open_preview(tmp_path) as (edge, preview, http):
         page = await edge.get("/v1/previews", runId=preview["runId"], status="ready")
         assert page["items"] == [preview]
         assert await edge.get(f"/v1/previews/{preview['previewId']}") == preview
@@ -132,7 +132,7 @@ async def test_one_key_makes_one_preview(tmp_path: Path):
 
 @pytest.mark.requirement("edge.preview.stops")
 async def test_a_preview_ends_with_its_edge_and_is_told_as_stopped(tmp_path: Path):
-    async with previewed(tmp_path) as (_, preview, http):
+    async with open_preview(tmp_path) as (_, preview, http):
         assert (await http.get("")).status_code == 200
     async with running_edge(tmp_path) as edge:
         row = await edge.get(f"/v1/previews/{preview['previewId']}")
@@ -151,7 +151,7 @@ async def test_what_a_killed_edge_left_as_ready_is_told_as_stopped_at_the_next_s
         """A process that is killed stops nothing and tells nothing."""
 
     with patch("factwire.edge.startup.preview_operations.stop_all_previews", forgotten):
-        async with previewed(tmp_path) as (edge, preview, _):
+        async with open_preview(tmp_path) as (edge, preview, _):
             served = edge.machine.previews
     await served.stop(preview["previewId"])
     async with running_edge(tmp_path) as edge:
@@ -161,10 +161,10 @@ async def test_what_a_killed_edge_left_as_ready_is_told_as_stopped_at_the_next_s
 
 async def reasons(edge: RunningEdge) -> list[str]:
     found: list[str] = []
-    async for stretch in edge.machine.journal.read():
+    async for batch in edge.machine.journal.read():
         found += [
             fact.payload["reason"]
-            for _, fact in stretch.facts()
+            for _, fact in batch.facts()
             if fact.event_class == "preview.stopped"
         ]
     return found
@@ -179,7 +179,7 @@ async def test_a_preview_that_nobody_looks_at_stops_by_itself(
         "__kwdefaults__",
         {"most": 10, "idle_seconds": 0.2},
     )
-    async with previewed(tmp_path) as (edge, preview, _):
+    async with open_preview(tmp_path) as (edge, preview, _):
         async with asyncio.timeout(WAIT_SECONDS):
             while (await edge.get(f"/v1/previews/{preview['previewId']}"))["status"] == "ready":
                 await edge.machine.feed.wait_for(edge.machine.feed.cursor.seq + 1)
@@ -189,7 +189,7 @@ async def test_a_preview_that_nobody_looks_at_stops_by_itself(
 
 @pytest.mark.requirement("edge.preview.stops")
 async def test_a_deleted_thread_takes_its_previews_with_it(tmp_path: Path):
-    async with previewed(tmp_path) as (edge, preview, http):
+    async with open_preview(tmp_path) as (edge, preview, http):
         gone = await edge.http.delete(f"/v1/threads/{preview['threadId']}")
         assert gone.status_code == 204
         with pytest.raises(httpx.ConnectError):
@@ -199,7 +199,7 @@ async def test_a_deleted_thread_takes_its_previews_with_it(tmp_path: Path):
 
 @pytest.mark.requirement("edge.preview.limits")
 async def test_no_more_previews_than_may_be_are_served(tmp_path: Path):
-    async with previewed(tmp_path) as (edge, preview, _):
+    async with open_preview(tmp_path) as (edge, preview, _):
         body = {"runId": preview["runId"], "path": "dist"}
         for _ in range(limits.PREVIEWS - 1):
             await edge.post("/v1/previews", body, status=201)
@@ -211,7 +211,7 @@ async def test_no_more_previews_than_may_be_are_served(tmp_path: Path):
 
 @pytest.mark.requirement("edge.preview.paths")
 async def test_what_cannot_be_previewed_is_refused_by_a_code(tmp_path: Path):
-    async with previewed(tmp_path) as (edge, preview, _):
+    async with open_preview(tmp_path) as (edge, preview, _):
         run = preview["runId"]
         (tmp_path / "workspace" / "away").symlink_to(tmp_path)
         (tmp_path / "workspace" / ".git").mkdir()
@@ -236,7 +236,7 @@ async def test_what_cannot_be_previewed_is_refused_by_a_code(tmp_path: Path):
 
 @pytest.mark.requirement("edge.preview.address")
 async def test_only_the_address_opens_a_preview(tmp_path: Path):
-    async with previewed(tmp_path) as (_, preview, http):
+    async with open_preview(tmp_path) as (_, preview, http):
         parts = parts_of(preview)
         origin = f"http://{parts.netloc}"
         key = parts.path.strip("/")
@@ -253,7 +253,7 @@ async def test_only_the_address_opens_a_preview(tmp_path: Path):
 async def test_a_page_reaches_its_files_from_the_root_by_a_cookie_for_its_own_origin(
     tmp_path: Path,
 ):
-    async with previewed(tmp_path) as (_, preview, http):
+    async with open_preview(tmp_path) as (_, preview, http):
         root = f"http://{parts_of(preview).netloc}/assets/app.js"
         assert (await http.get(root)).status_code == 404
         page = await http.get("")
@@ -272,14 +272,14 @@ async def test_a_page_reaches_its_files_from_the_root_by_a_cookie_for_its_own_or
 @pytest.mark.requirement("edge.preview.address")
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "", "127.0.0.1.evil.example"])
 async def test_a_name_that_somebody_points_here_is_not_answered(tmp_path: Path, host: str):
-    async with previewed(tmp_path) as (_, _, http):
+    async with open_preview(tmp_path) as (_, _, http):
         answer = await http.get("", headers={"host": host})
         assert (answer.status_code, answer.json()["code"]) == (421, "host_not_allowed")
 
 
 @pytest.mark.requirement("edge.preview.browser")
 async def test_a_page_is_kept_to_its_own_folder_and_from_everything_else(tmp_path: Path):
-    async with previewed(tmp_path) as (_, _, http):
+    async with open_preview(tmp_path) as (_, _, http):
         answer = await http.get("")
         payload = [part.split() for part in answer.headers["content-security-policy"].split(";")]
         policy = {name: sources for name, *sources in payload}
@@ -317,7 +317,7 @@ async def test_a_page_is_kept_to_its_own_folder_and_from_everything_else(tmp_pat
 @pytest.mark.fault
 @pytest.mark.requirement("edge.preview.address")
 async def test_each_attack_on_the_address_would_succeed_without_its_protection(tmp_path: Path):
-    async with previewed(tmp_path) as (_, preview, http):
+    async with open_preview(tmp_path) as (_, preview, http):
         origin = f"http://{parts_of(preview).netloc}"
         await http.get("")
         near = {"sec-fetch-site": "same-site"}
@@ -336,7 +336,7 @@ async def test_each_attack_on_the_address_would_succeed_without_its_protection(t
 
 @pytest.mark.requirement("edge.preview.facts")
 async def test_a_runtime_outside_cannot_tell_this_edge_s_preview_as_stopped(tmp_path: Path):
-    async with previewed(tmp_path) as (edge, preview, http):
+    async with open_preview(tmp_path) as (edge, preview, http):
         forged = {
             "id": "evt_forged",
             "kind": "state",
@@ -360,7 +360,7 @@ async def test_a_runtime_outside_cannot_tell_this_edge_s_preview_as_stopped(tmp_
 
 @pytest.mark.requirement("edge.preview.browser")
 async def test_a_preview_is_only_read(tmp_path: Path):
-    async with previewed(tmp_path) as (_, _, http):
+    async with open_preview(tmp_path) as (_, _, http):
         for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"):
             answer = await http.request(method, "")
             assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD"), method
@@ -368,7 +368,7 @@ async def test_a_preview_is_only_read(tmp_path: Path):
 
 @pytest.mark.requirement("edge.preview.browser")
 async def test_two_previews_are_two_origins(tmp_path: Path):
-    async with previewed(tmp_path) as (edge, preview, _):
+    async with open_preview(tmp_path) as (edge, preview, _):
         body = {"runId": preview["runId"], "path": "dist/about"}
         other = await edge.post("/v1/previews", body, status=201)
         assert parts_of(other).netloc != parts_of(preview).netloc
@@ -378,7 +378,7 @@ async def test_two_previews_are_two_origins(tmp_path: Path):
 
 @pytest.mark.requirement("edge.preview.ranges")
 async def test_a_part_of_a_file_can_be_asked_for(tmp_path: Path):
-    async with previewed(tmp_path) as (_, _, http):
+    async with open_preview(tmp_path) as (_, _, http):
         whole = await http.get("movie.mp4")
         part = await http.get("movie.mp4", headers={"range": "bytes=1000-1999"})
         assert (part.status_code, part.content) == (206, whole.content[1000:2000])
@@ -426,7 +426,7 @@ async def test_a_range_outside_of_a_file_is_refused(header: str, size: int):
 @pytest.mark.requirement("edge.preview.ranges")
 async def test_a_file_that_shrinks_while_it_is_sent_is_never_taken_for_whole(tmp_path: Path):
     big = tmp_path / "workspace" / "dist" / "big.bin"
-    async with previewed(tmp_path) as (_, _, http):
+    async with open_preview(tmp_path) as (_, _, http):
         with big.open("wb") as file:
             file.truncate(64 * 1024 * 1024)
         with pytest.raises(httpx.RemoteProtocolError):
@@ -445,7 +445,7 @@ async def cut_short(http: httpx.AsyncClient, big: Path) -> None:
 
 @pytest.mark.requirement("edge.preview.stops")
 async def test_a_transfer_under_way_does_not_keep_an_edge_from_stopping(tmp_path: Path):
-    async with previewed(tmp_path) as (edge, preview, http):
+    async with open_preview(tmp_path) as (edge, preview, http):
         with (tmp_path / "workspace" / "dist" / "big.bin").open("wb") as file:
             file.truncate(256 * 1024 * 1024)
         async with http.stream("GET", "big.bin") as answer:

@@ -42,7 +42,7 @@ def test_what_was_saved_of_another_journal_or_is_damaged_is_not_read():
     assert Records.restore(b"", EPOCH) is None
 
 
-def _told(*rows: tuple[str, str, str]) -> list[Fact]:
+def _build_facts(*rows: tuple[str, str, str]) -> list[Fact]:
     """Facts of a class on a thread, with a turn's id."""
     places: Counter[str] = Counter()
     return [
@@ -74,7 +74,7 @@ def _next(places: Counter[str], thread: str) -> int:
 
 @pytest.mark.requirement("edge.records.belonging")
 def test_threads_that_use_one_id_do_not_touch_each_others_rows():
-    facts = _told(
+    facts = _build_facts(
         ("turn.submitted", "a", "trn_1"),
         ("action.required", "a", "trn_1"),
         ("turn.submitted", "b", "trn_1"),
@@ -100,7 +100,7 @@ def test_threads_that_use_one_id_do_not_touch_each_others_rows():
 @pytest.mark.asyncio
 @pytest.mark.requirement("edge.records.pure")
 async def test_lists_read_anew_are_those_that_grew_fact_by_fact(tmp_path: Path):
-    facts = _told(
+    facts = _build_facts(
         ("turn.submitted", "a", "trn_1"),
         ("action.required", "b", "trn_9"),
         ("model.delta", "c", "trn_3"),
@@ -113,8 +113,8 @@ async def test_lists_read_anew_are_those_that_grew_fact_by_fact(tmp_path: Path):
         await journal.append(facts)
         epoch = (await journal.head()).epoch
         grown = Records()
-        async for stretch in journal.read():
-            for seq, fact in stretch.facts():
+        async for batch in journal.read():
+            for seq, fact in batch.facts():
                 grown.apply(seq, fact)
         read, cursor = await read_records(journal, tmp_path)
     assert cursor.seq == len(facts)

@@ -29,7 +29,7 @@ async def test_a_run_is_accepted_watched_and_finished(tmp_path: Path):
 async def test_an_approval_is_decided_once_and_by_what_was_shown(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
         run = await edge.start("approve")
-        approval = await edge.pending(run["runId"])
+        approval = await edge.wait_for_approval(run["runId"])
         wrong = await edge.decide(approval, "allow", argsHash="sha256:0")
         assert (wrong.status_code, wrong.json()["code"]) == (409, "approval_changed")
         other = await edge.decide({**approval, "runId": "run_other"}, "allow")
@@ -47,7 +47,7 @@ async def test_an_approval_is_decided_once_and_by_what_was_shown(tmp_path: Path)
 async def test_a_denial_reaches_the_agent_with_its_reason(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
         run = await edge.start("approve")
-        approval = await edge.pending(run["runId"])
+        approval = await edge.wait_for_approval(run["runId"])
         denied = await edge.decide(approval, "deny", reason="not today")
         assert (denied.json()["status"], denied.json()["reason"]) == ("denied", "not today")
         await edge.allow_all(run["runId"])
@@ -62,13 +62,13 @@ async def test_a_denial_reaches_the_agent_with_its_reason(tmp_path: Path):
 async def test_the_rule_of_an_always_is_told_before_it_is_granted(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
         run = await edge.start("approve")
-        write = await edge.pending(run["runId"])
+        write = await edge.wait_for_approval(run["runId"])
         none = await edge.get(_rule_of(write))
         assert (none["code"], "rule" in none) == ("no_standing_rule", False)
         refused = await edge.decide(write, "allow", always="thread")
         assert (refused.status_code, refused.json()["code"]) == (409, none["code"])
         await edge.decide(write, "allow")
-        command = await edge.pending(run["runId"])
+        command = await edge.wait_for_approval(run["runId"])
         messages = await edge.get(_rule_of(command))
         assert messages["argsHash"] == command["argsHash"]
         assert messages["workspace"] == str((tmp_path / "workspace").resolve())
@@ -187,7 +187,7 @@ async def test_a_project_gives_its_runs_a_folder_and_cannot_leave_the_workspaces
         made = await edge.post("/v1/projects", {"name": "Site", "workDir": str(folder)}, status=201)
         thread = await edge.post("/v1/threads", {"projectId": made["projectId"]}, status=201)
         run = await edge.start("pwd", agent="shell", threadId=thread["threadId"])
-        await edge.decide(await edge.pending(run["runId"]), "allow")
+        await edge.decide(await edge.wait_for_approval(run["runId"]), "allow")
         assert (await edge.run_until(run["runId"]))["status"] == "finished"
         log = await edge.http.get(f"/v1/runs/{run['runId']}/logs")
         assert log.text.strip() == str(folder)
@@ -291,8 +291,8 @@ async def test_a_projection_can_be_read_as_of_any_cursor(tmp_path: Path):
         thread = run["threadId"]
         projection = Projection(thread)
         epoch = edge.machine.cursor.epoch
-        async for stretch in edge.machine.journal.read(filter=Filter(thread=thread)):
-            for seq, fact in stretch.facts():
+        async for batch in edge.machine.journal.read(filter=Filter(thread=thread)):
+            for seq, fact in batch.facts():
                 projection.apply(fact)
                 cursor = f"fw1.{epoch}.{seq:016d}"
                 answer = await edge.http.get(
@@ -309,9 +309,9 @@ async def test_a_projection_can_be_read_as_of_any_cursor(tmp_path: Path):
 async def test_after_a_restart_an_approval_still_waits_and_can_be_answered(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
         run = await edge.start("approve")
-        approval = await edge.pending(run["runId"])
+        approval = await edge.wait_for_approval(run["runId"])
     async with running_edge(tmp_path) as edge:
-        still = await edge.pending(run["runId"])
+        still = await edge.wait_for_approval(run["runId"])
         assert still["approvalId"] == approval["approvalId"]
         await edge.decide(still, "allow", argsHash=approval["argsHash"])
         assert (await edge.allow_all(run["runId"]))["status"] == "finished"

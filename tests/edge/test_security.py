@@ -274,7 +274,7 @@ async def test_what_a_client_says_of_itself_and_of_numbers_is_not_believed(tmp_p
             answer = await edge.http.post("/v1/threads", json={field: "mine"})
             assert (answer.status_code, answer.json()["code"]) == (400, "invalid_request")
         run = await edge.start("approve")
-        approval = await edge.pending(run["runId"])
+        approval = await edge.wait_for_approval(run["runId"])
         answer = await edge.decide(approval, "allow", decidedBy="the owner")
         assert answer.status_code == 400
         decided = (await edge.decide(approval, "allow")).json()
@@ -287,7 +287,10 @@ async def test_an_approval_is_no_ones_but_its_runs_and_is_closed_with_it(tmp_pat
     async with running_edge(tmp_path) as edge:
         one = await edge.start("approve")
         two = await edge.start("approve")
-        first, second = await edge.pending(one["runId"]), await edge.pending(two["runId"])
+        first, second = (
+            await edge.wait_for_approval(one["runId"]),
+            await edge.wait_for_approval(two["runId"]),
+        )
         crossed = await edge.decide({**first, "approvalId": second["approvalId"]}, "allow")
         assert (crossed.status_code, crossed.json()["code"]) == (404, "unknown_approval")
         await edge.post(f"/v1/runs/{one['runId']}:cancel", status=202)
@@ -396,25 +399,25 @@ async def test_a_page_of_an_allowed_origin_is_told_what_it_may_do(tmp_path: Path
 async def test_facts_from_outside_cannot_speak_for_the_edge_or_for_its_runs(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
         run = await edge.start("approve")
-        approval = await edge.pending(run["runId"])
+        approval = await edge.wait_for_approval(run["runId"])
         for event_class in EDGE_CLASSES:
-            answer = await edge.http.post("/v1/facts", json={"facts": [_forged(event_class)]})
+            answer = await edge.http.post("/v1/facts", json={"facts": [_forge_fact(event_class)]})
             assert (answer.status_code, answer.json()["code"]) == (422, "class_reserved")
         ids = {"runId": run["runId"], "turnId": run["turnId"], "actionId": approval["approvalId"]}
         for event_class in _FORGED:
-            fact = _forged(event_class) | ids
+            fact = _forge_fact(event_class) | ids
             await edge.post("/v1/facts", {"facts": [fact]})
         assert await edge.get(f"/v1/runs/{run['runId']}") == await edge.run_until(
             run["runId"], "waiting"
         )
-        assert (await edge.pending(run["runId"])) == approval
+        assert (await edge.wait_for_approval(run["runId"])) == approval
         assert (await edge.allow_all(run["runId"]))["status"] == "finished"
 
 
 _FORGED = ("turn.completed", "action.required", "action.resolved")
 
 
-def _forged(event_class: str) -> dict[str, Any]:
+def _forge_fact(event_class: str) -> dict[str, Any]:
     return {
         "id": f"forged-{event_class}",
         "kind": "state",

@@ -17,7 +17,7 @@ from factwire.journal import (
 )
 from factwire.serving.limits import PIECE_BYTES
 from factwire.serving.streams import DecodedBatch, FeedStopped, JournalFeed
-from tests.edge.streaming import WAIT, closing, message, serving, until
+from tests.edge.streaming import WAIT, message, read_close, serve_streams, until
 from tests.edge.streaming_loops import on_both_loops
 from tests.journal.contract import make_fact
 from tests.journal.nats_server import running_server
@@ -34,7 +34,7 @@ class Heard:
 
     @property
     def seqs(self) -> list[int]:
-        return [seq for arrival in self.arrivals for seq in arrival.stretch.seqs]
+        return [seq for arrival in self.arrivals for seq in arrival.raw.seqs]
 
 
 @asynccontextmanager
@@ -70,9 +70,9 @@ async def test_a_burst_is_handed_out_in_pieces_that_join_up():
         batch = [make_fact(n, payload={"delta": "x" * 5_000}) for n in range(300)]
         await feed.wait_for((await journal.append(batch)).cursor.seq)
         assert heard.seqs == list(range(1, 301))
-        stretches = [arrival.stretch for arrival in heard.arrivals]
-        assert all(len(stretch.data) <= PIECE_BYTES for stretch in stretches)
-        assert [each.first for each in stretches[1:]] == [each.last + 1 for each in stretches[:-1]]
+        batches = [arrival.raw for arrival in heard.arrivals]
+        assert all(len(fact_batch.data) <= PIECE_BYTES for fact_batch in batches)
+        assert [each.first for each in batches[1:]] == [each.last + 1 for each in batches[:-1]]
         lines = [line for arrival in heard.arrivals for line in arrival.lines]
         assert lines == [line async for each in journal.read() for line in each.lines()]
 
@@ -87,7 +87,7 @@ async def test_a_filter_chooses_the_facts_that_the_journal_would():
         (arrival,) = heard.arrivals
         wanted = Filter(thread="b", project="p")
         read = [seq async for each in journal.read(filter=wanted) for seq in each.seqs]
-        assert [arrival.stretch.seqs[at] for at in arrival.select(wanted)] == read
+        assert [arrival.raw.seqs[at] for at in arrival.select(wanted)] == read
         assert arrival.select(Filter(thread="nobody")) == []
         assert list(arrival.select(None)) == list(range(9))
 
@@ -133,13 +133,13 @@ async def test_a_subscriber_that_fails_is_told_and_is_the_only_one_to_lose():
         assert [type(error) for error in lost] == [ZeroDivisionError]
 
 
-def failing(journal: Journal, errors: list[Exception]) -> None:
+def fail_followers(journal: Journal, errors: list[Exception]) -> None:
     """Let a follower of the journal fail after each stretch, as often as there are errors."""
     follow = journal.follow
 
     async def flaky(*values: Any, **named: Any) -> AsyncGenerator[FactBatch]:
-        async for stretch in follow(*values, **named):
-            yield stretch
+        async for batch in follow(*values, **named):
+            yield batch
             if errors:
                 raise errors.pop()
 
@@ -151,7 +151,7 @@ def failing(journal: Journal, errors: list[Exception]) -> None:
 async def test_an_absent_journal_is_told_and_followed_on_where_it_was():
     async with open_journal("memory:") as journal:
         errors: list[Exception] = [JournalUnavailable("gone fishing") for _ in range(3)]
-        failing(journal, errors)
+        fail_followers(journal, errors)
         async with JournalFeed(journal) as feed:
             heard = Heard(feed)
             for number in range(1, 6):
@@ -171,12 +171,12 @@ async def test_an_absent_journal_is_told_and_followed_on_where_it_was():
 @on_both_loops
 async def test_a_journal_that_is_damaged_ends_the_feed_and_its_streams():
     async with open_journal("memory:") as journal:
-        failing(journal, [JournalCorrupt("bytes and checksum differ")])
-        async with serving(journal) as served, served.socket("/v1/facts") as client:
+        fail_followers(journal, [JournalCorrupt("bytes and checksum differ")])
+        async with serve_streams(journal) as served, served.socket("/v1/facts") as client:
             await until(lambda: served.streams.stats().readers == 1)
             await journal.append([make_fact(1)])
             assert (await message(client))["seq"] == 1
-            assert (await closing(client))[0] == 1012
+            assert (await read_close(client))[0] == 1012
             assert isinstance(served.feed.failure, FeedStopped)
             assert isinstance(served.feed.failure.__cause__, JournalCorrupt)
 
@@ -194,7 +194,7 @@ def test_a_server_killed_under_a_feed_is_followed_on_when_it_is_back(kind: str):
 
 
 async def killed_under(server: Any, url: str, kills: int) -> None:
-    async with open_journal(url) as journal, serving(journal) as served:
+    async with open_journal(url) as journal, serve_streams(journal) as served:
         heard = Heard(served.feed)
         async with served.socket("/v1/facts") as client:
             for number in range(1, kills + 1):

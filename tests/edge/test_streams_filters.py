@@ -12,7 +12,7 @@ from tests.journal.contract import make_fact
 
 pytestmark = pytest.mark.asyncio
 
-journal, served = streaming_fixtures.journal, streaming_fixtures.served
+journal, server = streaming_fixtures.journal, streaming_fixtures.server
 
 
 @pytest.mark.requirement("edge.stream.filters")
@@ -30,7 +30,7 @@ journal, served = streaming_fixtures.journal, streaming_fixtures.served
 )
 @pytest.mark.parametrize("live", [False, True])
 async def test_only_facts_of_what_is_named_are_told(
-    journal: Journal, served: Served, query: dict[str, str], expected: list[int], live: bool
+    journal: Journal, server: Served, query: dict[str, str], expected: list[int], live: bool
 ):
     batch = [
         make_fact(1, "a"),
@@ -43,9 +43,9 @@ async def test_only_facts_of_what_is_named_are_told(
     ]
     if not live:
         await journal.append(batch)
-    async with served.socket(**query) as client:
+    async with server.socket(**query) as client:
         if live:
-            await until(lambda: served.streams.stats().readers == 1)
+            await until(lambda: server.streams.stats().readers == 1)
             await journal.append(batch)
         assert [events["seq"] for events in await messages(client, len(expected))] == expected
         if expected[-1] < 7:
@@ -53,7 +53,7 @@ async def test_only_facts_of_what_is_named_are_told(
 
 
 @pytest.mark.requirement("edge.stream.types")
-async def test_types_are_those_of_the_envelope_in_its_view(journal: Journal, served: Served):
+async def test_types_are_those_of_the_envelope_in_its_view(journal: Journal, server: Served):
     payload: dict[str, Any] = {
         "payload": {"delta": "a"},
         "message_id": "m",
@@ -74,13 +74,13 @@ async def test_types_are_those_of_the_envelope_in_its_view(journal: Journal, ser
         {"types": "message", "view": "conversation"},
         {"types": "approval,message.", "view": "conversation"},
     ):
-        async with served.socket("/v1/events", **query) as client:
+        async with server.socket("/v1/events", **query) as client:
             events = await messages(client, 2)
         assert [each["seq"] for each in events] == [1, 3]
         assert {each["type"] for each in events} == {
             "message.delta" if query.get("view") == "conversation" else "run.agent.text_delta"
         }
-    async with served.socket("/v1/events", types="message") as client:
+    async with server.socket("/v1/events", types="message") as client:
         assert await message(client) == {
             "type": "checkpoint",
             "cursor": str(await journal.head()),
@@ -89,8 +89,8 @@ async def test_types_are_those_of_the_envelope_in_its_view(journal: Journal, ser
 
 
 @pytest.mark.requirement("edge.stream.checkpoints")
-async def test_facts_passed_over_advance_the_reader_in_few_frames(journal: Journal, served: Served):
-    async with served.socket(threadId="mine", since="now") as client:
+async def test_facts_passed_over_advance_the_reader_in_few_frames(journal: Journal, server: Served):
+    async with server.socket(threadId="mine", since="now") as client:
         assert (await message(client))["seq"] == 0
         for number in range(1, 201):
             await journal.append([make_fact(number, "other")])
@@ -101,17 +101,17 @@ async def test_facts_passed_over_advance_the_reader_in_few_frames(journal: Journ
         assert len(events) < 50
         await journal.append([make_fact(201, "mine")])
         assert (await messages(client, 1))[0]["seq"] == 201
-    assert await seqs(served, 1, cursor=events[-1]["cursor"], threadId="mine") == [201]
+    assert await seqs(server, 1, cursor=events[-1]["cursor"], threadId="mine") == [201]
 
 
 @pytest.mark.requirement("edge.stream.checkpoints")
 async def test_a_long_way_without_anything_to_tell_is_marked_on_the_way(
-    journal: Journal, served: Served
+    journal: Journal, server: Served
 ):
     for start in range(0, 20_000, 2_000):
         await journal.append(some(start, start + 1_999))
-    await served.feed.wait_for(20_000)
-    async with served.socket("/v1/events", types="nothing.of.the.kind") as client:
+    await server.feed.wait_for(20_000)
+    async with server.socket("/v1/events", types="nothing.of.the.kind") as client:
         events = [await message(client) for _ in range(3)]
     assert [each["type"] for each in events] == ["checkpoint"] * 3
     assert [each["seq"] for each in events] == [8_192, 16_384, 20_000]
@@ -140,9 +140,9 @@ async def test_a_long_way_without_anything_to_tell_is_marked_on_the_way(
     ],
 )
 async def test_a_query_that_is_not_understood_is_refused_before_the_stream(
-    served: Served, over: str, path: str, query: str, code: str
+    server: Served, over: str, path: str, query: str, code: str
 ):
-    status, problem = await refusal(served, over, f"{path}?{query}")
+    status, problem = await refusal(server, over, f"{path}?{query}")
     assert (status, problem["code"]) == (400, code)
     assert problem["status"] == 400
     assert problem["traceId"]

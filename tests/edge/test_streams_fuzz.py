@@ -11,8 +11,8 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from factwire.journal import open_journal
 from factwire.serving.limits import CLIENT_FRAME_BYTES
 from factwire.serving.streams import CLOSE_REASONS, FactwireSocketProtocol
-from tests.edge.streaming import Served, closing, serving, until
-from tests.edge.streaming_clients import Raw, masked
+from tests.edge.streaming import Served, read_close, serve_streams, until
+from tests.edge.streaming_clients import Raw, mask_frame
 from tests.edge.streaming_loops import on_both_loops, on_the_edges_loop
 from tests.journal.contract import make_fact
 
@@ -29,7 +29,7 @@ DOCUMENTED = {each.code for each in CLOSE_REASONS}
 def frame(dice: random.Random) -> bytes:
     """A frame that may be right, nearly right, or nothing of the kind."""
     if dice.random() < 0.7:
-        return masked(dice.choice((9, 10)), dice.randbytes(dice.randrange(20)))
+        return mask_frame(dice.choice((9, 10)), dice.randbytes(dice.randrange(20)))
     if dice.random() < 0.1:
         return dice.randbytes(dice.randrange(1, 24))
     kind = dice.choice((0, 0, 1, 2, 8, 9, 9, 10, 10, 10, 3, 11, 15))
@@ -98,13 +98,16 @@ async def attack(served: Served, seed: int) -> tuple[int | None, int]:
 async def test_malformed_frames_end_in_documented_codes(complaints: list[logging.LogRecord]):
     settings = {"log_level": "warning", "log_config": None}
     ends: list[tuple[int | None, int]] = []
-    async with open_journal("memory:") as journal, serving(journal, settings=settings) as served:
+    async with (
+        open_journal("memory:") as journal,
+        serve_streams(journal, settings=settings) as served,
+    ):
         witness = await Raw.connect(served.port, "/v1/facts")
         while sum(sent for _, sent in ends) < INPUTS:
             seeds = range(len(ends), len(ends) + TOGETHER)
             ends += await asyncio.gather(*(attack(served, seed) for seed in seeds))
             await journal.append([make_fact(len(ends))])
-        await witness.reached(len(ends) // TOGETHER)
+        await witness.wait_for_seq(len(ends) // TOGETHER)
         witness.transport.abort()
     codes = {code for code, _ in ends}
     assert codes - {None} - ECHOED <= DOCUMENTED
@@ -129,10 +132,10 @@ async def test_each_fault_has_its_code(complaints: list[logging.LogRecord]):
     half = bytes((0x01, 0xFE)) + (40_000).to_bytes(2, "big") + bytes(4 + 40_000)
     more = bytes((0x80, 0xFE)) + (40_000).to_bytes(2, "big") + bytes(4 + 40_000)
     cases = {
-        "text": ([masked(1, b"hello")], 1008),
-        "binary": ([masked(2, b"\x00")], 1008),
+        "text": ([mask_frame(1, b"hello")], 1008),
+        "binary": ([mask_frame(2, b"\x00")], 1008),
         "text in parts": ([b"\x01\x81\0\0\0\0a", b"\x80\x81\0\0\0\0b"], 1008),
-        "no UTF-8": ([masked(1, b"\xff")], 1007),
+        "no UTF-8": ([mask_frame(1, b"\xff")], 1007),
         "too big": ([big], 1009),
         "too big in parts": ([half, more], 1009),
         "not masked": ([b"\x81\x01a"], 1002),
@@ -140,12 +143,15 @@ async def test_each_fault_has_its_code(complaints: list[logging.LogRecord]):
         "unknown kind": ([b"\x83\x80\0\0\0\0"], 1002),
         "ping in parts": ([b"\x09\x80\0\0\0\0"], 1002),
         "part of nothing": ([b"\x80\x81\0\0\0\0a"], 1002),
-        "close of one byte": ([masked(8, b"\x03")], 1002),
-        "close with a code of nobody": ([masked(8, (1016).to_bytes(2, "big"))], 1002),
-        "close": ([masked(8, (1000).to_bytes(2, "big"))], 1000),
+        "close of one byte": ([mask_frame(8, b"\x03")], 1002),
+        "close with a code of nobody": ([mask_frame(8, (1016).to_bytes(2, "big"))], 1002),
+        "close": ([mask_frame(8, (1000).to_bytes(2, "big"))], 1000),
     }
     settings = {"log_level": "warning", "log_config": None}
-    async with open_journal("memory:") as journal, serving(journal, settings=settings) as served:
+    async with (
+        open_journal("memory:") as journal,
+        serve_streams(journal, settings=settings) as served,
+    ):
         got = {name: await ended_with(served, *frames) for name, (frames, _) in cases.items()}
     assert got == {name: code for name, (_, code) in cases.items()}
     assert [record.getMessage() for record in complaints] == []
@@ -158,16 +164,19 @@ async def test_without_our_check_text_that_is_none_leaves_a_trace(
     theirs = WebSocketsSansIOProtocol.send_receive_event_to_app
     monkeypatch.setattr(FactwireSocketProtocol, "send_receive_event_to_app", theirs)
     settings = {"log_level": "warning", "log_config": None}
-    async with open_journal("memory:") as journal, serving(journal, settings=settings) as served:
-        await ended_with(served, masked(1, b"\xff"))
+    async with (
+        open_journal("memory:") as journal,
+        serve_streams(journal, settings=settings) as served,
+    ):
+        await ended_with(served, mask_frame(1, b"\xff"))
     assert any(record.exc_info for record in complaints)
 
 
 @pytest.mark.requirement("edge.stream.unasked")
 @on_both_loops
 async def test_a_message_during_catching_up_ends_the_stream_after_it():
-    async with open_journal("memory:") as journal, serving(journal) as served:
+    async with open_journal("memory:") as journal, serve_streams(journal) as served:
         await journal.append([make_fact(number) for number in range(1_000)])
         async with served.socket() as client:
             await client.send("hello")
-            assert await closing(client) == (1008, "streams take no messages")
+            assert await read_close(client) == (1008, "streams take no messages")

@@ -16,7 +16,7 @@ from factwire.journal import Cursor, FactBatch, Journal, open_journal
 from factwire.projection import Projection
 from factwire.serving.limits import PIECE_BYTES, UNSENT_BYTES
 from factwire.serving.streams.live_projection import LiveProjection, LiveProjections
-from tests.edge.streaming import WAIT, Served, message, serving, until
+from tests.edge.streaming import WAIT, Served, message, serve_streams, until
 from tests.edge.streaming_clients import Raw
 from tests.edge.streaming_loops import on_both_loops
 from tests.journal.contract import make_fact
@@ -28,7 +28,7 @@ PATH = f"/v1/threads/{THREAD}/projection/stream"
 
 @asynccontextmanager
 async def memory_streams() -> AsyncGenerator[tuple[Journal, Served]]:
-    async with open_journal("memory:") as journal, serving(journal) as served:
+    async with open_journal("memory:") as journal, serve_streams(journal) as served:
         yield journal, served
 
 
@@ -56,7 +56,7 @@ class Copy:
         else:
             self.document.patch(messages["operations"])
 
-    async def reached(self, seq: int) -> None:
+    async def wait_for_seq(self, seq: int) -> None:
         while not self.cursor or Cursor.parse(self.cursor).seq < seq:
             await self.take()
 
@@ -75,14 +75,14 @@ async def test_a_snapshot_and_its_changes_give_the_state_at_every_step():
         await journal.append(FACTS[:40])
         async with served.socket(PATH) as client:
             copy = Copy(client)
-            await copy.reached(40)
+            await copy.wait_for_seq(40)
             at = 40
             while at < len(FACTS):
                 size = 1 + at % 7
                 await journal.append([*FACTS[at : at + size], make_fact(at, "another thread")])
                 at += size
                 head = (await journal.head()).seq
-                await copy.reached(head)
+                await copy.wait_for_seq(head)
                 assert copy.document.root == state_of(FACTS[:at])
         assert copy.kinds[0] == "snapshot"
         assert set(copy.kinds[1:]) == {"delta"}
@@ -105,7 +105,7 @@ async def test_a_thread_is_opened_from_its_checkpoint_and_the_facts_since():
     async with open_journal("memory:") as journal:
         appended = await journal.append(FACTS[:50])
         await journal.save_snapshot(THREAD, appended.cursor, b"of another version")
-        async with serving(journal) as served, served.socket(PATH) as client:
+        async with serve_streams(journal) as served, served.socket(PATH) as client:
             copy = Copy(client)
             await copy.take()
             assert copy.document.root == state_of(FACTS[:50])
@@ -115,15 +115,15 @@ def arriving_late(monkeypatch: pytest.MonkeyPatch, journal: Journal, served: Ser
     """Have facts arrive before a thread is read, and again when all of it has been read."""
     read = journal.read
 
-    async def reading(*values: Any, **named: Any) -> AsyncGenerator[FactBatch]:
+    async def read_late(*values: Any, **named: Any) -> AsyncGenerator[FactBatch]:
         await journal.append(FACTS[50:60])
         await served.feed.wait_for(60)
-        async for stretch in read(*values, **named):
-            yield stretch
+        async for batch in read(*values, **named):
+            yield batch
         await journal.append(FACTS[60:70])
         await served.feed.wait_for(70)
 
-    monkeypatch.setattr(journal, "read", reading)
+    monkeypatch.setattr(journal, "read", read_late)
 
 
 async def opened_under_writers(
@@ -134,9 +134,9 @@ async def opened_under_writers(
     arriving_late(monkeypatch, journal, served)
     async with served.socket(PATH) as client:
         copy = Copy(client)
-        await copy.reached(70)
+        await copy.wait_for_seq(70)
         await journal.append(FACTS[70:80])
-        await copy.reached(80)
+        await copy.wait_for_seq(80)
     return copy.document.root
 
 
@@ -177,7 +177,7 @@ async def test_viewers_of_a_thread_are_sent_identical_bytes():
             for start in range(10, 100, 10):
                 await journal.append(FACTS[start : start + 10])
                 for copy in copies:
-                    await copy.reached(start + 10)
+                    await copy.wait_for_seq(start + 10)
             assert copies[0].texts == copies[1].texts
             assert served.streams.stats().watched_threads == 1
 
@@ -194,7 +194,7 @@ async def test_a_viewer_that_was_cut_goes_on_with_the_changes_alone():
             await journal.append(FACTS[start : start + 10])
             async with served.socket(PATH, cursor=copy.cursor) as client:
                 copy._client = client
-                await copy.reached(start + 10)
+                await copy.wait_for_seq(start + 10)
             assert copy.document.root == state_of(FACTS[: start + 10])
         assert copy.kinds.count("snapshot") == 1
 
@@ -258,7 +258,10 @@ async def test_a_big_snapshot_goes_out_in_parts_that_are_one_message():
             [make_fact(1, THREAD, turn_id="u", event_class="model.completed", payload=payload)]
         )
         for settings in ({}, {"ws": "websockets-sansio"}):
-            async with serving(journal, settings=settings) as other, other.socket(PATH) as client:
+            async with (
+                serve_streams(journal, settings=settings) as other,
+                other.socket(PATH) as client,
+            ):
                 copy = Copy(client)
                 await copy.take()
             assert len(copy.texts[0]) > PIECE_BYTES
@@ -281,7 +284,7 @@ async def test_a_slow_viewer_is_closed_and_the_others_go_on():
             for number in range(400):
                 payload = {"messageId": f"m{number}", "delta": "x" * 40_000}
                 await journal.append([make_fact(number, THREAD, turn_id="u", payload=payload)])
-                await copy.reached(number + 2)
+                await copy.wait_for_seq(number + 2)
                 held = max(held, served.streams.stats().held_bytes)
                 if served.streams.stats().readers == 1:
                     break

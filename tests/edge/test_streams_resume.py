@@ -15,7 +15,7 @@ from factwire.serving.limits import CATCH_UP_ROUNDS
 from factwire.serving.streams import catch_up
 from factwire.serving.streams.channel import Channel, ChannelMark, ChannelReader
 from factwire.serving.streams.stream_sinks import StreamSink
-from tests.edge.streaming import WAIT, Served, serving, until
+from tests.edge.streaming import WAIT, Served, serve_streams, until
 from tests.edge.streaming_clients import Raw
 from tests.edge.streaming_loops import on_both_loops, on_the_edges_loop
 from tests.journal.contract import make_fact
@@ -29,13 +29,13 @@ CUTS = 500
 async def sqlite_streams(folder: Path) -> AsyncGenerator[tuple[Journal, Served]]:
     async with (
         open_journal(f"sqlite:{folder / 'journal.db'}") as journal,
-        serving(journal) as served,
+        serve_streams(journal) as served,
     ):
         yield journal, served
 
 
 @asynccontextmanager
-async def written(journal: Journal, count: int, first: int = 1) -> AsyncGenerator[None]:
+async def keep_writing(journal: Journal, count: int, first: int = 1) -> AsyncGenerator[None]:
     """Writers that append `count` facts in batches of any size while the block runs."""
 
     async def write() -> None:
@@ -62,13 +62,13 @@ async def test_a_stream_cut_after_every_frame_resumes_after_it(tmp_path: Path):
         "/v1/events?view=conversation&",
         "/v1/facts?classes=model&",
     ]
-    async with sqlite_streams(tmp_path) as (journal, served), written(journal, CUTS):
+    async with sqlite_streams(tmp_path) as (journal, served), keep_writing(journal, CUTS):
         seen: list[int] = []
         cursor = ""
         for cut in range(CUTS):
             place = f"cursor={cursor}" if cursor else ""
             reader = await Raw.connect(served.port, ways[cut % len(ways)] + place, stop_after=1)
-            await reader.reached(cut + 1)
+            await reader.wait_for_seq(cut + 1)
             reader.transport.abort()
             seen += reader.seqs
             cursor = reader.cursor
@@ -79,25 +79,25 @@ def outrun(monkeypatch: pytest.MonkeyPatch, journal: Journal, served: Served) ->
     """Have a fact arrive between every replay and its join; the list names them."""
     replay, names = catch_up.CatchUp._replay, list[str]()
 
-    async def outrunning(self: catch_up.CatchUp, *values: Any, **named: Any) -> Cursor:
+    async def replay_outrun(self: catch_up.CatchUp, *values: Any, **named: Any) -> Cursor:
         reached = await replay(self, *values, **named)
         names.append(f"between-{len(names)}")
         head = await journal.append([make_fact(names[-1])])
         await served.feed.wait_for(head.cursor.seq)
         return reached
 
-    monkeypatch.setattr(catch_up.CatchUp, "_replay", outrunning)
+    monkeypatch.setattr(catch_up.CatchUp, "_replay", replay_outrun)
     return names
 
 
 async def joined_under_writers(journal: Journal, served: Served, joiners: int) -> list[list[int]]:
     """What readers saw who came one after another while facts were written, up to the last one."""
-    async with written(journal, joiners * 25):
+    async with keep_writing(journal, joiners * 25):
         readers = [await Raw.connect(served.port, "/v1/facts") for _ in range(joiners)]
         await until(lambda: served.streams.stats().readers == joiners)
     last = (await journal.append([make_fact("last")])).cursor.seq
     for reader in readers:
-        await reader.reached(last)
+        await reader.wait_for_seq(last)
         reader.transport.abort()
     return [reader.seqs for reader in readers]
 
@@ -142,10 +142,10 @@ def small_marks(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_reader_that_lost_its_mark_catches_up_in_another_round(tmp_path: Path):
     async with sqlite_streams(tmp_path) as (journal, served):
         await journal.append([make_fact(f"kept-{n}") for n in range(3_000)])
-        async with written(journal, 300):
+        async with keep_writing(journal, 300):
             reader = await Raw.connect(served.port, "/v1/facts")
         await journal.append([make_fact("last")])
-        await reader.reached(3_301)
+        await reader.wait_for_seq(3_301)
         reader.transport.abort()
     assert reader.seqs == list(range(1, 3_302))
 

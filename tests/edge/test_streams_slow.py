@@ -13,8 +13,8 @@ from factwire.serving.limits import MISSED_PINGS, PIECE_BYTES, UNSENT_BYTES
 from factwire.serving.streams import DecodedBatch, uvicorn_protocols
 from factwire.serving.streams.catch_up import PacedWriter
 from factwire.serving.streams.channel import Channel
-from tests.edge.streaming import WAIT, Served, serving, until
-from tests.edge.streaming_clients import Raw, masked
+from tests.edge.streaming import WAIT, Served, serve_streams, until
+from tests.edge.streaming_clients import Raw, mask_frame
 from tests.edge.streaming_loops import on_both_loops
 from tests.journal.contract import make_fact
 
@@ -29,7 +29,10 @@ ROOM = 4_096
 
 @asynccontextmanager
 async def memory_streams(**settings: Any) -> AsyncGenerator[tuple[Journal, Served]]:
-    async with open_journal("memory:") as journal, serving(journal, settings=settings) as served:
+    async with (
+        open_journal("memory:") as journal,
+        serve_streams(journal, settings=settings) as served,
+    ):
         yield journal, served
 
 
@@ -78,7 +81,7 @@ async def lazy_among_many(journal: Journal, served: Served) -> tuple[list[Raw], 
     for number in range(0, FACTS, 8):
         batch = [make_fact(n, payload={"delta": "x" * 4_000}) for n in range(number, number + 8)]
         await journal.append(batch)
-        await asyncio.gather(*(reader.reached(number + 8) for reader in busy))
+        await asyncio.gather(*(reader.wait_for_seq(number + 8) for reader in busy))
     return busy, lazy, watch
 
 
@@ -155,7 +158,7 @@ async def test_someone_who_only_pings_and_never_reads_is_closed(monkeypatch: pyt
         lazy = await Lazy.connect(served.port, "/v1/facts", room=ROOM)
         await until(lambda: served.streams.stats().readers == 1)
         for _ in range(100):
-            lazy.transport.write(masked(9, b"p" * 125) * 20)
+            lazy.transport.write(mask_frame(9, b"p" * 125) * 20)
         await until(lambda: served.streams.stats().readers == 0)
         await lazy.read_on()
         assert lazy.code == 1013

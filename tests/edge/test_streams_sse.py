@@ -13,7 +13,7 @@ from factwire.journal import Journal, open_journal
 from factwire.serving.envelopes import event_id_of
 from factwire.serving.streams import stream_app, stream_sinks
 from factwire.serving.streams.channel import Channel
-from tests.edge.streaming import WAIT, Served, message, serving, until
+from tests.edge.streaming import WAIT, Served, message, serve_streams, until
 from tests.edge.streaming_loops import on_both_loops
 from tests.journal.contract import make_fact
 
@@ -63,7 +63,7 @@ async def events(
 
 @asynccontextmanager
 async def memory_streams() -> AsyncGenerator[tuple[Journal, Served]]:
-    async with open_journal("memory:") as journal, serving(journal) as served:
+    async with open_journal("memory:") as journal, serve_streams(journal) as served:
         yield journal, served
 
 
@@ -154,7 +154,7 @@ async def test_an_idle_event_stream_is_kept_alive_by_comments(monkeypatch: pytes
 async def test_a_stopped_reader_of_events_is_cut_at_its_limit(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(stream_sinks, "CLOSE_SECONDS", 0.05)
     async with memory_streams() as (journal, served):
-        with await stopped(served):
+        with await open_stalled_reader(served):
             held = await held_for(journal, served)
             await until(lambda: served.streams.stats().readers == 0)
             await until(lambda: not served.server.server_state.connections)
@@ -167,7 +167,7 @@ async def test_without_the_rule_a_stopped_reader_of_events_stays(monkeypatch: py
     monkeypatch.setattr(stream_sinks, "CLOSE_SECONDS", 0.05)
     monkeypatch.setattr(Channel, "_drop_the_slow", nobody_is_slow)
     async with memory_streams() as (journal, served):
-        with await stopped(served):
+        with await open_stalled_reader(served):
             assert await held_for(journal, served) > 2_000_000
 
 
@@ -185,7 +185,7 @@ async def held_for(journal: Journal, served: Served) -> int:
     return held
 
 
-async def stopped(served: Served) -> socket.socket:
+async def open_stalled_reader(served: Served) -> socket.socket:
     """A reader that asks for events and never looks at the answer."""
     for listener in served.server.servers[0].sockets:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)

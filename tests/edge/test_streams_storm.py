@@ -12,7 +12,7 @@ from factwire.journal import Cursor, Journal, JournalUnavailable, open_journal
 from factwire.serving.envelopes import Envelope, View
 from factwire.serving.streams import uvicorn_protocols
 from factwire.serving.streams.catch_up import CatchUp
-from tests.edge.streaming import WAIT, Served, refusal, serving, until
+from tests.edge.streaming import WAIT, Served, refusal, serve_streams, until
 from tests.edge.streaming_clients import Raw
 from tests.edge.streaming_loops import on_both_loops, on_the_edges_loop
 from tests.journal.contract import make_fact
@@ -23,7 +23,7 @@ CLIENTS = 1_000
 TOGETHER = 50
 
 
-async def connected(journal: Journal, served: Served, places: list[str]) -> list[Raw]:
+async def connect_readers(journal: Journal, served: Served, places: list[str]) -> list[Raw]:
     """One reader for each place, some at a time, while facts go on being written."""
     readers: list[Raw] = []
     queries = [f"/v1/facts?cursor={place}" if place else "/v1/facts" for place in places]
@@ -39,14 +39,14 @@ async def connected(journal: Journal, served: Served, places: list[str]) -> list
 @pytest.mark.requirement("edge.stream.storm")
 @on_the_edges_loop
 async def test_a_thousand_readers_cut_at_once_all_come_back_whole():
-    async with open_journal("memory:") as journal, serving(journal) as served:
-        first = await connected(journal, served, [""] * CLIENTS)
+    async with open_journal("memory:") as journal, serve_streams(journal) as served:
+        first = await connect_readers(journal, served, [""] * CLIENTS)
         for each in tuple(served.server.server_state.connections):
             cast("Any", each).transport.abort()
         await asyncio.gather(*(reader.until(reader.ended.is_set) for reader in first))
-        again = await connected(journal, served, [reader.cursor for reader in first])
+        again = await connect_readers(journal, served, [reader.cursor for reader in first])
         last = (await journal.append([make_fact("last")])).cursor.seq
-        await asyncio.gather(*(reader.reached(last) for reader in again))
+        await asyncio.gather(*(reader.wait_for_seq(last) for reader in again))
         assert all(
             before.seqs + after.seqs == list(range(1, last + 1))
             for before, after in zip(first, again, strict=True)
@@ -61,7 +61,7 @@ async def test_a_thousand_readers_cut_at_once_all_come_back_whole():
 @on_the_edges_loop
 async def test_a_stop_tells_what_is_durable_and_closes_with_1012():
     for _ in range(10):
-        async with open_journal("memory:") as journal, serving(journal) as served:
+        async with open_journal("memory:") as journal, serve_streams(journal) as served:
             paths = [
                 "/v1/facts",
                 "/v1/events",
@@ -92,7 +92,7 @@ async def test_a_stop_does_not_wait_for_a_reader_that_takes_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(uvicorn_protocols, "CLOSE_SECONDS", 0.05)
-    async with open_journal("memory:") as journal, serving(journal) as served:
+    async with open_journal("memory:") as journal, serve_streams(journal) as served:
         stuck = await Raw.connect(served.port, "/v1/facts", room=4_096)
         stuck.transport.pause_reading()
         for number in range(20):
@@ -109,7 +109,7 @@ async def test_a_reader_that_is_behind_gets_the_rest_before_the_close(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(uvicorn_protocols, "CLOSE_SECONDS", 2 * WAIT)
-    async with open_journal("memory:") as journal, serving(journal) as served:
+    async with open_journal("memory:") as journal, serve_streams(journal) as served:
         for listener in served.server.servers[0].sockets:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
         behind = await Raw.connect(served.port, "/v1/facts", room=4_096)
@@ -130,7 +130,7 @@ async def test_a_reader_that_is_behind_gets_the_rest_before_the_close(
 async def test_viewers_of_threads_and_readers_that_catch_up_are_closed_too(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    async with open_journal("memory:") as journal, serving(journal) as served:
+    async with open_journal("memory:") as journal, serve_streams(journal) as served:
         await journal.append([make_fact(number) for number in range(10)])
         viewer = await Raw.connect(served.port, "/v1/threads/t/projection/stream")
         await until(lambda: served.streams.stats().readers == 1)
@@ -164,7 +164,7 @@ async def test_a_fault_in_one_stream_ends_that_stream_alone():
 
     async with (
         open_journal("memory:") as journal,
-        serving(journal, envelope_of=broken) as served,
+        serve_streams(journal, envelope_of=broken) as served,
     ):
         events = await Raw.connect(served.port, "/v1/events")
         facts = await Raw.connect(served.port, "/v1/facts")
@@ -173,7 +173,7 @@ async def test_a_fault_in_one_stream_ends_that_stream_alone():
         await served.feed.wait_for(1)
         await journal.append([make_fact("poison"), make_fact(3)])
         await events.until(events.ended.is_set)
-        await facts.reached(3)
+        await facts.wait_for_seq(3)
         again = await Raw.connect(served.port, "/v1/events?cursor=fact-1")
         await again.until(again.ended.is_set)
         assert (events.code, events.seqs) == (1011, [1])
@@ -187,7 +187,7 @@ async def test_a_fault_in_one_stream_ends_that_stream_alone():
 async def test_a_journal_that_cannot_be_reached_asks_the_reader_to_come_again(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    async with open_journal("memory:") as journal, serving(journal) as served:
+    async with open_journal("memory:") as journal, serve_streams(journal) as served:
 
         async def away(*_: object, **__: object) -> None:
             raise JournalUnavailable("gone fishing")

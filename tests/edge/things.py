@@ -28,14 +28,14 @@ def made_things(url: str) -> Things:
     """Make one of everything that an Edge keeps."""
     headers = {"authorization": f"Bearer {TOKEN}"}
     with httpx.Client(base_url=url, headers=headers, trust_env=False, timeout=280) as http:
-        project = _made(http, "/v1/projects", {"name": "Site"})
-        thread = _made(http, "/v1/threads", {"projectId": project["projectId"]})
+        project = _post_thing(http, "/v1/projects", {"name": "Site"})
+        thread = _post_thing(http, "/v1/threads", {"projectId": project["projectId"]})
         messages = _run(http, "files", thread["threadId"])
-        waiting = _made(http, "/v1/runs", {"agentId": "demo", "prompt": "approve"})
-        conversation = _made(http, "/v1/conversations", {"title": "Talk"})
-        evidence = _made(http, "/v1/evidence", {"threadId": messages["threadId"]})
-        preview = _made(http, "/v1/previews", {"runId": messages["runId"]})
-        _made(http, "/v1/facts", {"facts": outside_facts()})
+        waiting = _post_thing(http, "/v1/runs", {"agentId": "demo", "prompt": "approve"})
+        conversation = _post_thing(http, "/v1/conversations", {"title": "Talk"})
+        evidence = _post_thing(http, "/v1/evidence", {"threadId": messages["threadId"]})
+        preview = _post_thing(http, "/v1/previews", {"runId": messages["runId"]})
+        _post_thing(http, "/v1/facts", {"facts": outside_facts()})
         artifacts = http.get("/v1/artifacts").json()["items"]
         approvals = http.get("/v1/approvals").json()["items"]
         kept = [row["contentRef"] for row in artifacts if "contentRef" in row]
@@ -57,7 +57,9 @@ def made_things(url: str) -> Things:
 
 def _run(http: httpx.Client, prompt: str, thread_id: str) -> dict[str, Any]:
     """A run that was allowed whatever it asked for, once it has ended."""
-    run = _made(http, "/v1/runs", {"agentId": "demo", "prompt": prompt, "threadId": thread_id})
+    run = _post_thing(
+        http, "/v1/runs", {"agentId": "demo", "prompt": prompt, "threadId": thread_id}
+    )
     for _ in range(_STEPS):
         run = http.get(f"/v1/runs/{run['runId']}").json()
         if run["status"] in ENDED:
@@ -69,7 +71,7 @@ def _run(http: httpx.Client, prompt: str, thread_id: str) -> dict[str, Any]:
     raise AssertionError(f"the run never ended: {run}")
 
 
-def _made(http: httpx.Client, path: str, body: dict[str, Any]) -> dict[str, Any]:
+def _post_thing(http: httpx.Client, path: str, body: dict[str, Any]) -> dict[str, Any]:
     answer = http.post(path, json=body)
     assert answer.is_success, answer.text
     return answer.json()

@@ -19,7 +19,7 @@ from tests.evidence.sample_packs import CASE, pack_facts, pack_journal, run_fact
 from tests.projection.fact_maker import FactMaker
 
 
-def evaluated(
+def evaluate_assertions(
     *assertions: dict[str, Any], facts: list[Fact] | None = None
 ) -> list[AssertionResult]:
     data = msgspec.json.encode({"name": "case", "assertions": assertions})
@@ -79,14 +79,14 @@ FAIL: list[dict[str, Any]] = [
 def test_an_assertion_that_holds_names_the_fact_that_shows_it(
     assertion: dict[str, Any], fact: str | None
 ):
-    [result] = evaluated(assertion)
+    [result] = evaluate_assertions(assertion)
     assert (result.passed, result.fact_id) == (True, fact), result
 
 
 @pytest.mark.requirement("evidence.check")
 @pytest.mark.parametrize("assertion", FAIL, ids=lambda v: str(v)[:60])
 def test_an_assertion_that_does_not_hold_says_what_was_found(assertion: dict[str, Any]):
-    [result] = evaluated(assertion)
+    [result] = evaluate_assertions(assertion)
     assert not result.passed
     assert result.found
 
@@ -111,14 +111,16 @@ def test_an_assertion_that_does_not_hold_says_what_was_found(assertion: dict[str
     ids=lambda v: str(v)[:60],
 )
 def test_what_nothing_is_known_of_never_passes_and_is_named(assertion: dict[str, Any], found: str):
-    [result] = evaluated(assertion)
+    [result] = evaluate_assertions(assertion)
     assert (result.passed, result.found) == (False, found)
 
 
 @pytest.mark.requirement("evidence.check")
 def test_facts_of_a_class_that_factwire_does_not_know_can_be_counted():
     facts = [*run_facts(), FactMaker(27)("acme.seen")]
-    [result] = evaluated({"assert": "count", "eventClass": "acme", "equals": 1}, facts=facts)
+    [result] = evaluate_assertions(
+        {"assert": "count", "eventClass": "acme", "equals": 1}, facts=facts
+    )
     assert (result.passed, result.found) == (True, "1 fact of acme")
 
 
@@ -139,7 +141,7 @@ def test_facts_of_a_class_that_factwire_does_not_know_can_be_counted():
 )
 def test_a_word_that_is_none_is_answered_with_those_there_are(assertion: bytes, words: str):
     with pytest.raises(CaseProblem) as refused:
-        parse_case(holding(assertion), "case.json")
+        parse_case(case_with(assertion), "case.json")
     assert refused.value.code == "assertion_malformed"
     assert words in str(refused.value)
 
@@ -147,7 +149,7 @@ def test_a_word_that_is_none_is_answered_with_those_there_are(assertion: bytes, 
 @pytest.mark.requirement("evidence.check")
 def test_a_deleted_artifact_does_not_exist():
     facts = [*run_facts(), FactMaker(27)("artifact.deleted", artifactId="art1")]
-    [result] = evaluated({"assert": "artifact.exists", "artifactId": "art1"}, facts=facts)
+    [result] = evaluate_assertions({"assert": "artifact.exists", "artifactId": "art1"}, facts=facts)
     assert not result.passed
 
 
@@ -182,7 +184,7 @@ def test_a_later_fact_replaces_a_case(tmp_path: Path):
     assert (case.fact_id, len(case.assertions)) == ("thread-27", 1)
 
 
-def holding(assertions: bytes) -> bytes:
+def case_with(assertions: bytes) -> bytes:
     return b'{"name":"n","assertions":[' + assertions + b"]}"
 
 
@@ -193,26 +195,26 @@ MALFORMED: dict[str, tuple[bytes, str]] = {
     "an unknown field": (b'{"name":"n","assertions":[],"x":1}', "case_malformed"),
     "too deep": (b'{"name":"n","assertions":[' + b"[" * 100_000, "case_malformed"),
     "no text": (b"\xff", "case_malformed"),
-    "no assertion": (holding(b"1"), "assertion_malformed"),
-    "no kind": (holding(b"{}"), "assertion_malformed"),
-    "an unknown kind": (holding(b'{"assert":"answer.rhymes"}'), "assertion_malformed"),
+    "no assertion": (case_with(b"1"), "assertion_malformed"),
+    "no kind": (case_with(b"{}"), "assertion_malformed"),
+    "an unknown kind": (case_with(b'{"assert":"answer.rhymes"}'), "assertion_malformed"),
     "a field too many": (
-        holding(b'{"assert":"turn.outcome","outcome":"x","y":1}'),
+        case_with(b'{"assert":"turn.outcome","outcome":"x","y":1}'),
         "assertion_malformed",
     ),
-    "a field too few": (holding(b'{"assert":"turn.outcome"}'), "assertion_malformed"),
+    "a field too few": (case_with(b'{"assert":"turn.outcome"}'), "assertion_malformed"),
     "a wrong type": (
-        holding(b'{"assert":"count","eventClass":"a","equals":"1"}'),
+        case_with(b'{"assert":"count","eventClass":"a","equals":"1"}'),
         "assertion_malformed",
     ),
-    "no bound": (holding(b'{"assert":"count","eventClass":"a"}'), "assertion_malformed"),
-    "no tool": (holding(b'{"assert":"tool.status","state":"a"}'), "assertion_malformed"),
-    "no artifact": (holding(b'{"assert":"artifact.exists"}'), "assertion_malformed"),
+    "no bound": (case_with(b'{"assert":"count","eventClass":"a"}'), "assertion_malformed"),
+    "no tool": (case_with(b'{"assert":"tool.status","state":"a"}'), "assertion_malformed"),
+    "no artifact": (case_with(b'{"assert":"artifact.exists"}'), "assertion_malformed"),
     "no pointer": (
-        holding(b'{"assert":"projection","pointer":"x","equals":1}'),
+        case_with(b'{"assert":"projection","pointer":"x","equals":1}'),
         "assertion_malformed",
     ),
-    "too many": (holding(b"1," * 10_000 + b"1"), "case_malformed"),
+    "too many": (case_with(b"1," * 10_000 + b"1"), "case_malformed"),
 }
 
 
@@ -228,12 +230,12 @@ def test_a_malformed_case_is_refused_by_code(name: str):
 
 @pytest.mark.requirement("evidence.cases.malformed")
 @pytest.mark.parametrize(
-    ("given", "code"),
+    ("value", "code"),
     [("no list", "case_malformed"), ([{"assert": "x"}], "assertion_malformed")],
 )
-def test_a_malformed_case_in_a_fact_names_the_fact(given: Any, code: str, tmp_path: Path):
+def test_a_malformed_case_in_a_fact_names_the_fact(value: Any, code: str, tmp_path: Path):
     path = tmp_path / "p.zip"
-    wrong = {"kind": "replay", "assertions": given}
+    wrong = {"kind": "replay", "assertions": value}
     pack_facts(
         path, [*run_facts(), FactMaker(27)("evidence.changed", evidenceId="w", payload=wrong)]
     )

@@ -22,7 +22,7 @@ from factwire.facts import Fact
 from tests.evidence.compared_runs import Call, TurnSpec, facts_of, stream
 
 
-def told() -> list[TurnSpec]:
+def build_turns() -> list[TurnSpec]:
     """A run of four turns with something of everything."""
     return [
         TurnSpec(
@@ -47,11 +47,11 @@ def told() -> list[TurnSpec]:
     ]
 
 
-def changed(edit: Callable[[list[TurnSpec]], object]) -> Comparison:
+def compare_edited(edit: Callable[[list[TurnSpec]], object]) -> Comparison:
     """The run against itself with one edit, done at another time with other ids."""
-    after = told()
+    after = build_turns()
     edit(after)
-    return compare(facts_of(told()), facts_of(after, "b", seconds=3))
+    return compare(facts_of(build_turns()), facts_of(after, "b", seconds=3))
 
 
 def differences(comparison: Comparison) -> dict[int, list[Difference]]:
@@ -65,7 +65,7 @@ def differences(comparison: Comparison) -> dict[int, list[Difference]]:
 
 @pytest.mark.requirement("comparison.volatile")
 def test_the_same_run_at_another_time_with_other_ids_is_the_same():
-    comparison = changed(lambda turns: turns)
+    comparison = compare_edited(lambda turns: turns)
     assert comparison.same
     assert [turn.status for turn in comparison.turns] == ["same"] * 4
     assert comparison.a.figures.duration_ms != comparison.b.figures.duration_ms
@@ -239,7 +239,7 @@ PLANTED: dict[Callable[[list[TurnSpec]], None], tuple[int, Difference]] = {
 @pytest.mark.parametrize("edit", PLANTED, ids=lambda edit: edit.__name__)
 def test_a_planted_change_is_found_and_nothing_else(edit: Callable[[list[TurnSpec]], None]):
     turn, difference = PLANTED[edit]
-    found = differences(changed(edit))
+    found = differences(compare_edited(edit))
     if edit is swap_calls:
         # Either of two calls that changed places may be the one that moved.
         [moved] = found.pop(turn)
@@ -261,14 +261,14 @@ def test_a_long_answer_is_shown_as_the_lines_that_differ():
     ]
     text = TextChange(removed_lines=1, added_lines=1, lines=lines)
     expected = one("answers", "assistant", Change(field="text", text=text))
-    assert differences(changed(edit)) == {2: [expected]}
+    assert differences(compare_edited(edit)) == {2: [expected]}
 
 
 @pytest.mark.requirement("comparison.turns")
 @pytest.mark.parametrize("place", range(5))
 def test_a_turn_that_was_put_in_shifts_no_other(place: int):
     new = TurnSpec(prompt="And what about Windows?", answer="It works there, too.")
-    comparison = changed(lambda turns: turns.insert(place, new))
+    comparison = compare_edited(lambda turns: turns.insert(place, new))
     expected = ["same"] * 4
     expected.insert(place, "only_b")
     assert [turn.status for turn in comparison.turns] == expected
@@ -277,7 +277,7 @@ def test_a_turn_that_was_put_in_shifts_no_other(place: int):
 @pytest.mark.requirement("comparison.turns")
 @pytest.mark.parametrize("place", range(4))
 def test_a_turn_that_is_missing_shifts_no_other(place: int):
-    comparison = changed(lambda turns: turns.pop(place))
+    comparison = compare_edited(lambda turns: turns.pop(place))
     expected = ["same"] * 4
     expected[place] = "only_a"
     assert [turn.status for turn in comparison.turns] == expected
@@ -346,7 +346,7 @@ def test_a_comparison_is_narrowed_to_aspects_and_to_a_turn():
         set_args(turns)
         set_model(turns)
 
-    comparison = changed(edit)
+    comparison = compare_edited(edit)
     tools = narrow_comparison(comparison, aspects=frozenset({"tools"}))
     assert (tools.same, tools.aspects, list(differences(tools))) == (False, ["tools"], [1])
     second = narrow_comparison(comparison, turn=2)
@@ -357,7 +357,7 @@ def test_a_comparison_is_narrowed_to_aspects_and_to_a_turn():
 
 @pytest.mark.requirement("comparison.figures")
 def test_time_tokens_and_cost_stand_beside_each_turn_and_time_decides_nothing():
-    comparison = changed(lambda turns: turns)
+    comparison = compare_edited(lambda turns: turns)
     turn = comparison.turns[2]
     assert turn.a is not None
     assert turn.b is not None
@@ -370,14 +370,14 @@ def test_time_tokens_and_cost_stand_beside_each_turn_and_time_decides_nothing():
 
 @pytest.mark.requirement("comparison.order")
 def test_repeats_and_the_order_of_arrival_change_nothing():
-    facts = facts_of(told())
+    facts = facts_of(build_turns())
     shuffled = [*facts[:3], *reversed(facts[3:40]), *facts[40:], *facts[5:20]]
     assert compare(facts, shuffled).same
 
 
 @pytest.mark.requirement("comparison.order")
 def test_facts_of_other_threads_are_left_out():
-    facts = facts_of(told())
+    facts = facts_of(build_turns())
     others = facts_of([TurnSpec(prompt="Something else.", answer="Yes.")], "z")
     assert compare(facts, [*facts, *others]).same
 
@@ -398,4 +398,4 @@ def test_accounts_can_be_made_once_and_compared_often():
 @pytest.mark.requirement("comparison.contract")
 def test_nothing_compared_with_nothing_is_the_same():
     assert compare([], []).same
-    assert [turn.status for turn in compare([], facts_of(told())).turns] == ["only_b"] * 4
+    assert [turn.status for turn in compare([], facts_of(build_turns())).turns] == ["only_b"] * 4

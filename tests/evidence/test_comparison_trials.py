@@ -46,7 +46,7 @@ def facts(*rows: tuple[str, dict[str, Any]], thread: str = "t") -> list[Fact]:
     ]
 
 
-def tried(
+def trial_facts(
     trial: str, task: str, reward: float | None = None, status: str = "completed"
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "benchmark.trial.started", {"trialId": trial, "task": task}
@@ -105,12 +105,12 @@ def test_a_trial_keeps_all_its_rewards_and_refs_and_repeats_count_once():
 @pytest.mark.requirement("comparison.trials.view")
 def test_what_is_resolved_holds_for_the_trials_that_start_after_it_on_its_thread():
     here = facts(
-        *tried("one", "k"),
+        *trial_facts("one", "k"),
         ("benchmark.configuration.resolved", {"configuration": {"model": "m"}}),
         ("benchmark.dataset.resolved", {"dataset": "d"}),
-        *tried("two", "k"),
+        *trial_facts("two", "k"),
     )
-    there = facts(*tried("three", "k"), thread="u")
+    there = facts(*trial_facts("three", "k"), thread="u")
     found = {
         each.trial_id: (each.dataset, each.configuration) for each in read_trials([*here, *there])
     }
@@ -154,21 +154,21 @@ def sums(trials: int, rewards: list[float], **more: Any) -> TrialSums:
 
 
 A = [
-    *tried("1", "kept", 1),
-    *tried("2", "lost", 1),
-    *tried("3", "won", 0),
-    *tried("4", "won", 0.5),
-    *tried("5", "gone", 1),
-    *tried("6", "broken", status="failed"),
+    *trial_facts("1", "kept", 1),
+    *trial_facts("2", "lost", 1),
+    *trial_facts("3", "won", 0),
+    *trial_facts("4", "won", 0.5),
+    *trial_facts("5", "gone", 1),
+    *trial_facts("6", "broken", status="failed"),
 ]
 B = [
-    *tried("1", "won", 1),
-    *tried("2", "won", 1),
-    *tried("3", "won", 0),
-    *tried("4", "lost", 0),
-    *tried("5", "kept", 1),
-    *tried("6", "broken", 0.25),
-    *tried("7", "new", 1),
+    *trial_facts("1", "won", 1),
+    *trial_facts("2", "won", 1),
+    *trial_facts("3", "won", 0),
+    *trial_facts("4", "lost", 0),
+    *trial_facts("5", "kept", 1),
+    *trial_facts("6", "broken", 0.25),
+    *trial_facts("7", "new", 1),
 ]
 
 
@@ -271,7 +271,7 @@ async def test_a_recorded_trial_is_read_back_with_what_its_turns_cost(tmp_path: 
             async with recorder.trial("race", dataset="small"):
                 raise TurnFailed("timed_out", "too slow")
     async with open_journal(url) as journal:
-        kept = [f async for stretch in journal.read() for _, f in stretch.facts()]
+        kept = [f async for batch in journal.read() for _, f in batch.facts()]
     assert inspect_stream(kept) == []
     fixed, failed = read_trials(kept)
     assert (fixed.status, fixed.dataset, fixed.task) == ("completed", "small", "paging")

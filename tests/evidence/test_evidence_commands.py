@@ -60,7 +60,7 @@ def made_journal(path: Path, facts: list[Fact]) -> Path:
     return path
 
 
-def exported(factwire: Factwire, journal: Path, *options: str) -> Path:
+def export_thread(factwire: Factwire, journal: Path, *options: str) -> Path:
     factwire("evidence", "key")
     done = factwire("evidence", "export", "thread", "--journal", journal, *options)
     assert done.code == 0, done.err
@@ -69,7 +69,7 @@ def exported(factwire: Factwire, journal: Path, *options: str) -> Path:
 
 @pytest.mark.requirement("evidence.cli.export")
 def test_a_thread_is_exported_signed_verified_and_shown(factwire: Factwire, journal: Path):
-    pack = exported(factwire, journal, "--with-blobs")
+    pack = export_thread(factwire, journal, "--with-blobs")
     done = factwire("evidence", "verify", pack, "--journal", journal)
     assert done.code == 0, done.err
     assert "intact: 26 facts, signed by this machine (SHA256:" in done.out
@@ -101,7 +101,7 @@ def test_a_thread_goes_with_those_of_its_subagents_and_no_other(factwire: Factwi
         other("turn.started", turnId="o1"),
         *run_facts()[3:],
     ]
-    pack = exported(factwire, made_journal(tmp_path / "j.db", facts))
+    pack = export_thread(factwire, made_journal(tmp_path / "j.db", facts))
     lines = contents(pack)[FACTS].splitlines()
     assert [msgspec.json.decode(line)["threadId"] for line in lines[:5]] == [
         *("thread", "thread", "thread", "child", "thread")
@@ -112,8 +112,8 @@ def test_a_thread_goes_with_those_of_its_subagents_and_no_other(factwire: Factwi
 
 @pytest.mark.requirement("evidence.cli.export")
 def test_an_export_again_is_the_same_file(factwire: Factwire, journal: Path):
-    first = exported(factwire, journal).read_bytes()
-    assert exported(factwire, journal, "--force").read_bytes() == first
+    first = export_thread(factwire, journal).read_bytes()
+    assert export_thread(factwire, journal, "--force").read_bytes() == first
 
 
 @pytest.mark.requirement("evidence.cli.export")
@@ -175,7 +175,7 @@ def test_a_project_a_whole_journal_a_file_and_a_pipe_can_be_exported(
 
 @pytest.mark.requirement("evidence.cli.verify")
 def test_verify_names_the_first_range_that_was_changed(factwire: Factwire, journal: Path):
-    pack = exported(factwire, journal)
+    pack = export_thread(factwire, journal)
     entries = contents(pack)
     repack(pack, {**entries, FACTS: entries[FACTS].replace(b"approved", b"rejected", 1)})
     done = factwire("evidence", "verify", pack)
@@ -192,7 +192,7 @@ def test_verify_names_the_first_range_that_was_changed(factwire: Factwire, journ
 
 @pytest.mark.requirement("evidence.cli.verify")
 def test_verify_demands_the_keys_it_is_given(factwire: Factwire, journal: Path):
-    pack = exported(factwire, journal)
+    pack = export_thread(factwire, journal)
     own = msgspec.json.decode(factwire("evidence", "key", "--json").out)
     assert own["created"] is False
     assert factwire("evidence", "verify", pack, "--key", own["publicKey"]).code == 0
@@ -203,7 +203,7 @@ def test_verify_demands_the_keys_it_is_given(factwire: Factwire, journal: Path):
     done = factwire("evidence", "verify", pack, "--trust", "t.json")
     assert (done.code, "signed by ann (SHA256:" in done.out) == (0, True)
     assert factwire("evidence", "verify", pack, "--trust", "missing.json").code == 2
-    exported(factwire, journal, "--unsigned", "--force")
+    export_thread(factwire, journal, "--unsigned", "--force")
     done = factwire("evidence", "verify", pack, "--trust", "t.json")
     assert (done.code, "signature_missing" in done.out) == (1, True)
 
@@ -220,7 +220,7 @@ def test_verify_tells_a_journal_that_differs_from_one_that_was_compacted(
         tell("turn.completed", **turn),
     ]
     journal = made_journal(tmp_path / "a.db", facts)
-    pack = exported(factwire, journal)
+    pack = export_thread(factwire, journal)
     assert factwire("journal", "compact", journal).code == 0
     done = factwire("evidence", "verify", pack, "--journal", journal)
     assert (done.code, "has since removed facts on purpose" in done.out) == (0, True), done
@@ -250,7 +250,7 @@ def test_what_is_no_pack_is_refused_in_one_line(factwire: Factwire, tmp_path: Pa
 
 @pytest.mark.requirement("evidence.cli.verify")
 def test_verify_says_first_that_it_was_given_another_journal(factwire: Factwire, tmp_path: Path):
-    pack = exported(factwire, made_journal(tmp_path / "a.db", run_facts()))
+    pack = export_thread(factwire, made_journal(tmp_path / "a.db", run_facts()))
     other = made_journal(tmp_path / "b.db", run_facts("other"))
     done = factwire("evidence", "verify", pack, "--journal", other)
     found = [line for line in done.out.splitlines() if line.startswith("  ")]
@@ -261,7 +261,7 @@ def test_verify_says_first_that_it_was_given_another_journal(factwire: Factwire,
 
 @pytest.mark.requirement("evidence.cli.verify")
 def test_verify_takes_no_key_that_is_nobodys(factwire: Factwire, journal: Path):
-    done = factwire("evidence", "verify", exported(factwire, journal), "--key", "A" * 43 + "=")
+    done = factwire("evidence", "verify", export_thread(factwire, journal), "--key", "A" * 43 + "=")
     assert (done.code, "key_weak" in done.err) == (2, True)
 
 
@@ -269,7 +269,7 @@ def test_verify_takes_no_key_that_is_nobodys(factwire: Factwire, journal: Path):
 def test_show_tells_what_was_asked_and_done_within_80_columns(
     factwire: Factwire, journal: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    pack = exported(factwire, journal, "--with-blobs")
+    pack = export_thread(factwire, journal, "--with-blobs")
     monkeypatch.setenv("COLUMNS", "80")
     lines = [line.rstrip() for line in factwire("evidence", "show", pack).out.splitlines()]
     for line in (
@@ -294,7 +294,7 @@ def test_a_case_without_assertions_is_not_blamed_on_the_pack(factwire: Factwire)
 
 @pytest.mark.requirement("evidence.cli.errors")
 def test_a_folder_in_place_of_a_file_is_told_in_a_sentence(factwire: Factwire, journal: Path):
-    pack, folder = exported(factwire, journal), factwire.folder / "folder"
+    pack, folder = export_thread(factwire, journal), factwire.folder / "folder"
     folder.mkdir()
     export = ("export", "thread", "--journal", journal)
     for arguments in (
@@ -316,7 +316,7 @@ def test_a_folder_in_place_of_a_file_is_told_in_a_sentence(factwire: Factwire, j
 
 @pytest.mark.requirement("evidence.cli.errors")
 def test_a_file_that_is_no_journal_is_not_called_a_damaged_one(factwire: Factwire, journal: Path):
-    pack = exported(factwire, journal)
+    pack = export_thread(factwire, journal)
     junk = factwire.file("-----BEGIN PRIVATE KEY-----\n", "key.pem")
     for arguments in (("verify", pack), ("export", "thread", "--unsigned", "--output", "n.zip")):
         for url in (str(junk), f"sqlite:{junk}"):
@@ -326,13 +326,13 @@ def test_a_file_that_is_no_journal_is_not_called_a_damaged_one(factwire: Factwir
 
 @pytest.mark.requirement("evidence.cli.export")
 def test_a_file_that_is_there_is_written_over_only_by_force(factwire: Factwire, journal: Path):
-    pack = exported(factwire, journal)
+    pack = export_thread(factwire, journal)
     pack.write_bytes(b"precious")
     for more in ((), ("--output", pack)):
         done = factwire("evidence", "export", "thread", "--journal", journal, *more)
         assert (done.code, "overwrite it with --force" in done.err) == (2, True), done
     assert pack.read_bytes() == b"precious"
-    exported(factwire, journal, "--force")
+    export_thread(factwire, journal, "--force")
     assert factwire("evidence", "verify", pack).code == 0
 
 
@@ -348,7 +348,7 @@ def test_a_file_of_facts_that_cannot_be_read_is_named(factwire: Factwire):
 def test_a_pack_of_a_signer_who_is_not_demanded_is_not_called_changed(
     factwire: Factwire, journal: Path
 ):
-    pack = exported(factwire, journal)
+    pack = export_thread(factwire, journal)
     done = factwire("evidence", "verify", pack, "--key", encode_public_key(OTHER_KEY))
     assert done.code == 1
     assert done.out.startswith("not accepted: 26 facts, signed by a key that is not in a trust")
@@ -359,7 +359,7 @@ def test_a_pack_of_a_signer_who_is_not_demanded_is_not_called_changed(
 
 @pytest.mark.requirement("evidence.cli.verify")
 def test_what_is_told_of_the_archive_agrees_with_the_contents(factwire: Factwire, journal: Path):
-    pack = exported(factwire, journal, "--stored")
+    pack = export_thread(factwire, journal, "--stored")
     good = pack.read_bytes()
     pack.write_bytes(good.replace(b"Mend it", b"Mend at", 1))
     done = factwire("evidence", "verify", pack)
@@ -376,7 +376,7 @@ def test_what_is_told_of_the_archive_agrees_with_the_contents(factwire: Factwire
 def test_show_refuses_changed_facts_and_says_that_it_does_not_read_all(
     factwire: Factwire, journal: Path
 ):
-    pack = exported(factwire, journal)
+    pack = export_thread(factwire, journal)
     done = factwire("evidence", "show", pack)
     assert (done.code, "use factwire evidence verify to check all facts" in done.out) == (0, True)
     entries = contents(pack)
@@ -387,7 +387,7 @@ def test_show_refuses_changed_facts_and_says_that_it_does_not_read_all(
 
 @pytest.mark.requirement("evidence.cli.check")
 def test_check_reports_each_assertion_and_fails_with_one_of_them(factwire: Factwire, journal: Path):
-    pack = exported(factwire, journal)
+    pack = export_thread(factwire, journal)
     done = factwire("evidence", "check", pack)
     assert (done.code, "5 assertions: all hold" in done.out) == (0, True), done
     assert "fact thread-22" in done.out
@@ -409,7 +409,7 @@ def test_check_reports_each_assertion_and_fails_with_one_of_them(factwire: Factw
 def test_a_case_can_be_added_at_export(factwire: Factwire, journal: Path):
     case = {"name": "mine", "assertions": CASE[:1]}
     file = factwire.file(msgspec.json.encode(case), "case.json")
-    pack = exported(factwire, journal, "--case", str(file))
+    pack = export_thread(factwire, journal, "--case", str(file))
     done = factwire("evidence", "check", pack)
     assert (done.code, "mine" in done.out, "6 assertions" in done.out) == (0, True, True)
 
@@ -436,7 +436,7 @@ def test_a_pack_can_be_projected_and_played(
     pack, facts = tmp_path / "thread.factpack.zip", tmp_path / "facts.ndjson"
     facts.write_bytes(b"".join(encode_fact(fact) + b"\n" for fact in run_facts()))
     if source == "journal":
-        exported(factwire, journal)
+        export_thread(factwire, journal)
     else:
         pack_facts(pack, run_facts())
     for command in (["project"], ["project", "--json"], ["project", "--at", "9"], ["play"]):

@@ -44,7 +44,7 @@ def symlink(path: Path) -> bytes:
     return archive(*contents(path).items(), (info, b"/etc/passwd"))
 
 
-def encrypted(path: Path) -> bytes:
+def encrypted_pack(path: Path) -> bytes:
     data = bytearray(archive(*contents(path).items()))
     place = data.index(b"PK\x01\x02")
     data[place + 8] |= 1
@@ -56,7 +56,7 @@ def duplicate(path: Path) -> bytes:
     return data.replace(b"facts.ndjsoX", b"facts.ndjson")
 
 
-def overlapping(_: Path) -> bytes:
+def overlapping_pack(_: Path) -> bytes:
     """Two entries of the directory that point to the same bytes."""
     data = bytearray(archive(("a", b"x" * 64), ("b", b"y" * 64)))
     second = data.rindex(b"PK\x01\x02")
@@ -90,7 +90,7 @@ def directory_elsewhere(_: Path) -> bytes:
     return bytes(data)
 
 
-def changed(name: str, content: bytes) -> Build:
+def replace_entry(name: str, content: bytes) -> Build:
     return lambda path: archive(*{**contents(path), name: content}.items())
 
 
@@ -117,9 +117,9 @@ CASES: dict[str, tuple[Build, str]] = {
     "a control character": (with_entry("a\x1b[2Jevilll"), "pack_unsafe_name"),
     "a name with a NUL": (with_entry("facts\0.ndjs"), "pack_unsafe_name"),
     "a symbolic link": (symlink, "pack_symlink"),
-    "an encrypted entry": (encrypted, "pack_encrypted"),
+    "an encrypted entry": (encrypted_pack, "pack_encrypted"),
     "an entry twice": (duplicate, "pack_duplicate_entry"),
-    "entries that overlap": (overlapping, "pack_overlapping"),
+    "entries that overlap": (overlapping_pack, "pack_overlapping"),
     "a bomb": (bomb, "pack_bomb"),
     "an unknown compression": (unknown_method, "pack_compression_unknown"),
     "no directory": (no_directory, "pack_truncated"),
@@ -128,10 +128,10 @@ CASES: dict[str, tuple[Build, str]] = {
     "something else": (lambda _: b"not a zip at all\n" * 100, "pack_not_zip"),
     "an empty archive": (lambda _: archive(), "manifest_missing"),
     "no manifest": (without(MANIFEST), "manifest_missing"),
-    "a manifest that is no JSON": (changed(MANIFEST, b"{"), "manifest_malformed"),
-    "a manifest of another kind": (changed(MANIFEST, b"{}"), "manifest_malformed"),
-    "a manifest nested too deep": (changed(MANIFEST, b"[" * 200_000), "manifest_malformed"),
-    "a manifest that is no text": (changed(MANIFEST, b"\xff\xfe{}"), "manifest_malformed"),
+    "a manifest that is no JSON": (replace_entry(MANIFEST, b"{"), "manifest_malformed"),
+    "a manifest of another kind": (replace_entry(MANIFEST, b"{}"), "manifest_malformed"),
+    "a manifest nested too deep": (replace_entry(MANIFEST, b"[" * 200_000), "manifest_malformed"),
+    "a manifest that is no text": (replace_entry(MANIFEST, b"\xff\xfe{}"), "manifest_malformed"),
     "another format": (manifest_with("factwire-pack/v1", "factwire-pack/v9"), "manifest_version"),
     "a negative size": (manifest_with('"bytes":', '"bytes":-'), "manifest_malformed"),
     "an entry listed twice": (
@@ -142,12 +142,14 @@ CASES: dict[str, tuple[Build, str]] = {
         manifest_with('"name":"seqs.ndjson"', '"name":"manifest.json"'),
         "manifest_malformed",
     ),
-    "a signature that is no JSON": (changed(SIGNATURE, b"x"), "signature_malformed"),
+    "a signature that is no JSON": (replace_entry(SIGNATURE, b"x"), "signature_malformed"),
     "a signature of another kind": (
-        changed(SIGNATURE, b'{"format":"x","algorithm":"none","publicKey":"","signature":""}'),
+        replace_entry(
+            SIGNATURE, b'{"format":"x","algorithm":"none","publicKey":"","signature":""}'
+        ),
         "signature_malformed",
     ),
-    "a signature that is too long": (changed(SIGNATURE, b" " * 10_000), "pack_too_big"),
+    "a signature that is too long": (replace_entry(SIGNATURE, b" " * 10_000), "pack_too_big"),
 }
 
 

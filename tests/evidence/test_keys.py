@@ -40,21 +40,21 @@ def test_a_key_that_others_may_read_or_that_is_none_is_not_used(tmp_path: Path):
     path = tmp_path / "key.pem"
     codes: list[str] = []
 
-    def refused() -> None:
+    def note_refusal() -> None:
         with pytest.raises(KeyProblem) as problem:
             load_key(path)
         codes.append(problem.value.code)
 
-    refused()
+    note_refusal()
     create_key(path)
     path.chmod(0o640)
-    refused()
+    note_refusal()
     path.chmod(0o600)
     path.write_text("no key")
-    refused()
+    note_refusal()
     other = generate_private_key(SECP256R1())
     path.write_bytes(other.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    refused()
+    note_refusal()
     assert codes == ["key_missing", "key_exposed", "key_malformed", "key_malformed"]
 
 

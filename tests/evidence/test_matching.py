@@ -33,7 +33,7 @@ Change = Callable[[MemoryJournal], Awaitable[object]]
 TURN = {"turnId": "u1"}
 
 
-def streamed() -> list[Fact]:
+def streamed_facts() -> list[Fact]:
     tell = FactMaker()
     return [
         tell("turn.started", **TURN),
@@ -43,7 +43,7 @@ def streamed() -> list[Fact]:
     ]
 
 
-def matched(path: Path, facts: list[Fact], change: Change) -> JournalMatch:
+def match_changed(path: Path, facts: list[Fact], change: Change) -> JournalMatch:
     """Export, then change the journal, then compare."""
 
     async def work() -> JournalMatch:
@@ -57,7 +57,7 @@ def matched(path: Path, facts: list[Fact], change: Change) -> JournalMatch:
     return asyncio.run(work())
 
 
-def compared(path: Path, journal_facts: list[Fact], batch: int = 4) -> JournalMatch:
+def match_other_facts(path: Path, journal_facts: list[Fact], batch: int = 4) -> JournalMatch:
     """The pack of the run against a new journal of the same epoch with other facts."""
 
     async def work() -> JournalMatch:
@@ -72,7 +72,7 @@ def compared(path: Path, journal_facts: list[Fact], batch: int = 4) -> JournalMa
     return asyncio.run(work())
 
 
-async def untouched(journal: MemoryJournal) -> None: ...
+async def leave_journal(journal: MemoryJournal) -> None: ...
 
 
 @pytest.fixture
@@ -82,29 +82,33 @@ def pack(tmp_path: Path) -> Path:
 
 @pytest.mark.requirement("evidence.match")
 def test_a_pack_matches_the_journal_it_came_from(pack: Path):
-    match = matched(pack, run_facts(), untouched)
+    match = match_changed(pack, run_facts(), leave_journal)
     assert (match.state, match.ok, match.facts, match.anchors) == ("matches", True, 26, 7)
 
 
 @pytest.mark.requirement("evidence.match")
 def test_a_journal_that_went_on_still_matches(pack: Path):
     more = [*run_facts("other"), *(FactMaker(27)("turn.started", turnId="u2") for _ in range(1))]
-    match = matched(pack, run_facts(), lambda journal: fill(journal, more))
+    match = match_changed(pack, run_facts(), lambda journal: fill(journal, more))
     assert (match.state, match.facts, match.removed) == ("matches", 26, 0)
 
 
 @pytest.mark.requirement("evidence.match.compacted")
 def test_a_compacted_journal_still_vouches_for_what_it_removed(pack: Path):
-    match = matched(pack, streamed(), lambda journal: journal.compact(CompactionPolicy()))
+    match = match_changed(
+        pack, streamed_facts(), lambda journal: journal.compact(CompactionPolicy())
+    )
     assert (match.state, match.ok) == ("compacted", True)
     assert match.removed == 19
-    assert match.facts == len(streamed()) - 19
+    assert match.facts == len(streamed_facts()) - 19
 
 
 @pytest.mark.requirement("evidence.match.compacted")
 def test_a_journal_that_forgot_the_beginning_still_vouches_for_it(pack: Path):
     facts = [*run_facts("old"), *run_facts()]
-    match = matched(pack, facts, lambda journal: journal.retain(RetentionPolicy(keep_facts=10)))
+    match = match_changed(
+        pack, facts, lambda journal: journal.retain(RetentionPolicy(keep_facts=10))
+    )
     assert (match.state, match.ok) == ("compacted", True)
     assert match.removed > 0
     assert match.incomparable > 0
@@ -112,10 +116,10 @@ def test_a_journal_that_forgot_the_beginning_still_vouches_for_it(pack: Path):
 
 @pytest.mark.requirement("evidence.match.copy")
 def test_a_copy_of_the_journal_has_equal_facts_and_a_chain_of_its_own(pack: Path):
-    async def renamed(journal: MemoryJournal) -> None:
+    async def change_epoch(journal: MemoryJournal) -> None:
         journal._epoch = "f" * 16
 
-    match = matched(pack, run_facts(), renamed)
+    match = match_changed(pack, run_facts(), change_epoch)
     assert (match.state, match.ok, match.anchors) == ("copy", True, 0)
 
 
@@ -148,7 +152,7 @@ def codes(match: JournalMatch) -> list[tuple[str, int]]:
 def test_a_fact_that_differs_is_named_and_so_is_where_the_chain_parts(pack: Path):
     facts = run_facts()
     facts[13] = msgspec.structs.replace(facts[13], payload={"decision": "rejected"})
-    match = compared(pack, facts)
+    match = match_other_facts(pack, facts)
     assert match.state == "differs"
     assert codes(match) == [
         ("fact_differs", 14),
@@ -176,13 +180,13 @@ def test_a_fact_of_another_thread_that_differs_shows_in_the_chain_alone(pack: Pa
 
 @pytest.mark.requirement("evidence.match.differs")
 def test_a_journal_that_is_shorter_or_has_more_in_between_differs(pack: Path):
-    short = compared(pack, run_facts()[:20])
+    short = match_other_facts(pack, run_facts()[:20])
     assert codes(short)[0] == ("fact_missing", 21)
     assert ("journal_shorter", 26) in codes(short)
     facts = run_facts()
     more = [*facts[:5], *facts[6:], facts[5]]
     shifted = [msgspec.structs.replace(fact, sequence=at) for at, fact in enumerate(more, 1)]
-    assert codes(compared(pack, shifted))[0] == ("fact_differs", 6)
+    assert codes(match_other_facts(pack, shifted))[0] == ("fact_differs", 6)
 
 
 @pytest.mark.requirement("evidence.match.differs")
@@ -204,19 +208,19 @@ def test_a_fact_that_a_pack_left_out_is_found(pack: Path):
 
 @pytest.mark.requirement("evidence.match.differs")
 def test_a_damaged_journal_proves_nothing(pack: Path):
-    async def damaged(journal: MemoryJournal) -> None:
+    async def damage_chunk(journal: MemoryJournal) -> None:
         chunk = journal._chunks[1]
         data = chunk.data.replace(b"tool", b"fool")
         journal._chunks[1] = msgspec.structs.replace(chunk, data=data)
 
-    match = matched(pack, run_facts(), damaged)
+    match = match_changed(pack, run_facts(), damage_chunk)
     assert codes(match) == [("journal_corrupt", 5)]
 
 
 @pytest.mark.requirement("evidence.match.differs")
 def test_differences_are_listed_up_to_a_bound(pack: Path):
     other = [msgspec.structs.replace(fact, title="other") for fact in run_facts()]
-    assert len(compared(pack, other).differences) == 20
+    assert len(match_other_facts(pack, other).differences) == 20
 
 
 @pytest.mark.requirement("evidence.match")
@@ -242,7 +246,7 @@ async def points(journal: Journal, seqs: list[int]) -> list[int]:
 def test_a_chain_point_is_the_end_of_a_commit(tmp_path: Path):
     async def work() -> None:
         async with open_journal(f"sqlite:{tmp_path / 'j.db'}") as journal:
-            await fill(journal, streamed(), batch=5)
+            await fill(journal, streamed_facts(), batch=5)
             assert await points(journal, [1, 5, 6, 23]) == [5, 5, 10, 23]
             before = [await journal.chain_point(seq) for seq in (5, 23)]
             with pytest.raises(CursorFromFuture):

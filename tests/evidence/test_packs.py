@@ -141,7 +141,7 @@ def test_every_correlation_id_is_there_with_its_first_fact(pack: Path):
 
 @pytest.mark.requirement("evidence.pack.anchors")
 def test_the_chain_is_anchored_at_the_commits_that_hold_the_facts(pack: Path):
-    async def exported() -> list[tuple[int, str]]:
+    async def export_pack() -> list[tuple[int, str]]:
         async with new_journal() as journal:
             await fill(journal, run_facts(), batch=10)
             await export_to(pack, journal)
@@ -150,7 +150,7 @@ def test_the_chain_is_anchored_at_the_commits_that_hold_the_facts(pack: Path):
                 for point in [await journal.chain_point(seq) for seq in (1, 11, 21)]
             ]
 
-    wanted = asyncio.run(exported())
+    wanted = asyncio.run(export_pack())
     journal = summary_of(pack).journal
     assert journal is not None
     assert (journal.first_seq, journal.last_seq, journal.threads) == (1, 26, ["thread"])
@@ -161,7 +161,7 @@ def test_the_chain_is_anchored_at_the_commits_that_hold_the_facts(pack: Path):
 TURN = {"turnId": "u1"}
 
 
-def told(*rows: tuple[str, dict[str, Any]]) -> list[Fact]:
+def build_facts(*rows: tuple[str, dict[str, Any]]) -> list[Fact]:
     tell = FactMaker()
     return [tell(name, **fields) for name, fields in rows]
 
@@ -217,7 +217,7 @@ GAPS: dict[str, tuple[list[tuple[str, dict[str, Any]]], str | None]] = {
 @pytest.mark.parametrize("code", GAPS)
 def test_a_gap_is_named_where_its_signal_applies(code: str, pack: Path):
     rows, subject = GAPS[code]
-    pack_facts(pack, told(*rows))
+    pack_facts(pack, build_facts(*rows))
     assert gaps(pack) == [(code, subject)]
 
 
@@ -235,13 +235,13 @@ def test_what_does_not_apply_or_was_cancelled_is_no_gap(pack: Path):
         ("action.required", {"actionId": "a", **TURN}),
         ("turn.canceled", TURN),
     ]
-    pack_facts(pack, told(*cancelled))
+    pack_facts(pack, build_facts(*cancelled))
     assert gaps(pack) == []
 
 
 @pytest.mark.requirement("evidence.gaps")
 def test_a_late_fact_fills_the_hole_it_left(pack: Path):
-    first, *rest = told(
+    first, *rest = build_facts(
         BEGUN, *[("model.delta", {"messageId": "m", "delta": "x", **TURN})] * 4, ENDED
     )
     pack_facts(pack, [first, rest[0], rest[2], rest[3], rest[4], rest[1]])
@@ -253,14 +253,14 @@ def test_facts_that_the_journal_removed_are_a_gap_of_their_own(pack: Path):
     deltas = [("model.delta", {"messageId": "m", "delta": "x", **TURN})] * 20
     done = ("model.completed", {"messageId": "m", "text": "x" * 20, **TURN})
 
-    async def exported() -> None:
+    async def export_pack() -> None:
         async with new_journal() as journal:
-            await fill(journal, told(BEGUN, *deltas, done, ENDED))
+            await fill(journal, build_facts(BEGUN, *deltas, done, ENDED))
             removal = await journal.compact()
             assert removal.removed == 19
             await export_to(pack, journal)
 
-    asyncio.run(exported())
+    asyncio.run(export_pack())
     found = summary_of(pack)
     assert [(gap.code, gap.subject) for gap in found.known_gaps] == [("facts_removed", "thread")]
     assert found.journal is not None
@@ -275,13 +275,13 @@ def test_what_was_removed_before_a_cursor_is_told_apart_from_what_came_after(pac
         deltas = [("model.delta", {"delta": "x", **ids})] * 10
         return [*deltas, ("model.completed", {"text": "x" * 10, **ids})]
 
-    async def exported(seq: int) -> None:
+    async def export_pack(seq: int) -> None:
         async with new_journal() as journal:
-            await fill(journal, told(BEGUN, *message(1), *message(2), ENDED))
+            await fill(journal, build_facts(BEGUN, *message(1), *message(2), ENDED))
             assert (await journal.compact()).removed == 18
             await export_to(pack, journal, until=Cursor("0123456789abcdef", seq))
 
-    asyncio.run(exported(12))
+    asyncio.run(export_pack(12))
     found = summary_of(pack)
     assert found.journal is not None
     assert found.journal.removed == {"thread": 9}
@@ -321,13 +321,13 @@ def test_a_damaged_blob_and_one_that_is_too_long_are_gaps(
     store = blobs(OUTPUT, DIFF)
     digest, get = ref(DIFF).rpartition(":")[2], store.get
 
-    async def damaged(name: Any) -> AsyncIterator[bytes]:
+    async def get_damaged(name: Any) -> AsyncIterator[bytes]:
         if digest in name:
             raise BlobCorrupt(digest, "a byte was changed")
         async for piece in get(name):
             yield piece
 
-    monkeypatch.setattr(store, "get", damaged)
+    monkeypatch.setattr(store, "get", get_damaged)
     monkeypatch.setattr(blobs_module, "BLOB_BYTES", len(OUTPUT) - 1)
     pack_journal(pack, blobs=store)
     assert gaps(pack) == [("blob_oversized", ref(OUTPUT)), ("blob_corrupt", ref(DIFF, "artifact"))]
@@ -358,7 +358,7 @@ def test_a_blob_with_a_secret_stays_out_and_the_pack_says_so(before: int, behind
 def test_facts_from_a_file_are_redacted_on_the_way_in(pack: Path):
     secret = "AKIA" + "IOSFODNN7EXAMPLQ"
     rows = [BEGUN, ("model.completed", {"messageId": "m", "text": f"key {secret}", **TURN}), ENDED]
-    pack_facts(pack, told(*rows))
+    pack_facts(pack, build_facts(*rows))
     assert not any(secret.encode() in data for data in contents(pack).values())
     assert verify_pack(pack).ok
 
@@ -368,7 +368,7 @@ def test_threads_a_project_or_a_whole_journal_can_be_exported(pack: Path):
     threads = {name: run_facts(name) for name in ("thread", "two", "three")}
     mixed = [fact for row in zip(*threads.values(), strict=True) for fact in row]
 
-    async def exported(wanted: list[str] | None) -> list[str]:
+    async def export_threads(wanted: list[str] | None) -> list[str]:
         async with new_journal() as journal:
             await fill(journal, mixed)
             assert await threads_of_project(journal, "p1") == ["thread", "three", "two"]
@@ -376,9 +376,9 @@ def test_threads_a_project_or_a_whole_journal_can_be_exported(pack: Path):
         with open_pack(pack) as opened:
             return [fact.id for fact in opened.facts()]
 
-    assert asyncio.run(exported(None)) == [fact.id for fact in mixed]
+    assert asyncio.run(export_threads(None)) == [fact.id for fact in mixed]
     two = [fact.id for fact in mixed if fact.thread_id != "two"]
-    assert asyncio.run(exported(["three", "thread"])) == two
+    assert asyncio.run(export_threads(["three", "thread"])) == two
     found = summary_of(pack)
     assert {model.thread_id for model in found.threads} == {"thread", "three"}
     assert found.totals["tools"] == 4
@@ -390,40 +390,40 @@ def test_many_threads_are_read_in_one_pass(pack: Path):
     mixed = [fact for n in range(20) for fact in run_facts(f"t{n}")[:3]]
     wanted = [f"t{n}" for n in range(18)]
 
-    async def exported() -> None:
+    async def export_pack() -> None:
         async with new_journal() as journal:
             await fill(journal, mixed)
             await export_to(pack, journal, threads=wanted)
 
-    asyncio.run(exported())
+    asyncio.run(export_pack())
     with open_pack(pack) as opened:
         assert [fact.id for fact in opened.facts()] == [fact.id for fact in mixed[:54]]
 
 
 @pytest.mark.requirement("evidence.export.until")
 def test_an_export_can_end_at_a_cursor(pack: Path):
-    async def exported(seq: int) -> None:
+    async def export_until(seq: int) -> None:
         async with new_journal() as journal:
             await fill(journal, run_facts())
             await export_to(pack, journal, until=Cursor("0123456789abcdef", seq))
 
-    asyncio.run(exported(9))
+    asyncio.run(export_until(9))
     with open_pack(pack) as opened:
         assert list(opened.facts()) == run_facts()[:9]
     assert gaps(pack) == [("turn_without_terminal", "u1")]
     with pytest.raises(ExportProblem) as refused:
-        asyncio.run(exported(99))
+        asyncio.run(export_until(99))
     assert refused.value.code == "cursor_not_of_journal"
 
 
 @pytest.mark.requirement("evidence.export.refused")
 def test_nothing_to_export_and_a_damaged_journal_are_refused(pack: Path):
-    async def nothing() -> None:
+    async def export_nothing() -> None:
         async with new_journal() as journal:
             await fill(journal, run_facts())
             await export_to(pack, journal, threads=["other"])
 
-    async def damaged() -> None:
+    async def export_damaged() -> None:
         async with new_journal() as journal:
             await fill(journal, run_facts())
             chunk = journal._chunks[1]
@@ -432,7 +432,7 @@ def test_nothing_to_export_and_a_damaged_journal_are_refused(pack: Path):
             await export_to(pack, journal)
 
     codes: list[str] = []
-    for work in (nothing, damaged):
+    for work in (export_nothing, export_damaged):
         with pytest.raises(ExportProblem) as refused:
             asyncio.run(work())
         codes.append(refused.value.code)
@@ -444,21 +444,21 @@ def test_an_export_during_which_facts_are_removed_is_refused(pack: Path):
     deltas = [("model.delta", {"messageId": "m", "delta": "x", **TURN})] * 20
     done = ("model.completed", {"messageId": "m", "text": "x" * 20, **TURN})
 
-    async def raced() -> None:
+    async def export_during_removal() -> None:
         async with new_journal() as journal:
-            await fill(journal, told(BEGUN, *deltas, done, ENDED))
+            await fill(journal, build_facts(BEGUN, *deltas, done, ENDED))
             store = None
             real = journal.chain_point
 
-            async def removing(seq: int):
+            async def compact_then_read(seq: int):
                 await journal.compact()
                 return await real(seq)
 
-            journal.chain_point = removing
+            journal.chain_point = compact_then_read
             await export_to(pack, journal, blobs=store)
 
     with pytest.raises(ExportProblem) as refused:
-        asyncio.run(raced())
+        asyncio.run(export_during_removal())
     assert refused.value.code == "export_raced"
 
 
@@ -471,14 +471,14 @@ def test_progress_counts_every_fact(tmp_path: Path):
         asyncio.run(export_facts(facts, target, progress=seen.append))
     assert seen == [1000, 1000, 500]
 
-    async def exported() -> None:
+    async def export_counted() -> None:
         async with new_journal() as journal:
             await fill(journal, facts, batch=500)
             with (tmp_path / "q").open("wb") as target:
                 await export_journal(journal, target, threads=None, progress=seen.append)
 
     seen.clear()
-    asyncio.run(exported())
+    asyncio.run(export_counted())
     assert seen == [1000, 1000, 500]
 
 

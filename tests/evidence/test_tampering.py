@@ -81,7 +81,7 @@ def put(name: str, change: Callable[[bytes], bytes]) -> Tampering:
     return lambda entries: {**entries, name: change(entries.get(name, b""))}
 
 
-def swapped(entries: Contents, one: str, two: str) -> Contents:
+def swap_entries(entries: Contents, one: str, two: str) -> Contents:
     return {**entries, one: entries[two], two: entries[one]}
 
 
@@ -98,12 +98,12 @@ def dropped_fact(data: bytes) -> bytes:
     return b"".join(line for at, line in enumerate(lines(data)) if at != 13)
 
 
-def reordered(data: bytes) -> bytes:
+def swap_lines(data: bytes) -> bytes:
     first, second, *rest = lines(data)
     return b"".join([second, first, *rest])
 
 
-def flipped(data: bytes) -> bytes:
+def flip_bit(data: bytes) -> bytes:
     return bytes([data[0] ^ 1]) + data[1:]
 
 
@@ -137,18 +137,18 @@ def broken_key(data: bytes) -> bytes:
     return data.replace(b'"publicKey":"', b'"publicKey":"A')
 
 
-def unsigned(entries: Contents) -> Contents:
+def drop_signature(entries: Contents) -> Contents:
     return without(SIGNATURE)(entries)
 
 
-def forged(change: Tampering) -> Tampering:
+def keep_signature(change: Tampering) -> Tampering:
     """Changed and listed anew, by somebody without the key: the signature stays."""
     return lambda entries: relist_entries(change(entries))
 
 
-def laundered(change: Tampering) -> Tampering:
+def relist_unsigned(change: Tampering) -> Tampering:
     """Changed, listed anew and without a signature."""
-    return lambda entries: unsigned(relist_entries(change(entries)))
+    return lambda entries: drop_signature(relist_entries(change(entries)))
 
 
 def resigned_by_other(change: Tampering) -> Tampering:
@@ -165,7 +165,7 @@ def signed_by_other(entries: Contents) -> Contents:
 
 
 def timeline_for_decisions(entries: Contents) -> Contents:
-    return swapped(entries, TIMELINE, DECISIONS)
+    return swap_entries(entries, TIMELINE, DECISIONS)
 
 
 class Case(NamedTuple):
@@ -179,7 +179,12 @@ class Case(NamedTuple):
 
 CASES = [
     Case("edit a fact", put(FACTS, edited_fact), "entry_changed", FACTS),
-    Case("edit a fact, list it anew", forged(put(FACTS, edited_fact)), "signature_invalid", None),
+    Case(
+        "edit a fact, list it anew",
+        keep_signature(put(FACTS, edited_fact)),
+        "signature_invalid",
+        None,
+    ),
     Case(
         "edit a fact, sign with another key",
         resigned_by_other(put(FACTS, edited_fact)),
@@ -189,21 +194,21 @@ CASES = [
     ),
     Case(
         "edit a fact, take the signature away",
-        laundered(put(FACTS, edited_fact)),
+        relist_unsigned(put(FACTS, edited_fact)),
         "signature_missing",
         SIGNATURE,
         demand=True,
     ),
     Case(
         "edit a fact, list it anew, unsigned",
-        laundered(put(FACTS, edited_fact)),
+        relist_unsigned(put(FACTS, edited_fact)),
         "derived_differs",
         DECISIONS,
     ),
     Case("drop a fact", put(FACTS, dropped_fact), "entry_truncated", FACTS),
     Case(
         "drop a fact, list it anew, unsigned",
-        laundered(put(FACTS, dropped_fact)),
+        relist_unsigned(put(FACTS, dropped_fact)),
         "count_differs",
         FACTS,
     ),
@@ -216,16 +221,16 @@ CASES = [
     Case("drop all facts", put(FACTS, lambda _: b""), "entry_truncated", FACTS),
     Case("append a fact", put(FACTS, lambda d: d + lines(d)[-1]), "entry_extended", FACTS),
     Case("append one byte", put(FACTS, lambda d: d + b"\n"), "entry_extended", FACTS),
-    Case("reorder facts", put(FACTS, reordered), "entry_changed", FACTS),
+    Case("reorder facts", put(FACTS, swap_lines), "entry_changed", FACTS),
     Case(
         "reorder facts, list them anew, unsigned",
-        laundered(put(FACTS, reordered)),
+        relist_unsigned(put(FACTS, swap_lines)),
         "derived_differs",
         None,
     ),
     Case(
         "break a fact, list it anew, unsigned",
-        laundered(put(FACTS, lambda d: b"{}" + d[2:])),
+        relist_unsigned(put(FACTS, lambda d: b"{}" + d[2:])),
         "facts_malformed",
         FACTS,
     ),
@@ -233,7 +238,7 @@ CASES = [
     Case("change the places", put(SEQS, lambda _: b"[2,27]\n"), "entry_changed", SEQS),
     Case(
         "change the places, list them anew, unsigned",
-        laundered(put(SEQS, lambda _: b"[1,25]\n")),
+        relist_unsigned(put(SEQS, lambda _: b"[1,25]\n")),
         "count_differs",
         FACTS,
     ),
@@ -241,13 +246,13 @@ CASES = [
     Case("change the summary", put(SUMMARY, edited_summary), "entry_changed", SUMMARY),
     Case(
         "change the summary, list it anew",
-        forged(put(SUMMARY, edited_summary)),
+        keep_signature(put(SUMMARY, edited_summary)),
         "signature_invalid",
         SIGNATURE,
     ),
     Case(
         "change the summary, list it anew, unsigned",
-        laundered(put(SUMMARY, edited_summary)),
+        relist_unsigned(put(SUMMARY, edited_summary)),
         "derived_differs",
         SUMMARY,
     ),
@@ -261,15 +266,15 @@ CASES = [
     Case("change an anchor", put(SUMMARY, edited_anchor), "entry_changed", SUMMARY),
     Case(
         "add a gap that is none, list it anew, unsigned",
-        laundered(put(GAPS, lambda _: b'{"code":"sequence_gap","message":"m"}\n')),
+        relist_unsigned(put(GAPS, lambda _: b'{"code":"sequence_gap","message":"m"}\n')),
         "derived_differs",
         GAPS,
     ),
     Case("replace a blob", put(BLOB, lambda _: b"other output\n"), "entry_truncated", BLOB),
-    Case("replace a blob by one as long", put(BLOB, flipped), "entry_changed", BLOB),
+    Case("replace a blob by one as long", put(BLOB, flip_bit), "entry_changed", BLOB),
     Case(
         "replace a blob, list it anew, unsigned",
-        laundered(put(BLOB, flipped)),
+        relist_unsigned(put(BLOB, flip_bit)),
         "blob_misnamed",
         BLOB,
     ),
@@ -277,7 +282,7 @@ CASES = [
     Case("add an entry", put("notes.txt", lambda _: b"hello"), "entry_added", "notes.txt"),
     Case(
         "add an entry, list it, unsigned",
-        laundered(put("notes.txt", lambda _: b"hello")),
+        relist_unsigned(put("notes.txt", lambda _: b"hello")),
         "entry_added",
         "notes.txt",
     ),
@@ -285,7 +290,7 @@ CASES = [
     Case(
         "add a space to the manifest", put(MANIFEST, lambda d: d + b" "), "signature_invalid", None
     ),
-    Case("take the signature away", unsigned, "signature_missing", SIGNATURE, demand=True),
+    Case("take the signature away", drop_signature, "signature_missing", SIGNATURE, demand=True),
     Case(
         "sign with another key",
         signed_by_other,
@@ -298,11 +303,11 @@ CASES = [
 ]
 
 
-def tampered(original: Path, folder: Path, case: Case) -> Path:
+def tamper_pack(original: Path, folder: Path, case: Case) -> Path:
     return repack(folder / "tampered.factpack.zip", case.change(contents(original)))
 
 
-def verified(path: Path, *, demand: bool = False, trust: TrustList = TRUST) -> PackReport:
+def verify(path: Path, *, demand: bool = False, trust: TrustList = TRUST) -> PackReport:
     return verify_pack(path, trust=trust, demand_trust=demand)
 
 
@@ -314,7 +319,7 @@ def test_the_table_of_tamperings_is_long_enough_and_uses_every_finding():
 
 @pytest.mark.requirement("evidence.verify.intact")
 def test_an_untouched_pack_is_intact_and_names_its_signer(original: Path):
-    report = verified(original, demand=True)
+    report = verify(original, demand=True)
     assert (report.ok, report.findings, report.container) == (True, (), "as_written")
     assert (report.signer.state, report.signer.name) == ("trusted", "ann")
     assert (report.facts, report.derived_again) == (len(run_facts()), True)
@@ -323,7 +328,7 @@ def test_an_untouched_pack_is_intact_and_names_its_signer(original: Path):
 @pytest.mark.requirement("evidence.verify.tampering")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_each_tampering_gets_its_verdict(case: Case, original: Path, tmp_path: Path):
-    report = verified(tampered(original, tmp_path, case), demand=case.demand)
+    report = verify(tamper_pack(original, tmp_path, case), demand=case.demand)
     assert not report.ok
     first = report.findings[0]
     assert first.code == case.code, report.findings
@@ -331,7 +336,7 @@ def test_each_tampering_gets_its_verdict(case: Case, original: Path, tmp_path: P
         assert first.entry == case.entry
 
 
-def everything(pack: Pack) -> list[object]:
+def read_everything(pack: Pack) -> list[object]:
     return [*pack.facts(), *pack.seqs(), pack.summary, pack.blob(ref(OUTPUT))]
 
 
@@ -339,9 +344,9 @@ def everything(pack: Pack) -> list[object]:
 @pytest.mark.parametrize("name", [FACTS, SEQS, SUMMARY, BLOB])
 def test_what_was_changed_is_never_handed_out(name: str, original: Path, tmp_path: Path):
     entries = contents(original)
-    path = repack(tmp_path / "p.zip", {**entries, name: flipped(entries[name])})
+    path = repack(tmp_path / "p.zip", {**entries, name: flip_bit(entries[name])})
     with open_pack(path) as pack, pytest.raises(PackError) as refused:
-        everything(pack)
+        read_everything(pack)
     assert refused.value.code == "entry_changed"
 
 
@@ -351,7 +356,7 @@ def test_the_signature_of_another_pack_does_not_fit(
 ):
     entries = {**contents(original), SIGNATURE: other[SIGNATURE]}
     path = repack(tmp_path / "p.zip", entries)
-    assert verified(path).findings[0].code == "signature_invalid"
+    assert verify(path).findings[0].code == "signature_invalid"
     with pytest.raises(PackError) as refused, open_pack(path):
         pass
     assert refused.value.code == "signature_invalid"
@@ -374,18 +379,18 @@ def test_the_first_range_that_was_changed_is_named(tmp_path: Path):
     data = bytearray(entries[FACTS])
     data[at] ^= 4
     changed = repack(tmp_path / "p.zip", {**entries, FACTS: bytes(data)})
-    [finding] = verified(changed).findings
+    [finding] = verify(changed).findings
     assert (finding.entry, finding.first, finding.last) == (
         FACTS,
         2 * BLOCK_BYTES,
         3 * BLOCK_BYTES - 1,
     )
     cut = repack(tmp_path / "p.zip", {**entries, FACTS: entries[FACTS][:at]})
-    [finding] = verified(cut).findings
+    [finding] = verify(cut).findings
     assert (finding.code, finding.first) == ("entry_truncated", 2 * BLOCK_BYTES)
     assert f"{len(entries[FACTS]) - at} of the bytes" in finding.message
     longer = repack(tmp_path / "p.zip", {**entries, FACTS: entries[FACTS] + b"x"})
-    [finding] = verified(longer).findings
+    [finding] = verify(longer).findings
     assert (finding.code, finding.first) == ("entry_extended", len(entries[FACTS]))
 
 
@@ -393,11 +398,11 @@ def blind(*_: object) -> bool:
     return True
 
 
-def nothing(_: object) -> list[object]:
+def read_nothing(_: object) -> list[object]:
     return []
 
 
-def served(path: Path) -> list[Fact] | None:
+def read_facts(path: Path) -> list[Fact] | None:
     """What a reader gets; None where it is refused."""
     try:
         with open_pack(path) as pack:
@@ -409,7 +414,7 @@ def served(path: Path) -> list[Fact] | None:
 def verdict(path: Path) -> str:
     """`intact` only where not one byte gave itself away."""
     try:
-        report = verified(path, demand=True)
+        report = verify(path, demand=True)
     except PackError as refused:
         return refused.code
     if report.findings:
@@ -426,7 +431,7 @@ def verdict(path: Path) -> str:
 def test_every_flipped_bit_is_found_and_none_is_served_as_good(stored: bool, tmp_path: Path):
     path = tmp_path / "p.factpack.zip"
     pack_journal(path, stored=stored)
-    right, good = path.read_bytes(), served(path)
+    right, good = path.read_bytes(), read_facts(path)
     seen: set[str] = set()
     for seed in range(250):
         data = bytearray(right)
@@ -434,7 +439,7 @@ def test_every_flipped_bit_is_found_and_none_is_served_as_good(stored: bool, tmp
         data[chosen.randrange(len(data))] ^= 1 << chosen.randrange(8)
         path.write_bytes(data)
         seen.add(verdict(path))
-        assert served(path) in (None, good), seed
+        assert read_facts(path) in (None, good), seed
     assert "intact" not in seen
     assert "container, but nobody knows where" not in seen
     assert {"entry_changed", "container"} <= seen
@@ -443,17 +448,17 @@ def test_every_flipped_bit_is_found_and_none_is_served_as_good(stored: bool, tmp
 @pytest.mark.fault
 @pytest.mark.requirement("evidence.verify.flips")
 def test_every_truncation_is_found(original: Path, tmp_path: Path):
-    right, good = original.read_bytes(), served(original)
+    right, good = original.read_bytes(), read_facts(original)
     path = tmp_path / "p.zip"
     for seed in range(250):
         size = Random(seed).randrange(len(right))
         path.write_bytes(right[:size])
         if size < len(right) - SEAL_BYTES:
             assert verdict(path) in ("pack_truncated", "pack_not_zip"), seed
-            assert served(path) is None
+            assert read_facts(path) is None
         else:
             # All contents are there; only the archive's seal is cut.
-            assert (verdict(path), served(path)) == ("container", good), seed
+            assert (verdict(path), read_facts(path)) == ("container", good), seed
 
 
 @pytest.mark.fault
@@ -469,9 +474,9 @@ def test_without_hashes_and_signature_a_flip_would_pass(
     assert verdict(path) == "entry_changed"
     monkeypatch.setattr(container_module, "matches", blind)
     monkeypatch.setattr(verification_module, "matches_whole", blind)
-    monkeypatch.setattr(verification_module, "_check_derived", nothing)
-    assert verified(path, demand=True).findings == ()
-    assert served(path) not in (None, served(original))
+    monkeypatch.setattr(verification_module, "_check_derived", read_nothing)
+    assert verify(path, demand=True).findings == ()
+    assert read_facts(path) not in (None, read_facts(original))
 
 
 @pytest.mark.requirement("evidence.container.repacked")
@@ -483,9 +488,9 @@ def test_without_hashes_and_signature_a_flip_would_pass(
 def test_a_pack_survives_being_packed_anew(method: int, original: Path, tmp_path: Path):
     entries = contents(original)
     backwards = dict(reversed(list(entries.items())))
-    report = verified(repack(tmp_path / "p.zip", backwards, method), demand=True)
+    report = verify(repack(tmp_path / "p.zip", backwards, method), demand=True)
     assert (report.ok, report.container) == (True, "repacked")
-    assert report.digest == verified(original).digest
+    assert report.digest == verify(original).digest
 
 
 @pytest.mark.requirement("evidence.container.changed")
@@ -495,12 +500,12 @@ def test_a_change_around_the_contents_is_told_apart_and_located(original: Path, 
     data[10] ^= 1
     path = tmp_path / "p.zip"
     path.write_bytes(data)
-    report = verified(path, demand=True)
+    report = verify(path, demand=True)
     assert (report.ok, report.container, report.container_offset) == (True, "changed", 10)
 
 
 def test_a_manifest_that_another_version_made_is_not_derived_again(original: Path, tmp_path: Path):
     entries = relist_entries(contents(original), producer="0.0.1")
     assert manifest_of(entries).producer == "0.0.1"
-    report = verified(repack(tmp_path / "p.zip", resign_entries(entries)), demand=True)
+    report = verify(repack(tmp_path / "p.zip", resign_entries(entries)), demand=True)
     assert (report.ok, report.derived_again, report.producer) == (True, False, "0.0.1")

@@ -17,14 +17,14 @@ def test_what_a_manifest_does_not_say_is_unknown():
         "toolArgs": "unknown",
         "toolOutput": "unknown",
     }
-    said = {"agentId", "title", "schemaVersion", "inputs"}
-    assert {key: value for key, value in wire.items() if key in said} == {
+    fields = {"agentId", "title", "schemaVersion", "inputs"}
+    assert {key: value for key, value in wire.items() if key in fields} == {
         "agentId": "a1",
         "title": "An agent",
         "schemaVersion": MANIFEST_VERSION,
         "inputs": ["text"],
     }
-    assert {str(value) for key, value in wire.items() if key not in said} == {
+    assert {str(value) for key, value in wire.items() if key not in fields} == {
         "unknown",
         "None",
         "[]",

@@ -48,7 +48,7 @@ else:
 assert kind_of("tool.paused") == "tool"
 assert [event.event_class for event in to_ui_events(paused)] == ["tool.progress"]
 files = schema_files()
-assert '"tool.paused": ToolCall;' in files["factwire.d.ts"]
+assert '"tool.paused": ToolCallPayload;' in files["factwire.d.ts"]
 assert "tool.paused" in files["fact.schema.json"]
 assert "tool.paused" in files["runtime-event.schema.json"]
 projection = Projection()

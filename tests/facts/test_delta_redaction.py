@@ -33,7 +33,7 @@ def _tokens(text: str) -> list[str]:
     return [part for word in words for part in (word[:6], word[6:]) if part]
 
 
-def _fed(pieces: list[str]) -> tuple[list[str], list[str]]:
+def _feed_pieces(pieces: list[str]) -> tuple[list[str], list[str]]:
     redactor = DeltaRedactor()
     shown: list[str] = []
     rules: list[str] = []
@@ -46,13 +46,13 @@ def _fed(pieces: list[str]) -> tuple[list[str], list[str]]:
     return [*shown, text], rules + fired
 
 
-def _cut(text: str, places: list[int]) -> list[str]:
+def _cut_text(text: str, places: list[int]) -> list[str]:
     return [text[start:end] for start, end in pairwise([0, *places, len(text)])]
 
 
 def _check(text: str, pieces: list[str]) -> None:
     whole, rules = redact_text(text)
-    shown, fired = _fed(pieces)
+    shown, fired = _feed_pieces(pieces)
     assert "".join(shown) == whole
     assert fired == rules
 
@@ -64,7 +64,7 @@ def cut_texts(draw: st.DrawFn) -> list[str]:
     parts = draw(st.lists(fragments.map("".join) | case, max_size=3))
     text = "".join(parts)
     places = draw(st.lists(st.integers(0, len(text)), max_size=12))
-    return _cut(text, sorted(places))
+    return _cut_text(text, sorted(places))
 
 
 @pytest.mark.requirement("redaction.split-deltas")
@@ -84,7 +84,7 @@ def test_single_characters_give_the_redacted_whole(pieces: list[str]):
 @given(cut_texts(), st.data())
 def test_what_was_shown_is_never_taken_back(pieces: list[str], data: st.DataObject):
     """The output after some pieces is a beginning of the redacted whole, whatever follows."""
-    shown, _ = _fed(pieces)
+    shown, _ = _feed_pieces(pieces)
     count = data.draw(st.integers(0, len(pieces)))
     other = data.draw(cut_texts())
     whole, _ = redact_text("".join(pieces[:count] + other))
@@ -97,7 +97,7 @@ def test_a_secret_cut_at_any_place_is_hidden(rule: str):
     for case in [case for case in POSITIVES if case.rule == rule][:4]:
         text = f"It is here: see {case.text} and so on."
         for place in range(len(text) + 1):
-            _check(text, _cut(text, [place]))
+            _check(text, _cut_text(text, [place]))
         _check(text, list(text))
 
 
@@ -124,7 +124,7 @@ def test_a_secret_longer_than_the_bound_is_swallowed_without_being_kept(text: st
 def test_the_end_mark_of_a_long_key_may_be_cut_anywhere():
     text = LONG["key"]
     for place in range(text.index("-----END") - 2, len(text)):
-        _check(text, _cut(text, [HELD_CHARACTERS + 500, place]))
+        _check(text, _cut_text(text, [HELD_CHARACTERS + 500, place]))
 
 
 @pytest.mark.requirement("redaction.split-deltas")

@@ -27,7 +27,7 @@ def fixture(*events: Any, **fields: Any) -> dict[str, Any]:
     }
 
 
-def found(value: Any) -> list[tuple[str, str]]:
+def find_issues(value: Any) -> list[tuple[str, str]]:
     return [(issue.code, issue.path) for issue in inspect_fixture(value)]
 
 
@@ -61,7 +61,7 @@ def test_a_whole_fixture_is_valid_and_typed():
 @pytest.mark.requirement("fixtures.fields")
 @pytest.mark.parametrize("name", ["id", "schemaVersion", "title", "events", "expected"])
 def test_a_fixture_needs_its_fields(name: str):
-    assert found(without(fixture(), name)) == [("schema_mismatch", f"$.{name}")]
+    assert find_issues(without(fixture(), name)) == [("schema_mismatch", f"$.{name}")]
 
 
 @pytest.mark.requirement("fixtures.fields")
@@ -80,7 +80,7 @@ def test_a_fixture_needs_its_fields(name: str):
 def test_a_fixture_field_of_a_wrong_type_is_a_mismatch_in_place(
     name: str, value: object, path: str
 ):
-    assert found(fixture(**{name: value})) == [("schema_mismatch", path)]
+    assert find_issues(fixture(**{name: value})) == [("schema_mismatch", path)]
 
 
 @pytest.mark.requirement("fixtures.events")
@@ -106,7 +106,7 @@ def test_every_kind_of_issue_of_a_fixture_stands_in_its_place():
         complete("run.status", 5, payload={"password": "abc"}),
         without(fixture(), "title"),
     )
-    assert found(without(value, "title")) == [
+    assert find_issues(without(value, "title")) == [
         ("schema_mismatch", "$.title"),
         ("schema_mismatch", "$.events[1].kind"),
         ("sequence_violation", "$.events[2]"),
@@ -139,16 +139,16 @@ def test_an_event_that_is_no_object_is_a_mismatch(event: object, kind: str):
 
 @pytest.mark.requirement("fixtures.events")
 def test_events_may_be_of_another_shape():
-    assert found(fixture(runtime_event("run.status", 1), {"type": "run.status"})) == []
+    assert find_issues(fixture(runtime_event("run.status", 1), {"type": "run.status"})) == []
 
 
 @pytest.mark.requirement("fixtures.declared-gaps")
 @pytest.mark.parametrize("code", ["sequence_gap", "stream.gap.detected", "repair_needed"])
 def test_a_declared_gap_is_no_issue(code: str):
     events = (complete("turn.started", 1), complete("turn.completed", 9))
-    assert found(fixture(*events)) == [("sequence_gap", "$.events[1].sequence")]
+    assert find_issues(fixture(*events)) == [("sequence_gap", "$.events[1].sequence")]
     declared = {"status": "completed", "diagnostics": [code]}
-    assert found(fixture(*events, expected=declared)) == []
+    assert find_issues(fixture(*events, expected=declared)) == []
 
 
 @pytest.mark.requirement("fixtures.declared-gaps")
@@ -156,7 +156,7 @@ def test_a_declared_gap_is_no_issue(code: str):
 def test_other_diagnostics_declare_no_gap(diagnostics: object):
     events = (complete("turn.started", 1), complete("turn.completed", 9))
     value = fixture(*events, expected={"status": "completed", "diagnostics": diagnostics})
-    assert ("sequence_gap", "$.events[1].sequence") in found(value)
+    assert ("sequence_gap", "$.events[1].sequence") in find_issues(value)
 
 
 @pytest.mark.requirement("fixtures.fields")
@@ -173,9 +173,9 @@ def test_what_is_no_object_is_no_fixture(value: object):
     assert (issue.code, issue.path) == ("schema_mismatch", "$")
 
 
-def resumed(*events: dict[str, Any], **said: Any) -> list[tuple[str, str]]:
+def find_resume_issues(*events: dict[str, Any], **fields: Any) -> list[tuple[str, str]]:
     """The issues of a fixture that goes on from a read model."""
-    model = {"threadId": "t1", "eventCursor": 4, "activeTurnId": "u1", **said}
+    model = {"threadId": "t1", "eventCursor": 4, "activeTurnId": "u1", **fields}
     value = fixture(events=list(events), initialReadModel=model)
     return [(issue.code, issue.path) for issue in inspect_fixture(value)]
 
@@ -190,9 +190,13 @@ VIOLATION = [("sequence_violation", "$.events[0]")]
 def test_what_an_initial_read_model_lists_as_open_may_be_closed():
     result = wire("tool.result", 5, **IN_TURN, toolCallId="c")
     answer = wire("action.resolved", 5, **IN_TURN, actionId="a")
-    assert resumed(result, **CALL_OPEN) == []
-    assert resumed(answer, **ACTION_OPEN) == []
-    assert resumed(result, **ACTION_OPEN) == resumed(answer, **CALL_OPEN) == VIOLATION
+    assert find_resume_issues(result, **CALL_OPEN) == []
+    assert find_resume_issues(answer, **ACTION_OPEN) == []
+    assert (
+        find_resume_issues(result, **ACTION_OPEN)
+        == find_resume_issues(answer, **CALL_OPEN)
+        == VIOLATION
+    )
 
 
 @pytest.mark.requirement("fixtures.read-model")
@@ -201,21 +205,21 @@ def test_what_an_initial_read_model_lists_as_open_may_be_closed():
 )
 def test_a_call_that_is_over_by_the_read_model_is_not_open(row: dict[str, str]):
     result = wire("tool.result", 5, **IN_TURN, toolCallId="c")
-    assert resumed(result, toolCalls=[{"toolCallId": "c", **row}]) == VIOLATION
+    assert find_resume_issues(result, toolCalls=[{"toolCallId": "c", **row}]) == VIOLATION
 
 
 @pytest.mark.requirement("fixtures.read-model")
 def test_what_the_read_model_covers_may_come_again():
-    asked = wire("action.required", 4, **IN_TURN, actionId="a")
+    request = wire("action.required", 4, **IN_TURN, actionId="a")
     answer = wire("action.resolved", 5, **IN_TURN, actionId="a")
-    assert resumed(asked, answer, **ACTION_OPEN) == []
+    assert find_resume_issues(request, answer, **ACTION_OPEN) == []
     again = wire("action.required", 5, **IN_TURN, actionId="a")
-    assert resumed(again, **ACTION_OPEN) == VIOLATION
+    assert find_resume_issues(again, **ACTION_OPEN) == VIOLATION
 
 
 @pytest.mark.requirement("fixtures.read-model")
 @pytest.mark.parametrize("rows", [None, 5, "x", {}, [None, 5, {}, {"toolCallId": 7}]])
 def test_a_read_model_that_says_nothing_of_use_opens_nothing(rows: object):
     result = wire("tool.result", 5, **IN_TURN, toolCallId="c")
-    said = {"toolCalls": rows, "pendingActions": rows, "eventCursor": "x", "threadId": 5}
-    assert resumed(result, **said) == VIOLATION
+    fields = {"toolCalls": rows, "pendingActions": rows, "eventCursor": "x", "threadId": 5}
+    assert find_resume_issues(result, **fields) == VIOLATION

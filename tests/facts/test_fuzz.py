@@ -51,7 +51,7 @@ def flip_bits(chance: random.Random, data: bytearray) -> None:
         data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
 
 
-def cut(chance: random.Random, data: bytearray) -> None:
+def cut_tail(chance: random.Random, data: bytearray) -> None:
     del data[chance.randrange(len(data)) :]
 
 
@@ -87,12 +87,22 @@ def mark_byte_order(_: random.Random, data: bytearray) -> None:
 
 
 MUTATIONS: list[Mutation] = [
-    *(flip_bits, cut, remove, insert, replace_value, replace_value, repeat_key, repeat_key, splice),
+    *(
+        flip_bits,
+        cut_tail,
+        remove,
+        insert,
+        replace_value,
+        replace_value,
+        repeat_key,
+        repeat_key,
+        splice,
+    ),
     mark_byte_order,
 ]
 
 
-def fuzzed(chance: random.Random) -> bytes:
+def fuzz_line(chance: random.Random) -> bytes:
     if chance.random() < 0.15:
         return chance.randbytes(chance.randrange(64))
     data = bytearray(chance.choice(REAL))
@@ -108,7 +118,7 @@ def test_the_decoder_raises_only_what_it_documents():
     chance = random.Random(2026)
     seen = Counter[str]()
     for number in range(INPUTS):
-        data = fuzzed(chance)
+        data = fuzz_line(chance)
         shape = ANY_SHAPE[number % len(ANY_SHAPE)]
         try:
             fact = decode_fact(data, shape)
@@ -128,7 +138,7 @@ def test_the_inspector_raises_nothing():
     chance = random.Random(1106)
     seen = Counter[str]()
     for number in range(INPUTS):
-        data = fuzzed(chance)
+        data = fuzz_line(chance)
         for issue in inspect_fact(data, ANY_SHAPE[number % len(ANY_SHAPE)]):
             seen[issue.code] += 1
     assert set(seen) == set(ISSUE_CODES) - {"sequence_gap", "sequence_violation"}
@@ -140,7 +150,7 @@ def test_a_stream_of_malformed_facts_is_inspected_to_its_end():
     chance = random.Random(7)
     inspector = StreamInspector()
     for _ in range(INPUTS // 10):
-        data = fuzzed(chance)
+        data = fuzz_line(chance)
         text = data.decode("utf-8", "surrogateescape") if chance.random() < 0.2 else data
         try:
             issues = inspector.feed(text)

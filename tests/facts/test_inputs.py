@@ -35,7 +35,7 @@ PARTS: list[dict[str, Any]] = [
 ]
 
 
-def refused(*parts: Any) -> list[tuple[str, str]]:
+def find_issues(*parts: Any) -> list[tuple[str, str]]:
     with pytest.raises(InvalidFacts) as caught:
         read_input(list(parts))
     return [(issue.code, issue.path) for issue in caught.value.issues]
@@ -78,7 +78,7 @@ def test_parts_read_and_written_are_the_same():
     ],
 )
 def test_a_part_of_another_form_is_refused_in_place(part: Any, path: str):
-    assert refused(part) == [("schema_mismatch", path)]
+    assert find_issues(part) == [("schema_mismatch", path)]
 
 
 @pytest.mark.requirement("inputs.refused")
@@ -95,12 +95,12 @@ def test_a_part_of_another_form_is_refused_in_place(part: Any, path: str):
 )
 def test_a_part_is_never_a_path_nor_content_nor_a_secret(kind: str, ref: str, code: str):
     part = {"type": kind, "ref": ref, **({"kind": "image"} if kind == "asset" else {})}
-    assert refused(part) == [(code, "$.input[0].ref")]
+    assert find_issues(part) == [(code, "$.input[0].ref")]
 
 
 @pytest.mark.requirement("inputs.capabilities")
 def test_a_sensitive_attachment_is_a_capability():
-    assert refused({"type": "capability", "ref": "asset:1"}) == [
+    assert find_issues({"type": "capability", "ref": "asset:1"}) == [
         ("schema_mismatch", "$.input[0].ref")
     ]
 
@@ -108,7 +108,7 @@ def test_a_sensitive_attachment_is_a_capability():
 @pytest.mark.requirement("inputs.refused")
 def test_every_bad_part_is_reported_at_its_own_place():
     bad: dict[str, Any] = {"type": "workspace", "ref": "/etc/passwd"}
-    assert refused({"type": "nonsense"}, PARTS[0], bad, None, bad) == [
+    assert find_issues({"type": "nonsense"}, PARTS[0], bad, None, bad) == [
         ("schema_mismatch", "$.input[0].type"),
         ("schema_mismatch", "$.input[2].ref"),
         ("schema_mismatch", "$.input[3]"),

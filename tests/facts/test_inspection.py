@@ -40,7 +40,7 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_X
 PEM = f"-----BEGIN RSA PRIVATE KEY-----\n{'MIIEowIBAAKCAQEA' * 4}\n-----END RSA PRIVATE KEY-----\n"
 
 
-def found(item: Any, shape: AnyShape = "auto") -> list[tuple[str, str]]:
+def find_issues(item: Any, shape: AnyShape = "auto") -> list[tuple[str, str]]:
     return [(issue.code, issue.path) for issue in inspect_fact(item, shape)]
 
 
@@ -54,10 +54,10 @@ def test_the_codes_are_those_of_the_specification():
 @pytest.mark.requirement("validation.schema_mismatch")
 @pytest.mark.parametrize("name", spec.LEGACY_TERMINALS)
 def test_a_legacy_terminal_is_a_mismatch_in_every_shape(name: str):
-    assert found(wire(name)) == [("schema_mismatch", "$.eventClass")]
-    assert found({"type": name}) == [("schema_mismatch", "$.type")]
+    assert find_issues(wire(name)) == [("schema_mismatch", "$.eventClass")]
+    assert find_issues({"type": name}) == [("schema_mismatch", "$.type")]
     event = runtime_event(name, threadId="t1", turnId="u1")
-    assert found(event) == [("schema_mismatch", "$.type")]
+    assert find_issues(event) == [("schema_mismatch", "$.type")]
     assert "turn.canceled" in inspect_fact(wire(name))[0].message
 
 
@@ -70,13 +70,13 @@ def test_an_unknown_class_is_information_and_leaves_the_fact_valid():
     ]
     assert is_valid(issues)
     assert validate_fact(wire("never.heard")).event_class == "never.heard"
-    assert found({"type": "never.heard"}) == [("unknown_event_type", "$.type")]
+    assert find_issues({"type": "never.heard"}) == [("unknown_event_type", "$.type")]
 
 
 @pytest.mark.requirement("validation.unknown_event_type")
 @pytest.mark.parametrize("name", spec.CLASSES)
 def test_no_class_of_the_specification_is_unknown(name: str):
-    assert [code for code, _ in found(complete(name))] == []
+    assert [code for code, _ in find_issues(complete(name))] == []
 
 
 @pytest.mark.requirement("validation.missing_scope_id")
@@ -105,40 +105,40 @@ SECRETS = [
 @pytest.mark.requirement("validation.secret_leak_risk")
 @pytest.mark.parametrize(("payload", "path"), SECRETS, ids=[path for _, path in SECRETS])
 def test_a_secret_in_a_payload_is_reported_at_its_place(payload: dict[str, Any], path: str):
-    assert ("secret_leak_risk", path) in found(wire("run.status", payload=payload))
+    assert ("secret_leak_risk", path) in find_issues(wire("run.status", payload=payload))
     assert all(JWT not in issue.message for issue in inspect_fact(wire(payload=payload)))
 
 
 @pytest.mark.requirement("validation.secret_leak_risk")
 @pytest.mark.parametrize("name", ["title", "detail", "custom"])
 def test_a_secret_outside_the_payload_is_reported_too(name: str):
-    assert found(wire("run.status", **{name: JWT})) == [("secret_leak_risk", f"$.{name}")]
+    assert find_issues(wire("run.status", **{name: JWT})) == [("secret_leak_risk", f"$.{name}")]
 
 
 @pytest.mark.requirement("validation.secret_leak_risk")
 @pytest.mark.parametrize("key", ["totalTokens", "inputTokens", "max_tokens", "outputTokens"])
 def test_a_counter_is_no_secret(key: str):
-    assert found(wire("run.status", payload={key: 7, "usage": {key: 7}})) == []
+    assert find_issues(wire("run.status", payload={key: 7, "usage": {key: 7}})) == []
 
 
-def padded(size: int) -> dict[str, str]:
+def pad_payload(size: int) -> dict[str, str]:
     """A payload of exactly `size` JSON characters."""
     return {"note": "x" * (size - len('{"note":""}'))}
 
 
 @pytest.mark.requirement("validation.large_payload_inline")
 def test_a_payload_may_have_32000_characters_and_no_more():
-    for item in (wire(payload=padded(32_000)), json.dumps(wire(payload=padded(32_000)))):
-        assert found(item) == []
-    for item in (wire(payload=padded(32_001)), json.dumps(wire(payload=padded(32_001)))):
-        assert found(item) == [("large_payload_inline", "$.payload")]
+    for item in (wire(payload=pad_payload(32_000)), json.dumps(wire(payload=pad_payload(32_000)))):
+        assert find_issues(item) == []
+    for item in (wire(payload=pad_payload(32_001)), json.dumps(wire(payload=pad_payload(32_001)))):
+        assert find_issues(item) == [("large_payload_inline", "$.payload")]
 
 
 @pytest.mark.requirement("validation.large_payload_inline")
 def test_characters_are_counted_and_not_bytes():
     payload = {"note": "é" * (PAYLOAD_CHARACTERS - len('{"note":""}'))}
-    assert found(wire(payload=payload)) == []
-    assert found(msgspec.json.encode(wire(payload=payload))) == []
+    assert find_issues(wire(payload=payload)) == []
+    assert find_issues(msgspec.json.encode(wire(payload=payload))) == []
 
 
 @pytest.mark.requirement("validation.large_payload_inline")
@@ -146,7 +146,11 @@ def test_characters_are_counted_and_not_bytes():
 def test_a_payload_that_grows_when_it_is_written_again_is_measured_as_written():
     text = json.dumps(wire())[:-1] + ',"payload":{"n":[' + ",".join(["1e15"] * 4_000) + "]}}"
     assert len(text) < PAYLOAD_CHARACTERS
-    assert found(text) == found(json.loads(text)) == [("large_payload_inline", "$.payload")]
+    assert (
+        find_issues(text)
+        == find_issues(json.loads(text))
+        == [("large_payload_inline", "$.payload")]
+    )
 
 
 @pytest.mark.requirement("validation.large_payload_inline")
@@ -166,14 +170,14 @@ def test_a_payload_that_grows_when_it_is_written_again_is_measured_as_written():
 def test_a_preview_may_have_512_characters_and_no_more(payload: dict[str, Any], path: str):
     value = wire("never.heard", payload=payload)
     expected = [("unknown_event_type", "$.eventClass"), ("large_payload_inline", path)]
-    assert found(value) == found(json.dumps(value)) == expected
+    assert find_issues(value) == find_issues(json.dumps(value)) == expected
     shorter = json.loads(json.dumps(value).replace("x" * 513, "x" * PREVIEW_CHARACTERS))
-    assert found(shorter) == expected[:1]
+    assert find_issues(shorter) == expected[:1]
 
 
 @pytest.mark.requirement("validation.large_payload_inline")
 def test_what_a_tool_calls_a_preview_is_as_long_as_it_likes():
-    assert found(wire("run.status", payload={"args": {"preview": "x" * 5_000}})) == []
+    assert find_issues(wire("run.status", payload={"args": {"preview": "x" * 5_000}})) == []
 
 
 @pytest.mark.requirement("validation.refs")
@@ -188,7 +192,7 @@ def test_what_a_tool_calls_a_preview_is_as_long_as_it_likes():
     ],
 )
 def test_a_bad_ref_is_reported_at_its_place(name: str, ref: str, code: str):
-    assert found(wire("run.status", **{name: ["fine", ref]})) == [(code, f"$.{name}[1]")]
+    assert find_issues(wire("run.status", **{name: ["fine", ref]})) == [(code, f"$.{name}[1]")]
 
 
 @pytest.mark.requirement("validation.refs")
@@ -204,7 +208,7 @@ def test_a_bad_ref_is_reported_at_its_place(name: str, ref: str, code: str):
 )
 def test_a_bad_ref_in_a_typed_payload_is_reported_at_its_place(payload: dict[str, Any], path: str):
     value = wire("tool.result", toolCallId="c1", payload=payload)
-    assert found(value) == found(json.dumps(value)) == [("schema_mismatch", path)]
+    assert find_issues(value) == find_issues(json.dumps(value)) == [("schema_mismatch", path)]
 
 
 @pytest.mark.requirement("payloads.types")
@@ -214,13 +218,13 @@ def test_a_typed_payload_field_of_a_wrong_type_is_a_mismatch(name: str):
         if field.type == str | None:
             payload = {field.encode_name: ["no text"]}
             path = f"$.payload.{field.encode_name}"
-            assert ("schema_mismatch", path) in found(complete(name, payload=payload))
+            assert ("schema_mismatch", path) in find_issues(complete(name, payload=payload))
 
 
 @pytest.mark.requirement("payloads.types")
 def test_every_wrong_field_of_a_payload_is_reported_in_place():
     payload = {"toolName": 1, "exitCode": "0", "outputRef": {"ref": 1}, "theirs": [1]}
-    issues = found(wire("tool.result", toolCallId="c1", payload=payload))
+    issues = find_issues(wire("tool.result", toolCallId="c1", payload=payload))
     assert [path for _, path in issues] == [
         "$.payload.toolName",
         "$.payload.outputRef",
@@ -235,7 +239,7 @@ def test_every_wrong_field_of_a_payload_is_reported_in_place():
 @pytest.mark.requirement("payloads.types")
 def test_null_payload_fields_and_fields_of_others_are_free():
     value = wire("tool.result", toolCallId="c1", payload={"toolName": None, "theirs": {"a": 1}})
-    assert found(value) == []
+    assert find_issues(value) == []
 
 
 @pytest.mark.requirement("payloads.types")
@@ -382,7 +386,7 @@ def test_a_value_that_is_nested_without_end_is_an_issue(levels: int):
     value: list[Any] = []
     for _ in range(levels):
         value = [value]
-    assert found(wire(payload={"a": value})) == [("schema_mismatch", "$")]
+    assert find_issues(wire(payload={"a": value})) == [("schema_mismatch", "$")]
 
 
 @pytest.mark.requirement("facts.shapes.fast-is-slow")
@@ -437,25 +441,25 @@ NO_TIMES = [
 @pytest.mark.requirement("validation.timestamp")
 @pytest.mark.parametrize("at", TIMES)
 def test_a_time_is_one_by_rfc_3339(at: str):
-    assert found(wire("turn.started", turnId="t", createdAt=at)) == []
+    assert find_issues(wire("turn.started", turnId="t", createdAt=at)) == []
     event = runtime_event("turn.started", threadId="t1", turnId="u1", timestamp=at)
-    assert found(event) == []
+    assert find_issues(event) == []
 
 
 @pytest.mark.requirement("validation.timestamp")
 @pytest.mark.parametrize("at", NO_TIMES)
 def test_a_time_that_is_none_is_a_mismatch_in_its_place(at: str):
     value = wire("turn.started", turnId="t", createdAt=at)
-    assert found(value) == [("schema_mismatch", "$.createdAt")]
-    assert found(json.dumps(value).encode()) == [("schema_mismatch", "$.createdAt")]
+    assert find_issues(value) == [("schema_mismatch", "$.createdAt")]
+    assert find_issues(json.dumps(value).encode()) == [("schema_mismatch", "$.createdAt")]
     event = runtime_event("turn.started", threadId="t1", turnId="u1", timestamp=at)
-    assert found(event) == [("schema_mismatch", "$.timestamp")]
+    assert find_issues(event) == [("schema_mismatch", "$.timestamp")]
 
 
 @pytest.mark.requirement("validation.timestamp")
 def test_an_event_of_a_user_interface_may_have_no_time_and_none_that_is_wrong():
-    assert found({"type": "queue.changed"}) == []
-    assert found({"type": "queue.changed", "createdAt": "soon"}) == [
+    assert find_issues({"type": "queue.changed"}) == []
+    assert find_issues({"type": "queue.changed", "createdAt": "soon"}) == [
         ("schema_mismatch", "$.createdAt")
     ]
 
@@ -473,5 +477,5 @@ def test_a_long_text_instead_of_a_time_is_cut_in_the_message():
 )
 def test_every_moment_is_a_time_if_it_has_an_offset(moment: Any, rest: str):
     at = moment.isoformat(timespec="seconds") + rest
-    issues = found(wire("turn.started", turnId="t", createdAt=at))
+    issues = find_issues(wire("turn.started", turnId="t", createdAt=at))
     assert (issues == []) is (rest not in ("", "+05"))

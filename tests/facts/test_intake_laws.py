@@ -116,7 +116,7 @@ def outcomes(stream: list[dict[str, Any]]) -> list[object]:
 
 
 def never_grows(_: Fact) -> None:
-    """What `growth_of` says when there is no short way."""
+    """What `delta_pattern_of` gives when there is no short way."""
 
 
 @pytest.mark.requirement("intake.refuses")
@@ -124,7 +124,7 @@ def never_grows(_: Fact) -> None:
 def test_the_short_way_for_growing_text_is_the_long_way(stream: list[dict[str, Any]]):
     short = outcomes(stream)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(intake, "growth_of", never_grows)
+        patch.setattr(intake, "delta_pattern_of", never_grows)
         assert outcomes(stream) == short
 
 

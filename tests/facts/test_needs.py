@@ -17,7 +17,7 @@ def family(*names: str, but: tuple[str, ...] = ()) -> list[str]:
     ]
 
 
-def missed(name: str, shape: Shape = "facts", /, **fields: Any) -> list[str]:
+def find_missing(name: str, shape: Shape = "facts", /, **fields: Any) -> list[str]:
     """Where inspecting a fact of the class, with these fields alone, misses something."""
     value = runtime_event(name, **fields) if shape == "runtime-event" else wire(name, **fields)
     found = inspect_fact(value, shape)
@@ -28,87 +28,91 @@ def missed(name: str, shape: Shape = "facts", /, **fields: Any) -> list[str]:
 @pytest.mark.requirement("needs.tool")
 @pytest.mark.parametrize("name", family("tool", but=("tool.catalog.resolved",)))
 def test_a_tool_fact_needs_its_call(name: str):
-    assert missed(name) == ["$.toolCallId"]
-    assert missed(name, toolCallId="") == ["$.toolCallId"]
-    assert missed(name, toolCallId="c1") == []
-    assert missed(name, payload={"tool_call_id": "c1"}) == []
+    assert find_missing(name) == ["$.toolCallId"]
+    assert find_missing(name, toolCallId="") == ["$.toolCallId"]
+    assert find_missing(name, toolCallId="c1") == []
+    assert find_missing(name, payload={"tool_call_id": "c1"}) == []
 
 
 @pytest.mark.requirement("needs.tool")
 def test_the_tool_catalog_needs_no_call():
-    assert missed("tool.catalog.resolved") == []
+    assert find_missing("tool.catalog.resolved") == []
 
 
 @pytest.mark.requirement("needs.action")
 @pytest.mark.parametrize("name", family("action"))
 def test_an_action_fact_needs_its_action(name: str):
-    assert missed(name) == ["$.actionId"]
+    assert find_missing(name) == ["$.actionId"]
     for fields in ({"actionId": "a1"}, {"payload": {"requestId": "a1"}}):
-        assert missed(name, **fields) == []
+        assert find_missing(name, **fields) == []
 
 
 @pytest.mark.requirement("needs.artifact")
 @pytest.mark.parametrize("name", family("artifact"))
 def test_an_artifact_fact_needs_an_artifact(name: str):
-    assert missed(name) == missed(name, artifactRefs=[]) == ["$.artifactId"]
+    assert find_missing(name) == find_missing(name, artifactRefs=[]) == ["$.artifactId"]
     for fields in (
         {"artifactId": "a1"},
         {"artifactRefs": ["a1"]},
         {"payload": {"artifactId": "a1"}},
         {"payload": {"artifactRefs": ["a1"]}},
     ):
-        assert missed(name, **fields) == []
+        assert find_missing(name, **fields) == []
 
 
 @pytest.mark.requirement("needs.evidence")
 @pytest.mark.parametrize("name", family("evidence"))
 def test_an_evidence_fact_needs_evidence(name: str):
-    assert missed(name) == missed(name, evidenceRefs=[]) == ["$.evidenceId"]
+    assert find_missing(name) == find_missing(name, evidenceRefs=[]) == ["$.evidenceId"]
     for fields in (
         {"evidenceId": "e1"},
         {"evidenceRefs": ["e1"]},
         {"payload": {"evidence_id": "e"}},
     ):
-        assert missed(name, **fields) == []
+        assert find_missing(name, **fields) == []
 
 
 @pytest.mark.requirement("needs.review")
 @pytest.mark.parametrize("name", family("review"))
 def test_a_review_fact_needs_evidence_and_the_review(name: str):
-    assert missed(name) == ["$.evidenceId", "$.reviewId"]
-    assert missed(name, evidenceId="e1") == ["$.reviewId"]
-    assert missed(name, reviewId="r1") == ["$.evidenceId"]
-    assert missed(name, reviewId="r1", evidenceRefs=["e1"]) == []
-    assert missed(name, payload={"reviewId": "r1"}, evidenceRefs=["e1"]) == []
+    assert find_missing(name) == ["$.evidenceId", "$.reviewId"]
+    assert find_missing(name, evidenceId="e1") == ["$.reviewId"]
+    assert find_missing(name, reviewId="r1") == ["$.evidenceId"]
+    assert find_missing(name, reviewId="r1", evidenceRefs=["e1"]) == []
+    assert find_missing(name, payload={"reviewId": "r1"}, evidenceRefs=["e1"]) == []
 
 
 @pytest.mark.requirement("needs.file-read")
 def test_a_file_that_was_read_needs_its_path():
-    assert missed("file.read") == missed("file.read", payload={"path": ""}) == ["$.payload.path"]
-    assert missed("file.read", payload={"path": "a.py"}) == []
+    assert (
+        find_missing("file.read")
+        == find_missing("file.read", payload={"path": ""})
+        == ["$.payload.path"]
+    )
+    assert find_missing("file.read", payload={"path": "a.py"}) == []
 
 
 @pytest.mark.requirement("needs.file-changed")
 def test_a_file_that_was_changed_needs_its_path_and_an_artifact():
-    assert missed("file.changed") == ["$.artifactId", "$.payload.path"]
-    assert missed("file.changed", payload={"path": "a.py"}) == ["$.artifactId"]
-    assert missed("file.changed", artifactRefs=["a1"]) == ["$.payload.path"]
-    assert missed("file.changed", artifactId="a1", payload={"path": "a.py"}) == []
+    assert find_missing("file.changed") == ["$.artifactId", "$.payload.path"]
+    assert find_missing("file.changed", payload={"path": "a.py"}) == ["$.artifactId"]
+    assert find_missing("file.changed", artifactRefs=["a1"]) == ["$.payload.path"]
+    assert find_missing("file.changed", artifactId="a1", payload={"path": "a.py"}) == []
 
 
 @pytest.mark.requirement("needs.patch")
 @pytest.mark.parametrize("name", family("patch"))
 def test_a_patch_fact_needs_a_patch_or_a_call(name: str):
     category: Fields = {"failureCategory": "conflict"} if name == "patch.failed" else {}
-    assert missed(name, payload=category) == ["$.payload.patchId"]
-    assert missed(name, payload={**category, "patchId": "p1"}) == []
-    assert missed(name, payload={**category, "patch_id": "p1"}) == []
-    assert missed(name, payload=category, toolCallId="c1") == []
+    assert find_missing(name, payload=category) == ["$.payload.patchId"]
+    assert find_missing(name, payload={**category, "patchId": "p1"}) == []
+    assert find_missing(name, payload={**category, "patch_id": "p1"}) == []
+    assert find_missing(name, payload=category, toolCallId="c1") == []
 
 
 @pytest.mark.requirement("needs.patch")
 def test_a_failed_patch_needs_its_category():
-    assert missed("patch.failed", toolCallId="c1") == ["$.payload.failureCategory"]
+    assert find_missing("patch.failed", toolCallId="c1") == ["$.payload.failureCategory"]
 
 
 @pytest.mark.requirement("needs.command")
@@ -120,33 +124,35 @@ def test_a_command_fact_needs_a_command_or_a_call(name: str):
     }
     fields = rest.get(name, {})
     payload: Fields = fields.get("payload", {})
-    assert missed(name, **fields) == ["$.payload.commandId"]
-    assert missed(name, **{**fields, "payload": {**payload, "commandId": "c1"}}) == []
-    assert missed(name, **fields, toolCallId="c1") == []
+    assert find_missing(name, **fields) == ["$.payload.commandId"]
+    assert find_missing(name, **{**fields, "payload": {**payload, "commandId": "c1"}}) == []
+    assert find_missing(name, **fields, toolCallId="c1") == []
 
 
 @pytest.mark.requirement("needs.command")
 def test_output_needs_a_ref():
-    assert missed("command.output", toolCallId="c1") == ["$.refIds"]
+    assert find_missing("command.output", toolCallId="c1") == ["$.refIds"]
     for fields in (
         {"refIds": ["r1"]},
         {"payload": {"outputRef": "r1"}},
         {"payload": {"ref": "r1"}},
         {"payload": {"refId": "r1"}},
     ):
-        assert missed("command.output", toolCallId="c1", **fields) == []
+        assert find_missing("command.output", toolCallId="c1", **fields) == []
 
 
 @pytest.mark.requirement("needs.command")
 @pytest.mark.parametrize("payload", [{"exitCode": 0}, {"exitCode": -9}, {"status": "killed"}])
 def test_an_exit_has_a_code_or_a_status(payload: Fields):
-    assert missed("command.exited", toolCallId="c1", payload=payload) == []
+    assert find_missing("command.exited", toolCallId="c1", payload=payload) == []
 
 
 @pytest.mark.requirement("needs.command")
 @pytest.mark.parametrize("payload", [{}, {"exitCode": None}, {"status": ""}])
 def test_an_exit_without_either_is_reported(payload: Fields):
-    assert missed("command.exited", toolCallId="c1", payload=payload) == ["$.payload.exitCode"]
+    assert find_missing("command.exited", toolCallId="c1", payload=payload) == [
+        "$.payload.exitCode"
+    ]
 
 
 @pytest.mark.requirement("needs.command")
@@ -163,23 +169,23 @@ def test_an_exit_code_that_is_no_whole_number_is_reported_twice(code: object):
 @pytest.mark.parametrize("name", family("test"))
 def test_a_test_fact_needs_a_run_or_a_call(name: str):
     result: Fields = {"result": "passed"} if name == "test.completed" else {}
-    assert missed(name, payload=result) == ["$.payload.testRunId"]
-    assert missed(name, payload={**result, "testRunId": "t1"}) == []
-    assert missed(name, payload={**result, "test_run_id": "t1"}) == []
-    assert missed(name, payload=result, toolCallId="c1") == []
+    assert find_missing(name, payload=result) == ["$.payload.testRunId"]
+    assert find_missing(name, payload={**result, "testRunId": "t1"}) == []
+    assert find_missing(name, payload={**result, "test_run_id": "t1"}) == []
+    assert find_missing(name, payload=result, toolCallId="c1") == []
 
 
 @pytest.mark.requirement("needs.test")
 @pytest.mark.parametrize("result", ["passed", False, 0, 3, ["a"], {"failed": 0}])
 def test_a_completed_test_has_a_result_which_may_be_no_or_none_failed(result: object):
-    assert missed("test.completed", toolCallId="c1", payload={"result": result}) == []
-    assert missed("test.completed", toolCallId="c1", payload={"status": "passed"}) == []
+    assert find_missing("test.completed", toolCallId="c1", payload={"result": result}) == []
+    assert find_missing("test.completed", toolCallId="c1", payload={"status": "passed"}) == []
 
 
 @pytest.mark.requirement("needs.test")
 @pytest.mark.parametrize("result", [None, "", [], {}])
 def test_a_completed_test_whose_result_says_nothing_is_reported(result: object):
-    assert missed("test.completed", toolCallId="c1", payload={"result": result}) == [
+    assert find_missing("test.completed", toolCallId="c1", payload={"result": result}) == [
         "$.payload.result"
     ]
 
@@ -187,49 +193,51 @@ def test_a_completed_test_whose_result_says_nothing_is_reported(result: object):
 @pytest.mark.requirement("needs.reason-code")
 @pytest.mark.parametrize("name", ["sandbox.blocked", "permission.denied"])
 def test_a_refusal_needs_its_reason(name: str):
-    assert missed(name) == ["$.payload.reasonCode"]
-    assert missed(name, payload={"reasonCode": "network"}) == []
-    assert missed(name, payload={"reason_code": "network"}) == []
+    assert find_missing(name) == ["$.payload.reasonCode"]
+    assert find_missing(name, payload={"reasonCode": "network"}) == []
+    assert find_missing(name, payload={"reason_code": "network"}) == []
 
 
 @pytest.mark.requirement("needs.task")
 @pytest.mark.parametrize("name", family("task"))
 def test_a_task_fact_needs_its_task(name: str):
     attempt = {"attemptId": "a1"} if name.startswith("task.attempt.") else {}
-    assert missed(name, **attempt) == ["$.taskId"]
-    assert missed(name, taskId="t1", **attempt) == []
+    assert find_missing(name, **attempt) == ["$.taskId"]
+    assert find_missing(name, taskId="t1", **attempt) == []
 
 
 @pytest.mark.requirement("needs.task")
 @pytest.mark.parametrize("name", [name for name in family("task") if ".attempt." in name])
 def test_an_attempt_needs_its_run_or_its_attempt(name: str):
-    assert missed(name, taskId="t1") == ["$.attemptId"]
-    assert missed(name, taskId="t1", runId="r1") == []
+    assert find_missing(name, taskId="t1") == ["$.attemptId"]
+    assert find_missing(name, taskId="t1", runId="r1") == []
 
 
 @pytest.mark.requirement("needs.subagent")
 @pytest.mark.parametrize("name", family("subagent"))
 def test_a_subagent_fact_needs_the_subagent_and_the_task(name: str):
-    assert missed(name) == ["$.subagentId", "$.taskId"]
-    assert missed(name, subagentId="s1") == ["$.taskId"]
-    assert missed(name, subagentId="s1", payload={"task_id": "t1"}) == []
+    assert find_missing(name) == ["$.subagentId", "$.taskId"]
+    assert find_missing(name, subagentId="s1") == ["$.taskId"]
+    assert find_missing(name, subagentId="s1", payload={"task_id": "t1"}) == []
 
 
 @pytest.mark.requirement("needs.handoff")
 @pytest.mark.parametrize("name", family("handoff"))
 def test_a_handoff_fact_needs_the_handoff(name: str):
-    assert missed(name) == ["$.handoffId"]
-    assert missed(name, handoffId="h1") == missed(name, payload={"handoffId": "h1"}) == []
+    assert find_missing(name) == ["$.handoffId"]
+    assert (
+        find_missing(name, handoffId="h1") == find_missing(name, payload={"handoffId": "h1"}) == []
+    )
 
 
 @pytest.mark.requirement("needs.runtime-event-scope")
 @pytest.mark.parametrize("name", family("turn", "model", "reasoning", "permission", "sandbox"))
 def test_in_runtime_events_five_families_need_thread_and_turn(name: str):
     reason = {"reasonCode": "x"} if name in ("sandbox.blocked", "permission.denied") else {}
-    assert missed(name, "runtime-event", payload=reason) == ["$.threadId", "$.turnId"]
+    assert find_missing(name, "runtime-event", payload=reason) == ["$.threadId", "$.turnId"]
     ids = {"threadId": "t1", "turn_id": "u1"}
-    assert missed(name, "runtime-event", payload={**reason, **ids}) == []
-    assert missed(name, payload=reason) == []
+    assert find_missing(name, "runtime-event", payload={**reason, **ids}) == []
+    assert find_missing(name, payload=reason) == []
 
 
 NEEDY = {

@@ -34,7 +34,7 @@ def pieces(*texts: str) -> list[Fact]:
     ]
 
 
-def shown(facts: list[Fact]) -> str:
+def join_deltas(facts: list[Fact]) -> str:
     return "".join(item.payload.get("delta", "") for item in facts)
 
 
@@ -85,7 +85,7 @@ def test_a_secret_that_is_split_over_deltas_is_hidden_wherever_it_is_cut():
         redactor = Redactor()
         stream = pieces("Use ", SECRET[:cut], SECRET[cut:], " and go on.")
         stream.append(fact("model.completed", {"messageId": "msg_1"}, 5))
-        answer = shown([redactor.feed(item).fact for item in stream])
+        answer = join_deltas([redactor.feed(item).fact for item in stream])
         assert answer == "Use [redacted] and go on.", cut
 
 
@@ -93,7 +93,7 @@ def test_a_secret_that_is_split_over_deltas_is_hidden_wherever_it_is_cut():
 def test_what_was_held_back_comes_with_the_fact_that_ends_the_text():
     redactor = Redactor()
     begun = [redactor.feed(item).fact for item in pieces("Look at sk-")]
-    assert shown(begun) == "Look at "
+    assert join_deltas(begun) == "Look at "
     end = redactor.feed(fact("model.completed", {"messageId": "msg_1"}, 2)).fact
     assert end.payload == {"messageId": "msg_1", "delta": "sk-"}
 

@@ -10,7 +10,7 @@ from tests.facts.samples import fact
 CLOSERS = ["action.resolved", "action.cancelled", "action.canceled", "action.expired"]
 
 
-def opened(*names: str) -> tuple[OpenAction, ...]:
+def open_actions(*names: str) -> tuple[OpenAction, ...]:
     return tuple(OpenAction(action_id=name) for name in names)
 
 
@@ -20,13 +20,13 @@ def answers(*names: str) -> tuple[ResumeAnswer, ...]:
 
 @pytest.mark.requirement("resume.covers-all")
 def test_a_resume_that_covers_every_open_action_goes_on():
-    assert resume_issues(opened("a", "b"), answers("b", "a")) == []
+    assert resume_issues(open_actions("a", "b"), answers("b", "a")) == []
     assert resume_issues((), ()) == []
 
 
 @pytest.mark.requirement("resume.covers-all")
 def test_every_action_without_an_answer_is_named():
-    issues = resume_issues(opened("a", "b", "c"), answers("b"))
+    issues = resume_issues(open_actions("a", "b", "c"), answers("b"))
     assert [(issue.code, issue.action_id) for issue in issues] == [
         ("resume_action_uncovered", "a"),
         ("resume_action_uncovered", "c"),
@@ -36,7 +36,7 @@ def test_every_action_without_an_answer_is_named():
 
 @pytest.mark.requirement("resume.codes")
 def test_unknown_repeated_and_expired_answers_are_told_apart():
-    issues = resume_issues(opened("a", "b"), answers("x", "a", "a", "b"), frozenset({"b"}))
+    issues = resume_issues(open_actions("a", "b"), answers("x", "a", "a", "b"), frozenset({"b"}))
     assert [(issue.code, issue.action_id) for issue in issues] == [
         ("resume_action_unknown", "x"),
         ("resume_action_repeated", "a"),
@@ -62,7 +62,9 @@ NAMES = st.lists(st.sampled_from("abcd"), max_size=5)
 def test_a_resume_goes_on_only_if_the_answers_are_the_open_actions(
     required: set[str], given_answers: list[str], expired: set[str]
 ):
-    issues = resume_issues(opened(*sorted(required)), answers(*given_answers), frozenset(expired))
+    issues = resume_issues(
+        open_actions(*sorted(required)), answers(*given_answers), frozenset(expired)
+    )
     exact = sorted(given_answers) == sorted(required) and not required & expired
     assert (issues == []) == exact
 

@@ -20,7 +20,7 @@ from factwire.facts.fact import Fact
 from factwire.facts.inputs import read_input
 from factwire.facts.inspection import Fixture, inspect_fact
 from factwire.facts.issues import FactError
-from factwire.facts.schemas import Report, ReportError, json_schemas, schema_files
+from factwire.facts.schemas import IssueReport, ReportError, json_schemas, schema_files
 from factwire.facts.shapes import REQUIRED_FIELDS, shape_issues, wire_name
 from factwire.facts.vocabulary import KINDS, LEGACY_TERMINALS, SHAPES, Shape
 
@@ -93,7 +93,7 @@ def fits(value: object, expected: object) -> bool:
     return True
 
 
-def fitting(field: msgspec.structs.FieldInfo) -> st.SearchStrategy[Any]:
+def values_for(field: msgspec.structs.FieldInfo) -> st.SearchStrategy[Any]:
     return st.sampled_from([sample for sample in samples if fits(sample, field.type)])
 
 
@@ -104,7 +104,7 @@ def payloads(draw: st.DrawFn, event_class: str) -> dict[str, Any]:
     fields = {field.encode_name: field for field in msgspec.structs.fields(expected)}
     names = st.sampled_from([*fields, "custom"])
     value = {
-        name: draw(fitting(fields[name]) if name in fields else anything)
+        name: draw(values_for(fields[name]) if name in fields else anything)
         for name in draw(st.lists(names, max_size=4))
     }
     return value | draw(st.just(nothing) | st.dictionaries(names, anything, max_size=1))
@@ -119,18 +119,20 @@ def objects(draw: st.DrawFn, shape: Shape) -> dict[str, Any]:
         if field.encode_name
     }
     some = draw(st.lists(st.sampled_from(sorted(fields)), max_size=4))
-    value = {name: draw(fitting(fields[name]) | st.none()) for name in some}
-    value |= {name: draw(fitting(fields[name])) for name in REQUIRED_FIELDS[shape]}
+    value = {name: draw(values_for(fields[name]) | st.none()) for name in some}
+    value |= {name: draw(values_for(fields[name])) for name in REQUIRED_FIELDS[shape]}
     value["sequence"] = draw(st.sampled_from([0, 1, 2, 3, 2**53 - 1, 2**53, -1, -(2**53)]))
     value |= draw(st.sampled_from([nothing, {"custom": [1], "": None}]))
     event_class = draw(classes)
     value[wire_name(shape, "eventClass")] = event_class
     value["payload"] = draw(payloads(event_class))
-    return draw(disturbed(value, wire_name(shape, "eventClass"), [*fields, "", "id", "custom"]))
+    return draw(
+        disturb_object(value, wire_name(shape, "eventClass"), [*fields, "", "id", "custom"])
+    )
 
 
 @st.composite
-def disturbed(
+def disturb_object(
     draw: st.DrawFn, value: dict[str, Any], class_field: str, names: list[str]
 ) -> dict[str, Any]:
     """The object as it is, or with one field missing, replaced, or a class that is none."""
@@ -239,7 +241,7 @@ def test_known_words_are_examples_and_types_say_what_they_are():
     schema = SCHEMAS["fact.schema.json"]
     assert schema["properties"]["kind"]["examples"] == list(KINDS)
     assert schema["description"].split() == (Fact.__doc__ or "").split()
-    assert schema["$defs"]["ToolCall"]["description"].startswith("tool.*: ")
+    assert schema["$defs"]["ToolCallPayload"]["description"].startswith("tool.*: ")
 
 
 @json
@@ -295,7 +297,7 @@ DOCUMENTS: list[tuple[str, type[msgspec.Struct], dict[str, Any]]] = [
     ),
     (
         "issue.schema.json",
-        Report,
+        IssueReport,
         {
             "valid": False,
             "issues": [{"code": "sequence_gap", "path": "$[1]", "message": "3 after 1"}],
@@ -329,7 +331,7 @@ INSIDE = {
 
 def public_types() -> set[str]:
     public = {name: getattr(factwire.facts, name) for name in factwire.facts.__all__}
-    public |= vars(payloads_module) | {"Report": Report, "ReportError": ReportError}
+    public |= vars(payloads_module) | {"IssueReport": IssueReport, "ReportError": ReportError}
     return {
         name
         for name, value in public.items()

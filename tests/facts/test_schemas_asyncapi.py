@@ -83,7 +83,7 @@ def test_a_message_is_grouped_with_its_family_and_refers_to_its_payload():
     assert message["tags"] == [{"name": "tool"}]
     _, own = message["payload"]["allOf"]
     reference = own["properties"]["payload"]["anyOf"][0]["$ref"]
-    assert at(reference)["title"] == "ToolCall"
+    assert at(reference)["title"] == "ToolCallPayload"
 
 
 def test_channels_carry_the_three_shapes():

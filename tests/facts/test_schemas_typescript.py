@@ -14,7 +14,7 @@ DECLARATIONS = {"factwire.d.ts": typescript()}
 USES = """\
 import type {
   CapabilityManifest, Fact, FactOf, Fixture, InputPart, Issue, KnownFact, KnownRuntimeEvent,
-  KnownUiEvent, Open, PayloadByClass, Report, ResumeAnswer, RuntimeEvent, UiEvent,
+  KnownUiEvent, IssueReport, Open, PayloadByClass, ResumeAnswer, RuntimeEvent, UiEvent,
 } from "./factwire";
 
 const identity = {
@@ -74,7 +74,7 @@ export const cost: PayloadByClass["cost.recorded"] = { totalTokens: 3, totalCost
 export const issue: Issue = { code: "sequence_gap", path: "$[1].sequence", message: "3 after 1" };
 // @ts-expect-error codes are a closed list
 export const uncoded: Issue = { ...issue, code: "bad" };
-export const report: Report = { valid: false, issues: [issue], facts: 2 };
+export const report: IssueReport = { valid: false, issues: [issue], facts: 2 };
 export const fixture: Fixture = {
   id: "x", schemaVersion: "agent-ui-fixture/v0.1", title: "One", events: [{ ...fact }],
   expected: { status: "completed", artifactCount: 0 },

@@ -169,11 +169,11 @@ def test_ids_and_prose_seldom_need_a_search():
 @pytest.mark.requirement("redaction.linear-time")
 def test_no_pattern_can_run_wild():
     for shape in SECRET_SHAPES:
-        _check_repeats(_parsed(shape.pattern.pattern), nested=False)
-        _check_repeats(_parsed(shape.opening), nested=False)
+        _check_repeats(_parse_pattern(shape.pattern.pattern), nested=False)
+        _check_repeats(_parse_pattern(shape.opening), nested=False)
 
 
-def _parsed(pattern: str) -> Any:
+def _parse_pattern(pattern: str) -> Any:
     return import_module("re._parser").parse(pattern)
 
 

@@ -402,7 +402,7 @@ def test_text_that_cannot_be_read_says_why(data: bytes | str, reason: str):
     assert issue.message.startswith(reason)
 
 
-def nested(levels: int) -> dict[str, Any]:
+def nest_objects(levels: int) -> dict[str, Any]:
     value: dict[str, Any] = {}
     for _ in range(levels - 1):
         value = {"a": value}
@@ -413,8 +413,8 @@ def nested(levels: int) -> dict[str, Any]:
 @pytest.mark.parametrize("field", ["payload", "custom"])
 def test_every_way_in_knows_the_same_depth(field: str):
     # The fact itself is the first level.
-    deepest = wire("run.status", **{field: nested(NESTING_DEPTH - 1)})
-    too_deep = wire("run.status", **{field: nested(NESTING_DEPTH)})
+    deepest = wire("run.status", **{field: nest_objects(NESTING_DEPTH - 1)})
+    too_deep = wire("run.status", **{field: nest_objects(NESTING_DEPTH)})
     for item in (deepest, msgspec.json.encode(deepest)):
         assert inspect_fact(item) == []
     for item in (too_deep, msgspec.json.encode(too_deep)):

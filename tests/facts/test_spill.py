@@ -34,7 +34,7 @@ def content_of(blob: Blob) -> Any:
     return blob.content.decode()
 
 
-def restored(spill: Spill) -> dict[str, Any]:
+def restore_payload(spill: Spill) -> dict[str, Any]:
     """The whole payload, from the smaller one and the blobs."""
     contents = {blob.ref.ref: content_of(blob) for blob in spill.blobs}
     payload: dict[str, Any] = {}
@@ -79,7 +79,7 @@ def test_the_laws_of_spilling(payload: dict[str, Any]):
         return
     assert json_characters(payload) > LIMIT
     assert json_characters(spill.fact.payload) <= LIMIT
-    assert restored(spill) == payload
+    assert restore_payload(spill) == payload
     assert plan_spill(spill.fact, LIMIT) is None
     for blob in spill.blobs:
         assert parse_ref(blob.ref.ref)[0] == blob.ref.kind == "output"
@@ -132,7 +132,7 @@ def test_a_ref_that_is_there_already_is_not_overwritten():
     source = fact("tool.result", toolCallId="c1", payload={"output": BIG, "outputRef": "theirs"})
     spill = plan_spill(source)
     assert spill is not None
-    assert restored(spill) == source.payload
+    assert restore_payload(spill) == source.payload
 
 
 @pytest.mark.requirement("spill.fits")

@@ -25,12 +25,12 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def stepping(call: Callable[..., Any]) -> Callable[..., Any]:
-    def stepped(*args: Any, **kwargs: Any) -> Any:
+def count_steps(call: Callable[..., Any]) -> Callable[..., Any]:
+    def call_and_count(*args: Any, **kwargs: Any) -> Any:
         say(".")
         return call(*args, **kwargs)
 
-    return stepped
+    return call_and_count
 
 
 async def random_content(seed: int, size: int) -> AsyncIterator[bytes]:
@@ -60,8 +60,8 @@ class Unprotected(FileBlobs):
 async def put_for_ever(folder: str, seed: str, protection: str) -> None:
     """Put one blob after the other until killed, with a mark before each call to the system."""
     for name in ("write", "fsync", "open"):
-        setattr(os, name, stepping(getattr(os, name)))
-    Path.replace = stepping(Path.replace)
+        setattr(os, name, count_steps(getattr(os, name)))
+    Path.replace = count_steps(Path.replace)
     store = (FileBlobs if protection == "on" else Unprotected)(folder)
     for number in range(int(seed) * 1000, int(seed) * 1000 + 1000):
         ref = await store.put(random_content(number, 4 * BLOCK + 7), kind="output")
@@ -83,7 +83,7 @@ class FolderObjects(MemoryObjects):
             async for piece in content:
                 file.write(piece)
         self._sizes = {key: size}
-        return await super().put_object(key, nothing(), 0, if_none_match=if_none_match)
+        return await super().put_object(key, empty_stream(), 0, if_none_match=if_none_match)
 
     async def get_object(self, key: str, start: int, end: int) -> AsyncIterator[bytes]:
         with (self._folder / key.replace("/", "-")).open("rb") as file:
@@ -99,7 +99,7 @@ class FolderObjects(MemoryObjects):
         return type(found)(size=self._sizes[key], modified=found.modified, version=found.version)
 
 
-async def nothing() -> AsyncIterator[bytes]:
+async def empty_stream() -> AsyncIterator[bytes]:
     for piece in ():
         yield piece
 

@@ -35,7 +35,7 @@ class Opened:
         objects._clock = lambda: self.now
         return objects
 
-    def stored(self) -> dict[str, bytes]:
+    def stored_bytes(self) -> dict[str, bytes]:
         """Name → stored bytes of every blob."""
         if isinstance(self.store, FileBlobs):
             return {path.name: path.read_bytes() for path in self.folder.glob("??/??/*")}

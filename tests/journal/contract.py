@@ -89,7 +89,7 @@ async def take(batches: AsyncIterator[FactBatch], count: int) -> list[tuple[int,
     return found
 
 
-def closing(batches: AsyncIterator[FactBatch]) -> "aclosing[AsyncGenerator[FactBatch]]":
+def close_after(batches: AsyncIterator[FactBatch]) -> "aclosing[AsyncGenerator[FactBatch]]":
     """Ends a follower with the block, not with the garbage collector."""
     return aclosing(cast("AsyncGenerator[FactBatch]", batches))
 
@@ -360,7 +360,7 @@ class JournalContract:
     async def test_a_follower_gets_the_past_and_then_the_present(self, backend: Backend):
         async with backend.open() as journal:
             await journal.append([make_fact(n) for n in range(1, 4)])
-            async with closing(journal.follow("fact-1")) as batches:
+            async with close_after(journal.follow("fact-1")) as batches:
                 assert await take(batches, 2) == ids(2, 3, start=2)
                 await journal.append([make_fact(4)])
                 assert await take(batches, 1) == ids(4, start=4)
@@ -377,7 +377,7 @@ class JournalContract:
                     await journal.append([make_fact(number, f"t{lane}")])
 
             async def follow(wanted: Filter | None, count: int) -> list[tuple[int, str]]:
-                async with closing(journal.follow(filter=wanted)) as batches:
+                async with close_after(journal.follow(filter=wanted)) as batches:
                     return await take(batches, count)
 
             lanes = [asyncio.create_task(produce(lane)) for lane in range(4)]
@@ -399,10 +399,10 @@ class JournalContract:
     async def test_a_follower_resumes_elsewhere_from_the_cursor_it_has(self, backend: Backend):
         async with backend.open() as journal:
             await journal.append([make_fact(n) for n in range(1, 6)])
-            async with closing(journal.follow()) as batches:
+            async with close_after(journal.follow()) as batches:
                 seen = await anext(batches)
             await journal.append([make_fact(6)])
-            async with closing(journal.follow(str(seen.cursor))) as batches:
+            async with close_after(journal.follow(str(seen.cursor))) as batches:
                 rest = 6 - seen.last
                 assert len(await take(batches, rest)) == rest
 
@@ -558,7 +558,7 @@ class JournalContract:
     async def test_a_follower_holds_retention_back(self, backend: Backend):
         async with backend.open() as journal:
             await journal.append([make_fact(n) for n in range(1, 5)])
-            async with closing(journal.follow()) as batches:
+            async with close_after(journal.follow()) as batches:
                 first = await anext(batches)
                 await journal.append([make_fact(n) for n in range(5, 11)])
                 done = await journal.retain(RetentionPolicy(max_age=1))
@@ -618,7 +618,7 @@ class JournalContract:
     async def test_stats_tell_size_and_lag(self, backend: Backend):
         async with backend.open() as journal:
             await journal.append([make_fact(n, f"t{n}") for n in range(1, 4)])
-            async with closing(journal.follow()) as batches:
+            async with close_after(journal.follow()) as batches:
                 await anext(batches)
                 await journal.append([make_fact(4, "t4"), make_fact(5, "t4")])
                 stats = await journal.stats()

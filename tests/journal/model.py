@@ -93,10 +93,10 @@ class JournalMachine(RuleBasedStateMachine):
             self.runner.close()
 
     def run(self, work: Any) -> Any:
-        async def bounded() -> Any:
+        async def run_bounded() -> Any:
             return await asyncio.wait_for(work, WAIT)
 
-        return self.runner.run(bounded())
+        return self.runner.run(run_bounded())
 
     def leave(self) -> None:
         for follower in self.followers:
@@ -138,7 +138,7 @@ class JournalMachine(RuleBasedStateMachine):
         after = data.draw(st.integers(0, len(self.log)))
         cursor = None if after == 0 else Cursor(self.epoch, after)
         found = self.run(collect(self.journal.read(cursor, filter=wanted, limit=limit)))
-        assert found == self.expected(after, wanted)[:limit]
+        assert found == self.expected_facts(after, wanted)[:limit]
 
     @precondition(lambda self: len(self.followers) < 3)
     @rule(data=st.data(), wanted=FILTERS)
@@ -151,7 +151,7 @@ class JournalMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def catch_up(self, data: st.DataObject) -> None:
         follower = data.draw(st.sampled_from(self.followers))
-        expected = self.expected(follower.after, follower.wanted)
+        expected = self.expected_facts(follower.after, follower.wanted)
         found: list[tuple[int, str]] = []
         while len(found) < len(expected):
             batch: FactBatch = self.run(anext(follower.stretches))
@@ -214,7 +214,7 @@ class JournalMachine(RuleBasedStateMachine):
         self.log, self.seqs, self.lasts = log, seqs, lasts
         return tuple(answer)
 
-    def expected(self, after: int, wanted: Filter | None) -> list[tuple[int, str]]:
+    def expected_facts(self, after: int, wanted: Filter | None) -> list[tuple[int, str]]:
         """What a reader must be given past a seq, by looking at every fact."""
         return [
             (seq, fact.id)

@@ -1,7 +1,7 @@
 """What the tests of the PostgreSQL journal read, in their words."""
 
 from factwire.journal import Filter, Journal
-from tests.journal.contract import closing, collect, take
+from tests.journal.contract import close_after, collect, take
 
 
 async def ids(journal: Journal, wanted: Filter | None = None) -> list[str]:
@@ -11,5 +11,5 @@ async def ids(journal: Journal, wanted: Filter | None = None) -> list[str]:
 
 async def follow_until(journal: Journal, count: int, after: str | None = None) -> list[str]:
     """Follow until `count` facts have come; their ids."""
-    async with closing(journal.follow(after)) as batches:
+    async with close_after(journal.follow(after)) as batches:
         return [name for _, name in await take(batches, count)]

@@ -56,7 +56,7 @@ async def image_of(journal: Journal) -> Image:
     records = [record async for record in journal.records()]
     return Image(
         facts=[pair for pairs in lines for pair in pairs],
-        removed=[each async for each in journal.removed()],
+        removed=[each async for each in journal.read_removed()],
         records=sorted(records, key=lambda record: record.thread_id),
         threads=(await journal.threads()).threads,
         figures=(stats.facts, stats.head.seq, stats.floor.seq, stats.threads),

@@ -144,7 +144,7 @@ async def test_a_full_object_store_is_an_error_that_passes(tmp_path: Path, name:
     with pytest.raises(BlobUnwritable) as raised:
         await opened.store.put(CONTENT, kind="output")
     assert raised.value.code == "blob_unwritable"
-    assert opened.stored() == {}
+    assert opened.stored_bytes() == {}
     assert await whole(opened.store, await opened.store.put(b"small", kind="output")) == b"small"
 
 
@@ -156,11 +156,11 @@ async def test_a_failing_call_of_the_system_is_an_error_that_leaves_nothing(
 ):
     store = FileBlobs(tmp_path)
 
-    def failing(*_: object, **__: object) -> int:
+    def raise_disk_full(*_: object, **__: object) -> int:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, call, failing)
+        patch.setattr(os, call, raise_disk_full)
         with pytest.raises(BlobUnwritable, match="No space left on device"):
             await store.put(in_pieces(CONTENT, 1000), kind="output")
     assert left_in(tmp_path) == []
@@ -172,16 +172,16 @@ async def test_a_disk_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: 
     store = FileBlobs(tmp_path)
     ref = await store.put(CONTENT, kind="output")
 
-    def failing(*_: object) -> bytes:
+    def raise_read_error(*_: object) -> bytes:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(os, "pread", failing)
+    monkeypatch.setattr(os, "pread", raise_read_error)
     with pytest.raises(BlobUnreadable) as raised:
         await whole(store, ref)
     assert raised.value.code == "blob_unreadable"
 
 
-async def served(store: BlobStore, ref: Any, **span: int) -> tuple[bytes, bool]:
+async def read_blob(store: BlobStore, ref: Any, **span: int) -> tuple[bytes, bool]:
     """What was handed out, and whether it ended in `BlobCorrupt`."""
     content = b""
     try:
@@ -196,20 +196,20 @@ async def flip_bits(opened: Opened, flips: int) -> tuple[int, int]:
     """Flip one bit at a time; how often that was missed, and how often wrong bytes came out."""
     source = Random(11)
     ref = await opened.store.put(CONTENT, kind="output")
-    [(digest, sound)] = opened.stored().items()
+    [(digest, sound)] = opened.stored_bytes().items()
     missed = wrong = 0
     for _ in range(flips):
         at = source.randrange(len(sound))
         changed = bytes([sound[at] ^ (1 << source.randrange(8))])
         opened.overwrite(digest, sound[:at] + changed + sound[at + 1 :])
-        content, caught = await served(opened.store, ref)
+        content, caught = await read_blob(opened.store, ref)
         missed += not caught
         start, end = max(0, at - 100), at + 100
-        part, caught_in_range = await served(opened.store, ref, start=start, end=end)
+        part, caught_in_range = await read_blob(opened.store, ref, start=start, end=end)
         missed += not caught_in_range
         wrong += not CONTENT.startswith(content) or not CONTENT[start:end].startswith(part)
         other = (at + 2 * BLOCK) % len(CONTENT)
-        elsewhere, caught = await served(opened.store, ref, start=other, end=other + 10)
+        elsewhere, caught = await read_blob(opened.store, ref, start=other, end=other + 10)
         wrong += not caught and elsewhere != CONTENT[other : other + 10]
         opened.overwrite(digest, sound)
     assert await whole(opened.store, ref) == CONTENT
@@ -246,11 +246,11 @@ async def test_a_blob_of_another_length_is_found_and_never_served(tmp_path: Path
     opened = Opened(name, tmp_path)
     source = Random(12)
     ref = await opened.store.put(CONTENT, kind="output")
-    [(digest, sound)] = opened.stored().items()
+    [(digest, sound)] = opened.stored_bytes().items()
     cuts = [0, 1, len(sound) - 1, *(source.randrange(len(sound)) for _ in range(50))]
     for changed in (*(sound[:cut] for cut in cuts), sound + b"\0", sound + sound):
         opened.overwrite(digest, changed)
-        content, caught = await served(opened.store, ref)
+        content, caught = await read_blob(opened.store, ref)
         assert caught
         assert content == b""
 
@@ -362,11 +362,11 @@ async def test_an_object_store_that_deletes_any_version_would_lose_blobs(tmp_pat
         head = await opened.client.head(key)
         return await delete(key, head.version if head else version)
 
-    async def putting() -> AsyncIterator[str]:
+    async def put_during_listing() -> AsyncIterator[str]:
         await opened.store.put(CONTENT, kind="output")
         for other in ():
             yield other
 
     opened.client.delete = delete_any
-    await opened.store.collect_garbage(putting, grace=GRACE)
+    await opened.store.collect_garbage(put_during_listing, grace=GRACE)
     assert not await opened.store.exists(ref)

@@ -35,7 +35,7 @@ def fact(number: int, **fields: Any) -> Fact:
     )
 
 
-async def found(journal: MemoryJournal) -> list[str]:
+async def list_referenced(journal: MemoryJournal) -> list[str]:
     return [ref async for ref in find_referenced_blobs(journal)]
 
 
@@ -56,7 +56,7 @@ async def found(journal: MemoryJournal) -> list[str]:
 async def test_a_ref_is_found_wherever_it_stands(fields: dict[str, Any]):
     async with MemoryJournal() as journal:
         await journal.append([fact(1), fact(2, **fields), fact(3)])
-        assert set(await found(journal)) == {REF}
+        assert set(await list_referenced(journal)) == {REF}
 
 
 @given(
@@ -85,7 +85,7 @@ async def test_a_spilled_value_is_still_referenced_when_only_a_snapshot_speaks_o
         cursor = (await journal.append(others)).cursor
         await journal.save_snapshot("t1", cursor, b'{"ref":"%b"}' % spill.fact.ref_ids[0].encode())
         await journal.retain(RetentionPolicy(keep_facts=5))
-        assert await found(journal) == [spill.fact.ref_ids[0]]
+        assert await list_referenced(journal) == [spill.fact.ref_ids[0]]
         done = await blobs.collect_garbage(lambda: find_referenced_blobs(journal), grace=0)
         assert done.removed == ()
 
@@ -109,7 +109,7 @@ async def test_a_thread_that_moves_while_threads_are_listed_is_not_passed_over()
             ref = content_ref("raw", b"%d" % number)
             await journal.save_snapshot(f"t{number}", cursor, ref.encode())
         expected = {content_ref("raw", b"%d" % number) for number in range(1600)}
-        assert set(await asyncio.wait_for(found(journal), 60)) == expected
+        assert set(await asyncio.wait_for(list_referenced(journal), 60)) == expected
 
 
 def test_what_is_not_json_is_searched_as_it_is():

@@ -41,10 +41,10 @@ async def build(path: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
             await journal.save_snapshot("t1", Cursor((await journal.head()).epoch, 100), b"s" * 300)
             await journal.retain(RetentionPolicy(max_age=FACTS - 21))
             await journal.append([make_fact("last", "t1")])
-    return vacuumed(path)
+    return vacuum_file(path)
 
 
-def vacuumed(path: Path) -> bytes:
+def vacuum_file(path: Path) -> bytes:
     """The file without its free pages, which hold nothing that could be damaged."""
     connection = connect(str(path), vfs=None)
     connection.execute("VACUUM")

@@ -31,7 +31,7 @@ def kill_at_random(url: str, number: int, random: Random, *, eager: bool) -> lis
     return acknowledged
 
 
-async def stored(url: str) -> tuple[list[int], list[str]]:
+async def read_stored(url: str) -> tuple[list[int], list[str]]:
     async with open_journal(url) as journal:
         assert (await journal.verify()).ok
         found = await collect(journal.read())
@@ -56,7 +56,7 @@ async def test_nothing_acknowledged_is_missing_after_kills(tmp_path: Path):
     for number in range(ROUNDS):
         url = f"sqlite:{tmp_path / f'journal-{number // 20}.db'}"
         acknowledged |= set(kill_at_random(url, number, random, eager=False))
-        seqs, names = await stored(url)
+        seqs, names = await read_stored(url)
         check_whole(seqs, names)
         batches = {name.rpartition("-")[0] for name in names}
         mine = {name for name in acknowledged if int(name.split("-")[0]) // 20 == number // 20}
@@ -71,7 +71,7 @@ async def test_answers_given_before_the_commit_would_be_lost_by_kills(tmp_path: 
     acknowledged: set[str] = set()
     for number in range(20):
         acknowledged |= set(kill_at_random(url, number, random, eager=True))
-        seqs, names = await stored(url)
+        seqs, names = await read_stored(url)
         check_whole(seqs, names)
         if acknowledged - {name.rpartition("-")[0] for name in names}:
             return

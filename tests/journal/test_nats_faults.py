@@ -18,7 +18,7 @@ from factwire.journal import (
     JournalUnavailable,
 )
 from factwire.journal.nats import NatsJournal
-from tests.journal.contract import WAIT, closing, collect, ids, make_fact, take
+from tests.journal.contract import WAIT, close_after, collect, ids, make_fact, take
 from tests.journal.nats_server import NatsServer, running_cluster, running_server
 
 ROUNDS = 20
@@ -114,8 +114,8 @@ async def survive(server: NatsServer, rounds: int) -> None:
         load = Load(journal)
         producing = [asyncio.create_task(load.produce(lane)) for lane in range(PRODUCERS)]
         async with (
-            closing(journal.follow()) as all_facts,
-            closing(beside.follow(filter=Filter(thread="lane-3"))) as lane_facts,
+            close_after(journal.follow()) as all_facts,
+            close_after(beside.follow(filter=Filter(thread="lane-3"))) as lane_facts,
         ):
             following = [
                 asyncio.create_task(gather(all_facts, followed)),
@@ -229,7 +229,7 @@ def check(stored: list[tuple[int, str]], load: Load) -> None:
 async def test_a_server_that_stays_away_is_reported_in_bounded_time_and_recovered_from():
     with running_server() as server:
         async with NatsJournal(server.url(options="sync=always&patience=0.3")) as journal:
-            async with closing(journal.follow()) as batches:
+            async with close_after(journal.follow()) as batches:
                 await journal.append([make_fact(1)])
                 assert await take(batches, 1) == ids(1)
                 server.kill()

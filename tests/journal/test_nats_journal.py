@@ -29,7 +29,7 @@ from factwire.journal.nats import NatsJournal, stream_log, stream_view
 from factwire.journal.nats.journal_state import FingerprintTable, StreamState, compute_fingerprints
 from factwire.journal.nats.server_connection import DurabilityWarning, Lost, parse_address
 from factwire.journal.nats.stream_log import API, ItemBody, SavedSnapshot
-from tests.journal.contract import WAIT, closing, collect, ids, make_fact, take
+from tests.journal.contract import WAIT, close_after, collect, ids, make_fact, take
 from tests.journal.nats_server import NatsServer, nats_server, running_server
 
 __all__ = ["nats_server"]
@@ -47,7 +47,7 @@ async def test_processes_that_append_at_once_leave_no_gap_and_lose_nothing(
     async with NatsJournal(url) as journal:
         started = [start_appender(url, name) for name in ("p", "q")]
         processes = await asyncio.gather(*started)
-        async with closing(journal.follow()) as batches, asyncio.timeout(120):
+        async with close_after(journal.follow()) as batches, asyncio.timeout(120):
             outputs = await asyncio.gather(*(process.communicate() for process in processes))
             assert [process.returncode for process in processes] == [0, 0]
             acked = [json.loads(line) for output, _ in outputs for line in output.splitlines()]
@@ -180,7 +180,7 @@ async def test_a_follower_is_woken_by_what_another_process_writes(nats_server: N
     async with (
         NatsJournal(url) as one,
         NatsJournal(url) as two,
-        closing(two.follow(filter=Filter(thread="t"))) as batches,
+        close_after(two.follow(filter=Filter(thread="t"))) as batches,
     ):
         waiting = asyncio.ensure_future(take(batches, 2))
         await one.append([make_fact(1)])
@@ -392,7 +392,7 @@ async def test_a_snapshot_that_stands_on_another_chain_is_named(nats_server: Nat
         assert (await journal.verify()).ok
         opened = journal._require_open().mirror
 
-        async def forged() -> list[ItemBody]:
+        async def forge_snapshot() -> list[ItemBody]:
             place = saved.cursor.seq
             return [
                 SavedSnapshot(
@@ -401,7 +401,7 @@ async def test_a_snapshot_that_stands_on_another_chain_is_named(nats_server: Nat
             ]
 
         async with opened.lock:
-            await opened.write(forged)
+            await opened.write(forge_snapshot)
         reason = "the projection snapshot of 't' at 2 is not of this chain"
         assert (await journal.verify()).damage == Damage(first=2, last=2, reason=reason)
 

@@ -19,7 +19,7 @@ from factwire.journal import (
 from factwire.journal.memory_journal import MemoryJournal
 from factwire.journal.nats import NatsJournal, retention
 from factwire.journal.nats.journal import OtherProcesses
-from tests.journal.contract import WAIT, closing, collect, make_fact, take
+from tests.journal.contract import WAIT, close_after, collect, make_fact, take
 from tests.journal.nats_server import NatsServer, nats_server
 
 __all__ = ["nats_server"]
@@ -73,7 +73,7 @@ async def act(journal: Journal, step: tuple[str, Any]) -> Any:
     return removal.removed, removal.freed, removal.floor.seq, removal.held_by
 
 
-async def seen(journal: Journal) -> Any:
+async def observe_journal(journal: Journal) -> Any:
     """Everything that can be seen of a journal, without its epoch."""
     head = await journal.head()
     stats = await journal.stats()
@@ -105,8 +105,8 @@ async def compare(url: str, steps: list[tuple[str, Any]]) -> None:
                 await journal.__aenter__()
             else:
                 assert await act(journal, step) == await act(model, step)
-            assert await seen(journal) == await seen(model)
-        assert await seen(beside) == await seen(model)
+            assert await observe_journal(journal) == await observe_journal(model)
+        assert await observe_journal(beside) == await observe_journal(model)
         for each in (journal, beside):
             report = await each.verify()
             assert report.damage is None
@@ -152,7 +152,7 @@ async def test_a_follower_in_another_process_holds_retention_back(nats_server: N
     url = nats_server.url()
     async with NatsJournal(url) as here, NatsJournal(url) as elsewhere:
         await here.append([make_fact(number) for number in range(10)])
-        async with closing(elsewhere.follow()) as batches, asyncio.timeout(WAIT):
+        async with close_after(elsewhere.follow()) as batches, asyncio.timeout(WAIT):
             opened = asyncio.ensure_future(anext(batches))
             await opened
             await here.append([make_fact(number) for number in range(10, 20)])
@@ -175,7 +175,7 @@ async def test_a_reader_that_nobody_asked_is_refused_and_gets_no_hole(
     async with NatsJournal(url) as here, NatsJournal(url) as elsewhere:
         for number in range(200):
             await here.append([make_fact(number)])
-        async with closing(elsewhere.read()) as batches, asyncio.timeout(WAIT):
+        async with close_after(elsewhere.read()) as batches, asyncio.timeout(WAIT):
             await anext(batches)
             await here.retain(RetentionPolicy(keep_facts=1))
             await elsewhere.head()
@@ -205,7 +205,7 @@ async def test_compaction_merges_what_was_written_fact_by_fact(nats_server: Nats
         threads = (await journal.threads()).threads
         one = Filter(thread="t1")
         of_one = await collect(journal.read(filter=one))
-        async with closing(beside.follow(filter=one)) as batches:
+        async with close_after(beside.follow(filter=one)) as batches:
             assert await take(batches, 1) == of_one[:1]
             await journal.compact()
             assert await segments_of(journal) <= 2
@@ -236,7 +236,7 @@ async def test_a_merge_that_was_cut_short_leaves_the_journal_whole(
 ):
     url = nats_server.url()
 
-    async def killed(*_: object) -> None:
+    async def abort_merge(*_: object) -> None:
         raise ConnectionAbortedError
 
     async with NatsJournal(url) as journal:
@@ -244,7 +244,7 @@ async def test_a_merge_that_was_cut_short_leaves_the_journal_whole(
             await journal.append([make_fact(number)])
         before = await collect(journal.read())
         with monkeypatch.context() as patch:
-            patch.setattr(retention, "_delete_replaced", killed)
+            patch.setattr(retention, "_delete_replaced", abort_merge)
             with pytest.raises(ConnectionAbortedError):
                 await journal.compact()
     async with NatsJournal(url) as journal:

@@ -26,7 +26,7 @@ from factwire.journal.postgres import PostgresJournal, writer
 from factwire.journal.postgres.schema import MIGRATIONS, KeyEncoder
 from factwire.journal.postgres.server_connection import PostgresConnection, connect
 from tests.journal import postgres_server
-from tests.journal.contract import closing, collect
+from tests.journal.contract import close_after, collect
 from tests.journal.contract import make_fact as fact
 from tests.journal.postgres_facts import follow_until, ids
 from tests.journal.postgres_server import PostgresServer
@@ -186,7 +186,7 @@ async def test_retention_spares_what_the_follower_of_another_process_needs(url: 
     async with PostgresJournal(url) as one, PostgresJournal(url) as other:
         for n in range(10):
             await one.append([fact(n)])
-        async with closing(other.follow(str(await one.position("fact-3")))) as follower:
+        async with close_after(other.follow(str(await one.position("fact-3")))) as follower:
             await anext(follower)
             removal = await one.retain(RetentionPolicy(keep_facts=1))
         assert removal.floor.seq == 4

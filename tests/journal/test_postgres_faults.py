@@ -59,7 +59,7 @@ class Load:
         return {seq: name for batch in self.batches for seq, name in batch}
 
     @asynccontextmanager
-    async def running(self, lanes: int = 8) -> AsyncGenerator[None]:
+    async def keep_running(self, lanes: int = 8) -> AsyncGenerator[None]:
         tasks = [asyncio.create_task(self.produce(lane)) for lane in range(lanes)]
         try:
             yield
@@ -88,7 +88,7 @@ class Follower:
 
 
 @asynccontextmanager
-async def following(journals: list[PostgresJournal]) -> AsyncGenerator[list[Follower]]:
+async def follow_journals(journals: list[PostgresJournal]) -> AsyncGenerator[list[Follower]]:
     """A follower of each journal, none of which outlives the block."""
     followers = [Follower(journal) for journal in journals]
     try:
@@ -124,8 +124,8 @@ async def survive(server: PostgresServer, rounds: int, **options: str) -> None:
     async with PostgresJournal(url) as one, PostgresJournal(url) as other:
         await checkpoint(server)
         load = Load([one, other])
-        async with following([one, other]) as followers:
-            async with load.running():
+        async with follow_journals([one, other]) as followers:
+            async with load.keep_running():
                 for _ in range(rounds):
                     await crash(server, load)
             await until(lambda: one.degraded is None and other.degraded is None)
@@ -194,13 +194,13 @@ async def test_a_commit_whose_answer_was_lost_is_found_and_not_written_again(
         commit = handle.writer._committer._commit
         cuts = iter([True])
 
-        async def cut(connection: PostgresConnection, *rest: Any) -> bool:
+        async def commit_without_answer(connection: PostgresConnection, *rest: Any) -> bool:
             written = await commit(connection, *rest)
             if next(cuts, False):
                 raise ConnectionResetError("the answer was lost")
             return written
 
-        monkeypatch.setattr(handle.writer._committer, "_commit", cut)
+        monkeypatch.setattr(handle.writer._committer, "_commit", commit_without_answer)
         answer = await journal.append([fact(2), fact(3)])
         assert (answer.seqs, answer.repeated) == ((2, 3), (False, False))
         assert await ids(journal) == ["fact-1", "fact-2", "fact-3"]

@@ -15,7 +15,9 @@ from tests.journal.disks import PowerCut
 SEEDS = 300
 
 
-async def cut(folder: Path, seed: int, *, synchronous: str) -> tuple[set[str], dict[str, bytes]]:
+async def cut_power(
+    folder: Path, seed: int, *, synchronous: str
+) -> tuple[set[str], dict[str, bytes]]:
     """Append until power goes out; what was acknowledged by then, and what the disk holds."""
     random = Random(seed)
     acknowledged: set[str] = set()
@@ -74,7 +76,7 @@ def busy_upkeep(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.requirement("journal.power")
 async def test_nothing_acknowledged_is_lost_with_the_power(tmp_path: Path):
     for seed in range(SEEDS):
-        safe, images = await cut(tmp_path, seed, synchronous="full")
+        safe, images = await cut_power(tmp_path, seed, synchronous="full")
         assert safe <= await survivors(tmp_path, seed, images)
 
 
@@ -82,7 +84,7 @@ async def test_nothing_acknowledged_is_lost_with_the_power(tmp_path: Path):
 @pytest.mark.asyncio
 async def test_without_a_sync_for_each_commit_power_takes_facts(tmp_path: Path):
     for seed in range(SEEDS):
-        safe, images = await cut(tmp_path, seed, synchronous="normal")
+        safe, images = await cut_power(tmp_path, seed, synchronous="normal")
         if not safe <= await survivors(tmp_path, seed, images):
             return
     pytest.fail("synchronous=normal lost nothing, so the test above proves nothing")

@@ -26,7 +26,7 @@ from factwire.journal import (
     open_journal,
 )
 from factwire.journal.sqlite import SqliteJournal, handle, schema, snapshots, writer
-from tests.journal.contract import closing, collect, ids, make_fact, take
+from tests.journal.contract import close_after, collect, ids, make_fact, take
 from tests.journal.killed_writer import start
 
 pytestmark = pytest.mark.asyncio
@@ -83,7 +83,7 @@ async def test_a_read_only_handle_reads_and_follows_beside_the_writer(path: Path
             assert await collect(beside.read(filter=Filter(thread="b"))) == ids(2, start=2)
             assert await beside.threads() == await journal.threads()
             assert await beside.position("fact-2") == await journal.head()
-            async with closing(beside.follow()) as batches:
+            async with close_after(beside.follow()) as batches:
                 assert await take(batches, 2) == ids(1, 2)
                 await journal.append([make_fact(3, "a")])
                 assert await take(batches, 1) == ids(3, start=3)
@@ -245,7 +245,7 @@ async def test_one_journal_serves_two_event_loops(path: Path):
         def elsewhere() -> tuple[int, ...]:
             return asyncio.run(journal.append([make_fact("far")])).seqs
 
-        async with closing(journal.follow()) as batches:
+        async with close_after(journal.follow()) as batches:
             waiting = asyncio.create_task(take(batches, 1))
             assert await asyncio.to_thread(elsewhere) == (1,)
             assert await waiting == ids("far")

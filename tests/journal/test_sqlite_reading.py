@@ -8,7 +8,7 @@ from factwire.journal import Journal, JournalCorrupt, open_journal
 from factwire.journal.sqlite import reader, reader_pool, writer
 from factwire.journal.sqlite.handle import SqliteHandle
 from factwire.journal.sqlite.schema import connect
-from tests.journal.contract import closing, collect, make_fact
+from tests.journal.contract import close_after, collect, make_fact
 
 pytestmark = pytest.mark.asyncio
 
@@ -69,7 +69,7 @@ async def test_slow_readers_together_are_only_so_far_ahead(tmp_path: Path):
         whole = [seq for seq, _ in await collect(journal.read())]
         assert whole == list(range(1, FACTS + 1))
         for read in reads:
-            async with closing(read):
+            async with close_after(read):
                 pass
         assert pool.ahead == 0
 
@@ -107,5 +107,5 @@ async def test_without_a_bound_every_slow_reader_would_hold_trips(
             await anext(read)
         assert store_of(journal).pool.ahead == reader.AHEAD * len(reads)
         for read in reads:
-            async with closing(read):
+            async with close_after(read):
                 pass

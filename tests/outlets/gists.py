@@ -24,7 +24,7 @@ class Gist:
         self.texts: dict[Any, str] = {}
         self.ended: dict[Any, int] = {}
         self.calls: dict[str, list[Any]] = {}
-        self.asked: dict[str, str | None] = {}
+        self.open_actions: dict[str, str | None] = {}
         self.denied: set[str | None] = set()
         self.is_open = False
         for fact in facts:
@@ -37,7 +37,7 @@ class Gist:
         elif fact.event_class in ENDS and fact.subagent_id is None:
             self.end(fact)
         elif fact.event_class in CLOSERS:
-            self.closed(fact)
+            self.close_action(fact)
 
     def lane(self, fact: Fact) -> list[list[Any]]:
         return self.lanes.setdefault(fact.subagent_id, [])
@@ -101,19 +101,19 @@ class Gist:
         self.calls[fact.tool_call_id or ""][4] = ["denied"] if denied else [*failure_of(fact)]
 
     def on_action_required(self, fact: Fact) -> None:
-        self.asked[fact.action_id or ""] = fact.tool_call_id
+        self.open_actions[fact.action_id or ""] = fact.tool_call_id
         self.lane(fact).append(["asked", fact.action_id, fact.tool_call_id])
 
     def on_action_resolved(self, fact: Fact) -> None:
         decision = fact.payload.get("decision")
         plain = APPROVALS.get(decision or "")
-        call = self.asked.pop(fact.action_id or "", None)
+        call = self.open_actions.pop(fact.action_id or "", None)
         if plain is False:
             self.denied.add(call)
         self.lane(fact).append(["decided", fact.action_id, decision if plain is None else plain])
 
-    def closed(self, fact: Fact) -> None:
-        self.asked.pop(fact.action_id or "", None)
+    def close_action(self, fact: Fact) -> None:
+        self.open_actions.pop(fact.action_id or "", None)
         self.lane(fact).append(["closed", fact.action_id])
 
     def on_subagent_completed(self, fact: Fact) -> None:
@@ -130,10 +130,10 @@ class Gist:
 
     def lines(self) -> dict[str | None, list[list[Any]]]:
         """The gist itself: texts joined, and what was taken back left out."""
-        return {who: texts for who, lane in self.lanes.items() if (texts := _joined(lane))}
+        return {who: texts for who, lane in self.lanes.items() if (texts := _join_texts(lane))}
 
 
-def _joined(lane: list[list[Any]]) -> list[list[Any]]:
+def _join_texts(lane: list[list[Any]]) -> list[list[Any]]:
     joined: list[list[Any]] = []
     for entry in lane:
         if entry[0] != "text":

@@ -16,9 +16,11 @@ ASK = {"actionType": "tool_approval", "prompt": "Deploy?", "expiresAt": "2026-06
 
 
 def events(facts: list[Fact], *leave_out: str) -> list[dict[str, Any]]:
-    told = encode_facts(facts, "ag-ui")
-    assert broken_rule(told) is None
-    plain = ({key: value for key, value in event.items() if key != "timestamp"} for event in told)
+    encoded = encode_facts(facts, "ag-ui")
+    assert broken_rule(encoded) is None
+    plain = (
+        {key: value for key, value in event.items() if key != "timestamp"} for event in encoded
+    )
     return [event for event in plain if event["type"] not in leave_out]
 
 
@@ -76,9 +78,9 @@ def test_a_turn_is_a_run_with_its_prompt_its_words_and_its_calls():
         lambda tell: tell.usage.update({"inputTokens": 3, "totalCostUsd": 0.5}),
         lambda tell: tell.complete_turn(structuredOutput={"ok": 1}),
     )
-    asked = [{"id": "turn:prompt", "role": "user", "content": "Do it."}]
+    messages = [{"id": "turn:prompt", "role": "user", "content": "Do it."}]
     ids = {"threadId": "thread", "runId": "turn"}
-    begin = {"protocolVersion": "1.0", "input": {**ids, "messages": asked}}
+    begin = {"protocolVersion": "1.0", "input": {**ids, "messages": messages}}
     assert events(facts) == [
         {"type": "RUN_STARTED", **ids, **begin},
         {"type": "TEXT_MESSAGE_START", "messageId": "m", "role": "assistant"},
@@ -119,8 +121,8 @@ def test_a_question_ends_its_run_and_the_answer_starts_the_next():
         lambda tell: tell.complete_tool("c", "done"),
         lambda tell: tell.complete_turn(),
     )
-    told = events(facts)
-    first = next(event for event in told if event["type"] == "RUN_FINISHED")
+    stream = events(facts)
+    first = next(event for event in stream if event["type"] == "RUN_FINISHED")
     assert first["outcome"]["interrupts"] == [
         {
             "id": "a",
@@ -131,12 +133,12 @@ def test_a_question_ends_its_run_and_the_answer_starts_the_next():
             "metadata": {"factwire": {"actionType": "tool_approval"}},
         }
     ]
-    again = [event for event in told if event["type"] == "RUN_STARTED"][1]
+    again = [event for event in stream if event["type"] == "RUN_STARTED"][1]
     payload = {"decision": "approved", "approved": True, "reason": "fine"}
     resumed = [{"interruptId": "a", "status": "resolved", "payload": payload}]
     assert again["parentRunId"] == "turn"
     assert again["input"]["resume"] == resumed
-    assert [event["delta"] for event in told if event["type"] == "TEXT_MESSAGE_CONTENT"] == [
+    assert [event["delta"] for event in stream if event["type"] == "TEXT_MESSAGE_CONTENT"] == [
         "Shall I",
         "? Yes.",
     ]
@@ -151,13 +153,13 @@ def test_a_run_is_resumed_with_the_answers_to_all_questions_or_with_none():
         lambda tell: tell.cancel_action("b", "expired"),
         lambda tell: tell.complete_turn(),
     )
-    told = events(facts)
-    asked = [
-        event["outcome"].get("interrupts") for event in told if event["type"] == "RUN_FINISHED"
+    stream = events(facts)
+    interrupts = [
+        event["outcome"].get("interrupts") for event in stream if event["type"] == "RUN_FINISHED"
     ]
-    ids = [[str(each["id"]) for each in cast("list[Any]", some or [])] for some in asked]
+    ids = [[str(each["id"]) for each in cast("list[Any]", some or [])] for some in interrupts]
     assert ids == [["a"], ["a", "b"], []]
-    resumed = [event["input"]["resume"] for event in told if "resume" in event.get("input", {})]
+    resumed = [event["input"]["resume"] for event in stream if "resume" in event.get("input", {})]
     assert [[(each["interruptId"], each["status"]) for each in some] for some in resumed] == [
         [("a", "resolved"), ("b", "cancelled")]
     ]
@@ -175,9 +177,9 @@ def test_a_run_is_resumed_with_the_answers_to_all_questions_or_with_none():
 )
 def test_a_run_ends_as_its_turn_did_or_was_cut_off(end: str, last: dict[str, Any]):
     facts = build_turn(lambda tell: tell.add_text("m", "a"), *([ENDS[end]] if end else []))
-    told = events(facts)
-    assert told[-1].items() >= last.items()
-    assert [event["type"] for event in told].count("TEXT_MESSAGE_END") == 1
+    stream = events(facts)
+    assert stream[-1].items() >= last.items()
+    assert [event["type"] for event in stream].count("TEXT_MESSAGE_END") == 1
 
 
 @pytest.mark.requirement("outlets.hidden-reasoning")
@@ -208,8 +210,8 @@ def test_a_subagent_is_told_apart_and_is_suspended_while_somebody_is_asked():
         lambda tell: tell.end_subagent("s", "subagent.completed", summary="read"),
         lambda tell: tell.complete_turn(),
     )
-    told = events(facts, "ACTIVITY_SNAPSHOT")
-    of_it = [event for event in told if event.get("subagentRunId") == "s"]
+    snapshots = events(facts, "ACTIVITY_SNAPSHOT")
+    of_it = [event for event in snapshots if event.get("subagentRunId") == "s"]
     assert [event["type"] for event in of_it] == [
         "SUBAGENT_STARTED",
         "TEXT_MESSAGE_START",
@@ -256,8 +258,8 @@ def test_things_are_activities_and_news_are_custom_events():
         lambda tell: tell.add_fact("session.updated", {"metadata": {"of": "no client"}}),
         lambda tell: tell.complete_turn(),
     )
-    told = events(facts)[1:-1]
-    assert [(event["type"], event.get("activityType") or event["name"]) for event in told] == [
+    stream = events(facts)[1:-1]
+    assert [(event["type"], event.get("activityType") or event["name"]) for event in stream] == [
         ("ACTIVITY_SNAPSHOT", "factwire.artifact"),
         ("CUSTOM", "factwire.queue"),
     ]
@@ -265,8 +267,8 @@ def test_things_are_activities_and_news_are_custom_events():
 
 @pytest.mark.requirement("outlets.ag-ui.interrupts")
 def test_a_stream_that_ends_while_somebody_is_asked_ends_with_the_question():
-    asked = build_turn(lambda tell: tell.require_action("a", ASK))
-    assert [event["outcome"]["type"] for event in events(asked)[1:]] == ["interrupt"]
+    silent = build_turn(lambda tell: tell.require_action("a", ASK))
+    assert [event["outcome"]["type"] for event in events(silent)[1:]] == ["interrupt"]
     spoken = build_turn(
         lambda tell: tell.require_action("a", ASK), lambda tell: tell.add_text("m", "Meanwhile")
     )

@@ -142,8 +142,8 @@ def test_an_approval_is_told_as_far_as_a_version_can(outlet: str, kinds: list[st
         lambda tell: tell.fail_tool("c", "permission_denied", "it was denied"),
         lambda tell: tell.complete_turn(),
     )
-    told = encode_facts(facts, outlet)[4:-2]
-    assert [chunk["type"] for chunk in told] == kinds
+    chunks = encode_facts(facts, outlet)[4:-2]
+    assert [chunk["type"] for chunk in chunks] == kinds
 
 
 @pytest.mark.requirement("outlets.ai-sdk.approvals")
@@ -153,14 +153,14 @@ def test_a_question_that_is_about_no_call_is_a_part_that_changes():
         lambda tell: tell.resolve_action("a", "answered", response="This one"),
         lambda tell: tell.complete_turn(),
     )
-    told = [
+    chunks = [
         chunk for chunk in encode_facts(facts, "ai-sdk") if chunk["type"] == "data-factwire-action"
     ]
-    assert [(chunk["id"], chunk["data"]["status"]) for chunk in told] == [
+    assert [(chunk["id"], chunk["data"]["status"]) for chunk in chunks] == [
         ("a", "required"),
         ("a", "resolved"),
     ]
-    assert told[1]["data"]["response"] == "This one"
+    assert chunks[1]["data"]["response"] == "This one"
 
 
 @pytest.mark.requirement("outlets.ai-sdk.ends")
@@ -203,9 +203,9 @@ def test_a_text_that_is_taken_back_or_retold_counts_no_more(outlet: str, kind: s
         lambda tell: tell.end_text("m", "right"),
         lambda tell: tell.complete_turn(),
     )
-    told = [chunk["type"] for chunk in encode_facts(retold, outlet)[2:-2]]
+    types = [chunk["type"] for chunk in encode_facts(retold, outlet)[2:-2]]
     again = ["text-start", "text-delta", "text-end"]
-    assert told == [*again, kind, *again]
+    assert types == [*again, kind, *again]
     mixed = build_turn(
         lambda tell: tell.end_text("m", "wrong"),
         lambda tell: tell.start_tool("c", "look"),
@@ -226,11 +226,11 @@ def test_a_subagent_never_speaks_in_the_answer():
         lambda tell: tell.end_subagent("s", "subagent.completed"),
         lambda tell: tell.complete_turn(),
     )
-    told = encode_facts(facts, "ai-sdk")
-    assert not any(chunk["type"].startswith("text-") for chunk in told)
-    whole = next(chunk for chunk in told if chunk["type"] == "data-factwire-subagent-text")
+    chunks = encode_facts(facts, "ai-sdk")
+    assert not any(chunk["type"].startswith("text-") for chunk in chunks)
+    whole = next(chunk for chunk in chunks if chunk["type"] == "data-factwire-subagent-text")
     assert whole["data"] == {"subagentId": "s", "messageId": "m", "text": "mine"}
-    marks = [chunk["data"] for chunk in told if chunk["type"] == "data-factwire-call"]
+    marks = [chunk["data"] for chunk in chunks if chunk["type"] == "data-factwire-call"]
     assert marks == [{"toolCallId": "c", "subagentId": "s"}]
 
 
@@ -251,13 +251,13 @@ def test_sources_files_and_steering_have_chunks_of_their_own():
         lambda tell: tell.complete_turn(),
     )
     outlet = AiSdkOutlet(address=lambda ref: f"https://example.org/{ref}")
-    told = [chunk for fact in facts for chunk in outlet.take(fact)][2:-2]
-    assert [chunk for chunk in told if not chunk["type"].startswith("data-")] == [
+    chunks = [chunk for fact in facts for chunk in outlet.take(fact)][2:-2]
+    assert [chunk for chunk in chunks if not chunk["type"].startswith("data-")] == [
         {"type": "source-url", "sourceId": "e", "url": "https://example.org", "title": "Here"},
         {"type": "file", "url": "https://example.org/ref:1", "mediaType": "image/png"},
         {"type": "steering-message", "id": "st", "parts": [{"type": "text", "text": "Faster"}]},
     ]
-    assert [chunk["id"] for chunk in told if chunk["type"] == "data-factwire-artifact"] == ["x"]
+    assert [chunk["id"] for chunk in chunks if chunk["type"] == "data-factwire-artifact"] == ["x"]
 
 
 @pytest.mark.requirement("outlets.beside-turns")

@@ -7,7 +7,7 @@ import pytest
 from factwire.facts import encode_fact, inspect_stream, is_valid, verify
 from tests.outlets.gists import convert_back, encode_facts
 from tests.outlets.stories import facts_on_file
-from tests.sources.test_mutations import _changed
+from tests.sources.test_mutations import _mutate_item
 
 STORIES = (
     "claude-code/approval-denied",
@@ -28,7 +28,7 @@ def test_a_stream_with_odd_items_gives_valid_facts_and_never_raises(name: str, o
     items = encode_facts(facts_on_file(name), outlet)
     for seed in range(40):
         chance = random.Random(seed)
-        odd = [_changed(chance, item) if chance.random() < 0.3 else item for item in items]
+        odd = [_mutate_item(chance, item) if chance.random() < 0.3 else item for item in items]
         if chance.random() < 0.3:
             chance.shuffle(odd)
         facts = convert_back(odd, outlet)

@@ -136,7 +136,7 @@ def nameless_answer(story: StreamBuilder, turn: str) -> Activity:
     yield "model.completed", {"turnId": turn, "payload": {"text": "".join(pieces)}}
 
 
-def thought(story: StreamBuilder, turn: str) -> Activity:
+def reason_facts(story: StreamBuilder, turn: str) -> Activity:
     """Reasoning, with a summary of it."""
     ids = {"turnId": turn, "messageId": story.name("message"), "partId": story.name("part")}
     yield "reasoning.started", {**ids}
@@ -344,7 +344,7 @@ def figures(story: StreamBuilder, turn: str) -> Activity:
     yield "metrics.changed", {**ids, "payload": {"latency": story.random.randint(1, 9)}}
 
 
-def coding(story: StreamBuilder, turn: str) -> Activity:
+def coding_facts(story: StreamBuilder, turn: str) -> Activity:
     """Files, a patch, a command and tests."""
     ids = {"turnId": turn, "toolCallId": story.name("call")}
     yield "tool.started", {**ids, "payload": {"toolName": "edit"}}
@@ -405,7 +405,7 @@ def repaired_messages(story: StreamBuilder, turn: str) -> Activity:
 ACTIVITIES: tuple[Callable[[StreamBuilder, str], Activity], ...] = (
     answer,
     nameless_answer,
-    thought,
+    reason_facts,
     plan,
     tool,
     tool,
@@ -419,7 +419,7 @@ ACTIVITIES: tuple[Callable[[StreamBuilder, str], Activity], ...] = (
     context,
     policies,
     figures,
-    coding,
+    coding_facts,
     programs,
     queue_turn,
     shared_state,

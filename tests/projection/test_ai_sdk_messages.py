@@ -32,7 +32,7 @@ SEEDS = range(12)
 UiMessages = list[dict[str, Any]]
 
 
-def told(path: Path) -> Iterable[ProjectionState]:
+def replay_states(path: Path) -> Iterable[ProjectionState]:
     """One state, as it is after each fact in turn."""
     projection = Projection()
     for line in path.read_bytes().splitlines():
@@ -67,7 +67,9 @@ def distinct(conversations: Iterable[UiMessages]) -> list[UiMessages]:
 
 @pytest.mark.requirement("projection.ai-sdk.valid")
 def test_the_ai_sdk_takes_the_messages_of_every_stream_after_every_fact():
-    conversations = distinct(to_ui_messages(state) for path in STREAMS for state in told(path))
+    conversations = distinct(
+        to_ui_messages(state) for path in STREAMS for state in replay_states(path)
+    )
     assert {*verdicts(conversations)} == {None}
 
 
@@ -89,7 +91,7 @@ def test_the_streams_show_the_ai_sdk_every_state_of_a_tool():
     parts = [
         part
         for path in STREAMS
-        for state in told(path)
+        for state in replay_states(path)
         for message in to_ui_messages(state)
         for part in message["parts"]
     ]
@@ -157,7 +159,7 @@ def there_and_back(state: ProjectionState) -> list[Message]:
 @pytest.mark.requirement("projection.ai-sdk.round-trip")
 @pytest.mark.parametrize("path", sorted(STREAMS), ids=lambda path: path.stem)
 def test_there_and_back_keeps_text_order_and_ids(path: Path):
-    for state in told(path):
+    for state in replay_states(path):
         assert essences(there_and_back(state)) == essences(state.messages)
 
 

@@ -189,11 +189,11 @@ HARD = (
 
 
 @pytest.mark.requirement("projection.checkpoint.exact")
-@pytest.mark.parametrize("told", HARD, ids=lambda told: told.__name__)
+@pytest.mark.parametrize("build_facts", HARD, ids=lambda build_facts: build_facts.__name__)
 def test_a_restored_projection_remembers_whatever_the_next_fact_needs(
-    told: Callable[[Tell], list[Fact]],
+    build_facts: Callable[[Tell], list[Fact]],
 ):
-    facts = told(FactMaker())
+    facts = build_facts(FactMaker())
     straight = Projection(THREAD)
     sent = [straight.apply(fact) for fact in facts]
     for place in range(1, len(facts)):

@@ -21,7 +21,7 @@ def texts(node: ast.AST) -> set[str]:
     }
 
 
-def remarked(function: ast.FunctionDef) -> Iterator[set[str]]:
+def find_remark_codes(function: ast.FunctionDef) -> Iterator[set[str]]:
     """The codes of each `remark(…)` in a function: written there, or in what it is assigned."""
     for node in ast.walk(function):
         match node:
@@ -50,7 +50,7 @@ def all_remarks() -> list[set[str]]:
     functions = (
         node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
     )
-    return [codes for function in functions for codes in remarked(function)]
+    return [codes for function in functions for codes in find_remark_codes(function)]
 
 
 @pytest.mark.requirement("projection.diagnostics.codes")

@@ -92,7 +92,7 @@ Seen = dict[str, set[str]]
 
 
 @cache
-def seen() -> Seen:
+def collect_values() -> Seen:
     """Every value that some screen showed while some stream came in."""
     found: Seen = {}
     for story in STORIES:
@@ -116,32 +116,32 @@ def _look(state: ProjectionState, found: Seen) -> None:
 
 
 def test_together_the_streams_have_every_runtime_class():
-    assert sorted(set(RUNTIME_CLASSES) - seen()["class"]) == []
+    assert sorted(set(RUNTIME_CLASSES) - collect_values()["class"]) == []
 
 
 def test_together_the_streams_show_every_part_of_a_message():
-    assert seen()["part"] == {kind.__name__ for kind in get_args(Part)}
+    assert collect_values()["part"] == {kind.__name__ for kind in get_args(Part)}
 
 
 def test_together_the_streams_show_every_state_of_a_tool():
-    assert seen()["tool"] == set(TOOL_STATES)
+    assert collect_values()["tool"] == set(TOOL_STATES)
 
 
 def test_together_the_streams_show_every_state_of_a_task():
-    assert seen()["task"] == set(TASK_STATES)
+    assert collect_values()["task"] == set(TASK_STATES)
 
 
 def test_together_the_streams_show_every_status_of_a_run():
     ended = {"completed", "failed", "canceled"}
-    assert seen()["status"] == {"idle", "running", "waiting", "blocked", *ended}
+    assert collect_values()["status"] == {"idle", "running", "waiting", "blocked", *ended}
 
 
 def test_together_the_streams_and_a_read_model_of_one_show_every_status_of_a_state():
     model = thread_read_model(project(facts_of(STORIES[0])))
     restored = Projection.from_read_model(model).state.hydration.status
-    assert seen()["hydration"] == {*get_args(HydrationStatus)} - {"hydrating"}
+    assert collect_values()["hydration"] == {*get_args(HydrationStatus)} - {"hydrating"}
     assert restored == "hydrating"
 
 
 def test_together_the_streams_fill_every_surface():
-    assert seen()["surface"] == {*SURFACES} - {UNKNOWN}
+    assert collect_values()["surface"] == {*SURFACES} - {UNKNOWN}

@@ -45,14 +45,16 @@ SEEDS = range(24)
 WILD_THREAD = "main"
 
 
-def projected(facts: Iterable[Fact], thread: str = THREAD, first: int | None = None) -> Projection:
+def project_facts(
+    facts: Iterable[Fact], thread: str = THREAD, first: int | None = None
+) -> Projection:
     projection = Projection(thread, first=first)
     projection.apply_all(facts)
     return projection
 
 
 def snapshot_of(facts: Iterable[Fact], thread: str = THREAD) -> bytes:
-    return projected(facts, thread).snapshot()
+    return project_facts(facts, thread).snapshot()
 
 
 def stopped_and_restored(
@@ -180,8 +182,8 @@ def test_any_order_without_a_hole_gives_the_state_of_the_right_order(seed: int, 
     facts = in_one_thread(seed, first)
     window = random.Random(seed).choice([2, 10, 100, HELD_FACTS])
     mixed = shuffle_facts(random.Random(seed), facts, window)
-    straight = projected(facts, first=first).snapshot()
-    assert projected(mixed, first=first).snapshot() == straight
+    straight = project_facts(facts, first=first).snapshot()
+    assert project_facts(mixed, first=first).snapshot() == straight
 
 
 def in_one_thread(seed: int, first: int = 1) -> list[Fact]:
@@ -199,8 +201,8 @@ def in_one_thread(seed: int, first: int = 1) -> list[Fact]:
 def test_a_hole_shows_as_stale_until_the_missing_facts_come(seed: int):
     source, facts = random.Random(seed), in_one_thread(seed)
     missing = sorted(source.sample(range(1, len(facts) - 1), 3))
-    holed = projected(fact for place, fact in enumerate(facts) if place not in missing)
-    before = projected(facts[: missing[0]])
+    holed = project_facts(fact for place, fact in enumerate(facts) if place not in missing)
+    before = project_facts(facts[: missing[0]])
     assert holed.state.hydration.status == "stale"
     assert holed.state.messages == before.state.messages
     assert holed.state.hydration.cursor == before.state.hydration.cursor
@@ -253,9 +255,9 @@ def test_disorder_among_very_many_facts_leaves_no_trace(part: int):
     while events < 17_000:
         facts, source = in_one_thread(seed), random.Random(seed)
         events += len(facts)
-        straight = projected(facts, first=1)
+        straight = project_facts(facts, first=1)
         mixed = duplicate_facts(source, shuffle_facts(source, facts, source.choice([3, 50, 1_000])))
-        held = projected(mixed[: len(mixed) // 2], first=1)
+        held = project_facts(mixed[: len(mixed) // 2], first=1)
         held = Projection.restore(held.checkpoint())
         held.apply_all(mixed[len(mixed) // 2 :])
         assert held.snapshot() == straight.snapshot(), seed
@@ -288,21 +290,21 @@ def test_the_law_of_duplicates_bites():
     assert len(project(renamed, THREAD).timeline) > len(project(facts, THREAD).timeline)
 
 
-async def compacted(facts: Sequence[Fact]) -> list[Fact]:
+async def compact_facts(facts: Sequence[Fact]) -> list[Fact]:
     """What a journal has left of facts after it was compacted by its own rules."""
     async with open_journal("memory:") as journal:
         await journal.append(facts)
         await journal.compact()
-        return [fact async for fact in _left(journal)]
+        return [fact async for fact in _read_remaining(journal)]
 
 
-async def _left(journal: Journal) -> AsyncIterator[Fact]:
-    async for stretch in journal.read():
-        for _, fact in stretch.facts():
+async def _read_remaining(journal: Journal) -> AsyncIterator[Fact]:
+    async for batch in journal.read():
+        for _, fact in batch.facts():
             yield fact
 
 
-def replayed(facts: Iterable[Fact]) -> bytes:
+def replay_facts(facts: Iterable[Fact]) -> bytes:
     """The state that a journal's facts come to, with holes where it took something out."""
     projection = Projection(THREAD)
     for fact in facts:
@@ -310,7 +312,7 @@ def replayed(facts: Iterable[Fact]) -> bytes:
     return projection.snapshot()
 
 
-def settled(state: bytes) -> Any:
+def drop_counts(state: bytes) -> Any:
     """A snapshot without what only counts facts or names the facts that something came from.
 
     Left out: how many facts there were, and which of them an entry or a node is made of.
@@ -326,16 +328,16 @@ def settled(state: bytes) -> Any:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_compacted_log_projects_as_the_whole_one(seed: int):
     facts = build_stream(seed, hostile=seed % 2 == 1)
-    left = asyncio.run(compacted(facts))
+    left = asyncio.run(compact_facts(facts))
     assert len(left) < len(facts)
-    assert settled(replayed(left)) == settled(snapshot_of(facts))
+    assert drop_counts(replay_facts(left)) == drop_counts(snapshot_of(facts))
 
 
 @pytest.mark.requirement("projection.law.compaction")
 def test_only_a_replay_takes_what_was_removed_for_no_hole():
     facts = in_one_thread(3)
-    left = asyncio.run(compacted(facts))
-    assert projected(left).state.hydration.status == "stale"
+    left = asyncio.run(compact_facts(facts))
+    assert project_facts(left).state.hydration.status == "stale"
 
 
 TURN_IDS = {"turnId": "turn"}
@@ -347,7 +349,9 @@ def test_compaction_takes_no_output_away_that_a_state_shows():
     facts = [tell("tool.started", **call)]
     facts += [tell("tool.output.delta", **call, delta=text) for text in ("a", "b")]
     facts += [tell("tool.result", **call, output="ab"), tell("turn.completed", **TURN_IDS)]
-    left = [msgspec.structs.replace(fact, sequence=None) for fact in asyncio.run(compacted(facts))]
+    left = [
+        msgspec.structs.replace(fact, sequence=None) for fact in asyncio.run(compact_facts(facts))
+    ]
     assert str(project(left, THREAD).tools["c"].output_text) == "ab"
 
 
@@ -357,7 +361,7 @@ def test_compaction_does_not_take_a_subagents_text_for_the_assistants():
     facts = [tell("model.delta", **TURN_IDS, delta="main")]
     facts += [tell("model.delta", **worker, delta=text) for text in ("a", "b", "c")]
     facts += [tell("model.completed", **TURN_IDS, text="main"), tell("turn.completed", **TURN_IDS)]
-    assert [fact.id for fact in asyncio.run(compacted(facts))] == [fact.id for fact in facts]
+    assert [fact.id for fact in asyncio.run(compact_facts(facts))] == [fact.id for fact in facts]
 
 
 @pytest.mark.requirement("projection.law.compaction")
@@ -369,7 +373,7 @@ def test_compaction_does_not_take_one_plan_for_another():
         tell("plan.final", **TURN_IDS, planId="two", text="c"),
         tell("turn.completed", **TURN_IDS),
     ]
-    assert [fact.id for fact in asyncio.run(compacted(facts))] == [fact.id for fact in facts]
+    assert [fact.id for fact in asyncio.run(compact_facts(facts))] == [fact.id for fact in facts]
 
 
 class Calls:
@@ -417,7 +421,7 @@ def test_an_increment_costs_the_same_after_a_long_history(name: str):
     costs: list[tuple[int, int]] = []
     for turns, before in ((1, 1), (40, 3_000)):
         facts = build_stream(5, turns, children=False)
-        projection, tell = projected(facts), FactMaker(len(facts) + 1, THREAD)
+        projection, tell = project_facts(facts), FactMaker(len(facts) + 1, THREAD)
         more = [tell(name, turnId="late", **INCREMENTS[name]) for _ in range(before + 5)]
         projection.apply_all(more[:before])
         costs.append(cost_of(projection, more[before:]))
@@ -429,7 +433,7 @@ def test_a_new_message_costs_the_same_after_a_long_history():
     costs: list[tuple[int, int]] = []
     for turns in (1, 40):
         facts = build_stream(5, turns, children=False)
-        projection, tell = projected(facts), FactMaker(len(facts) + 1, THREAD)
+        projection, tell = project_facts(facts), FactMaker(len(facts) + 1, THREAD)
         more = [tell("model.delta", turnId="late", messageId=f"m{n}", delta="x") for n in range(6)]
         projection.apply(more[0])
         costs.append(cost_of(projection, more[1:]))
@@ -441,7 +445,7 @@ def test_facts_after_many_lost_ones_cost_no_more_than_after_few():
     costs: list[int] = []
     for rounds in (1, 3):
         tell = FactMaker(thread=THREAD)
-        projection = projected([tell("turn.started", turnId="t")])
+        projection = project_facts([tell("turn.started", turnId="t")])
         for place in range(3, 3 + 2 * (HELD_FACTS + 1) * rounds, 2):
             projection.apply(tell("run.status", sequence=place))
         assert projection.state.hydration.status == "degraded"

@@ -9,7 +9,7 @@ from tests.projection.fact_maker import FactMaker, as_json, project_facts, texts
 TURN = {"turnId": "turn"}
 
 
-def waiting(*facts: Any) -> list[tuple[str, str | None]]:
+def waiting_turns(*facts: Any) -> list[tuple[str, str | None]]:
     state = project_facts(*facts)
     assert state.runtime.queued_turn_count == len(state.queue.turns)
     return [(turn.queued_turn_id, turn.prompt) for turn in state.queue.turns]
@@ -29,10 +29,10 @@ def test_turns_come_go_and_move_one_by_one():
         change("a", prompt="A2"),
         change("b", change="removed"),
     ]
-    assert waiting(*facts[:2]) == [("a", "A"), ("b", "B")]
-    assert waiting(*facts[:3]) == [("b", "B"), ("a", "A")]
-    assert waiting(*facts[:4]) == [("b", "B"), ("a", "A2")]
-    assert waiting(*facts) == [("a", "A2")]
+    assert waiting_turns(*facts[:2]) == [("a", "A"), ("b", "B")]
+    assert waiting_turns(*facts[:3]) == [("b", "B"), ("a", "A")]
+    assert waiting_turns(*facts[:4]) == [("b", "B"), ("a", "A2")]
+    assert waiting_turns(*facts) == [("a", "A2")]
 
 
 @pytest.mark.requirement("projection.queue")
@@ -43,8 +43,8 @@ def test_a_whole_list_replaces_the_one_before():
         tell("queue.changed", queuedTurnId="a", prompt="A"),
         tell("queue.changed", queuedTurns=rows),
     ]
-    assert waiting(*facts) == [("x", "X"), ("y", "Y")]
-    assert waiting(*facts, tell("queue.changed", queuedTurns=[])) == []
+    assert waiting_turns(*facts) == [("x", "X"), ("y", "Y")]
+    assert waiting_turns(*facts, tell("queue.changed", queuedTurns=[])) == []
 
 
 @pytest.mark.requirement("projection.queue")
@@ -56,7 +56,7 @@ def test_a_turn_that_starts_waits_no_longer(name: str):
         tell("queue.changed", queuedTurnId="b", prompt="B"),
         tell(name, turnId="turn", queuedTurnId="a", payload={"prompt": "A"}),
     ]
-    assert waiting(*facts) == [("b", "B")]
+    assert waiting_turns(*facts) == [("b", "B")]
 
 
 @pytest.mark.requirement("projection.queue")

@@ -71,7 +71,7 @@ def over(cursor: int, status: str = "completed", **payload: Any) -> ThreadReadMo
     return model(cursor, status, lastOutcome={"status": status, "turnId": "turn"}, **payload)
 
 
-def repaired(facts: list[Fact], newer: ThreadReadModel) -> WatchedProjection:
+def watch_repair(facts: list[Fact], newer: ThreadReadModel) -> WatchedProjection:
     """A projection of facts that a read model repairs, with a copy that follows its changes."""
     seen = watch_facts(facts)
     repair(seen, newer)
@@ -162,7 +162,7 @@ def _of_the_team(state: ProjectionState) -> Iterator[str]:
 @pytest.mark.requirement("projection.repair.read-model")
 @pytest.mark.parametrize("end", ["completed", "failed", "canceled"])
 def test_after_a_cut_every_surface_says_that_the_turn_is_over(end: str):
-    seen = repaired(under_way(), over(40, end))
+    seen = watch_repair(under_way(), over(40, end))
     state = seen.state
     assert (state.runtime.status, state.hydration.status) == (end, "live")
     assert state.runtime.phase == ("cancelled" if end == "canceled" else end)
@@ -184,7 +184,7 @@ def test_after_a_cut_every_surface_says_that_the_turn_is_over(end: str):
 
 @pytest.mark.requirement("projection.repair.read-model")
 def test_what_a_read_model_does_not_speak_of_is_stale():
-    state = repaired(under_way(), over(40)).state
+    state = watch_repair(under_way(), over(40)).state
     assert [message.status for message in state.messages] == ["final", "stale"]
     assert texts(state)[1] == ("assistant", ["Half of "])
     assert (state.tools["call"].state, state.tools["call"].unclosed) == ("stale", True)
@@ -206,7 +206,7 @@ def test_what_a_read_model_does_not_speak_of_is_stale():
 )
 def test_the_owners_record_of_a_call_is_taken(state: str, entry: str):
     row = {"toolCallId": "call", "state": state, "completedAt": AT, "outputRef": "output:x"}
-    seen = repaired(under_way(), over(40, toolCalls=[row])).state
+    seen = watch_repair(under_way(), over(40, toolCalls=[row])).state
     tool = seen.tools["call"]
     assert (tool.state, tool.completed_at, tool.output_ref) == (state, AT, "output:x")
     assert tool.unclosed is None
@@ -218,7 +218,7 @@ def test_the_owners_record_of_a_call_is_taken(state: str, entry: str):
 @pytest.mark.requirement("projection.repair.read-model")
 def test_a_call_that_is_over_by_a_read_model_without_a_time_is_over():
     row = {"toolCallId": "call", "state": "output-available"}
-    seen = repaired(under_way(), model(40, "running", activeTurnId="turn", toolCalls=[row]))
+    seen = watch_repair(under_way(), model(40, "running", activeTurnId="turn", toolCalls=[row]))
     tell = FactMaker(41)
     seen.apply(tell("tool.progress", **CALL, progress=1))
     seen.apply(tell("turn.completed", **TURN))
@@ -236,7 +236,7 @@ def test_a_read_model_takes_away_no_end_that_is_known():
     ]
     row = {"toolCallId": "call", "state": "running"}
     newer = model(9, "running", activeTurnId="turn", toolCalls=[row])
-    tool = repaired(facts, newer).state.tools["call"]
+    tool = watch_repair(facts, newer).state.tools["call"]
     assert (tool.state, tool.failure_category) == ("output-error", "timeout")
 
 
@@ -250,7 +250,7 @@ def test_a_request_that_is_open_again_waits_again():
     ]
     row = {"actionId": "action", "status": "pending", "prompt": "And now?"}
     newer = model(9, "waiting", activeTurnId="turn", pendingActions=[row])
-    state = repaired(facts, newer).state
+    state = watch_repair(facts, newer).state
     action = state.actions["action"]
     assert (action.status, action.decision, state.runtime.status) == ("pending", None, "waiting")
     assert state.runtime.phase == "waiting"
@@ -260,7 +260,7 @@ def test_a_request_that_is_open_again_waits_again():
 def test_a_turn_that_goes_on_is_running_and_its_calls_are_as_the_owner_says():
     row = {"toolCallId": "call", "state": "progress", "turnId": "turn"}
     newer = model(40, "running", activeTurnId="turn", toolCalls=[row])
-    state = repaired(under_way(), newer).state
+    state = watch_repair(under_way(), newer).state
     assert (state.runtime.status, state.runtime.active_run_id) == ("running", "run")
     assert (state.tools["call"].state, state.tools["call"].unclosed) == ("progress", None)
     assert state.runtime.phase == "unknown"
@@ -269,7 +269,7 @@ def test_a_turn_that_goes_on_is_running_and_its_calls_are_as_the_owner_says():
 
 @pytest.mark.requirement("projection.repair.read-model")
 def test_another_turn_is_active_and_nobody_says_how_the_first_one_ended():
-    state = repaired(under_way(), model(40, "running", activeTurnId="next")).state
+    state = watch_repair(under_way(), model(40, "running", activeTurnId="next")).state
     assert (state.runtime.status, state.runtime.active_turn_id) == ("running", "next")
     assert state.runtime.active_run_id is None
     assert state.graph.nodes["turn:turn"].status == "stale"
@@ -281,7 +281,7 @@ def test_another_turn_is_active_and_nobody_says_how_the_first_one_ended():
     [("completed", "completed"), ("idle", "idle"), ("running", "running"), ("blocked", "blocked")],
 )
 def test_without_a_turn_or_an_outcome_the_status_is_the_one_that_is_stated(status: str, shown: str):
-    state = repaired(under_way(), model(40, status)).state
+    state = watch_repair(under_way(), model(40, status)).state
     assert (state.runtime.status, state.runtime.active_turn_id) == (shown, None)
     assert Projection.from_read_model(model(40, status)).state.runtime.status == shown
 
@@ -289,7 +289,7 @@ def test_without_a_turn_or_an_outcome_the_status_is_the_one_that_is_stated(statu
 @pytest.mark.requirement("projection.repair.read-model")
 def test_a_status_that_nobody_states_is_unknown():
     row = {"actionId": "other", "status": "pending"}
-    seen = repaired(under_way(), model(40, "waiting", pendingActions=[row]))
+    seen = watch_repair(under_way(), model(40, "waiting", pendingActions=[row]))
     assert (seen.state.runtime.status, seen.state.runtime.latest_turn_status) == (
         "waiting",
         "stale",
@@ -302,7 +302,7 @@ def test_a_status_that_nobody_states_is_unknown():
 def test_a_patch_that_failed_stays_in_doubt_since_a_read_model_has_no_shared_state():
     tell = FactMaker()
     facts = [tell("turn.started", **TURN), tell("state.delta", patch=[{"op": "odd"}])]
-    seen = repaired(facts, model(9, "running", activeTurnId="turn"))
+    seen = watch_repair(facts, model(9, "running", activeTurnId="turn"))
     assert seen.state.hydration.status == "stale"
     seen.apply(FactMaker(10)("state.snapshot", shared={"n": 1}))
     assert seen.state.hydration.status == "live"
@@ -319,7 +319,7 @@ def test_what_a_childs_thread_says_is_not_stale():
         child("model.delta", **ids, messageId="m", delta="Mine"),
         child("tool.started", **ids, toolCallId="inner"),
     ]
-    state = repaired(facts, over(9)).state
+    state = watch_repair(facts, over(9)).state
     assert (state.messages[0].status, state.tools["inner"].state) == ("streaming", "running")
     assert state.graph.nodes["turn:inner"].status == "running"
 
@@ -330,7 +330,7 @@ def test_what_a_childs_thread_says_is_not_stale():
 def stale(turn: str = "turn") -> tuple[FactMaker, WatchedProjection]:
     tell = FactMaker()
     facts = [tell("turn.started", **TURN), tell("model.delta", **PART, delta="Half ")]
-    return FactMaker(41), repaired(facts, model(40, "running", activeTurnId=turn))
+    return FactMaker(41), watch_repair(facts, model(40, "running", activeTurnId=turn))
 
 
 def first_text(state: ProjectionState) -> tuple[str, str, str]:
@@ -346,7 +346,7 @@ def test_pieces_behind_a_hole_go_on_in_their_part_and_the_whole_text_makes_it_go
 ):
     tell = FactMaker()
     facts = [tell("turn.started", **TURN), tell("model.delta", **ids, delta="Half ")]
-    seen = repaired(facts, model(40, "running", activeTurnId="turn"))
+    seen = watch_repair(facts, model(40, "running", activeTurnId="turn"))
     tell = FactMaker(41)
     seen.apply(tell("model.delta", **ids, delta="more"))
     assert first_text(seen.state) == ("stale", "stale", "Half more")
@@ -392,7 +392,7 @@ def test_a_second_text_in_a_stale_message_streams_and_ends_and_the_message_stays
 
 @pytest.mark.requirement("projection.repair.stale-text")
 def test_stale_reasoning_and_plans_go_on_where_they_are():
-    seen = repaired(under_way(), model(40, "running", activeTurnId="turn"))
+    seen = watch_repair(under_way(), model(40, "running", activeTurnId="turn"))
     tell, part = FactMaker(41), {**TURN, "messageId": "m", "partId": "r"}
     seen.apply(tell("reasoning.delta", **part, delta="mm"))
     seen.apply(tell("plan.delta", **TURN, delta=" second"))

@@ -98,7 +98,7 @@ def test_two_facts_for_one_place_are_remarked_on_and_the_first_one_counts():
 # Rule 2: order.
 
 
-def holed(missing: set[int], count: int = 5) -> tuple[list[Fact], list[Fact]]:
+def facts_with_gaps(missing: set[int], count: int = 5) -> tuple[list[Fact], list[Fact]]:
     """A text in pieces, and the same with some of its facts missing."""
     tell = FactMaker()
     facts = [tell("model.delta", **PART, delta=f"{number} ") for number in range(1, count + 1)]
@@ -107,7 +107,7 @@ def holed(missing: set[int], count: int = 5) -> tuple[list[Fact], list[Fact]]:
 
 @pytest.mark.requirement("projection.order.hole")
 def test_what_comes_after_a_hole_waits_and_the_state_is_stale():
-    _, kept = holed({3})
+    _, kept = facts_with_gaps({3})
     state = project_facts(*kept)
     assert texts(state) == [("assistant", ["1 2 "])]
     assert as_json(state.hydration) == {
@@ -192,7 +192,7 @@ def test_a_fact_that_comes_after_a_snapshot_covered_it_is_no_conflict():
 
 @pytest.mark.requirement("projection.order.given-up")
 def test_past_the_window_a_hole_is_given_up_and_what_waited_is_shown():
-    _, kept = holed({2}, HELD_FACTS + 3)
+    _, kept = facts_with_gaps({2}, HELD_FACTS + 3)
     projection = Projection(THREAD)
     projection.apply_all(kept)
     state = projection.state
@@ -204,7 +204,7 @@ def test_past_the_window_a_hole_is_given_up_and_what_waited_is_shown():
 
 @pytest.mark.requirement("projection.order.given-up")
 def test_a_repeat_among_what_waited_is_not_taken_twice():
-    _, kept = holed({2}, HELD_FACTS + 2)
+    _, kept = facts_with_gaps({2}, HELD_FACTS + 2)
     twin = msgspec.structs.replace(kept[5], sequence=HELD_FACTS + 3)
     projection = Projection(THREAD)
     projection.apply_all([*kept, twin])
@@ -213,7 +213,7 @@ def test_a_repeat_among_what_waited_is_not_taken_twice():
 
 @pytest.mark.requirement("projection.order.given-up")
 def test_nothing_is_final_while_facts_are_lost_and_all_is_once_they_are_covered():
-    _, kept = holed({2}, HELD_FACTS + 3)
+    _, kept = facts_with_gaps({2}, HELD_FACTS + 3)
     tell = FactMaker(HELD_FACTS + 4)
     projection = Projection(THREAD)
     projection.apply_all([*kept, tell("model.completed", **PART, text="whole")])
@@ -306,7 +306,7 @@ def test_a_text_that_a_snapshot_tells_without_part_ids_is_the_text_that_is_there
 # Rule 5: snapshots.
 
 
-def doing() -> tuple[FactMaker, WatchedProjection]:
+def open_turn() -> tuple[FactMaker, WatchedProjection]:
     """A turn with an open action, an open tool and a failed one."""
     tell = FactMaker()
     facts = [
@@ -326,7 +326,7 @@ def doing() -> tuple[FactMaker, WatchedProjection]:
     ["snapshot.updated", "snapshot.repaired", "state.snapshot", "messages.snapshot"],
 )
 def test_a_snapshot_completes_and_erases_neither_tool_nor_action(name: str):
-    tell, seen = doing()
+    tell, seen = open_turn()
     before = as_json([seen.state.tools, seen.state.actions])
     seen.apply(tell(name, messages=[], shared={}, status="completed", tools={}, actions={}))
     assert as_json([seen.state.tools, seen.state.actions]) == before
@@ -335,7 +335,7 @@ def test_a_snapshot_completes_and_erases_neither_tool_nor_action(name: str):
 
 @pytest.mark.requirement("projection.snapshot.older")
 def test_a_snapshot_that_is_older_than_the_state_is_left_aside():
-    tell, seen = doing()
+    tell, seen = open_turn()
     row = {"messageId": "m", "parts": [{"partId": "p", "text": "old"}]}
     seen.apply(tell("messages.snapshot", messages=[row], toSequence=3))
     assert texts(seen.state)[1:] == [("assistant", ["new"])]
@@ -344,7 +344,7 @@ def test_a_snapshot_that_is_older_than_the_state_is_left_aside():
 
 @pytest.mark.requirement("projection.snapshot.older")
 def test_shared_state_of_an_older_snapshot_is_left_aside():
-    tell, seen = doing()
+    tell, seen = open_turn()
     seen.apply(tell("state.snapshot", shared={"n": 2}))
     seen.apply(tell("state.snapshot", shared={"n": 1}, toSequence=3))
     assert seen.state.shared == {"n": 2}
@@ -352,7 +352,7 @@ def test_shared_state_of_an_older_snapshot_is_left_aside():
 
 @pytest.mark.requirement("projection.snapshot.older")
 def test_a_read_model_that_is_older_than_the_state_is_only_marked():
-    tell, seen = doing()
+    tell, seen = open_turn()
     model = thread_read_model(seen.state)
     seen.apply(tell("action.resolved", **ACTION, decision="approve"))
     before = as_json(seen.state.actions)
@@ -375,7 +375,7 @@ def test_a_read_model_that_is_older_than_the_state_is_only_marked():
     ],
 )
 def test_only_a_closing_fact_closes_an_action(name: str, status: str):
-    tell, seen = doing()
+    tell, seen = open_turn()
     seen.apply(tell(name, **ACTION))
     assert seen.state.actions["action"].status == status
     assert seen.state.runtime.status == "running"
@@ -391,7 +391,7 @@ def test_only_a_closing_fact_closes_an_action(name: str, status: str):
     ),
 )
 def test_no_other_class_closes_an_action(name: str):
-    tell, seen = doing()
+    tell, seen = open_turn()
     ids = {**EXTRA_IDS, "actionId": "action", "threadId": THREAD, "turnId": "turn"}
     payload = {"decision": "approve", "status": "completed", "path": "x", "reasonCode": "x"}
     seen.apply(tell(name, **ids, control="approve", refIds=["blob:1"], payload=payload))
@@ -400,7 +400,7 @@ def test_no_other_class_closes_an_action(name: str):
 
 @pytest.mark.requirement("projection.action.absent")
 def test_an_action_that_a_newer_read_model_does_not_list_is_closed_and_nobody_says_how():
-    tell, seen = doing()
+    tell, seen = open_turn()
     later = WatchedProjection()
     for fact in [tell("turn.started", **TURN), tell("run.status")]:
         later.apply(fact)
@@ -413,7 +413,7 @@ def test_an_action_that_a_newer_read_model_does_not_list_is_closed_and_nobody_sa
 
 @pytest.mark.requirement("projection.action.absent")
 def test_one_read_model_may_restore_two_projections():
-    tell, seen = doing()
+    tell, seen = open_turn()
     model = thread_read_model(seen.state)
     one, other = Projection.from_read_model(model), Projection.from_read_model(model)
     before = other.snapshot()

@@ -307,7 +307,7 @@ def test_the_schema_of_changes_knows_what_an_operation_is(operation: Any):
 
 @pytest.mark.requirement("projection.schemas.json")
 def test_fields_that_speak_words_of_facts_offer_them():
-    def named(spoken: FieldVocabularies) -> set[tuple[str, str]]:
+    def field_names(spoken: FieldVocabularies) -> set[tuple[str, str]]:
         return {(kind, field) for kind, fields in spoken.items() for field in fields}
 
     documents = (SCHEMAS["read-models.schema.json"], SCHEMAS["selectors.schema.json"], STATE)
@@ -318,7 +318,7 @@ def test_fields_that_speak_words_of_facts_offer_them():
         for field, schema in definition["properties"].items()
         if "examples" in schema
     }
-    assert offered.keys() == named(SPOKEN)
+    assert offered.keys() == field_names(SPOKEN)
     words = VOCABULARIES | CLASSES
     assert offered == {(kind, f): words[SPOKEN[kind][f]] for kind, f in offered}
 

@@ -19,11 +19,11 @@ pytestmark = pytest.mark.requirement("projection.schemas.typescript")
 DECLARATIONS = {"factwire.d.ts": typescript(), "projection.d.ts": projection_typescript()}
 
 USES = """\
-import type { Artifact as ArtifactPayload, Task as TaskPayload } from "./factwire";
+import type { ArtifactPayload, TaskPayload } from "./factwire";
 import type {
-  ActiveProcess, Artifact, ArtifactRef, Attention, EvidenceRef, GraphView, Message, Operation,
-  Operations, Part, PendingAction, ProjectionState, SessionSnapshot, Task, TaskSnapshot, TeamView,
-  ThreadReadModel, TimelinePage, Tool,
+  ActiveProcess, ArtifactRef, ArtifactState, Attention, EvidenceRef, GraphView, Message, Operation,
+  Operations, Part, PendingAction, ProjectedTask, ProjectionState, SessionSnapshot, TaskSnapshot,
+  TeamView, ThreadReadModel, TimelinePage, Tool,
 } from "./projection";
 
 export function read(part: Part, state: ProjectionState): string {
@@ -100,10 +100,10 @@ export const hollow: Operation = { op: "add", path: "/title" };
 // @ts-expect-error changes never move
 export const moved: Operation = { op: "move", path: "/title", from: "/threadId" };
 
-export const artifact = (made: ArtifactPayload, shown: Artifact): boolean =>
+export const artifact = (made: ArtifactPayload, shown: ArtifactState): boolean =>
   made.title === shown.title && shown.versions.every((version) => version.eventId !== "");
-// @ts-expect-error a payload is not a view, though both are called Task
-export const task = (told: TaskPayload): Task => told;
+// @ts-expect-error a payload is not a view, though both are of a task
+export const task = (payload: TaskPayload): ProjectedTask => payload;
 
 export const model: ThreadReadModel = {
   schemaVersion: "v", runtimeId: "r", sessionId: "s", threadId: "t", status: "idle",

@@ -14,7 +14,7 @@ from factwire.projection import (
     team_view,
     timeline_page,
     transcript,
-    unconfirmed,
+    unconfirmed_ids,
 )
 from tests.projection.fact_maker import FactMaker, project_facts
 
@@ -22,7 +22,9 @@ TURN = {"turnId": "turn"}
 WORKER = {**TURN, "subagentId": "sub", "taskId": "task"}
 
 
-def asked(tell: FactMaker, action: str, severity: str | None = None, **fields: object) -> Fact:
+def require_action(
+    tell: FactMaker, action: str, severity: str | None = None, **fields: object
+) -> Fact:
     payload = {"severity": severity} if severity else {}
     return tell("action.required", **{**TURN, **fields}, actionId=action, payload=payload)
 
@@ -49,13 +51,13 @@ def test_open_actions_come_by_severity_then_by_age_with_who_asks():
     tell = FactMaker()
     state = project_facts(
         tell("subagent.spawned", **WORKER, payload={"name": "Reader"}),
-        asked(tell, "old"),
-        asked(tell, "low", "low"),
-        asked(tell, "high", "high", **WORKER),
-        asked(tell, "critical", "critical"),
-        asked(tell, "gone", "critical"),
+        require_action(tell, "old"),
+        require_action(tell, "low", "low"),
+        require_action(tell, "high", "high", **WORKER),
+        require_action(tell, "critical", "critical"),
+        require_action(tell, "gone", "critical"),
         tell("action.resolved", **TURN, actionId="gone"),
-        asked(tell, "young"),
+        require_action(tell, "young"),
     )
     assert names(state) == ["critical", "high", "old", "young", "low"]
     assert [pending.requester for pending in pending_actions(state)][1] == "Reader"
@@ -73,7 +75,7 @@ def test_attention_is_for_input_then_plans_then_failures_then_what_runs():
         tell("task.created", **TURN, taskId="idle"),
         tell("task.started", **TURN, taskId="busy"),
         tell("action.required", **TURN, actionId="plan", payload=plan),
-        asked(tell, "input"),
+        require_action(tell, "input"),
     )
     found = [(item.kind, item.subject_id) for item in attention(state)]
     assert found == [
@@ -160,8 +162,8 @@ def test_the_team_has_members_a_board_by_columns_and_what_it_asks_for():
         tell("task.lost", **TURN, taskId="lost"),
         tell("task.completed", **TURN, taskId="done"),
         tell("task.updated", **TURN, taskId="odd", payload={"status": "dreaming"}),
-        asked(tell, "delegated", **WORKER),
-        asked(tell, "own"),
+        require_action(tell, "delegated", **WORKER),
+        require_action(tell, "own"),
     )
     team = team_view(state)
     board = {column: [item.task_id for item in items] for column, items in team.board.items()}
@@ -182,7 +184,7 @@ def test_the_team_has_members_a_board_by_columns_and_what_it_asks_for():
 def test_a_clients_own_ids_are_unconfirmed_until_the_runtime_names_them():
     tell = FactMaker()
     projection = Projection()
-    assert unconfirmed(projection.state, ["tmp", "other"]) == ["tmp", "other"]
+    assert unconfirmed_ids(projection.state, ["tmp", "other"]) == ["tmp", "other"]
     payload = {"prompt": "Hi", "optimisticId": "tmp"}
     projection.apply(tell("turn.submitted", **TURN, payload=payload))
-    assert unconfirmed(projection.state, ["tmp", "other"]) == ["other"]
+    assert unconfirmed_ids(projection.state, ["tmp", "other"]) == ["other"]

@@ -57,7 +57,9 @@ class Agent:
         return None
 
 
-def said(host: Host, event_class: str, payload: dict[str, Any] | None = None, **ids: Any) -> Fact:
+def make_fact(
+    host: Host, event_class: str, payload: dict[str, Any] | None = None, **ids: Any
+) -> Fact:
     return host.mint.fact(host.scope, event_class, payload, **ids)
 
 
@@ -76,39 +78,41 @@ def approval(call: str | None = None, **changes: Any) -> DecisionRequest:
 async def echo(turn: StartTurn) -> AsyncIterator[Fact]:
     """Says the prompt, word by word."""
     for word in turn.prompt.split():
-        yield said(turn.host, "model.delta", {"delta": f"{word} "}, message_id=f"m-{turn.turn_id}")
-    yield said(turn.host, "model.completed", message_id=f"m-{turn.turn_id}")
-    yield said(turn.host, "turn.completed")
+        yield make_fact(
+            turn.host, "model.delta", {"delta": f"{word} "}, message_id=f"m-{turn.turn_id}"
+        )
+    yield make_fact(turn.host, "model.completed", message_id=f"m-{turn.turn_id}")
+    yield make_fact(turn.host, "turn.completed")
 
 
-async def asking(turn: StartTurn) -> AsyncIterator[Fact]:
+async def ask_and_obey(turn: StartTurn) -> AsyncIterator[Fact]:
     """Asks before its only tool, and does what it is told."""
-    yield said(turn.host, "tool.started", {"toolName": "deploy"}, tool_call_id="call")
+    yield make_fact(turn.host, "tool.started", {"toolName": "deploy"}, tool_call_id="call")
     decision = await turn.host.ask(approval("call"))
     if decision.allowed:
         await turn.host.mark_applied(decision)
-        yield said(turn.host, "tool.result", {"summary": "deployed"}, tool_call_id="call")
+        yield make_fact(turn.host, "tool.result", {"summary": "deployed"}, tool_call_id="call")
     else:
         failure = {"failureCategory": "permission_denied"}
-        yield said(turn.host, "tool.failed", failure, tool_call_id="call")
-    yield said(turn.host, "turn.completed")
+        yield make_fact(turn.host, "tool.failed", failure, tool_call_id="call")
+    yield make_fact(turn.host, "turn.completed")
 
 
 async def endless(turn: StartTurn) -> AsyncIterator[Fact]:
     """Opens a tool and never comes back."""
-    yield said(turn.host, "tool.started", {"toolName": "wait"}, tool_call_id="call")
+    yield make_fact(turn.host, "tool.started", {"toolName": "wait"}, tool_call_id="call")
     await asyncio.Event().wait()
-    yield said(turn.host, "turn.completed")
+    yield make_fact(turn.host, "turn.completed")
 
 
 @asynccontextmanager
-async def running(
+async def run_agent(
     script: Script, folder: Path, journal: Journal | None = None, **settings: Any
 ) -> AsyncGenerator[Runtime]:
     """A runtime with one agent, called `agent`, on a memory journal unless another is given."""
-    async with open_journal("memory:") if journal is None else _borrowed(journal) as opened:
-        given: dict[str, Any] = {"interrupt_seconds": 0.01, **settings}
-        chosen = TurnSettings(**given)
+    async with open_journal("memory:") if journal is None else _borrow_journal(journal) as opened:
+        options: dict[str, Any] = {"interrupt_seconds": 0.01, **settings}
+        chosen = TurnSettings(**options)
         agents = {"agent": Agent(script)}
         async with Runtime(
             opened, MemoryBlobs(), agents, workspace=folder, settings=chosen
@@ -117,11 +121,11 @@ async def running(
 
 
 @asynccontextmanager
-async def _borrowed(journal: Journal) -> AsyncGenerator[Journal]:
+async def _borrow_journal(journal: Journal) -> AsyncGenerator[Journal]:
     yield journal
 
 
-async def ended(runtime: Runtime, turn_id: str, thread_id: str = "thread") -> str:
+async def wait_for_end(runtime: Runtime, turn_id: str, thread_id: str = "thread") -> str:
     """How a turn ends, once it does."""
     async with asyncio.timeout(WAIT):
         return await (await runtime.thread(thread_id)).wait_for(turn_id)
@@ -159,8 +163,8 @@ async def open_tool(runtime: Runtime, thread_id: str = "thread") -> None:
 
 async def facts_of(runtime: Runtime, thread_id: str = "thread") -> list[Fact]:
     found: list[Fact] = []
-    async for stretch in runtime.journal.read():
-        found += [fact for _, fact in stretch.facts() if fact.thread_id == thread_id]
+    async for batch in runtime.journal.read():
+        found += [fact for _, fact in batch.facts() if fact.thread_id == thread_id]
     return found
 
 

@@ -37,7 +37,7 @@ class Asked(NamedTuple):
     def messages(self) -> list[dict[str, Any]]:
         return self.body["messages"]
 
-    def said(self, role: str) -> list[Any]:
+    def contents_of(self, role: str) -> list[Any]:
         """What messages of a role hold."""
         return [message.get("content") for message in self.messages if message["role"] == role]
 
@@ -52,9 +52,9 @@ def event(fields: dict[str, Any]) -> bytes:
     return b"data: " + json.dumps({**base, **fields}).encode() + b"\n\n"
 
 
-def ending(finish: str, usage: dict[str, Any] | None) -> tuple[bytes, ...]:
-    told = (event({"choices": [], "usage": usage}),) if usage else ()
-    return (chunk({}, finish), *told, b"data: [DONE]\n\n")
+def end_stream(finish: str, usage: dict[str, Any] | None) -> tuple[bytes, ...]:
+    usage_events = (event({"choices": [], "usage": usage}),) if usage else ()
+    return (chunk({}, finish), *usage_events, b"data: [DONE]\n\n")
 
 
 def text(
@@ -66,7 +66,7 @@ def text(
     """An answer, by these pieces."""
     thoughts = [chunk({"reasoning_content": piece}) for piece in reasoning]
     words = [chunk({"content": piece}) for piece in pieces]
-    return Reply((chunk({"role": "assistant"}), *thoughts, *words, *ending(finish, usage)))
+    return Reply((chunk({"role": "assistant"}), *thoughts, *words, *end_stream(finish, usage)))
 
 
 def calls(*wanted: tuple[str, Any], say: str = "", ids: Iterable[str] = ()) -> Reply:
@@ -81,7 +81,7 @@ def calls(*wanted: tuple[str, Any], say: str = "", ids: Iterable[str] = ()) -> R
         for at in range(0, len(written), 9):
             part = {"index": index, "function": {"arguments": written[at : at + 9]}}
             pieces.append(chunk({"tool_calls": [part]}))
-    return Reply((*pieces, *ending("tool_calls", USAGE)))
+    return Reply((*pieces, *end_stream("tool_calls", USAGE)))
 
 
 def refusal(status: int, message: str, *, code: str | None = None, **headers: str) -> Reply:
@@ -97,7 +97,7 @@ class FakeModel:
 
     def __init__(self, *replies: Reply) -> None:
         self.replies = deque(replies)
-        self.asked: list[Asked] = []
+        self.requests: list[Asked] = []
         self.hanging = asyncio.Event()
         self.gone = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -129,8 +129,8 @@ class FakeModel:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            while (asked := await _read(reader)) is not None:
-                self.asked.append(asked)
+            while (request := await _read(reader)) is not None:
+                self.requests.append(request)
                 await self._reply(self._next(), reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError, _Closed):
             pass

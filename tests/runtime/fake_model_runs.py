@@ -12,7 +12,7 @@ from factwire.projection.messages import TextPart
 from factwire.runtime import Runtime
 from factwire.runtime.agents.openai_agent import Endpoint, OpenAIAgent, OpenAIOptions
 from factwire.runtime.policy import Policy
-from tests.runtime.agents import ended, facts_of
+from tests.runtime.agents import facts_of, wait_for_end
 from tests.runtime.fake_model import FakeModel, Reply
 from tests.runtime.toolboxes import FREE, Kept, assert_sound
 
@@ -32,11 +32,11 @@ class Talk:
         self.facts = facts
         self.state = state
 
-    def named(self, event_class: str) -> list[Fact]:
+    def facts_of_class(self, event_class: str) -> list[Fact]:
         return [fact for fact in self.facts if fact.event_class == event_class]
 
-    def said(self, event_class: str) -> list[dict[str, Any]]:
-        return [fact.payload for fact in self.named(event_class)]
+    def payloads_of(self, event_class: str) -> list[dict[str, Any]]:
+        return [fact.payload for fact in self.facts_of_class(event_class)]
 
     @property
     def answers(self) -> list[str]:
@@ -50,7 +50,7 @@ class Talk:
 
     @property
     def failure(self) -> dict[str, Any]:
-        [only] = self.said("turn.failed")
+        [only] = self.payloads_of("turn.failed")
         return only
 
 
@@ -62,17 +62,17 @@ def agent(
     **options: Any,
 ) -> OpenAIAgent:
     """An agent for a fake model, which waits for nothing longer than it must."""
-    given: dict[str, Any] = {"silence_seconds": 20.0, "retries": 0, **options}
+    settings: dict[str, Any] = {"silence_seconds": 20.0, "retries": 0, **options}
     endpoint = Endpoint(base_url=model.url, model="tiny", key_variable=VARIABLE if key else None)
     variables = {VARIABLE: KEY} if environment is None else environment
-    return OpenAIAgent(endpoint, OpenAIOptions(**given), environment=variables)
+    return OpenAIAgent(endpoint, OpenAIOptions(**settings), environment=variables)
 
 
 @asynccontextmanager
-async def running(
+async def run_model_agent(
     kept: Kept, model: FakeModel, journal: Journal | None = None, **how: Any
 ) -> AsyncGenerator[Runtime]:
-    async with kept.running({"openai": agent(model, **how)}, journal) as runtime:
+    async with kept.run_agents({"openai": agent(model, **how)}, journal) as runtime:
         yield runtime
 
 
@@ -89,13 +89,13 @@ async def talk(
     """Hold turns on one thread, a prompt each; their facts are sound, and hold no key."""
     kept = kept or Kept(folder, policy)
     prompts = (prompt,) if isinstance(prompt, str) else prompt
-    async with FakeModel(*replies) as model, running(kept, model, **how) as runtime:
+    async with FakeModel(*replies) as model, run_model_agent(kept, model, **how) as runtime:
         status = ""
         for number, each in enumerate(prompts, 1):
             await runtime.submit("thread", "openai", each, turn_id=f"turn-{number}", **turn or {})
             if meanwhile is not None:
                 await meanwhile(runtime, model)
-            status = await ended(runtime, f"turn-{number}")
+            status = await wait_for_end(runtime, f"turn-{number}")
         done = Talk(status, await facts_of(runtime), await runtime.state("thread"))
     assert_sound(done.facts)
     assert KEY not in str(done.facts)

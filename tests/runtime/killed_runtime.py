@@ -22,7 +22,7 @@ from factwire.runtime.agents import ShellAgent
 from factwire.runtime.policy import Policy
 from factwire.runtime.processes import Processes
 from factwire.runtime.sandbox import SandboxPolicy
-from tests.runtime.agents import Agent, said
+from tests.runtime.agents import Agent, make_fact
 
 THREAD = "thread"
 PROMPTS = {
@@ -37,9 +37,9 @@ async def endlessly(turn: StartTurn) -> AsyncIterator[Fact]:
     """Talks until it is stopped; asked for one word, says that."""
     words = 1 if turn.prompt == "once" else 1_000_000
     for _ in range(words):
-        yield said(turn.host, "model.delta", {"delta": "word "}, message_id=turn.turn_id)
+        yield make_fact(turn.host, "model.delta", {"delta": "word "}, message_id=turn.turn_id)
         await asyncio.sleep(0)
-    yield said(turn.host, "turn.completed")
+    yield make_fact(turn.host, "turn.completed")
 
 
 def runtime_in(folder: Path, journal: Journal, doing: str) -> Runtime:
@@ -54,7 +54,7 @@ def runtime_in(folder: Path, journal: Journal, doing: str) -> Runtime:
         sandbox=SandboxPolicy(mode="off"),
     )
     agents: dict[str, Provider] = {"talker": Agent(endlessly), "shell": ShellAgent()}
-    return Runtime(journal, blobs, agents, workspace=workspace, means=means)
+    return Runtime(journal, blobs, agents, workspace=workspace, resources=means)
 
 
 def start(folder: Path, doing: str) -> tuple[BaseProcess, Connection]:
@@ -68,19 +68,19 @@ def start(folder: Path, doing: str) -> tuple[BaseProcess, Connection]:
     return process, receiver
 
 
-def _run(folder: str, doing: str, told: Connection, path: list[str]) -> None:
+def _run(folder: str, doing: str, sender: Connection, path: list[str]) -> None:
     sys.path[:] = path
-    asyncio.run(_work(Path(folder), doing, told))
+    asyncio.run(_work(Path(folder), doing, sender))
 
 
-async def _work(folder: Path, doing: str, told: Connection) -> None:
+async def _work(folder: Path, doing: str, sender: Connection) -> None:
     agent, prompt = PROMPTS[doing]
     async with (
         open_journal(f"sqlite:{folder / 'journal.db'}") as journal,
         runtime_in(folder, journal, doing) as runtime,
     ):
         thread = await runtime.thread(THREAD)
-        thread.log.watch(lambda fact, _: told.send_bytes((fact.event_class or "").encode()))
+        thread.log.watch(lambda fact, _: sender.send_bytes((fact.event_class or "").encode()))
         await runtime.submit(THREAD, agent, prompt, turn_id="first")
         await runtime.submit(THREAD, "talker", "once", turn_id="second")
         await asyncio.Event().wait()

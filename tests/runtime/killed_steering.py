@@ -13,7 +13,7 @@ from factwire.journal import Journal
 from factwire.journal.blobs import FileBlobs
 from factwire.journal.protocol import open_journal
 from factwire.runtime import RetryPolicy, Runtime, StartTurn, TurnFailed, TurnSettings
-from tests.runtime.agents import said
+from tests.runtime.agents import make_fact
 from tests.runtime.steered import Steerable
 
 THREAD = "thread"
@@ -22,26 +22,26 @@ POLICY = RetryPolicy(
 )
 
 
-async def listening(turn: StartTurn) -> AsyncIterator[Fact]:
+async def talk_and_listen(turn: StartTurn) -> AsyncIterator[Fact]:
     """Talks, and hears what was said now and then; any other prompt is answered at once."""
     for number in range(1_000_000 if turn.prompt == "work" else 1):
-        yield said(turn.host, "model.delta", {"delta": "word "}, message_id=turn.turn_id)
+        yield make_fact(turn.host, "model.delta", {"delta": "word "}, message_id=turn.turn_id)
         await asyncio.sleep(0.001)
         if number % 7 == 6:
             await turn.host.take_steers()
-    yield said(turn.host, "turn.completed")
+    yield make_fact(turn.host, "turn.completed")
 
 
-async def failing(turn: StartTurn) -> AsyncIterator[Fact]:
-    yield said(turn.host, "model.delta", {"delta": "trying "}, message_id=turn.turn_id)
+async def fail_turn(turn: StartTurn) -> AsyncIterator[Fact]:
+    yield make_fact(turn.host, "model.delta", {"delta": "trying "}, message_id=turn.turn_id)
     raise TurnFailed("rate_limited", "not now")
 
 
-async def working(turn: StartTurn) -> AsyncIterator[Fact]:
-    yield said(turn.host, "turn.completed")
+async def complete_turn(turn: StartTurn) -> AsyncIterator[Fact]:
+    yield make_fact(turn.host, "turn.completed")
 
 
-SCRIPTS = {"listening": listening, "failing": failing, "working": working}
+SCRIPTS = {"listening": talk_and_listen, "failing": fail_turn, "working": complete_turn}
 
 
 def runtime_in(folder: Path, journal: Journal, doing: str) -> Runtime:
@@ -66,12 +66,12 @@ def start(folder: Path, doing: str) -> tuple[BaseProcess, Connection]:
     return process, receiver
 
 
-def _run(folder: str, doing: str, told: Connection, path: list[str]) -> None:
+def _run(folder: str, doing: str, sender: Connection, path: list[str]) -> None:
     sys.path[:] = path
-    asyncio.run(_work(Path(folder), doing, told))
+    asyncio.run(_work(Path(folder), doing, sender))
 
 
-async def _work(folder: Path, doing: str, told: Connection) -> None:
+async def _work(folder: Path, doing: str, sender: Connection) -> None:
     async with (
         open_journal(f"sqlite:{folder / 'journal.db'}") as journal,
         runtime_in(folder, journal, doing) as runtime,
@@ -79,9 +79,9 @@ async def _work(folder: Path, doing: str, told: Connection) -> None:
         await runtime.submit(THREAD, "agent", "work", turn_id="turn")
         if doing != "listening":
             thread = await runtime.thread(THREAD)
-            thread.log.watch(lambda fact, _: told.send_bytes((fact.event_class or "").encode()))
+            thread.log.watch(lambda fact, _: sender.send_bytes((fact.event_class or "").encode()))
             await asyncio.Event().wait()
         for number in range(1_000_000):
             await runtime.steer(THREAD, f"to {number}", steer_id=f"s{number}")
-            told.send_bytes(f"s{number}".encode())
+            sender.send_bytes(f"s{number}".encode())
             await asyncio.sleep(0.002)

@@ -26,11 +26,11 @@ async def main(folder: Path) -> None:
         argv=(sys.executable, "-I", "-S", "-c", FAMILY), cwd=str(folder / "workspace")
     )
     async with processes.start(spec, process_id="proc_left") as process:
-        said = ""
+        output = ""
         async for piece in process.output():
-            said += piece.text
-            if said.count("\n") == FAMILY_SIZE:
-                sys.stdout.write(said.replace("\n", " ") + "\n")
+            output += piece.text
+            if output.count("\n") == FAMILY_SIZE:
+                sys.stdout.write(output.replace("\n", " ") + "\n")
                 sys.stdout.flush()
 
 

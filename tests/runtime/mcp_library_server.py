@@ -35,7 +35,7 @@ def who() -> Elicit[Guest]:
     return Elicit("Who is coming?", Guest)
 
 
-def made() -> MCPServer:
+def make_server() -> MCPServer:
     """The server; one for each test, so that nothing is left from another."""
     server = MCPServer("library", log_level="ERROR")
     add_plain_tools(server)
@@ -71,7 +71,7 @@ def add_plain_tools(server: MCPServer) -> None:
         ]
 
     @server.tool()
-    def received(header: str, ctx: Context[Any, Any]) -> bool:
+    def has_header(header: str, ctx: Context[Any, Any]) -> bool:
         """Whether the header came with the secret of the test."""
         found = (ctx.headers or {}).get(header, "")
         return found == "Bearer made-up-0123456789"
@@ -119,4 +119,4 @@ def add_talking_tools(server: MCPServer) -> None:
 
 
 if __name__ == "__main__":
-    made().run("stdio")
+    make_server().run("stdio")

@@ -43,7 +43,7 @@ def result(text: str, **fields: Any) -> Json:
     return {"content": [{"type": "text", "text": text}], **fields}
 
 
-def asked(params: Json) -> Json:
+def ask_client(params: Json) -> Json:
     """Ask the client something, and give back what it answers."""
     send({"id": "q", "method": "elicitation/create", "params": params})
     while (message := read()).get("id") != "q":
@@ -63,8 +63,8 @@ def die_once(args: Json) -> Json:
 
 def wait(_: Json) -> Json:
     """Say that it waits, and note when it is told not to."""
-    said = {"level": "warning", "data": "waiting"}
-    send({"method": "notifications/message", "params": said})
+    params = {"level": "warning", "data": "waiting"}
+    send({"method": "notifications/message", "params": params})
     while True:
         if read().get("method") == "notifications/cancelled":
             Path("cancelled").touch()
@@ -81,9 +81,9 @@ def sample(_: Json) -> Json:
     wanted = {"messages": [words], "maxTokens": 5}
     send({"id": "s", "method": "sampling/createMessage", "params": wanted})
     send({"id": "r", "method": "roots/list"})
-    said = {each["id"]: each for each in (read(), read())}
-    roots = [root["uri"] for root in said["r"]["result"]["roots"]]
-    return result(json.dumps([said["s"].get("error", {}).get("code"), roots]))
+    answers = {each["id"]: each for each in (read(), read())}
+    roots = [root["uri"] for root in answers["r"]["result"]["roots"]]
+    return result(json.dumps([answers["s"].get("error", {}).get("code"), roots]))
 
 
 def many_parts(_: Json) -> Json:
@@ -100,7 +100,7 @@ def deep(_: Json) -> Json:
 
 def open_link(args: Json) -> Json:
     link = {"mode": "url", "message": "Sign in", "url": args["text"], "elicitationId": "e1"}
-    return asked(link)
+    return ask_client(link)
 
 
 def echo(args: Json) -> Json:
@@ -114,7 +114,7 @@ CALLS: dict[str, Callable[[Json], Json]] = {
     "endless": write_without_end,
     "wrong": lambda _: {"content": "no list"},
     "link": open_link,
-    "form": lambda _: asked({"message": "Who are you?", "requestedSchema": NAME}),
+    "form": lambda _: ask_client({"message": "Who are you?", "requestedSchema": NAME}),
     "pattern": deep,
     "samples": sample,
     "binary": many_parts,

@@ -16,7 +16,7 @@ from factwire.runtime import Runtime, StartTurn
 from factwire.runtime.configuration import McpServer
 from factwire.runtime.policy import Policy
 from factwire.runtime.toolbox import Toolbox, ToolOutcome
-from tests.runtime.agents import Agent, ended, facts_of, open_action, said
+from tests.runtime.agents import Agent, facts_of, make_fact, open_action, wait_for_end
 from tests.runtime.programs import PYTHON
 from tests.runtime.toolboxes import Kept, Used, assert_sound
 
@@ -44,7 +44,7 @@ def library(**settings: Any) -> McpServer:
 
 
 @asynccontextmanager
-async def served(server: MCPServer, port: int = 0) -> AsyncGenerator[str]:
+async def serve_http(server: MCPServer, port: int = 0) -> AsyncGenerator[str]:
     """A server by HTTP on loopback; the address is its URL."""
     app = server.streamable_http_app()
     config = uvicorn.Config(
@@ -74,7 +74,7 @@ class _Web(uvicorn.Server):
         self.ready.set()
 
 
-def kept(folder: Path, policy: Policy = FREELY, **servers: McpServer) -> Kept:
+def make_kept(folder: Path, policy: Policy = FREELY, **servers: McpServer) -> Kept:
     return Kept(folder, policy, mcp=servers)
 
 
@@ -92,25 +92,25 @@ async def turn(
                 done = await (step(toolbox) if callable(step) else toolbox.call(*step))
                 if isinstance(done, ToolOutcome):
                     outcomes.append(done)
-        yield said(start.host, "turn.completed")
+        yield make_fact(start.host, "turn.completed")
 
-    async with means.running({"agent": Agent(script)}) as runtime:
+    async with means.run_agents({"agent": Agent(script)}) as runtime:
         await runtime.submit("thread", "agent", "go", turn_id="turn")
         if meanwhile is not None:
             await meanwhile(runtime)
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
         used = Used(outcomes, await facts_of(runtime), await runtime.state("thread"))
     assert_sound(used.facts)
     return used
 
 
-def answering(*decisions: str, **how: Any) -> Callable[[Runtime], Awaitable[None]]:
+def answer_with(*decisions: str, **how: Any) -> Callable[[Runtime], Awaitable[None]]:
     """A person who decides what is asked, one after the other."""
 
     async def meanwhile(runtime: Runtime) -> None:
         for decision in decisions:
             action = await open_action(runtime)
-            given = how if decision == "answer" else {}
-            await runtime.decide("thread", action, decision, by="lena", **given)
+            fields = how if decision == "answer" else {}
+            await runtime.decide("thread", action, decision, by="lena", **fields)
 
     return meanwhile

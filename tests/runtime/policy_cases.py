@@ -27,6 +27,6 @@ def policy(rules: str = "", mode: Mode = "default") -> Policy:
     return Policy.of(mode, allow=lists["+"], ask=lists["?"], deny=lists["!"])
 
 
-def said(rules: str, request: PolicyRequest, mode: Mode = "default") -> tuple[str, str]:
+def decide(rules: str, request: PolicyRequest, mode: Mode = "default") -> tuple[str, str]:
     evaluation: Evaluation = evaluate(policy(rules, mode), request)
     return evaluation.decision, evaluation.reason_code

@@ -80,10 +80,10 @@ async def run(processes: Processes, spec: ProcessSpec, **options: Any) -> Ran:
 
 async def heard(process: RunningProcess, text: str) -> str:
     """What a program says up to and with `text`."""
-    return await said(process.output(), text)
+    return await read_until(process.output(), text)
 
 
-async def said(pieces: AsyncIterator[OutputPiece], text: str) -> str:
+async def read_until(pieces: AsyncIterator[OutputPiece], text: str) -> str:
     """The same of pieces that are read on afterwards."""
     so_far = ""
     async with asyncio.timeout(BOUND):

@@ -20,7 +20,7 @@ from factwire.runtime import (
     TurnFailed,
     TurnSettings,
 )
-from tests.runtime.agents import WAIT, Agent, Script, said
+from tests.runtime.agents import WAIT, Agent, Script, make_fact
 
 
 class Swapped(Agent):
@@ -54,7 +54,9 @@ class Listener:
 
     async def __call__(self, turn: StartTurn) -> AsyncIterator[Fact]:
         host, heard = turn.host, 0
-        yield said(host, "model.completed", {"text": "Working."}, message_id=f"a-{turn.turn_id}")
+        yield make_fact(
+            host, "model.completed", {"text": "Working."}, message_id=f"a-{turn.turn_id}"
+        )
         while heard < self.count and turn.prompt == "work":
             await host.wait_for_steer()
             await self.proceed.wait()
@@ -62,8 +64,8 @@ class Listener:
                 heard += 1
                 self.heard.append(steer.text)
                 answer = {"text": f"Heard {steer.text}."}
-                yield said(host, "model.completed", answer, message_id=f"h-{steer.steer_id}")
-        yield said(host, "turn.completed")
+                yield make_fact(host, "model.completed", answer, message_id=f"h-{steer.steer_id}")
+        yield make_fact(host, "turn.completed")
 
 
 class Failing:
@@ -79,11 +81,11 @@ class Failing:
         self.tried.append(turn)
         if self.tool is not None:
             call = f"call-{turn.turn_id}"
-            yield said(turn.host, "tool.started", {"toolName": self.tool}, tool_call_id=call)
-            yield said(turn.host, "tool.result", {"summary": "done"}, tool_call_id=call)
+            yield make_fact(turn.host, "tool.started", {"toolName": self.tool}, tool_call_id=call)
+            yield make_fact(turn.host, "tool.result", {"summary": "done"}, tool_call_id=call)
         if len(self.tried) <= self.times:
             raise TurnFailed(self.category, "not now", "Wait.")
-        yield said(turn.host, "turn.completed")
+        yield make_fact(turn.host, "turn.completed")
 
 
 class Remote:
@@ -91,8 +93,8 @@ class Remote:
 
     manifest = CapabilityManifest(agent_id="remote", title="Remote", resume="yes")
 
-    def __init__(self, **asked: Any) -> None:
-        self.asked = asked
+    def __init__(self, **fields: Any) -> None:
+        self.request_fields = fields
         self.responses: list[RespondAction] = []
         self.error: Exception | None = None
         self.repeats = False
@@ -102,20 +104,20 @@ class Remote:
     async def start_turn(self, turn: StartTurn) -> AsyncIterator[Fact]:
         host = turn.host
         if not turn.resumed:
-            yield said(host, "tool.started", {"toolName": "deploy"}, tool_call_id="call")
-        asked = {"prompt": "Deploy?", "command": "make deploy", **self.asked}
-        yield said(host, "action.required", asked, action_id="act", tool_call_id="call")
+            yield make_fact(host, "tool.started", {"toolName": "deploy"}, tool_call_id="call")
+        request = {"prompt": "Deploy?", "command": "make deploy", **self.request_fields}
+        yield make_fact(host, "action.required", request, action_id="act", tool_call_id="call")
         await self._arrived.wait()
         decision = self.responses[-1].decision
         if self.repeats:
             again = {"decision": decision.decision, "decidedBy": "remote"}
-            yield said(host, "action.resolved", again, action_id="act", tool_call_id="call")
+            yield make_fact(host, "action.resolved", again, action_id="act", tool_call_id="call")
         if decision.allowed:
-            yield said(host, "tool.result", {"summary": "deployed"}, tool_call_id="call")
+            yield make_fact(host, "tool.result", {"summary": "deployed"}, tool_call_id="call")
         else:
             no = {"failureCategory": "permission_denied"}
-            yield said(host, "tool.failed", no, tool_call_id="call")
-        yield said(host, "turn.completed")
+            yield make_fact(host, "tool.failed", no, tool_call_id="call")
+        yield make_fact(host, "turn.completed")
 
     async def cancel_turn(self, cancel: object) -> Fact | None:
         del cancel
@@ -156,7 +158,7 @@ async def runtime_of(
             yield runtime
 
 
-async def told(runtime: Runtime, event_class: str, thread_id: str = "thread") -> Fact:
+async def wait_for_fact(runtime: Runtime, event_class: str, thread_id: str = "thread") -> Fact:
     """The first fact of a class that becomes durable from now on, or did before."""
     thread = await runtime.thread(thread_id)
     found: asyncio.Future[Fact] = asyncio.get_running_loop().create_future()
@@ -167,8 +169,8 @@ async def told(runtime: Runtime, event_class: str, thread_id: str = "thread") ->
 
     stop = thread.log.watch(look)
     try:
-        async for stretch in runtime.journal.read():
-            for _, fact in stretch.facts():
+        async for batch in runtime.journal.read():
+            for _, fact in batch.facts():
                 if fact.thread_id == thread_id:
                     look(fact, None)
         async with asyncio.timeout(WAIT):

@@ -22,13 +22,13 @@ from factwire.runtime import (
 from tests.runtime.agents import (
     Agent,
     approval,
-    asking,
+    ask_and_obey,
     classes,
-    ended,
     facts_of,
+    make_fact,
     open_action,
-    running,
-    said,
+    run_agent,
+    wait_for_end,
 )
 
 pytestmark = pytest.mark.asyncio
@@ -41,10 +41,10 @@ async def submit(runtime: Runtime) -> str:
 
 @pytest.mark.requirement("runtime.approval.allowed")
 async def test_an_approved_tool_runs_and_says_that_the_decision_was_applied(tmp_path: Path):
-    async with running(asking, tmp_path) as runtime:
+    async with run_agent(ask_and_obey, tmp_path) as runtime:
         action = await submit(runtime)
         decision = await runtime.decide("thread", action, "approve", by="lena")
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
         state, facts = await runtime.state("thread"), await facts_of(runtime)
 
     assert decision.allowed
@@ -62,10 +62,10 @@ async def test_an_approved_tool_runs_and_says_that_the_decision_was_applied(tmp_
 
 @pytest.mark.requirement("runtime.approval.denied")
 async def test_a_denied_tool_does_not_run(tmp_path: Path):
-    async with running(asking, tmp_path) as runtime:
+    async with run_agent(ask_and_obey, tmp_path) as runtime:
         action = await submit(runtime)
         decision = await runtime.decide("thread", action, "deny", by="lena", reason="not now")
-        await ended(runtime, "turn")
+        await wait_for_end(runtime, "turn")
         state = await runtime.state("thread")
 
     assert (decision.allowed, decision.reason) == (False, "not now")
@@ -75,15 +75,15 @@ async def test_a_denied_tool_does_not_run(tmp_path: Path):
 @pytest.mark.requirement("runtime.approval.gate")
 async def test_an_agent_that_ignores_a_denial_is_stopped_by_the_gate(tmp_path: Path):
     async def stubborn(turn: StartTurn) -> AsyncIterator[Fact]:
-        yield said(turn.host, "tool.started", {"toolName": "deploy"}, tool_call_id="call")
+        yield make_fact(turn.host, "tool.started", {"toolName": "deploy"}, tool_call_id="call")
         await turn.host.ask(approval("call"))
-        yield said(turn.host, "tool.result", {"summary": "did it anyway"}, tool_call_id="call")
-        yield said(turn.host, "turn.completed")
+        yield make_fact(turn.host, "tool.result", {"summary": "did it anyway"}, tool_call_id="call")
+        yield make_fact(turn.host, "turn.completed")
 
-    async with running(stubborn, tmp_path) as runtime:
+    async with run_agent(stubborn, tmp_path) as runtime:
         action = await submit(runtime)
         await runtime.decide("thread", action, "deny", by="lena")
-        assert await ended(runtime, "turn") == "failed"
+        assert await wait_for_end(runtime, "turn") == "failed"
         state, facts = await runtime.state("thread"), await facts_of(runtime)
 
     assert state.runtime.failure_category == "invalid_fact"
@@ -96,11 +96,11 @@ async def test_a_request_that_nobody_answers_is_denied(tmp_path: Path):
 
     async def impatient(turn: StartTurn) -> AsyncIterator[Fact]:
         heard.append(await turn.host.ask(approval(expires_in=0.01)))
-        yield said(turn.host, "turn.completed")
+        yield make_fact(turn.host, "turn.completed")
 
-    async with running(impatient, tmp_path) as runtime:
+    async with run_agent(impatient, tmp_path) as runtime:
         await runtime.submit("thread", "agent", "deploy", turn_id="turn")
-        await ended(runtime, "turn")
+        await wait_for_end(runtime, "turn")
         state = await runtime.state("thread")
         [action] = state.actions
         with pytest.raises(ActionExpired):
@@ -112,13 +112,13 @@ async def test_a_request_that_nobody_answers_is_denied(tmp_path: Path):
 
 @pytest.mark.requirement("runtime.approval.once")
 async def test_the_same_answer_again_is_no_news_and_the_opposite_is_refused(tmp_path: Path):
-    async with running(asking, tmp_path) as runtime:
+    async with run_agent(ask_and_obey, tmp_path) as runtime:
         action = await submit(runtime)
         await runtime.decide("thread", action, "approve", by="lena")
         again = await runtime.decide("thread", action, "approve", by="max")
         with pytest.raises(ActionDecided):
             await runtime.decide("thread", action, "deny", by="max")
-        await ended(runtime, "turn")
+        await wait_for_end(runtime, "turn")
         facts = await facts_of(runtime)
 
     assert again.decided_by == "lena"
@@ -127,7 +127,7 @@ async def test_the_same_answer_again_is_no_news_and_the_opposite_is_refused(tmp_
 
 @pytest.mark.requirement("runtime.approval.once")
 async def test_of_many_answers_at_once_exactly_one_counts(tmp_path: Path):
-    async with running(asking, tmp_path) as runtime:
+    async with run_agent(ask_and_obey, tmp_path) as runtime:
         action = await submit(runtime)
         answers = await asyncio.gather(
             *(
@@ -136,7 +136,7 @@ async def test_of_many_answers_at_once_exactly_one_counts(tmp_path: Path):
             ),
             return_exceptions=True,
         )
-        await ended(runtime, "turn")
+        await wait_for_end(runtime, "turn")
         facts = await facts_of(runtime)
 
     decided = {answer.allowed for answer in answers if isinstance(answer, Decision)}
@@ -146,20 +146,20 @@ async def test_of_many_answers_at_once_exactly_one_counts(tmp_path: Path):
 
 @pytest.mark.requirement("runtime.approval.bound")
 async def test_an_answer_to_something_else_than_was_shown_is_refused(tmp_path: Path):
-    async with running(asking, tmp_path) as runtime:
+    async with run_agent(ask_and_obey, tmp_path) as runtime:
         action = await submit(runtime)
         with pytest.raises(ActionChanged):
             await runtime.decide("thread", action, "approve", by="lena", args_hash="sha256:2")
         still = (await runtime.state("thread")).actions[action].status
         await runtime.decide("thread", action, "approve", by="lena", args_hash="sha256:1")
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
 
     assert still == "pending"
 
 
 @pytest.mark.requirement("runtime.approval.unknown")
 async def test_an_answer_to_nothing_is_refused(tmp_path: Path):
-    async with running(asking, tmp_path) as runtime:
+    async with run_agent(ask_and_obey, tmp_path) as runtime:
         await submit(runtime)
         with pytest.raises(UnknownAction):
             await runtime.decide("thread", "act_none", "approve", by="lena")
@@ -171,7 +171,7 @@ async def test_an_answer_to_nothing_is_refused(tmp_path: Path):
 
 @pytest.mark.requirement("runtime.approval.after-cancel")
 async def test_an_answer_after_the_turn_was_cancelled_is_refused(tmp_path: Path):
-    async with running(asking, tmp_path) as runtime:
+    async with run_agent(ask_and_obey, tmp_path) as runtime:
         action = await submit(runtime)
         await runtime.cancel("thread", "turn")
         with pytest.raises(ActionDecided):
@@ -180,11 +180,11 @@ async def test_an_answer_after_the_turn_was_cancelled_is_refused(tmp_path: Path)
 
 @pytest.mark.requirement("runtime.approval.requester")
 async def test_a_delegated_request_names_the_subagent(tmp_path: Path):
-    async def delegating(turn: StartTurn) -> AsyncIterator[Fact]:
+    async def ask_for_subagent(turn: StartTurn) -> AsyncIterator[Fact]:
         await turn.host.ask(approval(subagent_id="sub_reader", action_type="delegated_permission"))
-        yield said(turn.host, "turn.completed")
+        yield make_fact(turn.host, "turn.completed")
 
-    async with running(delegating, tmp_path) as runtime:
+    async with run_agent(ask_for_subagent, tmp_path) as runtime:
         action = await submit(runtime)
         shown = (await runtime.state("thread")).actions[action]
         await runtime.decide("thread", action, "approve", by="lena")
@@ -192,24 +192,24 @@ async def test_a_delegated_request_names_the_subagent(tmp_path: Path):
     assert (shown.subagent_id, shown.requested_by) == ("sub_reader", "sub_reader")
 
 
-async def resuming(turn: StartTurn) -> AsyncIterator[Fact]:
+async def ask_or_resume(turn: StartTurn) -> AsyncIterator[Fact]:
     """Asks; after a restart, waits for the answer to what it asked before."""
     actions = turn.history.actions.values() if turn.history else ()
     pending = [action.action_id for action in actions if action.status == "pending"]
     if turn.resumed and pending:
         decision = await turn.host.await_open(pending[0])
     else:
-        yield said(turn.host, "tool.started", {"toolName": "deploy"}, tool_call_id="call")
+        yield make_fact(turn.host, "tool.started", {"toolName": "deploy"}, tool_call_id="call")
         decision = await turn.host.ask(approval("call"))
     if decision.allowed:
-        yield said(turn.host, "tool.result", {"summary": "deployed"}, tool_call_id="call")
+        yield make_fact(turn.host, "tool.result", {"summary": "deployed"}, tool_call_id="call")
     else:
-        yield said(turn.host, "tool.failed", {"failureCategory": "no"}, tool_call_id="call")
-    yield said(turn.host, "turn.completed")
+        yield make_fact(turn.host, "tool.failed", {"failureCategory": "no"}, tool_call_id="call")
+    yield make_fact(turn.host, "turn.completed")
 
 
-async def restarted(journal: Journal, folder: Path, *, resume: str) -> Runtime:
-    agents = {"agent": Agent(resuming, resume=resume)}
+async def restart_runtime(journal: Journal, folder: Path, *, resume: str) -> Runtime:
+    agents = {"agent": Agent(ask_or_resume, resume=resume)}
     return Runtime(journal, MemoryBlobs(), agents, workspace=folder)
 
 
@@ -217,12 +217,12 @@ async def restarted(journal: Journal, folder: Path, *, resume: str) -> Runtime:
 @pytest.mark.parametrize("answer", ["approve", "deny"])
 async def test_a_request_survives_a_restart_and_is_answered_then(tmp_path: Path, answer: str):
     async with open_journal(f"sqlite:{tmp_path / 'journal.db'}") as journal:
-        async with await restarted(journal, tmp_path, resume="yes") as runtime:
+        async with await restart_runtime(journal, tmp_path, resume="yes") as runtime:
             action = await submit(runtime)
-        async with await restarted(journal, tmp_path, resume="yes") as runtime:
+        async with await restart_runtime(journal, tmp_path, resume="yes") as runtime:
             assert (await runtime.state("thread")).runtime.status == "waiting"
             await runtime.decide("thread", action, answer, by="lena")
-            assert await ended(runtime, "turn") == "completed"
+            assert await wait_for_end(runtime, "turn") == "completed"
             state = await runtime.state("thread")
 
     done = {"approve": "output-available", "deny": "output-error"}
@@ -232,15 +232,15 @@ async def test_a_request_survives_a_restart_and_is_answered_then(tmp_path: Path,
 @pytest.mark.requirement("runtime.recovery")
 async def test_a_turn_whose_agent_cannot_resume_is_closed_after_a_restart(tmp_path: Path):
     async with open_journal(f"sqlite:{tmp_path / 'journal.db'}") as journal:
-        async with await restarted(journal, tmp_path, resume="no") as runtime:
+        async with await restart_runtime(journal, tmp_path, resume="no") as runtime:
             action = await submit(runtime)
             await runtime.submit("thread", "agent", "next", turn_id="next")
-        async with await restarted(journal, tmp_path, resume="no") as runtime:
-            assert await ended(runtime, "turn") == "failed"
+        async with await restart_runtime(journal, tmp_path, resume="no") as runtime:
+            assert await wait_for_end(runtime, "turn") == "failed"
             state = await runtime.state("thread")
             closed = state.actions[action].status
             await runtime.decide("thread", await open_action(runtime), "approve", by="lena")
-            assert await ended(runtime, "next") == "completed"
+            assert await wait_for_end(runtime, "next") == "completed"
             facts = await facts_of(runtime)
 
     assert closed == "cancelled"

@@ -287,9 +287,9 @@ USER:4: limits.concurent_runs expected a setting, got an unknown key; \
 did you mean limits.concurrent_runs?
 USER:5: limits.turn_seconds expected a number, got text 'x'
 """
-    told = machine.problems(("policy.mode", "wild"), FACTWIRE_POLCY_MODE="plan")
+    problems = machine.problems(("policy.mode", "wild"), FACTWIRE_POLCY_MODE="plan")
     places = expected.replace("PROJECT", str(project)).replace("USER", str(user))
-    assert told == places.strip().split("\n")
+    assert problems == places.strip().split("\n")
 
 
 WRONG: list[tuple[str, str, str]] = [
@@ -452,10 +452,10 @@ def test_secrets_are_not_shown(machine: Machine):
 )
 def test_an_error_does_not_repeat_a_secret(machine: Machine, content: str):
     machine.project_file.write_text(content + "\n")
-    told = "\n".join(machine.problems())
-    assert KEY not in told
-    assert KEY[:20] not in told
-    assert "correcthorse" not in told
+    text = "\n".join(machine.problems())
+    assert KEY not in text
+    assert KEY[:20] not in text
+    assert "correcthorse" not in text
 
 
 @pytest.mark.requirement("runtime.configuration.secrets")

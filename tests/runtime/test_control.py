@@ -40,17 +40,17 @@ from factwire.runtime.control import (
 from factwire.runtime.control import control_messages as control_limits
 from factwire.runtime.control.control_client import list_running, send_request
 from tests.runtime import agents
-from tests.runtime.agents import Script, asking, echo, ended, endless, open_action
+from tests.runtime.agents import Script, ask_and_obey, echo, endless, open_action, wait_for_end
 
 pytestmark = pytest.mark.asyncio
 
 
 @asynccontextmanager
-async def controlled(
+async def run_controlled(
     script: Script, data: Path, **server: Any
 ) -> AsyncGenerator[tuple[Runtime, ControlServer]]:
     async with (
-        agents.running(script, data) as runtime,
+        agents.run_agent(script, data) as runtime,
         ControlServer(runtime, data, **server) as control,
     ):
         yield runtime, control
@@ -86,14 +86,14 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 def code(line: bytes) -> str:
-    said = decode_answer(line)
-    assert isinstance(said, ControlRefusal)
-    return said.code
+    answer = decode_answer(line)
+    assert isinstance(answer, ControlRefusal)
+    return answer.code
 
 
 @pytest.mark.requirement("runtime.control.requests")
 async def test_an_open_action_is_decided_once_by_another_process_of_the_user(tmp_path: Path):
-    async with controlled(asking, tmp_path) as (runtime, _):
+    async with run_controlled(ask_and_obey, tmp_path) as (runtime, _):
         await runtime.submit("thread", "agent", "deploy", turn_id="turn")
         action = await open_action(runtime)
         (now,) = await list_running(tmp_path)
@@ -104,7 +104,7 @@ async def test_an_open_action_is_decided_once_by_another_process_of_the_user(tmp
         first = await send_request(tmp_path, approve)
         again = await send_request(tmp_path, approve)
         other = await send_request(tmp_path, DecideRequest(action_id=action, decision="deny"))
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
         decided = (await runtime.state("thread")).actions[action]
 
     assert isinstance(first, DecideReply)
@@ -117,11 +117,11 @@ async def test_an_open_action_is_decided_once_by_another_process_of_the_user(tmp
 @pytest.mark.requirement("runtime.control.requests")
 @pytest.mark.parametrize("target", ["turn", "thread"])
 async def test_a_turn_is_cancelled_by_its_id_or_its_thread(tmp_path: Path, target: str):
-    async with controlled(endless, tmp_path) as (runtime, _):
+    async with run_controlled(endless, tmp_path) as (runtime, _):
         await runtime.submit("thread", "agent", "wait", turn_id="turn")
-        said = await send_request(tmp_path, CancelRequest(target=target))
-        assert said == CancelReply(turn_id="turn", thread_id="thread")
-        assert await ended(runtime, "turn") == "canceled"
+        answer = await send_request(tmp_path, CancelRequest(target=target))
+        assert answer == CancelReply(turn_id="turn", thread_id="thread")
+        assert await wait_for_end(runtime, "turn") == "canceled"
         late = await send_request(tmp_path, CancelRequest(target=target))
         assert isinstance(late, ControlRefusal)
         assert late.code == "turn_ended"
@@ -129,11 +129,11 @@ async def test_a_turn_is_cancelled_by_its_id_or_its_thread(tmp_path: Path, targe
 
 @pytest.mark.requirement("runtime.control.requests")
 async def test_a_queued_turn_is_taken_out_of_the_queue(tmp_path: Path):
-    async with controlled(endless, tmp_path) as (runtime, _):
+    async with run_controlled(endless, tmp_path) as (runtime, _):
         await runtime.submit("thread", "agent", "wait", turn_id="turn")
         await runtime.submit("thread", "agent", "later", turn_id="later")
-        said = await send_request(tmp_path, CancelRequest(target="later"))
-        assert said == CancelReply(turn_id="later", thread_id="thread")
+        answer = await send_request(tmp_path, CancelRequest(target="later"))
+        assert answer == CancelReply(turn_id="later", thread_id="thread")
         assert (await runtime.state("thread")).queue.turns == []
 
 
@@ -142,10 +142,10 @@ async def test_refusals_have_stable_codes(tmp_path: Path):
     with pytest.raises(NobodyRunning) as nobody:
         await send_request(tmp_path, StatusRequest())
     assert nobody.value.code == "nobody_running"
-    async with controlled(asking, tmp_path) as (runtime, _):
+    async with run_controlled(ask_and_obey, tmp_path) as (runtime, _):
         await runtime.submit("thread", "agent", "deploy", turn_id="turn")
         action = await open_action(runtime)
-        said = [
+        answers = [
             await send_request(tmp_path, request)
             for request in (
                 DecideRequest(action_id="act_none", decision="approve"),
@@ -153,21 +153,21 @@ async def test_refusals_have_stable_codes(tmp_path: Path):
                 CancelRequest(target="trn_none"),
             )
         ]
-    codes = [answer.code for answer in said if isinstance(answer, ControlRefusal)]
+    codes = [answer.code for answer in answers if isinstance(answer, ControlRefusal)]
     assert codes == ["unknown_action", "action_changed", "unknown_turn"]
     assert set(codes) <= set(REFUSALS)
 
 
 @pytest.mark.requirement("runtime.control.codes")
 async def test_an_answer_that_comes_too_late_says_so(tmp_path: Path):
-    async def hurried(turn: Any):
+    async def ask_expired(turn: Any):
         decision = await turn.host.ask(agents.approval(expires_in=0.0))
         assert not decision.allowed
-        yield agents.said(turn.host, "turn.completed")
+        yield agents.make_fact(turn.host, "turn.completed")
 
-    async with controlled(hurried, tmp_path) as (runtime, _):
+    async with run_controlled(ask_expired, tmp_path) as (runtime, _):
         await runtime.submit("thread", "agent", "deploy", turn_id="turn")
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
         (action,) = (await runtime.state("thread")).actions
         late = await send_request(tmp_path, DecideRequest(action_id=action, decision="approve"))
     assert isinstance(late, ControlRefusal)
@@ -177,15 +177,15 @@ async def test_an_answer_that_comes_too_late_says_so(tmp_path: Path):
 @pytest.mark.requirement("runtime.control.elsewhere")
 async def test_an_action_of_a_thread_that_nobody_asked_for_is_found_in_the_journal(tmp_path: Path):
     async with open_journal("memory:") as journal:
-        agent = agents.Agent(asking, resume="yes")
+        agent = agents.Agent(ask_and_obey, resume="yes")
         async with Runtime(journal, MemoryBlobs(), {"agent": agent}, workspace=tmp_path) as first:
             await first.submit("thread", "agent", "deploy", turn_id="turn")
             action = await open_action(first)
         second = Runtime(journal, MemoryBlobs(), {"agent": agent}, workspace=tmp_path)
         async with ControlServer(second, tmp_path):
             assert second.live == ()
-            said = await send_request(tmp_path, DecideRequest(action_id=action, decision="deny"))
-            assert isinstance(said, DecideReply)
+            answer = await send_request(tmp_path, DecideRequest(action_id=action, decision="deny"))
+            assert isinstance(answer, DecideReply)
             again = await send_request(
                 tmp_path, DecideRequest(action_id=action, decision="approve")
             )
@@ -201,7 +201,7 @@ async def test_the_folder_and_the_socket_are_for_the_user_alone(tmp_path: Path):
     data = tmp_path / "data"
     (data / "control").mkdir(parents=True)
     (data / "control").chmod(0o777)
-    async with controlled(echo, data) as (_, control):
+    async with run_controlled(echo, data) as (_, control):
         assert control.path
         assert stat.S_IMODE((data / "control").stat().st_mode) == 0o700
         assert stat.S_IMODE(control.path.stat().st_mode) == 0o600
@@ -218,7 +218,7 @@ async def test_a_folder_that_is_a_link_is_not_used(tmp_path: Path):
 
 @pytest.mark.requirement("runtime.control.private")
 async def test_a_client_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    async with controlled(asking, tmp_path) as (runtime, control):
+    async with run_controlled(ask_and_obey, tmp_path) as (runtime, control):
         await runtime.submit("thread", "agent", "deploy", turn_id="turn")
         action = await open_action(runtime)
 
@@ -238,7 +238,7 @@ async def test_a_client_of_another_user_is_refused(tmp_path: Path, monkeypatch: 
 @pytest.mark.requirement("runtime.control.private")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 async def test_another_user_cannot_even_connect(tmp_path: Path):
-    async with controlled(echo, tmp_path) as (_, control):
+    async with run_controlled(echo, tmp_path) as (_, control):
         assert control.path
         os.chmod(tmp_path, 0o755)  # noqa: PTH101
         connect = (
@@ -275,14 +275,14 @@ async def test_another_user_cannot_even_connect(tmp_path: Path):
     ],
 )
 async def test_what_is_no_request_is_refused(tmp_path: Path, line: bytes):
-    async with controlled(echo, tmp_path) as (_, control):
+    async with run_controlled(echo, tmp_path) as (_, control):
         assert code(await raw(control, line)) == "malformed"
         assert len(await list_running(tmp_path)) == 1
 
 
 @pytest.mark.requirement("runtime.control.hostile")
 async def test_a_client_that_leaves_without_a_line_harms_nobody(tmp_path: Path):
-    async with controlled(echo, tmp_path) as (_, control):
+    async with run_controlled(echo, tmp_path) as (_, control):
         assert code(await raw(control, b'{"request":"status"}', end=True)) == "malformed"
         assert code(await raw(control, end=True)) == "malformed"
         assert len(await list_running(tmp_path)) == 1
@@ -290,7 +290,7 @@ async def test_a_client_that_leaves_without_a_line_harms_nobody(tmp_path: Path):
 
 @pytest.mark.requirement("runtime.control.hostile")
 async def test_a_line_without_end_is_refused(tmp_path: Path):
-    async with controlled(echo, tmp_path) as (_, control):
+    async with run_controlled(echo, tmp_path) as (_, control):
         long = b"x" * (control_limits.LINE_BYTES + 2)
         heard = await raw(control, long, b"\n")
         assert heard == b"" or code(heard) == "too_large"
@@ -299,14 +299,14 @@ async def test_a_line_without_end_is_refused(tmp_path: Path):
 
 @pytest.mark.requirement("runtime.control.hostile")
 async def test_a_client_that_says_nothing_is_let_go(tmp_path: Path):
-    async with controlled(echo, tmp_path, read_seconds=0.05) as (_, control):
+    async with run_controlled(echo, tmp_path, read_seconds=0.05) as (_, control):
         assert code(await raw(control)) == "too_slow"
         assert code(await raw(control, b'{"request":')) == "too_slow"
 
 
 @pytest.mark.requirement("runtime.control.hostile")
 async def test_clients_beyond_the_limit_are_refused_and_the_others_go_on(tmp_path: Path):
-    async with controlled(echo, tmp_path) as (_, control):
+    async with run_controlled(echo, tmp_path) as (_, control):
         quiet = [asyncio.create_task(raw(control)) for _ in range(control_limits.CONNECTIONS)]
         await until(lambda: control.clients == control_limits.CONNECTIONS)
         assert code(await raw(control)) == "too_many"
@@ -343,7 +343,7 @@ async def test_a_socket_that_a_killed_process_left_is_taken_away(tmp_path: Path)
     assert not path.exists()
     listening, path = control_client.listen(tmp_path)
     listening.close()
-    async with controlled(echo, tmp_path) as (_, control):
+    async with run_controlled(echo, tmp_path) as (_, control):
         assert not path.exists()
         assert control.path
 
@@ -352,7 +352,7 @@ async def test_a_socket_that_a_killed_process_left_is_taken_away(tmp_path: Path)
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 async def test_a_data_folder_with_a_long_path_works(tmp_path: Path):
     data = tmp_path / ("long" * 20) / ("longer" * 20)
-    async with controlled(echo, data):
+    async with run_controlled(echo, data):
         assert len(await list_running(data)) == 1
 
 

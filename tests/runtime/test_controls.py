@@ -14,8 +14,9 @@ import pytest
 from factwire.cli.command_context import CommandContext
 from factwire.cli.command_controls import LocalControls, OfflineControls
 from factwire.cli.over_edge import EdgeControls
-from factwire.client import AsyncClient, Run
+from factwire.client import AsyncClient
 from factwire.facts import Fact
+from factwire.facts.resources import Run
 from factwire.journal import open_journal
 from factwire.journal.blobs import MemoryBlobs
 from factwire.runtime import Runtime, StartTurn
@@ -40,7 +41,7 @@ from factwire.runtime.control import (
 )
 from factwire.runtime.limits import STEER_CHARACTERS
 from tests.edge.edges import TOKEN, RunningEdge, configuration_in, running_edge
-from tests.runtime.agents import WAIT, Agent, approval, asking, open_action, said
+from tests.runtime.agents import WAIT, Agent, approval, ask_and_obey, make_fact, open_action
 
 pytestmark = pytest.mark.asyncio
 
@@ -58,7 +59,7 @@ def build_hurried_agent(_: AgentSettings) -> Agent:
 async def _hurried(turn: StartTurn) -> AsyncIterator[Fact]:
     """Asks, and waits for no answer."""
     await turn.host.ask(approval(expires_in=0.0))
-    yield said(turn.host, "turn.completed")
+    yield make_fact(turn.host, "turn.completed")
 
 
 class Machine:
@@ -84,7 +85,7 @@ class Machine:
         return run.thread_id or "", run.turn_id
 
     async def action(self, run: Run) -> str:
-        return (await self.edge.pending(run.run_id))["approvalId"]
+        return (await self.edge.wait_for_approval(run.run_id))["approvalId"]
 
     async def words(self, *requests: Any) -> list[str]:
         return [_word(await answer_request(self.controls, request)) for request in requests]
@@ -296,7 +297,7 @@ async def left_behind(folder: Path) -> AsyncGenerator[tuple[CommandContext, str]
     """A journal whose turn nobody runs any more, and the action that the turn asked."""
     configuration = configuration_in(folder)
     workspace = Path(configuration.workspaces[0])
-    agent = {"agent": Agent(asking, resume="yes")}
+    agent = {"agent": Agent(ask_and_obey, resume="yes")}
     async with (
         open_journal(configuration.journal) as journal,
         Runtime(journal, MemoryBlobs(), agent, workspace=workspace) as runtime,

@@ -13,8 +13,8 @@ from factwire.runtime import Runtime
 from factwire.runtime.agents import DemoAgent, DemoOptions
 from factwire.runtime.agents.demo_agent import THEMES, help_text, theme_of
 from factwire.runtime.policy import Policy
-from tests.runtime.agents import classes, ended, facts_of, open_action
-from tests.runtime.toolboxes import Kept, assert_sound, seen
+from tests.runtime.agents import classes, facts_of, open_action, wait_for_end
+from tests.runtime.toolboxes import Kept, assert_sound, wait_for_fact
 
 pytestmark = pytest.mark.asyncio
 
@@ -37,16 +37,16 @@ async def answer_all(runtime: Runtime, answer: str = "approve") -> None:
     """Answer whatever is asked, until the turn has ended."""
     thread = await runtime.thread("thread")
     while True:
-        asked = asyncio.ensure_future(open_action(runtime))
+        question = asyncio.ensure_future(open_action(runtime))
         over = asyncio.ensure_future(thread.wait_for("turn"))
-        await asyncio.wait({asked, over}, return_when=asyncio.FIRST_COMPLETED)
-        if not asked.done():
-            asked.cancel()
-            await asyncio.gather(asked, return_exceptions=True)
+        await asyncio.wait({question, over}, return_when=asyncio.FIRST_COMPLETED)
+        if not question.done():
+            question.cancel()
+            await asyncio.gather(question, return_exceptions=True)
             return
         over.cancel()
         await asyncio.gather(over, return_exceptions=True)
-        await runtime.decide("thread", asked.result(), answer, by="lena")
+        await runtime.decide("thread", question.result(), answer, by="lena")
 
 
 class Played:
@@ -71,11 +71,11 @@ class Played:
 
 
 async def play(kept: Kept, prompt: str, answer: str = "approve") -> Played:
-    async with kept.running({"demo": demo()}) as runtime:
+    async with kept.run_agents({"demo": demo()}) as runtime:
         await runtime.submit("thread", "demo", prompt, turn_id="turn")
         async with asyncio.timeout(280):
             await answer_all(runtime, answer)
-        status = await ended(runtime, "turn")
+        status = await wait_for_end(runtime, "turn")
         played = Played(prompt, status, await runtime.state("thread"), await facts_of(runtime))
     assert_sound(played.facts)
     assert _remarks(played) == []
@@ -145,8 +145,8 @@ async def test_subagents_that_are_not_allowed_to_work_fail_and_ask_for_themselve
 
     assert played.status == "completed"
     assert {thread.status for thread in state.subagents.threads.values()} == {"failed"}
-    asked = [action for action in state.actions.values() if action.subagent_id]
-    assert [(action.action_type, action.requested_by) for action in asked] == [
+    actions = [action for action in state.actions.values() if action.subagent_id]
+    assert [(action.action_type, action.requested_by) for action in actions] == [
         ("delegated_permission", "sub_reader_turn"),
         ("delegated_permission", "sub_writer_turn"),
     ]
@@ -193,8 +193,8 @@ async def test_a_command_waits_for_a_yes_or_a_no(tmp_path: Path, answer: str):
     assert played.status == "completed"
     ran = [process.command for process in played.state.processes.values()]
     assert ran == ([action.command] if answer == "approve" else [])
-    told = "You said yes" if answer == "approve" else "not allowed"
-    assert told in played.text
+    expected = "You said yes" if answer == "approve" else "not allowed"
+    assert expected in played.text
 
 
 @pytest.mark.requirement("runtime.agents.demo.approval")
@@ -243,17 +243,17 @@ async def test_long_output_is_really_long_and_mostly_behind_a_ref(tmp_path: Path
     whole = await kept.content(tool.output_ref or "")
     assert whole == "".join(f"{number}\n" for number in range(1, 800_001)).encode()
     assert len(whole) > 5_000_000
-    told = [fact for fact in played.facts if fact.event_class == "process.output"]
-    assert sum(len(fact.payload["text"]) for fact in told) == 1024 * 1024
+    outputs = [fact for fact in played.facts if fact.event_class == "process.output"]
+    assert sum(len(fact.payload["text"]) for fact in outputs) == 1024 * 1024
 
 
 @pytest.mark.requirement("runtime.agents.demo.cancel")
 async def test_a_slow_one_can_be_watched_and_stopped(tmp_path: Path):
     kept = Kept(tmp_path)
-    async with kept.running({"demo": demo()}) as runtime:
+    async with kept.run_agents({"demo": demo()}) as runtime:
         await runtime.submit("thread", "demo", "demo: slow", turn_id="turn")
         await runtime.decide("thread", await open_action(runtime), "approve", by="lena")
-        await seen(runtime, "process.output")
+        await wait_for_fact(runtime, "process.output")
         await runtime.cancel("thread", "turn")
         state, facts = await runtime.state("thread"), await facts_of(runtime)
 
@@ -271,7 +271,7 @@ async def test_it_can_be_stopped_in_the_middle_of_a_sentence(tmp_path: Path):
         talking.set()
         await asyncio.sleep(0)
 
-    async with kept.running({"demo": DemoAgent(sleep=sleep)}) as runtime:
+    async with kept.run_agents({"demo": DemoAgent(sleep=sleep)}) as runtime:
         await runtime.submit("thread", "demo", "demo: help", turn_id="turn")
         async with asyncio.timeout(60):
             await talking.wait()
@@ -289,22 +289,22 @@ async def test_it_goes_on_after_a_restart_at_whatever_it_asked(tmp_path: Path, t
     kept = Kept(tmp_path, Policy())
     stops = 0
     async with open_journal(f"sqlite:{tmp_path / 'journal.db'}") as journal, asyncio.timeout(280):
-        async with kept.running({"demo": demo()}, journal) as runtime:
+        async with kept.run_agents({"demo": demo()}, journal) as runtime:
             await runtime.submit("thread", "demo", f"demo: {theme}", turn_id="turn")
             action = await open_action(runtime)
         while True:
-            async with kept.running({"demo": demo()}, journal) as runtime:
+            async with kept.run_agents({"demo": demo()}, journal) as runtime:
                 thread = await runtime.thread("thread")
                 await runtime.decide("thread", action, "approve", by="lena")
                 stops += 1
-                asked = asyncio.ensure_future(open_action(runtime))
+                question = asyncio.ensure_future(open_action(runtime))
                 over = asyncio.ensure_future(thread.wait_for("turn"))
-                await asyncio.wait({asked, over}, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait({question, over}, return_when=asyncio.FIRST_COMPLETED)
                 done = over.done()
-                action = "" if done else asked.result()
-                asked.cancel()
+                action = "" if done else question.result()
+                question.cancel()
                 over.cancel()
-                await asyncio.gather(asked, over, return_exceptions=True)
+                await asyncio.gather(question, over, return_exceptions=True)
                 if done:
                     state, facts = await runtime.state("thread"), await facts_of(runtime)
                     break
@@ -344,9 +344,9 @@ async def test_a_word_of_the_prompt_chooses_the_theme_and_help_lists_all(tmp_pat
 async def test_words_come_at_the_pace_that_is_set(tmp_path: Path):
     kept, paced = Kept(tmp_path), Paced()
     agent = DemoAgent(DemoOptions(pace=0.25), sleep=paced)
-    async with kept.running({"demo": agent}) as runtime:
+    async with kept.run_agents({"demo": agent}) as runtime:
         await runtime.submit("thread", "demo", "help", turn_id="turn")
-        await ended(runtime, "turn")
+        await wait_for_end(runtime, "turn")
         facts = await facts_of(runtime)
 
     deltas = classes(facts).count("model.delta")

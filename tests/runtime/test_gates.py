@@ -15,28 +15,28 @@ MINT = Mint("test")
 SCOPE = FactScope(session_id="s", thread_id="t", turn_id="u")
 
 
-def told(event_class: str, **fields: object) -> Fact:
+def build_fact(event_class: str, **fields: object) -> Fact:
     turn = fields.pop("turn", "u")
     scope = SCOPE.within(turn_id=turn if isinstance(turn, str) else None)
     payload = cast("dict[str, Any]", fields.pop("payload", {}))
     return MINT.fact(scope, event_class, payload, **fields)
 
 
-def started(call: str = "c") -> Fact:
-    return told("tool.started", tool_call_id=call, payload={"toolName": "x"})
+def start_tool(call: str = "c") -> Fact:
+    return build_fact("tool.started", tool_call_id=call, payload={"toolName": "x"})
 
 
 def result(call: str = "c") -> Fact:
-    return told("tool.result", tool_call_id=call)
+    return build_fact("tool.result", tool_call_id=call)
 
 
-def asked(call: str | None = "c", kind: str = "tool_approval") -> Fact:
-    said = {"actionType": kind}
-    return told("action.required", action_id="a", tool_call_id=call, payload=said)
+def require_action(call: str | None = "c", kind: str = "tool_approval") -> Fact:
+    payload = {"actionType": kind}
+    return build_fact("action.required", action_id="a", tool_call_id=call, payload=payload)
 
 
-def decided(decision: str) -> Fact:
-    return told("action.resolved", action_id="a", payload={"decision": decision})
+def resolve_action(decision: str) -> Fact:
+    return build_fact("action.resolved", action_id="a", payload={"decision": decision})
 
 
 def code_of(*facts: Fact) -> str | None:
@@ -54,11 +54,11 @@ def code_of(*facts: Fact) -> str | None:
 @pytest.mark.parametrize(
     ("fact", "code"),
     [
-        (told("tool.started"), "missing_scope_id"),
-        (told("command.exited", tool_call_id="c"), "missing_scope_id"),
-        (told("tool.started", tool_call_id="c", payload={"toolName": 5}), "schema_mismatch"),
-        (told("run.status"), None),
-        (told("acme.unheard"), None),
+        (build_fact("tool.started"), "missing_scope_id"),
+        (build_fact("command.exited", tool_call_id="c"), "missing_scope_id"),
+        (build_fact("tool.started", tool_call_id="c", payload={"toolName": 5}), "schema_mismatch"),
+        (build_fact("run.status"), None),
+        (build_fact("acme.unheard"), None),
     ],
 )
 def test_a_fact_must_have_what_its_class_needs(fact: Fact, code: str | None):
@@ -71,7 +71,7 @@ def test_a_fact_must_have_what_its_class_needs(fact: Fact, code: str | None):
     [((5, 6), None), ((5, 7), "sequence_gap"), ((5, 5), "sequence_gap"), ((None, 9), None)],
 )
 def test_stated_sequences_rise_by_one(sequences: tuple[int | None, int], code: str | None):
-    facts = [told("run.status", sequence=sequence) for sequence in sequences]
+    facts = [build_fact("run.status", sequence=sequence) for sequence in sequences]
     assert code_of(*facts) == code
 
 
@@ -79,14 +79,17 @@ def test_stated_sequences_rise_by_one(sequences: tuple[int | None, int], code: s
 @pytest.mark.parametrize(
     ("facts", "code"),
     [
-        ([started(), result()], None),
+        ([start_tool(), result()], None),
         ([result()], "tool_not_open"),
-        ([started(), result(), result()], "tool_not_open"),
-        ([started(), started()], "tool_already_open"),
-        ([started(), result(), started()], None),
-        ([told("tool.args.delta", tool_call_id="c", payload={"delta": "x"})], "tool_not_open"),
-        ([started("other"), told("tool.progress", tool_call_id="c")], "tool_not_open"),
-        ([started(), told("tool.failed", tool_call_id="c")], None),
+        ([start_tool(), result(), result()], "tool_not_open"),
+        ([start_tool(), start_tool()], "tool_already_open"),
+        ([start_tool(), result(), start_tool()], None),
+        (
+            [build_fact("tool.args.delta", tool_call_id="c", payload={"delta": "x"})],
+            "tool_not_open",
+        ),
+        ([start_tool("other"), build_fact("tool.progress", tool_call_id="c")], "tool_not_open"),
+        ([start_tool(), build_fact("tool.failed", tool_call_id="c")], None),
     ],
 )
 def test_only_a_started_tool_goes_on_and_ends(facts: list[Fact], code: str | None):
@@ -97,56 +100,77 @@ def test_only_a_started_tool_goes_on_and_ends(facts: list[Fact], code: str | Non
 @pytest.mark.parametrize(
     ("facts", "code"),
     [
-        ([asked(), result()], "approval_pending"),
-        ([asked(), decided("approved"), result()], None),
-        ([asked(), decided("denied"), result()], "approval_denied"),
-        ([asked(), told("action.expired", action_id="a"), result()], "approval_denied"),
-        ([asked(), told("action.cancelled", action_id="a"), result()], "approval_denied"),
-        ([asked(), decided("denied"), told("tool.failed", tool_call_id="c")], None),
-        ([asked(), asked()], "action_already_open"),
-        ([decided("approved")], "action_not_open"),
-        ([asked(), decided("approved"), decided("denied")], "action_not_open"),
-        ([asked(None), result()], None),
-        ([asked(kind="structured_input"), decided("denied"), result()], None),
-        ([asked(kind="clarification"), result()], None),
-        ([asked(kind="never_heard"), result()], "approval_pending"),
+        ([require_action(), result()], "approval_pending"),
+        ([require_action(), resolve_action("approved"), result()], None),
+        ([require_action(), resolve_action("denied"), result()], "approval_denied"),
+        (
+            [require_action(), build_fact("action.expired", action_id="a"), result()],
+            "approval_denied",
+        ),
+        (
+            [require_action(), build_fact("action.cancelled", action_id="a"), result()],
+            "approval_denied",
+        ),
+        (
+            [
+                require_action(),
+                resolve_action("denied"),
+                build_fact("tool.failed", tool_call_id="c"),
+            ],
+            None,
+        ),
+        ([require_action(), require_action()], "action_already_open"),
+        ([resolve_action("approved")], "action_not_open"),
+        (
+            [require_action(), resolve_action("approved"), resolve_action("denied")],
+            "action_not_open",
+        ),
+        ([require_action(None), result()], None),
+        ([require_action(kind="structured_input"), resolve_action("denied"), result()], None),
+        ([require_action(kind="clarification"), result()], None),
+        ([require_action(kind="never_heard"), result()], "approval_pending"),
     ],
 )
 def test_no_output_without_a_yes(facts: list[Fact], code: str | None):
-    assert code_of(started(), *facts) == code
+    assert code_of(start_tool(), *facts) == code
 
 
 @pytest.mark.requirement("runtime.gate.turn")
 @pytest.mark.parametrize(
     ("facts", "code"),
     [
-        ([told("turn.started", turn="v")], "turn_already_active"),
-        ([told("turn.completed"), told("turn.started", turn="v")], None),
-        ([told("turn.completed"), told("turn.started")], "turn_ended"),
-        ([told("turn.completed"), told("turn.failed")], "turn_ended"),
-        ([told("turn.completed"), told("model.delta", payload={"delta": "x"})], "turn_ended"),
-        ([told("turn.completed"), started()], "turn_ended"),
-        ([told("turn.completed"), told("snapshot.updated")], None),
+        ([build_fact("turn.started", turn="v")], "turn_already_active"),
+        ([build_fact("turn.completed"), build_fact("turn.started", turn="v")], None),
+        ([build_fact("turn.completed"), build_fact("turn.started")], "turn_ended"),
+        ([build_fact("turn.completed"), build_fact("turn.failed")], "turn_ended"),
+        (
+            [build_fact("turn.completed"), build_fact("model.delta", payload={"delta": "x"})],
+            "turn_ended",
+        ),
+        ([build_fact("turn.completed"), start_tool()], "turn_ended"),
+        ([build_fact("turn.completed"), build_fact("snapshot.updated")], None),
     ],
 )
 def test_one_turn_at_a_time_and_nothing_after_its_end(facts: list[Fact], code: str | None):
-    assert code_of(told("turn.started"), *facts) == code
+    assert code_of(build_fact("turn.started"), *facts) == code
 
 
 @pytest.mark.requirement("runtime.gate.turn")
 def test_the_refusal_of_a_second_turn_names_the_first():
-    gates = Gates().after_batch([told("turn.started")])
+    gates = Gates().after_batch([build_fact("turn.started")])
     with pytest.raises(TurnAlreadyActive, match="turn u is active"):
-        gates.feed(told("turn.started", turn="v"))
+        gates.feed(build_fact("turn.started", turn="v"))
 
 
 @pytest.mark.requirement("runtime.gate.atomic")
 def test_a_refused_batch_changes_nothing():
-    gates = Gates().after_batch([told("turn.started"), started()])
+    gates = Gates().after_batch([build_fact("turn.started"), start_tool()])
     before = {name: getattr(gates, name) for name in Gates.__slots__}
     copies = {name: str(value) for name, value in before.items()}
     with pytest.raises(GateRefused):
-        gates.after_batch([result(), asked(), told("turn.completed"), started("late")])
+        gates.after_batch(
+            [result(), require_action(), build_fact("turn.completed"), start_tool("late")]
+        )
     assert {name: str(getattr(gates, name)) for name in Gates.__slots__} == copies
 
 
@@ -157,11 +181,11 @@ CLASSES = [
 
 
 @st.composite
-def accepted(draw: st.DrawFn) -> list[Fact]:
+def accepted_facts(draw: st.DrawFn) -> list[Fact]:
     """Facts that passed the gates one after the other."""
     gates, found = Gates(), list[Fact]()
     for _ in range(draw(st.integers(1, 40))):
-        fact = told(
+        fact = build_fact(
             draw(st.sampled_from(CLASSES)),
             turn=draw(st.sampled_from(["u", "v"])),
             tool_call_id=draw(st.sampled_from(["c", "d"])),
@@ -177,7 +201,7 @@ def accepted(draw: st.DrawFn) -> list[Fact]:
 
 
 @pytest.mark.requirement("runtime.gate.rebuilt")
-@given(facts=accepted())
+@given(facts=accepted_facts())
 def test_gates_follow_from_the_state_alone(facts: list[Fact]):
     gates, projection = Gates(), Projection()
     for fact in facts:

@@ -8,13 +8,13 @@ import pytest
 from factwire.facts import inspect_stream
 from factwire.journal import open_journal
 from factwire.runtime import ActionChanged, Runtime
-from tests.runtime.agents import classes, ended, facts_of, open_action
-from tests.runtime.steered import Remote, runtime_of, told
+from tests.runtime.agents import classes, facts_of, open_action, wait_for_end
+from tests.runtime.steered import Remote, runtime_of, wait_for_fact
 
 pytestmark = pytest.mark.asyncio
 
 
-async def asked(runtime: Runtime) -> Any:
+async def ask_remote(runtime: Runtime) -> Any:
     await runtime.submit("thread", "remote", "deploy", turn_id="turn")
     await open_action(runtime)
     return (await runtime.state("thread")).actions["act"]
@@ -27,9 +27,9 @@ async def test_a_decision_is_written_handed_over_and_then_applied(
 ):
     remote = Remote()
     async with runtime_of({"remote": remote}, tmp_path) as runtime:
-        await asked(runtime)
+        await ask_remote(runtime)
         await runtime.decide("thread", "act", decision, by="lena", reason="because")
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
         facts, action = await facts_of(runtime), (await runtime.state("thread")).actions["act"]
 
     [response] = remote.responses
@@ -46,15 +46,15 @@ async def test_a_decision_is_written_handed_over_and_then_applied(
 async def test_a_request_of_the_stream_expires_and_is_bound_to_what_is_shown(tmp_path: Path):
     remote = Remote()
     async with runtime_of({"remote": remote}, tmp_path) as runtime:
-        action = await asked(runtime)
+        action = await ask_remote(runtime)
         with pytest.raises(ActionChanged):
             await runtime.decide("thread", "act", "approve", by="me", args_hash="sha256:other")
         shown = action.args_hash
         await runtime.decide("thread", "act", "approve", by="me", args_hash=shown)
-        await ended(runtime, "turn")
+        await wait_for_end(runtime, "turn")
     other = Remote(command="make destroy")
     async with runtime_of({"remote": other}, tmp_path) as runtime:
-        changed = (await asked(runtime)).args_hash
+        changed = (await ask_remote(runtime)).args_hash
 
     assert action.expires_at is not None
     assert "make deploy" in action.shown
@@ -66,10 +66,10 @@ async def test_a_request_of_the_stream_expires_and_is_bound_to_what_is_shown(tmp
 async def test_what_the_agent_states_itself_is_kept_where_it_makes_sense(tmp_path: Path):
     remote = Remote(argsHash="sha256:own", expiresAt="2100-01-01T00:00:00Z", shown="all of it")
     async with runtime_of({"remote": remote}, tmp_path) as runtime:
-        own = await asked(runtime)
+        own = await ask_remote(runtime)
     senseless = Remote(expiresAt="soon")
     async with runtime_of({"remote": senseless}, tmp_path) as runtime:
-        mended = await asked(runtime)
+        mended = await ask_remote(runtime)
 
     assert (own.args_hash, own.expires_at) == ("sha256:own", "2100-01-01T00:00:00Z")
     assert own.shown == "all of it"
@@ -81,7 +81,7 @@ async def test_a_request_that_expires_is_handed_over_as_a_no(tmp_path: Path):
     remote = Remote(expiresAt="2001-01-01T00:00:00Z")
     async with runtime_of({"remote": remote}, tmp_path) as runtime:
         await runtime.submit("thread", "remote", "deploy", turn_id="turn")
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
         state, facts = await runtime.state("thread"), await facts_of(runtime)
 
     [response] = remote.responses
@@ -96,10 +96,10 @@ async def test_a_decision_that_does_not_arrive_is_told_and_the_tool_fails(tmp_pa
     remote = Remote()
     remote.error = ConnectionError("gone")
     async with runtime_of({"remote": remote}, tmp_path) as runtime:
-        await asked(runtime)
+        await ask_remote(runtime)
         decision = await runtime.decide("thread", "act", "approve", by="me")
-        await told(runtime, "tool.failed")
-        assert await ended(runtime, "turn") == "failed"
+        await wait_for_fact(runtime, "tool.failed")
+        assert await wait_for_end(runtime, "turn") == "failed"
         state, facts = await runtime.state("thread"), await facts_of(runtime)
 
     assert decision.allowed
@@ -116,9 +116,9 @@ async def test_a_decision_that_the_agent_repeats_is_written_once(tmp_path: Path)
     remote = Remote()
     remote.repeats = True
     async with runtime_of({"remote": remote}, tmp_path) as runtime:
-        await asked(runtime)
+        await ask_remote(runtime)
         await runtime.decide("thread", "act", "approve", by="lena")
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
         facts = await facts_of(runtime)
 
     [resolved] = [fact for fact in facts if fact.event_class == "action.resolved"]
@@ -130,20 +130,20 @@ async def test_a_decision_that_the_agent_has_by_itself_is_not_handed_over(tmp_pa
     remote = Remote()
 
     async def own(turn: Any) -> Any:
-        def said(name: str, payload: dict[str, Any], **ids: str) -> Any:
+        def make_fact(name: str, payload: dict[str, Any], **ids: str) -> Any:
             return turn.host.mint.fact(turn.host.scope, name, payload, **ids)
 
         ids = {"action_id": "act", "tool_call_id": "call"}
-        yield said("tool.started", {"toolName": "deploy"}, tool_call_id="call")
-        yield said("action.required", {"prompt": "Deploy?"}, **ids)
-        yield said("action.resolved", {"decision": "approved", "decidedBy": "console"}, **ids)
-        yield said("tool.result", {"summary": "deployed"}, tool_call_id="call")
-        yield said("turn.completed", {})
+        yield make_fact("tool.started", {"toolName": "deploy"}, tool_call_id="call")
+        yield make_fact("action.required", {"prompt": "Deploy?"}, **ids)
+        yield make_fact("action.resolved", {"decision": "approved", "decidedBy": "console"}, **ids)
+        yield make_fact("tool.result", {"summary": "deployed"}, tool_call_id="call")
+        yield make_fact("turn.completed", {})
 
     remote.start_turn = own  # type: ignore[method-assign]
     async with runtime_of({"remote": remote}, tmp_path) as runtime:
         await runtime.submit("thread", "remote", "deploy", turn_id="turn")
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
         state = await runtime.state("thread")
 
     assert remote.responses == []
@@ -157,7 +157,7 @@ async def test_a_request_is_answered_and_handed_over_after_a_restart(
 ):
     async with open_journal("memory:") as journal:
         async with runtime_of({"remote": Remote()}, tmp_path, journal) as runtime:
-            await asked(runtime)
+            await ask_remote(runtime)
         if decided_before:
             # Nobody runs the turn; the answer is only written down.
             at_rest = Runtime(journal, runtime.blobs, {}, workspace=tmp_path)
@@ -166,7 +166,7 @@ async def test_a_request_is_answered_and_handed_over_after_a_restart(
         async with runtime_of({"remote": remote}, tmp_path, journal) as runtime:
             if not decided_before:
                 await runtime.decide("thread", "act", "approve", by="lena")
-            assert await ended(runtime, "turn") == "completed"
+            assert await wait_for_end(runtime, "turn") == "completed"
             facts, state = await facts_of(runtime), await runtime.state("thread")
 
     [response] = remote.responses

@@ -11,7 +11,7 @@ import pytest
 from factwire.facts import Fact
 from factwire.journal import JournalUnwritable, open_journal
 from factwire.runtime import StartTurn
-from tests.runtime.agents import WAIT, echo, ended, endless, open_tool, running, said
+from tests.runtime.agents import WAIT, echo, endless, make_fact, open_tool, run_agent, wait_for_end
 
 
 @pytest.mark.asyncio
@@ -22,12 +22,12 @@ async def test_a_journal_that_takes_no_more_ends_the_wait(
 
     async def script(turn: StartTurn) -> AsyncIterator[Fact]:
         await going.wait()
-        yield said(turn.host, "turn.completed")
+        yield make_fact(turn.host, "turn.completed")
 
     async def full(*_: Any, **__: Any) -> None:
         raise JournalUnwritable("the disk is full")
 
-    async with running(script, tmp_path) as runtime:
+    async with run_agent(script, tmp_path) as runtime:
         await runtime.submit("thread", "agent", "x", turn_id="turn")
         thread = await runtime.thread("thread")
         monkeypatch.setattr(runtime.journal, "append", full)
@@ -46,11 +46,11 @@ async def test_a_turn_that_stops_in_time_is_ended_and_followed_however_long_that
     stopped = asyncio.Event()
 
     async def script(turn: StartTurn) -> AsyncIterator[Fact]:
-        yield said(turn.host, "tool.started", {"toolName": "wait"}, tool_call_id=turn.turn_id)
+        yield make_fact(turn.host, "tool.started", {"toolName": "wait"}, tool_call_id=turn.turn_id)
         await stopped.wait()
-        yield said(turn.host, "turn.completed")
+        yield make_fact(turn.host, "turn.completed")
 
-    async with running(script, tmp_path) as runtime:
+    async with run_agent(script, tmp_path) as runtime:
         await runtime.submit("thread", "agent", "x", turn_id="first")
         await open_tool(runtime)
         await runtime.submit("thread", "agent", "y", turn_id="second")
@@ -60,8 +60,8 @@ async def test_a_turn_that_stops_in_time_is_ended_and_followed_however_long_that
             # The end cannot be written for as long as somebody else has a say.
             stopped.set()
             await thread.turn.cancel("requested")
-        assert await ended(runtime, "first") == "canceled"
-        assert await ended(runtime, "second") == "completed"
+        assert await wait_for_end(runtime, "first") == "canceled"
+        assert await wait_for_end(runtime, "second") == "completed"
 
 
 @pytest.mark.asyncio
@@ -69,12 +69,12 @@ async def test_a_turn_that_is_about_to_start_when_the_runtime_closes_waits_for_t
     tmp_path: Path,
 ):
     async with open_journal("memory:") as journal:
-        async with running(endless, tmp_path, journal) as runtime:
+        async with run_agent(endless, tmp_path, journal) as runtime:
             await runtime.submit("thread", "agent", "x", turn_id="first")
             await open_tool(runtime)
             await runtime.submit("thread", "agent", "y", turn_id="second")
-        async with running(echo, tmp_path, journal):
+        async with run_agent(echo, tmp_path, journal):
             pass  # Closed before the task of the second has made a step.
-        async with running(echo, tmp_path, journal) as runtime:
-            assert await ended(runtime, "second") == "completed"
+        async with run_agent(echo, tmp_path, journal) as runtime:
+            assert await wait_for_end(runtime, "second") == "completed"
     gc.collect()  # A coroutine that was left behind is a warning, and that an error.

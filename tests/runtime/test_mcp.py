@@ -12,8 +12,8 @@ from factwire.runtime.policy import Policy
 from factwire.runtime.toolbox import Toolbox, mcp_servers
 from factwire.runtime.toolbox.mcp_content import OfferedTool
 from tests.runtime.agents import classes
-from tests.runtime.mcp_library_server import PIXEL, made
-from tests.runtime.mcp_turns import Call, answering, kept, library, raw, served, turn
+from tests.runtime.mcp_library_server import PIXEL, make_server
+from tests.runtime.mcp_turns import Call, answer_with, library, make_kept, raw, serve_http, turn
 from tests.runtime.toolboxes import Kept, Used
 
 pytestmark = pytest.mark.asyncio
@@ -27,8 +27,8 @@ async def with_library(folder: Path, *steps: Any, by: str = "http", **how: Any) 
         if by == "stdio":
             settings = library()
         else:
-            settings = McpServer(url=await stack.enter_async_context(served(made())))
-        return await turn(kept(folder, lib=settings), *steps, **how)
+            settings = McpServer(url=await stack.enter_async_context(serve_http(make_server())))
+        return await turn(make_kept(folder, lib=settings), *steps, **how)
 
 
 @pytest.mark.requirement("runtime.mcp.call")
@@ -45,8 +45,8 @@ async def test_a_tool_of_a_server_is_called_and_told(tmp_path: Path, by: str):
     ]
     steps = [fact.payload for fact in own if fact.event_class == "tool.progress"]
     assert steps[1] == {"progress": 2.0, "total": 2.0, "message": "step 2"}
-    assert used.named("tool.result")[0].payload["structuredContent"] == {"result": 3}
-    [catalog] = used.named("tool.catalog.resolved")
+    assert used.facts_of_class("tool.result")[0].payload["structuredContent"] == {"result": 3}
+    [catalog] = used.facts_of_class("tool.catalog.resolved")
     assert catalog.payload["source"] == "mcp:lib"
     assert "mcp__lib__add" in catalog.payload["tools"]
     ends = [fact.event_class for fact in used.facts if fact.process_id]
@@ -56,12 +56,12 @@ async def test_a_tool_of_a_server_is_called_and_told(tmp_path: Path, by: str):
 @pytest.mark.requirement("runtime.mcp.lazy")
 async def test_no_server_is_started_by_a_turn_that_needs_none(tmp_path: Path):
     search = ("search", {"text": "x"})
-    means = kept(tmp_path, one=raw(), two=raw())
+    means = make_kept(tmp_path, one=raw(), two=raw())
     used = await turn(means, search, ("mcp__one__echo", {"text": "hi"}))
 
     assert used.outcomes[1].text == "echo: hi"
-    [started] = used.named("process.started")
-    searched, _ = used.named("tool.result")
+    [started] = used.facts_of_class("process.started")
+    searched, _ = used.facts_of_class("tool.result")
     assert used.facts.index(searched) < used.facts.index(started)
 
 
@@ -81,38 +81,40 @@ async def test_the_policy_judges_every_call_whatever_the_server_hints(
     tmp_path: Path, policy: Policy, decision: str
 ):
     """The tool says that it only reads."""
-    async with served(made()) as url:
-        means = kept(tmp_path, policy, lib=McpServer(url=url))
-        answer = answering("deny") if decision == "ask" else None
+    async with serve_http(make_server()) as url:
+        means = make_kept(tmp_path, policy, lib=McpServer(url=url))
+        answer = answer_with("deny") if decision == "ask" else None
         used = await turn(means, ADD, meanwhile=answer)
 
-    [judged] = used.named("permission.evaluated")
+    [judged] = used.facts_of_class("permission.evaluated")
     assert judged.payload["decision"] == decision
     assert used.outcome.ok == (decision == "allow")
     if decision != "allow":
         assert used.outcome.category == "permission_denied"
     if decision == "ask":
-        [asked] = used.named("action.required")
-        assert asked.payload["actionType"] == "tool_approval"
-        assert asked.payload["prompt"] == "Call add of lib?"
-        assert 'args: {"a":1,"b":2}' in asked.payload["shown"]
+        [request] = used.facts_of_class("action.required")
+        assert request.payload["actionType"] == "tool_approval"
+        assert request.payload["prompt"] == "Call add of lib?"
+        assert 'args: {"a":1,"b":2}' in request.payload["shown"]
 
 
 @pytest.mark.requirement("runtime.mcp.results")
 async def test_pictures_files_and_links_become_artifacts_and_refs(tmp_path: Path):
-    async with served(made()) as url:
-        means = kept(tmp_path, lib=McpServer(url=url))
+    async with serve_http(make_server()) as url:
+        means = make_kept(tmp_path, lib=McpServer(url=url))
         used = await turn(means, ("mcp__lib__show", {}))
 
-    told = {fact.payload["kind"]: fact.payload for fact in used.named("artifact.changed")[:3]}
-    assert {kind: said["mediaType"] for kind, said in told.items()} == {
+    artifacts = {
+        fact.payload["kind"]: fact.payload for fact in used.facts_of_class("artifact.changed")[:3]
+    }
+    assert {kind: payload["mediaType"] for kind, payload in artifacts.items()} == {
         "image": "image/png",
         "audio": "audio/wav",
         "file": "text/markdown",
     }
-    assert (await means.content(told["image"]["contentRef"])).startswith(b"\x89PNG")
-    assert await means.content(told["file"]["contentRef"]) == b"# Today"
-    [result] = used.named("tool.result")
+    assert (await means.content(artifacts["image"]["contentRef"])).startswith(b"\x89PNG")
+    assert await means.content(artifacts["file"]["contentRef"]) == b"# Today"
+    [result] = used.facts_of_class("tool.result")
     assert result.payload["links"] == [{"uri": "https://example.org/a", "name": "more"}]
     assert len(result.ref_ids) == 4
     assert PIXEL not in str(used.facts)
@@ -131,7 +133,7 @@ async def test_what_a_tool_says_of_its_failure_is_no_fault_of_the_protocol(tmp_p
         tmp_path, ("mcp__lib__refuse", {"why": "no more paper"}), ("mcp__lib__add", {"a": "x"})
     )
 
-    first, second = used.named("tool.failed")
+    first, second = used.facts_of_class("tool.failed")
     assert first.payload["failureCategory"] == "tool_error"
     assert first.payload["message"] == "Error executing tool refuse: no more paper"
     assert "mend the arguments" in first.payload["recoveryHint"]
@@ -155,9 +157,9 @@ async def test_lists_of_the_configuration_say_which_tools_are_offered(tmp_path: 
     async def look(toolbox: Toolbox) -> None:
         found.extend(await toolbox.list_server_tools())
 
-    async with served(made()) as url:
+    async with serve_http(make_server()) as url:
         settings = McpServer(url=url, allow_tools=("add", "s*"), deny_tools=("show",))
-        means = kept(tmp_path, lib=settings)
+        means = make_kept(tmp_path, lib=settings)
         used = await turn(means, look, ("mcp__lib__show", {}))
 
     assert [tool.name for tool in found] == ["mcp__lib__add", "mcp__lib__steps"]
@@ -179,14 +181,14 @@ async def test_a_tool_that_comes_later_is_offered(tmp_path: Path, by: str):
 
     assert [each.category for each in used.outcomes] == ["unknown_tool", None, None]
     assert used.outcomes[2].text == "I am new"
-    assert len(used.named("tool.catalog.resolved")) == 2
+    assert len(used.facts_of_class("tool.catalog.resolved")) == 2
 
 
 @pytest.mark.requirement("runtime.mcp.log")
 async def test_what_a_server_logs_loudly_is_a_warning(tmp_path: Path):
     used = await with_library(tmp_path, ("mcp__lib__complain", {}))
 
-    assert [fact.payload for fact in used.named("runtime.warning")] == [
+    assert [fact.payload for fact in used.facts_of_class("runtime.warning")] == [
         {
             "code": "mcp_server_error",
             "severity": "warning",
@@ -208,16 +210,16 @@ async def test_what_a_server_logs_loudly_is_a_warning(tmp_path: Path):
 async def test_a_form_is_put_to_a_person_and_the_answer_goes_back(
     tmp_path: Path, decision: str, response: Any, heard: str | None
 ):
-    how = answering(decision, response=response)
+    how = answer_with(decision, response=response)
     used = await with_library(tmp_path, ("mcp__lib__book", {}), meanwhile=how)
 
-    [asked] = used.named("action.required")
-    assert asked.payload["actionType"] == "structured_input"
-    assert asked.payload["prompt"] == "lib asks: Who is coming?"
-    assert asked.payload["requestedBy"] == "mcp:lib"
-    assert asked.payload["responseSchema"]["required"] == ["name"]
-    assert asked.payload["toolName"] == "mcp__lib__book"
-    assert used.outcome.call_id in asked.payload["shown"]
+    [request] = used.facts_of_class("action.required")
+    assert request.payload["actionType"] == "structured_input"
+    assert request.payload["prompt"] == "lib asks: Who is coming?"
+    assert request.payload["requestedBy"] == "mcp:lib"
+    assert request.payload["responseSchema"]["required"] == ["name"]
+    assert request.payload["toolName"] == "mcp__lib__book"
+    assert used.outcome.call_id in request.payload["shown"]
     if heard is None:
         assert used.outcome.category == "tool_error"
     else:
@@ -240,15 +242,15 @@ async def test_a_form_is_put_to_a_person_and_the_answer_goes_back(
 async def test_an_older_server_asks_in_the_middle_of_a_call(
     tmp_path: Path, how: str, text: str, decision: str | None, heard: str
 ):
-    meanwhile = answering(decision) if decision else None
+    meanwhile = answer_with(decision) if decision else None
     call = ("mcp__raw__echo", {"text": text})
-    used = await turn(kept(tmp_path, raw=raw(how)), call, meanwhile=meanwhile)
+    used = await turn(make_kept(tmp_path, raw=raw(how)), call, meanwhile=meanwhile)
 
     assert heard in used.outcome.text
     if how == "link" and decision:
-        [asked] = used.named("action.required")
-        assert asked.payload["prompt"] == "raw asks you to open a link: Sign in"
-        assert f"url: {text}" in asked.payload["shown"]
+        [request] = used.facts_of_class("action.required")
+        assert request.payload["prompt"] == "raw asks you to open a link: Sign in"
+        assert f"url: {text}" in request.payload["shown"]
 
 
 @pytest.mark.requirement("runtime.mcp.questions")
@@ -258,14 +260,14 @@ async def test_the_time_of_a_call_stands_still_while_a_person_thinks(
     seen: list[float | None] = []
     reschedule = asyncio.Timeout.reschedule
 
-    def noted(timeout: asyncio.Timeout, when: float | None) -> None:
+    def record_deadline(timeout: asyncio.Timeout, when: float | None) -> None:
         seen.append(when)
         reschedule(timeout, when)
 
-    monkeypatch.setattr(asyncio.Timeout, "reschedule", noted)
+    monkeypatch.setattr(asyncio.Timeout, "reschedule", record_deadline)
     call = ("mcp__raw__echo", {"text": ""})
-    how = answering("answer", response={"name": "Ada"})
-    used = await turn(kept(tmp_path, raw=raw("form", seconds=1_234.0)), call, meanwhile=how)
+    how = answer_with("answer", response={"name": "Ada"})
+    used = await turn(make_kept(tmp_path, raw=raw("form", seconds=1_234.0)), call, meanwhile=how)
 
     assert '"content": {"name": "Ada"}' in used.outcome.text
     stopped = seen.index(None)
@@ -282,7 +284,7 @@ async def test_a_secret_reaches_the_server_and_no_fact(
     settings = library(env={"API_TOKEN": "${MY_SERVER_TOKEN}"})
     broken = raw("broken", env={"SERVER_TOKEN": "${MY_SERVER_TOKEN}"})
     used = await turn(
-        kept(tmp_path, lib=settings, raw=broken),
+        make_kept(tmp_path, lib=settings, raw=broken),
         ("mcp__lib__tell", {"variable": "API_TOKEN"}),
         ("mcp__lib__tell", {"variable": "MY_SERVER_TOKEN"}),
         ("mcp__raw__echo", {}),
@@ -299,10 +301,10 @@ async def test_a_secret_reaches_a_server_by_http_in_its_header(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("MY_SERVER_TOKEN", "made-up-0123456789")
-    async with served(made()) as url:
+    async with serve_http(make_server()) as url:
         headers = {"Authorization": "Bearer ${MY_SERVER_TOKEN}"}
-        means = kept(tmp_path, lib=McpServer(url=url, headers=headers))
-        used = await turn(means, ("mcp__lib__received", {"header": "authorization"}))
+        means = make_kept(tmp_path, lib=McpServer(url=url, headers=headers))
+        used = await turn(means, ("mcp__lib__has_header", {"header": "authorization"}))
 
     assert used.outcome.text == "true"
     assert "made-up" not in str(used.facts)
@@ -312,7 +314,7 @@ async def test_a_secret_reaches_a_server_by_http_in_its_header(
 async def test_a_variable_that_is_not_set_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("MY_SERVER_TOKEN", raising=False)
     headers = {"Authorization": "Bearer ${MY_SERVER_TOKEN}"}
-    means = kept(tmp_path, lib=McpServer(url="http://127.0.0.1:9/mcp", headers=headers))
+    means = make_kept(tmp_path, lib=McpServer(url="http://127.0.0.1:9/mcp", headers=headers))
     used = await turn(means, ADD)
 
     assert used.outcome.category == "server_unavailable"
@@ -330,7 +332,7 @@ async def test_a_missing_library_is_named_with_its_extra(
 
     used = await turn(Kept(tmp_path, mcp={"lib": raw()}), look, ADD)
 
-    [warning] = used.named("runtime.warning")
+    [warning] = used.facts_of_class("runtime.warning")
     assert warning.payload["code"] == "missing_extra"
     assert "install 'factwire[mcp]'" in warning.payload["message"]
     assert used.outcome.category == "missing_extra"

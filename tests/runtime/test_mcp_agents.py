@@ -10,21 +10,21 @@ from factwire.runtime import Runtime
 from factwire.runtime.agents.openai_conversation import TOOL_TEXTS
 from factwire.runtime.configuration import McpServer
 from factwire.runtime.policy import Policy
-from tests.runtime.agents import WAIT, ended, facts_of, open_action
+from tests.runtime.agents import WAIT, facts_of, open_action, wait_for_end
 from tests.runtime.fake_model import FakeModel, calls, text
-from tests.runtime.fake_model_runs import running, talk
-from tests.runtime.mcp_library_server import made
-from tests.runtime.mcp_turns import FREELY, kept, raw, served
+from tests.runtime.fake_model_runs import run_model_agent, talk
+from tests.runtime.mcp_library_server import make_server
+from tests.runtime.mcp_turns import FREELY, make_kept, raw, serve_http
 from tests.runtime.programs import children
-from tests.runtime.toolboxes import assert_sound, seen
+from tests.runtime.toolboxes import assert_sound, wait_for_fact
 
 pytestmark = pytest.mark.asyncio
 
 
 @pytest.mark.requirement("runtime.mcp.agent")
 async def test_a_model_is_told_of_the_tools_of_servers_and_calls_them(tmp_path: Path):
-    async with served(made()) as url:
-        means = kept(tmp_path, lib=McpServer(url=url, allow_tools=("add", "grow", "late")))
+    async with serve_http(make_server()) as url:
+        means = make_kept(tmp_path, lib=McpServer(url=url, allow_tools=("add", "grow", "late")))
         wanted = (
             calls(("mcp__lib__add", {"a": 2, "b": 3}), ("mcp__lib__grow", {})),
             calls(("mcp__lib__add", "{broken"), ids=["call_bad"]),
@@ -33,25 +33,33 @@ async def test_a_model_is_told_of_the_tools_of_servers_and_calls_them(tmp_path: 
         done, model = await talk(tmp_path, *wanted, kept=means)
 
     assert (done.status, done.answers) == ("completed", ["Five."])
-    told = {each["function"]["name"]: each["function"] for each in model.asked[0].body["tools"]}
-    assert set(told) == {*TOOL_TEXTS, "mcp__lib__add", "mcp__lib__grow"}
-    assert told["mcp__lib__add"]["description"].startswith("Add two numbers.")
-    assert told["mcp__lib__add"]["parameters"]["required"] == ["a", "b"]
-    assert model.asked[1].said("tool") == ["5", "grown"]
-    assert [said["failureCategory"] for said in done.said("tool.failed")] == ["invalid_arguments"]
+    functions = {
+        each["function"]["name"]: each["function"] for each in model.requests[0].body["tools"]
+    }
+    assert set(functions) == {*TOOL_TEXTS, "mcp__lib__add", "mcp__lib__grow"}
+    assert functions["mcp__lib__add"]["description"].startswith("Add two numbers.")
+    assert functions["mcp__lib__add"]["parameters"]["required"] == ["a", "b"]
+    assert model.requests[1].contents_of("tool") == ["5", "grown"]
+    assert [payload["failureCategory"] for payload in done.payloads_of("tool.failed")] == [
+        "invalid_arguments"
+    ]
 
 
 @pytest.mark.requirement("runtime.mcp.agent")
 async def test_an_agent_goes_on_without_a_server_that_cannot_be_had(tmp_path: Path):
-    means = kept(tmp_path, raw=raw("broken"))
+    means = make_kept(tmp_path, raw=raw("broken"))
     done, model = await talk(
         tmp_path, calls(("mcp__raw__echo", {})), text("Never mind."), kept=means
     )
 
     assert (done.status, done.answers) == ("completed", ["Never mind."])
-    assert len(model.asked[0].body["tools"]) == len(TOOL_TEXTS)
-    assert "server_unavailable" in [said["code"] for said in done.said("runtime.warning")]
-    assert [said["failureCategory"] for said in done.said("tool.failed")] == ["unknown_tool"]
+    assert len(model.requests[0].body["tools"]) == len(TOOL_TEXTS)
+    assert "server_unavailable" in [
+        payload["code"] for payload in done.payloads_of("runtime.warning")
+    ]
+    assert [payload["failureCategory"] for payload in done.payloads_of("tool.failed")] == [
+        "unknown_tool"
+    ]
 
 
 @pytest.mark.requirement("runtime.mcp.cancel")
@@ -59,12 +67,12 @@ async def test_an_agent_goes_on_without_a_server_that_cannot_be_had(tmp_path: Pa
 async def test_cancelling_ends_the_call_here_and_at_the_server(tmp_path: Path, how: str):
     async def meanwhile(runtime: Runtime, _: FakeModel) -> None:
         waited = "runtime.warning" if how == "silent" else "action.required"
-        await seen(runtime, waited)
+        await wait_for_fact(runtime, waited)
         async with asyncio.timeout(WAIT):
             await runtime.cancel("thread", "turn-1")
 
     before = children()
-    means = kept(tmp_path, raw=raw(how))
+    means = make_kept(tmp_path, raw=raw(how))
     done, _ = await talk(tmp_path, calls(("mcp__raw__echo", {})), kept=means, meanwhile=meanwhile)
 
     assert done.status == "canceled"
@@ -81,18 +89,18 @@ async def test_cancelling_ends_the_call_here_and_at_the_server(tmp_path: Path, h
 @pytest.mark.requirement("runtime.mcp.cancel")
 async def test_cancelling_while_a_server_starts_leaves_no_program(tmp_path: Path):
     async def meanwhile(runtime: Runtime, _: FakeModel) -> None:
-        await seen(runtime, "process.started")
+        await wait_for_fact(runtime, "process.started")
         async with asyncio.timeout(WAIT):
             await runtime.cancel("thread", "turn-1")
 
     before = children()
-    means = kept(tmp_path, raw=raw("slow"))
+    means = make_kept(tmp_path, raw=raw("slow"))
     done, model = await talk(tmp_path, kept=means, meanwhile=meanwhile)
 
     assert done.status == "canceled"
-    assert len(done.named("process.terminated")) == 1
+    assert len(done.facts_of_class("process.terminated")) == 1
     assert children() == before
-    assert model.asked == []
+    assert model.requests == []
 
 
 @pytest.mark.requirement("runtime.mcp.resume")
@@ -102,21 +110,21 @@ async def test_after_a_restart_what_was_not_begun_is_done_and_nothing_twice(
 ):
     by_policy = asks == "the policy"
     policy = Policy() if by_policy else FREELY
-    means = kept(tmp_path, policy, raw=raw("plain" if by_policy else "form"))
+    means = make_kept(tmp_path, policy, raw=raw("plain" if by_policy else "form"))
     replies = calls(("mcp__raw__echo", {"text": "hi"})), text("Done.")
     url = f"sqlite:{tmp_path / 'journal.db'}"
     async with FakeModel(*replies) as model, open_journal(url) as journal:
-        async with running(means, model, journal) as runtime:
+        async with run_model_agent(means, model, journal) as runtime:
             await runtime.submit("thread", "openai", "go", turn_id="turn")
             await open_action(runtime)
-        async with running(means, model, journal) as runtime:
+        async with run_model_agent(means, model, journal) as runtime:
             if by_policy:
                 action = await open_action(runtime)
                 await runtime.decide("thread", action, "approve", by="lena")
-            await ended(runtime, "turn")
+            await wait_for_end(runtime, "turn")
             facts = await facts_of(runtime)
     assert_sound(facts)
-    [heard] = model.asked[-1].said("tool")
+    [heard] = model.requests[-1].contents_of("tool")
     assert heard.startswith("echo: hi" if by_policy else "Failed (interrupted): ")
     ends = [fact.event_class for fact in facts if fact.tool_call_id][-1:]
     assert ends == ["tool.result" if by_policy else "tool.failed"]

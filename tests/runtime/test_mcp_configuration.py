@@ -35,14 +35,14 @@ start_seconds = 2.5
 """
 
 
-def loaded(folder: Path, content: str, *flags: tuple[str, str]) -> ResolvedConfiguration:
+def load_content(folder: Path, content: str, *flags: tuple[str, str]) -> ResolvedConfiguration:
     (folder / "factwire.toml").write_text(content)
     return load_configuration(folder, flags=flags, environment={"HOME": str(folder)})
 
 
 @pytest.mark.requirement("runtime.mcp.configuration")
 def test_servers_are_read_and_lent_to_agents(tmp_path: Path):
-    resolved = loaded(tmp_path, FILE, ("mcp.files.deny_tools", '["delete*"]'))
+    resolved = load_content(tmp_path, FILE, ("mcp.files.deny_tools", '["delete*"]'))
 
     assert resolved.configuration.mcp == {
         "files": McpServer(
@@ -74,7 +74,7 @@ def test_servers_are_read_and_lent_to_agents(tmp_path: Path):
 
 @pytest.mark.requirement("runtime.mcp.configuration")
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("mcp = 1", "mcp expected a table"),
         ("mcp.x = 1", "mcp.x expected a table"),
@@ -93,16 +93,16 @@ def test_servers_are_read_and_lent_to_agents(tmp_path: Path):
         ('mcp.x.command = ["a"]\nmcp.x.seconds = 0', "a number of seconds above 0"),
     ],
 )
-def test_what_is_wrong_with_a_server_is_said(tmp_path: Path, content: str, said: str):
+def test_what_is_wrong_with_a_server_is_said(tmp_path: Path, content: str, message: str):
     with pytest.raises(ConfigurationError) as caught:
-        loaded(tmp_path, content)
+        load_content(tmp_path, content)
 
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.requirement("runtime.mcp.configuration")
 @pytest.mark.parametrize(
-    "given",
+    "value",
     [
         f'command = ["a", "--key={SECRET}"]',
         f'command = ["a"]\nenv = {{ PLAIN = "{SECRET}" }}',
@@ -111,14 +111,14 @@ def test_what_is_wrong_with_a_server_is_said(tmp_path: Path, content: str, said:
         f'url = "https://x"\nheaders = {{ X-Plain = "${{A}} {SECRET}" }}',
     ],
 )
-def test_a_secret_in_a_file_is_refused_and_not_repeated(tmp_path: Path, given: str):
+def test_a_secret_in_a_file_is_refused_and_not_repeated(tmp_path: Path, value: str):
     with pytest.raises(ConfigurationError) as caught:
-        loaded(tmp_path, f"[mcp.x]\n{given}\n")
+        load_content(tmp_path, f"[mcp.x]\n{value}\n")
 
-    said = str(caught.value)
-    assert "put it into an environment variable, and write ${NAME} for it" in said
-    assert SECRET not in said
-    assert "correcthorse" not in said
+    message = str(caught.value)
+    assert "put it into an environment variable, and write ${NAME} for it" in message
+    assert SECRET not in message
+    assert "correcthorse" not in message
 
 
 @pytest.mark.requirement("runtime.mcp.doctor")
@@ -126,7 +126,7 @@ def test_the_doctor_says_what_each_server_needs_and_starts_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     headers = {"Authorization": "Bearer ${TOKEN}"}
-    given = Configuration(
+    configuration = Configuration(
         journal="memory:",
         data=str(tmp_path),
         mcp={
@@ -138,7 +138,9 @@ def test_the_doctor_says_what_each_server_needs_and_starts_none(
             "poor": McpServer(url="https://far.example/mcp", headers={"X": "${MISSING}"}),
         },
     )
-    found = list(doctor_command.check_servers(given, {"TOKEN": "made-up", "PATH": "/usr/bin:/bin"}))
+    found = list(
+        doctor_command.check_servers(configuration, {"TOKEN": "made-up", "PATH": "/usr/bin:/bin"})
+    )
 
     assert [(each.name, each.status) for each in found] == [
         ("mcp shell", "ok"),
@@ -152,5 +154,5 @@ def test_the_doctor_says_what_each_server_needs_and_starts_none(
     assert found[3].message == "at far.example; its secrets are sent unencrypted"
     assert found[5].message == "not set: MISSING"
     monkeypatch.setattr(doctor_command, "is_installed", lambda: False)
-    [missing] = doctor_command.check_servers(given, {})
+    [missing] = doctor_command.check_servers(configuration, {})
     assert missing.fix == "pip install 'factwire[mcp]'"

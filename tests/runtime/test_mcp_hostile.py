@@ -13,8 +13,8 @@ from factwire.runtime.configuration import McpServer
 from factwire.runtime.toolbox import Toolbox, mcp_connection, mcp_content, mcp_transports
 from factwire.runtime.toolbox.mcp_content import OfferedTool, build_tool_name
 from factwire.runtime.toolbox.mcp_limits import NAME_CHARACTERS
-from tests.runtime.mcp_library_server import made
-from tests.runtime.mcp_turns import kept, raw, served, turn
+from tests.runtime.mcp_library_server import make_server
+from tests.runtime.mcp_turns import make_kept, raw, serve_http, turn
 from tests.runtime.toolboxes import Used
 
 pytestmark = pytest.mark.asyncio
@@ -23,11 +23,11 @@ ECHO = ("mcp__raw__echo", {"text": "hi"})
 
 
 async def with_raw(folder: Path, how: str, *steps: Any, **settings: Any) -> Used:
-    return await turn(kept(folder, raw=raw(how, **settings)), *steps or (ECHO,))
+    return await turn(make_kept(folder, raw=raw(how, **settings)), *steps or (ECHO,))
 
 
-def failed(used: Used) -> dict[str, Any]:
-    [fact] = used.named("tool.failed")
+def failure_of(used: Used) -> dict[str, Any]:
+    [fact] = used.facts_of_class("tool.failed")
     return fact.payload
 
 
@@ -49,11 +49,11 @@ async def test_a_server_that_dies_costs_one_call_and_is_started_again(tmp_path: 
     used = await with_raw(tmp_path, "dies", ECHO, ECHO)
 
     assert [each.category for each in used.outcomes] == ["server_died", None]
-    assert "exit code 3: out of paper" in failed(used)["message"]
-    assert "started anew" in failed(used)["recoveryHint"]
+    assert "exit code 3: out of paper" in failure_of(used)["message"]
+    assert "started anew" in failure_of(used)["recoveryHint"]
     assert used.outcomes[1].text == "echo: hi"
-    assert len(used.named("process.started")) == 2
-    assert len(used.named("process.failed")) == 1
+    assert len(used.facts_of_class("process.started")) == 2
+    assert len(used.facts_of_class("process.failed")) == 1
 
 
 @pytest.mark.requirement("runtime.mcp.death")
@@ -61,7 +61,7 @@ async def test_a_server_that_dies_costs_one_call_and_is_started_again(tmp_path: 
 async def test_an_http_server_that_is_gone_fails_the_call_and_a_new_one_is_used(tmp_path: Path):
     add = ("mcp__lib__add", {"a": 1, "b": 2})
     async with AsyncExitStack() as first, AsyncExitStack() as second:
-        url = await first.enter_async_context(served(made()))
+        url = await first.enter_async_context(serve_http(make_server()))
         port = urlsplit(url).port or 0
 
         async def leave(toolbox: Toolbox) -> None:
@@ -70,9 +70,9 @@ async def test_an_http_server_that_is_gone_fails_the_call_and_a_new_one_is_used(
 
         async def come_back(toolbox: Toolbox) -> None:
             del toolbox
-            await second.enter_async_context(served(made(), port=port))
+            await second.enter_async_context(serve_http(make_server(), port=port))
 
-        means = kept(tmp_path, lib=McpServer(url=url, seconds=60, start_seconds=60))
+        means = make_kept(tmp_path, lib=McpServer(url=url, seconds=60, start_seconds=60))
         used = await turn(means, add, leave, add, come_back, add)
 
     assert [each.category for each in used.outcomes] == [None, "server_died", None]
@@ -80,7 +80,7 @@ async def test_an_http_server_that_is_gone_fails_the_call_and_a_new_one_is_used(
 
 @pytest.mark.requirement("runtime.mcp.start")
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         (raw("slow", start_seconds=0.3), "raw was not ready after 0.3 seconds"),
         (raw("broken"), "exit code 7: no licence"),
@@ -89,7 +89,7 @@ async def test_an_http_server_that_is_gone_fails_the_call_and_a_new_one_is_used(
     ],
 )
 async def test_a_server_that_does_not_start_says_why_and_others_are_offered(
-    tmp_path: Path, settings: McpServer, said: str
+    tmp_path: Path, settings: McpServer, message: str
 ):
     found: list[OfferedTool] = []
 
@@ -98,24 +98,24 @@ async def test_a_server_that_does_not_start_says_why_and_others_are_offered(
         for _ in range(2):
             found[:] = await toolbox.list_server_tools()
 
-    used = await turn(kept(tmp_path, raw=settings, other=raw()), look, ECHO)
+    used = await turn(make_kept(tmp_path, raw=settings, other=raw()), look, ECHO)
 
     assert [tool.name for tool in found] == ["mcp__other__echo"]
-    [warning] = used.named("runtime.warning")
+    [warning] = used.facts_of_class("runtime.warning")
     assert warning.payload["code"] == "server_unavailable"
-    assert said in warning.payload["message"]
+    assert message in warning.payload["message"]
     assert "factwire doctor" in warning.payload["recoveryHint"]
     assert used.outcome.category == "server_unavailable"
-    assert said in used.outcome.text
+    assert message in used.outcome.text
 
 
 @pytest.mark.requirement("runtime.mcp.timeout")
 async def test_a_silent_server_is_told_that_its_call_is_cancelled(tmp_path: Path):
-    means = kept(tmp_path, raw=raw("silent", seconds=0.5))
+    means = make_kept(tmp_path, raw=raw("silent", seconds=0.5))
     used = await turn(means, ECHO)
 
     assert used.outcome.category == "timeout"
-    assert "Raise `seconds`" in failed(used)["recoveryHint"]
+    assert "Raise `seconds`" in failure_of(used)["recoveryHint"]
     assert (means.workspace / "cancelled").exists()
 
 
@@ -124,17 +124,17 @@ async def test_garbage_on_stdout_is_passed_over_with_one_warning(tmp_path: Path)
     used = await with_raw(tmp_path, "garbage")
 
     assert used.outcome.text == "echo: hi"
-    [warning] = used.named("runtime.warning")
+    [warning] = used.facts_of_class("runtime.warning")
     assert warning.payload["code"] == "mcp_not_protocol"
     assert "Welcome to the server!" in warning.payload["message"]
 
 
 @pytest.mark.requirement("runtime.mcp.bounds")
 async def test_a_huge_result_is_behind_a_ref(tmp_path: Path):
-    means = kept(tmp_path, raw=raw("huge"))
+    means = make_kept(tmp_path, raw=raw("huge"))
     used = await turn(means, ECHO)
 
-    [result] = used.named("tool.result")
+    [result] = used.facts_of_class("tool.result")
     assert "output" not in result.payload
     assert len(await means.content(result.payload["outputRef"]["ref"])) == 3_000_000
     assert max(len(str(fact.payload)) for fact in used.facts) < 20_000
@@ -172,7 +172,7 @@ async def test_an_http_answer_that_is_too_big_or_packed_is_not_read(
 ):
     monkeypatch.setattr(mcp_transports, "MESSAGE_BYTES", 100_000)
     async with answering_http(b"HTTP/1.1 200 OK\r\n" + answer) as url:
-        means = kept(tmp_path, raw=McpServer(url=url, start_seconds=30))
+        means = make_kept(tmp_path, raw=McpServer(url=url, start_seconds=30))
         used = await turn(means, ECHO)
 
     assert used.outcome.category == "server_unavailable"
@@ -194,17 +194,17 @@ async def answering_http(answer: bytes) -> AsyncGenerator[str]:
 
 @pytest.mark.requirement("runtime.mcp.failures")
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("how", "message"),
     [("refuses", "never heard of tools/call (-32601)"), ("wrong", "answered wrongly")],
 )
 async def test_what_breaks_the_protocol_is_no_answer_of_the_tool(
-    tmp_path: Path, how: str, said: str
+    tmp_path: Path, how: str, message: str
 ):
     used = await with_raw(tmp_path, how)
 
     assert used.outcome.category == "protocol_error"
-    assert said in used.outcome.text
-    assert failed(used)["recoveryHint"]
+    assert message in used.outcome.text
+    assert failure_of(used)["recoveryHint"]
 
 
 @pytest.mark.requirement("runtime.mcp.bounds")
@@ -222,13 +222,13 @@ async def test_a_schema_that_came_with_a_tool_is_never_run(tmp_path: Path):
     used = await with_raw(tmp_path, "pattern")
 
     assert used.outcome.ok
-    [result] = used.named("tool.result")
+    [result] = used.facts_of_class("tool.result")
     assert result.payload["structuredContentRef"]["mediaType"] == "application/json"
 
 
 @pytest.mark.requirement("runtime.mcp.not-offered")
 async def test_a_server_gets_the_workspace_as_root_and_no_model(tmp_path: Path):
-    means = kept(tmp_path, raw=raw("samples"))
+    means = make_kept(tmp_path, raw=raw("samples"))
     used = await turn(means, ECHO)
 
     assert used.outcome.text == f'[-32600, ["{means.workspace.resolve().as_uri()}"]]'
@@ -250,8 +250,8 @@ async def test_odd_and_doubled_names_are_made_safe_or_left_out(tmp_path: Path):
     assert changed.name == odd == "mcp__raw__read_file_now__" + odd[-8:]
     assert len(long.name) == NAME_CHARACTERS
     assert len(talkative.description) < 5_000
-    said = [fact.payload["message"] for fact in used.named("runtime.warning")]
-    assert [line.rpartition(": ")[2] for line in said] == [
+    warnings = [fact.payload["message"] for fact in used.facts_of_class("runtime.warning")]
+    assert [line.rpartition(": ")[2] for line in warnings] == [
         "the server lists it twice; the first one counts",
         "its schema has more than 32000 characters",
     ]
@@ -280,4 +280,4 @@ async def test_a_list_of_tools_without_end_comes_to_one(
 
     used = await with_raw(tmp_path, "pages", look)
 
-    assert len(used.named("runtime.warning")) == 3
+    assert len(used.facts_of_class("runtime.warning")) == 3

@@ -12,7 +12,7 @@ from factwire.runtime.agents.openai_conversation import TOOL_TEXTS
 from factwire.runtime.policy import Policy
 from factwire.runtime.toolbox import TOOLS
 from tests.runtime.agents import classes, open_action
-from tests.runtime.fake_model import FakeModel, Reply, calls, chunk, ending, text
+from tests.runtime.fake_model import FakeModel, Reply, calls, chunk, end_stream, text
 from tests.runtime.fake_model_runs import KEY, agent, talk
 from tests.runtime.toolboxes import Kept, use
 
@@ -31,17 +31,20 @@ async def test_an_answer_streams_and_ends_with_its_whole_text(tmp_path: Path):
     done, model = await talk(tmp_path, text("Good ", "morning", "."), prompt="Greet me")
 
     assert (done.status, done.answers) == ("completed", ["Good morning."])
-    deltas = done.named("model.delta")
+    deltas = done.facts_of_class("model.delta")
     assert [fact.payload["delta"] for fact in deltas] == ["Good ", "morning", "."]
-    [requested], [completed] = done.named("model.requested"), done.named("model.completed")
+    [requested], [completed] = (
+        done.facts_of_class("model.requested"),
+        done.facts_of_class("model.completed"),
+    )
     assert len({(fact.message_id, fact.part_id) for fact in (*deltas, completed)}) == 1
     assert requested.message_id == completed.message_id
     assert completed.payload["text"] == "Good morning."
     assert completed.payload["finishReason"] == "stop"
-    [asked] = model.asked
-    assert asked.path == "/v1/chat/completions"
-    assert (asked.body["model"], asked.body["stream"]) == ("tiny", True)
-    assert asked.said("user") == ["Greet me"]
+    [request] = model.requests
+    assert request.path == "/v1/chat/completions"
+    assert (request.body["model"], request.body["stream"]) == ("tiny", True)
+    assert request.contents_of("user") == ["Greet me"]
 
 
 @pytest.mark.requirement("runtime.agents.openai.answer")
@@ -53,7 +56,7 @@ async def test_the_facts_of_a_turn_come_in_their_order(tmp_path: Path):
         *("model.requested", "model.delta", "model.completed", "cost.recorded"),
         *("metrics.changed", "turn.completed", "snapshot.updated"),
     ]
-    [route] = done.said("routing.single_candidate")
+    [route] = done.payloads_of("routing.single_candidate")
     assert route == {
         "model": "tiny",
         "provider": "openai-compatible",
@@ -68,7 +71,7 @@ async def test_texts_around_reasoning_are_parts_of_one_message(tmp_path: Path):
         chunk({"content": "First."}),
         chunk({"reasoning_content": "then what"}),
         chunk({"content": "Second."}),
-        *ending("stop", None),
+        *end_stream("stop", None),
     )
     done, _ = await talk(tmp_path, Reply(pieces))
 
@@ -88,7 +91,7 @@ async def test_a_long_answer_that_comes_at_once_is_whole(tmp_path: Path):
 
     assert len(whole) > 80_000
     assert done.answers == [whole]
-    assert not any("deltaRef" in said for said in done.said("model.delta"))
+    assert not any("deltaRef" in payload for payload in done.payloads_of("model.delta"))
 
 
 @pytest.mark.requirement("runtime.agents.openai.answer")
@@ -96,8 +99,10 @@ async def test_an_answer_that_was_cut_at_its_length_says_so(tmp_path: Path):
     done, model = await talk(tmp_path, text("Once upon", finish="length"), max_tokens=3)
 
     assert (done.status, done.answers) == ("completed", ["Once upon"])
-    assert [said["code"] for said in done.said("runtime.warning")] == ["answer_truncated"]
-    assert model.asked[0].body["max_completion_tokens"] == 3
+    assert [payload["code"] for payload in done.payloads_of("runtime.warning")] == [
+        "answer_truncated"
+    ]
+    assert model.requests[0].body["max_completion_tokens"] == 3
 
 
 @pytest.mark.requirement("runtime.agents.openai.reasoning")
@@ -114,7 +119,7 @@ async def test_raw_reasoning_is_counted_and_in_no_fact(tmp_path: Path, where: st
 
     assert [answer.strip() for answer in done.answers] == ["It was the gardener."]
     assert "butler" not in str(done.facts)
-    [ended] = done.named("reasoning.completed")
+    [ended] = done.facts_of_class("reasoning.completed")
     assert ended.payload == {"characters": len(thought)}
     [message] = [each for each in done.state.messages if each.role == "assistant"]
     [part] = [part for part in message.parts if isinstance(part, ReasoningPart)]
@@ -135,8 +140,8 @@ async def test_a_call_is_made_and_its_result_heard(tmp_path: Path):
         "output-available",
         "buy milk\n",
     )
-    second = model.asked[1]
-    assert second.said("tool") == ["buy milk\n"]
+    second = model.requests[1]
+    assert second.contents_of("tool") == ["buy milk\n"]
     [message] = [each for each in second.messages if each["role"] == "assistant"]
     assert message["tool_calls"][0]["id"] == second.messages[-1]["tool_call_id"] == "call_0"
 
@@ -147,15 +152,15 @@ async def test_a_call_streams_its_arguments_and_is_told_in_order(tmp_path: Path)
     done, _ = await talk(tmp_path, calls(("write", args)), text("Done."))
 
     assert (tmp_path / "workspace" / "poem.txt").read_text() == args["content"]
-    [started] = done.named("tool.started")
+    [started] = done.facts_of_class("tool.started")
     own = [fact for fact in done.facts if fact.tool_call_id == started.tool_call_id]
-    told = list(dict.fromkeys(classes(own)))
-    assert told == [
+    class_order = list(dict.fromkeys(classes(own)))
+    assert class_order == [
         *("tool.started", "tool.args.delta", "tool.args", "permission.evaluated"),
         *("file.changed", "tool.result"),
     ]
-    assert len(done.named("tool.args.delta")) > 5
-    assert done.said("tool.args") == [{"args": args}]
+    assert len(done.facts_of_class("tool.args.delta")) > 5
+    assert done.payloads_of("tool.args") == [{"args": args}]
     assert done.state.coding.files["poem.txt"].added_lines == 3
 
 
@@ -174,12 +179,12 @@ async def test_a_call_stands_in_the_message_that_made_it(tmp_path: Path):
 async def test_a_model_is_told_of_every_tool_by_the_table(tmp_path: Path):
     _, model = await talk(tmp_path, text("Hi"))
 
-    functions = [tool["function"] for tool in model.asked[0].body["tools"]]
+    functions = [tool["function"] for tool in model.requests[0].body["tools"]]
     assert {each["name"]: each["description"] for each in functions} == {
-        name: told.description for name, told in TOOL_TEXTS.items()
+        name: tool_text.description for name, tool_text in TOOL_TEXTS.items()
     }
     assert {each["name"]: each["parameters"] for each in functions} == {
-        name: told.schema for name, told in TOOL_TEXTS.items()
+        name: tool_text.schema for name, tool_text in TOOL_TEXTS.items()
     }
     assert set(TOOL_TEXTS) == set(TOOLS)
 
@@ -199,12 +204,12 @@ async def test_instructions_say_where_the_model_works_and_what_the_owner_adds(tm
     (kept.workspace / ".git").mkdir()
     _, model = await talk(tmp_path, text("Hi"), kept=kept, instructions="Answer in Latin.")
 
-    [told] = model.asked[0].said("system")
-    assert "Workspace: workspace (" in told
-    assert "git repository" in told
-    assert "nothing may be changed" in told
-    assert told.endswith("\n\nAnswer in Latin.")
-    assert str(tmp_path) not in told
+    [instructions] = model.requests[0].contents_of("system")
+    assert "Workspace: workspace (" in instructions
+    assert "git repository" in instructions
+    assert "nothing may be changed" in instructions
+    assert instructions.endswith("\n\nAnswer in Latin.")
+    assert str(tmp_path) not in instructions
 
 
 @pytest.mark.requirement("runtime.agents.openai.tools")
@@ -215,7 +220,7 @@ async def test_a_long_result_reaches_the_model_by_both_its_ends(tmp_path: Path):
         tmp_path, calls(("read", {"path": "long.txt"})), text("Long."), kept=kept
     )
 
-    [heard] = model.asked[1].said("tool")
+    [heard] = model.requests[1].contents_of("tool")
     assert heard.startswith("begin")
     assert heard.endswith("end")
     assert "… 68008 characters left out …" in heard
@@ -228,7 +233,7 @@ async def test_a_program_that_fails_is_heard_with_its_exit_code(tmp_path: Path):
     line = "sh -c 'echo broken; exit 3'"
     done, model = await talk(tmp_path, calls(("run", {"command": line})), text("It failed."))
 
-    assert model.asked[1].said("tool") == ["Failed (nonzero_exit, exit code 3): broken\n"]
+    assert model.requests[1].contents_of("tool") == ["Failed (nonzero_exit, exit code 3): broken\n"]
     [tool] = done.state.tools.values()
     assert (tool.failure_category, tool.exit_code) == ("nonzero_exit", 3)
     assert {"process.started", "process.output", "process.failed"} <= set(classes(done.facts))
@@ -245,7 +250,7 @@ async def test_several_calls_of_one_answer_are_all_made_and_heard(
     wanted = calls(("read", {"path": "a"}), ("read", {"path": "b"}), ids=ids)
     done, model = await talk(tmp_path, wanted, wanted, text("Both."), kept=kept)
 
-    assert model.asked[2].said("tool") == ["this is a", "this is b"] * 2
+    assert model.requests[2].contents_of("tool") == ["this is a", "this is b"] * 2
     outputs = [str(tool.output_text) for tool in done.state.tools.values()]
     assert outputs == ["this is a", "this is b"] * 2
 
@@ -256,7 +261,7 @@ async def test_calls_of_one_answer_that_share_an_id_are_not_made(tmp_path: Path)
     done, _ = await talk(tmp_path, wanted)
 
     assert done.failure["failureCategory"] == "invalid_response"
-    assert not done.named("permission.evaluated")
+    assert not done.facts_of_class("permission.evaluated")
 
 
 @pytest.mark.requirement("runtime.agents.openai.parallel")
@@ -270,7 +275,7 @@ async def test_what_changes_something_waits_for_what_came_before(tmp_path: Path)
     done, model = await talk(tmp_path, wanted, text("Done."))
 
     assert (tmp_path / "workspace" / "b").read_text() == "two"
-    assert model.asked[1].said("tool")[-1] == "two"
+    assert model.requests[1].contents_of("tool")[-1] == "two"
     assert [tool.state for tool in done.state.tools.values()] == ["output-available"] * 4
 
 
@@ -285,7 +290,7 @@ async def test_calls_that_nobody_can_read_fail_and_are_explained(tmp_path: Path)
         "invalid_arguments",
         "invalid_arguments",
     ]
-    unknown, broken, wrong = model.asked[1].said("tool")
+    unknown, broken, wrong = model.requests[1].contents_of("tool")
     assert "Unknown tool name: 'teleport'" in unknown
     assert "Invalid JSON" in broken
     assert wrong == (
@@ -300,7 +305,7 @@ async def test_a_model_that_never_calls_rightly_fails_the_turn(tmp_path: Path):
 
     assert done.status == "failed"
     assert done.failure["failureCategory"] == "invalid_response"
-    assert len(model.asked) == 6
+    assert len(model.requests) == 6
     assert {tool.state for tool in done.state.tools.values()} == {"output-error"}
 
 
@@ -311,11 +316,11 @@ async def test_what_the_policy_denies_is_heard_as_denied(tmp_path: Path):
     done, model = await talk(tmp_path, wanted, text("Then not."), policy=policy)
 
     assert (done.status, done.answers) == ("completed", ["Then not."])
-    [heard] = model.asked[1].said("tool")
+    [heard] = model.requests[1].contents_of("tool")
     assert heard.startswith("Denied: ")
     assert "a rule denies it" in heard
-    assert done.named("permission.denied")
-    assert not done.named("process.started")
+    assert done.facts_of_class("permission.denied")
+    assert not done.facts_of_class("process.started")
 
 
 @pytest.mark.requirement("runtime.agents.openai.denied")
@@ -328,7 +333,7 @@ async def test_a_person_decides_and_the_model_hears_what(tmp_path: Path, answer:
     wanted = calls(("write", {"path": "made", "content": "x"}))
     done, model = await talk(tmp_path, wanted, text("So be it."), policy=ASKING, meanwhile=decide)
 
-    [heard] = model.asked[1].said("tool")
+    [heard] = model.requests[1].contents_of("tool")
     allowed = answer == "approve"
     assert (tmp_path / "workspace" / "made").exists() == allowed
     assert heard == (
@@ -349,7 +354,7 @@ async def test_what_the_endpoint_says_it_took_is_recorded(tmp_path: Path):
     }
     done, _ = await talk(tmp_path, text("Hi", usage=usage))
 
-    [recorded] = done.said("cost.recorded")
+    [recorded] = done.payloads_of("cost.recorded")
     assert recorded == {
         "model": "tiny-1",
         "provider": "openai-compatible",
@@ -367,8 +372,8 @@ async def test_what_the_endpoint_says_it_took_is_recorded(tmp_path: Path):
 async def test_what_nobody_counted_is_not_recorded(tmp_path: Path):
     done, _ = await talk(tmp_path, text("Hi", usage=None))
 
-    assert done.said("cost.recorded") == []
-    assert done.said("metrics.changed") == [{"steps": 1}]
+    assert done.payloads_of("cost.recorded") == []
+    assert done.payloads_of("metrics.changed") == [{"steps": 1}]
 
 
 @pytest.mark.requirement("runtime.agents.openai.steps")
@@ -379,7 +384,7 @@ async def test_a_model_that_comes_to_no_end_is_stopped(tmp_path: Path):
     assert done.status == "failed"
     assert done.failure["failureCategory"] == "step_limit_reached"
     assert done.failure["recoveryHint"]
-    assert len(model.asked) == 3
+    assert len(model.requests) == 3
     limit = done.state.metrics.limits["steps"]
     assert (limit.limit, limit.used, limit.remaining) == (3, 3, 0)
 
@@ -389,7 +394,7 @@ async def test_more_steps_than_usual_can_be_had(tmp_path: Path):
     replies = [calls(("search", {"text": "x"})) for _ in range(51)]
     done, model = await talk(tmp_path, *replies, text("Done."), steps=60)
 
-    assert (done.status, len(model.asked)) == ("completed", 52)
+    assert (done.status, len(model.requests)) == ("completed", 52)
 
 
 @pytest.mark.requirement("runtime.agents.openai.options")
@@ -398,11 +403,11 @@ async def test_a_turn_may_take_another_model_and_fewer_steps(tmp_path: Path):
     loop = [calls(("search", {"text": "x"})) for _ in range(4)]
     done, model = await talk(tmp_path, *loop, turn={"options": options}, steps=2)
 
-    body = model.asked[0].body
+    body = model.requests[0].body
     assert (body["model"], body["temperature"]) == ("bigger", 0.5)
-    assert model.asked[0].said("system")[0].endswith("Be brief.")
-    assert len(model.asked) == 2
-    assert done.said("model.requested")[0]["model"] == "bigger"
+    assert model.requests[0].contents_of("system")[0].endswith("Be brief.")
+    assert len(model.requests) == 2
+    assert done.payloads_of("model.requested")[0]["model"] == "bigger"
 
 
 @pytest.mark.requirement("runtime.agents.openai.options")
@@ -415,7 +420,7 @@ async def test_options_that_a_turn_may_not_set_fail_it_before_anything_is_asked(
     done, model = await talk(tmp_path, turn={"options": options})
 
     assert done.failure["failureCategory"] == "invalid_options"
-    assert model.asked == []
+    assert model.requests == []
 
 
 @pytest.mark.requirement("runtime.agents.openai.key")
@@ -427,10 +432,10 @@ async def test_the_key_goes_to_the_endpoint_and_nowhere_else(
         env = calls(("run", {"command": "env"}))
         _, model = await talk(tmp_path, env, text("Hi"), kept=kept, key=True)
 
-    assert [asked.headers["authorization"] for asked in model.asked] == [f"Bearer {KEY}"] * 2
+    assert [request.headers["authorization"] for request in model.requests] == [f"Bearer {KEY}"] * 2
     assert KEY not in caplog.text
     assert KEY not in "".join(capfd.readouterr())
-    assert KEY not in str([asked.body for asked in model.asked])
+    assert KEY not in str([request.body for request in model.requests])
     assert files_with(tmp_path, KEY) == []
 
 

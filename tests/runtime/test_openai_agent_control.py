@@ -8,10 +8,10 @@ import pytest
 from factwire.journal import open_journal
 from factwire.runtime import Runtime
 from factwire.runtime.policy import Policy
-from tests.runtime.agents import WAIT, classes, ended, facts_of, open_action
+from tests.runtime.agents import WAIT, classes, facts_of, open_action, wait_for_end
 from tests.runtime.fake_model import FakeModel, Reply, calls, chunk, text
-from tests.runtime.fake_model_runs import Talk, running, talk
-from tests.runtime.toolboxes import Kept, assert_sound, seen
+from tests.runtime.fake_model_runs import Talk, run_model_agent, talk
+from tests.runtime.toolboxes import Kept, assert_sound, wait_for_fact
 
 pytestmark = pytest.mark.asyncio
 
@@ -32,22 +32,22 @@ async def test_cancelling_leaves_the_endpoint_at_once(tmp_path: Path, pieces: tu
         async with asyncio.timeout(WAIT):
             await model.hanging.wait()
             if pieces:
-                await seen(runtime, "model.delta")
+                await wait_for_fact(runtime, "model.delta")
             await cancel(runtime)
             await model.gone.wait()
 
     done, _ = await talk(tmp_path, Reply(pieces, end="hang"), meanwhile=meanwhile)
 
     assert done.status == "canceled"
-    assert done.named("turn.failed") == []
-    assert done.named("model.failed") == []
+    assert done.facts_of_class("turn.failed") == []
+    assert done.facts_of_class("model.failed") == []
     assert done.answers == ["Well, "][: len(pieces)]
 
 
 @pytest.mark.requirement("runtime.agents.openai.cancel")
 async def test_cancelling_ends_a_command_and_asks_no_more(tmp_path: Path):
     async def meanwhile(runtime: Runtime, _: FakeModel) -> None:
-        await seen(runtime, "process.output")
+        await wait_for_fact(runtime, "process.output")
         await cancel(runtime)
 
     line = "sh -c 'echo ready; sleep 1000'"
@@ -57,7 +57,7 @@ async def test_cancelling_ends_a_command_and_asks_no_more(tmp_path: Path):
     [tool] = done.state.tools.values()
     assert (tool.state, tool.failure_category) == ("cancelled", "cancelled")
     assert "process.terminated" in classes(done.facts)
-    assert len(model.asked) == 1
+    assert len(model.requests) == 1
 
 
 @pytest.mark.requirement("runtime.agents.openai.cancel")
@@ -75,10 +75,10 @@ async def test_cancelling_while_a_person_is_asked_does_nothing_more(tmp_path: Pa
     assert [action.status for action in done.state.actions.values()] == ["cancelled"]
     assert [tool.state for tool in done.state.tools.values()] == ["cancelled", "cancelled"]
     assert list((tmp_path / "workspace").iterdir()) == []
-    assert len(model.asked) == 1
+    assert len(model.requests) == 1
 
 
-async def restarted(
+async def answer_after_restart(
     folder: Path, *replies: Reply, answer: str, prompt: str = "go", before: str = ""
 ) -> tuple[Talk, FakeModel, Kept]:
     """A turn that asks, a restart, and the answer; `before` is asked in an earlier turn."""
@@ -86,16 +86,16 @@ async def restarted(
     (kept.workspace / "known").write_text("known things")
     journal_url = f"sqlite:{folder / 'journal.db'}"
     async with FakeModel(*replies) as model, open_journal(journal_url) as journal:
-        async with running(kept, model, journal) as runtime:
+        async with run_model_agent(kept, model, journal) as runtime:
             if before:
                 await runtime.submit("thread", "openai", before, turn_id="earlier")
-                assert await ended(runtime, "earlier") == "completed"
+                assert await wait_for_end(runtime, "earlier") == "completed"
             await runtime.submit("thread", "openai", prompt, turn_id="turn")
             action = await open_action(runtime)
-        async with running(kept, model, journal) as runtime:
+        async with run_model_agent(kept, model, journal) as runtime:
             assert (await runtime.state("thread")).runtime.status == "waiting"
             await runtime.decide("thread", action, answer, by="lena")
-            status = await ended(runtime, "turn")
+            status = await wait_for_end(runtime, "turn")
             done = Talk(status, await facts_of(runtime), await runtime.state("thread"))
     assert_sound(done.facts)
     return done, model, kept
@@ -104,7 +104,7 @@ async def restarted(
 @pytest.mark.requirement("runtime.agents.openai.resume")
 @pytest.mark.parametrize("answer", ["approve", "deny"])
 async def test_the_conversation_goes_on_after_a_restart(tmp_path: Path, answer: str):
-    done, model, kept = await restarted(
+    done, model, kept = await answer_after_restart(
         tmp_path,
         text("Hello."),
         calls(("read", {"path": "known"}), say="First I look."),
@@ -119,12 +119,12 @@ async def test_the_conversation_goes_on_after_a_restart(tmp_path: Path, answer: 
     assert done.status == "completed"
     assert (kept.workspace / "made").exists() == allowed
     assert done.answers == ["Hello.", "First I look.", "Now I write.", "That is all."]
-    asked = model.asked[3]
-    assert asked.said("user") == ["Hi", "Write it"]
-    assert asked.said("assistant") == ["Hello.", "First I look.", "Now I write."]
+    request = model.requests[3]
+    assert request.contents_of("user") == ["Hi", "Write it"]
+    assert request.contents_of("assistant") == ["Hello.", "First I look.", "Now I write."]
     result = "created made" if allowed else "Denied: denied. It was not done."
-    assert asked.said("tool") == ["known things", result]
-    assert asked.said("system")[0] == model.asked[0].said("system")[0]
+    assert request.contents_of("tool") == ["known things", result]
+    assert request.contents_of("system")[0] == model.requests[0].contents_of("system")[0]
     [action] = done.state.actions.values()
     assert action.applied
     assert classes(done.facts).count("tool.started") == 2
@@ -136,10 +136,12 @@ async def test_calls_that_were_not_begun_are_given_up_and_told_so(tmp_path: Path
     wanted = calls(
         ("write", {"path": "first", "content": "1"}), ("write", {"path": "second", "content": "2"})
     )
-    done, model, kept = await restarted(tmp_path, wanted, text("One of two."), answer="approve")
+    done, model, kept = await answer_after_restart(
+        tmp_path, wanted, text("One of two."), answer="approve"
+    )
 
     assert [path.name for path in sorted(kept.workspace.iterdir())] == ["first", "known"]
-    created, given_up = model.asked[1].said("tool")
+    created, given_up = model.requests[1].contents_of("tool")
     assert created == "created first"
     assert given_up.startswith("Failed (interrupted): the runtime stopped before")
     first, second = done.state.tools.values()
@@ -153,18 +155,18 @@ async def test_what_is_no_longer_what_was_shown_is_not_done(tmp_path: Path):
     wanted = calls(("write", {"path": "a", "content": "two"}))
     journal_url = f"sqlite:{tmp_path / 'journal.db'}"
     async with FakeModel(wanted, text("Hm.")) as model, open_journal(journal_url) as journal:
-        async with running(kept, model, journal) as runtime:
+        async with run_model_agent(kept, model, journal) as runtime:
             await runtime.submit("thread", "openai", "go", turn_id="turn")
             action = await open_action(runtime)
         (kept.workspace / "a").write_text("changed by hand")
-        async with running(kept, model, journal) as runtime:
+        async with run_model_agent(kept, model, journal) as runtime:
             await runtime.decide("thread", action, "approve", by="lena")
-            assert await ended(runtime, "turn") == "completed"
+            assert await wait_for_end(runtime, "turn") == "completed"
             facts = await facts_of(runtime)
 
     assert_sound(facts)
     assert (kept.workspace / "a").read_text() == "changed by hand"
-    assert model.asked[1].said("tool")[0].startswith("Failed (approval_changed): ")
+    assert model.requests[1].contents_of("tool")[0].startswith("Failed (approval_changed): ")
 
 
 @pytest.mark.requirement("runtime.agents.openai.resume")
@@ -173,14 +175,14 @@ async def test_a_turn_that_spoke_when_the_runtime_stopped_is_closed(tmp_path: Pa
     hanging = Reply((chunk({"content": "Well, "}),), end="hang")
     journal_url = f"sqlite:{tmp_path / 'journal.db'}"
     async with FakeModel(hanging) as model, open_journal(journal_url) as journal:
-        async with running(kept, model, journal) as runtime:
+        async with run_model_agent(kept, model, journal) as runtime:
             await runtime.submit("thread", "openai", "go", turn_id="turn")
-            await seen(runtime, "model.delta")
+            await wait_for_fact(runtime, "model.delta")
         async with asyncio.timeout(WAIT):
             await model.gone.wait()
-        async with running(kept, model, journal) as runtime:
+        async with run_model_agent(kept, model, journal) as runtime:
             state, facts = await runtime.state("thread"), await facts_of(runtime)
 
     assert_sound(facts)
     assert state.runtime.failure_category == "runtime_restarted"
-    assert len(model.asked) == 1
+    assert len(model.requests) == 1

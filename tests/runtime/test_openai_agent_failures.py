@@ -8,7 +8,7 @@ import pytest
 from factwire.runtime.agents.openai_agent import FAILURE_MEANINGS, Endpoint, endpoint_of
 from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.errors import TurnFailed
-from tests.runtime.agents import ended, facts_of
+from tests.runtime.agents import facts_of, wait_for_end
 from tests.runtime.fake_model import FakeModel, Reply, chunk, event, refusal, text
 from tests.runtime.fake_model_runs import KEY, VARIABLE, Talk, agent, talk
 from tests.runtime.toolboxes import Kept, assert_sound
@@ -44,8 +44,8 @@ async def test_a_refusal_fails_the_turn_with_its_category_and_a_hint(tmp_path: P
     assert done.status == "failed"
     assert done.failure["failureCategory"] == category
     assert done.failure["recoveryHint"] == FAILURE_MEANINGS[category].hint
-    [failed] = done.named("model.failed")
-    [requested] = done.named("model.requested")
+    [failed] = done.facts_of_class("model.failed")
+    [requested] = done.facts_of_class("model.requested")
     assert failed.payload["failureCategory"] == category
     assert failed.message_id == requested.message_id
     assert done.state.runtime.failure_category == category
@@ -78,9 +78,9 @@ async def test_an_endpoint_that_is_not_there_is_unreachable(tmp_path: Path):
     async with FakeModel() as model:
         absent = agent(model)
     kept = Kept(tmp_path)
-    async with kept.running({"openai": absent}) as runtime:
+    async with kept.run_agents({"openai": absent}) as runtime:
         await runtime.submit("thread", "openai", "hello", turn_id="turn")
-        status = await ended(runtime, "turn")
+        status = await wait_for_end(runtime, "turn")
         done = Talk(status, await facts_of(runtime), await runtime.state("thread"))
 
     assert_sound(done.facts)
@@ -111,7 +111,7 @@ async def test_an_answer_that_breaks_off_is_no_answer(tmp_path: Path, end: str):
 
     assert done.status == "failed"
     assert done.failure["failureCategory"] == "stream_interrupted"
-    assert done.said("model.completed") == []
+    assert done.payloads_of("model.completed") == []
     assert done.answers == ["The answer is"]
     [message] = [each for each in done.state.messages if each.role == "assistant"]
     assert message.status == "interrupted"
@@ -148,16 +148,16 @@ async def test_every_refusal_and_every_further_attempt_is_a_fact(tmp_path: Path)
     down = refusal(503, "not yet", retry_after_ms="1")
     done, model = await talk(tmp_path, busy, down, text("At last."), retries=2)
 
-    assert (done.status, done.answers, len(model.asked)) == ("completed", ["At last."], 3)
-    assert done.said("rate_limit.hit") == [
+    assert (done.status, done.answers, len(model.requests)) == ("completed", ["At last."], 3)
+    assert done.payloads_of("rate_limit.hit") == [
         {
             "name": "requests",
             "message": "too many requests, attempt 1 of 3",
             "retryAfterMs": 1.0,
         }
     ]
-    again = [said for said in done.said("run.status") if "attempt" in said]
-    assert [said["attempt"] for said in again] == [2, 3]
+    again = [payload for payload in done.payloads_of("run.status") if "attempt" in payload]
+    assert [payload["attempt"] for payload in again] == [2, 3]
     assert done.state.metrics.limits["requests"].hits == 1
 
 
@@ -167,7 +167,7 @@ async def test_after_the_last_attempt_the_turn_fails(tmp_path: Path):
     done, model = await talk(tmp_path, *[busy] * 5, retries=2)
 
     assert done.failure["failureCategory"] == "rate_limited"
-    assert (len(model.asked), len(done.named("rate_limit.hit"))) == (3, 3)
+    assert (len(model.requests), len(done.facts_of_class("rate_limit.hit"))) == (3, 3)
 
 
 @pytest.mark.requirement("runtime.agents.openai.wire")
@@ -190,10 +190,12 @@ async def test_the_environment_leads_nothing_astray(
     done, model = await talk(tmp_path, text("Here."))
 
     assert done.answers == ["Here."]
-    [asked] = model.asked
-    assert "authorization" not in asked.headers
-    assert "somebody" not in str(asked)
-    assert {name for name in asked.headers if name.startswith("x-")} == {"x-stainless-retry-count"}
+    [request] = model.requests
+    assert "authorization" not in request.headers
+    assert "somebody" not in str(request)
+    assert {name for name in request.headers if name.startswith("x-")} == {
+        "x-stainless-retry-count"
+    }
 
 
 @pytest.mark.requirement("runtime.agents.openai.key")
@@ -207,7 +209,7 @@ async def test_a_key_that_is_not_there_fails_the_turn_before_anything_is_asked(
     assert done.failure["failureCategory"] == "key_missing"
     assert VARIABLE in done.failure["message"]
     assert VARIABLE in done.failure["recoveryHint"]
-    assert model.asked == []
+    assert model.requests == []
 
 
 @pytest.mark.requirement("runtime.agents.openai.key")

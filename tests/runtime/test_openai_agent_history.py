@@ -9,7 +9,7 @@ import pytest
 from factwire.facts import AssetInput, CapabilityInput, InputPart, TextInput, WorkspaceInput
 from factwire.runtime.agents import ShellAgent
 from factwire.runtime.agents.openai_input import PastCall, PastTurn, Round, window
-from tests.runtime.agents import ended
+from tests.runtime.agents import wait_for_end
 from tests.runtime.fake_model import FakeModel, calls, refusal, text
 from tests.runtime.fake_model_runs import agent, talk
 from tests.runtime.toolboxes import Kept
@@ -23,7 +23,7 @@ PIXEL = base64.b64decode(
 )
 
 
-def told(messages: list[dict[str, Any]]) -> list[tuple[str, Any]]:
+def read_messages(messages: list[dict[str, Any]]) -> list[tuple[str, Any]]:
     """Messages without the first instructions: role, and what was said or called."""
     return [
         (each["role"], each.get("content") or [c["function"] for c in each["tool_calls"]])
@@ -45,17 +45,17 @@ async def test_a_model_is_told_the_earlier_turns_with_their_calls(tmp_path: Path
         kept=kept,
     )
 
-    assert told(model.asked[2].messages) == [
+    assert read_messages(model.requests[2].messages) == [
         ("user", "What is in a?"),
         ("assistant", [{"name": "read", "arguments": '{"path":"a"}'}]),
         ("tool", "alpha"),
         ("assistant", "It says alpha."),
         ("user", "What did I ask?"),
     ]
-    call, result = model.asked[2].messages[2:4]
+    call, result = model.requests[2].messages[2:4]
     [tool] = done.state.tools.values()
     assert call["tool_calls"][0]["id"] == result["tool_call_id"] == tool.tool_call_id
-    [context] = done.said("context.resolved")
+    [context] = done.payloads_of("context.resolved")
     assert (context["turns"], context["turnsLeftOut"]) == (1, 0)
 
 
@@ -66,12 +66,12 @@ async def test_denied_failed_and_broken_calls_are_told_as_what_they_were(tmp_pat
         tmp_path, wanted, refusal(500, "gone"), text("Yes."), prompt=("try", "again")
     )
 
-    assert model.asked[2].said("tool") == [
+    assert model.requests[2].contents_of("tool") == [
         "Failed (nonzero_exit, exit code 1): exit code 1",
         "Failed (not_found): none: No such file or directory",
         f"Failed (unknown_tool): {UNKNOWN}",
     ]
-    assert model.asked[2].said("user") == ["try", "again"]
+    assert model.requests[2].contents_of("user") == ["try", "again"]
 
 
 @pytest.mark.requirement("runtime.agents.openai.history")
@@ -83,7 +83,7 @@ async def test_long_output_of_the_past_is_told_out_of_its_blob(tmp_path: Path):
         tmp_path, wanted, text("Long."), text("Yes."), prompt=("read it", "sure?"), kept=kept
     )
 
-    assert model.asked[2].said("tool") == ["word " * 4_000]
+    assert model.requests[2].contents_of("tool") == ["word " * 4_000]
 
 
 @pytest.mark.requirement("runtime.agents.openai.history")
@@ -91,13 +91,13 @@ async def test_what_another_agent_did_on_the_thread_is_told_too(tmp_path: Path):
     kept = Kept(tmp_path)
     async with FakeModel(text("You ran echo.")) as model:
         agents = {"shell": ShellAgent(), "openai": agent(model)}
-        async with kept.running(dict(agents)) as runtime:
+        async with kept.run_agents(dict(agents)) as runtime:
             await runtime.submit("thread", "shell", "echo one", turn_id="first")
-            assert await ended(runtime, "first") == "completed"
+            assert await wait_for_end(runtime, "first") == "completed"
             await runtime.submit("thread", "openai", "What did I run?", turn_id="second")
-            assert await ended(runtime, "second") == "completed"
+            assert await wait_for_end(runtime, "second") == "completed"
 
-    assert told(model.asked[0].messages) == [
+    assert read_messages(model.requests[0].messages) == [
         ("user", "echo one"),
         ("assistant", [{"name": "run", "arguments": '{"command":"echo one"}'}]),
         ("tool", "one\n"),
@@ -115,8 +115,8 @@ async def test_the_oldest_of_a_long_past_is_left_out_and_told_so(tmp_path: Path)
         history_characters=1_000,
     )
 
-    assert model.asked[3].said("user") == ["question 1", "question 2", "question 3"]
-    last = done.said("context.resolved")[-1]
+    assert model.requests[3].contents_of("user") == ["question 1", "question 2", "question 3"]
+    last = done.payloads_of("context.resolved")[-1]
     assert (last["turns"], last["turnsLeftOut"], last["roundsLeftOut"]) == (2, 1, 0)
     assert last["characters"] <= 1_000
     assert [item.kind for item in done.state.context.items] == ["history"] * 3
@@ -165,9 +165,9 @@ async def test_rounds_are_left_out_whole_and_the_oldest_first(
         assert each.rounds == whole.rounds[-len(each.rounds) :]
 
 
-async def attached(folder: Path, *parts: Any, kept: Kept | None = None) -> Any:
-    given: dict[str, Any] = {"input": parts}
-    return await talk(folder, text("I see."), prompt="Look", turn=given, kept=kept)
+async def talk_with_input(folder: Path, *parts: Any, kept: Kept | None = None) -> Any:
+    turn_options: dict[str, Any] = {"input": parts}
+    return await talk(folder, text("I see."), prompt="Look", turn=turn_options, kept=kept)
 
 
 @pytest.mark.requirement("runtime.agents.openai.attachments")
@@ -181,16 +181,16 @@ async def test_text_and_images_reach_the_model(tmp_path: Path):
         AssetInput(kind="document", ref=notes.ref, media_type="text/markdown", name="notes.md"),
         WorkspaceInput(ref="ticket:17", object_type="ticket", title="The door squeaks"),
     ]
-    done, model = await attached(tmp_path, *parts, kept=kept)
+    done, model = await talk_with_input(tmp_path, *parts, kept=kept)
 
-    [content] = model.asked[0].said("user")
+    [content] = model.requests[0].contents_of("user")
     kinds = [part["type"] for part in content]
     assert kinds == ["text", "text", "image_url", "text", "text"]
     data = base64.b64encode(PIXEL).decode()
     assert content[2]["image_url"]["url"] == f"data:image/png;base64,{data}"
     assert content[3]["text"] == "(attached: notes.md)\n# Notes\n"
     assert "the ticket The door squeaks, ticket:17" in content[4]["text"]
-    assert [said["kind"] for said in done.said("context.attached")] == [
+    assert [payload["kind"] for payload in done.payloads_of("context.attached")] == [
         "image",
         "document",
         "workspace",
@@ -199,9 +199,9 @@ async def test_text_and_images_reach_the_model(tmp_path: Path):
 
 @pytest.mark.requirement("runtime.agents.openai.attachments")
 async def test_words_alone_are_one_text(tmp_path: Path):
-    _, model = await attached(tmp_path, TextInput(text="closely"))
+    _, model = await talk_with_input(tmp_path, TextInput(text="closely"))
 
-    assert model.asked[0].said("user") == ["Look\n\nclosely"]
+    assert model.requests[0].contents_of("user") == ["Look\n\nclosely"]
 
 
 @pytest.mark.requirement("runtime.agents.openai.attachments")
@@ -218,11 +218,11 @@ async def test_words_alone_are_one_text(tmp_path: Path):
 async def test_what_cannot_be_given_is_refused_before_anything_is_asked(
     tmp_path: Path, part: InputPart, why: str
 ):
-    done, model = await attached(tmp_path, part)
+    done, model = await talk_with_input(tmp_path, part)
 
     assert done.failure["failureCategory"] == "unsupported_input"
     assert why in done.failure["message"]
-    assert model.asked == []
+    assert model.requests == []
 
 
 @pytest.mark.requirement("runtime.agents.openai.attachments")
@@ -230,7 +230,7 @@ async def test_an_attachment_that_is_too_big_is_refused(tmp_path: Path):
     kept = Kept(tmp_path)
     big = await kept.blobs.put(b"x" * (256 * 1024 + 1), kind="artifact")
     part = AssetInput(kind="document", ref=big.ref, media_type="text/plain")
-    done, model = await attached(tmp_path, part, kept=kept)
+    done, model = await talk_with_input(tmp_path, part, kept=kept)
 
     assert "more than 262144 bytes" in done.failure["message"]
-    assert model.asked == []
+    assert model.requests == []

@@ -27,12 +27,12 @@ from tests.runtime.fake_model_runs import KEY, VARIABLE
 LOCAL = "http://127.0.0.1:11434/v1"
 
 
-def configured(**agents: AgentSettings) -> Configuration:
+def make_configuration(**agents: AgentSettings) -> Configuration:
     return Configuration(journal="memory:", data="data", agents=agents)
 
 
 def openai(**fields: Any) -> Configuration:
-    return configured(mine=AgentSettings(kind="openai", **fields))
+    return make_configuration(mine=AgentSettings(kind="openai", **fields))
 
 
 @pytest.mark.requirement("runtime.agents.openai.setup")
@@ -96,7 +96,7 @@ def test_an_agent_that_nobody_uses_costs_no_import(tmp_path: Path):
 
 @pytest.mark.requirement("runtime.agents.openai.doctor")
 def test_the_doctor_says_where_the_model_is_and_whether_its_key_is_there():
-    def found(environment: dict[str, str], **fields: Any) -> tuple[str, str]:
+    def find_model(environment: dict[str, str], **fields: Any) -> tuple[str, str]:
         [finding] = findings(openai(model="tiny", **fields), environment)
         assert (finding.name, KEY in str(finding)) == ("model of mine", False)
         assert (finding.fix is None) == (finding.status == "ok")
@@ -104,25 +104,25 @@ def test_the_doctor_says_where_the_model_is_and_whether_its_key_is_there():
 
     public = "http://models.example.com/v1"
     key = {VARIABLE: KEY}
-    assert found({}, base_url=LOCAL) == ("ok", "tiny at 127.0.0.1 (loopback), no key")
-    assert found(key, base_url=LOCAL, api_key_env=VARIABLE) == (
+    assert find_model({}, base_url=LOCAL) == ("ok", "tiny at 127.0.0.1 (loopback), no key")
+    assert find_model(key, base_url=LOCAL, api_key_env=VARIABLE) == (
         "ok",
         f"tiny at 127.0.0.1 (loopback), key in {VARIABLE}",
     )
-    assert found({})[0] == "warn"
-    assert "OPENAI_API_KEY is not set" in found({})[1]
-    status, message = found(key, base_url=public, api_key_env=VARIABLE)
+    assert find_model({})[0] == "warn"
+    assert "OPENAI_API_KEY is not set" in find_model({})[1]
+    status, message = find_model(key, base_url=public, api_key_env=VARIABLE)
     assert (status, "unencrypted" in message) == ("warn", True)
 
 
 @pytest.mark.requirement("runtime.agents.openai.doctor")
 def test_the_doctor_says_how_to_have_such_an_agent(monkeypatch: pytest.MonkeyPatch):
-    [unset] = findings(configured(), {})
+    [unset] = findings(make_configuration(), {})
     assert (unset.status, "agents.openai.model" in unset.message) == ("ok", True)
     assert list(findings(openai(), {})) == []
 
     without(monkeypatch, "pydantic_ai")
-    [absent] = findings(configured(), {})
+    [absent] = findings(make_configuration(), {})
     [needed] = findings(openai(model="tiny"), {})
     assert (absent.status, needed.status) == ("ok", "warn")
     assert "factwire[openai]" in absent.message
@@ -150,8 +150,8 @@ async def test_the_command_runs_a_turn_and_prints_its_facts(tmp_path: Path):
     assert verify(facts) == []
     texts = [fact.payload["text"] for fact in facts if fact.event_class == "model.completed"]
     assert texts == ["I look. ", "It says alpha."]
-    assert [asked.headers["authorization"] for asked in model.asked] == [f"Bearer {KEY}"] * 2
-    assert model.asked[1].said("tool") == ["alpha"]
+    assert [request.headers["authorization"] for request in model.requests] == [f"Bearer {KEY}"] * 2
+    assert model.requests[1].contents_of("tool") == ["alpha"]
     assert KEY not in done.out
     assert with_key(tmp_path) == []
 
@@ -166,9 +166,9 @@ async def test_flags_name_the_model_where_no_file_does(tmp_path: Path):
         done = await asyncio.to_thread(home.run, "run", "openai", "Hi", *flags)
 
     assert (done.code, done.out.partition("\n")[0], done.err) == (0, "Hello.", "")
-    [asked] = model.asked
-    assert asked.body["model"] == "tiny"
-    assert "authorization" not in asked.headers
+    [request] = model.requests
+    assert request.body["model"] == "tiny"
+    assert "authorization" not in request.headers
 
 
 @pytest.mark.requirement("runtime.agents.openai.setup")

@@ -13,7 +13,7 @@ from factwire.runtime.policy import (
     evaluate,
     with_remedy,
 )
-from tests.runtime.policy_cases import WORKSPACE, fetch, policy, run, said, use
+from tests.runtime.policy_cases import WORKSPACE, decide, fetch, policy, run, use
 
 ALLOW_READ = ("allow", "reading")
 ALLOWED = ("allow", "rule_allow")
@@ -93,7 +93,7 @@ BY_MODE: dict[str, tuple[tuple[str, str], ...]] = {
 @pytest.mark.parametrize("name", REQUESTS)
 @pytest.mark.parametrize("mode", MODES)
 def test_a_mode_decides_where_no_rule_does(name: str, mode: Mode):
-    assert said("", REQUESTS[name], mode) == BY_MODE[name][MODES.index(mode)]
+    assert decide("", REQUESTS[name], mode) == BY_MODE[name][MODES.index(mode)]
 
 
 RULES: list[tuple[str, str, tuple[str, str]]] = [
@@ -193,24 +193,24 @@ RULES: list[tuple[str, str, tuple[str, str]]] = [
 def test_deny_beats_ask_beats_allow_beats_the_mode(
     rules: str, name: str, expected: tuple[str, str]
 ):
-    assert said(rules, REQUESTS[name]) == expected
+    assert decide(rules, REQUESTS[name]) == expected
 
 
 @pytest.mark.requirement("runtime.policy.modes")
 @pytest.mark.parametrize("name", [name for name in REQUESTS if BY_MODE[name][2] == PLAN])
 def test_no_rule_widens_planning(name: str):
-    assert said("+*  +Bash  +Edit", REQUESTS[name], "plan") == PLAN
-    assert said("+*  ?*", REQUESTS[name], "plan") == PLAN
-    assert said("!*", REQUESTS[name], "plan") == DENIED
+    assert decide("+*  +Bash  +Edit", REQUESTS[name], "plan") == PLAN
+    assert decide("+*  ?*", REQUESTS[name], "plan") == PLAN
+    assert decide("!*", REQUESTS[name], "plan") == DENIED
 
 
 @pytest.mark.requirement("runtime.policy.modes")
 @pytest.mark.parametrize("name", REQUESTS)
 def test_where_nobody_is_to_be_asked_what_would_ask_is_denied(name: str):
-    decision, _ = said("", REQUESTS[name])
-    assert said("", REQUESTS[name], "dontAsk")[0] == ("deny" if decision == "ask" else decision)
-    assert said("?*", REQUESTS[name], "dontAsk") == QUIET
-    assert said("!*", REQUESTS[name], "dontAsk") == DENIED
+    decision, _ = decide("", REQUESTS[name])
+    assert decide("", REQUESTS[name], "dontAsk")[0] == ("deny" if decision == "ask" else decision)
+    assert decide("?*", REQUESTS[name], "dontAsk") == QUIET
+    assert decide("!*", REQUESTS[name], "dontAsk") == DENIED
 
 
 @pytest.mark.requirement("runtime.policy.rules")
@@ -241,8 +241,8 @@ def test_an_evaluation_says_what_decided_and_why():
     ],
 )
 def test_a_denial_for_want_of_somebody_to_ask_says_what_would_help(rules: str, remedy: str):
-    given = policy(rules, "dontAsk")
-    denied = with_remedy(given, run("seq 1 9"), evaluate(given, run("seq 1 9")))
+    strict = policy(rules, "dontAsk")
+    denied = with_remedy(strict, run("seq 1 9"), evaluate(strict, run("seq 1 9")))
     assert denied.decision == "deny"
     assert denied.message.endswith(remedy)
     meant = policy("!Bash(seq *)", "dontAsk")
@@ -295,7 +295,7 @@ def test_the_worst_of_name_caller_and_content_counts(request_: PolicyRequest, ef
     ],
 )
 def test_a_path_without_a_normal_form_is_allowed_by_nothing(path: str):
-    assert said("+*  +Edit(**)  +Edit(/**)", use("Edit", path), "acceptEdits") == NO_PATH
+    assert decide("+*  +Edit(**)  +Edit(/**)", use("Edit", path), "acceptEdits") == NO_PATH
 
 
 @pytest.mark.requirement("runtime.policy.paths")
@@ -319,14 +319,14 @@ def test_a_path_without_a_normal_form_is_allowed_by_nothing(path: str):
     ],
 )
 def test_the_normal_form_says_where_a_path_lies(path: str, inside: bool):
-    assert said("", use("Edit", path), "acceptEdits") == (IN_WORKSPACE if inside else OUTSIDE)
-    assert (said("+Edit(**)", use("Edit", path)) == ALLOWED) == inside
+    assert decide("", use("Edit", path), "acceptEdits") == (IN_WORKSPACE if inside else OUTSIDE)
+    assert (decide("+Edit(**)", use("Edit", path)) == ALLOWED) == inside
 
 
 @pytest.mark.requirement("runtime.policy.paths")
 def test_a_workspace_that_is_not_absolute_holds_nothing():
     request = PolicyRequest(tool="Edit", workspace="project", paths=("a",))
-    assert said("+Edit(**)", request, "acceptEdits") == NO_PATH
+    assert decide("+Edit(**)", request, "acceptEdits") == NO_PATH
 
 
 @pytest.mark.requirement("runtime.policy.hosts")
@@ -344,7 +344,7 @@ def test_a_workspace_that_is_not_absolute_holds_nothing():
     ],
 )
 def test_a_url_that_only_looks_like_the_host_is_not_allowed(url: str):
-    assert said("+WebFetch(domain:example.org)", fetch(url))[0] == "ask"
+    assert decide("+WebFetch(domain:example.org)", fetch(url))[0] == "ask"
 
 
 @pytest.mark.requirement("runtime.policy.hosts")
@@ -356,7 +356,7 @@ def test_a_url_that_only_looks_like_the_host_is_not_allowed(url: str):
     ],
 )
 def test_the_host_itself_is_allowed(url: str):
-    assert said("+WebFetch(domain:example.org)", fetch(url)) == ALLOWED
+    assert decide("+WebFetch(domain:example.org)", fetch(url)) == ALLOWED
     below = url.replace("//", "//a.b.")
-    assert said("+WebFetch(domain:*.example.org)", fetch(below)) == ALLOWED
-    assert said("+WebFetch(domain:*.example.org)", fetch(url)) == NET
+    assert decide("+WebFetch(domain:*.example.org)", fetch(below)) == ALLOWED
+    assert decide("+WebFetch(domain:*.example.org)", fetch(url)) == NET

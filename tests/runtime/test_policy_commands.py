@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.runtime.policy_cases import run, said
+from tests.runtime.policy_cases import decide, run
 
 RULES = "+Bash(git status *)  +Bash(git log *)  +Bash(head *)  +Bash(echo *)"
 
@@ -277,16 +277,16 @@ NOT_ALLOWED = [
 @pytest.mark.requirement("runtime.policy.commands")
 @pytest.mark.parametrize("command", ALLOWED)
 def test_a_command_is_allowed_when_each_simple_command_in_it_is(command: str):
-    assert said(RULES, run(command)) == ("allow", "rule_allow") or "<" in command
-    assert said(RULES, run(command))[0] == "allow"
-    assert said(RULES, run(command), "dontAsk")[0] == "allow"
+    assert decide(RULES, run(command)) == ("allow", "rule_allow") or "<" in command
+    assert decide(RULES, run(command))[0] == "allow"
+    assert decide(RULES, run(command), "dontAsk")[0] == "allow"
 
 
 @pytest.mark.requirement("runtime.policy.commands")
 @pytest.mark.parametrize("command", NOT_ALLOWED)
 def test_a_command_that_hides_another_is_not_allowed(command: str):
-    assert said(RULES, run(command))[0] == "ask"
-    assert said(RULES, run(command), "dontAsk") == ("deny", "dont_ask")
+    assert decide(RULES, run(command))[0] == "ask"
+    assert decide(RULES, run(command), "dontAsk") == ("deny", "dont_ask")
 
 
 @pytest.mark.requirement("runtime.policy.commands")
@@ -307,7 +307,7 @@ def test_a_command_that_hides_another_is_not_allowed(command: str):
     ],
 )
 def test_what_is_denied_is_denied_however_it_is_wrapped(command: str):
-    assert said("+Bash  !Bash(rm *)", run(command)) == ("deny", "rule_deny")
+    assert decide("+Bash  !Bash(rm *)", run(command)) == ("deny", "rule_deny")
 
 
 @pytest.mark.requirement("runtime.policy.commands")
@@ -356,7 +356,7 @@ def test_what_is_denied_is_denied_however_it_is_wrapped(command: str):
     ],
 )
 def test_rules_about_commands(rules: str, command: str, expected: tuple[str, str]):
-    assert said(rules, run(command)) == expected
+    assert decide(rules, run(command)) == expected
 
 
 @pytest.mark.requirement("runtime.policy.commands")
@@ -375,13 +375,13 @@ def test_rules_about_commands(rules: str, command: str, expected: tuple[str, str
     ],
 )
 def test_an_argv_is_seen_by_no_shell(argv: tuple[str, ...], expected: str):
-    assert said(RULES, run(argv))[0] == expected
+    assert decide(RULES, run(argv))[0] == expected
 
 
 @pytest.mark.requirement("runtime.policy.commands")
 def test_redirected_edits_are_accepted_with_other_edits():
     rules = "+Bash(ls)"
-    assert said(rules, run("ls > src/x"), "acceptEdits")[0] == "allow"
-    assert said(rules, run("ls > .git/hooks/x"), "acceptEdits") == ("ask", "protected_path")
-    assert said(rules, run("ls > /etc/x"), "acceptEdits") == ("ask", "outside_workspace")
-    assert said(rules, run("ls > src/x"), "plan") == ("deny", "plan_mode")
+    assert decide(rules, run("ls > src/x"), "acceptEdits")[0] == "allow"
+    assert decide(rules, run("ls > .git/hooks/x"), "acceptEdits") == ("ask", "protected_path")
+    assert decide(rules, run("ls > /etc/x"), "acceptEdits") == ("ask", "outside_workspace")
+    assert decide(rules, run("ls > src/x"), "plan") == ("deny", "plan_mode")

@@ -22,7 +22,7 @@ def mint() -> Mint:
     return Mint("test", clock=lambda: "2026-01-01T00:00:00Z", ids=lambda prefix: f"{prefix}_1")
 
 
-def placed(fact: Fact, sequence: int = 1) -> Fact:
+def place_fact(fact: Fact, sequence: int = 1) -> Fact:
     return msgspec.structs.replace(fact, sequence=sequence)
 
 
@@ -84,7 +84,7 @@ def test_the_facts_are_valid_whatever_was_asked(request_: PolicyRequest, shape: 
         if evaluation.decision == "deny":
             facts.append(build_denial_fact(mint(), SCOPE, request_, evaluation))
         for fact in facts:
-            assert inspect_fact(write_fact(placed(fact), shape), shape) == []
+            assert inspect_fact(write_fact(place_fact(fact), shape), shape) == []
 
 
 @pytest.mark.requirement("runtime.policy.facts")
@@ -92,9 +92,9 @@ def test_a_projection_shows_what_was_decided():
     request = run("rm x")
     evaluation = evaluate(policy("", "dontAsk"), request)
     facts = [
-        placed(build_evaluation_fact(mint(), SCOPE, request, evaluation), 1),
+        place_fact(build_evaluation_fact(mint(), SCOPE, request, evaluation), 1),
         msgspec.structs.replace(
-            placed(build_denial_fact(mint(), SCOPE, request, evaluation), 2), id="evt_2"
+            place_fact(build_denial_fact(mint(), SCOPE, request, evaluation), 2), id="evt_2"
         ),
     ]
     permissions = project(facts).permissions

@@ -12,7 +12,7 @@ from factwire.runtime.policy import (
     propose_rule,
 )
 from factwire.runtime.policy.policy_rules import command_tokens
-from tests.runtime.policy_cases import WORKSPACE, fetch, run, said, use
+from tests.runtime.policy_cases import WORKSPACE, decide, fetch, run, use
 
 
 @pytest.mark.requirement("runtime.policy.syntax")
@@ -138,7 +138,7 @@ def test_the_narrowest_rule_is_proposed(request_: PolicyRequest, expected: str |
     assert (None if rule is None else str(rule)) == expected
     if rule is not None:
         assert parse_rule(str(rule)) == rule
-        assert said(f"+{rule}", request_) == ("allow", "rule_allow")
+        assert decide(f"+{rule}", request_) == ("allow", "rule_allow")
 
 
 @pytest.mark.requirement("runtime.policy.proposals")
@@ -146,7 +146,7 @@ def test_a_proposal_covers_nothing_else():
     rule = propose_rule(run("make test"))
     assert rule == PolicyRule("Bash", "make test")
     for other in ("make", "make test x", "make install", "make test; rm x", "make 'test x'"):
-        assert said(f"+{rule}", run(other))[0] == "ask"
+        assert decide(f"+{rule}", run(other))[0] == "ask"
 
 
 RISK_ROWS: list[tuple[PolicyRequest, str]] = [

@@ -56,8 +56,8 @@ class Sandpit:
             timeout=280,
             check=False,
         )
-        told = (call.read_bytes().decode(errors="replace") for call in calls.iterdir())
-        return [call.split("\0")[:-1] for call in told]
+        outputs = (call.read_bytes().decode(errors="replace") for call in calls.iterdir())
+        return [call.split("\0")[:-1] for call in outputs]
 
 
 def is_expected(words: tuple[str | None, ...], call: list[str]) -> bool:

@@ -33,7 +33,7 @@ def mint() -> Mint:
     )
 
 
-def told(processes: Processes, spec: ProcessSpec, **options: Any) -> AsyncIterator[Fact]:
+def stream_facts(processes: Processes, spec: ProcessSpec, **options: Any) -> AsyncIterator[Fact]:
     options.setdefault("process_id", "proc_1")
     return stream_process_facts(processes, spec, mint=mint(), scope=SCOPE, **options)
 
@@ -46,7 +46,7 @@ async def all_facts(
 ) -> list[Fact]:
     facts: list[Fact] = []
     async with asyncio.timeout(BOUND):
-        async for fact in told(processes, spec, **options):
+        async for fact in stream_facts(processes, spec, **options):
             facts.append(fact)
             if on_fact is not None:
                 on_fact(fact)
@@ -235,7 +235,7 @@ async def test_a_secret_printed_in_two_halves_never_passes_the_intake(world: Wor
 
 async def test_an_iterator_that_is_closed_ends_the_program(world: World):
     handles: list[RunningProcess] = []
-    facts = told(
+    facts = stream_facts(
         world.processes(), world.shell("echo ready; exec sleep 1000"), on_start=handles.append
     )
     async with asyncio.timeout(BOUND):

@@ -14,7 +14,7 @@ from factwire.journal.blobs import FileBlobs, MemoryBlobs
 from factwire.runtime.processes import Exit, LogFolder, LogUnavailable, OutputPiece, Stream
 from factwire.runtime.processes.process_output import ProcessFeed, ProcessLog
 from factwire.runtime.processes.process_spec import Batch, Batches, Utf8Text, whole_characters
-from tests.runtime.programs import BOUND, World, contiguous, heard, open_files, run, said
+from tests.runtime.programs import BOUND, World, contiguous, heard, open_files, read_until, run
 
 KIB = 1024
 
@@ -24,7 +24,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def cut(data: bytes, places: list[int]) -> list[bytes]:
+def cut_bytes(data: bytes, places: list[int]) -> list[bytes]:
     edges = sorted({0, len(data), *(place % (len(data) + 1) for place in places)})
     return [data[start:end] for start, end in pairwise(edges)]
 
@@ -39,7 +39,7 @@ bytes_with_text = st.lists(
 @given(bytes_with_text, chunkings)
 def test_text_does_not_depend_on_how_its_bytes_were_cut(data: bytes, places: list[int]):
     text = Utf8Text()
-    pieces = [text.feed(piece) for piece in cut(data, places)]
+    pieces = [text.feed(piece) for piece in cut_bytes(data, places)]
     assert "".join([*pieces, text.end()]) == data.decode("utf-8", "replace")
 
 
@@ -47,7 +47,7 @@ def test_text_does_not_depend_on_how_its_bytes_were_cut(data: bytes, places: lis
 @given(st.text(), chunkings)
 def test_a_character_is_never_split_and_never_replaced(text: str, places: list[int]):
     reader = Utf8Text()
-    pieces = [reader.feed(piece) for piece in cut(text.encode(), places)]
+    pieces = [reader.feed(piece) for piece in cut_bytes(text.encode(), places)]
     assert "".join(pieces) == text
     assert reader.end() == ""
 
@@ -155,10 +155,10 @@ async def test_a_log_is_read_by_bytes_while_it_grows_and_afterwards(world: World
     processes = world.processes()
     async with asyncio.timeout(BOUND), processes.start(world.python(code, stdin="pipe")) as process:
         pieces = process.output()
-        await said(pieces, "abcdef\n")
+        await read_until(pieces, "abcdef\n")
         assert await process.read_log("stdout", 2, 3) == b"cde"
         await process.close_input()
-        await said(pieces, "end\n")
+        await read_until(pieces, "end\n")
         await process.wait()
         assert await process.read_log("stdout", 5, 100) == b"f\nend\n"
         assert await process.read_log("stdout", 100, 5) == b""
@@ -313,8 +313,8 @@ async def test_a_program_waits_for_the_reader_of_its_protocol(world: World):
     spec = world.python(code, output="protocol")
     async with asyncio.timeout(BOUND), world.processes().start(spec) as process:
         pieces = process.output()
-        await said(pieces, "x")
-        await process._feed.room()
+        await read_until(pieces, "x")
+        await process._feed.wait_for_room()
         assert process._feed.waiting < 1024 * KIB
         assert (await process.stop()).signal == "SIGTERM"
 
@@ -323,7 +323,7 @@ async def test_a_program_waits_for_the_reader_of_its_protocol(world: World):
 async def test_a_feed_that_is_abandoned_keeps_nothing_and_holds_nobody():
     feed = ProcessFeed[str](limit=1)
     feed.put("a", 1)
-    waiting = asyncio.ensure_future(feed.room())
+    waiting = asyncio.ensure_future(feed.wait_for_room())
     await asyncio.sleep(0)
     assert not waiting.done()
     feed.abandon()
@@ -350,7 +350,7 @@ async def test_no_secret_reaches_pieces_log_or_blob_even_in_two_halves(world: Wo
         spec = world.python(code, stdin="pipe", output=mode, max_output=50)
         async with asyncio.timeout(BOUND), processes.start(spec) as process:
             pieces = process.output()
-            first = await said(pieces, "token ")
+            first = await read_until(pieces, "token ")
             await process.write(b"\n")
             text = first + "".join([piece.text async for piece in pieces])
             assert (secret in text) == (mode == "protocol")

@@ -16,15 +16,15 @@ from factwire.runtime import TurnAlreadyActive, TurnFailed
 from factwire.runtime.recording import BlockingRecorder, Recorder
 
 
-async def kept(url: str) -> list[Fact]:
+async def read_facts(url: str) -> list[Fact]:
     found: list[Fact] = []
     async with open_journal(url) as journal:
-        async for stretch in journal.read():
-            found += [fact for _, fact in stretch.facts()]
+        async for batch in journal.read():
+            found += [fact for _, fact in batch.facts()]
     return found
 
 
-async def everything(recorder: Recorder) -> None:
+async def record_everything(recorder: Recorder) -> None:
     async with recorder.turn("Do it all") as turn:
         turn.status("looking around", "preparing")
         turn.reasoning("Look, then act.")
@@ -52,9 +52,9 @@ async def everything(recorder: Recorder) -> None:
 async def test_a_turn_with_everything_in_it_is_whole_and_valid(tmp_path: Path):
     url = f"sqlite:{tmp_path / 'runs.db'}"
     async with Recorder(url, thread_id="thread") as recorder:
-        await everything(recorder)
+        await record_everything(recorder)
         state = recorder.state
-    facts = await kept(url)
+    facts = await read_facts(url)
 
     assert inspect_stream(facts) == []
     assert state.runtime.status == "completed"
@@ -67,7 +67,7 @@ async def test_a_turn_with_everything_in_it_is_whole_and_valid(tmp_path: Path):
     assert [task.status for task in state.tasks.values()] == ["completed"]
 
 
-async def crashed(recorder: Recorder, error: BaseException) -> None:
+async def record_crash(recorder: Recorder, error: BaseException) -> None:
     async with recorder.turn("Crash") as turn:
         turn.text("half a sen")
         async with turn.subagent("helper", "crash"), turn.tool("crash"):
@@ -87,7 +87,7 @@ async def crashed(recorder: Recorder, error: BaseException) -> None:
 async def test_a_crash_is_a_failed_turn_with_a_category(error: BaseException, category: str):
     async with Recorder("memory:", thread_id="thread") as recorder:
         with pytest.raises(type(error)):
-            await crashed(recorder, error)
+            await record_crash(recorder, error)
         state = recorder.state
 
     assert (state.runtime.status, state.runtime.failure_category) == ("failed", category)
@@ -124,8 +124,8 @@ async def test_a_request_is_answered_by_whoever_is_there(answer: str):
 @pytest.mark.requirement("runtime.recording.ask")
 async def test_a_request_can_be_decided_by_name():
     async with Recorder("memory:") as recorder:
-        asked = asyncio.Event()
-        recorder.watch(lambda fact, _: asked.set() if fact.action_id else None)
+        is_open = asyncio.Event()
+        recorder.watch(lambda fact, _: is_open.set() if fact.action_id else None)
 
         async def work() -> bool:
             async with recorder.turn("Deploy") as turn:
@@ -133,7 +133,7 @@ async def test_a_request_can_be_decided_by_name():
 
         working = asyncio.create_task(work())
         async with asyncio.timeout(60):
-            await asked.wait()
+            await is_open.wait()
             [action] = recorder.state.actions
             await recorder.decide(action, "approve", by="lena", reason="fine")
             assert await working
@@ -156,7 +156,7 @@ async def test_a_recorder_goes_on_with_a_thread_that_it_finds(tmp_path: Path):
         opened = Recorder(url, thread_id="thread", blobs=MemoryBlobs())
         async with opened as recorder, recorder.turn(prompt) as turn:
             turn.say(f"{prompt}!")
-    facts = await kept(url)
+    facts = await read_facts(url)
 
     assert [fact.sequence for fact in facts] == list(range(1, len(facts) + 1))
     assert len({fact.session_id for fact in facts}) == 1
@@ -199,7 +199,7 @@ def test_plain_code_records_the_same(tmp_path: Path):
             raise TurnFailed("tired", "enough")
         failed = recorder.state.runtime.failure_category
 
-    facts = asyncio.run(kept(url))
+    facts = asyncio.run(read_facts(url))
     assert inspect_stream(facts) == []
     assert failed == "tired"
     states: list[Any] = sorted(tool.state for tool in state.tools.values())

@@ -30,7 +30,7 @@ from factwire.runtime.configuration import (
     SandboxSettings,
     load_configuration,
 )
-from tests.runtime.agents import ended
+from tests.runtime.agents import wait_for_end
 
 MODULE = """
 from factwire.facts import CapabilityManifest
@@ -113,7 +113,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return name
 
 
-def configured(**agents: AgentSettings) -> Configuration:
+def make_configuration(**agents: AgentSettings) -> Configuration:
     return Configuration(journal="memory:", data="data", agents=agents)
 
 
@@ -129,7 +129,7 @@ def problem(found: AgentRegistry, name: str) -> AgentError:
 
 @pytest.mark.requirement("runtime.agents.registry")
 def test_the_built_in_agents_are_always_there():
-    found = register(configured(), [])
+    found = register(make_configuration(), [])
 
     assert isinstance(found.agent("demo"), DemoAgent)
     assert isinstance(found.agent("shell"), ShellAgent)
@@ -142,7 +142,7 @@ def test_the_built_in_agents_are_always_there():
 def test_an_agent_is_configured_under_a_name_of_its_own(plugin: str):
     fast = AgentSettings(kind="demo", options={"pace": 0})
     mine = AgentSettings(kind=f"{plugin}:make", model="some-model", options={"a": 1})
-    found = register(configured(fast=fast, mine=mine), [])
+    found = register(make_configuration(fast=fast, mine=mine), [])
 
     assert sorted(found.agents) == ["demo", "fast", "mine", "shell"]
     agent: Any = found.agent("mine")
@@ -152,7 +152,7 @@ def test_an_agent_is_configured_under_a_name_of_its_own(plugin: str):
 @pytest.mark.requirement("runtime.agents.registry")
 def test_an_installed_entry_point_is_an_agent_and_a_kind(plugin: str):
     other = AgentSettings(kind="mine", model="other")
-    found = register(configured(other=other), [point("mine", f"{plugin}:make")])
+    found = register(make_configuration(other=other), [point("mine", f"{plugin}:make")])
 
     agents: list[Any] = [found.agent("mine"), found.agent("other")]
     assert [agent.settings for agent in agents] == [AgentSettings(kind="mine"), other]
@@ -183,7 +183,7 @@ def test_an_installed_entry_point_is_an_agent_and_a_kind(plugin: str):
 def test_an_agent_that_cannot_be_had_says_why_and_leaves_the_others(
     kind: str, code: str, words: str
 ):
-    found = register(configured(wanted=AgentSettings(kind=kind)), [])
+    found = register(make_configuration(wanted=AgentSettings(kind=kind)), [])
 
     error = problem(found, "wanted")
     assert error.code == code
@@ -200,7 +200,7 @@ def test_what_a_kind_names_may_be_an_agent_an_object_of_an_sdk_or_makes_either(
         EntryPoint(name="a-broken", group=WRAPPERS, value="registry_broken:wrap"),
         EntryPoint(name="foreign", group=WRAPPERS, value=f"{plugin}:wrap"),
     ]
-    found = register(configured(it=AgentSettings(kind=f"{plugin}:{name}")), [], wrappers)
+    found = register(make_configuration(it=AgentSettings(kind=f"{plugin}:{name}")), [], wrappers)
 
     assert isinstance(found.agent("it"), ShellAgent)
     assert found.agent("it").manifest.agent_id == "mine"
@@ -218,7 +218,9 @@ def test_what_a_kind_names_may_be_an_agent_an_object_of_an_sdk_or_makes_either(
 @pytest.mark.usefixtures("plugin")
 def test_an_object_that_no_wrapper_makes_an_agent_of_says_why(wrapper: str, words: str):
     wrappers = [EntryPoint(name="sdk", group=WRAPPERS, value=wrapper)]
-    found = register(configured(it=AgentSettings(kind="registry_plugin:theirs")), [], wrappers)
+    found = register(
+        make_configuration(it=AgentSettings(kind="registry_plugin:theirs")), [], wrappers
+    )
 
     assert words in str(problem(found, "it"))
     assert problem(found, "it").code == "broken_entry_point"
@@ -227,7 +229,8 @@ def test_an_object_that_no_wrapper_makes_an_agent_of_says_why(wrapper: str, word
 @pytest.mark.requirement("runtime.agents.registry.lazy")
 def test_an_agent_is_made_when_it_is_asked_for_and_once(plugin: str):
     found = register(
-        configured(), [point("mine", f"{plugin}:make"), point("bad", "registry_broken:make")]
+        make_configuration(),
+        [point("mine", f"{plugin}:make"), point("bad", "registry_broken:make")],
     )
 
     assert isinstance(found.agent("demo"), DemoAgent)
@@ -248,7 +251,7 @@ def test_an_agent_is_made_when_it_is_asked_for_and_once(plugin: str):
     ],
 )
 def test_options_that_an_agent_does_not_know_are_refused(agent: AgentSettings):
-    assert problem(register(configured(odd=agent), []), "odd").code == "invalid_agent"
+    assert problem(register(make_configuration(odd=agent), []), "odd").code == "invalid_agent"
 
 
 @pytest.mark.requirement("runtime.agents.registry.errors")
@@ -258,7 +261,7 @@ def test_an_entry_point_cannot_take_the_place_of_another(plugin: str):
         point("mine", f"{plugin}:make"),
         point("mine", f"{plugin}:raising"),
     ]
-    found = register(configured(), points)
+    found = register(make_configuration(), points)
 
     assert isinstance(found.agent("demo"), DemoAgent)
     assert {name: error.code for name, error in found.problems.items()} == {
@@ -271,12 +274,12 @@ def test_an_entry_point_cannot_take_the_place_of_another(plugin: str):
 @pytest.mark.requirement("runtime.agents.registry.errors")
 def test_a_name_that_nobody_registered_is_unknown():
     with pytest.raises(UnknownAgent, match="choose from demo, shell"):
-        register(configured(), []).agent("nobody")
+        register(make_configuration(), []).agent("nobody")
 
 
 @pytest.mark.requirement("runtime.agents.registry")
 def test_entry_points_that_are_installed_are_looked_up():
-    assert {"demo", "shell"} <= set(register(configured()).agents)
+    assert {"demo", "shell"} <= set(register(make_configuration()).agents)
 
 
 @pytest.mark.requirement("runtime.agents.registry.means")
@@ -296,11 +299,11 @@ async def test_a_configuration_becomes_agents_and_the_means_they_act_with(tmp_pa
             blobs,
             register(configuration, []).agents,
             workspace=Path(configuration.workspaces[0]),
-            means=build_turn_resources(configuration, blobs),
+            resources=build_turn_resources(configuration, blobs),
         ) as runtime,
     ):
         await runtime.submit("thread", "sh", "touch made", turn_id="turn")
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
 
     assert (tmp_path / "work" / "made").exists()
 

@@ -16,8 +16,8 @@ from factwire.projection.thread_status import QueuedTurn
 from factwire.runtime import RetryPolicy, Runtime, StartTurn, TurnSettings, UnknownTurn
 from factwire.runtime.configuration import load_configuration
 from factwire.runtime.limits import RETRY_SECONDS
-from tests.runtime.agents import WAIT, Agent, classes, echo, ended, facts_of
-from tests.runtime.steered import Failing, Listener, Steerable, runtime_of, told
+from tests.runtime.agents import WAIT, Agent, classes, echo, facts_of, wait_for_end
+from tests.runtime.steered import Failing, Listener, Steerable, runtime_of, wait_for_fact
 
 QUICK = RetryPolicy(attempts=3, delay_seconds=0.001)
 SLOW = RetryPolicy(attempts=3, delay_seconds=60)
@@ -27,21 +27,21 @@ def settings(retry: RetryPolicy = QUICK, **more: Any) -> TurnSettings:
     return TurnSettings(interrupt_seconds=0.01, retry=retry, **more)
 
 
-async def settled(runtime: Runtime, turn_id: str) -> str:
+async def wait_settled(runtime: Runtime, turn_id: str) -> str:
     async with asyncio.timeout(WAIT):
         return await (await runtime.thread("thread")).wait_settled(turn_id)
 
 
-async def waiting(runtime: Runtime) -> QueuedTurn:
+async def wait_for_retry(runtime: Runtime) -> QueuedTurn:
     """The retry that waits for its time."""
-    await told(runtime, "turn.failed")
+    await wait_for_fact(runtime, "turn.failed")
     thread = await runtime.thread("thread")
     async with thread.order:
         [turn] = [turn for turn in thread.queue.turns if turn.status == "retrying"]
         return turn
 
 
-def asked(facts: list[Fact]) -> list[tuple[Any, Any]]:
+def list_attempts(facts: list[Fact]) -> list[tuple[Any, Any]]:
     payloads = [fact.payload for fact in facts if fact.event_class == "turn.submitted"]
     return [(payload.get("retryOf"), payload.get("attempt")) for payload in payloads]
 
@@ -52,17 +52,19 @@ async def test_a_failure_that_passes_is_tried_again_and_each_attempt_is_kept(tmp
     failing = Failing(2)
     async with runtime_of({"agent": Agent(failing)}, tmp_path, settings=settings()) as runtime:
         await runtime.submit("thread", "agent", "go", turn_id="turn", options={"depth": 2})
-        assert await settled(runtime, "turn") == "completed"
+        assert await wait_settled(runtime, "turn") == "completed"
         facts = await facts_of(runtime)
 
     turns = [start.turn_id for start in failing.tried]
     assert turns[0] == "turn"
     assert len(set(turns)) == 3
     assert [(start.prompt, start.options) for start in failing.tried] == [("go", {"depth": 2})] * 3
-    assert asked(facts) == [(None, None), (turns[0], 2), (turns[1], 3)]
+    assert list_attempts(facts) == [(None, None), (turns[0], 2), (turns[1], 3)]
     assert [f.turn_id for f in facts if f.event_class == "turn.failed"] == turns[:2]
     retries = [fact.payload for fact in facts if fact.control == "retry"]
-    assert [(said["attempt"], said["maxAttempts"], said["retryDelayMs"]) for said in retries] == [
+    assert [
+        (payload["attempt"], payload["maxAttempts"], payload["retryDelayMs"]) for payload in retries
+    ] == [
         (2, 3, 1),
         (3, 3, 2),
     ]
@@ -87,7 +89,7 @@ async def test_only_named_failures_are_tried_again_and_only_so_often(
     agents = {"agent": Agent(failing)}
     async with runtime_of(agents, tmp_path, settings=settings(policy)) as runtime:
         await runtime.submit("thread", "agent", "go", turn_id="turn")
-        assert await settled(runtime, "turn") == "failed"
+        assert await wait_settled(runtime, "turn") == "failed"
 
     assert len(failing.tried) == tries
 
@@ -119,7 +121,7 @@ async def test_what_may_have_changed_something_is_repeated_only_if_that_is_allow
     agents = {"agent": Agent(failing)}
     async with runtime_of(agents, tmp_path, settings=settings(policy)) as runtime:
         await runtime.submit("thread", "agent", "go", turn_id="turn")
-        await settled(runtime, "turn")
+        await wait_settled(runtime, "turn")
         state = await runtime.state("thread")
 
     assert len(failing.tried) == tries
@@ -136,7 +138,7 @@ async def test_a_retry_goes_before_what_waits(tmp_path: Path):
     async with runtime_of(agents, tmp_path, settings=settings()) as runtime:
         await runtime.submit("thread", "agent", "go", turn_id="turn")
         await runtime.submit("thread", "other", "later", turn_id="later")
-        assert await ended(runtime, "later") == "completed"
+        assert await wait_for_end(runtime, "later") == "completed"
         facts = await facts_of(runtime)
 
     started = [fact.turn_id for fact in facts if fact.event_class == "turn.started"]
@@ -159,7 +161,7 @@ async def test_a_retry_is_asked_what_was_said_to_the_attempt_before(tmp_path: Pa
     async with runtime_of({"agent": Steerable(both)}, tmp_path, settings=settings()) as runtime:
         await runtime.submit("thread", "agent", "work", turn_id="turn")
         await runtime.steer("thread", "to the left")
-        assert await settled(runtime, "turn") == "completed"
+        assert await wait_settled(runtime, "turn") == "completed"
 
     assert [start.input for start in failing.tried] == [(), (TextInput(text="to the left"),)]
 
@@ -171,11 +173,11 @@ async def test_a_retry_that_waits_can_be_cancelled_by_any_of_its_attempts(tmp_pa
     agents = {"agent": Agent(failing)}
     async with runtime_of(agents, tmp_path, settings=settings(SLOW)) as runtime:
         await runtime.submit("thread", "agent", "go", turn_id="turn")
-        retry = await waiting(runtime)
+        retry = await wait_for_retry(runtime)
         queued = await runtime.submit("thread", "agent", "next", turn_id="next")
         await runtime.cancel("thread", "turn", "changed my mind")
-        assert await settled(runtime, "turn") == "canceled"
-        assert await ended(runtime, "next") == "failed"
+        assert await wait_settled(runtime, "turn") == "canceled"
+        assert await wait_for_end(runtime, "next") == "failed"
         with pytest.raises(UnknownTurn):
             await runtime.cancel("thread", retry.queued_turn_id)
         facts = await facts_of(runtime)
@@ -193,7 +195,7 @@ async def test_a_retry_that_waits_for_its_time_survives_a_restart(tmp_path: Path
         agents = {"agent": Agent(first)}
         async with runtime_of(agents, tmp_path, journal, settings=settings(SLOW)) as runtime:
             await runtime.submit("thread", "agent", "go", turn_id="turn")
-            retry = await waiting(runtime)
+            retry = await wait_for_retry(runtime)
         second = Failing(0)
         agents = {"agent": Agent(second)}
         async with runtime_of(agents, tmp_path, journal, settings=settings(SLOW)) as runtime:

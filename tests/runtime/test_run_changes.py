@@ -13,8 +13,10 @@ from tests.runtime.toolboxes import FREE, Kept, Used, use
 pytestmark = pytest.mark.requirement("runtime.toolbox.run-changes")
 
 
-def told(used: Used) -> dict[str, str]:
-    return {fact.payload["path"]: fact.payload["change"] for fact in used.named("file.changed")}
+def changes_of(used: Used) -> dict[str, str]:
+    return {
+        fact.payload["path"]: fact.payload["change"] for fact in used.facts_of_class("file.changed")
+    }
 
 
 @pytest.mark.asyncio
@@ -28,13 +30,13 @@ async def test_files_that_a_command_changed_are_told_with_their_diffs(tmp_path: 
     )
     used = await use(kept, ("run", {"command": ["sh", "work.sh"]}))
 
-    assert told(used) == {
+    assert changes_of(used) == {
         "made": "created",
         "changed": "modified",
         "gone": "deleted",
         "deep/er/file": "created",
     }
-    facts = {fact.payload["path"]: fact for fact in used.named("file.changed")}
+    facts = {fact.payload["path"]: fact for fact in used.facts_of_class("file.changed")}
     diff = (await kept.content(facts["changed"].payload["diffRef"])).decode()
     assert diff == "--- a/changed\n+++ b/changed\n@@ -1 +1,2 @@\n changed\n+more\n"
     assert await kept.content(facts["made"].payload["contentRef"]) == b"new\n"
@@ -53,7 +55,7 @@ async def test_the_content_of_a_file_that_may_not_be_read_is_not_kept(tmp_path: 
     (kept.workspace / "work.sh").write_text("echo private > hidden\n")
     used = await use(kept, ("run", {"command": ["sh", "work.sh"]}))
 
-    [fact] = used.named("file.changed")
+    [fact] = used.facts_of_class("file.changed")
     assert fact.payload["path"] == "hidden"
     assert {"contentRef", "diffRef"}.isdisjoint(fact.payload)
 
@@ -68,7 +70,7 @@ async def test_a_workspace_with_too_many_files_is_not_watched(
         (kept.workspace / f"file{number}").touch()
     used = await use(kept, ("run", {"command": ["touch", "made"]}))
 
-    assert told(used) == {}
+    assert changes_of(used) == {}
     assert used.outcome.data["filesWatched"] is False
 
 
@@ -81,7 +83,7 @@ async def test_of_many_changes_only_so_many_are_told_one_by_one(
     names = [f"f{number}" for number in range(10)]
     used = await use(kept, ("run", {"command": ["touch", *names]}))
 
-    assert len(told(used)) == 3
+    assert len(changes_of(used)) == 3
     assert used.outcome.data["changedFiles"] == 10
 
 

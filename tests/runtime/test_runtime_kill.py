@@ -30,13 +30,13 @@ def open_now() -> tuple[int, int]:
     return len(asyncio.all_tasks()), len(list(Path("/proc/self/fd").iterdir()))
 
 
-def killed(folder: Path, doing: str, moment: int) -> int:
+def kill_runtime(folder: Path, doing: str, moment: int) -> int:
     """Kill a runtime after so many durable facts; how many it told of."""
-    process, told = start(folder, doing)
+    process, receiver = start(folder, doing)
     seen, waiting = 0, doing != "approval"
     try:
-        while told.poll(WAIT):
-            waiting = told.recv_bytes() == b"action.required" or waiting
+        while receiver.poll(WAIT):
+            waiting = receiver.recv_bytes() == b"action.required" or waiting
             seen += 1
             if waiting and seen >= moment:
                 process.kill()
@@ -76,11 +76,11 @@ async def test_a_killed_runtime_leaves_nothing_half_done(tmp_path: Path, doing: 
     for number in range(ROUNDS[doing]):
         folder = tmp_path / str(number)
         prepare(folder)
-        told = killed(folder, doing, LEAST[doing] + random.randrange(MORE[doing]))
+        reported = kill_runtime(folder, doing, LEAST[doing] + random.randrange(MORE[doing]))
         outlived += left_running(folder / "workspace" / "pid")
         async with open_journal(f"sqlite:{folder / 'journal.db'}") as journal:
             assert (await journal.verify()).ok
-            assert (await journal.stats()).facts >= told
+            assert (await journal.stats()).facts >= reported
             async with runtime_in(folder, journal, doing) as runtime:
                 state = await gone_on(runtime, doing)
                 facts = await facts_of(runtime, THREAD)

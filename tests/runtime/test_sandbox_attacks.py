@@ -42,7 +42,7 @@ def world() -> Generator[World]:
 
 
 @pytest.fixture(params=IN_SANDBOX)
-def sandboxed(request: pytest.FixtureRequest) -> bool:
+def in_sandbox(request: pytest.FixtureRequest) -> bool:
     return request.param
 
 
@@ -55,9 +55,9 @@ def sleeper(**environment: str) -> "subprocess.Popen[bytes]":
 
 
 async def attack(
-    world: World, sandboxed: bool, code: str, *arguments: object, **policy: Any
+    world: World, in_sandbox: bool, code: str, *arguments: object, **policy: Any
 ) -> Ran:
-    chosen = strict(**policy) if sandboxed else SandboxPolicy()
+    chosen = strict(**policy) if in_sandbox else SandboxPolicy()
     spec = world.python(code, *map(str, arguments), sandbox=chosen)
     ran = await run(world.processes(ladder=QUICK), spec)
     assert not ran.exit.sandbox_failed, ran.text("stderr")
@@ -65,7 +65,7 @@ async def attack(
 
 
 @pytest.mark.requirement("runtime.sandbox.write-outside")
-async def test_nothing_outside_the_workspace_can_be_written(world: World, sandboxed: bool):
+async def test_nothing_outside_the_workspace_can_be_written(world: World, in_sandbox: bool):
     outside = world.folder / "outside"
     outside.mkdir()
     (outside / "there").write_text("before")
@@ -83,9 +83,9 @@ for act in (
     except OSError as error: print(error)
 open("inside", "w").write("x")
 """
-    ran = await attack(world, sandboxed, code, outside)
+    ran = await attack(world, in_sandbox, code, outside)
     untouched = names(outside) == ["there"] and (outside / "there").read_text() == "before"
-    assert untouched == sandboxed, ran.text()
+    assert untouched == in_sandbox, ran.text()
     assert (world.workspace / "inside").exists()
 
 
@@ -93,49 +93,49 @@ open("inside", "w").write("x")
 @pytest.mark.parametrize(
     "name", [".ssh/id_ed25519", ".aws/credentials", ".netrc", ".bash_history", "notes"]
 )
-async def test_the_home_and_its_keys_cannot_be_read(world: World, sandboxed: bool, name: str):
+async def test_the_home_and_its_keys_cannot_be_read(world: World, in_sandbox: bool, name: str):
     path = world.home / name
     path.parent.mkdir(exist_ok=True)
     path.write_text("PRIVATE")
-    ran = await attack(world, sandboxed, "import sys; print(open(sys.argv[1]).read())", path)
-    assert ("PRIVATE" in ran.text()) != sandboxed
+    ran = await attack(world, in_sandbox, "import sys; print(open(sys.argv[1]).read())", path)
+    assert ("PRIVATE" in ran.text()) != in_sandbox
 
 
 @pytest.mark.requirement("runtime.sandbox.hidden")
 @pytest.mark.parametrize("name", [".ssh/id_ed25519", ".netrc"])
 async def test_keys_are_hidden_in_a_workspace_that_is_the_home(
-    world: World, sandboxed: bool, name: str
+    world: World, in_sandbox: bool, name: str
 ):
     path = world.home / name
     path.parent.mkdir(exist_ok=True)
     path.write_text("PRIVATE")
     (world.home / "project.txt").write_text("WORK")
-    chosen = strict() if sandboxed else SandboxPolicy()
+    chosen = strict() if in_sandbox else SandboxPolicy()
     code = "import sys; print(open('project.txt').read()); print(open(sys.argv[1]).read())"
     spec = world.python(code, name, cwd=str(world.home), sandbox=chosen)
     ran = await run(world.processes(workspaces=[world.home]), spec)
     assert "WORK" in ran.text()
-    assert ("PRIVATE" in ran.text()) != sandboxed
+    assert ("PRIVATE" in ran.text()) != in_sandbox
 
 
 @pytest.mark.requirement("runtime.sandbox.hidden")
 async def test_keys_are_hidden_where_the_home_keeps_only_a_link_to_them(
-    world: World, sandboxed: bool
+    world: World, in_sandbox: bool
 ):
     vault = world.folder / "vault"
     vault.mkdir()
     (vault / "id").write_text("PRIVATE")
     (world.home / ".ssh").symlink_to(vault)
     ran = await attack(
-        world, sandboxed, "import sys; print(open(sys.argv[1]).read())", vault / "id"
+        world, in_sandbox, "import sys; print(open(sys.argv[1]).read())", vault / "id"
     )
-    assert ("PRIVATE" in ran.text()) != sandboxed
+    assert ("PRIVATE" in ran.text()) != in_sandbox
 
 
 @pytest.mark.requirement("runtime.sandbox.data-hidden")
 @pytest.mark.parametrize("in_workspace", [False, True])
 async def test_the_data_of_factwire_can_neither_be_read_nor_written(
-    world: World, sandboxed: bool, in_workspace: bool
+    world: World, in_sandbox: bool, in_workspace: bool
 ):
     if in_workspace:
         world.data = world.workspace / ".factwire"
@@ -148,9 +148,9 @@ except OSError: pass
 try: open(sys.argv[1], "w").write("forged")
 except OSError: pass
 """
-    ran = await attack(world, sandboxed, code, world.data / "journal.db")
-    assert ("FACTS" in ran.text()) != sandboxed
-    assert ((world.data / "journal.db").read_text() == "FACTS") == sandboxed
+    ran = await attack(world, in_sandbox, code, world.data / "journal.db")
+    assert ("FACTS" in ran.text()) != in_sandbox
+    assert ((world.data / "journal.db").read_text() == "FACTS") == in_sandbox
 
 
 CONNECT = """
@@ -172,7 +172,7 @@ except OSError as error:
 @pytest.mark.requirement("runtime.sandbox.network")
 @pytest.mark.parametrize("network", [False, True])
 async def test_a_server_on_this_machine_cannot_be_reached(
-    world: World, sandboxed: bool, network: bool
+    world: World, in_sandbox: bool, network: bool
 ):
     async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HELLO")
@@ -181,28 +181,30 @@ async def test_a_server_on_this_machine_cannot_be_reached(
 
     async with await asyncio.start_server(greet, "127.0.0.1", 0) as server:
         host, port = server.sockets[0].getsockname()
-        ran = await attack(world, sandboxed, CONNECT, host, port, network=network)
-    assert ("HELLO" in ran.text()) == (network or not sandboxed), ran.text()
+        ran = await attack(world, in_sandbox, CONNECT, host, port, network=network)
+    assert ("HELLO" in ran.text()) == (network or not in_sandbox), ran.text()
 
 
 @pytest.mark.requirement("runtime.sandbox.network")
-async def test_a_socket_without_a_file_cannot_be_reached(world: World, sandboxed: bool):
+async def test_a_socket_without_a_file_cannot_be_reached(world: World, in_sandbox: bool):
     name = f"factwire-test-{os.getpid()}"
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(f"\0{name}")
         listening.listen()
         listening.settimeout(BOUND)
-        running = asyncio.create_task(attack(world, sandboxed, CONNECT, name))
-        if not sandboxed:
+        running = asyncio.create_task(attack(world, in_sandbox, CONNECT, name))
+        if not in_sandbox:
             connection, _ = await asyncio.to_thread(listening.accept)
             with connection:
                 connection.sendall(b"HELLO")
         ran = await running
-    assert ("HELLO" in ran.text()) != sandboxed
+    assert ("HELLO" in ran.text()) != in_sandbox
 
 
 @pytest.mark.requirement("runtime.sandbox.limits")
-async def test_a_fork_bomb_runs_out_of_processes_and_not_the_machine(world: World, sandboxed: bool):
+async def test_a_fork_bomb_runs_out_of_processes_and_not_the_machine(
+    world: World, in_sandbox: bool
+):
     code = """
 import os, signal
 made = 0
@@ -215,9 +217,9 @@ except OSError as error:
     print(error)
 print("made", made, flush=True)
 """
-    ran = await attack(world, sandboxed, code, limits=SandboxLimits(processes=40))
+    ran = await attack(world, in_sandbox, code, limits=SandboxLimits(processes=40))
     made = int(ran.text().split("made ")[1])
-    assert (made < 40) == sandboxed, ran.text()
+    assert (made < 40) == in_sandbox, ran.text()
     assert made > 10
 
 
@@ -232,10 +234,10 @@ print("made", made, flush=True)
     ids=["memory", "file", "files"],
 )
 async def test_what_a_program_takes_is_bounded(
-    world: World, sandboxed: bool, code: str, bounds: SandboxLimits
+    world: World, in_sandbox: bool, code: str, bounds: SandboxLimits
 ):
-    ran = await attack(world, sandboxed, f"{code}\nprint('DONE')", limits=bounds)
-    assert ("DONE" in ran.text()) != sandboxed
+    ran = await attack(world, in_sandbox, f"{code}\nprint('DONE')", limits=bounds)
+    assert ("DONE" in ran.text()) != in_sandbox
 
 
 @pytest.mark.requirement("runtime.sandbox.limits")
@@ -262,7 +264,7 @@ open("/dev/null", "w").write("x")
 
 @pytest.mark.requirement("runtime.sandbox.symlink")
 async def test_a_link_out_of_the_workspace_leads_nowhere_that_can_be_changed(
-    world: World, sandboxed: bool
+    world: World, in_sandbox: bool
 ):
     outside = world.folder / "outside"
     outside.mkdir()
@@ -272,13 +274,13 @@ os.symlink(sys.argv[1], "link")
 try: open("link/file", "w").write("x")
 except OSError as error: print(error)
 """
-    await attack(world, sandboxed, code, outside)
-    assert (names(outside) == []) == sandboxed
+    await attack(world, in_sandbox, code, outside)
+    assert (names(outside) == []) == in_sandbox
 
 
 @pytest.mark.requirement("runtime.sandbox.proc")
 async def test_other_processes_can_neither_be_seen_nor_used_as_a_way_out(
-    world: World, sandboxed: bool
+    world: World, in_sandbox: bool
 ):
     outside = world.folder / "outside"
     outside.mkdir()
@@ -294,14 +296,14 @@ for name in os.listdir("/proc"):
         except OSError: pass
 """
     with sleeper(VICTIM="PRIVATE") as victim:
-        ran = await attack(world, sandboxed, code, outside)
+        ran = await attack(world, in_sandbox, code, outside)
         victim.kill()
-    assert ("FOUND" in ran.text()) != sandboxed
-    assert (names(outside) == []) == sandboxed
+    assert ("FOUND" in ran.text()) != in_sandbox
+    assert (names(outside) == []) == in_sandbox
 
 
 @pytest.mark.requirement("runtime.sandbox.proc")
-async def test_no_setting_of_the_kernel_can_be_written(world: World, sandboxed: bool):
+async def test_no_setting_of_the_kernel_can_be_written(world: World, in_sandbox: bool):
     """For root these are doors: a program named there is run outside, by the kernel."""
     code = """
 import glob, os
@@ -313,13 +315,13 @@ for path in sorted({path for place in places for path in glob.glob(place)}):
         except OSError: continue
         print("OPEN", path)
 """
-    ran = await attack(world, sandboxed, code)
-    if sandboxed or os.getuid() == 0:
-        assert ("OPEN" in ran.text()) != sandboxed, ran.text()
+    ran = await attack(world, in_sandbox, code)
+    if in_sandbox or os.getuid() == 0:
+        assert ("OPEN" in ran.text()) != in_sandbox, ran.text()
 
 
 @pytest.mark.requirement("runtime.sandbox.kill-outside")
-async def test_a_process_outside_cannot_be_killed(world: World, sandboxed: bool):
+async def test_a_process_outside_cannot_be_killed(world: World, in_sandbox: bool):
     code = """
 import os, sys
 try: os.kill(int(sys.argv[1]), 9)
@@ -327,17 +329,17 @@ except OSError as error: print(error)
 """
     with sleeper() as victim:
         watched = Watched(victim.pid)
-        await attack(world, sandboxed, code, victim.pid)
-        assert watched.ends(0 if sandboxed else BOUND) != sandboxed
+        await attack(world, in_sandbox, code, victim.pid)
+        assert watched.ends(0 if in_sandbox else BOUND) != in_sandbox
         watched.close()
         victim.kill()
 
 
 @pytest.mark.requirement("runtime.sandbox.setuid")
-async def test_no_program_gains_a_user_by_its_file(world: World, sandboxed: bool):
+async def test_no_program_gains_a_user_by_its_file(world: World, in_sandbox: bool):
     code = "print([line for line in open('/proc/self/status') if 'NoNewPrivs' in line])"
-    ran = await attack(world, sandboxed, code)
-    assert ("NoNewPrivs:\\t1" in ran.text()) == sandboxed
+    ran = await attack(world, in_sandbox, code)
+    assert ("NoNewPrivs:\\t1" in ran.text()) == in_sandbox
 
 
 @pytest.mark.requirement("runtime.sandbox.setuid")
@@ -352,27 +354,27 @@ async def test_no_program_gains_a_user_by_its_file(world: World, sandboxed: bool
     ],
 )
 async def test_no_file_is_left_that_lends_our_user_to_others(
-    world: World, sandboxed: bool, act: str
+    world: World, in_sandbox: bool, act: str
 ):
     (world.workspace / "door").write_text("#!/bin/sh\n")
     code = f"import os\nos.umask(0)\n{act}"
-    await attack(world, sandboxed, code)
+    await attack(world, in_sandbox, code)
     bits = [
         path.stat().st_mode & (stat.S_ISUID | stat.S_ISGID) for path in world.workspace.iterdir()
     ]
-    assert any(bits) != sandboxed
+    assert any(bits) != in_sandbox
 
 
 @pytest.mark.requirement("runtime.sandbox.setuid")
-async def test_no_further_namespaces_can_be_made(world: World, sandboxed: bool):
+async def test_no_further_namespaces_can_be_made(world: World, in_sandbox: bool):
     code = "import ctypes; print('made', ctypes.CDLL(None).unshare(0x10000000))"
-    ran = await attack(world, sandboxed, code)
-    assert ("made 0" in ran.text()) != sandboxed
+    ran = await attack(world, in_sandbox, code)
+    assert ("made 0" in ran.text()) != in_sandbox
 
 
 @pytest.mark.requirement("runtime.sandbox.no-leftovers")
 async def test_a_daemon_that_left_the_group_does_not_outlive_its_sandbox(
-    world: World, sandboxed: bool
+    world: World, in_sandbox: bool
 ):
     code = """
 import fcntl, os, signal
@@ -388,7 +390,7 @@ if os.fork() == 0:
     os._exit(0)
 os.read(reader, 1)
 """
-    ran = await attack(world, sandboxed, code)
+    ran = await attack(world, in_sandbox, code)
     with (world.workspace / "lock").open() as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -396,7 +398,7 @@ os.read(reader, 1)
         except BlockingIOError:
             is_alive = True
             os.kill(int(ran.text()), signal.SIGKILL)
-    assert is_alive != sandboxed
+    assert is_alive != in_sandbox
 
 
 @pytest.mark.requirement("runtime.sandbox.no-leftovers")

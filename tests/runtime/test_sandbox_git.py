@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from factwire.facts.resources import ChangedFile
 from factwire.runtime.sandbox import (
-    ChangedFile,
     NoRepository,
     WorkspaceDiff,
     borrow,

@@ -57,10 +57,10 @@ def test_what_is_missing_is_installed_after_fetching_the_lists(
 def test_what_cannot_be_installed_is_named(
     machine: Path, monkeypatch: pytest.MonkeyPatch, apt: str, user: int, words: str
 ):
-    said: list[str] = []
-    monkeypatch.setattr("builtins.print", said.append)
+    lines: list[str] = []
+    monkeypatch.setattr("builtins.print", lines.append)
     monkeypatch.setattr(os, "geteuid", lambda: user)
     if apt:
         put(machine, "apt-get", apt)
     assert system_packages.main() == 1
-    assert words in said[0]
+    assert words in lines[0]

@@ -20,21 +20,21 @@ from tests.runtime.agents import (
     approval,
     classes,
     echo,
-    ended,
     endless,
     facts_of,
+    make_fact,
     open_action,
-    running,
-    said,
+    run_agent,
+    wait_for_end,
 )
-from tests.runtime.steered import runtime_of, told
+from tests.runtime.steered import runtime_of, wait_for_fact
 
 pytestmark = pytest.mark.asyncio
 
 
 @pytest.mark.requirement("runtime.full")
 async def test_more_turns_than_may_run_are_refused_or_wait(tmp_path: Path):
-    async with running(endless, tmp_path, active_turns=2) as runtime:
+    async with run_agent(endless, tmp_path, active_turns=2) as runtime:
         answers = await asyncio.gather(
             *(
                 runtime.submit(f"t{n}", "agent", "x", turn_id=f"{n}", when_full="refuse")
@@ -60,7 +60,7 @@ async def test_more_turns_than_may_run_are_refused_or_wait(tmp_path: Path):
 
 @pytest.mark.requirement("runtime.queue")
 async def test_a_runtime_promotes_and_removes_what_waits(tmp_path: Path):
-    async with running(endless, tmp_path) as runtime:
+    async with run_agent(endless, tmp_path) as runtime:
         for name in ("first", "a", "b", "c"):
             await runtime.submit("thread", "agent", name, turn_id=name)
         await runtime.promote("thread", "c")
@@ -72,9 +72,9 @@ async def test_a_runtime_promotes_and_removes_what_waits(tmp_path: Path):
 
 
 async def where(turn: StartTurn) -> AsyncIterator[Fact]:
-    told = {"text": str(turn.host.workspace)}
-    yield said(turn.host, "model.completed", told, message_id=f"m-{turn.turn_id}")
-    yield said(turn.host, "turn.completed")
+    payload = {"text": str(turn.host.workspace)}
+    yield make_fact(turn.host, "model.completed", payload, message_id=f"m-{turn.turn_id}")
+    yield make_fact(turn.host, "turn.completed")
 
 
 @pytest.mark.requirement("runtime.workspaces")
@@ -86,16 +86,16 @@ async def test_a_turn_works_in_the_folder_that_it_names(tmp_path: Path):
     async with runtime_of(agents, tmp_path, workspaces=[allowed]) as runtime:
         for turn_id, folder in (("a", tmp_path / "link"), ("b", None)):
             await runtime.submit("thread", "agent", "go", turn_id=turn_id, workspace=folder)
-            assert await ended(runtime, turn_id) == "completed"
+            assert await wait_for_end(runtime, turn_id) == "completed"
         again = await runtime.retry("thread", "a")
-        await ended(runtime, again.turn_id)
+        await wait_for_end(runtime, again.turn_id)
         facts = await facts_of(runtime)
 
     answers = [f.payload["text"] for f in facts if f.event_class == "model.completed"]
     real = str((allowed / "project").resolve())
     assert answers == [real, str(tmp_path), real]
-    asked = [f.payload.get("workspace") for f in facts if f.event_class == "turn.submitted"]
-    assert asked == [real, None, real]
+    workspaces = [f.payload.get("workspace") for f in facts if f.event_class == "turn.submitted"]
+    assert workspaces == [real, None, real]
 
 
 @pytest.mark.requirement("runtime.workspaces")
@@ -127,7 +127,7 @@ async def test_a_folder_that_leads_elsewhere_when_its_turn_comes_is_refused_then
         (allowed / "project").rmdir()
         (allowed / "project").symlink_to(outside)
         await runtime.cancel("thread", "turn")
-        assert await ended(runtime, "q") == "failed"
+        assert await wait_for_end(runtime, "q") == "failed"
         state = await runtime.state("thread")
 
     assert state.runtime.failure_category == "workspace_not_allowed"
@@ -138,16 +138,16 @@ async def test_closing_lets_what_runs_end_and_leaves_what_waits(tmp_path: Path):
     proceed = asyncio.Event()
 
     async def slow(turn: StartTurn) -> AsyncIterator[Fact]:
-        yield said(turn.host, "model.delta", {"delta": "slow"}, message_id="m")
+        yield make_fact(turn.host, "model.delta", {"delta": "slow"}, message_id="m")
         await proceed.wait()
-        yield said(turn.host, "turn.completed")
+        yield make_fact(turn.host, "turn.completed")
 
     async def patient(turn: StartTurn) -> AsyncIterator[Fact]:
         if turn.resumed:
             await turn.host.await_open(next(iter(turn.history.actions)) if turn.history else "")
         else:
             await turn.host.ask(approval())
-        yield said(turn.host, "turn.completed")
+        yield make_fact(turn.host, "turn.completed")
 
     agents = {"slow": Agent(slow), "asking": Agent(patient, resume="yes"), "echo": Agent(echo)}
     async with open_journal("memory:") as journal:
@@ -155,7 +155,7 @@ async def test_closing_lets_what_runs_end_and_leaves_what_waits(tmp_path: Path):
             await runtime.submit("works", "slow", "go", turn_id="slow")
             await runtime.submit("works", "echo", "later", turn_id="later")
             await runtime.submit("waits", "asking", "go", turn_id="asks")
-            await told(runtime, "model.delta", "works")
+            await wait_for_fact(runtime, "model.delta", "works")
             action = await open_action(runtime, "waits")
             closing = asyncio.create_task(runtime.close(20))
             await asyncio.sleep(0)
@@ -170,7 +170,7 @@ async def test_closing_lets_what_runs_end_and_leaves_what_waits(tmp_path: Path):
             await closing
             ran = await runtime.state("works")
         async with runtime_of(dict(agents), tmp_path, journal) as runtime:
-            assert await ended(runtime, "later", "works") == "completed"
+            assert await wait_for_end(runtime, "later", "works") == "completed"
             waits = await runtime.state("waits")
             facts = await facts_of(runtime, "works")
 
@@ -186,12 +186,12 @@ async def test_closing_ends_though_a_turn_does_not(tmp_path: Path):
     async with open_journal("memory:") as journal:
         async with runtime_of({"agent": Agent(endless)}, tmp_path, journal) as runtime:
             await runtime.submit("thread", "agent", "go", turn_id="turn")
-            await told(runtime, "tool.started")
+            await wait_for_fact(runtime, "tool.started")
             await runtime.close(0.01)
             await runtime.close()
             left = classes(await facts_of(runtime))
         async with runtime_of({"agent": Agent(endless)}, tmp_path, journal) as runtime:
-            assert await ended(runtime, "turn") == "failed"
+            assert await wait_for_end(runtime, "turn") == "failed"
             state = await runtime.state("thread")
 
     assert left[-1] == "tool.started"
@@ -205,11 +205,11 @@ async def test_a_turn_that_waits_for_room_is_started_by_the_next_runtime(tmp_pat
         agents = {"agent": Agent(endless)}
         async with runtime_of(agents, tmp_path, journal, settings=one) as runtime:
             await runtime.submit("a", "agent", "go", turn_id="a")
-            await told(runtime, "tool.started", "a")
+            await wait_for_fact(runtime, "tool.started", "a")
             await runtime.submit("b", "agent", "go", turn_id="b")
             await runtime.close(0.01)
         async with runtime_of({"agent": Agent(echo)}, tmp_path, journal) as runtime:
-            assert await ended(runtime, "b", "b") == "completed"
+            assert await wait_for_end(runtime, "b", "b") == "completed"
             facts = await facts_of(runtime, "b")
 
     assert classes(facts).count("turn.started") == 1

@@ -21,16 +21,16 @@ from factwire.runtime.mint import FactScope, Mint
 from factwire.runtime.recovery import recover
 from tests.runtime.agents import (
     Agent,
-    asking,
+    ask_and_obey,
     classes,
     echo,
-    ended,
     endless,
     facts_of,
     open_action,
-    running,
+    run_agent,
+    wait_for_end,
 )
-from tests.runtime.steered import Failing, runtime_of, told
+from tests.runtime.steered import Failing, runtime_of, wait_for_fact
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -57,7 +57,7 @@ async def test_a_turn_of_another_runtime_is_left_alone(
     ):
         await first.submit("thread", "agent", "work", turn_id="turn")
         await first.submit("thread", "agent", "more", turn_id="queued")
-        await told(first, "tool.started")
+        await wait_for_fact(first, "tool.started")
         async with on(journal, machines[1], tmp_path) as second:
             # It recovered on its way in, and would have closed the turn.
             for refused in (
@@ -70,7 +70,7 @@ async def test_a_turn_of_another_runtime_is_left_alone(
                     await refused
                 assert raised.value.code == "thread_elsewhere"
             other = await second.submit("elsewhere", "agent", "mine", turn_id="mine")
-            await ended(second, "mine", "elsewhere")
+            await wait_for_end(second, "mine", "elsewhere")
         await first.cancel("thread", "turn")
         facts = await facts_of(first)
 
@@ -88,12 +88,12 @@ async def test_what_another_claims_can_be_taken_over_by_who_knows_that_it_is_gon
         async with on(journal, machines[0], tmp_path, endless) as first:
             await first.submit("thread", "agent", "work", turn_id="turn")
             await first.submit("thread", "agent", "more", turn_id="queued")
-            await told(first, "tool.started")
+            await wait_for_fact(first, "tool.started")
         async with on(journal, machines[1], tmp_path) as second:
             thread = await second.thread("thread")
             assert not thread.is_busy
             await recover(second, ("thread",), take_over=True)
-            assert await ended(second, "queued") == "completed"
+            assert await wait_for_end(second, "queued") == "completed"
             facts = await facts_of(second)
 
     assert classes(facts).count("turn.failed") == 1
@@ -106,12 +106,14 @@ async def test_a_turn_that_waits_for_a_person_changes_hands_and_says_so(
     tmp_path: Path, machines: tuple[Identity, Identity]
 ):
     async with open_journal("memory:") as journal:
-        async with on(journal, machines[0], tmp_path, asking, resume="yes") as first:
+        async with on(journal, machines[0], tmp_path, ask_and_obey, resume="yes") as first:
             await first.submit("thread", "agent", "work", turn_id="turn")
             await open_action(first)
         async with on(journal, machines[1], tmp_path, endless, resume="yes") as second:
             await recover(second, take_over=True)
-            async with on(journal, machines[0], tmp_path, asking, resume="yes") as first_again:
+            async with on(
+                journal, machines[0], tmp_path, ask_and_obey, resume="yes"
+            ) as first_again:
                 with pytest.raises(ThreadElsewhere):
                     await first_again.cancel("thread", "turn")
             facts = await facts_of(second)
@@ -138,7 +140,7 @@ async def test_a_retry_that_waits_belongs_to_the_runtime_that_will_try(
         ) as first,
     ):
         await first.submit("thread", "agent", "work", turn_id="turn")
-        await told(first, "turn.failed")
+        await wait_for_fact(first, "turn.failed")
         async with on(journal, machines[1], tmp_path) as second:
             assert not (await second.thread("thread")).is_busy
             with pytest.raises(ThreadElsewhere):
@@ -152,13 +154,13 @@ async def test_what_a_dead_process_of_the_same_folder_claimed_is_free(tmp_path: 
     async with open_journal("memory:") as journal:
         async with on(journal, lived, tmp_path, endless) as first:
             await first.submit("thread", "agent", "work", turn_id="turn")
-            await told(first, "tool.started")
+            await wait_for_fact(first, "tool.started")
         assert now.is_other(lived.instance)
         lived.release()
         assert not now.is_other(lived.instance)
         async with on(journal, now, tmp_path) as second:
             again = await second.submit("thread", "agent", "mine", turn_id="mine")
-            await ended(second, "mine")
+            await wait_for_end(second, "mine")
             facts = await facts_of(second)
 
     assert again.status == "started"
@@ -218,7 +220,7 @@ async def test_a_thread_on_which_somebody_else_wrote_is_read_again(
         for number in range(6):
             runtime: Runtime = (first, second)[number % 2]
             await runtime.submit("thread", "agent", "hi", turn_id=f"t{number}")
-            await ended(runtime, f"t{number}")
+            await wait_for_end(runtime, f"t{number}")
         facts = await facts_of(first)
 
     assert classes(facts).count("turn.completed") == 6
@@ -233,12 +235,12 @@ async def test_where_nobody_else_can_write_what_others_claimed_is_free(
     async with open_journal("memory:") as journal:
         async with on(journal, machines[0], tmp_path, endless) as first:
             await first.submit("thread", "agent", "work", turn_id="turn")
-            await told(first, "tool.started")
+            await wait_for_fact(first, "tool.started")
         agents = {"agent": Agent(echo)}
         async with runtime_of(
             agents, tmp_path, journal, identity=machines[1], exclusive=True
         ) as second:
-            assert await ended(second, "turn") == "failed"
+            assert await wait_for_end(second, "turn") == "failed"
 
 
 @pytest.mark.asyncio
@@ -270,7 +272,7 @@ async def test_a_thread_whose_journal_failed_goes_on_once_it_takes_facts(
         runtime_of(agents, tmp_path, journal) as runtime,
     ):
         await runtime.submit("thread", "agent", "work", turn_id="turn")
-        await told(runtime, "tool.started")
+        await wait_for_fact(runtime, "tool.started")
         with monkeypatch.context() as full:
             full.setattr(journal, "append", _full)
             with pytest.raises(JournalUnwritable):
@@ -279,7 +281,7 @@ async def test_a_thread_whose_journal_failed_goes_on_once_it_takes_facts(
                 await runtime.cancel("thread", "turn")
         agents["agent"] = Agent(echo)
         await runtime.submit("thread", "agent", "again", turn_id="next")
-        assert await ended(runtime, "next") == "completed"
+        assert await wait_for_end(runtime, "next") == "completed"
         facts = await facts_of(runtime)
 
     assert [fact.turn_id for fact in facts if fact.event_class == "turn.failed"] == ["turn"]
@@ -299,14 +301,14 @@ async def test_a_watcher_that_raises_is_dismissed_and_told_once(tmp_path: Path):
         if fact.event_class == "model.delta":
             raise ValueError("no")
 
-    async with running(echo, tmp_path) as runtime:
+    async with run_agent(echo, tmp_path) as runtime:
         log = (await runtime.thread("thread")).log
         stop = log.watch(broken)
         log.watch(lambda fact, _: seen.append(fact.event_class))
         await runtime.submit("thread", "agent", "one two three", turn_id="turn")
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
         await runtime.submit("thread", "agent", "four", turn_id="next")
-        assert await ended(runtime, "next") == "completed"
+        assert await wait_for_end(runtime, "next") == "completed"
         stop()
         facts, state = await facts_of(runtime), await runtime.state("thread")
 

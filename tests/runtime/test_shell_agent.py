@@ -11,8 +11,8 @@ from factwire.facts import manifest_issues
 from factwire.journal import open_journal
 from factwire.runtime.agents import ShellAgent
 from factwire.runtime.policy import Policy
-from tests.runtime.agents import classes, ended, facts_of, open_action
-from tests.runtime.toolboxes import Kept, assert_sound, seen
+from tests.runtime.agents import classes, facts_of, open_action, wait_for_end
+from tests.runtime.toolboxes import Kept, assert_sound, wait_for_fact
 
 pytestmark = pytest.mark.asyncio
 
@@ -22,15 +22,15 @@ FOREVER = "echo ready; sleep 1000 & echo $! > child; wait"
 @pytest.mark.requirement("runtime.agents.shell")
 async def test_a_command_line_is_run_and_its_output_streams(tmp_path: Path):
     kept = Kept(tmp_path)
-    async with kept.running({"shell": ShellAgent()}) as runtime:
+    async with kept.run_agents({"shell": ShellAgent()}) as runtime:
         await runtime.submit("thread", "shell", "echo one && echo two >&2", turn_id="turn")
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
         state, facts = await runtime.state("thread"), await facts_of(runtime)
 
     assert_sound(facts)
     pieces = [fact.payload for fact in facts if fact.event_class == "process.output"]
-    told = {piece["stream"]: piece["text"] for piece in pieces}
-    assert told == {"stdout": "one\n", "stderr": "two\n"}
+    texts = {piece["stream"]: piece["text"] for piece in pieces}
+    assert texts == {"stdout": "one\n", "stderr": "two\n"}
     [tool] = state.tools.values()
     assert (tool.tool_name, tool.state, tool.exit_code) == ("run", "output-available", 0)
     assert set(str(tool.output_text).split()) == {"one", "two"}
@@ -39,9 +39,9 @@ async def test_a_command_line_is_run_and_its_output_streams(tmp_path: Path):
 @pytest.mark.requirement("runtime.agents.shell")
 async def test_another_exit_code_than_0_fails_the_turn(tmp_path: Path):
     kept = Kept(tmp_path)
-    async with kept.running({"shell": ShellAgent()}) as runtime:
+    async with kept.run_agents({"shell": ShellAgent()}) as runtime:
         await runtime.submit("thread", "shell", "sh -c 'exit 7'", turn_id="turn")
-        assert await ended(runtime, "turn") == "failed"
+        assert await wait_for_end(runtime, "turn") == "failed"
         facts = await facts_of(runtime)
 
     [end] = [fact.payload for fact in facts if fact.event_class == "turn.failed"]
@@ -54,10 +54,10 @@ async def test_another_exit_code_than_0_fails_the_turn(tmp_path: Path):
 @pytest.mark.requirement("runtime.agents.shell")
 async def test_a_denied_command_fails_the_turn_and_does_not_run(tmp_path: Path):
     kept = Kept(tmp_path, Policy())
-    async with kept.running({"shell": ShellAgent()}) as runtime:
+    async with kept.run_agents({"shell": ShellAgent()}) as runtime:
         await runtime.submit("thread", "shell", "touch made", turn_id="turn")
         await runtime.decide("thread", await open_action(runtime), "deny", by="lena")
-        assert await ended(runtime, "turn") == "failed"
+        assert await wait_for_end(runtime, "turn") == "failed"
         state = await runtime.state("thread")
 
     assert state.runtime.failure_category == "permission_denied"
@@ -68,10 +68,10 @@ async def test_a_denied_command_fails_the_turn_and_does_not_run(tmp_path: Path):
 async def test_the_options_of_a_turn_give_folder_and_limit(tmp_path: Path):
     kept = Kept(tmp_path)
     (kept.workspace / "inner").mkdir()
-    async with kept.running({"shell": ShellAgent()}) as runtime:
+    async with kept.run_agents({"shell": ShellAgent()}) as runtime:
         options = {"cwd": "inner", "seconds": 60}
         await runtime.submit("thread", "shell", "pwd", turn_id="turn", options=options)
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
         [tool] = (await runtime.state("thread")).tools.values()
 
     assert str(tool.output_text).strip() == str(kept.workspace / "inner")
@@ -80,11 +80,11 @@ async def test_the_options_of_a_turn_give_folder_and_limit(tmp_path: Path):
 @pytest.mark.requirement("runtime.agents.shell.cancel")
 async def test_cancelling_ends_the_whole_group(tmp_path: Path):
     kept = Kept(tmp_path)
-    async with kept.running({"shell": ShellAgent()}) as runtime:
+    async with kept.run_agents({"shell": ShellAgent()}) as runtime:
         await runtime.submit("thread", "shell", FOREVER, turn_id="turn")
         await runtime.decide("thread", await open_action(runtime), "approve", by="lena")
-        said = await seen(runtime, "process.output")
-        before = _alive(said.process_id)
+        output = await wait_for_fact(runtime, "process.output")
+        before = _alive(output.process_id)
         await runtime.cancel("thread", "turn")
         state, facts = await runtime.state("thread"), await facts_of(runtime)
 
@@ -94,7 +94,7 @@ async def test_cancelling_ends_the_whole_group(tmp_path: Path):
     assert "process.terminated" in classes(facts)
     assert list(kept.world.data.glob("processes/*")) == []
     assert before
-    assert _alive(said.process_id) == []
+    assert _alive(output.process_id) == []
     assert_sound(facts)
 
 
@@ -102,22 +102,22 @@ async def test_cancelling_ends_the_whole_group(tmp_path: Path):
 async def test_a_command_that_will_not_stop_is_killed_and_told(tmp_path: Path):
     kept = Kept(tmp_path)
     line = "trap '' TERM; echo ready; while :; do sleep 1; done"
-    async with kept.running({"shell": ShellAgent()}, interrupt_seconds=0.1) as runtime:
+    async with kept.run_agents({"shell": ShellAgent()}, interrupt_seconds=0.1) as runtime:
         await runtime.submit("thread", "shell", line, turn_id="turn")
         await runtime.decide("thread", await open_action(runtime), "approve", by="lena")
-        said = await seen(runtime, "process.output")
+        output = await wait_for_fact(runtime, "process.output")
         await runtime.cancel("thread", "turn")
         state, facts = await runtime.state("thread"), await facts_of(runtime)
 
     assert [process.status for process in state.processes.values()] == ["terminated"]
-    assert _alive(said.process_id) == []
+    assert _alive(output.process_id) == []
     assert_sound(facts)
 
 
 @pytest.mark.requirement("runtime.agents.shell.cancel")
 async def test_cancelling_while_a_person_is_asked_runs_nothing(tmp_path: Path):
     kept = Kept(tmp_path, Policy())
-    async with kept.running({"shell": ShellAgent()}) as runtime:
+    async with kept.run_agents({"shell": ShellAgent()}) as runtime:
         await runtime.submit("thread", "shell", "touch made", turn_id="turn")
         action = await open_action(runtime)
         async with asyncio.timeout(60):
@@ -135,13 +135,13 @@ async def test_cancelling_while_a_person_is_asked_runs_nothing(tmp_path: Path):
 async def test_a_command_waits_for_its_approval_across_a_restart(tmp_path: Path, answer: str):
     kept = Kept(tmp_path, Policy())
     async with open_journal(f"sqlite:{tmp_path / 'journal.db'}") as journal:
-        async with kept.running({"shell": ShellAgent()}, journal) as runtime:
+        async with kept.run_agents({"shell": ShellAgent()}, journal) as runtime:
             await runtime.submit("thread", "shell", "touch made", turn_id="turn")
             action = await open_action(runtime)
-        async with kept.running({"shell": ShellAgent()}, journal) as runtime:
+        async with kept.run_agents({"shell": ShellAgent()}, journal) as runtime:
             assert (await runtime.state("thread")).runtime.status == "waiting"
             await runtime.decide("thread", action, answer, by="lena")
-            status = await ended(runtime, "turn")
+            status = await wait_for_end(runtime, "turn")
             state, facts = await runtime.state("thread"), await facts_of(runtime)
 
     done = answer == "approve"
@@ -156,14 +156,14 @@ async def test_a_command_waits_for_its_approval_across_a_restart(tmp_path: Path,
 async def test_an_approval_for_something_else_than_would_run_now_runs_nothing(tmp_path: Path):
     kept = Kept(tmp_path, Policy())
     async with open_journal(f"sqlite:{tmp_path / 'journal.db'}") as journal:
-        async with kept.running({"shell": ShellAgent()}, journal) as runtime:
+        async with kept.run_agents({"shell": ShellAgent()}, journal) as runtime:
             await runtime.submit("thread", "shell", "touch made", turn_id="turn")
             action = await open_action(runtime)
         moved = kept.workspace.rename(tmp_path / "elsewhere")
         kept.world.workspace = moved
-        async with kept.running({"shell": ShellAgent()}, journal) as runtime:
+        async with kept.run_agents({"shell": ShellAgent()}, journal) as runtime:
             await runtime.decide("thread", action, "approve", by="lena")
-            assert await ended(runtime, "turn") == "failed"
+            assert await wait_for_end(runtime, "turn") == "failed"
             state = await runtime.state("thread")
 
     assert state.runtime.failure_category == "approval_changed"
@@ -175,15 +175,15 @@ async def test_an_approval_that_was_given_while_nothing_ran_is_used_once(tmp_pat
     """The turn waits for room after a restart, and the answer comes first."""
     kept = Kept(tmp_path, Policy())
     async with open_journal(f"sqlite:{tmp_path / 'journal.db'}") as journal:
-        async with kept.running({"shell": ShellAgent()}, journal) as runtime:
+        async with kept.run_agents({"shell": ShellAgent()}, journal) as runtime:
             await runtime.submit("thread", "shell", "mkdir made", turn_id="turn")
             action = await open_action(runtime)
-        async with kept.running({"shell": ShellAgent()}, journal, active_turns=1) as runtime:
+        async with kept.run_agents({"shell": ShellAgent()}, journal, active_turns=1) as runtime:
             thread = await runtime.thread("thread")
             deciding = asyncio.ensure_future(
                 thread.approvals.decide(action, "approve", by="lena"),
             )
-            assert await ended(runtime, "turn") == "completed"
+            assert await wait_for_end(runtime, "turn") == "completed"
             await deciding
             facts = await facts_of(runtime)
 
@@ -196,12 +196,12 @@ async def test_an_approval_that_was_given_while_nothing_ran_is_used_once(tmp_pat
 async def test_work_that_cannot_be_made_ready_again_is_not_done(tmp_path: Path):
     kept = Kept(tmp_path, Policy())
     async with open_journal(f"sqlite:{tmp_path / 'journal.db'}") as journal:
-        async with kept.running({"shell": ShellAgent()}, journal) as runtime:
+        async with kept.run_agents({"shell": ShellAgent()}, journal) as runtime:
             await runtime.submit("thread", "shell", "touch made", turn_id="turn")
             action = await open_action(runtime)
         kept.means = msgspec.structs.replace(kept.means, processes=None)
-        async with kept.running({"shell": ShellAgent()}, journal) as runtime:
-            assert await ended(runtime, "turn") == "failed"
+        async with kept.run_agents({"shell": ShellAgent()}, journal) as runtime:
+            assert await wait_for_end(runtime, "turn") == "failed"
             state = await runtime.state("thread")
 
     assert state.runtime.failure_category == "approval_changed"

@@ -27,13 +27,13 @@ from tests.runtime.agents import (
     Agent,
     classes,
     echo,
-    ended,
     endless,
     facts_of,
-    running,
-    said,
+    make_fact,
+    run_agent,
+    wait_for_end,
 )
-from tests.runtime.steered import Listener, Steerable, Swapped, runtime_of, told
+from tests.runtime.steered import Listener, Steerable, Swapped, runtime_of, wait_for_fact
 
 pytestmark = pytest.mark.asyncio
 
@@ -47,7 +47,7 @@ async def spoken(runtime: Runtime) -> list[tuple[str, str]]:
     ]
 
 
-def steering(facts: list[Fact]) -> list[Any]:
+def steer_statuses(facts: list[Fact]) -> list[Any]:
     return [fact.payload["status"] for fact in facts if fact.control == "steer"]
 
 
@@ -57,15 +57,15 @@ async def test_a_steer_is_durable_then_taken_then_a_message_in_its_place(tmp_pat
     async with runtime_of({"agent": Steerable(listener)}, tmp_path) as runtime:
         await runtime.submit("thread", "agent", "work", turn_id="turn")
         first = await runtime.steer("thread", "to the left", steer_id="one")
-        await told(runtime, "model.completed")
+        await wait_for_fact(runtime, "model.completed")
         await runtime.steer("thread", "and up", turn_id="turn", steer_id="two")
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
         facts, state = await facts_of(runtime), await runtime.state("thread")
         talk = await spoken(runtime)
 
     assert (first.status, first.turn_id) == ("pending", "turn")
     assert listener.heard == ["to the left", "and up"]
-    assert sorted(steering(facts)) == ["delivered", "delivered", "pending", "pending"]
+    assert sorted(steer_statuses(facts)) == ["delivered", "delivered", "pending", "pending"]
     assert [(steer.steer_id, steer.status) for steer in state.queue.steers] == [
         ("one", "delivered"),
         ("two", "delivered"),
@@ -81,21 +81,21 @@ async def test_a_steer_that_is_given_twice_is_said_once(tmp_path: Path):
     listener.proceed.clear()
     async with runtime_of({"agent": Steerable(listener)}, tmp_path) as runtime:
         await runtime.submit("thread", "agent", "work", turn_id="turn")
-        given = await asyncio.gather(
+        results = await asyncio.gather(
             *(runtime.steer("thread", "left", steer_id="one") for _ in range(8))
         )
         listener.proceed.set()
-        await ended(runtime, "turn")
+        await wait_for_end(runtime, "turn")
         late = await runtime.steer("thread", "left", steer_id="one")
 
-    assert {answer.status for answer in given} == {"pending"}
+    assert {answer.status for answer in results} == {"pending"}
     assert late.status == "delivered"
     assert listener.heard == ["left"]
 
 
 @pytest.mark.requirement("runtime.steer.unsupported")
 async def test_an_agent_that_cannot_be_steered_refuses_or_gets_a_turn(tmp_path: Path):
-    async with running(endless, tmp_path) as runtime:
+    async with run_agent(endless, tmp_path) as runtime:
         await runtime.submit("thread", "agent", "work", turn_id="turn")
         with pytest.raises(SteerUnsupported) as refused:
             await runtime.steer("thread", "left")
@@ -115,11 +115,11 @@ async def test_without_a_turn_there_is_nothing_to_steer(tmp_path: Path):
             with pytest.raises(NothingToSteer):
                 await runtime.steer("thread", "left", when_unsupported="queue")
         await runtime.submit("thread", "agent", "hello", turn_id="turn")
-        await ended(runtime, "turn")
+        await wait_for_end(runtime, "turn")
         with pytest.raises(NothingToSteer) as refused:
             await runtime.steer("thread", "left", turn_id="turn")
         started = await runtime.steer("thread", "left", steer_id="s", when_unsupported="queue")
-        assert await ended(runtime, "s") == "completed"
+        assert await wait_for_end(runtime, "s") == "completed"
 
     assert refused.value.code == "turn_not_active"
     assert started.status in ("started", "queued")
@@ -131,12 +131,12 @@ async def test_what_a_turn_never_took_is_the_next_turn_in_order(tmp_path: Path):
     async with runtime_of({"agent": deaf, "other": Agent(echo)}, tmp_path) as runtime:
         await runtime.submit("thread", "agent", "work", turn_id="turn")
         await runtime.submit("thread", "other", "afterwards", turn_id="after")
-        await told(runtime, "tool.started")
+        await wait_for_fact(runtime, "tool.started")
         for name in ("one", "two"):
             await runtime.steer("thread", f"say {name}", steer_id=name)
         deaf.script = echo  # the turns that follow are to end by themselves
         await runtime.cancel("thread", "turn")
-        assert await ended(runtime, "after") == "completed"
+        assert await wait_for_end(runtime, "after") == "completed"
         facts, state = await facts_of(runtime), await runtime.state("thread")
         talk = await spoken(runtime)
 
@@ -154,7 +154,7 @@ async def test_a_queued_turn_can_be_said_to_the_one_that_runs(tmp_path: Path):
         await runtime.submit("thread", "agent", "work", turn_id="turn")
         await runtime.submit("thread", "agent", "to the left", turn_id="later")
         steered = await runtime.steer_queued("thread", "later")
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
         again = await runtime.submit("thread", "agent", "to the left", turn_id="later")
         facts, state = await facts_of(runtime), await runtime.state("thread")
 
@@ -184,10 +184,10 @@ async def test_after_a_restart_a_steer_that_nobody_took_is_the_next_turn(tmp_pat
     async with open_journal("memory:") as journal:
         async with runtime_of({"agent": Steerable(endless)}, tmp_path, journal) as runtime:
             await runtime.submit("thread", "agent", "work", turn_id="turn")
-            await told(runtime, "tool.started")
+            await wait_for_fact(runtime, "tool.started")
             await runtime.steer("thread", "left", steer_id="one")
         async with runtime_of({"agent": Agent(echo)}, tmp_path, journal) as runtime:
-            assert await ended(runtime, "one") == "completed"
+            assert await wait_for_end(runtime, "one") == "completed"
             facts = await facts_of(runtime)
             talk = await spoken(runtime)
 
@@ -200,18 +200,18 @@ async def test_after_a_restart_a_steer_that_nobody_took_is_the_next_turn(tmp_pat
 async def test_the_demo_takes_steers_between_its_steps_and_says_so(tmp_path: Path):
     begun, proceed = asyncio.Event(), asyncio.Event()
 
-    async def held(_: float) -> None:
+    async def wait_to_proceed(_: float) -> None:
         begun.set()
         await proceed.wait()
 
-    agent = DemoAgent(DemoOptions(pace=0), sleep=held)
+    agent = DemoAgent(DemoOptions(pace=0), sleep=wait_to_proceed)
     async with runtime_of({"demo": agent}, tmp_path) as runtime:
         await runtime.submit("thread", "demo", "demo: help", turn_id="turn")
         async with asyncio.timeout(WAIT):
             await begun.wait()
         await runtime.steer("thread", "that is enough")
         proceed.set()
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
         talk = await spoken(runtime)
 
     at = talk.index(("user", "that is enough"))
@@ -228,31 +228,31 @@ async def test_a_queued_turn_runs_on_all_of_its_prompt(tmp_path: Path, restart: 
             await runtime.submit("thread", "agent", "work", turn_id="turn")
             await runtime.submit("thread", "agent", prompt, turn_id="long")
             if not restart:
-                await told(runtime, "tool.started")
+                await wait_for_fact(runtime, "tool.started")
                 first.script = _short
                 await runtime.cancel("thread", "turn")
-                await ended(runtime, "long")
+                await wait_for_end(runtime, "long")
         if restart:
             async with runtime_of({"agent": second}, tmp_path, journal, blobs=blobs) as runtime:
-                await ended(runtime, "long")
+                await wait_for_end(runtime, "long")
 
     agent = second if restart else first
     assert [start.prompt for start in agent.started if start.turn_id == "long"] == [prompt]
 
 
 async def _short(turn: StartTurn) -> AsyncIterator[Fact]:
-    yield said(turn.host, "turn.completed")
+    yield make_fact(turn.host, "turn.completed")
 
 
 @pytest.mark.requirement("runtime.queue.concurrent")
 async def test_turns_that_come_at_once_are_each_run_once(tmp_path: Path):
     names = [f"t{n}" for n in range(20)]
-    async with running(echo, tmp_path) as runtime:
+    async with run_agent(echo, tmp_path) as runtime:
         await asyncio.gather(
             *(runtime.submit("thread", "agent", "hi", turn_id=name) for name in names * 2)
         )
         for name in names:
-            assert await ended(runtime, name) == "completed"
+            assert await wait_for_end(runtime, name) == "completed"
         facts = await facts_of(runtime)
 
     started = [fact.turn_id for fact in facts if fact.event_class == "turn.started"]
@@ -269,8 +269,8 @@ async def test_a_queued_turn_whose_agent_is_gone_ends_as_failed(tmp_path: Path):
             await runtime.submit("thread", "gone", "hello", turn_id="lost")
             await runtime.submit("thread", "agent", "hello", turn_id="last")
         async with runtime_of({"agent": Agent(echo)}, tmp_path, journal) as runtime:
-            assert await ended(runtime, "lost") == "failed"
-            assert await ended(runtime, "last") == "completed"
+            assert await wait_for_end(runtime, "lost") == "failed"
+            assert await wait_for_end(runtime, "last") == "completed"
             facts = await facts_of(runtime)
 
     [failed] = [f for f in facts if f.event_class == "turn.failed" and f.turn_id == "lost"]

@@ -20,21 +20,21 @@ from tests.runtime.killed_steering import THREAD, runtime_in, start
 ROUNDS = 6
 
 
-def killed(folder: Path, doing: str, moment: int) -> list[str]:
+def kill_runtime(folder: Path, doing: str, moment: int) -> list[str]:
     """Kill a runtime after so many things that it said were durable; what it said in all."""
     folder.mkdir()
     process, receiver = start(folder, doing)
-    said: list[str] = []
+    messages: list[str] = []
     try:
         while receiver.poll(WAIT):
-            said.append(receiver.recv_bytes().decode())
-            if len(said) == moment:
+            messages.append(receiver.recv_bytes().decode())
+            if len(messages) == moment:
                 process.kill()
     except (EOFError, ConnectionError):
         pass
     process.join(WAIT)
     assert process.exitcode == -SIGKILL
-    return said
+    return messages
 
 
 async def gone_on(folder: Path, doing: str) -> tuple[ProjectionState, list[Fact]]:
@@ -48,7 +48,7 @@ async def gone_on(folder: Path, doing: str) -> tuple[ProjectionState, list[Fact]
             return thread.projection.state, await facts_of(runtime, THREAD)
 
 
-def lost(state: ProjectionState, steers: list[str]) -> list[str]:
+def find_lost(state: ProjectionState, steers: list[str]) -> list[str]:
     """Steers that were acknowledged, and are neither in the conversation nor a turn."""
     taken = {message.message_id for message in state.messages}
     return [
@@ -66,24 +66,24 @@ async def test_no_steer_is_lost_by_a_kill(tmp_path: Path, monkeypatch: pytest.Mo
     random, missing = Random("steer"), 0
     for number in range(ROUNDS):
         folder = tmp_path / str(number)
-        steers = killed(folder, "listening", 1 + random.randrange(20))
+        steers = kill_runtime(folder, "listening", 1 + random.randrange(20))
         copy = tmp_path / f"{number}-without"
         shutil.copytree(folder, copy)
         state, facts = await gone_on(folder, "working")
-        assert lost(state, steers) == []
+        assert find_lost(state, steers) == []
         assert [s.steer_id for s in state.queue.steers if s.status == "pending"] == []
         assert inspect_stream(facts) == []
         with monkeypatch.context() as without:
-            without.setattr(Steers, "build_leftover_turns", _nothing)
+            without.setattr(Steers, "build_leftover_turns", _return_nothing)
             state, _ = await gone_on(copy, "working")
-            missing += len(lost(state, steers))
+            missing += len(find_lost(state, steers))
     # Bites: without the step that makes turns of what nobody took, steers are lost.
     assert missing > 0
 
 
 def attempts(facts: list[Fact]) -> list[tuple[Any, int]]:
-    asked = [fact for fact in facts if fact.event_class == "turn.submitted"]
-    return [(fact.payload.get("retryOf"), fact.payload.get("attempt", 1)) for fact in asked]
+    submissions = [fact for fact in facts if fact.event_class == "turn.submitted"]
+    return [(fact.payload.get("retryOf"), fact.payload.get("attempt", 1)) for fact in submissions]
 
 
 @pytest.mark.fault
@@ -96,7 +96,7 @@ async def test_a_retry_that_was_due_happens_once_after_a_kill(
     random, missing = Random("backoff"), 0
     for number in range(ROUNDS):
         folder = tmp_path / str(number)
-        killed(folder, "failing", 4 + random.randrange(24))
+        kill_runtime(folder, "failing", 4 + random.randrange(24))
         copy = tmp_path / f"{number}-without"
         shutil.copytree(folder, copy)
         state, facts = await gone_on(folder, "working")
@@ -115,7 +115,7 @@ async def test_a_retry_that_was_due_happens_once_after_a_kill(
     assert missing > 0
 
 
-def _nothing(_: object, __: object) -> list[Fact]:
+def _return_nothing(_: object, __: object) -> list[Fact]:
     return []
 
 

@@ -14,7 +14,7 @@ from factwire.facts import Fact, inspect_stream
 from factwire.journal import open_journal
 from factwire.journal.blobs import MemoryBlobs
 from factwire.runtime import Runtime, RuntimeRefused, StartTurn, TurnSettings
-from tests.runtime.agents import WAIT, facts_of, said
+from tests.runtime.agents import WAIT, facts_of, make_fact
 from tests.runtime.steered import Steerable
 
 OPERATIONS = (
@@ -45,7 +45,7 @@ class Puppet:
                 await turn.host.take_steers()
             if order == "end":
                 break
-        yield said(turn.host, "turn.completed")
+        yield make_fact(turn.host, "turn.completed")
 
 
 class Play:
@@ -74,10 +74,10 @@ class Play:
                         await self._do(runtime, puppet, operation)
                         await asyncio.sleep(0)
                     if not left:
-                        return await self._ended(runtime, puppet)
+                        return await self._end_play(runtime, puppet)
         raise AssertionError("the last order is never a restart")
 
-    async def _ended(self, runtime: Runtime, puppet: Puppet) -> list[Fact]:
+    async def _end_play(self, runtime: Runtime, puppet: Puppet) -> list[Fact]:
         puppet.is_free = True
         puppet.orders.put_nowait("end")
         async with asyncio.timeout(WAIT):

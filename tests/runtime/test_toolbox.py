@@ -18,7 +18,7 @@ from factwire.runtime.sandbox import Sandbox, SandboxPolicy
 from factwire.runtime.toolbox import TOOL_FAILURES, Toolbox, ToolOutcome
 from factwire.runtime.toolbox.tool_calls import ToolRefused
 from factwire.runtime.toolbox.workspace_files import FileRevision, WorkspaceFiles, build_diff
-from tests.runtime.agents import Agent, classes, ended, facts_of, open_action, said
+from tests.runtime.agents import Agent, classes, facts_of, make_fact, open_action, wait_for_end
 from tests.runtime.toolboxes import Kept, assert_sound, use
 
 pytestmark = pytest.mark.asyncio
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.asyncio
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 
-def answering(answer: str, **how: Any) -> Any:
+def answer_with(answer: str, **how: Any) -> Any:
     async def meanwhile(runtime: Runtime) -> None:
         await runtime.decide("thread", await open_action(runtime), answer, by="lena", **how)
 
@@ -91,7 +91,7 @@ async def test_a_written_file_is_told_with_its_diff_and_content(tmp_path: Path):
 
     assert (kept.workspace / "docs" / "poem").read_text() == "one\ntwo\n"
     assert [path.name for path in kept.workspace.glob("docs/*")] == ["poem"]
-    first, second = used.named("file.changed")
+    first, second = used.facts_of_class("file.changed")
     assert [fact.payload["change"] for fact in (first, second)] == ["created", "modified"]
     assert await kept.content(second.payload["contentRef"]) == b"one\ntwo\n"
     assert await kept.content(second.payload["diffRef"]) == (
@@ -158,7 +158,7 @@ async def test_a_patch_of_a_file_that_changed_meanwhile_fails_as_a_whole(tmp_pat
     [patch] = used.state.coding.patches.values()
     assert (patch.status, patch.failure_category) == ("failed", "conflict")
     assert (kept.workspace / "a").read_text() == "red"
-    assert used.named("file.changed") == []
+    assert used.facts_of_class("file.changed") == []
 
 
 @pytest.mark.requirement("runtime.toolbox.write")
@@ -168,7 +168,7 @@ async def test_the_same_text_again_is_no_change(tmp_path: Path):
     used = await use(kept, ("write", {"path": "note", "content": "same"}))
 
     assert (used.outcome.ok, used.outcome.text) == (True, "nothing changed")
-    assert used.named("file.changed") == []
+    assert used.facts_of_class("file.changed") == []
 
 
 @pytest.mark.requirement("runtime.toolbox.write")
@@ -218,9 +218,9 @@ async def test_a_search_finds_lines_and_passes_over_what_may_not_be_read(tmp_pat
     used = await use(
         kept,
         ("search", {"text": "needle", "glob": "*.txt"}),
-        meanwhile=answering("approve"),
+        meanwhile=answer_with("approve"),
     )
-    whole = await use(kept, ("search", {"text": "needle"}), meanwhile=answering("approve"))
+    whole = await use(kept, ("search", {"text": "needle"}), meanwhile=answer_with("approve"))
 
     assert used.outcome.text == "a.txt:2: needle here\ndeep/b.txt:2: needle here"
     assert ".env" not in whole.outcome.text
@@ -257,7 +257,7 @@ async def test_a_person_is_asked_about_exactly_what_is_done(tmp_path: Path, answ
     kept = Kept(tmp_path, Policy())
     (kept.workspace / "note").write_text("old\n")
     call = ("write", {"path": "note", "content": "new\n"})
-    used = await use(kept, call, meanwhile=answering(answer))
+    used = await use(kept, call, meanwhile=answer_with(answer))
 
     [action] = used.state.actions.values()
     assert action.shown is not None
@@ -273,7 +273,7 @@ async def test_a_person_is_asked_about_exactly_what_is_done(tmp_path: Path, answ
         "| +new",
         "| ",
     ]
-    [evaluated] = used.named("permission.evaluated")
+    [evaluated] = used.facts_of_class("permission.evaluated")
     assert evaluated.payload["argsHash"] == action.args_hash
     assert action.applied
     done = answer == "approve"
@@ -315,7 +315,7 @@ async def test_a_file_that_changed_while_a_person_thought_is_left_alone(tmp_path
 async def test_an_approval_is_used_up_before_the_command_runs(tmp_path: Path):
     """So that whoever comes after a crash does not run it a second time."""
     kept = Kept(tmp_path, Policy())
-    used = await use(kept, ("run", {"command": "true"}), meanwhile=answering("approve"))
+    used = await use(kept, ("run", {"command": "true"}), meanwhile=answer_with("approve"))
 
     order = [name for name in classes(used.facts) if name and name.startswith(("act", "proc"))]
     assert order[:4] == ["action.required", "action.resolved", "action.updated", "process.started"]
@@ -325,7 +325,7 @@ async def test_an_approval_is_used_up_before_the_command_runs(tmp_path: Path):
 async def test_an_agent_may_ask_where_the_policy_would_not(tmp_path: Path):
     kept = Kept(tmp_path)
     used = await use(
-        kept, ("run", {"command": "true"}), meanwhile=answering("approve"), always_ask=True
+        kept, ("run", {"command": "true"}), meanwhile=answer_with("approve"), always_ask=True
     )
 
     assert used.outcome.ok
@@ -338,7 +338,7 @@ async def test_what_the_policy_denies_is_not_done_and_nobody_is_asked(tmp_path: 
     used = await use(kept, ("run", {"command": "touch a"}), ("run", {"command": "true && touch b"}))
 
     assert [outcome.category for outcome in used.outcomes] == ["permission_denied"] * 2
-    assert len(used.named("permission.denied")) == 2
+    assert len(used.facts_of_class("permission.denied")) == 2
     assert used.state.actions == {}
     assert list(kept.workspace.iterdir()) == []
 
@@ -436,13 +436,13 @@ async def test_long_output_is_behind_a_ref(tmp_path: Path):
     (kept.workspace / "long").write_text("line\n" * 3_000)
     used = await use(kept, ("read", {"path": "long"}), ("run", {"command": ["seq", "1", "20000"]}))
 
-    read, ran = used.named("tool.result")
+    read, ran = used.facts_of_class("tool.result")
     assert "output" not in read.payload
     assert await kept.content(read.payload["outputRef"]["ref"]) == b"line\n" * 3_000
     whole = "".join(f"{number}\n" for number in range(1, 20_001)).encode()
     assert await kept.content(ran.payload["outputRef"]["ref"]) == whole
-    told = sum(len(fact.payload["text"]) for fact in used.named("process.output"))
-    assert told == 20_000
+    length = sum(len(fact.payload["text"]) for fact in used.facts_of_class("process.output"))
+    assert length == 20_000
 
 
 @pytest.mark.requirement("runtime.toolbox.failures")
@@ -499,7 +499,7 @@ async def test_every_failure_has_a_stable_category(
 
     assert used.outcome.category == category
     assert category in TOOL_FAILURES
-    [failed] = used.named("tool.failed")
+    [failed] = used.facts_of_class("tool.failed")
     assert failed.payload["failureCategory"] == category
 
 
@@ -517,7 +517,7 @@ async def test_a_command_cannot_write_outside_the_workspace(tmp_path: Path):
     target = tmp_path / "target"
     used = await use(kept, ("run", {"command": ["touch", "inside", str(target)]}))
 
-    [applied] = used.named("sandbox.applied")
+    [applied] = used.facts_of_class("sandbox.applied")
     assert (applied.payload["decision"], applied.payload["root"]) == ("applied", "read-only")
     assert (kept.workspace / "inside").exists()
     assert not target.exists()
@@ -533,7 +533,7 @@ async def test_without_the_sandbox_that_is_required_nothing_runs(tmp_path: Path)
     used = await use(kept, ("run", {"command": "touch made"}))
 
     assert used.outcome.category == "sandbox_unavailable"
-    assert len(used.named("sandbox.blocked")) == 1
+    assert len(used.facts_of_class("sandbox.blocked")) == 1
     assert not (kept.workspace / "made").exists()
 
 
@@ -547,7 +547,7 @@ async def test_a_runtime_without_programs_says_so(tmp_path: Path):
 
 @pytest.mark.requirement("runtime.toolbox.command-lines")
 @pytest.mark.parametrize(
-    ("line", "command", "said"),
+    ("line", "command", "text"),
     [
         ("echo 'a  b' \"c\"", ["echo", "a  b", "c"], "a  b c\n"),
         ("echo one; echo two", ["/bin/sh", "-c", "echo one; echo two"], "one\ntwo\n"),
@@ -558,16 +558,16 @@ async def test_a_runtime_without_programs_says_so(tmp_path: Path):
     ],
 )
 async def test_a_line_is_arguments_where_that_is_certain_and_else_for_a_shell(
-    tmp_path: Path, line: str, command: list[str], said: str
+    tmp_path: Path, line: str, command: list[str], text: str
 ):
     kept = Kept(tmp_path)
     used = await use(
-        kept, ("run", {"command": line}), always_ask=True, meanwhile=answering("approve")
+        kept, ("run", {"command": line}), always_ask=True, meanwhile=answer_with("approve")
     )
 
-    [started] = used.named("process.started")
+    [started] = used.facts_of_class("process.started")
     assert started.payload["command"] == command
-    assert used.outcome.text == said
+    assert used.outcome.text == text
     [action] = used.state.actions.values()
     assert action.command == (line if command[0] == "/bin/sh" else command)
 
@@ -580,9 +580,9 @@ def resumable(outcomes: list[ToolOutcome], *call: Any) -> Agent:
         if pending is None:
             outcomes.append(await toolbox.call(*call))
         else:
-            args = await pending.args(turn.host.means.blobs)
+            args = await pending.args(turn.host.resources.blobs)
             outcomes.append(await toolbox.resume(pending.action, args))
-        yield said(turn.host, "turn.completed")
+        yield make_fact(turn.host, "turn.completed")
 
     return Agent(script, resume="yes")
 
@@ -593,12 +593,12 @@ async def test_a_write_that_waits_is_done_after_a_restart(tmp_path: Path, size: 
     kept, outcomes = Kept(tmp_path, Policy()), list[ToolOutcome]()
     agent = resumable(outcomes, "write", {"path": "note", "content": "words " * size})
     async with open_journal(f"sqlite:{tmp_path / 'journal.db'}") as journal:
-        async with kept.running({"agent": agent}, journal) as runtime:
+        async with kept.run_agents({"agent": agent}, journal) as runtime:
             await runtime.submit("thread", "agent", "go", turn_id="turn")
             action = await open_action(runtime)
-        async with kept.running({"agent": agent}, journal) as runtime:
+        async with kept.run_agents({"agent": agent}, journal) as runtime:
             await runtime.decide("thread", action, "approve", by="lena")
-            assert await ended(runtime, "turn") == "completed"
+            assert await wait_for_end(runtime, "turn") == "completed"
             facts = await facts_of(runtime)
 
     assert [outcome.ok for outcome in outcomes] == [True]
@@ -611,13 +611,13 @@ async def test_a_write_whose_file_changed_since_it_was_shown_is_not_done(tmp_pat
     kept, outcomes = Kept(tmp_path, Policy()), list[ToolOutcome]()
     agent = resumable(outcomes, "write", {"path": "note", "content": "mine"})
     async with open_journal(f"sqlite:{tmp_path / 'journal.db'}") as journal:
-        async with kept.running({"agent": agent}, journal) as runtime:
+        async with kept.run_agents({"agent": agent}, journal) as runtime:
             await runtime.submit("thread", "agent", "go", turn_id="turn")
             action = await open_action(runtime)
         (kept.workspace / "note").write_text("somebody else's")
-        async with kept.running({"agent": agent}, journal) as runtime:
+        async with kept.run_agents({"agent": agent}, journal) as runtime:
             await runtime.decide("thread", action, "approve", by="lena")
-            assert await ended(runtime, "turn") == "completed"
+            assert await wait_for_end(runtime, "turn") == "completed"
 
     assert [outcome.category for outcome in outcomes] == ["approval_changed"]
     assert (kept.workspace / "note").read_text() == "somebody else's"
@@ -628,14 +628,14 @@ async def test_a_policy_that_became_stricter_meanwhile_counts(tmp_path: Path):
     kept, outcomes = Kept(tmp_path, Policy()), list[ToolOutcome]()
     agent = resumable(outcomes, "write", {"path": "note", "content": "mine"})
     async with open_journal(f"sqlite:{tmp_path / 'journal.db'}") as journal:
-        async with kept.running({"agent": agent}, journal) as runtime:
+        async with kept.run_agents({"agent": agent}, journal) as runtime:
             await runtime.submit("thread", "agent", "go", turn_id="turn")
             action = await open_action(runtime)
         stricter = Policy.of("default", deny=["Write"])
         kept.means = msgspec.structs.replace(kept.means, policy=stricter)
-        async with kept.running({"agent": agent}, journal) as runtime:
+        async with kept.run_agents({"agent": agent}, journal) as runtime:
             await runtime.decide("thread", action, "approve", by="lena")
-            await ended(runtime, "turn")
+            await wait_for_end(runtime, "turn")
 
     assert [outcome.category for outcome in outcomes] == ["permission_denied"]
     assert not (kept.workspace / "note").exists()

@@ -12,15 +12,15 @@ from factwire.runtime import Runtime, StartTurn
 from factwire.runtime.retry_policy import RetryPolicy
 from tests.runtime.agents import (
     WAIT,
-    asking,
+    ask_and_obey,
     echo,
-    ended,
     endless,
     facts_of,
+    make_fact,
     open_action,
     open_tool,
-    running,
-    said,
+    run_agent,
+    wait_for_end,
 )
 
 pytestmark = pytest.mark.asyncio
@@ -37,10 +37,10 @@ async def traces(runtime: Runtime, turn_id: str) -> set[str | None]:
 
 @pytest.mark.requirement("edge.observing.kept-trace")
 async def test_every_fact_of_a_turn_carries_the_trace_of_who_asked(tmp_path: Path):
-    async with running(asking, tmp_path) as runtime:
+    async with run_agent(ask_and_obey, tmp_path) as runtime:
         await runtime.submit("thread", "agent", "deploy", turn_id="turn", trace_id=TRACE)
         await runtime.decide("thread", await open_action(runtime), "allow", by="somebody")
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
         classes = {fact.event_class for fact in await facts_of(runtime)}
         assert {"action.resolved", "action.updated", "snapshot.updated"} <= classes
         assert await traces(runtime, "turn") == {TRACE}
@@ -48,21 +48,21 @@ async def test_every_fact_of_a_turn_carries_the_trace_of_who_asked(tmp_path: Pat
 
 @pytest.mark.requirement("edge.observing.kept-trace")
 async def test_a_turn_without_a_trace_has_none(tmp_path: Path):
-    async with running(echo, tmp_path) as runtime:
+    async with run_agent(echo, tmp_path) as runtime:
         await runtime.submit("thread", "agent", "hello", turn_id="turn")
-        await ended(runtime, "turn")
+        await wait_for_end(runtime, "turn")
         assert await traces(runtime, "turn") == {None}
 
 
 @pytest.mark.requirement("edge.observing.kept-trace")
 async def test_a_queued_turn_keeps_its_trace_across_a_restart(tmp_path: Path):
     async with open_journal("memory:") as journal:
-        async with running(endless, tmp_path, journal) as runtime:
+        async with run_agent(endless, tmp_path, journal) as runtime:
             await runtime.submit("thread", "agent", "first", turn_id="first", trace_id=TRACE)
             await runtime.submit("thread", "agent", "next", turn_id="next", trace_id=OTHER)
             await open_tool(runtime)
-        async with running(echo, tmp_path, journal) as runtime:
-            assert await ended(runtime, "next") == "completed"
+        async with run_agent(echo, tmp_path, journal) as runtime:
+            assert await wait_for_end(runtime, "next") == "completed"
             assert (await runtime.thread("thread")).outcome("first") == "failed"
             assert await traces(runtime, "first") == {TRACE}
             assert await traces(runtime, "next") == {OTHER}
@@ -70,21 +70,21 @@ async def test_a_queued_turn_keeps_its_trace_across_a_restart(tmp_path: Path):
 
 @pytest.mark.requirement("edge.observing.kept-trace")
 async def test_another_try_is_of_the_trace_of_who_asked_for_it(tmp_path: Path):
-    async with running(echo, tmp_path) as runtime:
+    async with run_agent(echo, tmp_path) as runtime:
         await runtime.submit("thread", "agent", "hello", turn_id="turn", trace_id=TRACE)
-        await ended(runtime, "turn")
+        await wait_for_end(runtime, "turn")
         again = await runtime.retry("thread", "turn", trace_id=OTHER)
-        await ended(runtime, again.turn_id)
+        await wait_for_end(runtime, again.turn_id)
         assert await traces(runtime, again.turn_id) == {OTHER}
 
 
 @pytest.mark.requirement("edge.observing.kept-trace")
 async def test_a_try_that_follows_by_itself_stays_in_the_trace(tmp_path: Path):
-    async def failing(turn: StartTurn) -> AsyncIterator[Fact]:
-        yield said(turn.host, "turn.failed", {"failureCategory": "rate_limited"})
+    async def fail_turn(turn: StartTurn) -> AsyncIterator[Fact]:
+        yield make_fact(turn.host, "turn.failed", {"failureCategory": "rate_limited"})
 
     policy = RetryPolicy(attempts=2, delay_seconds=0.001)
-    async with running(failing, tmp_path, retry=policy) as runtime:
+    async with run_agent(fail_turn, tmp_path, retry=policy) as runtime:
         await runtime.submit("thread", "agent", "hello", turn_id="turn", trace_id=TRACE)
         async with asyncio.timeout(WAIT):
             await (await runtime.thread("thread")).wait_settled("turn")

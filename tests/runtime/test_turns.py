@@ -18,16 +18,16 @@ from factwire.runtime import (
 )
 from tests.runtime.agents import (
     Agent,
-    asking,
+    ask_and_obey,
     classes,
     echo,
-    ended,
     endless,
     facts_of,
+    make_fact,
     open_action,
     open_tool,
-    running,
-    said,
+    run_agent,
+    wait_for_end,
 )
 
 pytestmark = pytest.mark.asyncio
@@ -35,9 +35,9 @@ pytestmark = pytest.mark.asyncio
 
 @pytest.mark.requirement("runtime.turn.order")
 async def test_a_turn_is_submitted_started_and_ended_in_valid_facts(tmp_path: Path):
-    async with running(echo, tmp_path) as runtime:
+    async with run_agent(echo, tmp_path) as runtime:
         await runtime.submit("thread", "agent", "two words", turn_id="turn")
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
         facts = await facts_of(runtime)
 
     assert classes(facts) == [
@@ -56,9 +56,9 @@ async def test_a_turn_is_submitted_started_and_ended_in_valid_facts(tmp_path: Pa
 
 @pytest.mark.requirement("runtime.turn.idempotent")
 async def test_a_turn_that_is_asked_for_twice_runs_once(tmp_path: Path):
-    async with running(echo, tmp_path) as runtime:
+    async with run_agent(echo, tmp_path) as runtime:
         first = await runtime.submit("thread", "agent", "hello", turn_id="turn")
-        await ended(runtime, "turn")
+        await wait_for_end(runtime, "turn")
         again = await runtime.submit("thread", "agent", "hello", turn_id="turn")
         facts = await facts_of(runtime)
 
@@ -68,12 +68,12 @@ async def test_a_turn_that_is_asked_for_twice_runs_once(tmp_path: Path):
 
 @pytest.mark.requirement("runtime.turn.interrupted")
 async def test_a_stream_that_ends_without_a_terminal_was_interrupted(tmp_path: Path):
-    async def cut(turn: StartTurn) -> AsyncIterator[Fact]:
-        yield said(turn.host, "model.delta", {"delta": "half a "}, message_id="m")
+    async def yield_half(turn: StartTurn) -> AsyncIterator[Fact]:
+        yield make_fact(turn.host, "model.delta", {"delta": "half a "}, message_id="m")
 
-    async with running(cut, tmp_path) as runtime:
+    async with run_agent(yield_half, tmp_path) as runtime:
         await runtime.submit("thread", "agent", "hello", turn_id="turn")
-        assert await ended(runtime, "turn") == "failed"
+        assert await wait_for_end(runtime, "turn") == "failed"
         state = await runtime.state("thread")
 
     assert state.runtime.failure_category == "stream_interrupted"
@@ -94,13 +94,13 @@ async def test_a_stream_that_ends_without_a_terminal_was_interrupted(tmp_path: P
 async def test_what_an_agent_raises_ends_its_turn_with_a_category(
     tmp_path: Path, error: BaseException, category: str
 ):
-    async def raising(turn: StartTurn) -> AsyncIterator[Fact]:
-        yield said(turn.host, "tool.started", {"toolName": "x"}, tool_call_id="call")
+    async def raise_error(turn: StartTurn) -> AsyncIterator[Fact]:
+        yield make_fact(turn.host, "tool.started", {"toolName": "x"}, tool_call_id="call")
         raise error
 
-    async with running(raising, tmp_path) as runtime:
+    async with run_agent(raise_error, tmp_path) as runtime:
         await runtime.submit("thread", "agent", "hello", turn_id="turn")
-        assert await ended(runtime, "turn") == "failed"
+        assert await wait_for_end(runtime, "turn") == "failed"
         state, facts = await runtime.state("thread"), await facts_of(runtime)
 
     assert state.runtime.failure_category == category
@@ -120,25 +120,25 @@ async def test_a_start_turn_without_a_yield_is_told_as_such(
         del turn
         return cast("AsyncIterator[Fact]", forgetful() if is_coroutine else [])
 
-    async with running(script, tmp_path) as runtime:
+    async with run_agent(script, tmp_path) as runtime:
         await runtime.submit("thread", "agent", "hello", turn_id="turn")
-        assert await ended(runtime, "turn") == "failed"
+        assert await wait_for_end(runtime, "turn") == "failed"
         facts = await facts_of(runtime)
 
     [end] = [fact for fact in facts if fact.event_class == "turn.failed"]
     assert end.payload["failureCategory"] == "provider_error"
-    said = f"start_turn must be an async generator (use yield), got {got}"
-    assert end.payload["message"] == said
+    message = f"start_turn must be an async generator (use yield), got {got}"
+    assert end.payload["message"] == message
 
 
 @pytest.mark.requirement("runtime.turn.invalid-fact")
 async def test_a_fact_that_a_gate_refuses_ends_the_turn_and_is_not_written(tmp_path: Path):
     async def wrong(turn: StartTurn) -> AsyncIterator[Fact]:
-        yield said(turn.host, "tool.result", {"summary": "x"}, tool_call_id="never started")
+        yield make_fact(turn.host, "tool.result", {"summary": "x"}, tool_call_id="never started")
 
-    async with running(wrong, tmp_path) as runtime:
+    async with run_agent(wrong, tmp_path) as runtime:
         await runtime.submit("thread", "agent", "hello", turn_id="turn")
-        assert await ended(runtime, "turn") == "failed"
+        assert await wait_for_end(runtime, "turn") == "failed"
         state, facts = await runtime.state("thread"), await facts_of(runtime)
 
     assert state.runtime.failure_category == "invalid_fact"
@@ -147,9 +147,9 @@ async def test_a_fact_that_a_gate_refuses_ends_the_turn_and_is_not_written(tmp_p
 
 @pytest.mark.requirement("runtime.turn.timeout")
 async def test_a_turn_that_takes_too_long_fails(tmp_path: Path):
-    async with running(endless, tmp_path, turn_seconds=0.01) as runtime:
+    async with run_agent(endless, tmp_path, turn_seconds=0.01) as runtime:
         await runtime.submit("thread", "agent", "hello", turn_id="turn")
-        assert await ended(runtime, "turn") == "failed"
+        assert await wait_for_end(runtime, "turn") == "failed"
         state = await runtime.state("thread")
 
     assert state.runtime.failure_category == "timeout"
@@ -158,7 +158,7 @@ async def test_a_turn_that_takes_too_long_fails(tmp_path: Path):
 
 @pytest.mark.requirement("runtime.turn.cancel")
 async def test_cancelling_stops_the_agent_and_closes_what_was_open(tmp_path: Path):
-    async with running(endless, tmp_path) as runtime:
+    async with run_agent(endless, tmp_path) as runtime:
         await runtime.submit("thread", "agent", "hello", turn_id="turn")
         await runtime.cancel("thread", "turn", "changed my mind")
         state, facts = await runtime.state("thread"), await facts_of(runtime)
@@ -171,7 +171,7 @@ async def test_cancelling_stops_the_agent_and_closes_what_was_open(tmp_path: Pat
 
 @pytest.mark.requirement("runtime.turn.cancel")
 async def test_cancelling_a_turn_that_asks_denies_what_it_asked_for(tmp_path: Path):
-    async with running(asking, tmp_path) as runtime:
+    async with run_agent(ask_and_obey, tmp_path) as runtime:
         await runtime.submit("thread", "agent", "hello", turn_id="turn")
         action = await open_action(runtime)
         await runtime.cancel("thread", "turn")
@@ -184,7 +184,7 @@ async def test_cancelling_a_turn_that_asks_denies_what_it_asked_for(tmp_path: Pa
 
 @pytest.mark.requirement("runtime.turn.cancel")
 async def test_an_agent_that_cannot_be_asked_to_stop_is_stopped_and_that_is_told(tmp_path: Path):
-    async with running(endless, tmp_path) as runtime:
+    async with run_agent(endless, tmp_path) as runtime:
         await runtime.submit("thread", "agent", "hello", turn_id="turn")
         agent = cast("Agent", runtime.agent("agent"))
         agent.cancel_error = ConnectionError("gone")
@@ -199,12 +199,12 @@ async def test_an_agent_that_cannot_be_asked_to_stop_is_stopped_and_that_is_told
 
 @pytest.mark.requirement("runtime.queue")
 async def test_turns_wait_for_each_other_in_order(tmp_path: Path):
-    async with running(echo, tmp_path) as runtime:
+    async with run_agent(echo, tmp_path) as runtime:
         states = [
             (await runtime.submit("thread", "agent", f"turn {n}", turn_id=f"t{n}")).status
             for n in range(4)
         ]
-        assert await ended(runtime, "t3") == "completed"
+        assert await wait_for_end(runtime, "t3") == "completed"
         facts = await facts_of(runtime)
 
     assert states == ["started", "queued", "queued", "queued"]
@@ -215,7 +215,7 @@ async def test_turns_wait_for_each_other_in_order(tmp_path: Path):
 
 @pytest.mark.requirement("runtime.queue")
 async def test_a_queued_turn_can_be_promoted_and_removed(tmp_path: Path):
-    async with running(endless, tmp_path) as runtime:
+    async with run_agent(endless, tmp_path) as runtime:
         await runtime.submit("thread", "agent", "first", turn_id="first")
         for name in ("a", "b", "c"):
             await runtime.submit("thread", "agent", name, turn_id=name)
@@ -231,7 +231,7 @@ async def test_a_queued_turn_can_be_promoted_and_removed(tmp_path: Path):
 
 @pytest.mark.requirement("runtime.turn.one-active")
 async def test_a_second_turn_can_be_refused_instead_of_queued(tmp_path: Path):
-    async with running(endless, tmp_path) as runtime:
+    async with run_agent(endless, tmp_path) as runtime:
         await runtime.submit("thread", "agent", "first", turn_id="first")
         with pytest.raises(TurnAlreadyActive) as refused:
             await runtime.submit("thread", "agent", "second", when_busy="refuse")
@@ -241,26 +241,26 @@ async def test_a_second_turn_can_be_refused_instead_of_queued(tmp_path: Path):
 
 @pytest.mark.requirement("runtime.turn.retry")
 async def test_a_retry_is_a_new_turn_that_names_the_old_one(tmp_path: Path):
-    async with running(echo, tmp_path) as runtime:
+    async with run_agent(echo, tmp_path) as runtime:
         await runtime.submit("thread", "agent", "again please", turn_id="turn")
-        await ended(runtime, "turn")
+        await wait_for_end(runtime, "turn")
         second = await runtime.retry("thread", "turn")
-        await ended(runtime, second.turn_id)
+        await wait_for_end(runtime, second.turn_id)
         third = await runtime.retry("thread", second.turn_id)
-        await ended(runtime, third.turn_id)
+        await wait_for_end(runtime, third.turn_id)
         facts = await facts_of(runtime)
         with pytest.raises(UnknownTurn):
             await runtime.retry("thread", "never")
 
-    asked = [fact.payload for fact in facts if fact.event_class == "turn.submitted"]
-    assert [payload["prompt"] for payload in asked] == ["again please"] * 3
-    assert [payload.get("attempt") for payload in asked] == [None, 2, 3]
-    assert asked[2]["retryOf"] == second.turn_id
+    payloads = [fact.payload for fact in facts if fact.event_class == "turn.submitted"]
+    assert [payload["prompt"] for payload in payloads] == ["again please"] * 3
+    assert [payload.get("attempt") for payload in payloads] == [None, 2, 3]
+    assert payloads[2]["retryOf"] == second.turn_id
 
 
 @pytest.mark.requirement("runtime.agents.unknown")
 async def test_an_unknown_agent_is_refused_with_those_that_there_are(tmp_path: Path):
-    async with running(echo, tmp_path) as runtime:
+    async with run_agent(echo, tmp_path) as runtime:
         with pytest.raises(UnknownAgent, match="choose from agent"):
             await runtime.submit("thread", "nobody", "hello")
 
@@ -270,7 +270,7 @@ async def test_no_more_turns_run_at_once_than_allowed(tmp_path: Path):
     running_now, most = 0, 0
     gate = asyncio.Event()
 
-    async def counted(turn: StartTurn) -> AsyncIterator[Fact]:
+    async def count_turn(turn: StartTurn) -> AsyncIterator[Fact]:
         nonlocal running_now, most
         running_now += 1
         most = max(most, running_now)
@@ -278,13 +278,13 @@ async def test_no_more_turns_run_at_once_than_allowed(tmp_path: Path):
             gate.set()
         await gate.wait()
         running_now -= 1
-        yield said(turn.host, "turn.completed")
+        yield make_fact(turn.host, "turn.completed")
 
-    async with running(counted, tmp_path, active_turns=2) as runtime:
+    async with run_agent(count_turn, tmp_path, active_turns=2) as runtime:
         for n in range(6):
             await runtime.submit(f"thread{n}", "agent", "hello", turn_id=f"turn{n}")
         for n in range(6):
-            assert await ended(runtime, f"turn{n}", f"thread{n}") == "completed"
+            assert await wait_for_end(runtime, f"turn{n}", f"thread{n}") == "completed"
 
     assert most == 2
 
@@ -292,37 +292,37 @@ async def test_no_more_turns_run_at_once_than_allowed(tmp_path: Path):
 @pytest.mark.requirement("runtime.turn.room")
 async def test_a_turn_that_waits_for_a_person_gives_its_place_to_another(tmp_path: Path):
     async def either(turn: StartTurn) -> AsyncIterator[Fact]:
-        script = asking if turn.prompt == "ask" else echo
+        script = ask_and_obey if turn.prompt == "ask" else echo
         async for fact in script(turn):
             yield fact
 
-    async with running(either, tmp_path, active_turns=1) as runtime:
+    async with run_agent(either, tmp_path, active_turns=1) as runtime:
         for n in range(3):
             await runtime.submit(f"asks{n}", "agent", "ask", turn_id=f"asks{n}")
             await open_action(runtime, f"asks{n}")
         assert runtime.active_turns == 0
         await runtime.submit("works", "agent", "hello", turn_id="works")
-        assert await ended(runtime, "works", "works") == "completed"
+        assert await wait_for_end(runtime, "works", "works") == "completed"
         for n in range(3):
             action = await open_action(runtime, f"asks{n}")
             await runtime.decide(f"asks{n}", action, "approve", by="lena")
-            assert await ended(runtime, f"asks{n}", f"asks{n}") == "completed"
+            assert await wait_for_end(runtime, f"asks{n}", f"asks{n}") == "completed"
         await runtime.submit("again", "agent", "hello", turn_id="again")
-        assert await ended(runtime, "again", "again") == "completed"
+        assert await wait_for_end(runtime, "again", "again") == "completed"
 
 
 @pytest.mark.requirement("runtime.turn.secrets")
 async def test_a_secret_in_a_fact_never_reaches_the_journal(tmp_path: Path):
     key = "sk-" + "a1B2" * 12
 
-    async def leaking(turn: StartTurn) -> AsyncIterator[Fact]:
+    async def leak_key(turn: StartTurn) -> AsyncIterator[Fact]:
         for piece in (f"the key is {key[:9]}", f"{key[9:]} and that is it"):
-            yield said(turn.host, "model.delta", {"delta": piece}, message_id="m")
-        yield said(turn.host, "turn.completed")
+            yield make_fact(turn.host, "model.delta", {"delta": piece}, message_id="m")
+        yield make_fact(turn.host, "turn.completed")
 
-    async with running(leaking, tmp_path) as runtime:
+    async with run_agent(leak_key, tmp_path) as runtime:
         await runtime.submit("thread", "agent", "hello", turn_id="turn")
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
         facts = await facts_of(runtime)
 
     text = "".join(fact.payload.get("delta", "") for fact in facts)
@@ -334,21 +334,21 @@ async def test_a_secret_in_a_fact_never_reaches_the_journal(tmp_path: Path):
 @pytest.mark.requirement("runtime.turn.id-taken")
 async def test_a_fact_that_an_agent_says_twice_is_left_out_and_told(tmp_path: Path):
     async def says_twice(turn: StartTurn) -> AsyncIterator[Fact]:
-        first = said(turn.host, "model.delta", {"delta": "once"}, message_id="m")
+        first = make_fact(turn.host, "model.delta", {"delta": "once"}, message_id="m")
         yield first
         yield first
-        yield said(turn.host, "turn.completed")
+        yield make_fact(turn.host, "turn.completed")
 
-    async with running(says_twice, tmp_path) as runtime:
+    async with run_agent(says_twice, tmp_path) as runtime:
         await runtime.submit("thread", "agent", "say", turn_id="turn")
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
         state = await runtime.state("thread")
         facts = await facts_of(runtime)
 
     texts = [part for part in state.messages[-1].parts if isinstance(part, TextPart)]
     assert [str(part.text) for part in texts] == ["once"]
-    told = [fact.payload for fact in facts if fact.event_class == "runtime.warning"]
-    assert [payload["code"] for payload in told] == ["id_taken"]
+    warnings = [fact.payload for fact in facts if fact.event_class == "runtime.warning"]
+    assert [payload["code"] for payload in warnings] == ["id_taken"]
     assert [fact.sequence for fact in facts] == list(range(1, len(facts) + 1))
 
 
@@ -356,13 +356,13 @@ async def test_a_fact_that_an_agent_says_twice_is_left_out_and_told(tmp_path: Pa
 async def test_the_snapshot_after_a_turn_says_what_it_came_to(tmp_path: Path):
     async def spends(turn: StartTurn) -> AsyncIterator[Fact]:
         cost = {"inputTokens": 7, "outputTokens": 5, "totalCostUsd": 0.25}
-        yield said(turn.host, "cost.recorded", cost)
-        yield said(turn.host, "turn.completed", {"stopReason": "end_turn"})
+        yield make_fact(turn.host, "cost.recorded", cost)
+        yield make_fact(turn.host, "turn.completed", {"stopReason": "end_turn"})
 
-    async with running(spends, tmp_path) as runtime:
+    async with run_agent(spends, tmp_path) as runtime:
         for turn in ("one", "two"):
             await runtime.submit("thread", "agent", "spend", turn_id=turn)
-            await ended(runtime, turn)
+            await wait_for_end(runtime, turn)
         facts = await facts_of(runtime)
 
     results = [fact.payload for fact in facts if fact.event_class == "snapshot.updated"]

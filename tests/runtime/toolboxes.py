@@ -14,7 +14,7 @@ from factwire.runtime import Provider, Runtime, StartTurn, TurnResources, TurnSe
 from factwire.runtime.policy import Policy
 from factwire.runtime.sandbox import SandboxPolicy
 from factwire.runtime.toolbox import Toolbox, ToolOutcome
-from tests.runtime.agents import Agent, ended, facts_of, said
+from tests.runtime.agents import Agent, facts_of, make_fact, wait_for_end
 from tests.runtime.programs import World
 
 BOXED = SandboxPolicy(mode="require")
@@ -30,9 +30,9 @@ class Kept:
     def __init__(self, folder: Path, policy: Policy = FREE, **changes: Any) -> None:
         self.world = World(folder)
         self.blobs: BlobStore = MemoryBlobs()
-        given: dict[str, Any] = {"sandbox": BOXED, **changes}
-        given.setdefault("processes", self.world.processes(blobs=self.blobs))
-        self.means = TurnResources(blobs=self.blobs, policy=policy, **given)
+        options: dict[str, Any] = {"sandbox": BOXED, **changes}
+        options.setdefault("processes", self.world.processes(blobs=self.blobs))
+        self.means = TurnResources(blobs=self.blobs, policy=policy, **options)
 
     @property
     def workspace(self) -> Path:
@@ -42,7 +42,7 @@ class Kept:
         return b"".join([piece async for piece in self.blobs.get(ref)])
 
     @asynccontextmanager
-    async def running(
+    async def run_agents(
         self, agents: dict[str, Provider], journal: Journal | None = None, **settings: Any
     ) -> AsyncGenerator[Runtime]:
         async with (
@@ -52,7 +52,7 @@ class Kept:
                 self.blobs,
                 agents,
                 workspace=self.workspace,
-                means=self.means,
+                resources=self.means,
                 settings=TurnSettings(**settings),
             ) as runtime,
         ):
@@ -74,18 +74,20 @@ class Used:
         [only] = self.outcomes
         return only
 
-    def named(self, event_class: str) -> list[Fact]:
+    def facts_of_class(self, event_class: str) -> list[Fact]:
         return [fact for fact in self.facts if fact.event_class == event_class]
 
 
-def using(outcomes: list[ToolOutcome], *calls: tuple[str, dict[str, Any]], **how: Any) -> Agent:
+def make_calling_agent(
+    outcomes: list[ToolOutcome], *calls: tuple[str, dict[str, Any]], **how: Any
+) -> Agent:
     """An agent whose turn is these calls, one after the other."""
 
     async def script(turn: StartTurn) -> AsyncIterator[Fact]:
         toolbox = Toolbox(turn.host)
         for name, args in calls:
             outcomes.append(await toolbox.call(name, args, **how))
-        yield said(turn.host, "turn.completed")
+        yield make_fact(turn.host, "turn.completed")
 
     return Agent(script)
 
@@ -98,11 +100,11 @@ async def use(
 ) -> Used:
     """Make calls in a turn; the facts they come to are sound."""
     outcomes: list[ToolOutcome] = []
-    async with kept.running({"agent": using(outcomes, *calls, **how)}) as runtime:
+    async with kept.run_agents({"agent": make_calling_agent(outcomes, *calls, **how)}) as runtime:
         await runtime.submit("thread", "agent", "go", turn_id="turn")
         if meanwhile is not None:
             await meanwhile(runtime)
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
         used = Used(outcomes, await facts_of(runtime), await runtime.state("thread"))
     assert_sound(used.facts)
     return used
@@ -113,7 +115,7 @@ def assert_sound(facts: list[Fact]) -> None:
     assert verify(facts) == []
 
 
-async def seen(runtime: Runtime, event_class: str, thread_id: str = "thread") -> Fact:
+async def wait_for_fact(runtime: Runtime, event_class: str, thread_id: str = "thread") -> Fact:
     """The first fact of a class, once it is there."""
     log = (await runtime.thread(thread_id)).log
     found: asyncio.Future[Fact] = asyncio.get_running_loop().create_future()

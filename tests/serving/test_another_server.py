@@ -137,7 +137,7 @@ async def http(observer: Observer) -> AsyncGenerator[httpx.AsyncClient]:
 @pytest.mark.asyncio
 async def test_its_refusals_name_it(http: httpx.AsyncClient):
     elsewhere = await http.get("/v1/desks", headers={"host": "evil.example"})
-    assert elsewhere.json()["detail"] == "this Hub does not answer to that host name"
+    assert elsewhere.json()["detail"] == "this Hub does not accept that host name"
     unknown = await http.get("/v1/desks", headers={"authorization": "Bearer no"})
     assert unknown.json()["detail"] == "send the token of this Hub as 'Authorization: Bearer …'"
     assert unknown.headers["x-trace-id"] == unknown.json()["traceId"]

@@ -34,8 +34,8 @@ class ObservedJournal:
     async def _read(self) -> list[Fact]:
         found: list[Fact] = []
         async with open_journal(f"{self.url}?mode=ro") as journal:
-            async for stretch in journal.read():
-                found += [fact for _, fact in stretch.facts()]
+            async for batch in journal.read():
+                found += [fact for _, fact in batch.facts()]
         return found
 
 

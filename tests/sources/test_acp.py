@@ -29,7 +29,7 @@ def result(number: int | str, **held: Any) -> Message:
     return {"jsonrpc": "2.0", "id": number, "result": held}
 
 
-def failed(number: int | str, code: int, message: str) -> Message:
+def error_answer(number: int | str, code: int, message: str) -> Message:
     return {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}}
 
 
@@ -230,9 +230,9 @@ def test_an_elicitation_is_asked_and_answered(action: str, event_class: str):
         (result(0, stopReason="refusal"), "turn.failed", "refused"),
         (result(0, stopReason="cancelled"), "turn.canceled", None),
         (result(0, stopReason="of another day"), "turn.completed", None),
-        (failed(0, -32603, "broke"), "turn.failed", "provider_error"),
-        (failed(0, -32000, "who?"), "turn.failed", "unauthorized"),
-        (failed(0, -32800, "stopped"), "turn.canceled", None),
+        (error_answer(0, -32603, "broke"), "turn.failed", "provider_error"),
+        (error_answer(0, -32000, "who?"), "turn.failed", "unauthorized"),
+        (error_answer(0, -32800, "stopped"), "turn.canceled", None),
     ],
 )
 def test_a_turn_ends_as_the_response_to_its_prompt_says(
@@ -246,7 +246,7 @@ def test_a_turn_ends_as_the_response_to_its_prompt_says(
 @pytest.mark.requirement("sources.acp.ends")
 def test_an_error_to_another_request_ends_no_turn():
     facts = facts_from(
-        PROMPT, request(5, "session/set_mode"), failed(5, -32602, "no"), chunk("x"), END
+        PROMPT, request(5, "session/set_mode"), error_answer(5, -32602, "no"), chunk("x"), END
     )
     assert screen_of(facts)["status"] == "completed"
     assert screen_of(facts)["warnings"] == ["request_failed"]

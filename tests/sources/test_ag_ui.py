@@ -24,7 +24,7 @@ def facts_from(*events: dict[str, Any]) -> list[Fact]:
     return facts
 
 
-def finished(**outcome: Any) -> dict[str, Any]:
+def finish_event(**outcome: Any) -> dict[str, Any]:
     return {"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": outcome}
 
 
@@ -35,7 +35,7 @@ def test_an_interrupt_asks_a_person_and_ends_the_run():
         RUN,
         {"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "deploy"},
         {"type": "TOOL_CALL_END", "toolCallId": "c"},
-        finished(type="interrupt", interrupts=[interrupt]),
+        finish_event(type="interrupt", interrupts=[interrupt]),
     )
     question = [fact for fact in facts if fact.event_class == "action.required"]
     assert [(fact.action_id, fact.payload["prompt"]) for fact in question] == [("i", "Deploy?")]
@@ -52,7 +52,7 @@ def test_a_subagent_speaks_for_itself():
         {"type": "TEXT_MESSAGE_END", "messageId": "m", "subagentRunId": "s"},
         {"type": "SUBAGENT_FINISHED", "subagentRunId": "s"},
         {"type": "TEXT_MESSAGE_CHUNK", "messageId": "n", "delta": "ours"},
-        finished(type="success"),
+        finish_event(type="success"),
     )
     screen = screen_of(facts)
     assert screen["conversation"] == [["assistant", "ours"]]
@@ -65,7 +65,7 @@ def test_shared_state_is_patched_as_the_events_say():
         RUN,
         {"type": "STATE_SNAPSHOT", "snapshot": {"count": 1}},
         {"type": "STATE_DELTA", "delta": [{"op": "replace", "path": "/count", "value": 2}]},
-        finished(type="success"),
+        finish_event(type="success"),
     )
     assert project(facts).shared == {"count": 2}
 
@@ -74,8 +74,8 @@ def test_shared_state_is_patched_as_the_events_say():
 @pytest.mark.parametrize(
     ("event", "status"),
     [
-        (finished(type="success"), "completed"),
-        (finished(type="cancelled"), "canceled"),
+        (finish_event(type="success"), "completed"),
+        (finish_event(type="cancelled"), "canceled"),
         ({"type": "RUN_ERROR", "message": "boom", "code": "X"}, "failed"),
         ({"type": "CUSTOM", "name": "x", "value": 1}, "failed"),
     ],
@@ -102,10 +102,10 @@ def test_a_run_that_resumes_goes_on_in_the_same_turn(payload: Any, decision: str
         RUN,
         {"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "deploy"},
         {"type": "TOOL_CALL_END", "toolCallId": "c"},
-        finished(type="interrupt", interrupts=[interrupt]),
+        finish_event(type="interrupt", interrupts=[interrupt]),
         {**RUN, "runId": "r2", "input": settings},
         {"type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c", "content": "so"},
-        finished(type="success"),
+        finish_event(type="success"),
     )
     classes = [fact.event_class for fact in facts]
     assert (classes.count("turn.started"), classes.count("turn.completed")) == (1, 1)
@@ -119,9 +119,9 @@ def test_a_run_that_does_not_resume_is_another_turn():
     interrupt = {"id": "i", "reason": "approval"}
     facts = facts_from(
         RUN,
-        finished(type="interrupt", interrupts=[interrupt]),
+        finish_event(type="interrupt", interrupts=[interrupt]),
         {**RUN, "runId": "r2"},
-        finished(type="success"),
+        finish_event(type="success"),
     )
     classes = [fact.event_class for fact in facts]
     assert (classes.count("turn.completed"), classes.count("action.cancelled")) == (2, 1)

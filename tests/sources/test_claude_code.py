@@ -24,7 +24,7 @@ def facts_from(*lines: dict[str, Any]) -> list[Fact]:
     return facts
 
 
-def recorded(name: str) -> list[Fact]:
+def read_recording(name: str) -> list[Fact]:
     return facts_of(FOLDER / "claude-code" / f"{name}.jsonl")
 
 
@@ -37,8 +37,8 @@ def text(words: str) -> dict[str, Any]:
     return {"type": "text", "text": words}
 
 
-def call(call_id: str, name: str = "Bash", **given: Any) -> dict[str, Any]:
-    return {"type": "tool_use", "id": call_id, "name": name, "input": given}
+def call(call_id: str, name: str = "Bash", **args: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call_id, "name": name, "input": args}
 
 
 def gave(call_id: str, content: Any = "ok", **fields: Any) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def test_a_result_ends_its_turn_as_it_says(result: dict[str, Any], end: str, cat
 
 @pytest.mark.requirement("sources.claude-code.ends")
 def test_an_api_error_is_told_as_an_error_and_not_as_an_answer():
-    facts = recorded("api-error")
+    facts = read_recording("api-error")
     assert one(facts, "runtime.error").payload["code"] == "invalid_request_error"
     assert classes(facts, "model.completed") == []
 
@@ -161,7 +161,7 @@ def test_a_turn_of_somebody_who_is_not_signed_in_says_so():
 
 @pytest.mark.requirement("sources.claude-code.background")
 def test_a_background_subagent_works_on_between_the_turns_of_its_parent():
-    facts = recorded("background-subagent")
+    facts = read_recording("background-subagent")
     of_agent = [fact for fact in facts if fact.subagent_id == "ac0f4663caa469edb"]
     assert {fact.turn_id for fact in of_agent} == {"ac0f4663caa469edb:turn"}
     places = [facts.index(fact) for fact in of_agent]
@@ -296,7 +296,7 @@ def test_a_call_that_a_broken_request_had_begun_is_closed_by_the_retry():
 
 @pytest.mark.requirement("sources.claude-code.retry")
 def test_what_a_cut_response_had_said_is_not_said_twice():
-    facts = recorded("cut-and-retried")
+    facts = read_recording("cut-and-retried")
     assert classes(facts, "messages.snapshot") == ["messages.snapshot"]
     assert screen_of(facts)["conversation"][1:] == [["assistant", "This answer is whole."]]
 
@@ -346,12 +346,12 @@ def test_a_call_that_a_stop_broke_off_was_denied_only_if_somebody_did(behavior: 
 @pytest.mark.requirement("sources.claude-code.results")
 def test_a_denial_is_told_once_however_often_it_is_said():
     for name in ("approval-denied", "dont-ask", "approval-stopped"):
-        assert classes(recorded(name), "permission.denied") == ["permission.denied"], name
+        assert classes(read_recording(name), "permission.denied") == ["permission.denied"], name
 
 
 @pytest.mark.requirement("sources.claude-code.results")
 def test_files_that_a_call_read_and_changed_are_told_with_their_lines():
-    facts = recorded("edit")
+    facts = read_recording("edit")
     changed = [f.payload for f in facts if f.event_class == "file.changed"]
     assert [(c["path"], c["change"], c["addedLines"]) for c in changed] == [
         ("/home/dev/project/a.txt", "modified", 1),
@@ -362,7 +362,7 @@ def test_files_that_a_call_read_and_changed_are_told_with_their_lines():
 
 @pytest.mark.requirement("sources.claude-code.results")
 def test_an_output_that_the_cli_kept_elsewhere_is_a_ref():
-    payload = one(recorded("big-output"), "tool.result").payload
+    payload = one(read_recording("big-output"), "tool.result").payload
     assert payload["outputRef"].startswith("claude-code:output:")
     assert payload["outputFile"].endswith(".txt")
 
@@ -397,7 +397,7 @@ def test_limits_hooks_and_remarks_are_facts_of_their_own():
 
 @pytest.mark.requirement("sources.claude-code.remarks")
 def test_compaction_is_told_from_its_start_to_its_end():
-    assert classes(recorded("compaction"), "context.compaction", "history") == [
+    assert classes(read_recording("compaction"), "context.compaction", "history") == [
         "context.compaction.started",
         "context.compaction.completed",
         "history.compacted",

@@ -25,7 +25,7 @@ def facts_from(*lines: dict[str, Any]) -> list[Fact]:
     return facts
 
 
-def recorded(name: str, *, without: bytes | None = None) -> list[Fact]:
+def read_recording(name: str, *, without: bytes | None = None) -> list[Fact]:
     path = FOLDER / "codex-app-server" / f"{name}.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     return facts_of(path, [line for line in lines if without is None or without not in line])
@@ -120,27 +120,27 @@ def test_a_request_that_the_server_refuses_is_an_error_and_its_prompt_is_not_kep
 
 @pytest.mark.requirement("sources.codex-app-server.unknown-decision")
 def test_without_the_client_s_lines_a_settled_approval_has_an_unknown_decision():
-    facts = recorded("approval", without=b'{"id":0,"result":{"decision"')
+    facts = read_recording("approval", without=b'{"id":0,"result":{"decision"')
     assert one(facts, "action.resolved").payload["decision"] == "unknown"
     assert screen_of(facts)["tools"][0]["state"] == "output-available"
 
 
 @pytest.mark.requirement("sources.codex-app-server.prompts")
 def test_without_the_client_s_lines_the_prompt_comes_from_the_user_s_item():
-    facts = recorded("text", without=b'"method":"turn/start"')
+    facts = read_recording("text", without=b'"method":"turn/start"')
     assert one(facts, "turn.submitted").payload["prompt"] == "PLAINTEXT please"
 
 
 @pytest.mark.requirement("sources.codex-app-server.prompts")
 def test_what_a_person_says_into_a_running_turn_is_theirs_and_no_second_turn():
-    facts = recorded("steered")
+    facts = read_recording("steered")
     assert len(classes(facts, "turn.started")) == 1
     assert ["user", "Be brief: PLAINTEXT"] in screen_of(facts)["conversation"]
 
 
 @pytest.mark.requirement("sources.codex-app-server.agents")
 def test_another_thread_is_a_subagent_and_does_not_speak_for_the_main_one():
-    facts = recorded("subagent")
+    facts = read_recording("subagent")
     (thread,) = project(facts).subagents.threads.values()
     assert (thread.status, thread.name) == ("completed", "count_files")
     of_agent = {f.turn_id for f in facts if f.subagent_id == thread.subagent_id}
@@ -171,7 +171,7 @@ def test_a_call_that_tells_the_state_of_agents_ends_those_that_are_done(state: s
 
 @pytest.mark.requirement("sources.codex-app-server.retry")
 def test_what_a_cut_response_had_said_is_taken_back_when_it_is_tried_again():
-    facts = recorded("cut-and-retried")
+    facts = read_recording("cut-and-retried")
     assert classes(facts, "messages.snapshot") == ["messages.snapshot"]
     assert screen_of(facts)["conversation"][1:] == [["assistant", "This answer is whole."]]
 
@@ -262,7 +262,7 @@ def test_plans_reviews_hooks_reviewers_and_routes_are_facts_of_their_own():
 
 @pytest.mark.requirement("sources.codex-app-server.items")
 def test_a_patch_names_each_file_with_its_diff_and_the_turn_has_the_whole():
-    facts = recorded("patch")
+    facts = read_recording("patch")
     changes = [f.payload for f in facts if f.event_class == "file.changed"]
     assert [(c["path"].rpartition("/")[2], c["change"]) for c in changes] == [
         ("a.txt", "modified"),
@@ -274,11 +274,13 @@ def test_a_patch_names_each_file_with_its_diff_and_the_turn_has_the_whole():
 
 @pytest.mark.requirement("sources.codex-app-server.usage")
 def test_a_turn_is_told_what_it_used_and_not_what_the_thread_has():
-    def used(count: int) -> dict[str, Any]:
+    def usage_notice(count: int) -> dict[str, Any]:
         return notice("thread/tokenUsage/updated", tokenUsage={"total": {"inputTokens": count}})
 
     again = {**BEGIN, "params": {"threadId": "main", "turn": {"id": "u2"}}}
-    facts = facts_from(BEGIN, used(10), used(30), end(), again, used(45), end())
+    facts = facts_from(
+        BEGIN, usage_notice(10), usage_notice(30), end(), again, usage_notice(45), end()
+    )
     costs = [f.payload["inputTokens"] for f in facts if f.event_class == "cost.recorded"]
     assert costs == [30, 15]
 
@@ -286,14 +288,16 @@ def test_a_turn_is_told_what_it_used_and_not_what_the_thread_has():
 @pytest.mark.requirement("sources.codex-app-server.usage")
 @pytest.mark.parametrize("before", [[], [(100, 40)]])
 def test_a_thread_that_goes_on_counts_from_where_it_was(before: list[tuple[int, int]]):
-    def used(total: int, last: int) -> dict[str, Any]:
+    def usage_notice(total: int, last: int) -> dict[str, Any]:
         usage = {"total": {"inputTokens": total}, "last": {"inputTokens": last}}
         return notice("thread/tokenUsage/updated", tokenUsage=usage)
 
     resume = {"id": 1, "method": "thread/resume", "params": {"threadId": "main"}}
     resumed = {"id": 1, "result": {"thread": {"id": "main"}}}
-    known = [used(*each) for each in before]
-    facts = facts_from(resume, resumed, *known, BEGIN, used(110, 10), used(130, 20), end())
+    known = [usage_notice(*each) for each in before]
+    facts = facts_from(
+        resume, resumed, *known, BEGIN, usage_notice(110, 10), usage_notice(130, 20), end()
+    )
     assert one(facts, "cost.recorded").payload["inputTokens"] == 30
 
 

@@ -33,7 +33,7 @@ def source_in(name: str) -> Source:
     return read_mapped_source((MAPPINGS / name).read_bytes(), name)
 
 
-def checked(facts: list[Fact], about: Any = None) -> list[Fact]:
+def check_facts(facts: list[Fact], about: Any = None) -> list[Fact]:
     """These facts, which are valid and whole."""
     issues = inspect_stream([encode_fact(fact) for fact in facts])
     assert is_valid(issues), (about, issues[:3])
@@ -48,7 +48,7 @@ def facts_from(rules: str, *items: dict[str, Any]) -> list[Fact]:
     """The facts of these items by these rules."""
     source = read_mapped_source((HEAD + rules).encode())
     lines = [msgspec.json.encode(item) + b"\n" for item in items]
-    return checked(list(convert_recording(source, lines, thread_id="t")))
+    return check_facts(list(convert_recording(source, lines, thread_id="t")))
 
 
 def value_of(value: str, item: dict[str, Any]) -> Any:
@@ -60,7 +60,7 @@ def value_of(value: str, item: dict[str, Any]) -> Any:
 
 @pytest.mark.requirement("sources.mapped.screen")
 def test_the_stream_of_a_made_up_agent_shows_what_was_reviewed():
-    facts = checked(
+    facts = check_facts(
         list(convert_recording(source_in("tidy.toml"), lines_of("tidy.jsonl"), thread_id="tidy"))
     )
     reviewed = json.loads((MAPPINGS / "tidy.screen.json").read_text())
@@ -79,7 +79,7 @@ def test_a_mapping_of_codex_tells_what_the_adapter_tells(path: Path):
         )
     )
     adapted = facts_of(path)
-    assert screen_of(checked(mapped)) == screen_of(adapted)
+    assert screen_of(check_facts(mapped)) == screen_of(adapted)
     # The mapping counts nothing: it is only the number of changed files that it cannot tell.
     assert [_without_summary(fact) for fact in mapped] == [_without_summary(f) for f in adapted]
 
@@ -94,7 +94,7 @@ def _without_summary(fact: Fact) -> Fact:
 def test_a_mapped_stream_that_is_cut_anywhere_is_valid_and_closed():
     source, lines = source_in("tidy.toml"), lines_of("tidy.jsonl")
     for end in range(len(lines) + 1):
-        facts = checked(list(convert_recording(source, lines[:end], thread_id="t")), end)
+        facts = check_facts(list(convert_recording(source, lines[:end], thread_id="t")), end)
         if 2 <= end < len(lines):
             failed = next(fact for fact in facts if fact.event_class == "turn.failed")
             assert failed.payload["failureCategory"] == "stream_interrupted"
@@ -117,14 +117,14 @@ def test_odd_items_by_a_mapping_give_valid_facts_and_never_raise(name: str):
     items = [json.loads(line) for path in files for line in path.read_bytes().splitlines()]
     for seed in range(120):
         chance = random.Random(seed)
-        odd = [_changed(chance, item) if chance.random() < 0.3 else item for item in items]
+        odd = [_mutate_item(chance, item) if chance.random() < 0.3 else item for item in items]
         if chance.random() < 0.3:
             chance.shuffle(odd)
         lines = [json.dumps(item).encode() + b"\n" for item in odd]
-        checked(list(convert_recording(source, lines, thread_id="t")), seed)
+        check_facts(list(convert_recording(source, lines, thread_id="t")), seed)
 
 
-def _changed(chance: random.Random, item: dict[str, Any]) -> dict[str, Any]:
+def _mutate_item(chance: random.Random, item: dict[str, Any]) -> dict[str, Any]:
     """An item with some of its values, or of those within, replaced or dropped."""
     changed: dict[str, Any] = json.loads(json.dumps(item))
     for _ in range(chance.randint(1, 3)):
@@ -154,7 +154,7 @@ def test_every_class_by_every_field_gives_valid_facts_whatever_an_item_holds():
             {"t": name, **{f"v{at}": chance.choice(ODD) for at in range(7)}} for name in chosen
         ]
         lines = [json.dumps(item).encode() + b"\n" for item in items]
-        checked(list(convert_recording(source, lines, thread_id="t")), seed)
+        check_facts(list(convert_recording(source, lines, thread_id="t")), seed)
 
 
 def _whole_rule(name: str) -> str:
@@ -308,7 +308,7 @@ def test_an_id_is_text_or_a_whole_number_and_falls_back():
 
 @pytest.mark.requirement("sources.mapped.times")
 @pytest.mark.parametrize(
-    ("unit", "given", "shown"),
+    ("unit", "value", "shown"),
     [
         ("iso", "2026-05-01T10:00:00+02:00", "2026-05-01T08:00:00.000Z"),
         ("iso", "2026-05-01T10:00:00.5Z", "2026-05-01T10:00:00.500Z"),
@@ -323,12 +323,12 @@ def test_an_id_is_text_or_a_whole_number_and_falls_back():
         ("milliseconds", 1e300, None),
     ],
 )
-def test_a_time_is_taken_in_its_unit_or_not_at_all(unit: str, given: Any, shown: str | None):
+def test_a_time_is_taken_in_its_unit_or_not_at_all(unit: str, value: Any, shown: str | None):
     time = f'time = {{ value = "at", unit = "{unit}" }}\n'
     rule = '[[on]]\ntype = "a"\nbecomes = "run.status"\n'
     source = read_mapped_source((HEAD + time + rule).encode())
-    lines = [json.dumps({"t": "a", "at": given}).encode()]
-    facts = checked(
+    lines = [json.dumps({"t": "a", "at": value}).encode()]
+    facts = check_facts(
         list(convert_recording(source, lines, thread_id="t", at="2026-01-01T00:00:00Z"))
     )
     assert facts[0].created_at == (shown or "2026-01-01T00:00:00Z")
@@ -464,9 +464,9 @@ def test_convert_names_everything_that_is_wrong_with_a_mapping(tmp_path: Path):
 
 @pytest.mark.requirement("sources.mapped.command")
 @pytest.mark.parametrize(
-    ("name", "said"), [("none.toml", "cannot be read"), ("none", "unknown_source")]
+    ("name", "message"), [("none.toml", "cannot read the mapping"), ("none", "unknown_source")]
 )
-def test_a_mapping_that_is_not_there_is_said_to_be_missing(name: str, said: str):
+def test_a_mapping_that_is_not_there_is_said_to_be_missing(name: str, message: str):
     done = run("convert", str(MAPPINGS / "tidy.jsonl"), "--from", name)
     assert (done.code, done.out) == (2, "")
-    assert said in done.err
+    assert message in done.err

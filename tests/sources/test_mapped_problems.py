@@ -181,7 +181,7 @@ def test_no_extra_field_has_the_name_of_something_that_a_telling_takes():
 
 @pytest.mark.requirement("sources.mapped.problems")
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b'mapping = 1\nname = "a\n', "line 2"),
         (b"\xff", "UTF-8"),
@@ -189,8 +189,8 @@ def test_no_extra_field_has_the_name_of_something_that_a_telling_takes():
         (b"a = " + b"[" * 100_000, "too deep"),
     ],
 )
-def test_a_file_that_is_no_mapping_says_why(data: bytes, said: str):
-    with pytest.raises(MappingError, match=said) as refused:
+def test_a_file_that_is_no_mapping_says_why(data: bytes, message: str):
+    with pytest.raises(MappingError, match=message) as refused:
         read_mapping(data, "m.toml")
     assert [problem.code for problem in refused.value.problems] == ["unreadable"]
     assert refused.value.code == "mapping_invalid"

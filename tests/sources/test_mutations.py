@@ -25,16 +25,16 @@ def test_a_stream_with_odd_items_gives_valid_facts_and_never_raises(path: Path):
     items = [item for item in read_items(lines, source.framing) if not isinstance(item, Unreadable)]
     for seed in range(ROUNDS):
         chance = random.Random(seed)
-        odd = [_changed(chance, item) if chance.random() < 0.3 else item for item in items]
+        odd = [_mutate_item(chance, item) if chance.random() < 0.3 else item for item in items]
         if chance.random() < 0.2:
             chance.shuffle(odd)
-        facts = list(convert_recording(source, _framed(odd, source.framing), thread_id="t"))
+        facts = list(convert_recording(source, _frame_items(odd, source.framing), thread_id="t"))
         issues = inspect_stream([encode_fact(fact) for fact in facts])
         assert is_valid(issues), (seed, issues[:3])
         assert verify(facts) == [], seed
 
 
-def _changed(chance: random.Random, item: Any) -> Any:
+def _mutate_item(chance: random.Random, item: Any) -> Any:
     """An item with a few of its values replaced or dropped."""
     changed = copy.deepcopy(item)
     for _ in range(chance.randint(1, 3)):
@@ -65,7 +65,7 @@ def _spoil(chance: random.Random, holder: Any) -> None:
         holder[key] = copy.deepcopy(chance.choice(ODD))
 
 
-def _framed(items: list[Any], framing: str) -> list[bytes]:
+def _frame_items(items: list[Any], framing: str) -> list[bytes]:
     encoded = [json.dumps(item).encode() for item in items]
     if framing == "events":
         return [line for data in encoded for line in (b"data: " + data + b"\n", b"\n")]

@@ -25,7 +25,7 @@ from tests.sources.observed import PATIENCE, ObservedJournal, by_thread, end, pa
 SECRET = "sk-proj-" + "a1B2c3D4" * 6
 
 
-def made(text: str = "Hello there.") -> Agent[None, str]:
+def make_agent(text: str = "Hello there.") -> Agent[None, str]:
     return Agent(TestModel(custom_output_text=text))
 
 
@@ -35,7 +35,7 @@ def made(text: str = "Hello there.") -> Agent[None, str]:
 async def test_facts_reach_an_edge_without_the_secrets_in_them(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
         observed = factwire.observe(edge=edge.url, token=TOKEN, thread="chat-1")
-        await made(f"the key is {SECRET}").run("tell me")
+        await make_agent(f"the key is {SECRET}").run("tell me")
         assert await asyncio.to_thread(observed.close, PATIENCE)
         page = await edge.get("/v1/facts", threadId="chat-1", limit=100)
         state = await edge.get("/v1/threads/chat-1/projection")
@@ -113,7 +113,7 @@ class Gate:
         self.open.clear()
 
 
-def begun(outbox: Outbox, thread_id: str, prompt: str = "go") -> ObservedRun:
+def start_run(outbox: Outbox, thread_id: str, prompt: str = "go") -> ObservedRun:
     telling = ObservedFactBuilder(
         "pydantic-ai", thread_id=thread_id, runtime_id="r", parent=None, shared=False
     )
@@ -135,10 +135,10 @@ def test_what_does_not_fit_while_nothing_can_be_sent_is_dropped_and_counted(
 ):
     gate = Gate()
     outbox = Outbox(lambda: gate, waiting_bytes=10_000)
-    first = begun(outbox, "first")
+    first = start_run(outbox, "first")
     assert gate.tried.wait(PATIENCE)
     speak(first, 1_000)
-    late = begun(outbox, "late", "more than fits" * 100)
+    late = start_run(outbox, "late", "more than fits" * 100)
     speak(late, 1)
     gate.open.set()
     assert outbox.flush(PATIENCE)
@@ -159,7 +159,7 @@ def test_a_thread_that_is_refused_costs_the_others_nothing():
     gate = Gate()
     gate.refuses = {"bad"}
     outbox = Outbox(lambda: gate)
-    runs = [begun(outbox, name) for name in ("good", "bad", "better")]
+    runs = [start_run(outbox, name) for name in ("good", "bad", "better")]
     assert gate.tried.wait(PATIENCE)
     for run in runs:
         speak(run, 1)
@@ -176,7 +176,7 @@ def test_a_thread_that_is_refused_costs_the_others_nothing():
 def test_closing_waits_no_longer_than_it_is_told_to():
     gate = Gate()
     outbox = Outbox(lambda: gate)
-    begun(outbox, "first")
+    start_run(outbox, "first")
     assert gate.tried.wait(PATIENCE)
     assert not outbox.flush(0.0)
     assert not outbox.close(0.0)
@@ -193,7 +193,7 @@ async def test_a_fault_in_here_is_logged_and_not_the_programs(
 
     monkeypatch.setattr("factwire.sources.pydantic_ai.observe.to_json", fault)
     with factwire.observe(journal=ObservedJournal(tmp_path).url):
-        assert (await made().run("go")).output == "Hello there."
+        assert (await make_agent().run("go")).output == "Hello there."
     assert "something that happened was not observed" in caplog.text
 
 
@@ -207,10 +207,10 @@ async def test_after_closing_nothing_is_as_if_it_had_been_observed(tmp_path: Pat
         kept = Agent.__dict__["iter"]
         with pytest.raises(AlreadyObserving):
             factwire.observe(journal=place.url)
-        await made().run("go")
+        await make_agent().run("go")
     assert observed.close()
     assert Agent.__dict__["iter"] is before
-    async with kept(made(), "go") as run:
+    async with kept(make_agent(), "go") as run:
         assert [node async for node in run]
     assert len(by_thread(await asyncio.to_thread(place.facts))) == 1
 

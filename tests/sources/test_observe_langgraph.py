@@ -32,7 +32,7 @@ def graph_of(**nodes: Any) -> Any:
     return graph
 
 
-def talking() -> Any:
+def build_talking_graph() -> Any:
     """A model in a node, and one in a graph inside."""
     model = GenericFakeChatModel(messages=iter(AIMessage("word one", id=str(i)) for i in range(9)))
 
@@ -80,7 +80,7 @@ def test_a_program_gets_the_chunks_that_it_would_have_got(
 ):
     def chunks() -> list[Any]:
         settings = {"stream_mode": modes, "subgraphs": subgraphs, "version": version}
-        found = list(talking().stream(ASKED, **settings))
+        found = list(build_talking_graph().stream(ASKED, **settings))
         return metadata_left_out(found, modes or ())
 
     expected = chunks()
@@ -131,13 +131,13 @@ def left_early(graph: Any) -> None:
         break
 
 
-def failing(graph: Any) -> None:
+def run_failing(graph: Any) -> None:
     del graph
     with pytest.raises(ZeroDivisionError):
         graph_of(fails=fails).compile().invoke(ASKED)
 
 
-def waiting(graph: Any) -> None:
+def run_waiting(graph: Any) -> None:
     del graph
     asking = graph_of(ask=asks).compile(checkpointer=InMemorySaver())
     asking.invoke(ASKED, HERE)
@@ -148,15 +148,15 @@ def waiting(graph: Any) -> None:
     ("program", "ended", "reason"),
     [
         (left_early, "turn.canceled", "GeneratorExit"),
-        (failing, "turn.failed", "by nothing"),
-        (waiting, "turn.completed", "interrupt"),
+        (run_failing, "turn.failed", "by nothing"),
+        (run_waiting, "turn.completed", "interrupt"),
     ],
 )
 def test_a_run_ends_as_the_program_ended_it(
     tmp_path: Path, program: Callable[[Any], None], ended: str, reason: str
 ):
     place = ObservedJournal(tmp_path)
-    place.observe_program(lambda: program(talking()))
+    place.observe_program(lambda: program(build_talking_graph()))
     [facts] = by_thread(place.facts())
     assert end(facts) == ended
     assert reason in str(payloads_of(facts, ended))
@@ -167,7 +167,7 @@ def test_a_run_ends_as_the_program_ended_it(
 async def test_graphs_at_once_are_threads_of_their_own(tmp_path: Path):
     place = ObservedJournal(tmp_path)
     with factwire.observe(journal=place.url) as observing:
-        await asyncio.gather(*(talking().ainvoke(ASKED) for _ in range(3)))
+        await asyncio.gather(*(build_talking_graph().ainvoke(ASKED) for _ in range(3)))
         assert await asyncio.to_thread(observing.flush)
     threads = by_thread(await asyncio.to_thread(place.facts))
     assert [end(facts) for facts in threads] == ["turn.completed"] * 3

@@ -42,16 +42,16 @@ class Scripted(Model):
     def __init__(self, *answers: Any) -> None:
         self._answers: Iterator[Any] = iter(answers)
 
-    async def get_response(self, *args: Any, **given: Any) -> ModelResponse:
-        del args, given
+    async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
+        del args, kwargs
         answer = next(self._answers)
         if isinstance(answer, Exception):
             raise answer
         usage = Usage(requests=1, input_tokens=5, output_tokens=2, total_tokens=7)
         return ModelResponse(output=[answer], usage=usage, response_id=None)
 
-    async def stream_response(self, *args: Any, **given: Any) -> AsyncIterator[Any]:
-        [item] = (await self.get_response(*args, **given)).output
+    async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        [item] = (await self.get_response(*args, **kwargs)).output
         details: Any = {"cached_tokens": 0, "cache_write_tokens": 0, "reasoning_tokens": 0}
         usage = ResponseUsage(
             input_tokens=5,
@@ -81,7 +81,7 @@ def deploy(target: str) -> str:
     return f"deployed to {target}"
 
 
-def made(*answers: Any) -> Agent[None]:
+def make_agent(*answers: Any) -> Agent[None]:
     model = Scripted(*answers)
     return Agent(
         name="Assistant",
@@ -91,23 +91,23 @@ def made(*answers: Any) -> Agent[None]:
     )
 
 
-async def streamed(agent: Agent[None], given: Any) -> Any:
-    result = Runner.run_streamed(agent, given, run_config=QUIET)
+async def run_streamed(agent: Agent[None], prompt: Any) -> Any:
+    result = Runner.run_streamed(agent, prompt, run_config=QUIET)
     assert [event async for event in result.stream_events()]
     return result
 
 
-async def whole(agent: Agent[None], given: Any) -> Any:
-    return await Runner.run(agent, given, run_config=QUIET)
+async def whole(agent: Agent[None], prompt: Any) -> Any:
+    return await Runner.run(agent, prompt, run_config=QUIET)
 
 
 @pytest.mark.requirement("sources.observe.openai-agents")
-@pytest.mark.parametrize("run", [whole, streamed])
+@pytest.mark.parametrize("run", [whole, run_streamed])
 def test_tools_handoffs_and_answers_are_told_whether_or_not_a_run_is_streamed(
     tmp_path: Path, run: Any
 ):
     handed = call("transfer_to_poet", call_id="call_2")
-    agent = made(call("weather", '{"city":"Rome"}'), handed, text("Roses."))
+    agent = make_agent(call("weather", '{"city":"Rome"}'), handed, text("Roses."))
     facts = ObservedJournal(tmp_path).observe_program(lambda: asyncio.run(run(agent, "a poem")))
     assert payloads_of(facts, "turn.submitted") == [{"prompt": "a poem"}]
     assert [each.get("output") for each in payloads_of(facts, "tool.result")] == [
@@ -123,13 +123,13 @@ def test_tools_handoffs_and_answers_are_told_whether_or_not_a_run_is_streamed(
 
 
 @pytest.mark.requirement("sources.observe.approvals")
-@pytest.mark.parametrize("run", [whole, streamed])
+@pytest.mark.parametrize("run", [whole, run_streamed])
 @pytest.mark.parametrize("approves", [True, False])
 def test_an_approval_is_told_and_the_run_that_goes_on_is_the_same_turn(
     tmp_path: Path, run: Any, approves: bool
 ):
     async def program() -> None:
-        agent = made(call("deploy", '{"target":"production"}'), text("Settled."))
+        agent = make_agent(call("deploy", '{"target":"production"}'), text("Settled."))
         state = (await run(agent, "deploy")).to_state()
         for item in state.get_interruptions():
             (state.approve if approves else state.reject)(item)
@@ -150,11 +150,11 @@ def test_an_approval_is_told_and_the_run_that_goes_on_is_the_same_turn(
 
 
 @pytest.mark.requirement("sources.observe.failures")
-@pytest.mark.parametrize("run", [whole, streamed])
+@pytest.mark.parametrize("run", [whole, run_streamed])
 def test_what_a_model_raises_is_told_and_raised(tmp_path: Path, run: Any):
     def program() -> None:
         with pytest.raises(ZeroDivisionError):
-            asyncio.run(run(made(ZeroDivisionError("by nothing")), "go"))
+            asyncio.run(run(make_agent(ZeroDivisionError("by nothing")), "go"))
 
     [failed] = payloads_of(ObservedJournal(tmp_path).observe_program(program), "turn.failed")
     assert (failed["code"], failed["message"]) == ("ZeroDivisionError", "by nothing")
@@ -177,7 +177,7 @@ class Counting(RunHooks[Any]):
 @pytest.mark.asyncio
 async def test_hooks_of_the_program_hear_what_they_would_have_heard(tmp_path: Path):
     hooks = Counting()
-    agent = made(call("weather", '{"city":"Rome"}'), text("Sunny."))
+    agent = make_agent(call("weather", '{"city":"Rome"}'), text("Sunny."))
     with factwire.observe(journal=ObservedJournal(tmp_path).url):
         await Runner.run(agent, "go", hooks=hooks, run_config=QUIET)
         with pytest.raises(TypeError):

@@ -51,18 +51,18 @@ def broken() -> str:
 
 
 async def delegate() -> str:
-    return (await made().run("inner work")).output
+    return (await make_agent().run("inner work")).output
 
 
-def made() -> Agent[None, str]:
+def make_agent() -> Agent[None, str]:
     return Agent(TestModel(custom_output_text="Hello there."), tools=[weather])
 
 
 @pytest.mark.requirement("sources.observe.pydantic-ai")
 def test_a_run_is_told_the_same_however_it_is_driven(tmp_path: Path):
-    agent = made()
+    agent = make_agent()
 
-    async def streamed() -> None:
+    async def run_streamed() -> None:
         async with agent.run_stream_events("go") as events:
             assert [event async for event in events]
         async with agent.run_stream("go") as result:
@@ -72,7 +72,7 @@ def test_a_run_is_told_the_same_however_it_is_driven(tmp_path: Path):
 
     def program() -> None:
         assert agent.run_sync("go").output == "Hello there."
-        asyncio.run(streamed())
+        asyncio.run(run_streamed())
 
     runs = by_thread(ObservedJournal(tmp_path).observe_program(program))
     assert len(runs) == 4
@@ -132,7 +132,7 @@ def test_runs_are_turns_of_the_thread_that_is_named_and_runs_inside_of_runs_have
         with factwire.thread("chat-1"):
             outer.run_sync("first")
             outer.run_sync("second")
-        made().run_sync("elsewhere")
+        make_agent().run_sync("elsewhere")
 
     threads = by_thread(ObservedJournal(tmp_path).observe_program(program))
     names = [facts[0].thread_id for facts in threads]

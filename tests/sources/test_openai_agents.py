@@ -185,7 +185,7 @@ def test_a_place_that_is_none_is_the_first(place: object):
 
 @pytest.mark.requirement("sources.recorded-runs.times")
 @pytest.mark.parametrize(
-    ("given", "stated"),
+    ("value", "stated"),
     [
         (1_700_000_000.5, "2023-11-14T22:13:20.500Z"),
         pytest.param(10**400, START_TIME, id="huge"),
@@ -193,8 +193,8 @@ def test_a_place_that_is_none_is_the_first(place: object):
         ("x", START_TIME),
     ],
 )
-def test_a_time_that_cannot_be_read_is_none(given: object, stated: str):
+def test_a_time_that_cannot_be_read_is_none(value: object, stated: str):
     line = '{"type": "raw_response_event", "data": {"type": "response.created", '
-    line += f'"response": {{"created_at": {json.dumps(given)}}}}}}}'
+    line += f'"response": {{"created_at": {json.dumps(value)}}}}}}}'
     facts = list(convert_recording(find_source(SOURCE), [line.encode()], thread_id="t"))
     assert facts[-1].created_at == stated

@@ -257,31 +257,31 @@ def test_events_of_the_server_say_nothing_and_unheard_ones_are_warnings():
     assert screen_of(facts_from({"type": "brand.new"}))["warnings"] == ["unknown_source_item"]
 
 
-def following(kind: str, **properties: Any) -> Event:
+def next_event(kind: str, **properties: Any) -> Event:
     payloads: Event = {"timestamp": 1_794_755_304_224, "assistantMessageID": "a", **properties}
     return event(f"session.next.{kind}", **payloads)
 
 
 NEXT = [
-    following("prompted", messageID="u", assistantMessageID=None, prompt={"text": "do it"}),
-    following("step.started", model={"id": "m", "providerID": "p"}),
-    following("reasoning.delta", reasoningID="r", delta="hm"),
-    following("reasoning.ended", reasoningID="r", text="hm"),
-    following("text.delta", textID="t1", delta="do"),
-    following("text.ended", textID="t1", text="done"),
-    following("tool.input.started", callID="c", name="bash"),
-    following("tool.input.delta", callID="c", delta="{"),
-    following("tool.called", callID="c", tool="bash", input={"command": "ls"}),
-    following("tool.progress", callID="c", structured={}, content=[{"text": "a"}]),
-    following("tool.success", callID="c", structured={}, content=[{"type": "text", "text": "a"}]),
-    following("tool.called", callID="d", tool="edit", input={}),
-    following("tool.failed", callID="d", error={"type": "unknown", "message": "broke"}),
-    following("retried", attempt=1, error={"message": "again", "statusCode": 429}),
-    following("compaction.started", messageID="k", reason="auto"),
-    following("compaction.ended", messageID="k", text="short", reason="auto"),
-    following("shell.started", messageID="a", callID="e", command="ls"),
-    following("shell.ended", callID="e", output="x"),
-    following("step.ended", finish="stop", cost=0.5, tokens={"input": 3, "output": 2}),
+    next_event("prompted", messageID="u", assistantMessageID=None, prompt={"text": "do it"}),
+    next_event("step.started", model={"id": "m", "providerID": "p"}),
+    next_event("reasoning.delta", reasoningID="r", delta="hm"),
+    next_event("reasoning.ended", reasoningID="r", text="hm"),
+    next_event("text.delta", textID="t1", delta="do"),
+    next_event("text.ended", textID="t1", text="done"),
+    next_event("tool.input.started", callID="c", name="bash"),
+    next_event("tool.input.delta", callID="c", delta="{"),
+    next_event("tool.called", callID="c", tool="bash", input={"command": "ls"}),
+    next_event("tool.progress", callID="c", structured={}, content=[{"text": "a"}]),
+    next_event("tool.success", callID="c", structured={}, content=[{"type": "text", "text": "a"}]),
+    next_event("tool.called", callID="d", tool="edit", input={}),
+    next_event("tool.failed", callID="d", error={"type": "unknown", "message": "broke"}),
+    next_event("retried", attempt=1, error={"message": "again", "statusCode": 429}),
+    next_event("compaction.started", messageID="k", reason="auto"),
+    next_event("compaction.ended", messageID="k", text="short", reason="auto"),
+    next_event("shell.started", messageID="a", callID="e", command="ls"),
+    next_event("shell.ended", callID="e", output="x"),
+    next_event("step.ended", finish="stop", cost=0.5, tokens={"input": 3, "output": 2}),
     IDLE,
 ]
 

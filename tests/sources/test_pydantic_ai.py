@@ -18,8 +18,8 @@ CALL: dict[str, Any] = {
 }
 
 
-def event(kind: str, **said: Any) -> dict[str, Any]:
-    return {"event_kind": kind, **said}
+def event(kind: str, **fields: Any) -> dict[str, Any]:
+    return {"event_kind": kind, **fields}
 
 
 def result(**more: Any) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def test_files_and_events_of_its_own_are_refs():
 
 @pytest.mark.requirement("sources.recorded-runs.times")
 @pytest.mark.parametrize(
-    ("given", "stated"),
+    ("value", "stated"),
     [
         ("2026-01-02T03:04:05.678901Z", "2026-01-02T03:04:05.678Z"),
         ("2026-01-02T05:04:05+02:00", "2026-01-02T03:04:05.000Z"),
@@ -136,6 +136,6 @@ def test_files_and_events_of_its_own_are_refs():
         ("soon", "1970-01-01T00:00:00.000Z"),
     ],
 )
-def test_a_time_without_a_zone_is_the_same_on_every_machine(given: str, stated: str):
-    facts = facts_from(SOURCE, START, result(timestamp=given), DONE)
+def test_a_time_without_a_zone_is_the_same_on_every_machine(value: str, stated: str):
+    facts = facts_from(SOURCE, START, result(timestamp=value), DONE)
     assert facts[-1].created_at == stated

@@ -51,13 +51,13 @@ def start(requests: httpx.Client) -> Generator[Start]:
     """
     threads: list[str] = []
 
-    def started(prompt: str, agent: str = "demo") -> dict[str, Any]:
+    def start_run(prompt: str, agent: str = "demo") -> dict[str, Any]:
         answer = requests.post("/v1/runs", json={"agentId": agent, "prompt": prompt})
         assert answer.status_code == 202, answer.text
         threads.append(answer.json()["threadId"])
         return answer.json()
 
-    yield started
+    yield start_run
     for thread in threads:
         for row in rows_of(requests, "/v1/runs", threadId=thread):
             if row["status"] not in ENDED:
@@ -69,9 +69,9 @@ def open_page(browser: Browser, asking_edge: AskingEdge) -> OpenPage:
     """`async with open_page("/inbox", theme="dark")`: a page of somebody who is signed in."""
 
     @asynccontextmanager
-    async def opened(address: str = "/", **wanted: Any) -> AsyncGenerator[Watched]:
+    async def open_signed_in(address: str = "/", **wanted: Any) -> AsyncGenerator[Watched]:
         async with watched_page(browser, asking_edge.url, **wanted) as watched:
             await watched.page.goto(f"{address}#token={TOKEN}")
             yield watched
 
-    return opened
+    return open_signed_in

@@ -156,7 +156,7 @@ async def watched_page(
 
 
 async def _keep_in(context: BrowserContext) -> None:
-    async def cut(route: Route) -> None:
+    async def abort_route(route: Route) -> None:
         await route.abort()
 
-    await context.route(lambda url: not is_own(url), cut)
+    await context.route(lambda url: not is_own(url), abort_route)

@@ -50,10 +50,10 @@ def http(workbench_edge: WorkbenchEdge) -> Generator[httpx.Client]:
 def new_page(browser: Browser, workbench_edge: WorkbenchEdge) -> NewPage:
     """`async with new_page(theme="dark", size="phone") as watched`: a page of that Edge's."""
 
-    def made(**wanted: Any) -> AbstractAsyncContextManager[Watched]:
+    def open_new_page(**wanted: Any) -> AbstractAsyncContextManager[Watched]:
         return watched_page(browser, workbench_edge.url, **wanted)
 
-    return made
+    return open_new_page
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -19,7 +19,7 @@ window.WebSocket = class extends WebSocket {
 """A script that lets a test get at the streams of a page."""
 
 
-def begun(http: httpx.Client, prompt: str, title: str) -> dict[str, Any]:
+def start_run(http: httpx.Client, prompt: str, title: str) -> dict[str, Any]:
     """A run of the demo agent, on a thread of its own."""
     body = {"agentId": "demo", "prompt": prompt, "title": title}
     answer = http.post("/v1/runs", json=body)
@@ -32,7 +32,7 @@ def state_of(http: httpx.Client, thread_id: str) -> dict[str, Any]:
     return http.get(f"/v1/threads/{thread_id}/projection").json()["state"]
 
 
-def waiting(http: httpx.Client, thread_id: str) -> list[dict[str, Any]]:
+def pending_approvals(http: httpx.Client, thread_id: str) -> list[dict[str, Any]]:
     """What waits for a decision on a thread."""
     wanted = {"threadId": thread_id, "status": "pending"}
     return http.get("/v1/approvals", params=wanted).json()["items"]
@@ -44,7 +44,7 @@ def decide(http: httpx.Client, run: dict[str, Any], approval_id: str, decision: 
     assert answer.is_success, answer.text
 
 
-async def opened(page: Page, thread_id: str, tab: str | None = None) -> None:
+async def open_thread(page: Page, thread_id: str, tab: str | None = None) -> None:
     """The page shows a thread, signed in and live."""
     query = "" if tab is None else f"?tab={tab}"
     await page.goto(f"/threads/{thread_id}{query}#token={TOKEN}")

@@ -49,7 +49,9 @@ def fact(
     }
 
 
-def told(thread_id: str, texts: Iterable[str], title: str = "Told") -> Iterator[dict[str, Any]]:
+def message_facts(
+    thread_id: str, texts: Iterable[str], title: str = "Told"
+) -> Iterator[dict[str, Any]]:
     """A thread in which an agent says these things, each as a message of its own."""
     yield fact(thread_id, 1, "thread.started", {"title": title})
     yield fact(thread_id, 2, "turn.started", {})

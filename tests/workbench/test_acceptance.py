@@ -12,7 +12,7 @@ from playwright.async_api import Locator, Page, expect
 from factwire.conformance.scenario import scenario
 from tests.workbench.browsers import Watched
 from tests.workbench.loops import BROWSER
-from tests.workbench.opening import conversation, opened, turned_to
+from tests.workbench.opening import conversation, open_thread, turned_to
 from tests.workbench.seeding import post
 
 pytestmark = BROWSER
@@ -48,7 +48,7 @@ async def test_1_status_before_the_first_text_stands_outside_the_conversation(
     signed_in: Watched, http: httpx.Client
 ):
     page, messages = signed_in.page, Told("status-before-text", http).so_far(4)
-    await opened(page, messages.thread_id)
+    await open_thread(page, messages.thread_id)
     await expect(strip(page)).to_contain_text("Choosing a model")
     assert await text_of(conversation(page)) == "Why is it slow?"
     messages.whole()
@@ -61,10 +61,10 @@ async def test_2_a_call_that_made_something_has_a_card_that_is_tied_to_it(
     signed_in: Watched, http: httpx.Client
 ):
     page, messages = signed_in.page, Told("tool-artifact", http).whole()
-    await opened(page, messages.thread_id)
+    await open_thread(page, messages.thread_id)
     card = conversation(page).get_by_role("group", name="Artifact")
     await expect(card).to_contain_text("art_1")
-    await expect(card).to_contain_text("Made by write")
+    await expect(card).to_contain_text("Created by write")
     await card.get_by_role("link").click()
     await expect(page.get_by_role("tabpanel", name="Artifacts")).to_contain_text("write")
 
@@ -74,7 +74,7 @@ async def test_3_the_final_text_takes_the_place_of_what_was_streamed(
     signed_in: Watched, http: httpx.Client
 ):
     page, messages = signed_in.page, Told("final-reconciles", http).so_far(6)
-    await opened(page, messages.thread_id)
+    await open_thread(page, messages.thread_id)
     await expect(conversation(page).get_by_text("Hello", exact=True)).to_be_visible()
     messages.whole()
     await expect(conversation(page).get_by_text("Hello!", exact=True)).to_be_visible()
@@ -86,7 +86,7 @@ async def test_4_a_request_with_a_severity_is_among_what_needs_somebody_and_on_i
     signed_in: Watched, http: httpx.Client
 ):
     page, messages = signed_in.page, Told("action-severity", http).whole()
-    await opened(page, messages.thread_id)
+    await open_thread(page, messages.thread_id)
     card = page.get_by_role("group", name="Approval: ")
     await expect(card).to_contain_text("Drop the table?")
     await expect(card).to_contain_text("critical")
@@ -102,7 +102,7 @@ async def test_5_what_no_fact_says_of_an_artifact_is_unknown_whatever_prose_says
     signed_in: Watched, http: httpx.Client
 ):
     page, messages = signed_in.page, Told("unknown-artifact", http).whole()
-    await opened(page, messages.thread_id)
+    await open_thread(page, messages.thread_id)
     card = conversation(page).get_by_role("group", name="Artifact")
     await expect(card).to_contain_text("unknown")
     panel = await turned_to(page, "Artifacts")
@@ -118,7 +118,7 @@ async def test_6_an_export_changes_the_state_of_the_export_and_copies_no_content
     signed_in: Watched, http: httpx.Client
 ):
     page, messages = signed_in.page, Told("export-without-content", http).so_far(6)
-    await opened(page, messages.thread_id)
+    await open_thread(page, messages.thread_id)
     card = conversation(page).get_by_role("group", name="Artifact")
     await expect(card).to_contain_text("Export: running")
     messages.whole()
@@ -134,7 +134,7 @@ async def test_7_a_queued_turn_waits_beside_the_conversation_and_is_no_prose(
     # The queue of another runtime cannot be asked for, only what its facts tell of it.
     signed_in.expected = ["409"]
     page, messages = signed_in.page, Told("queued-turn", http).so_far(5)
-    await opened(page, messages.thread_id)
+    await open_thread(page, messages.thread_id)
     waiting = page.get_by_role("list", name="Waiting")
     await expect(waiting).to_contain_text("And the printer?")
     assert "printer" not in await text_of(conversation(page))
@@ -148,7 +148,7 @@ async def test_8_a_subagent_shows_as_a_teammate_and_not_in_the_answer(
     signed_in: Watched, http: httpx.Client
 ):
     page, messages = signed_in.page, Told("subagent-apart", http).whole()
-    await opened(page, messages.thread_id)
+    await open_thread(page, messages.thread_id)
     await expect(conversation(page)).to_contain_text("I am on it.")
     assert "Found it." not in await text_of(conversation(page))
     await expect(await turned_to(page, "Team")).to_contain_text("scout")
@@ -159,7 +159,7 @@ async def test_9_a_workers_notification_is_no_message_and_leads_to_its_results(
     signed_in: Watched, http: httpx.Client
 ):
     page, messages = signed_in.page, Told("notification-apart", http).whole()
-    await opened(page, messages.thread_id)
+    await open_thread(page, messages.thread_id)
     await expect(conversation(page)).to_contain_text("Go on.")
     assert "All tests pass." not in await text_of(conversation(page))
     team = await turned_to(page, "Team")
@@ -173,7 +173,7 @@ async def test_10_a_delegated_approval_names_the_teammate_that_asks(
     signed_in: Watched, http: httpx.Client
 ):
     page, messages = signed_in.page, Told("delegated-approval", http).whole()
-    await opened(page, messages.thread_id)
+    await open_thread(page, messages.thread_id)
     card = page.get_by_role("group", name="Approval: ")
     await expect(card).to_contain_text("May I read the logs?")
     await expect(card).to_contain_text("scout")
@@ -186,7 +186,7 @@ async def test_11_a_compaction_is_a_boundary_with_a_summary_and_repeats_no_thoug
     signed_in: Watched, http: httpx.Client
 ):
     page, messages = signed_in.page, Told("compaction-boundary", http).whole()
-    await opened(page, messages.thread_id)
+    await open_thread(page, messages.thread_id)
     await expect(conversation(page)).to_contain_text("only a summary")
     await expect(conversation(page)).to_contain_text("We agreed on a plan.")
     for thought in await conversation(page).get_by_role("button", expanded=False).all():
@@ -199,7 +199,7 @@ async def test_12_diagnostics_are_there_to_be_read_and_not_in_the_conversation(
     signed_in: Watched, http: httpx.Client
 ):
     page, messages = signed_in.page, Told("diagnostics-apart", http).whole()
-    await opened(page, messages.thread_id)
+    await open_thread(page, messages.thread_id)
     await expect(conversation(page)).to_contain_text("Fine.")
     assert "40 seconds" not in await text_of(conversation(page))
     panel = await turned_to(page, "Diagnostics")

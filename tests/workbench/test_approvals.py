@@ -59,7 +59,7 @@ def _requests(thread_id: str, **more: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _settled(thread_id: str, sequence: int, event_class: str, **payload: Any) -> dict[str, Any]:
+def _action_fact(thread_id: str, sequence: int, event_class: str, **payload: Any) -> dict[str, Any]:
     ids = {"actionId": f"{thread_id}-action", "runId": f"{thread_id}-run"}
     return fact(thread_id, sequence, event_class, payload, **ids)
 
@@ -214,7 +214,7 @@ async def test_a_request_that_changes_under_ones_eyes_must_be_read_again(
         body = json.loads((await sent.value).post_data or "")
         assert (body["argsHash"], body["decision"]) == (again["argsHash"], "allow")
         await expect(card.get_by_role("alert")).to_have_text(OWN)
-        post(requests, [_settled("turning", 5, "action.expired", decision="denied")])
+        post(requests, [_action_fact("turning", 5, "action.expired", decision="denied")])
         await expect(card).to_have_count(0)
         await expect(watched.page.get_by_role("list", name="Waiting")).to_contain_text("Expired")
 
@@ -245,6 +245,6 @@ async def test_what_waits_is_in_the_title_on_the_icon_and_told_without_details(
                 "tag": "calling-action",
             }
         ]
-        post(requests, [_settled("calling", 4, "action.resolved", decision="denied")])
+        post(requests, [_action_fact("calling", 4, "action.resolved", decision="denied")])
         await expect(page).to_have_title("Factwire")
         await expect(icon).not_to_have_attribute("href", re.compile("^data:"))

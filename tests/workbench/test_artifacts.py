@@ -22,14 +22,14 @@ LONG = "\n".join(f"line {number}" for number in range(2_000))
 HOSTILE = "# Report\n\n<img src=x onerror=window.__run=1>\n\n[x](javascript:window.__run=1)\n"
 
 
-def _kept(requests: httpx.Client, content: bytes | str) -> str:
+def _store_blob(requests: httpx.Client, content: bytes | str) -> str:
     data = content.encode() if isinstance(content, str) else content
     answer = requests.post("/v1/blobs", json={"content": base64.b64encode(data).decode()})
     assert answer.status_code == 201, answer.text
     return answer.json()["ref"]
 
 
-def _made(requests: httpx.Client, thread_id: str) -> list[dict[str, Any]]:
+def _make_artifacts(requests: httpx.Client, thread_id: str) -> list[dict[str, Any]]:
     """A thread on which one thing of every kind was made, the document in two versions."""
     later = LONG.replace("line 7\n", "line seven\n")
     rows: list[tuple[str, str, dict[str, Any]]] = [
@@ -59,7 +59,11 @@ def _made(requests: httpx.Client, thread_id: str) -> list[dict[str, Any]]:
     for sequence, ((event_class, name, payload), (media, content)) in enumerate(
         zip(rows, contents, strict=True), 3
     ):
-        kept = {} if media is None else {"mediaType": media, "contentRef": _kept(requests, content)}
+        kept = (
+            {}
+            if media is None
+            else {"mediaType": media, "contentRef": _store_blob(requests, content)}
+        )
         facts.append(
             fact(thread_id, sequence, event_class, payload | kept, artifactId=f"art_{name}")
         )
@@ -70,7 +74,7 @@ def _made(requests: httpx.Client, thread_id: str) -> list[dict[str, Any]]:
 async def test_versions_are_shown_compared_and_saved(
     open_page: OpenPage, requests: httpx.Client, tmp_path: Path
 ):
-    post(requests, _made(requests, "versions"))
+    post(requests, _make_artifacts(requests, "versions"))
     async with open_page("/threads/versions") as watched:
         page = watched.page
         await page.get_by_role("link", name="Notes").first.click()
@@ -96,7 +100,7 @@ async def test_versions_are_shown_compared_and_saved(
 async def test_each_kind_is_shown_as_what_it_is_said_to_be_and_an_unknown_one_is_not(
     open_page: OpenPage, requests: httpx.Client
 ):
-    post(requests, _made(requests, "kinds"))
+    post(requests, _make_artifacts(requests, "kinds"))
     address = "/threads/kinds?tab=artifacts&item=art_"
     async with open_page(f"{address}odd", theme="dark", size="phone") as watched:
         page = watched.page

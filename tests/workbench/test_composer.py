@@ -12,7 +12,7 @@ from playwright.async_api import FilePayload, Page, Request, Route, expect
 from tests.workbench.browsers import Watched
 from tests.workbench.conftest import NewPage
 from tests.workbench.loops import BROWSER
-from tests.workbench.opening import begun, conversation, opened, state_of
+from tests.workbench.opening import conversation, open_thread, start_run, state_of
 
 pytestmark = BROWSER
 
@@ -48,7 +48,7 @@ def haystack(http: httpx.Client) -> Generator[None]:
 async def test_files_are_stored_kept_with_the_draft_and_named_in_the_message(
     new_page: NewPage, http: httpx.Client
 ):
-    thread = begun(http, "demo: help", "Has attachments")["threadId"]
+    thread = start_run(http, "demo: help", "Has attachments")["threadId"]
     async with new_page() as watched:
         page = watched.page
         sent: list[Request] = []
@@ -57,7 +57,7 @@ async def test_files_are_stored_kept_with_the_draft_and_named_in_the_message(
             sent.append(request)
 
         page.on("request", note)
-        await opened(page, thread)
+        await open_thread(page, thread)
         await attach(page, PICTURE, NOTES)
         await page.get_by_label("Message").fill("demo: help with these")
         chips = page.get_by_role("list", name="Attachments").get_by_role("listitem")
@@ -108,7 +108,7 @@ async def test_a_file_that_is_too_large_is_said_to_be_and_stays_out(signed_in: W
 async def test_what_is_typed_while_a_message_is_on_its_way_is_kept(
     new_page: NewPage, http: httpx.Client
 ):
-    thread = begun(http, "demo: help", "Typed on")["threadId"]
+    thread = start_run(http, "demo: help", "Typed on")["threadId"]
     async with new_page() as watched:
         page = watched.page
         typed = asyncio.Event()
@@ -118,7 +118,7 @@ async def test_what_is_typed_while_a_message_is_on_its_way_is_kept(
             await route.continue_()
 
         await page.route("**/messages", late)
-        await opened(page, thread)
+        await open_thread(page, thread)
         await expect(page.get_by_role("button", name="Send")).to_be_visible()
         await page.get_by_label("Message").fill("demo: help")
         await page.get_by_label("Message").press("Enter")

@@ -14,7 +14,7 @@ from tests.workbench.browsers import Size, Theme, Watched
 from tests.workbench.conftest import NewPage
 from tests.workbench.loops import BROWSER
 from tests.workbench.seeding import fact, post
-from tests.workbench.working import worked
+from tests.workbench.working import work_facts
 
 pytestmark = BROWSER
 
@@ -23,7 +23,7 @@ TURNS = 120
 
 @pytest.fixture(scope="session")
 def facts() -> list[dict[str, Any]]:
-    return list(worked("looked-into", TURNS))
+    return list(work_facts("looked-into", TURNS))
 
 
 @pytest.fixture

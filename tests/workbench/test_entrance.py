@@ -14,7 +14,7 @@ from tests.client.edge_processes import COMMAND, PATIENCE
 
 
 @contextmanager
-def started(folder: Path) -> Generator[str]:
+def start_edge(folder: Path) -> Generator[str]:
     """What `factwire edge` says at its start, while it runs."""
     options = ["--port", "0", "--data", "data", "--log-level", "error"]
     process = subprocess.Popen(
@@ -45,7 +45,7 @@ def environment(folder: Path) -> dict[str, str]:
     return clean | {name: str(folder / value) for name, value in own.items()} | {"NO_COLOR": "1"}
 
 
-def opened(folder: Path) -> subprocess.CompletedProcess[str]:
+def run_open(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*COMMAND, "open", "--data", "data", "--print"],
         cwd=folder,
@@ -59,20 +59,20 @@ def opened(folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.requirement("workbench.entrance")
 def test_a_start_shows_the_link_with_a_new_token_and_a_file_ever_after(tmp_path: Path):
-    never = opened(tmp_path)
+    never = run_open(tmp_path)
     assert (never.returncode, "edge_not_started" in never.stderr) == (2, True)
-    with started(tmp_path) as payload:
+    with start_edge(tmp_path) as payload:
         token = (tmp_path / "data" / "edge-token").read_text().strip()
         assert re.search(rf"Workbench: http://127\.0\.0\.1:\d+/#token={token}\n", payload)
-    with started(tmp_path) as payload:
+    with start_edge(tmp_path) as payload:
         assert token not in payload
         found = re.search(r"Workbench: (file:\S+)\n", payload)
         assert found
         file = Path(unquote(urlsplit(found[1]).path))
         assert file.stat().st_mode & 0o777 == 0o600
-        link = opened(tmp_path).stdout.strip()
+        link = run_open(tmp_path).stdout.strip()
         assert link.endswith(f"/#token={token}")
         assert f"url={link}" in file.read_text()
-    gone = opened(tmp_path)
+    gone = run_open(tmp_path)
     assert (gone.returncode, gone.stdout) == (2, "")
     assert "edge_unreachable" in gone.stderr

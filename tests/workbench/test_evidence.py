@@ -14,7 +14,7 @@ from tests.workbench.seeding import fact, post
 pytestmark = BROWSER
 
 
-def _vouched(requests: httpx.Client, thread_id: str) -> None:
+def _post_evidence(requests: httpx.Client, thread_id: str) -> None:
     """A thread with a check that passed, a citation, a review, and evidence without a verdict."""
     fields = [
         ("evidence.changed", {"kind": "verification", "title": "Tests", "verdict": "passed"}, "t"),
@@ -38,7 +38,7 @@ def _vouched(requests: httpx.Client, thread_id: str) -> None:
 async def test_a_verdict_is_what_a_fact_says_and_else_unknown(
     open_page: OpenPage, requests: httpx.Client
 ):
-    _vouched(requests, "vouched")
+    _post_evidence(requests, "vouched")
     async with open_page("/threads/vouched?tab=evidence", theme="dark", size="phone") as watched:
         page = watched.page
         words = {"Tests": "verdict: passed", "No word yet": "verdict: unknown"}
@@ -55,7 +55,7 @@ async def test_a_verdict_is_what_a_fact_says_and_else_unknown(
 async def test_a_pack_is_made_verified_and_saved(
     open_page: OpenPage, requests: httpx.Client, tmp_path: Path
 ):
-    _vouched(requests, "packed")
+    _post_evidence(requests, "packed")
     async with open_page("/threads/packed?tab=evidence") as watched:
         page = watched.page
         await page.get_by_role("button", name="Create pack").click()

@@ -15,7 +15,7 @@ from playwright.async_api import Page, expect
 from tests.workbench.conftest import NewPage
 from tests.workbench.hostile import LINKS, VECTORS
 from tests.workbench.loops import BROWSER
-from tests.workbench.opening import opened, turned_to
+from tests.workbench.opening import open_thread, turned_to
 from tests.workbench.seeding import fact, post
 from tests.workbench.test_xss import FORBIDDEN
 
@@ -42,7 +42,7 @@ BAD_LINKS = """() => [...document.querySelectorAll("main a[href]")].filter((link
 
 def everywhere(thread_id: str, texts: list[str]) -> Iterator[dict[str, Any]]:
     """A thread with one text in each place that an agent fills; the texts take turns."""
-    messages = [*_opening(texts[0])]
+    messages = [*_opening_facts(texts[0])]
     for number, text in enumerate(texts):
         messages += _work(number, text)
     for sequence, (event_class, payload, ids) in enumerate(messages, 1):
@@ -54,7 +54,7 @@ def everywhere(thread_id: str, texts: list[str]) -> Iterator[dict[str, Any]]:
 Said = tuple[str, dict[str, Any], dict[str, str]]
 
 
-def _opening(text: str) -> Iterator[Said]:
+def _opening_facts(text: str) -> Iterator[Said]:
     yield "thread.started", {"title": text}, {}
     yield "turn.submitted", {"prompt": text}, {"messageId": "asked"}
     yield "turn.started", {"agentId": text}, {"agentId": text}
@@ -86,7 +86,7 @@ def _work(number: int, text: str) -> Iterator[Said]:
 
 async def shown_safely(page: Page, thread: str) -> None:
     """Open every screen of a thread; nothing on it may be more than text."""
-    await opened(page, thread)
+    await open_thread(page, thread)
     for tab in TABS:
         await turned_to(page, tab)
         assert await page.evaluate(FORBIDDEN) == [], tab
@@ -114,7 +114,7 @@ async def test_words_of_any_length_and_script_keep_to_their_boxes_on_a_phone(
     post(http, everywhere("stretching", STRETCHING))
     async with new_page(size="phone") as watched:
         page = watched.page
-        await opened(page, "stretching")
+        await open_thread(page, "stretching")
         for tab in TABS:
             await turned_to(page, tab)
             await watched.screenshot(f"stretching-{tab.lower()}")

@@ -32,7 +32,7 @@ FOCUSED = """() => {
 }"""
 
 
-async def focused(page: Page) -> dict[str, Any]:
+async def read_focus(page: Page) -> dict[str, Any]:
     return await page.evaluate(FOCUSED)
 
 
@@ -40,7 +40,7 @@ async def tab_to(page: Page, name: str) -> dict[str, Any]:
     """Press Tab until what is called so has the focus; each stop on the way must show."""
     for _ in range(MOST_STEPS):
         await page.keyboard.press("Tab")
-        here = await focused(page)
+        here = await read_focus(page)
         assert here["tag"] == "BODY" or (here["ringed"] and here["seen"]), here
         if re.fullmatch(name, here["name"]):
             return here
@@ -92,7 +92,7 @@ async def test_only_dialogs_keep_the_focus_and_it_goes_back_to_where_it_was(sign
     await expect(dialog).to_be_visible()
     for _ in range(4):
         await page.keyboard.press("Tab")
-        here = await focused(page)
+        here = await read_focus(page)
         # A browser's own dialog lets the focus out to the browser, which the page sees as BODY.
         assert here["inDialog"] or here["tag"] == "BODY", here
     await page.keyboard.press("Escape")

@@ -9,9 +9,9 @@ from playwright.async_api import expect
 from tests.workbench.conftest import NewPage
 from tests.workbench.loops import BROWSER
 from tests.workbench.memory import elements, heap_bytes
-from tests.workbench.opening import conversation, opened
+from tests.workbench.opening import conversation, open_thread
 from tests.workbench.seeding import post
-from tests.workbench.working import worked
+from tests.workbench.working import work_facts
 
 pytestmark = BROWSER
 
@@ -34,12 +34,12 @@ MOST_HEAP_BYTES = 200_000_000
 async def test_fifty_thousand_facts_open_scroll_and_scrub_within_bounds(
     new_page: NewPage, http: httpx.Client
 ):
-    facts = list(worked("long", TURNS))
+    facts = list(work_facts("long", TURNS))
     assert len(facts) >= FACTS
     post(http, facts)
     async with new_page() as watched:
         page = watched.page
-        await opened(page, "long")
+        await open_thread(page, "long")
         last = page.get_by_text(f"Answer {TURNS} begins and ends")
         await expect(last).to_be_in_viewport()
         await conversation(page).evaluate("(rows) => (rows.scrollTop = 0)")

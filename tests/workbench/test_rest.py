@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.edge.edges import running_edge
-from tests.workbench.seeding import told
+from tests.workbench.seeding import message_facts
 
 pytestmark = pytest.mark.asyncio
 
@@ -18,17 +18,17 @@ async def test_threads_are_found_by_words_of_their_title_or_their_id(tmp_path: P
         for title in titles:
             await edge.post("/v1/threads", {"title": title}, status=201)
 
-        async def found(search: str) -> list[str]:
+        async def find_titles(search: str) -> list[str]:
             rows = (await edge.get("/v1/threads", search=search))["items"]
             return [row["title"] for row in rows]
 
-        assert await found("PARSER") == [titles[2], titles[0]]
-        assert await found("parser fix") == [titles[0]]
-        assert await found("strasse") == [titles[1]]
-        assert await found("nothing of it") == []
-        assert await found("  ") == [*reversed(titles)]
+        assert await find_titles("PARSER") == [titles[2], titles[0]]
+        assert await find_titles("parser fix") == [titles[0]]
+        assert await find_titles("strasse") == [titles[1]]
+        assert await find_titles("nothing of it") == []
+        assert await find_titles("  ") == [*reversed(titles)]
         first = (await edge.get("/v1/threads", search="fix"))["items"][0]
-        assert await found(first["threadId"]) == [titles[0]]
+        assert await find_titles(first["threadId"]) == [titles[0]]
 
 
 @pytest.mark.requirement("workbench.upload")
@@ -55,20 +55,20 @@ async def test_an_attachment_is_stored_and_named_in_a_message(tmp_path: Path):
 async def test_a_thread_is_read_and_forked_as_it_was_at_an_event(tmp_path: Path):
     texts = ["one", "two", "three"]
     async with running_edge(tmp_path) as edge:
-        await edge.post("/v1/facts", {"facts": list(told("past", texts))})
+        await edge.post("/v1/facts", {"facts": list(message_facts("past", texts))})
 
-        async def said(thread_id: str, **at: str) -> list[str]:
+        async def read_texts(thread_id: str, **at: str) -> list[str]:
             state = (await edge.get(f"/v1/threads/{thread_id}/projection", **at))["state"]
             return [part["text"] for message in state["messages"] for part in message["parts"]]
 
-        assert await said("past") == texts
-        assert await said("past", at="past-4") == texts[:2]
+        assert await read_texts("past") == texts
+        assert await read_texts("past", at="past-4") == texts[:2]
         events = (await edge.get("/v1/events", threadId="past", limit=1000))["items"]
-        assert await said("past", at=events[2]["id"]) == texts[:1]
+        assert await read_texts("past", at=events[2]["id"]) == texts[:1]
         for walked in ("past-3", "past-5", "past-4", "past-4", "past-5"):
-            assert await said("past", at=walked) == texts[: int(walked[-1]) - 2]
+            assert await read_texts("past", at=walked) == texts[: int(walked[-1]) - 2]
         fork = await edge.post("/v1/threads/past:fork", {"at": "past-4"}, status=201)
         assert fork["parentThreadId"] == "past"
-        assert await said(fork["threadId"]) == texts[:2]
+        assert await read_texts(fork["threadId"]) == texts[:2]
         unknown = await edge.http.get("/v1/threads/past/projection", params={"at": "nobody"})
         assert (unknown.status_code, unknown.json()["code"]) == (400, "cursor_invalid")

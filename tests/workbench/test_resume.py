@@ -17,7 +17,7 @@ from tests.client.edge_processes import TOKEN
 from tests.workbench.browsers import Watched, watched_page
 from tests.workbench.edges import WorkbenchEdge
 from tests.workbench.loops import BROWSER
-from tests.workbench.opening import KEEP_SOCKETS, badge, conversation, opened
+from tests.workbench.opening import KEEP_SOCKETS, badge, conversation, open_thread
 from tests.workbench.seeding import client_of, fact, post
 
 pytestmark = BROWSER
@@ -45,7 +45,7 @@ class Streaming:
 
     def __init__(self, thread_id: str) -> None:
         self.thread_id = thread_id
-        self._facts = self._told()
+        self._facts = self._stream_facts()
 
     def next(self, count: int) -> list[dict[str, Any]]:
         return [next(self._facts) for _ in range(count)]
@@ -53,7 +53,7 @@ class Streaming:
     def rest(self) -> list[dict[str, Any]]:
         return list(self._facts)
 
-    def _told(self) -> Iterator[dict[str, Any]]:
+    def _stream_facts(self) -> Iterator[dict[str, Any]]:
         fields = {"messageId": f"{self.thread_id}-m", "partId": f"{self.thread_id}-p"}
         ids = {"messageId": fields["messageId"]}
         opening: list[Said] = [("thread.started", {"title": "Streamed"}), ("turn.started", {})]
@@ -79,7 +79,7 @@ def messages(own_edge: WorkbenchEdge) -> Generator[httpx.Client]:
 @asynccontextmanager
 async def page_of(browser: Browser, edge: WorkbenchEdge, thread: str) -> AsyncGenerator[Watched]:
     async with watched_page(browser, edge.url) as watched:
-        await opened(watched.page, thread)
+        await open_thread(watched.page, thread)
         yield watched
 
 
@@ -87,15 +87,15 @@ def is_ticket(url: str) -> bool:
     return IS_TICKET.search(url) is not None
 
 
-async def cut(route: Route) -> None:
+async def abort_route(route: Route) -> None:
     await route.abort()
 
 
-async def shown(page: Page) -> str:
+async def read_conversation(page: Page) -> str:
     return await conversation(page).inner_text()
 
 
-def journalled(http: httpx.Client, thread: str) -> str:
+def read_final_text(http: httpx.Client, thread: str) -> str:
     """The answer, put together from the facts that the Edge keeps."""
     rows = http.get("/v1/facts", params={"threadId": thread, "limit": 1000}).json()["items"]
     finals = [row["fact"] for row in rows if row["fact"]["eventClass"] == "text.final"]
@@ -116,10 +116,10 @@ async def test_a_reload_amid_an_answer_doubles_nothing_and_loses_nothing(
             await page.reload(wait_until="commit")
             post(messages, agent.next(10))
         await expect(page.get_by_text("piece 99 of the answer")).to_be_visible()
-        assert await shown(page) == "".join(PIECES[:100]).rstrip()
+        assert await read_conversation(page) == "".join(PIECES[:100]).rstrip()
         post(messages, agent.rest())
         await expect(page.get_by_text("and its end.")).to_be_visible()
-        assert await shown(page) == journalled(messages, agent.thread_id)
+        assert await read_conversation(page) == read_final_text(messages, agent.thread_id)
 
 
 @pytest.mark.fault
@@ -137,23 +137,23 @@ async def test_an_edge_that_is_killed_and_comes_back_is_found_again_exactly(
         own_edge.kill()
         await expect(badge(page)).to_have_text("Reconnecting")
         await expect(badge(page)).to_have_text("Stale")
-        assert await shown(page) == "".join(PIECES[:40]).rstrip()
+        assert await read_conversation(page) == "".join(PIECES[:40]).rstrip()
         # As long as the page cannot come again, nothing that happens is shown: it is coming again
         # that makes the state exact.
-        await page.route(IS_TICKET, cut)
+        await page.route(IS_TICKET, abort_route)
         own_edge.start()
         post(messages, agent.next(40))
         async with page.expect_event("requestfailed", lambda request: is_ticket(request.url)):
             await page.evaluate("dispatchEvent(new Event('online'))")
         await expect(badge(page)).to_have_text("Stale")
-        assert await shown(page) == "".join(PIECES[:40]).rstrip()
-        await page.unroute(IS_TICKET, cut)
+        assert await read_conversation(page) == "".join(PIECES[:40]).rstrip()
+        await page.unroute(IS_TICKET, abort_route)
         await expect(badge(page)).to_have_text("Live")
         await expect(page.get_by_text("piece 79 of the answer")).to_be_visible()
-        assert await shown(page) == "".join(PIECES[:80]).rstrip()
+        assert await read_conversation(page) == "".join(PIECES[:80]).rstrip()
         post(messages, agent.rest())
         await expect(page.get_by_text("and its end.")).to_be_visible()
-        assert await shown(page) == journalled(messages, agent.thread_id)
+        assert await read_conversation(page) == read_final_text(messages, agent.thread_id)
         badges = await page.evaluate("window.__badges")
         assert badges == ["Live", "Reconnecting", "Stale", "Live"]
 
@@ -179,7 +179,7 @@ async def test_a_socket_that_is_cut_goes_on_at_its_cursor_without_a_snapshot(
         await page.evaluate("window.__sockets.forEach((socket) => socket.close())")
         post(messages, agent.rest())
         await expect(page.get_by_text("and its end.")).to_be_visible()
-        assert await shown(page) == journalled(messages, agent.thread_id)
+        assert await read_conversation(page) == read_final_text(messages, agent.thread_id)
         assert [frame for frame in frames if "projection.snapshot" in frame] == []
         assert [frame for frame in frames if "projection.delta" in frame] != []
 

@@ -12,8 +12,8 @@ from tests.client.edge_processes import TOKEN
 from tests.workbench.browsers import SIZES, Watched
 from tests.workbench.conftest import NewPage
 from tests.workbench.loops import BROWSER
-from tests.workbench.opening import begun, opened, turned_to
-from tests.workbench.tours import toured
+from tests.workbench.opening import open_thread, start_run, turned_to
+from tests.workbench.tours import run_tour
 
 pytestmark = BROWSER
 
@@ -37,10 +37,10 @@ async def in_every_look(watched: Watched, name: str) -> None:
 async def test_no_screen_of_a_thread_has_a_serious_finding_in_any_look(
     new_page: NewPage, http: httpx.Client
 ):
-    thread = toured(http)
+    thread = run_tour(http)
     async with new_page() as watched:
         page = watched.page
-        await opened(page, thread)
+        await open_thread(page, thread)
         for tab in TABS:
             await turned_to(page, tab)
             await in_every_look(watched, tab.lower())
@@ -50,7 +50,7 @@ async def test_no_screen_of_a_thread_has_a_serious_finding_in_any_look(
 async def test_no_page_around_threads_has_a_serious_finding_in_any_look(
     new_page: NewPage, http: httpx.Client
 ):
-    begun(http, "demo: approve", "Waits in the inbox")
+    start_run(http, "demo: approve", "Waits in the inbox")
     async with new_page() as watched:
         page = watched.page
         await page.goto("/")

@@ -94,17 +94,17 @@ async def _tag(http: httpx.AsyncClient, path: str) -> str:
 
 @pytest.mark.requirement("workbench.files")
 async def test_what_compresses_is_sent_compressed_to_whoever_takes_it(anybody: httpx.AsyncClient):
-    async def sent(path: str, accepted: str) -> tuple[str | None, bytes, str]:
+    async def fetch_raw(path: str, accepted: str) -> tuple[str | None, bytes, str]:
         async with anybody.stream("GET", path, headers={"accept-encoding": accepted}) as answer:
             raw = b"".join([piece async for piece in answer.aiter_raw()])
             return answer.headers.get("content-encoding"), raw, answer.headers["etag"]
 
-    encoding, packed, tag = await sent(ASSET, "br, gzip")
+    encoding, packed, tag = await fetch_raw(ASSET, "br, gzip")
     assert (encoding, gzip.decompress(packed)) == ("gzip", SCRIPT)
-    plain = await sent(ASSET, "gzip;q=0, identity")
+    plain = await fetch_raw(ASSET, "gzip;q=0, identity")
     assert plain[:2] == (None, SCRIPT)
     assert plain[2] != tag
-    assert (await sent("/assets/font-Cd4_y8Wp.woff2", "gzip"))[0] is None
+    assert (await fetch_raw("/assets/font-Cd4_y8Wp.woff2", "gzip"))[0] is None
 
 
 @pytest.mark.requirement("workbench.bounds")

@@ -10,7 +10,7 @@ from playwright.async_api import Page, expect
 from factwire.projection import TeamView, decode_state, team_view
 from tests.workbench.asking_fixtures import OpenPage, Start
 from tests.workbench.loops import BROWSER
-from tests.workbench.seeding import post, told
+from tests.workbench.seeding import message_facts, post
 from tests.workbench.teams import TellTeam
 
 pytestmark = BROWSER
@@ -24,7 +24,7 @@ def _view(http: httpx.Client, thread_id: str) -> TeamView:
     return team_view(decode_state(msgspec.json.encode(state)))
 
 
-def _decided(http: httpx.Client, thread_id: str) -> list[tuple[str, str]]:
+def _list_decisions(http: httpx.Client, thread_id: str) -> list[tuple[str, str]]:
     rows = http.get("/v1/approvals", params={"threadId": thread_id}).json()["items"]
     return [(row["status"], row["subagentId"]) for row in rows]
 
@@ -97,14 +97,14 @@ async def test_a_request_of_a_teammate_is_named_and_answered_from_the_team(
         panel = page.get_by_role("complementary", name="reader")
         await expect(panel.get_by_role("region", name="Transcript")).to_contain_text("true")
         assert await watched.accessibility() == []
-    assert _decided(requests, thread) == [("approved", "sub_reader")]
+    assert _list_decisions(requests, thread) == [("approved", "sub_reader")]
 
 
 @pytest.mark.requirement("workbench.team.surfaces")
 async def test_a_thread_without_a_team_says_so_and_what_would_change_that(
     open_page: OpenPage, requests: httpx.Client
 ):
-    post(requests, told("thr_alone", ["Only me."]))
+    post(requests, message_facts("thr_alone", ["Only me."]))
     async with open_page("/threads/thr_alone?tab=team") as watched:
         await expect(watched.page.get_by_text("No team yet")).to_be_visible()
         assert await watched.accessibility() == []

@@ -12,8 +12,8 @@ from tests.client.edge_processes import PATIENCE, TOKEN
 from tests.workbench.browsers import Size, Theme, Watched
 from tests.workbench.conftest import NewPage
 from tests.workbench.loops import BROWSER
-from tests.workbench.seeding import post, told
-from tests.workbench.working import worked
+from tests.workbench.seeding import message_facts, post
+from tests.workbench.working import work_facts
 
 pytestmark = BROWSER
 
@@ -24,11 +24,11 @@ MANY_ROWS = 80
 
 @pytest.fixture(scope="session")
 def facts() -> list[dict[str, Any]]:
-    return list(worked("travelled", 6))
+    return list(work_facts("travelled", 6))
 
 
 @pytest.fixture
-def travelled(http: httpx.Client, facts: list[dict[str, Any]]) -> str:
+def six_turns(http: httpx.Client, facts: list[dict[str, Any]]) -> str:
     """A thread of six turns; sending it again is no news."""
     post(http, facts)
     return "travelled"
@@ -39,7 +39,7 @@ def sequence_of(facts: list[dict[str, Any]], event_class: str, which: int) -> in
     return [fact["sequence"] for fact in facts if fact["eventClass"] == event_class][which - 1]
 
 
-def waiting(http: httpx.Client) -> dict[str, Any]:
+def wait_for_approval(http: httpx.Client) -> dict[str, Any]:
     """What a run of the demo asks before it does anything."""
     body = {"agentId": "demo", "prompt": "approve"}
     wanted = {"status": "pending", "runId": http.post("/v1/runs", json=body).json()["runId"]}
@@ -73,7 +73,7 @@ def strip(page: Page) -> Locator:
     return page.get_by_role("slider", name="Moment")
 
 
-def listed(page: Page) -> Locator:
+def fact_options(page: Page) -> Locator:
     return page.get_by_role("listbox", name="Facts").get_by_role("option")
 
 
@@ -86,10 +86,10 @@ async def ensure_at(page: Page, sequence: int) -> None:
 @pytest.mark.requirement("workbench.travel")
 @pytest.mark.requirement("workbench.travel-reading")
 async def test_a_link_shows_its_moment_in_every_panel_and_nothing_can_be_said_there(
-    signed_in: Watched, travelled: str, facts: list[dict[str, Any]]
+    signed_in: Watched, six_turns: str, facts: list[dict[str, Any]]
 ):
     page, at = signed_in.page, sequence_of(facts, "turn.completed", 2)
-    await page.goto(f"/threads/{travelled}?at={at}")
+    await page.goto(f"/threads/{six_turns}?at={at}")
     await ensure_at(page, at)
     await expect(page.get_by_text("Answer 2 begins and ends")).to_be_visible()
     await expect(page.get_by_text("Question 3")).to_have_count(0)
@@ -116,7 +116,7 @@ async def test_what_waits_for_a_decision_cannot_be_decided_in_the_past(
     signed_in: Watched, http: httpx.Client
 ):
     page = signed_in.page
-    approval = waiting(http)
+    approval = wait_for_approval(http)
     try:
         await page.goto(f"/threads/{approval['threadId']}")
         decide = page.get_by_role("button", name=re.compile("^Deny"))
@@ -133,10 +133,10 @@ async def test_what_waits_for_a_decision_cannot_be_decided_in_the_past(
 
 @pytest.mark.requirement("workbench.travel")
 async def test_keys_step_by_fact_and_by_turn_to_the_first_and_back_to_live(
-    signed_in: Watched, travelled: str, facts: list[dict[str, Any]]
+    signed_in: Watched, six_turns: str, facts: list[dict[str, Any]]
 ):
     page, last = signed_in.page, facts[-1]["sequence"]
-    await page.goto(f"/threads/{travelled}?tab=timeline")
+    await page.goto(f"/threads/{six_turns}?tab=timeline")
     await expect(strip(page)).to_have_attribute("aria-valuetext", "Live")
     await strip(page).press("ArrowLeft")
     await ensure_at(page, last)
@@ -163,11 +163,11 @@ async def test_a_drag_across_a_long_thread_waits_for_one_moment_at_a_time(
     signed_in: Watched, http: httpx.Client
 ):
     page = signed_in.page
-    post(http, told("dragged", (f"words {number}" for number in range(LONG)), "Long"))
+    post(http, message_facts("dragged", (f"words {number}" for number in range(LONG)), "Long"))
     asking = Asking(page)
     await page.goto("/threads/dragged?tab=timeline")
     await expect(page.get_by_text(f"{LONG + 2:,} facts ·")).to_be_visible()
-    assert await listed(page).count() < MANY_ROWS
+    assert await fact_options(page).count() < MANY_ROWS
     box = await strip(page).bounding_box()
     assert box is not None
     await page.mouse.move(box["x"] + box["width"] - 1, box["y"] + 20)
@@ -190,29 +190,29 @@ class Asking:
     def __init__(self, page: Page) -> None:
         self.open: set[str] = set()
         self.at_once = self.answered = 0
-        page.on("request", self._begun)
-        page.on("requestfinished", self._answered)
-        page.on("requestfailed", self._ended)
+        page.on("request", self._on_request)
+        page.on("requestfinished", self._on_finished)
+        page.on("requestfailed", self._on_end)
 
-    def _begun(self, request: Request) -> None:
+    def _on_request(self, request: Request) -> None:
         if "/projection?at=" in request.url:
             self.open.add(request.url)
             self.at_once = max(self.at_once, len(self.open))
 
-    def _answered(self, request: Request) -> None:
+    def _on_finished(self, request: Request) -> None:
         self.answered += request.url in self.open
-        self._ended(request)
+        self._on_end(request)
 
-    def _ended(self, request: Request) -> None:
+    def _on_end(self, request: Request) -> None:
         self.open.discard(request.url)
 
 
 @pytest.mark.requirement("workbench.travel")
 async def test_the_strip_is_seen_closer_and_by_time_and_its_marks_are_listed(
-    signed_in: Watched, travelled: str, facts: list[dict[str, Any]]
+    signed_in: Watched, six_turns: str, facts: list[dict[str, Any]]
 ):
     page = signed_in.page
-    await page.goto(f"/threads/{travelled}?tab=timeline&at=20")
+    await page.goto(f"/threads/{six_turns}?tab=timeline&at=20")
     await ensure_at(page, 20)
     before = await strip(page).locator("path").first.get_attribute("d")
     await strip(page).press("+")
@@ -224,17 +224,17 @@ async def test_the_strip_is_seen_closer_and_by_time_and_its_marks_are_listed(
     await ensure_at(page, 21)
     await page.get_by_role("button", name="Failures").click()
     failed = [fact["sequence"] for fact in facts if fact["eventClass"].endswith(".failed")]
-    await expect(listed(page)).to_have_count(len(failed))
-    await listed(page).first.click()
+    await expect(fact_options(page)).to_have_count(len(failed))
+    await fact_options(page).first.click()
     await ensure_at(page, failed[0])
 
 
 @pytest.mark.requirement("workbench.travel-play")
 async def test_a_thread_is_played_to_its_end_and_paused_by_a_step(
-    signed_in: Watched, travelled: str, facts: list[dict[str, Any]]
+    signed_in: Watched, six_turns: str, facts: list[dict[str, Any]]
 ):
     page, last = signed_in.page, facts[-1]["sequence"]
-    await page.goto(f"/threads/{travelled}?at={last - 3}")
+    await page.goto(f"/threads/{six_turns}?at={last - 3}")
     await ensure_at(page, last - 3)
     await page.get_by_label("Speed").select_option("By fact")
     await page.get_by_role("button", name="Play").click()
@@ -254,16 +254,16 @@ async def test_a_thread_is_played_to_its_end_and_paused_by_a_step(
 @pytest.mark.requirement("workbench.travel-fork")
 @pytest.mark.requirement("workbench.travel")
 async def test_a_moment_is_linked_to_and_forked_from(
-    signed_in: Watched, travelled: str, facts: list[dict[str, Any]], http: httpx.Client
+    signed_in: Watched, six_turns: str, facts: list[dict[str, Any]], http: httpx.Client
 ):
     page, at = signed_in.page, sequence_of(facts, "turn.completed", 1)
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    await page.goto(f"/threads/{travelled}?tab=timeline&at={at}")
+    await page.goto(f"/threads/{six_turns}?tab=timeline&at={at}")
     await ensure_at(page, at)
     await page.get_by_role("button", name="Copy link").click()
     await expect(page.get_by_text("Link to this moment copied")).to_be_visible()
     link = await page.evaluate("navigator.clipboard.readText()")
-    assert link.endswith(f"/threads/{travelled}?tab=timeline&at={at}")
+    assert link.endswith(f"/threads/{six_turns}?tab=timeline&at={at}")
     await page.get_by_role("button", name="Fork from here").click()
     await page.get_by_label("Title").fill("Another way")
     await page.get_by_role("button", name="Create thread").click()
@@ -271,17 +271,17 @@ async def test_a_moment_is_linked_to_and_forked_from(
     await expect(page.get_by_text("Answer 1 begins and ends")).to_be_visible()
     await expect(page.get_by_text("Answer 2 begins and ends")).to_have_count(0)
     await expect(banner(page)).to_have_count(0)
-    assert parents(http, "Another way") == [travelled]
+    assert parents(http, "Another way") == [six_turns]
 
 
 @pytest.mark.requirement("workbench.travel")
 @pytest.mark.parametrize("at", ["4711", "no-such-event"])
 async def test_a_moment_that_is_none_is_said_to_be_so_and_leads_back(
-    signed_in: Watched, travelled: str, at: str
+    signed_in: Watched, six_turns: str, at: str
 ):
     signed_in.expected = ["400"]
     page = signed_in.page
-    await page.goto(f"/threads/{travelled}?at={at}")
+    await page.goto(f"/threads/{six_turns}?at={at}")
     await expect(page.get_by_text("This moment cannot be shown")).to_be_visible()
     await page.get_by_role("button", name="Back to live").click()
     await expect(page.get_by_text("Question 6")).to_be_visible()
@@ -290,14 +290,14 @@ async def test_a_moment_that_is_none_is_said_to_be_so_and_leads_back(
 @pytest.mark.requirement("workbench.travel")
 @pytest.mark.parametrize(("theme", "size"), [("dark", "wide"), ("light", "phone")])
 async def test_the_past_reads_well_in_both_themes_and_on_a_phone(
-    new_page: NewPage, travelled: str, theme: Theme, size: Size
+    new_page: NewPage, six_turns: str, theme: Theme, size: Size
 ):
     async with new_page(theme=theme, size=size) as watched:
         page = watched.page
         await page.goto(f"/#token={TOKEN}")
         await page.wait_for_function("!location.href.includes('token')")
         for tab in ("timeline", "conversation"):
-            await page.goto(f"/threads/{travelled}?tab={tab}&at=20")
+            await page.goto(f"/threads/{six_turns}?tab={tab}&at=20")
             await ensure_at(page, 20)
             assert await watched.accessibility() == []
             assert await page.evaluate("document.body.scrollWidth <= window.innerWidth")

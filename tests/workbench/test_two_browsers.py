@@ -8,7 +8,14 @@ from playwright.async_api import expect
 
 from tests.workbench.conftest import NewPage
 from tests.workbench.loops import BROWSER
-from tests.workbench.opening import KEEP_SOCKETS, begun, conversation, decide, opened, waiting
+from tests.workbench.opening import (
+    KEEP_SOCKETS,
+    conversation,
+    decide,
+    open_thread,
+    pending_approvals,
+    start_run,
+)
 
 pytestmark = BROWSER
 
@@ -17,11 +24,11 @@ pytestmark = BROWSER
 async def test_what_one_browser_decides_resolves_in_the_other_and_both_show_the_same(
     new_page: NewPage, http: httpx.Client
 ):
-    thread = begun(http, "demo: approve", "Decided together")["threadId"]
+    thread = start_run(http, "demo: approve", "Decided together")["threadId"]
     async with AsyncExitStack() as stack:
         pages = [(await stack.enter_async_context(new_page())).page for _ in range(2)]
         for page in pages:
-            await opened(page, thread)
+            await open_thread(page, thread)
             await expect(page.get_by_role("button", name="Approve")).to_be_visible()
         here, there = pages
         for requests, page in zip(("Write ", "Run this command?"), pages, strict=True):
@@ -46,16 +53,16 @@ async def test_what_one_browser_decides_resolves_in_the_other_and_both_show_the_
 async def test_a_decision_that_came_too_late_is_refused_and_says_who_was_first(
     new_page: NewPage, http: httpx.Client
 ):
-    run = begun(http, "demo: approve", "Decided first elsewhere")
+    run = start_run(http, "demo: approve", "Decided first elsewhere")
     async with new_page() as watched:
         watched.expected = ["409"]
         page = watched.page
         await page.add_init_script(KEEP_SOCKETS)
-        await opened(page, run["threadId"])
+        await open_thread(page, run["threadId"])
         await expect(page.get_by_role("button", name="Approve")).to_be_visible()
         # Nothing that happens reaches the page any more, as with a stream that is slow.
         await page.evaluate("window.__sockets.forEach((socket) => (socket.onmessage = null))")
-        (requests,) = waiting(http, run["threadId"])
+        (requests,) = pending_approvals(http, run["threadId"])
         decide(http, run, requests["approvalId"], "deny")
         await page.get_by_role("button", name="Approve").click()
         await expect(page.get_by_role("alert")).to_contain_text("decided first")

@@ -7,7 +7,7 @@ from playwright.async_api import expect
 from tests.workbench.browsers import Watched
 from tests.workbench.hostile import payloads
 from tests.workbench.loops import BROWSER
-from tests.workbench.seeding import post, told
+from tests.workbench.seeding import message_facts, post
 
 pytestmark = BROWSER
 
@@ -37,7 +37,7 @@ async def test_nothing_that_an_agent_wrote_runs_loads_or_leads_out(
         thread = f"hostile-{number}"
         chunk = corpus[at : at + IN_A_MESSAGE]
         text = "\n\n".join([*chunk, f"the end of {thread}"])
-        post(http, told(thread, [text], title=chunk[0]))
+        post(http, message_facts(thread, [text], title=chunk[0]))
         await page.goto(f"/threads/{thread}")
         await expect(page.get_by_text(f"the end of {thread}")).to_be_visible()
         assert await page.evaluate(FORBIDDEN) == [], thread

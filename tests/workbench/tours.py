@@ -6,14 +6,14 @@ from typing import Any
 import httpx
 
 from tests.client.edge_processes import PATIENCE
-from tests.workbench.opening import begun, decide, waiting
+from tests.workbench.opening import decide, pending_approvals, start_run
 
 ENDED = ("finished", "failed", "cancelled")
 
 
-def toured(http: httpx.Client, title: str = "Tour of the demo") -> str:
+def run_tour(http: httpx.Client, title: str = "Tour of the demo") -> str:
     """The id of a thread on which the whole tour was made."""
-    run = begun(http, "demo: tour", title)
+    run = start_run(http, "demo: tour", title)
     allow_all(http, run)
     return run["threadId"]
 
@@ -23,5 +23,5 @@ def allow_all(http: httpx.Client, run: dict[str, Any]) -> None:
     until = monotonic() + PATIENCE
     while http.get(f"/v1/runs/{run['runId']}").json()["status"] not in ENDED:
         assert monotonic() < until, "the run did not end"
-        for requests in waiting(http, run["threadId"]):
+        for requests in pending_approvals(http, run["threadId"]):
             decide(http, run, requests["approvalId"], "allow")

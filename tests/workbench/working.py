@@ -8,7 +8,7 @@ from tests.workbench.seeding import fact
 Said = tuple[str, dict[str, Any], dict[str, str]]
 
 
-def worked(thread_id: str, turns: int, title: str = "Worked") -> Iterator[dict[str, Any]]:
+def work_facts(thread_id: str, turns: int, title: str = "Worked") -> Iterator[dict[str, Any]]:
     """Facts of so many turns; each third turn fails, each second asks somebody first."""
     messages: list[Said] = [("thread.started", {"title": title}, {})]
     for number in range(1, turns + 1):

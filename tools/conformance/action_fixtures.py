@@ -36,7 +36,7 @@ def _ask_approval(script: Script, **fields: Any) -> tuple[Fact, Fact]:
 def action_pending(script: Script) -> None:
     script.begin("Deploy it.")
     started, action = _ask_approval(script)
-    script.running(
+    script.expect_running(
         "waiting", toolCalls=[call(started, "running")], pendingActions=[request(action)]
     )
 
@@ -61,7 +61,7 @@ def approval_denied(script: Script) -> None:
     ended = script.tell("tool.failed", "Deploy", why, **CALL)
     script.say("I did not deploy.")
     script.end()
-    script.ended(
+    script.expect_ended(
         toolCalls=[call(started, "output-error", ended, **why)],
         diagnostics=[
             remark(refused, "denied_by_user", "warning"),
@@ -87,7 +87,7 @@ def approval_expired(script: Script) -> None:
     ended = script.tell("tool.failed", "Deploy", why, **CALL)
     hint = {**why, "recoveryHint": "Ask again when somebody can answer."}
     script.end("failed", hint)
-    script.ended(
+    script.expect_ended(
         "failed",
         why=hint,
         toolCalls=[call(started, "output-error", ended, **why)],
@@ -120,7 +120,7 @@ def approval_delegated(script: Script) -> None:
     what = {"actionType": "delegated_permission", "severity": "medium", "prompt": "May I deploy?"}
     action = script.tell("action.required", "Permission needed", what, **ACT, **about)
     script.tell("subagent.status", "Deployer waits", {"status": "waiting"}, **member)
-    script.running(
+    script.expect_running(
         "waiting", toolCalls=[call(started, "running")], pendingActions=[request(action)]
     )
 
@@ -149,7 +149,7 @@ def screen_restored(script: Script) -> None:
     script.begin("And then?", "trn_2")
     script.say("Nothing else.")
     script.end()
-    script.ended(turn="trn_2", toolCalls=calls)
+    script.expect_ended(turn="trn_2", toolCalls=calls)
 
 
 @fixture(
@@ -169,7 +169,7 @@ def plan_approved(script: Script) -> None:
     script.tell("action.resolved", "Approved", {"decision": "approved"}, **ACT)
     script.say("Done as planned.")
     script.end()
-    script.ended()
+    script.expect_ended()
 
 
 @fixture(
@@ -186,7 +186,7 @@ def sandbox_blocked(script: Script) -> None:
     why = {"reasonCode": "network_denied", "message": "No network in the sandbox."}
     stopped = script.tell("sandbox.blocked", "Blocked", why)
     noted = remark(stopped, "network_denied", "warning", message=why["message"])
-    script.running("blocked", toolCalls=[call(started, "running")], diagnostics=[noted])
+    script.expect_running("blocked", toolCalls=[call(started, "running")], diagnostics=[noted])
 
 
 FIXTURES: Final = (

@@ -24,7 +24,7 @@ def text_basic(script: Script) -> None:
     script.begin("Which versions are supported?")
     script.say("Version 3.11 ", "and ", "later.")
     script.end()
-    script.ended()
+    script.expect_ended()
 
 
 @fixture(
@@ -45,7 +45,7 @@ def tool_success(script: Script) -> None:
     ended = script.tell("tool.result", "Search", found, ref_ids=(LOG,), **about)
     script.say("42, ", "most of them old.")
     script.end()
-    script.ended(toolCalls=[call(started, "output-available", ended, outputRef=LOG)])
+    script.expect_ended(toolCalls=[call(started, "output-available", ended, outputRef=LOG)])
 
 
 @fixture(
@@ -65,7 +65,9 @@ def tool_failure(script: Script) -> None:
     script.say("There is no such file.")
     script.end()
     failed = call(started, "output-error", ended, failureCategory="file_not_found")
-    script.ended(toolCalls=[failed], diagnostics=[remark(ended, "file_not_found", "warning")])
+    script.expect_ended(
+        toolCalls=[failed], diagnostics=[remark(ended, "file_not_found", "warning")]
+    )
 
 
 @fixture(
@@ -93,7 +95,7 @@ def hitl_action(script: Script) -> None:
     ended = script.tell("tool.result", "Delete", {"summary": "3 deleted"}, **about)
     script.say("All three are gone.")
     script.end()
-    script.ended(toolCalls=[call(started, "output-available", ended)])
+    script.expect_ended(toolCalls=[call(started, "output-available", ended)])
 
 
 @fixture(
@@ -126,7 +128,7 @@ def artifact_evidence(script: Script) -> None:
     script.tell("evidence.changed", "Checked", checked, evidence_id="evd_1")
     script.say("The report is ready.")
     script.end()
-    script.ended(toolCalls=[call(started, "output-available", ended)])
+    script.expect_ended(toolCalls=[call(started, "output-available", ended)])
 
 
 @fixture(
@@ -157,7 +159,7 @@ def stream_repair(script: Script) -> None:
     script.end()
     code = "stream_gap_reported"
     remarked = remark(noticed, code, "warning", diagnosticId=f"{code}:{noticed.id}")
-    script.ended(diagnostics=[remarked])
+    script.expect_ended(diagnostics=[remarked])
 
 
 @fixture(
@@ -204,7 +206,7 @@ def subagent_handoff(script: Script) -> None:
     ended = script.tell("tool.result", "Delegate", {"summary": "done"}, **delegated)
     script.say("The study is ready.")
     script.end()
-    script.ended(toolCalls=[call(started, "output-available", ended)])
+    script.expect_ended(toolCalls=[call(started, "output-available", ended)])
 
 
 FIXTURES: Final = (

@@ -66,13 +66,13 @@ class Script(Recorder):
             **fields,
         }
 
-    def ended(self, status: str = "completed", **fields: Any) -> None:
+    def expect_ended(self, status: str = "completed", **fields: Any) -> None:
         """The final read model of a thread whose last turn is over."""
         turn = fields.pop("turn", "trn_1")
         outcome = {"status": status, "turnId": turn, **fields.pop("why", {})}
         self.final = self.model(status, lastOutcome=outcome, **fields)
 
-    def running(self, status: str = "running", **fields: Any) -> None:
+    def expect_running(self, status: str = "running", **fields: Any) -> None:
         """The final read model of a thread whose turn goes on."""
         self.final = self.model(status, activeTurnId="trn_1", **fields)
 

@@ -24,7 +24,7 @@ def stream_cut(script: Script) -> None:
     script.lose(2)
     script.stream("msg_1", "and wait.")
     script.draft("turn.completed", "Turn completed")
-    script.ended()
+    script.expect_ended()
 
 
 @fixture(
@@ -42,7 +42,7 @@ def out_of_order(script: Script) -> None:
     script.facts += [a, c, d, b]
     script.tell("model.completed", "Answer", {"text": "a, b, c, d."})
     script.end()
-    script.ended()
+    script.expect_ended()
 
 
 @fixture(
@@ -67,7 +67,7 @@ def snapshot_late(script: Script) -> None:
     ]
     late = script.tell("messages.snapshot", "Messages", {"toSequence": 5, "messages": rows})
     code = "snapshot_outdated"
-    script.running(
+    script.expect_running(
         "waiting",
         toolCalls=[call(started, "running")],
         pendingActions=[request(action)],
@@ -93,7 +93,7 @@ def unknown_classes(script: Script) -> None:
     noted = [
         remark(fact, code, "info", diagnosticId=f"{code}:{fact.id}") for fact in (weather, beamed)
     ]
-    script.ended(diagnostics=noted)
+    script.expect_ended(diagnostics=noted)
 
 
 @fixture(
@@ -114,7 +114,7 @@ def secret_redacted(script: Script) -> None:
     ended = script.tell("tool.result", "Request", {"summary": "200, 12 items"}, **CALL)
     script.say("Twelve items.")
     script.end()
-    script.ended(
+    script.expect_ended(
         toolCalls=[call(started, "output-available", ended)],
         diagnostics=[remark(noted, "output.redacted", "info")],
     )
@@ -137,7 +137,7 @@ def payload_spilled(script: Script) -> None:
     noted = script.tell("output.spilled", "Spilled", note, ref_ids=(BIG,))
     script.say("It has 80,000 lines.")
     script.end()
-    script.ended(
+    script.expect_ended(
         toolCalls=[call(started, "output-available", ended, outputRef=BIG)],
         diagnostics=[remark(noted, "output.spilled", "info", refs=[BIG])],
     )
@@ -161,7 +161,7 @@ def turn_queued(script: Script) -> None:
         "prompt": "And the printer?",
         "queuedAt": queued.created_at,
     }
-    script.running(queuedTurns=[row])
+    script.expect_running(queuedTurns=[row])
 
 
 FIXTURES: Final = (

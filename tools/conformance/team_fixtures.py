@@ -59,7 +59,7 @@ def parallel_subagents(script: Script) -> None:
     ]
     script.say("The cache is cold; ", "b gave up.")
     script.end()
-    script.ended(toolCalls=calls)
+    script.expect_ended(toolCalls=calls)
 
 
 def _delegate(script: Script, name: str) -> Any:
@@ -112,7 +112,7 @@ def team_review(script: Script) -> None:
     script.tell("team.changed", "Team is done", {"teamPhase": "completed"})
     script.say("Reviewed and shipped.")
     script.end()
-    script.ended()
+    script.expect_ended()
 
 
 @fixture(
@@ -151,7 +151,7 @@ def remote_teammate(script: Script) -> None:
     script.tell("task.completed", "Deployment", **TASK)
     script.say("The other site has deployed.")
     script.end()
-    script.ended()
+    script.expect_ended()
 
 
 @fixture(
@@ -185,7 +185,7 @@ def worker_notification(script: Script) -> None:
     script.tell("task.completed", "Tests", **TASK)
     script.say("The tests pass.")
     script.end()
-    script.ended()
+    script.expect_ended()
 
 
 FIXTURES: Final = (parallel_subagents, team_review, remote_teammate, worker_notification)

@@ -46,7 +46,7 @@ def coding_fixed(script: Script) -> None:
     script.tell("command.exited", "make test", {**COMMAND, "exitCode": 0})
     script.say("Fixed; ", "all 48 tests pass.")
     script.end()
-    script.ended()
+    script.expect_ended()
 
 
 @fixture(
@@ -76,7 +76,7 @@ def coding_failed(script: Script) -> None:
     script.say("It does not apply.")
     why = {"failureCategory": "tests_failed", "recoveryHint": "Rebase the patch."}
     script.end("failed", why)
-    script.ended("failed", why=why)
+    script.expect_ended("failed", why=why)
 
 
 @fixture(
@@ -99,7 +99,7 @@ def artifact_export(script: Script) -> None:
     script.tell("artifact.export.completed", "Exported", {"exportRef": "artifact:pdf"}, **made)
     script.say("Exported.")
     script.end()
-    script.ended()
+    script.expect_ended()
 
 
 @fixture(
@@ -123,7 +123,7 @@ def task_retried(script: Script) -> None:
     script.tell("task.completed", "Migration", **task)
     script.say("Migrated at the second attempt.")
     script.end()
-    script.ended()
+    script.expect_ended()
 
 
 @fixture(
@@ -145,7 +145,7 @@ def context_compacted(script: Script) -> None:
     script.tell("context.attached", "Summary attached", ref_ids=("ctx_1",))
     script.say("One module is left.")
     script.end()
-    script.ended()
+    script.expect_ended()
 
 
 @fixture(
@@ -168,7 +168,7 @@ def state_delta(script: Script) -> None:
     script.say("Twelve.")
     script.end()
     code = "state_delta_failed"
-    script.ended(
+    script.expect_ended(
         diagnostics=[remark(refused, code, "warning", diagnosticId=f"{code}:{refused.id}")]
     )
 
@@ -215,7 +215,7 @@ def turn_failed(script: Script) -> None:
     why = {"failureCategory": code, "recoveryHint": "Try again in a minute."}
     script.end("failed", why)
     noted = remark(error, code, "error", message=diagnostic["message"])
-    script.ended("failed", why=why, diagnostics=[noted], incidents=[noted])
+    script.expect_ended("failed", why=why, diagnostics=[noted], incidents=[noted])
 
 
 @fixture(
@@ -234,7 +234,7 @@ def turn_canceled(script: Script) -> None:
     why = {"failureCategory": "user_cancelled"}
     ended = script.tell("tool.failed", "Scan", why, **about)
     script.end("canceled")
-    script.ended("canceled", toolCalls=[call(started, "cancelled", ended, **why)])
+    script.expect_ended("canceled", toolCalls=[call(started, "cancelled", ended, **why)])
 
 
 FIXTURES: Final = (

@@ -222,4 +222,4 @@ def _queue_lines(reply: "QueueReply") -> Iterator[str]:
         when = f"  not before {terminal_safe(turn.not_before)}" if turn.not_before else ""
         yield f"{line}{when}"
     if not reply.turns:
-        yield "nothing waits"
+        yield "no queued turns"

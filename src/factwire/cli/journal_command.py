@@ -95,8 +95,8 @@ async def _last_activity(journal: Journal, head: Cursor) -> str | None:
     """When the newest fact says that it was made; it is the one fact that is never removed."""
     if head.seq == 0:
         return None
-    async for stretch in journal.read(Cursor(head.epoch, head.seq - 1), limit=1):
-        for _, fact in stretch.facts():
+    async for batch in journal.read(Cursor(head.epoch, head.seq - 1), limit=1):
+        for _, fact in batch.facts():
             return fact.created_at
     return None
 
@@ -163,8 +163,8 @@ def cat(
 
 async def _cat(url: str, after: str | None, wanted: Filter | None, limit: int | None) -> int:
     async with open_for_reading(url) as journal:
-        async for stretch in journal.read(after, filter=wanted, limit=limit):
-            sys.stdout.buffer.write(stretch.data)
+        async for batch in journal.read(after, filter=wanted, limit=limit):
+            sys.stdout.buffer.write(batch.data)
     sys.stdout.buffer.flush()
     return DONE
 
@@ -235,8 +235,8 @@ async def _tail(
         if after is None:
             rows, start = await read_newest(journal, lines, wanted)
             show(rows)
-        async for stretch in journal.follow(start, filter=wanted):
-            show(list(zip(stretch.seqs, stretch.lines(), strict=True)))
+        async for batch in journal.follow(start, filter=wanted):
+            show(list(zip(batch.seqs, batch.lines(), strict=True)))
     return DONE
 
 
@@ -265,10 +265,10 @@ async def read_newest(
 async def _read_window(
     found: deque[Row], journal: Journal, after: Cursor | None, head: Cursor, wanted: Filter | None
 ) -> None:
-    async for stretch in journal.read(after, filter=wanted):
-        rows = zip(stretch.seqs, stretch.lines(), strict=True)
+    async for batch in journal.read(after, filter=wanted):
+        rows = zip(batch.seqs, batch.lines(), strict=True)
         found.extend((seq, line) for seq, line in rows if seq <= head.seq)
-        if stretch.last >= head.seq:
+        if batch.last >= head.seq:
             return
 
 
@@ -512,7 +512,7 @@ class _PlanFacts:
 
     def __init__(self, journal: Journal, head: int, gone: set[int]) -> None:
         self.sizes: dict[int, int] = {}
-        self._stretches = aiter(journal.read())
+        self._batches = aiter(journal.read())
         self._loop = asyncio.get_running_loop()
         self._head = head
         self._gone = gone
@@ -529,8 +529,8 @@ class _PlanFacts:
                     yield seq, decode_line(line)
 
     async def _next(self) -> list[tuple[int, bytes]] | None:
-        async for stretch in self._stretches:
-            return list(zip(stretch.seqs, stretch.lines(), strict=True))
+        async for batch in self._batches:
+            return list(zip(batch.seqs, batch.lines(), strict=True))
         return None
 
 
@@ -550,8 +550,8 @@ async def _request_seqs(journal: Journal, thread: str, actions: set[str]) -> lis
     wanted = Filter(thread=thread, classes=tuple(ACTION_OPENERS))
     return [
         seq
-        async for stretch in journal.read(filter=wanted)
-        for seq, fact in stretch.facts()
+        async for batch in journal.read(filter=wanted)
+        for seq, fact in batch.facts()
         if id_of(fact, "actionId") in actions
     ]
 

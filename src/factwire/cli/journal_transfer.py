@@ -164,7 +164,7 @@ async def _journal_entries(
     journal: Journal, header: Header
 ) -> AsyncIterator[PresentFact | RemovedFact]:
     """Facts and what is left of removed ones, by seq."""
-    removed = journal.removed()
+    removed = journal.read_removed()
     gone = await anext(removed, None)
     async for fact in _journal_facts(journal, header):
         while gone and gone.seq < fact.seq:
@@ -179,11 +179,11 @@ async def _journal_facts(journal: Journal, header: Header) -> AsyncIterator[Pres
     """Those that were there when the header was made; what was appended since is left out."""
     if header.head == 0:
         return
-    async for stretch in journal.read():
-        for seq, stored in zip(stretch.seqs, stretch.lines(), strict=True):
+    async for batch in journal.read():
+        for seq, stored in zip(batch.seqs, batch.lines(), strict=True):
             if seq <= header.head:
                 yield PresentFact(seq, stored)
-        if stretch.last >= header.head:
+        if batch.last >= header.head:
             return
 
 

@@ -49,8 +49,8 @@ async def open_runtime(context: CommandContext, *, create: bool = True) -> Async
     async with open_journal_of(context, create=create) as journal:
         agents = register(context.configuration).agents
         runtime = build_runtime(journal, context, agents, identity=_take_identity(context))
-        if runtime.means.processes is not None:
-            await runtime.means.processes.reap()
+        if runtime.resources.processes is not None:
+            await runtime.resources.processes.reap()
         async with AsyncExitStack() as stack:
             stack.callback(runtime.identity.release)
             stack.push_async_exit(runtime)
@@ -94,7 +94,7 @@ def build_runtime(
         blobs,
         agents,
         workspace=context.workspace,
-        means=build_turn_resources(configuration, blobs),
+        resources=build_turn_resources(configuration, blobs),
         settings=build_turn_settings(configuration),
         workspaces=configuration.workspaces,
         identity=identity,

@@ -17,8 +17,9 @@ from factwire.cli.run_command import TurnRequest
 from factwire.cli.targets import edge_client
 from factwire.cli.turn_display import Transcript
 from factwire.cli.turn_session import WatchRequest, watch_turn
-from factwire.client import AsyncClient, ClientError, EdgeProblem, PlacedFact, Run
+from factwire.client import AsyncClient, ClientError, EdgeProblem, PlacedFact
 from factwire.facts import Fact
+from factwire.facts.resources import Run
 from factwire.projection import Projection, ProjectionState, read_thread_model
 from factwire.runtime.control import (
     CancelReply,
@@ -38,7 +39,7 @@ from factwire.runtime.control import (
 from factwire.runtime.control.control_messages import RefusalCode, WaitingTurn, build_refusal
 
 if TYPE_CHECKING:
-    from factwire.client import Approval, QueuedRun
+    from factwire.facts.resources import Approval, QueuedRun
 
 
 _CODES: Final[dict[str, RefusalCode]] = {

@@ -26,8 +26,8 @@ from factwire.cli import state_sections
 from factwire.cli.playback import (
     AS_FAST_AS_POSSIBLE,
     HELP,
-    Controls,
     Pace,
+    PlaybackControls,
     Player,
     parse_speed,
     speed_text,
@@ -73,14 +73,14 @@ class FittedLines:
         self._newest = newest
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        room = options.height or options.max_height
+        height = options.height or options.max_height
         rows: list[Text] = []
         for line in reversed(self._lines) if self._newest else self._lines:
             wrapped = list(line.wrap(console, max(1, options.max_width)))
             rows = wrapped + rows if self._newest else rows + wrapped
-            if len(rows) > room:
+            if len(rows) > height:
                 break
-        yield Group(*(rows[-room:] if self._newest else _cut_rows(rows, room)))
+        yield Group(*(rows[-height:] if self._newest else _cut_rows(rows, height)))
 
 
 def build_screen(frame: PlayFrame, width: int, height: int) -> RenderableType:
@@ -169,9 +169,9 @@ def _build_panel(section: Section, *, newest: bool, style: str = "default") -> P
     return Panel(lines, title=section.title, title_align="left", border_style=style)
 
 
-def _cut_rows(rows: list[Text], room: int) -> list[Text]:
+def _cut_rows(rows: list[Text], height: int) -> list[Text]:
     """The first rows; where there are more, the last row that fits says so."""
-    return rows if len(rows) <= room else [*rows[: room - 1], Text("…", style="dim")]
+    return rows if len(rows) <= height else [*rows[: height - 1], Text("…", style="dim")]
 
 
 def _time_text(created_at: str, *, short: bool) -> str:
@@ -206,7 +206,7 @@ Clock = Callable[[], float]
 
 
 def show_run(
-    controls: Controls,
+    controls: PlaybackControls,
     console: Console,
     terminal: int,
     unit: str,
@@ -236,7 +236,7 @@ def show_run(
         console.clear()
 
 
-def build_frame(controls: Controls, unit: str) -> PlayFrame:
+def build_frame(controls: PlaybackControls, unit: str) -> PlayFrame:
     """What is to be seen now."""
     player, pace = controls.player, controls.pace
     latest = player.latest
@@ -254,14 +254,16 @@ def build_frame(controls: Controls, unit: str) -> PlayFrame:
     )
 
 
-def _frame_key(controls: Controls) -> tuple[object, ...]:
+def _frame_key(controls: PlaybackControls) -> tuple[object, ...]:
     """What tells one drawing from the next."""
     pace = controls.pace
     place = controls.player.position
     return place, pace.speed, pace.playing, controls.prompt, controls.helping
 
 
-def _wait_and_act(controls: Controls, terminal: int, reader: KeyReader, clock: Clock) -> None:
+def _wait_and_act(
+    controls: PlaybackControls, terminal: int, reader: KeyReader, clock: Clock
+) -> None:
     """Wait for keys or for a fact that is due, not for long, and do what they ask for."""
     pressed = read_keys(terminal, _wait_seconds(controls, reader, clock()))
     if pressed is None:
@@ -274,7 +276,7 @@ def _wait_and_act(controls: Controls, terminal: int, reader: KeyReader, clock: C
         pass
 
 
-def _wait_seconds(controls: Controls, reader: KeyReader, now: float) -> float:
+def _wait_seconds(controls: PlaybackControls, reader: KeyReader, now: float) -> float:
     if reader.unfinished:
         return _ESCAPE
     due = controls.pace.wait(now)
@@ -337,7 +339,7 @@ def play(
     """
     player, unit = finish_work(_load_player(where, thread))
     pace = Pace(player, speed)
-    controls = Controls(player, pace)
+    controls = PlaybackControls(player, pace)
     console = Console(highlight=False)
     with open_terminal() as terminal:
         if terminal is None or not sys.stdout.isatty() or console.is_dumb_terminal:

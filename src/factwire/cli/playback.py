@@ -228,7 +228,7 @@ def speed_text(speed: float) -> str:
 _LONGEST_NUMBER: Final = 16
 
 
-class Controls:
+class PlaybackControls:
     """A player and its pace in the hands of a person. `prompt` is a number that is being typed,
     `ended` is whether there was enough.
     """
@@ -283,26 +283,26 @@ MOVES: Final[dict[str, Callable[[Player], None]]] = {
 """Key → where it goes; whoever goes somewhere wants to look, so all of them pause."""
 
 
-def _toggle_playing(controls: Controls, now: float) -> None:
+def _toggle_playing(controls: PlaybackControls, now: float) -> None:
     if controls.pace.playing:
         controls.pace.pause()
     else:
         controls.pace.play(now)
 
 
-def _ask_place(controls: Controls, _: float) -> None:
+def _ask_place(controls: PlaybackControls, _: float) -> None:
     controls.prompt = ""
 
 
-def _toggle_help(controls: Controls, _: float) -> None:
+def _toggle_help(controls: PlaybackControls, _: float) -> None:
     controls.helping = True
 
 
-def _end_playback(controls: Controls, _: float) -> None:
+def _end_playback(controls: PlaybackControls, _: float) -> None:
     controls.ended = True
 
 
-_ACTIONS: Final[dict[str, Callable[[Controls, float], None]]] = {
+_ACTIONS: Final[dict[str, Callable[[PlaybackControls, float], None]]] = {
     "space": _toggle_playing,
     "+": lambda controls, now: controls.pace.change_speed(1, now),
     "=": lambda controls, now: controls.pace.change_speed(1, now),

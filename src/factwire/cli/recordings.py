@@ -364,7 +364,7 @@ class JournalRecording:
         self._head: Cursor | None = None
 
     async def kinship(self, thread: str | None) -> ThreadKinship:
-        await self._bound()
+        await self._load_head()
         found = ThreadKinship()
         began = 0
         if thread is not None:
@@ -388,7 +388,7 @@ class JournalRecording:
         return ThreadFamily(thread_id=thread, members=family.members, alone=alone)
 
     async def facts(self, family: ThreadFamily, at: int | None = None) -> AsyncIterator[PlacedRow]:
-        head = await self._bound()
+        head = await self._load_head()
         last = head.seq if at is None else min(at, head.seq)
         if family.alone:
             filters: list[Filter | None] = [None]
@@ -403,7 +403,7 @@ class JournalRecording:
                 async for seq, fact in merged:
                     yield PlacedRow(seq, fact)
 
-    async def _bound(self) -> Cursor:
+    async def _load_head(self) -> Cursor:
         if self._head is None:
             self._head = await self._journal.head()
         return self._head
@@ -419,25 +419,25 @@ class JournalRecording:
     async def _kin(self, row: CatalogueThread) -> ThreadKin:
         kin = ThreadKin(thread_id=row.thread_id, title=row.title, facts=row.fact_count)
         own = Filter(thread=row.thread_id)
-        async for stretch in self._journal.read(filter=own, limit=1):
-            for _, fact in stretch.facts():
+        async for batch in self._journal.read(filter=own, limit=1):
+            for _, fact in batch.facts():
                 kin.parent = fact.parent_thread_id
         teammates = Filter(thread=row.thread_id, classes=TEAMMATE_CLASSES)
-        async for stretch in self._journal.read(filter=teammates):
-            for _, fact in stretch.facts():
+        async for batch in self._journal.read(filter=teammates):
+            for _, fact in batch.facts():
                 kin.named.update(named_children(fact))
         return kin
 
     async def _read(self, wanted: Filter | None, last: int) -> AsyncGenerator[Row]:
         # It may be left before its end, and shall not outlive the journal.
         found = cast("AsyncGenerator[FactBatch]", self._journal.read(filter=wanted))
-        async with aclosing(found) as stretches:
-            async for stretch in stretches:
-                for seq, fact in stretch.facts():
+        async with aclosing(found) as batches:
+            async for batch in batches:
+                for seq, fact in batch.facts():
                     if seq > last:
                         return
                     yield seq, fact
-                if stretch.last >= last:
+                if batch.last >= last:
                     return
 
 

@@ -169,7 +169,7 @@ async def run_turn(context: CommandContext, request: TurnRequest, *, as_json: bo
             work=LocalThread(runtime, thread),
             turn_id=turn_id,
             begin=begin,
-            always=AlwaysRules(runtime.means.policy, runtime.workspace),
+            always=AlwaysRules(runtime.resources.policy, runtime.workspace),
             flags=context.journal_flag,
         )
         return await watch_turn(watched, transcript, as_json=as_json)
@@ -204,7 +204,7 @@ async def resume_thread(context: CommandContext, wanted: ResumeRequest, *, as_js
             work=LocalThread(runtime, thread),
             turn_id=turn_id if wanted.prompt is not None else None,
             begin=begin,
-            always=AlwaysRules(runtime.means.policy, runtime.workspace),
+            always=AlwaysRules(runtime.resources.policy, runtime.workspace),
             flags=context.journal_flag,
         )
         return await watch_turn(watched, transcript, as_json=as_json)

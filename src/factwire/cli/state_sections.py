@@ -20,11 +20,11 @@ from factwire.cli.terminal import (
 )
 from factwire.projection import ProjectionState
 from factwire.projection.actions import Action
-from factwire.projection.artifacts import Artifact, EvidenceItem
+from factwire.projection.artifacts import ArtifactState, EvidenceItem
 from factwire.projection.diagnostics import Diagnostic
 from factwire.projection.hydration import Gap, Hydration
 from factwire.projection.messages import ArtifactCardPart, EvidenceCitationPart, Message, TextPart
-from factwire.projection.tasks import Task
+from factwire.projection.tasks import ProjectedTask
 from factwire.projection.team import HandoffEvent, RosterNode, WorkItem
 from factwire.projection.timeline import TimelineEntry
 from factwire.projection.tools import Tool
@@ -244,9 +244,11 @@ def _team_lines(state: ProjectionState, last: int) -> Iterator[Text]:
     yield from build_newest_section("", found.handoff_events, last, _handoff_line).lines
     for review in found.review_events[-last:]:
         yield build_line(review.status, f"review {review.title}", review.verdict)
-    for said in found.notifications[-last:]:
-        worker = f"{said.worker_id or 'a worker'} says"
-        yield build_line(said.status or "info", worker, said.message or said.title)
+    for notification in found.notifications[-last:]:
+        worker = f"{notification.worker_id or 'a worker'} says"
+        yield build_line(
+            notification.status or "info", worker, notification.message or notification.title
+        )
 
 
 def _work_item_line(key: str, item: WorkItem) -> Text:
@@ -256,8 +258,8 @@ def _work_item_line(key: str, item: WorkItem) -> Text:
 
 
 def _handoff_line(_: str, event: HandoffEvent) -> Text:
-    way = f"handoff {event.from_agent or 'unknown'} → {event.to_agent or 'unknown'}"
-    return build_line(event.status, way, event.reason)
+    handoff = f"handoff {event.from_agent or 'unknown'} → {event.to_agent or 'unknown'}"
+    return build_line(event.status, handoff, event.reason)
 
 
 def tasks_section(state: ProjectionState, last: int) -> Section:
@@ -277,14 +279,14 @@ def diagnostics_section(state: ProjectionState, last: int) -> Section:
     return section._replace(left_out=max(0, state.diagnostics.total - last))
 
 
-def _task_line(key: str, task: Task) -> Text:
+def _task_line(key: str, task: ProjectedTask) -> Text:
     total = "?" if task.total_steps is None else task.total_steps
     steps = task.completed_steps is not None and f"{task.completed_steps}/{total} steps"
     retries = task.retries and f"retries: {task.retries}"
     return build_line(task.status, task.title or task.objective or key, steps, retries)
 
 
-def _artifact_line(key: str, made: Artifact) -> Text:
+def _artifact_line(key: str, made: ArtifactState) -> Text:
     return build_line(made.status, made.title or made.path or key, made.kind, made.version_id)
 
 

@@ -90,8 +90,8 @@ async def _follow_journal(
     wanted = Filter(thread=where["thread_id"], classes=classes or ())
     async with open_for_reading(url) as journal:
         start = await journal.head() if where["since"] else where["cursor"]
-        async for stretch in journal.follow(start, filter=wanted if wanted.keys() else None):
-            for seq, line in zip(stretch.seqs, stretch.lines(), strict=True):
+        async for batch in journal.follow(start, filter=wanted if wanted.keys() else None):
+            for seq, line in zip(batch.seqs, batch.lines(), strict=True):
                 if as_json:
                     _write_line(line)
                 else:

@@ -25,8 +25,8 @@ from factwire.journal import CatalogueThread, Filter, Journal
 
 if TYPE_CHECKING:
     from factwire.cli.command_context import CommandContext
-    from factwire.client import Page
-    from factwire.client import Thread as EdgeThread
+    from factwire.facts.resources import Page
+    from factwire.facts.resources import Thread as EdgeThread
 
 
 STATUSES: Final = ("idle", "running", "waiting", "completed", "failed", "canceled")
@@ -35,7 +35,7 @@ _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)")
 _LONGEST_PAGE: Final = 1_000
 
 
-class ThreadRow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class ListedThread(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A thread as it is listed. `live` is whether a runtime works on it; one that reads as running
     and is not live was left behind by a process that died.
     """
@@ -103,7 +103,7 @@ async def _list_journal_threads(
     async with open_for_reading(url) as journal:
         page = await journal.threads(**wanted)
         listed = [
-            ThreadRow(
+            ListedThread(
                 thread=thread,
                 prompt=await _first_prompt(journal, thread.thread_id),
                 live=thread.thread_id in live,
@@ -124,14 +124,14 @@ def _is_missing(url: str) -> bool:
 
 async def _first_prompt(journal: Journal, thread_id: str) -> str | None:
     wanted = Filter(thread=thread_id, classes=("turn.submitted",))
-    async for stretch in journal.read(filter=wanted, limit=1):
-        for _, fact in stretch.facts():
+    async for batch in journal.read(filter=wanted, limit=1):
+        for _, fact in batch.facts():
             prompt = fact.payload.get("prompt")
             return prompt if isinstance(prompt, str) else None
     return None
 
 
-def _show_rows(listed: list[ThreadRow], after: str | None, *, as_json: bool) -> None:
+def _show_rows(listed: list[ListedThread], after: str | None, *, as_json: bool) -> None:
     if as_json:
         page = {"threads": listed, "after": after}
         sys.stdout.buffer.write(msgspec.json.encode(page) + b"\n")
@@ -156,7 +156,7 @@ def _print_row(console: Console, line: Text) -> None:
         console.print(line, soft_wrap=True)
 
 
-def _row_line(each: ThreadRow) -> Text:
+def _row_line(each: ListedThread) -> Text:
     thread = each.thread
     line = status_mark(thread.status)
     line.append(f" {_status_of(each):<10}", style="bold")
@@ -167,7 +167,7 @@ def _row_line(each: ThreadRow) -> Text:
     return line
 
 
-def _status_of(each: ThreadRow) -> str:
+def _status_of(each: ListedThread) -> str:
     left = each.thread.status == "running" and not each.live
     return "stale" if left else each.thread.status
 

@@ -50,14 +50,14 @@ class Notices:
     """Gathers them from facts, until they are taken."""
 
     def __init__(self) -> None:
-        self._said: set[str] = set()
+        self._shown: set[str] = set()
         self._waiting: list[Text] = []
 
     def note(self, fact: Fact) -> None:
         message = _warning_text(fact)
-        if message is None or message in self._said or len(self._said) >= _MOST:
+        if message is None or message in self._shown or len(self._shown) >= _MOST:
             return
-        self._said.add(message)
+        self._shown.add(message)
         self._waiting.append(Text(f"! {message}", style="yellow"))
 
     def take(self) -> list[Text]:
@@ -399,10 +399,10 @@ class LiveDisplay:
         rows: list[Text] = []
         for line in self._transcript.under_way(state, utc_now()):
             rows += line.wrap(self._console, width)
-        room = max(1, min(_ROWS, self._console.height - 3))
+        limit = max(1, min(_ROWS, self._console.height - 3))
         foot = _footer_line(state, self.foot)
         foot.truncate(width, overflow="ellipsis")
-        return [*rows[-room:], foot]
+        return [*rows[-limit:], foot]
 
 
 def _footer_line(state: ProjectionState, activity: str | None) -> Text:

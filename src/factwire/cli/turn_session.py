@@ -52,22 +52,22 @@ class Interrupts:
     def __init__(self, first: Callable[[], None], second: Callable[[], None]) -> None:
         self._first = first
         self._second = second
-        self._asked = False
+        self._is_requested = False
 
     def settle(self) -> None:
         """What the first interrupt asked for is done; the next one is a first again."""
-        self._asked = False
+        self._is_requested = False
 
     def interrupt(self) -> None:
-        if self._asked:
+        if self._is_requested:
             self._second()
         else:
-            self._asked = True
+            self._is_requested = True
             self._first()
 
     def ask(self) -> None:
         """As a first interrupt, if there was none; never as a second."""
-        if not self._asked:
+        if not self._is_requested:
             self.interrupt()
 
     @contextmanager

@@ -151,10 +151,10 @@ def _inspect_all(
         result.add([gap], gap_lines.get(gap.path))
 
 
-def _to_published(result: ValidationReport) -> schemas.Report:
+def _to_published(result: ValidationReport) -> schemas.IssueReport:
     """The report in the form that `factwire schema json --name issue` describes."""
     error = result.error
-    return schemas.Report(
+    return schemas.IssueReport(
         valid=result.exit_code == DONE,
         issues=result.issues,
         facts=result.facts,

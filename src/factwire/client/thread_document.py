@@ -53,9 +53,9 @@ def _apply_operation(
         )
     if name != "remove" and "value" not in operation:
         raise PatchFailed(f"{name} {path} needs a value")
-    *way, last = (step.replace("~1", "/").replace("~0", "~") for step in path[1:].split("/"))
+    *parents, last = (step.replace("~1", "/").replace("~0", "~") for step in path[1:].split("/"))
     holder: object = state
-    for step in way:
+    for step in parents:
         holder = _child(holder, step)
     change(holder, last, operation.get("value"), undo)
 

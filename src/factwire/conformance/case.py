@@ -151,22 +151,24 @@ def redact_finding(finding: Finding) -> Finding:
         message=_cut_text(redact_text(finding.message)[0]),
         fact_id=None if finding.fact_id is None else _cut_text(redact_text(finding.fact_id)[0]),
         path=None if finding.path is None else _cut_text(redact_text(finding.path)[0]),
-        fact=cast("dict[str, Any] | None", _cut(fact, 0)),
+        fact=cast("dict[str, Any] | None", _cut_value(fact, 0)),
     )
 
 
-def _cut(value: object, depth: int) -> object:
+def _cut_value(value: object, depth: int) -> object:
     if isinstance(value, str):
         return _cut_text(value)
     if depth > NESTING_DEPTH:
         return _DEEP
     if isinstance(value, dict):
         fields = list(cast("dict[str, object]", value).items())
-        cut = {_cut_text(str(key)): _cut(item, depth + 1) for key, item in fields[:SHOWN_ITEMS]}
+        cut = {
+            _cut_text(str(key)): _cut_value(item, depth + 1) for key, item in fields[:SHOWN_ITEMS]
+        }
         return cut | ({_DEEP: len(fields) - SHOWN_ITEMS} if len(fields) > SHOWN_ITEMS else {})
     if isinstance(value, list | tuple):
         items = list(cast("list[object]", value))
-        cut_items = [_cut(item, depth + 1) for item in items[:SHOWN_ITEMS]]
+        cut_items = [_cut_value(item, depth + 1) for item in items[:SHOWN_ITEMS]]
         return cut_items + ([_DEEP] if len(items) > SHOWN_ITEMS else [])
     return value
 

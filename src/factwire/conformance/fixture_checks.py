@@ -60,7 +60,7 @@ def read_figures(document: Wire) -> Wire:
         "pendingActionCount": len(pending_actions(document)),
         "artifactCount": len(_object_at(document.get("artifacts"))),
         "evidenceCount": len(_object_at(_object_at(document.get("evidence")).get("items"))),
-        "coding": _coding(document),
+        "coding": _summarize_coding(document),
         "subagents": _subagents(document),
         "diagnostics": _codes(document),
     }
@@ -123,7 +123,7 @@ def pending_actions(document: Wire) -> list[str]:
     return [key for key, status in statuses.items() if status == "pending"]
 
 
-def _coding(document: Wire) -> Wire:
+def _summarize_coding(document: Wire) -> Wire:
     coding = _object_at(document.get("coding"))
     processes = _object_at(document.get("processes"))
     return {

@@ -157,7 +157,7 @@ def _failures(report: Report) -> str:
 def _failure(result: Result, says: Mapping[str, str]) -> str:
     """The findings of a case under the sentences that they break; the first one spread out."""
     findings = "".join(
-        _finding(finding, spread=place == 0) for place, finding in enumerate(result.findings)
+        _render_finding(finding, spread=place == 0) for place, finding in enumerate(result.findings)
     )
     rules = "".join(f"<p>{_text(says.get(name, ''))}</p>" for name in sorted(result.broken))
     more = result.findings_omitted
@@ -168,7 +168,7 @@ def _failure(result: Result, says: Mapping[str, str]) -> str:
     )
 
 
-def _finding(finding: Finding, *, spread: bool) -> str:
+def _render_finding(finding: Finding, *, spread: bool) -> str:
     path = f" <code>{_text(finding.path)}</code>" if finding.path else ""
     shown = ""
     if finding.fact is not None:

@@ -144,10 +144,10 @@ def provider_results(
     as a restart does.
     """
     with LoopThread() as loop:
-        bench = _TrialSetup(
+        setup = _TrialSetup(
             provider=provider, make=make, prompts=prompts, seconds=seconds, loop=loop
         )
-        tried = [_try_minimum(minimum, bench) for minimum in MINIMUMS]
+        tried = [_try_minimum(minimum, setup) for minimum in MINIMUMS]
     trials = [each.trial for each in tried if each.trial is not None]
     sound = [each.trial for each in tried if each.trial is not None and each.reason is None]
     renames = [finding for trial in sound for finding in find_renamed(trial)]
@@ -160,15 +160,15 @@ def provider_results(
     ]
 
 
-def _try_minimum(minimum: Minimum, bench: _TrialSetup) -> _Tried:
-    absent, prompt = minimum.absent(bench.provider.manifest), bench.prompts.get(minimum.prompt)
+def _try_minimum(minimum: Minimum, setup: _TrialSetup) -> _Tried:
+    absent, prompt = minimum.absent(setup.provider.manifest), setup.prompts.get(minimum.prompt)
     if absent is not None:
         return _Tried(minimum=minimum, reason=absent)
     if prompt is None:
         return _Tried(minimum=minimum, findings=(_no_prompt(minimum),))
-    play = bench.course(minimum, prompt)
+    play = setup.course(minimum, prompt)
     try:
-        trial = bench.loop.run(lambda: minimum.play(play), bench.seconds)
+        trial = setup.loop.run(lambda: minimum.play(play), setup.seconds)
     except OutOfTime as error:
         return _stopped_trial(minimum, play, f"the agent {error}")
     except Exception as error:  # noqa: BLE001 - whatever an agent does to its trial is a finding

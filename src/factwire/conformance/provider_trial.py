@@ -156,8 +156,8 @@ class RecordingHost:
         return self._host.workspace
 
     @property
-    def means(self) -> TurnResources:
-        return self._host.means
+    def resources(self) -> TurnResources:
+        return self._host.resources
 
     def emit(self, *batch: Fact) -> None:
         self._account.items += batch
@@ -319,8 +319,8 @@ def _is_recorded(fact: Fact, account: ProviderRecord) -> bool:
 
 async def _facts_of(journal: Journal) -> tuple[Fact, ...]:
     found: list[Fact] = []
-    async for stretch in journal.read(filter=Filter(thread=THREAD)):
-        found += [fact for _, fact in stretch.facts()]
+    async for batch in journal.read(filter=Filter(thread=THREAD)):
+        found += [fact for _, fact in batch.facts()]
     return tuple(found)
 
 
@@ -344,7 +344,7 @@ class TrialStorage(msgspec.Struct, frozen=True, kw_only=True):
             self.blobs,
             {AGENT: witness},
             workspace=workspace,
-            means=TurnResources(blobs=self.blobs, processes=processes),
+            resources=TurnResources(blobs=self.blobs, processes=processes),
             settings=settings,
         )
         async with runtime:
@@ -358,11 +358,11 @@ async def open_storage(seconds: float) -> AsyncGenerator[TrialStorage]:
     """A place for one trial, taken down afterwards."""
     with TemporaryDirectory(prefix="factwire-conformance-", ignore_cleanup_errors=True) as name:
         async with open_journal("memory:") as journal:
-            folder = _prepared(name)
+            folder = _make_trial_folder(name)
             yield TrialStorage(journal=journal, blobs=MemoryBlobs(), folder=folder, seconds=seconds)
 
 
-def _prepared(name: str) -> Path:
+def _make_trial_folder(name: str) -> Path:
     folder = Path(name).resolve()
     (folder / "workspace").mkdir()
     return folder

@@ -111,12 +111,12 @@ def check_replays(
 ) -> Iterator[Finding]:
     """Every way of replaying the facts that comes to another screen."""
     whole = to_document(projector(facts, None))
-    ways = {
+    replays = {
         "each fact twice": [fact for fact in facts for _ in range(2)],
         "all facts again after the last": [*facts, *facts],
     }
-    for way, repeated in ways.items():
-        yield from _compare_replay(to_document(projector(repeated, None)), whole, way, facts)
+    for name, repeated in replays.items():
+        yield from _compare_replay(to_document(projector(repeated, None)), whole, name, facts)
     yield from _check_pieces(facts, thread)
 
 
@@ -144,12 +144,12 @@ def cut_places(length: int) -> frozenset[int]:
 
 
 def _compare_replay(
-    found: object, expected: object, way: str, facts: Sequence[Fact]
+    found: object, expected: object, name: str, facts: Sequence[Fact]
 ) -> Iterator[Finding]:
     differs = find_difference(found, expected)
     if differs is not None:
         last = facts[-1] if facts else None
-        yield build_finding(_REPLAY, f"{way}: {differs}", level="projection", fact=last)
+        yield build_finding(_REPLAY, f"{name}: {differs}", level="projection", fact=last)
 
 
 _FIRST_SCREEN_FIELDS: Final = (

@@ -85,7 +85,7 @@ class LoopThread:
         """The result of the work, or `OutOfTime`."""
         ended = threading.Event()
 
-        async def watched() -> T:
+        async def watch_work() -> T:
             try:
                 return await work()
             except (SystemExit, KeyboardInterrupt) as error:
@@ -95,7 +95,7 @@ class LoopThread:
 
         if self.stuck:
             raise OutOfTime(seconds, stuck=True)
-        future = asyncio.run_coroutine_threadsafe(watched(), self._loop)
+        future = asyncio.run_coroutine_threadsafe(watch_work(), self._loop)
         try:
             return future.result(seconds)
         except TimeoutError:

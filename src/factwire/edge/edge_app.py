@@ -66,7 +66,7 @@ class Dispatcher:
         rest: Application,
         workbench: Workbench,
     ) -> None:
-        self._machine = edge
+        self._edge = edge
         self._streams = streams
         self._limiter = access.limiter
         self._rest = rest
@@ -102,20 +102,20 @@ class Dispatcher:
     def _ensure_not_deleted(self, scope: Scope) -> None:
         raw: bytes = scope.get("raw_path") or scope["path"].encode()
         thread = PROJECTION.fullmatch(raw.decode("ascii", "replace"))
-        if thread is not None and unquote(thread[1]) in self._machine.records.deleted:
+        if thread is not None and unquote(thread[1]) in self._edge.records.deleted:
             raise Problem(404, "unknown_thread", "no thread has this id")
 
     def _with_cursor_header(self, scope: Scope, send: Send) -> Send:
         if scope["method"] != "GET":
             return send
 
-        async def sent(message: Message) -> None:
+        async def send_with_cursor(message: Message) -> None:
             if message["type"] == "http.response.start":
-                cursor = str(self._machine.cursor).encode()
+                cursor = str(self._edge.cursor).encode()
                 message = {**message, "headers": [*message["headers"], (AS_OF, cursor)]}
             await send(message)
 
-        return sent
+        return send_with_cursor
 
 
 VERBS: Final = ("archive", "cancel", "fork", "promote", "retry", "steer", "stop")

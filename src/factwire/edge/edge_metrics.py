@@ -190,7 +190,7 @@ class EdgeObserver:
         self.requests = RequestMetrics()
         self.tracing = tracing
         self.lag = LoopLag()
-        self._machine = edge
+        self._edge = edge
         self._streams = streams
         self._since = monotonic()
         self._first = edge.feed.cursor.seq
@@ -213,7 +213,7 @@ class EdgeObserver:
 
     async def vitals(self) -> Vitals:
         """The figures now."""
-        return await read_vitals(self._machine, self._streams)
+        return await read_vitals(self._edge, self._streams)
 
     async def exposition(self) -> bytes:
         """Everything that is counted, in Prometheus' text form."""
@@ -222,7 +222,7 @@ class EdgeObserver:
         return generate_latest(own) + generate_latest(self._registry)
 
     def _families(self, vitals: Vitals) -> Iterator[Metric]:
-        yield build_info(__version__, self._machine.edge_id)
+        yield build_info(__version__, self._edge.edge_id)
         yield build_fact_counter(self._first, vitals)
         yield from build_gauges(vitals)
         yield from build_labelled(vitals)

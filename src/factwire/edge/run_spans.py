@@ -334,12 +334,12 @@ def follow_runs(tracing: Tracing, records: Records, feed: JournalFeed) -> Callab
         return lambda: None
     spans = RunSpans(tracing, records)
 
-    def lost(error: Exception) -> None:
+    def log_feed_loss(error: Exception) -> None:
         is_plain_stop = isinstance(error, FeedStopped) and error.__cause__ is None
         if not is_plain_stop:
             _log.warning("run_spans_stopped", exc_info=error)
 
-    leave = feed.subscribe(spans.take, lost)
+    leave = feed.subscribe(spans.take, log_feed_loss)
 
     def stop() -> None:
         leave()

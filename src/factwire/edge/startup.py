@@ -324,7 +324,7 @@ def _build_runtime(
         registered.agents,
         workspace=workspace,
         workspaces=configuration.workspaces,
-        means=build_turn_resources(configuration, blobs),
+        resources=build_turn_resources(configuration, blobs),
         settings=build_turn_settings(configuration),
         identity=identity,
         exclusive=configuration.journal.startswith("sqlite:"),

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from factwire.evidence.run_account import milliseconds_between
 from factwire.evidence.run_comparison import Change, ComparisonPart
 from factwire.facts import Fact
-from factwire.facts.classes.payloads import Benchmark, Cost
+from factwire.facts.classes.payloads import BenchmarkPayload, CostPayload
 from factwire.facts.json_values import number_at, text_at, texts_of
 from factwire.journal.filter import find_thread_id
 from factwire.projection.payload_fields import read_payload, ref_text
@@ -74,7 +74,7 @@ class _ThreadTrials:
 class _TrialReader:
     def __init__(self) -> None:
         self.trials: dict[str, TrialRecord] = {}
-        self._benches: dict[str | None, _ThreadTrials] = {}
+        self._trials_by_thread: dict[str | None, _ThreadTrials] = {}
         self._seen: set[str] = set()
 
     def take(self, fact: Fact) -> None:
@@ -83,34 +83,36 @@ class _TrialReader:
         if fact.id in self._seen or not (is_cost or name.startswith("benchmark.")):
             return
         self._seen.add(fact.id)
-        bench = self._benches.setdefault(find_thread_id(fact), _ThreadTrials())
+        thread_trials = self._trials_by_thread.setdefault(find_thread_id(fact), _ThreadTrials())
         key = text_at(fact.payload, "trialId", "trial_id")
         if is_cost:
-            self._cost(fact, bench, key)
+            self._cost(fact, thread_trials, key)
         elif key is not None:
-            self._trial(fact, bench, key)
+            self._trial(fact, thread_trials, key)
         else:
-            payload = read_payload(fact, Benchmark)
-            bench.dataset = payload.dataset or bench.dataset
-            bench.configuration = payload.configuration or bench.configuration
+            payload = read_payload(fact, BenchmarkPayload)
+            thread_trials.dataset = payload.dataset or thread_trials.dataset
+            thread_trials.configuration = payload.configuration or thread_trials.configuration
 
-    def _trial(self, fact: Fact, bench: _ThreadTrials, key: str) -> None:
+    def _trial(self, fact: Fact, thread_trials: _ThreadTrials, key: str) -> None:
         trial = self.trials.get(key) or TrialRecord(trial_id=key)
         status = _TRIAL_STATUS.get(fact.event_class or "")
         if status == "running":
-            trial = _start_trial(trial, fact, bench)
-            bench.open.add(key)
+            trial = _start_trial(trial, fact, thread_trials)
+            thread_trials.open.add(key)
         elif status is not None:
             trial = replace(trial, status=status, ended_at=fact.created_at)
-            bench.open.discard(key)
+            thread_trials.open.discard(key)
         trial = _describe_trial(trial, fact)
-        self.trials[key] = trial if status is None else _add_cost(trial, read_payload(fact, Cost))
+        self.trials[key] = (
+            trial if status is None else _add_cost(trial, read_payload(fact, CostPayload))
+        )
 
-    def _cost(self, fact: Fact, bench: _ThreadTrials, key: str | None) -> None:
-        if key is None and len(bench.open) == 1:
-            [key] = bench.open
+    def _cost(self, fact: Fact, thread_trials: _ThreadTrials, key: str | None) -> None:
+        if key is None and len(thread_trials.open) == 1:
+            [key] = thread_trials.open
         if key is not None and key in self.trials:
-            self.trials[key] = _add_cost(self.trials[key], read_payload(fact, Cost))
+            self.trials[key] = _add_cost(self.trials[key], read_payload(fact, CostPayload))
 
 
 def read_trials(facts: Iterable[Fact]) -> list[TrialRecord]:
@@ -121,18 +123,18 @@ def read_trials(facts: Iterable[Fact]) -> list[TrialRecord]:
     return list(reader.trials.values())
 
 
-def _start_trial(trial: TrialRecord, fact: Fact, bench: _ThreadTrials) -> TrialRecord:
+def _start_trial(trial: TrialRecord, fact: Fact, thread_trials: _ThreadTrials) -> TrialRecord:
     return replace(
         trial,
         status="running",
-        dataset=trial.dataset or bench.dataset,
-        configuration=trial.configuration or bench.configuration,
+        dataset=trial.dataset or thread_trials.dataset,
+        configuration=trial.configuration or thread_trials.configuration,
         started_at=trial.started_at or fact.created_at,
     )
 
 
 def _describe_trial(trial: TrialRecord, fact: Fact) -> TrialRecord:
-    fields, payload = read_payload(fact, Benchmark), fact.payload
+    fields, payload = read_payload(fact, BenchmarkPayload), fact.payload
     refs = (ref_text(fields.trajectory_ref), *texts_of(payload.get("trajectoryRefs")))
     known = (*trial.trajectory_refs, *(ref for ref in refs if ref is not None))
     passed = milliseconds_between(trial.started_at, trial.ended_at)
@@ -152,13 +154,13 @@ def _describe_trial(trial: TrialRecord, fact: Fact) -> TrialRecord:
     )
 
 
-def _read_rewards(fields: Benchmark, payload: dict[str, Any]) -> dict[str, float]:
+def _read_rewards(fields: BenchmarkPayload, payload: dict[str, Any]) -> dict[str, float]:
     if fields.reward is None or not isfinite(fields.reward):
         return {}
     return {text_at(payload, "name", "metric") or REWARD: float(fields.reward)}
 
 
-def _add_cost(trial: TrialRecord, payload: Cost) -> TrialRecord:
+def _add_cost(trial: TrialRecord, payload: CostPayload) -> TrialRecord:
     tokens_in, tokens_out = max(0, payload.input_tokens or 0), max(0, payload.output_tokens or 0)
     cost = trial.cost_usd + float(payload.total_cost_usd or 0)
     return replace(

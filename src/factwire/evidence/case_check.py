@@ -15,7 +15,7 @@ from factwire.evidence.replay_cases import (
     AnswerContains,
     AnswerEquals,
     AnyAssertion,
-    ApprovalDecision,
+    ApprovalDecided,
     ArtifactExists,
     FactCount,
     FileChanged,
@@ -239,7 +239,7 @@ def _check_tool_status(wanted: ToolStatus, view: PackView) -> Verdict:
     return not other, states, _find_tool_witness(view, other or calls)
 
 
-def _check_approval(wanted: ApprovalDecision, view: PackView) -> Verdict:
+def _check_approval(wanted: ApprovalDecided, view: PackView) -> Verdict:
     actions = view.state(wanted.thread_id).actions
     if wanted.action_id is None:
         existing = list(actions.values())
@@ -309,7 +309,7 @@ _EVALUATORS: Final[dict[type, Callable[[Any, PackView], Verdict]]] = {
     AnswerContains: _check_answer_contains,
     ToolCalled: _check_tool_called,
     ToolStatus: _check_tool_status,
-    ApprovalDecision: _check_approval,
+    ApprovalDecided: _check_approval,
     FileChanged: _check_file_changed,
     ArtifactExists: _check_artifact_exists,
     FactCount: _check_count,

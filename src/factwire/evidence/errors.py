@@ -41,7 +41,9 @@ SIGNER_FINDINGS: Final = frozenset({"signature_missing", "signer_untrusted"})
 """Codes that say whose pack it is not; about its contents they say nothing."""
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+class VerificationFinding(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"
+):
     """`first` and `last` are bytes of the entry, counted from 0 and both included."""
 
     code: str
@@ -54,34 +56,40 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ren
         return self.message
 
 
-def report_changed(entry: str, first: int, last: int) -> Finding:
+def report_changed(entry: str, first: int, last: int) -> VerificationFinding:
     """Bytes that differ."""
     message = f"{entry}: bytes {first}–{last} are not those that were written"
-    return Finding(code="entry_changed", entry=entry, first=first, last=last, message=message)
+    return VerificationFinding(
+        code="entry_changed", entry=entry, first=first, last=last, message=message
+    )
 
 
-def report_cut(entry: str, first: int, last: int, gone: int) -> Finding:
+def report_cut(entry: str, first: int, last: int, gone: int) -> VerificationFinding:
     """Bytes that are gone, somewhere from the first one on."""
     message = f"{entry}: {gone} of the bytes {first}–{last} are missing"
-    return Finding(code="entry_truncated", entry=entry, first=first, last=last, message=message)
+    return VerificationFinding(
+        code="entry_truncated", entry=entry, first=first, last=last, message=message
+    )
 
 
-def report_extended(entry: str, first: int) -> Finding:
+def report_extended(entry: str, first: int) -> VerificationFinding:
     """Bytes past the end."""
     message = f"{entry}: bytes were added from {first} on"
-    return Finding(code="entry_extended", entry=entry, first=first, message=message)
+    return VerificationFinding(code="entry_extended", entry=entry, first=first, message=message)
 
 
-def report_missing(entry: str, size: int) -> Finding:
+def report_missing(entry: str, size: int) -> VerificationFinding:
     message = f"{entry}: the entry is missing, with all its {size} bytes"
-    return Finding(
+    return VerificationFinding(
         code="entry_missing", entry=entry, first=0, last=max(0, size - 1), message=message
     )
 
 
-def report_added(entry: str, size: int) -> Finding:
+def report_added(entry: str, size: int) -> VerificationFinding:
     message = f"{entry}: the entry was added; the manifest does not know it"
-    return Finding(code="entry_added", entry=entry, first=0, last=max(0, size - 1), message=message)
+    return VerificationFinding(
+        code="entry_added", entry=entry, first=0, last=max(0, size - 1), message=message
+    )
 
 
 class EvidenceError(Exception):
@@ -129,7 +137,7 @@ class ChangedPack(PackError):
 
     code = "pack_changed"
 
-    def __init__(self, finding: "Finding") -> None:
+    def __init__(self, finding: "VerificationFinding") -> None:
         self.finding = finding
         super().__init__(str(finding), code=finding.code)
 

@@ -309,7 +309,7 @@ class ArchiveWriter:
         left open is closed by whoever collects it; so all are closed here, and nothing of it
         reaches the target.
         """
-        self._output.cut()
+        self._output.discard_rest()
         if self._stream is not None:
             self._stream.close()
         self._zip.close()
@@ -354,7 +354,7 @@ class _SealedStream:
         self._tail = b""
         self._is_cut = False
 
-    def cut(self) -> None:
+    def discard_rest(self) -> None:
         """Take what comes, and pass on nothing more."""
         self._is_cut = True
 

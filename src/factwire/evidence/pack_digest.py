@@ -371,24 +371,24 @@ class PackDigest:
             runtime=self._runtime(),
             totals={name: count for name, count in totals.items() if count}
             | ({"blobs": blob_count} if blob_count else {}),
-            threads=self._listed(THREADS, ThreadReadModel),
-            timeline=self._listed(TIMELINE, TimelineEntry),
-            tool_calls=self._listed(TOOLS, ToolCallSummary),
+            threads=self._read_rows(THREADS, ThreadReadModel),
+            timeline=self._read_rows(TIMELINE, TimelineEntry),
+            tool_calls=self._read_rows(TOOLS, ToolCallSummary),
             tool_failures=self._failures,
-            artifacts=self._listed(ARTIFACTS, ArtifactRef),
-            context=self._listed(CONTEXT, ContextNote),
-            decisions=self._listed(DECISIONS, DecisionNote),
-            verifications=self._listed(VERIFICATIONS, Verification),
-            reviews=self._listed(REVIEWS, ReviewRecord),
-            evidence=self._listed(EVIDENCE, EvidenceRef),
-            tasks=self._listed(TASKS, TaskSnapshot),
-            known_gaps=self._listed(GAPS, KnownGap),
+            artifacts=self._read_rows(ARTIFACTS, ArtifactRef),
+            context=self._read_rows(CONTEXT, ContextNote),
+            decisions=self._read_rows(DECISIONS, DecisionNote),
+            verifications=self._read_rows(VERIFICATIONS, Verification),
+            reviews=self._read_rows(REVIEWS, ReviewRecord),
+            evidence=self._read_rows(EVIDENCE, EvidenceRef),
+            tasks=self._read_rows(TASKS, TaskSnapshot),
+            known_gaps=self._read_rows(GAPS, KnownGap),
             runtime_correlation=self._correlation(),
             blobs=blobs,
             journal=journal,
         )
 
-    def _listed(self, name: str, kind: type[Row]) -> list[Row]:
+    def _read_rows(self, name: str, kind: type[Row]) -> list[Row]:
         return [msgspec.json.decode(row, type=kind) for row in self._scratch.rows(name, LISTED)]
 
     def _runtime(self) -> RuntimeSummary:

@@ -117,13 +117,13 @@ async def _read_stream(
         return
     # It may be left before its end, and shall not outlive the journal.
     found = cast("AsyncGenerator[FactBatch]", journal.read(filter=wanted))
-    async with aclosing(found) as stretches:
-        async for stretch in stretches:
-            for seq, line in zip(stretch.seqs, stretch.lines(), strict=True):
+    async with aclosing(found) as batches:
+        async for batch in batches:
+            for seq, line in zip(batch.seqs, batch.lines(), strict=True):
                 if seq > last:
                     return
                 yield Stored(seq, line, decode_line(line))
-            if stretch.last >= last:
+            if batch.last >= last:
                 return
 
 
@@ -274,7 +274,7 @@ class _Tally(msgspec.Struct):
     first: int | None = None
     last: int | None = None
 
-    def missing(self) -> int:
+    def count_missing(self) -> int:
         """Sequences between the first and the last that are not there."""
         if self.first is None or self.last is None:
             return 0
@@ -318,7 +318,7 @@ async def _count_removed(
         row = await journal.thread(thread)
         gone = 0 if row is None else row.fact_count - tally.present
         if row is None or row.last_seq > place.head or place.last < place.head:
-            gone = min(gone, tally.missing())
+            gone = min(gone, tally.count_missing())
         if gone > 0:
             found[thread] = gone
     return found

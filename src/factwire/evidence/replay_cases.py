@@ -70,7 +70,7 @@ class ToolStatus(Assertion, frozen=True, tag="tool.status"):
     tool_name: str | None = None
 
 
-class ApprovalDecision(Assertion, frozen=True, tag="approval.decision"):
+class ApprovalDecided(Assertion, frozen=True, tag="approval.decision"):
     """The action, or some action, was decided so."""
 
     decision: _Text
@@ -114,7 +114,7 @@ AnyAssertion = (
     | AnswerContains
     | ToolCalled
     | ToolStatus
-    | ApprovalDecision
+    | ApprovalDecided
     | FileChanged
     | ArtifactExists
     | FactCount

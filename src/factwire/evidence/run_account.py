@@ -21,7 +21,12 @@ from factwire.evidence.run_aspects import ASPECT_LISTERS, name_teammate
 from factwire.evidence.run_comparison import ASPECTS, Aspect, Figures, RunSide, TurnSide
 from factwire.facts import CORRELATION_IDS, Fact
 from factwire.facts.classes.class_tables import TURN_TERMINALS
-from factwire.facts.classes.payloads import Cost, FileChange, ModelRequest, TurnEnd
+from factwire.facts.classes.payloads import (
+    CostPayload,
+    FileChangePayload,
+    ModelRequestPayload,
+    TurnEndPayload,
+)
 from factwire.facts.fact import ATTRIBUTES
 from factwire.projection import Projection, ProjectionState
 from factwire.projection.payload_fields import outcome_of, read_payload, subagent_of, turn_of
@@ -196,7 +201,7 @@ def _record_start(turn: TurnLedger, fact: Fact) -> None:
 
 
 def _record_end(turn: TurnLedger, fact: Fact) -> None:
-    payload = read_payload(fact, TurnEnd)
+    payload = read_payload(fact, TurnEndPayload)
     turn.is_turn = True
     turn.outcome = {
         "status": outcome_of(fact),
@@ -207,13 +212,13 @@ def _record_end(turn: TurnLedger, fact: Fact) -> None:
 
 
 def _record_model(turn: TurnLedger, fact: Fact) -> None:
-    model = read_payload(fact, ModelRequest).model
+    model = read_payload(fact, ModelRequestPayload).model
     if model:
         turn.models[model] = None
 
 
 def _record_cost(turn: TurnLedger, fact: Fact) -> None:
-    payload = read_payload(fact, Cost)
+    payload = read_payload(fact, CostPayload)
     tokens_in, tokens_out = max(0, payload.input_tokens or 0), max(0, payload.output_tokens or 0)
     turn.input_tokens += tokens_in
     turn.output_tokens += tokens_out
@@ -224,7 +229,7 @@ def _record_cost(turn: TurnLedger, fact: Fact) -> None:
 
 
 def _record_file(turn: TurnLedger, fact: Fact) -> None:
-    payload = read_payload(fact, FileChange)
+    payload = read_payload(fact, FileChangePayload)
     if payload.path is None:
         return
     file = turn.files.setdefault(payload.path, TouchedFile())
@@ -252,7 +257,7 @@ class RunLedger:
 
     def __init__(self) -> None:
         self._seen: set[str] = set()
-        self._told: list[tuple[int, Fact]] = []
+        self._placed_facts: list[tuple[int, Fact]] = []
         self._times: dict[str | None, tuple[int, str, str]] = {}
         self._place = 0
 
@@ -267,7 +272,7 @@ class RunLedger:
         place, first, last = self._times.get(turn, (self._place, at, at))
         self._times[turn] = (min(place, self._place), min(first, at), max(last, at))
         if fact.event_class in _RECORDERS:
-            self._told.append((self._place, fact))
+            self._placed_facts.append((self._place, fact))
 
     def turns(self) -> dict[str | None, TurnLedger]:
         """Every turn that a fact names, in the order of their first facts."""
@@ -277,7 +282,7 @@ class RunLedger:
             for turn, (_, first, last) in by_place
         }
         found.setdefault(None, TurnLedger(turn_id=None))
-        for _, fact in sorted(self._told, key=lambda each: each[0]):
+        for _, fact in sorted(self._placed_facts, key=lambda each: each[0]):
             _RECORDERS[fact.event_class or ""](found[turn_of(fact)], fact)
         return found
 

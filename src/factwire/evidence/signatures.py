@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from factwire.evidence.errors import ChangedPack, Finding, KeyProblem
+from factwire.evidence.errors import ChangedPack, KeyProblem, VerificationFinding
 from factwire.evidence.limits import NAME_CHARACTERS
 from factwire.evidence.pack_format import (
     ALGORITHM,
@@ -70,11 +70,11 @@ def ensure_signed(manifest: bytes, signature: Signature | None) -> None:
         raise ChangedPack(report_invalid_signature(signature))
 
 
-def report_invalid_signature(signature: Signature) -> Finding:
+def report_invalid_signature(signature: Signature) -> VerificationFinding:
     message = (
         f"{SIGNATURE}: the manifest is not the one that the key {fingerprint_of(signature)} signed"
     )
-    return Finding(code="signature_invalid", entry=SIGNATURE, message=message)
+    return VerificationFinding(code="signature_invalid", entry=SIGNATURE, message=message)
 
 
 def encode_key(key: Ed25519PublicKey) -> str:

@@ -20,7 +20,12 @@ import msgspec
 
 from factwire import __version__
 from factwire.evidence import errors
-from factwire.evidence.errors import SIGNER_FINDINGS, ChangedPack, Finding, MalformedPack
+from factwire.evidence.errors import (
+    SIGNER_FINDINGS,
+    ChangedPack,
+    MalformedPack,
+    VerificationFinding,
+)
 from factwire.evidence.limits import LISTED, PROGRESS_FACTS
 from factwire.evidence.pack_archive import ArchiveState, ArchiveWriter
 from factwire.evidence.pack_digest import PackDigest
@@ -72,7 +77,7 @@ class PackReport(PackStruct, frozen=True):
     """
 
     ok: bool
-    findings: tuple[Finding, ...]
+    findings: tuple[VerificationFinding, ...]
     signer: Signer
     container: ArchiveState
     facts: int
@@ -125,7 +130,7 @@ def verify_pack(
         )
 
 
-def _is_unchanged(found: Iterable[Finding]) -> bool:
+def _is_unchanged(found: Iterable[VerificationFinding]) -> bool:
     return all(finding.code in SIGNER_FINDINGS for finding in found)
 
 
@@ -140,18 +145,18 @@ def _identify_signer(pack: Pack, trust: TrustList) -> Signer:
     return Signer(state="unknown" if name is None else "trusted", key_id=key_id, name=name)
 
 
-def _check_signature(pack: Pack, signer: Signer, *, demand: bool) -> Iterator[Finding]:
+def _check_signature(pack: Pack, signer: Signer, *, demand: bool) -> Iterator[VerificationFinding]:
     if signer.state == "invalid" and pack.signature is not None:
         yield report_invalid_signature(pack.signature)
     elif demand and signer.state == "unsigned":
         message = "the pack is not signed, and a trusted signature is demanded"
-        yield Finding(code="signature_missing", entry=SIGNATURE, message=message)
+        yield VerificationFinding(code="signature_missing", entry=SIGNATURE, message=message)
     elif demand and signer.state == "unknown":
         message = f"the pack is signed by {signer.key_id}, which is not among the trusted keys"
-        yield Finding(code="signer_untrusted", entry=SIGNATURE, message=message)
+        yield VerificationFinding(code="signer_untrusted", entry=SIGNATURE, message=message)
 
 
-def _check_content(pack: Pack, progress: VerifyProgress) -> Iterator[Finding]:
+def _check_content(pack: Pack, progress: VerifyProgress) -> Iterator[VerificationFinding]:
     """What is wrong with the entries themselves, in the order of the manifest."""
     for entry in pack.manifest.entries:
         try:
@@ -159,14 +164,16 @@ def _check_content(pack: Pack, progress: VerifyProgress) -> Iterator[Finding]:
         except ChangedPack as changed:
             yield changed.finding
         except MalformedPack as malformed:
-            yield Finding(code=malformed.code, entry=entry.name, message=str(malformed))
+            yield VerificationFinding(code=malformed.code, entry=entry.name, message=str(malformed))
     existing = {entry.name for entry in pack.manifest.entries} | {MANIFEST, SIGNATURE}
     for name in pack.container.names():
         if name not in existing:
             yield errors.report_added(name, pack.container.size_of(name))
 
 
-def _check_entry(pack: Pack, entry: Entry, progress: VerifyProgress) -> Iterator[Finding]:
+def _check_entry(
+    pack: Pack, entry: Entry, progress: VerifyProgress
+) -> Iterator[VerificationFinding]:
     if not entry.name.startswith(BLOBS) and entry.name not in _KNOWN_ENTRIES:
         # The manifest lists it, but a pack has no such entry: it came in with a forged manifest.
         yield errors.report_added(entry.name, entry.bytes)
@@ -177,7 +184,7 @@ def _check_entry(pack: Pack, entry: Entry, progress: VerifyProgress) -> Iterator
         yield errors.report_changed(entry.name, 0, max(0, entry.bytes - 1))
     elif entry.name.startswith(BLOBS) and entry.name.removeprefix(BLOBS) != whole.hexdigest():
         message = f"{entry.name}: the contents are those of blob {whole.hexdigest()}"
-        yield Finding(code="blob_misnamed", entry=entry.name, message=message)
+        yield VerificationFinding(code="blob_misnamed", entry=entry.name, message=message)
     elif entry.name == FACTS:
         yield from _check_facts(pack, progress)
 
@@ -187,7 +194,7 @@ def matches_whole(found: str, expected: str) -> bool:
     return found == expected
 
 
-def _check_facts(pack: Pack, progress: VerifyProgress) -> Iterator[Finding]:
+def _check_facts(pack: Pack, progress: VerifyProgress) -> Iterator[VerificationFinding]:
     count = 0
     for count, line in enumerate(pack.fact_lines(), 1):
         decode_pack_fact(line, count)
@@ -196,10 +203,12 @@ def _check_facts(pack: Pack, progress: VerifyProgress) -> Iterator[Finding]:
     places = sum(1 for _ in pack.seqs()) if pack.manifest.source == "journal" else count
     if count != pack.manifest.facts or places != count:
         message = f"the manifest counts {pack.manifest.facts} facts, {count} are there"
-        yield Finding(code="count_differs", entry=FACTS, message=f"{message}, at {places} places")
+        yield VerificationFinding(
+            code="count_differs", entry=FACTS, message=f"{message}, at {places} places"
+        )
 
 
-def _check_derived(pack: Pack) -> Iterator[Finding]:
+def _check_derived(pack: Pack) -> Iterator[VerificationFinding]:
     """Derive everything from the facts again, and compare."""
     summary = pack.summary
     removed = {} if summary.journal is None else summary.journal.removed
@@ -215,7 +224,9 @@ def _check_derived(pack: Pack) -> Iterator[Finding]:
         yield from _compare_lines(pack, SUMMARY, iter((encode_document(again),)))
 
 
-def _compare_lines(pack: Pack, name: str, lines: Iterator[bytes] | None) -> Iterator[Finding]:
+def _compare_lines(
+    pack: Pack, name: str, lines: Iterator[bytes] | None
+) -> Iterator[VerificationFinding]:
     entry = pack.manifest.entry(name)
     stored = () if entry is None else (row + b"\n" for row in pack.rows(name))
     at = 0
@@ -223,7 +234,9 @@ def _compare_lines(pack: Pack, name: str, lines: Iterator[bytes] | None) -> Iter
         if there != follows:
             last = at + max(len(there), 1) - 1
             message = f"{name}: bytes {at}–{last} do not follow from the facts"
-            yield Finding(code="derived_differs", entry=name, first=at, last=last, message=message)
+            yield VerificationFinding(
+                code="derived_differs", entry=name, first=at, last=last, message=message
+            )
             return
         at += len(there)
 
@@ -398,7 +411,7 @@ async def _find_fact_differences(
 ) -> AsyncGenerator[MatchDifference]:
     """Both in the order of their seqs, one fact of each held at a time."""
     here = _read_placed(pack)
-    gone = _RemovedFacts(cast("AsyncGenerator[RemovedFact]", journal.removed()))
+    gone = _RemovedFacts(cast("AsyncGenerator[RemovedFact]", journal.read_removed()))
     chosen = read_selected(journal, origin.threads, origin.last_seq)
     async with aclosing(gone.rows), aclosing(chosen) as there:
         mine, theirs = next(here, None), await anext(there, None)

@@ -235,7 +235,7 @@ def _settle(stream: _Stream, *, at_end: bool = False) -> tuple[str, list[str]]:
     while True:
         openings_from = max(at, openings_from)
         opening = (
-            _opening(text, openings_from, shown, named=named)
+            _find_opening(text, openings_from, shown, named=named)
             if not at_end
             else _Opening(len(text), len(text), is_named=False)
         )
@@ -275,7 +275,7 @@ def _ends_in_escape(context: str) -> bool:
     return context[-1] == "\\" or "%" in context[-2:]
 
 
-def _opening(text: str, at: int, shown: int, *, named: bool) -> _Opening:
+def _find_opening(text: str, at: int, shown: int, *, named: bool) -> _Opening:
     """Where the first thing starts that the end of the text cuts off, and the first value.
 
     Only a name may start in what was shown already.

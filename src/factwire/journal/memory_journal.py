@@ -248,7 +248,7 @@ class MemoryJournal:
             return ChainPoint(self._base, self._base_hash)
         return find_chain_point(self._chunks[self._chunk_after(seq - 1)], seq)
 
-    async def removed(self) -> AsyncIterator[RemovedFact]:
+    async def read_removed(self) -> AsyncIterator[RemovedFact]:
         self._ensure_open()
         for fact_id, known in sorted(self._known.items(), key=lambda item: item[1].seq):
             if known.digest is not None:

@@ -177,7 +177,7 @@ class Journal(Protocol):
         """
         ...
 
-    def removed(self) -> AsyncIterator[RemovedFact]:
+    def read_removed(self) -> AsyncIterator[RemovedFact]:
         """What is left of each fact that was removed, by seq."""
         ...
 

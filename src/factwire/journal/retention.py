@@ -128,7 +128,7 @@ class Holds(msgspec.Struct, frozen=True, kw_only=True):
     readers: Mapping[str, int]
     actions: Mapping[str, int]
 
-    def ceiling(self, head: int) -> int:
+    def compute_ceiling(self, head: int) -> int:
         """The last seq that a journal-wide floor may reach."""
         lowest_action = min(self.actions.values(), default=head + 1)
         return max(0, min(self.reader_ceiling(head), lowest_action - 1))
@@ -177,7 +177,7 @@ def plan_retention(
         _find_floor_by_age(policy.max_age, head),
         _find_floor_by_count(policy.keep_facts, seqs),
     )
-    ceiling = holds.ceiling(head)
+    ceiling = holds.compute_ceiling(head)
     plan = RemovalPlan(floor=max(floor, min(wanted, ceiling)))
     if wanted > ceiling:
         plan.held_by = holds.names(ceiling)

@@ -37,7 +37,7 @@ from factwire.projection.selectors import (
     team_view,
     timeline_page,
     transcript,
-    unconfirmed,
+    unconfirmed_ids,
 )
 from factwire.projection.state import (
     STATE_VERSION,
@@ -97,5 +97,5 @@ __all__ = [
     "timeline_page",
     "to_ui_messages",
     "transcript",
-    "unconfirmed",
+    "unconfirmed_ids",
 ]

@@ -10,8 +10,13 @@ action that follows makes it wait.
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final
 
-from factwire.facts.classes.payloads import ActionDecision, ActionRequest, PolicyTerms, SandboxTerms
-from factwire.facts.classes.payloads import Permission as PermissionPayload
+from factwire.facts.classes.payloads import (
+    ActionDecisionPayload,
+    ActionRequestPayload,
+    PermissionPayload,
+    PolicyTermsPayload,
+    SandboxTermsPayload,
+)
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import text_at
@@ -95,14 +100,14 @@ def update_action(draft: "StateDraft", fact: Fact) -> None:
     """More about a request; it neither opens nor closes one."""
     action, path = _ensure_action(draft, fact)
     _describe_action(draft, action, path, fact)
-    payload = read_payload(fact, ActionDecision)
+    payload = read_payload(fact, ActionDecisionPayload)
     if action.status == "resolved":
         draft.fill(action, path, applied=payload.applied)
 
 
 def close_action(draft: "StateDraft", fact: Fact) -> None:
     action, path = _ensure_action(draft, fact)
-    payload = read_payload(fact, ActionDecision)
+    payload = read_payload(fact, ActionDecisionPayload)
     status = _ACTION_ENDS[fact.event_class or ""]
     draft.put(action, path, "status", status)
     draft.fill(
@@ -150,7 +155,7 @@ def _ensure_action(draft: "StateDraft", fact: Fact) -> tuple[Action, str]:
 
 
 def _describe_action(draft: "StateDraft", action: Action, path: str, fact: Fact) -> None:
-    request, payload = read_payload(fact, ActionRequest), fact.payload
+    request, payload = read_payload(fact, ActionRequestPayload), fact.payload
     draft.fill(
         action,
         path,
@@ -230,13 +235,13 @@ class PermissionEvent(View):
     created_at: str | None = None
 
 
-class Sandbox(View):
+class SandboxStatus(View):
     """What the sandbox allows, as applied last, and how often it had to say no."""
 
     status: str
     blocked: int
     violations: int
-    applied: SandboxTerms | None = None
+    applied: SandboxTermsPayload | None = None
     latest_reason_code: str | None = None
 
 
@@ -245,15 +250,15 @@ class Permissions(View):
 
     events: list[PermissionEvent]
     pending: list[PermissionEvent]
-    sandbox: Sandbox
+    sandbox: SandboxStatus
     evaluated: int
     denied: int
     mode: str | None = None
-    policy: PolicyTerms | None = None
+    policy: PolicyTermsPayload | None = None
 
 
 def empty_permissions() -> Permissions:
-    sandbox = Sandbox(status="unknown", blocked=0, violations=0)
+    sandbox = SandboxStatus(status="unknown", blocked=0, violations=0)
     return Permissions(events=[], pending=[], sandbox=sandbox, evaluated=0, denied=0)
 
 
@@ -338,8 +343,8 @@ def _remove_pending(draft: "StateDraft", gone: list[PermissionEvent]) -> None:
 
 
 def update_policy(draft: "StateDraft", fact: Fact) -> None:
-    permissions, payload = draft.state.permissions, read_payload(fact, PolicyTerms)
-    policy = payload if payload != PolicyTerms() else None
+    permissions, payload = draft.state.permissions, read_payload(fact, PolicyTermsPayload)
+    policy = payload if payload != PolicyTermsPayload() else None
     draft.fill(permissions, PERMISSIONS_PATH, mode=payload.mode, policy=policy)
     _add_permission_event(draft, fact, payload)
 
@@ -347,8 +352,8 @@ def update_policy(draft: "StateDraft", fact: Fact) -> None:
 def apply_sandbox(draft: "StateDraft", fact: Fact) -> None:
     sandbox = draft.state.permissions.sandbox
     draft.put(sandbox, _SANDBOX_PATH, "status", "applied")
-    terms = read_payload(fact, SandboxTerms)
-    draft.fill(sandbox, _SANDBOX_PATH, applied=terms if terms != SandboxTerms() else None)
+    terms = read_payload(fact, SandboxTermsPayload)
+    draft.fill(sandbox, _SANDBOX_PATH, applied=terms if terms != SandboxTermsPayload() else None)
 
 
 def count_sandbox_stop(draft: "StateDraft", fact: Fact) -> None:

@@ -7,9 +7,7 @@ states.
 
 from typing import TYPE_CHECKING, Any, Final
 
-from factwire.facts.classes.payloads import Artifact as ArtifactPayload
-from factwire.facts.classes.payloads import Benchmark
-from factwire.facts.classes.payloads import Evidence as EvidencePayload
+from factwire.facts.classes.payloads import ArtifactPayload, BenchmarkPayload, EvidencePayload
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import text_at, texts_of
@@ -69,7 +67,7 @@ class ArtifactVersion(View):
     created_at: str | None = None
 
 
-class Artifact(View):
+class ArtifactState(View):
     """One thing that was made. `kind` is what its facts say, else `unknown`."""
 
     artifact_id: str
@@ -124,12 +122,14 @@ def artifact_ids(fact: Fact) -> list[str]:
     return [named] if named else list(dict.fromkeys(refs))
 
 
-def _ensure_artifact(draft: "StateDraft", fact: Fact, artifact_id: str) -> tuple[Artifact, str]:
+def _ensure_artifact(
+    draft: "StateDraft", fact: Fact, artifact_id: str
+) -> tuple[ArtifactState, str]:
     path = f"{ARTIFACTS_PATH}/{escape_key(artifact_id)}"
     existing = draft.state.artifacts.get(artifact_id)
     if existing is not None:
         return existing, path
-    artifact = Artifact(
+    artifact = ArtifactState(
         artifact_id=artifact_id,
         kind=UNKNOWN,
         status=UNKNOWN,
@@ -143,7 +143,7 @@ def _ensure_artifact(draft: "StateDraft", fact: Fact, artifact_id: str) -> tuple
     return draft.create(draft.state.artifacts, ARTIFACTS_PATH, artifact_id, artifact), path
 
 
-def _describe_artifact(draft: "StateDraft", artifact: Artifact, path: str, fact: Fact) -> None:
+def _describe_artifact(draft: "StateDraft", artifact: ArtifactState, path: str, fact: Fact) -> None:
     payload, name = read_payload(fact, ArtifactPayload), fact.event_class or ""
     status = _ARTIFACT_STATUS.get(name) or payload.status or _status_of_change(artifact, name)
     if artifact.status == "failed" and status is not None:
@@ -174,7 +174,7 @@ def _describe_artifact(draft: "StateDraft", artifact: Artifact, path: str, fact:
         _add_version(draft, artifact, path, fact, payload)
 
 
-def _status_of_change(artifact: Artifact, name: str) -> str | None:
+def _status_of_change(artifact: ArtifactState, name: str) -> str | None:
     """A change without a status of its own: it is there again, whatever became of it before."""
     if not name.startswith(("artifact.", "file.")) or name in _EXPORT_STATUS:
         return None
@@ -185,7 +185,7 @@ def _status_of_change(artifact: Artifact, name: str) -> str | None:
 
 
 def _add_version(
-    draft: "StateDraft", artifact: Artifact, path: str, fact: Fact, payload: ArtifactPayload
+    draft: "StateDraft", artifact: ArtifactState, path: str, fact: Fact, payload: ArtifactPayload
 ) -> None:
     draft.put(artifact, path, "version_id", payload.version_id)
     refs = {
@@ -203,7 +203,7 @@ def _add_version(
     draft.push(artifact.versions, f"{path}/versions", version)
 
 
-def _add_card(draft: "StateDraft", fact: Fact, artifact: Artifact) -> None:
+def _add_card(draft: "StateDraft", fact: Fact, artifact: ArtifactState) -> None:
     if artifact.turn_id is None:
         return
     part = ArtifactCardPart(
@@ -347,7 +347,7 @@ def record_review(draft: "StateDraft", fact: Fact) -> None:
 
 
 def record_benchmark(draft: "StateDraft", fact: Fact) -> None:
-    payload = read_payload(fact, Benchmark)
+    payload = read_payload(fact, BenchmarkPayload)
     if payload.trial_id is not None:
         _record_trial(draft, fact, payload, payload.trial_id)
     if evidence_ids(fact):
@@ -362,7 +362,7 @@ def evidence_ids(fact: Fact) -> list[str]:
     return [named] if named else list(dict.fromkeys(refs))
 
 
-def _record_trial(draft: "StateDraft", fact: Fact, payload: Benchmark, key: str) -> None:
+def _record_trial(draft: "StateDraft", fact: Fact, payload: BenchmarkPayload, key: str) -> None:
     trials, path = draft.state.evidence.trials, f"{TRIALS_PATH}/{escape_key(key)}"
     if key not in trials:
         draft.create(trials, TRIALS_PATH, key, Trial(trial_id=key, status=UNKNOWN))

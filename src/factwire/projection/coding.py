@@ -6,11 +6,13 @@ rest. Each thing is known by its own id; a path is a path in the workspace.
 
 from typing import TYPE_CHECKING, Any, Final
 
-from factwire.facts.classes.payloads import FileChange
-from factwire.facts.classes.payloads import Hook as HookPayload
-from factwire.facts.classes.payloads import Patch as PatchPayload
-from factwire.facts.classes.payloads import Process as ProcessPayload
-from factwire.facts.classes.payloads import TestRun as TestPayload
+from factwire.facts.classes.payloads import (
+    FileChangePayload,
+    HookPayload,
+    PatchPayload,
+    ProcessPayload,
+    TestRunPayload,
+)
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import number_at, text_at
@@ -130,10 +132,10 @@ def add_output(draft: "StateDraft", fact: Fact) -> None:
         start = int(offset)
     end = start + len(piece.encode("utf-8", "surrogatepass"))
     draft.put(process, path, "output_bytes", max(process.output_bytes, end))
-    room = OUTPUT_CHARACTERS - process.output.length
-    if piece and room > 0:
-        draft.grow(process.output, f"{path}/output", piece[:room])
-    if len(piece) > room or fact.payload.get("truncated") is True:
+    remaining = OUTPUT_CHARACTERS - process.output.length
+    if piece and remaining > 0:
+        draft.grow(process.output, f"{path}/output", piece[:remaining])
+    if len(piece) > remaining or fact.payload.get("truncated") is True:
         draft.put(process, path, "truncated", value=True)
     draft.fill(
         process, path, output_ref=text_at(fact.payload, "outputRef") or _first_ref(fact.ref_ids)
@@ -278,7 +280,7 @@ def empty_coding() -> Coding:
 
 
 def record_file(draft: "StateDraft", fact: Fact) -> None:
-    payload = read_payload(fact, FileChange)
+    payload = read_payload(fact, FileChangePayload)
     if payload.path is None:
         return
     files, path = draft.state.coding.files, f"{CODING_PATH}/files/{escape_key(payload.path)}"
@@ -332,7 +334,7 @@ def record_patch(draft: "StateDraft", fact: Fact) -> None:
 
 
 def record_test_run(draft: "StateDraft", fact: Fact) -> None:
-    payload, started = read_payload(fact, TestPayload), fact.event_class == "test.started"
+    payload, started = read_payload(fact, TestRunPayload), fact.event_class == "test.started"
     key = text_at(fact.payload, "testRunId", "test_run_id") or tool_of(fact) or ""
     tests, path = draft.state.coding.tests, f"{CODING_PATH}/tests/{escape_key(key)}"
     if key not in tests:
@@ -360,7 +362,7 @@ def record_test_run(draft: "StateDraft", fact: Fact) -> None:
     )
 
 
-def _test_outcome(payload: TestPayload) -> str:
+def _test_outcome(payload: TestRunPayload) -> str:
     """How a run ended, as it says itself; counts decide only where there is no word."""
     if isinstance(payload.result, str):
         return payload.result

@@ -6,7 +6,7 @@ itself, under a code of its own; `DIAGNOSTIC_CODES` are those that a projection 
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from factwire.facts.classes.payloads import Diagnostic as DiagnosticPayload
+from factwire.facts.classes.payloads import DiagnosticPayload
 from factwire.facts.fact import Fact
 from factwire.facts.json_values import text_at
 from factwire.projection.limits import DIAGNOSTICS_KEPT

@@ -8,9 +8,7 @@ that facts state.
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
-from factwire.facts.classes.payloads import Context as ContextPayload
-from factwire.facts.classes.payloads import Cost
-from factwire.facts.classes.payloads import Routing as RoutingPayload
+from factwire.facts.classes.payloads import ContextPayload, CostPayload, RoutingPayload
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import list_at, text_at
@@ -256,7 +254,7 @@ def record_cost(draft: "StateDraft", fact: Fact) -> None:
     usage, path, payload = (
         draft.state.metrics.usage,
         f"{METRICS_PATH}/usage",
-        read_payload(fact, Cost),
+        read_payload(fact, CostPayload),
     )
     tokens_in, tokens_out = _token_count(payload.input_tokens), _token_count(payload.output_tokens)
     draft.count(usage, path, "records")
@@ -277,14 +275,14 @@ def _token_count(tokens: int | None) -> int:
 
 
 def estimate_cost(draft: "StateDraft", fact: Fact) -> None:
-    usage, payload = draft.state.metrics.usage, read_payload(fact, Cost)
+    usage, payload = draft.state.metrics.usage, read_payload(fact, CostPayload)
     estimate = None if payload.total_cost_usd is None else float(payload.total_cost_usd)
     draft.fill(usage, f"{METRICS_PATH}/usage", estimated_cost_usd=estimate)
 
 
 def update_limit(draft: "StateDraft", fact: Fact) -> None:
     """limit.changed, rate_limit.hit, quota.*."""
-    payload, name = read_payload(fact, Cost), fact.event_class or ""
+    payload, name = read_payload(fact, CostPayload), fact.event_class or ""
     key = text_at(fact.payload, "name", "limitId", "kind") or _LIMIT_NAME[name]
     limits, path = draft.state.metrics.limits, f"{METRICS_PATH}/limits/{escape_key(key)}"
     if key not in limits:

@@ -138,13 +138,13 @@ def _mark_compactions(draft: "StateDraft") -> None:
 
 def _mark_team(draft: "StateDraft") -> None:
     """Roster, board and the list of the active say what members and tasks say."""
-    state, bench = draft.state, draft.state.team_workbench
+    state, workbench = draft.state, draft.state.team_workbench
     active = [key for key in state.subagents.active_thread_ids if not _is_stale(draft, key)]
     draft.put(state.subagents, subagents.SUBAGENTS_PATH, "active_thread_ids", active)
-    for key, member in bench.roster_nodes.items():
+    for key, member in workbench.roster_nodes.items():
         if _is_stale(draft, key):
             draft.put(member, f"{team.TEAM_PATH}/rosterNodes/{escape_key(key)}", "status", STALE)
-    for key, item in bench.work_items.items():
+    for key, item in workbench.work_items.items():
         if key in state.tasks and state.tasks[key].status == STALE:
             draft.put(item, f"{team.TEAM_PATH}/workItems/{escape_key(key)}", "status", STALE)
 
@@ -389,7 +389,7 @@ def _merge_latest_turn(draft: StateDraft, model: ThreadReadModel, was: str | Non
 
 
 def _infer_turn_status(
-    now: "thread_status.Runtime", model: ThreadReadModel, was: str | None
+    now: "thread_status.RuntimeStatus", model: ThreadReadModel, was: str | None
 ) -> str | None:
     """The status of the latest turn by a read model that names neither an active one nor an end."""
     if model.status in _END_PHASES:

@@ -10,10 +10,10 @@ from typing import Any, Final
 import msgspec
 
 from factwire.projection.actions import Action
-from factwire.projection.artifacts import Artifact, EvidenceItem
+from factwire.projection.artifacts import ArtifactState, EvidenceItem
 from factwire.projection.diagnostics import Diagnostic
 from factwire.projection.state import ProjectionState
-from factwire.projection.tasks import Attempt, Task
+from factwire.projection.tasks import Attempt, ProjectedTask
 from factwire.projection.thread_status import QueuedTurn
 from factwire.projection.tools import Tool
 from factwire.projection.views import View
@@ -72,7 +72,7 @@ class ThreadReadModel(View):
     event_cursor: int | None = None
 
 
-class TaskProgress(View):
+class TaskSteps(View):
     """How many steps of how many."""
 
     completed_steps: int
@@ -92,7 +92,7 @@ class TaskSnapshot(View):
     objective: str | None = None
     parent_task_id: str | None = None
     current_run_id: str | None = None
-    progress: TaskProgress | None = None
+    progress: TaskSteps | None = None
     event_cursor: int | None = None
 
 
@@ -171,7 +171,7 @@ def task_snapshot(state: ProjectionState, task_id: str) -> TaskSnapshot:
     return _to_task_snapshot(state, state.tasks[task_id])
 
 
-def artifact_ref(artifact: Artifact) -> ArtifactRef:
+def artifact_ref(artifact: ArtifactState) -> ArtifactRef:
     return ArtifactRef(
         artifact_id=artifact.artifact_id,
         kind=artifact.kind,
@@ -265,10 +265,10 @@ def _last_outcome(state: ProjectionState) -> Outcome | None:
     )
 
 
-def _to_task_snapshot(state: ProjectionState, task: Task) -> TaskSnapshot:
+def _to_task_snapshot(state: ProjectionState, task: ProjectedTask) -> TaskSnapshot:
     steps = None
     if task.completed_steps is not None and task.total_steps is not None:
-        steps = TaskProgress(completed_steps=task.completed_steps, total_steps=task.total_steps)
+        steps = TaskSteps(completed_steps=task.completed_steps, total_steps=task.total_steps)
     waiting_for = dict.fromkeys(task.depends_on or (), "unknown")
     return TaskSnapshot(
         task_id=task.task_id,

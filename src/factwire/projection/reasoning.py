@@ -5,7 +5,7 @@ A raw chain of thought is counted and not kept; only what the model gave as a su
 
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from factwire.facts.classes.payloads import TextPiece
+from factwire.facts.classes.payloads import TextPayload
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import list_at, text_at
@@ -61,7 +61,7 @@ def add_reasoning(draft: "StateDraft", fact: Fact) -> None:
 def summarize_reasoning(draft: "StateDraft", fact: Fact) -> None:
     """The summary, whole or by a piece."""
     draft.part = handle = _ensure_reasoning_part(draft, fact)
-    payload = read_payload(fact, TextPiece)
+    payload = read_payload(fact, TextPayload)
     part = cast("ReasoningPart", handle.part)
     whole = payload.summary if payload.summary is not None else payload.text
     if whole is not None:
@@ -73,7 +73,7 @@ def summarize_reasoning(draft: "StateDraft", fact: Fact) -> None:
 
 def complete_reasoning(draft: "StateDraft", fact: Fact) -> None:
     draft.part = handle = _ensure_reasoning_part(draft, fact)
-    payload = read_payload(fact, TextPiece)
+    payload = read_payload(fact, TextPayload)
     part = cast("ReasoningPart", handle.part)
     if payload.summary is not None:
         draft.rewrite(part, handle.path, _SUMMARY_FIELD, payload.summary)
@@ -105,7 +105,7 @@ def _ensure_reasoning_part(draft: "StateDraft", fact: Fact) -> PartHandle:
 
 def add_plan_text(draft: "StateDraft", fact: Fact) -> None:
     plan, path = _ensure_plan(draft, fact)
-    payload = read_payload(fact, TextPiece)
+    payload = read_payload(fact, TextPayload)
     if plan.state == "final":
         _restart_plan(draft, plan, path)
     if payload.delta is not None:

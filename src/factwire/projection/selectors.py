@@ -13,7 +13,7 @@ from factwire.projection.model_usage import Compaction
 from factwire.projection.reasoning import Plan
 from factwire.projection.state import ProjectionState
 from factwire.projection.subagents import SubagentThread
-from factwire.projection.tasks import ENDED_TASKS, Task
+from factwire.projection.tasks import ENDED_TASKS, ProjectedTask
 from factwire.projection.team import HandoffEvent, LaneEvent, Notification, RosterNode, WorkItem
 from factwire.projection.timeline import TimelineEntry
 from factwire.projection.tools import Tool
@@ -230,7 +230,7 @@ def team_view(state: ProjectionState) -> TeamView:
     )
 
 
-def unconfirmed(state: ProjectionState, optimistic: list[str]) -> list[str]:
+def unconfirmed_ids(state: ProjectionState, optimistic: list[str]) -> list[str]:
     """Those of a client's own message ids that the runtime has not yet given an id of its own."""
     confirmed = {message.optimistic_id for message in state.messages}
     known = {message.message_id for message in state.messages}
@@ -283,7 +283,7 @@ def _find_running(state: ProjectionState) -> list[Attention]:
     ]
 
 
-def _to_attention(kind: AttentionKind, task: Task) -> Attention:
+def _to_attention(kind: AttentionKind, task: ProjectedTask) -> Attention:
     return Attention(
         kind=kind,
         subject_id=task.task_id,

@@ -25,12 +25,12 @@ from factwire.projection import (
     thread_status,
 )
 from factwire.projection.actions import Action, Permissions
-from factwire.projection.artifacts import Artifact, Evidence
+from factwire.projection.artifacts import ArtifactState, Evidence
 from factwire.projection.coding import Hook, Process
 from factwire.projection.hydration import BEFORE_ANY_SEQUENCE, Lane, RecentFacts
 from factwire.projection.messages import Message
 from factwire.projection.reasoning import Plan
-from factwire.projection.tasks import Job, Task
+from factwire.projection.tasks import Job, ProjectedTask
 from factwire.projection.timeline import TimelineEntry
 from factwire.projection.tools import Tool
 from factwire.projection.views import View
@@ -59,17 +59,17 @@ class ProjectionState(View):
     """
 
     schema_version: str
-    runtime: thread_status.Runtime
+    runtime: thread_status.RuntimeStatus
     messages: list[Message]
     plans: dict[str, Plan]
     timeline: list[TimelineEntry]
     graph: graph.Graph
     tools: dict[str, Tool]
     actions: dict[str, Action]
-    artifacts: dict[str, Artifact]
+    artifacts: dict[str, ArtifactState]
     evidence: Evidence
     diagnostics: diagnostics.Diagnostics
-    tasks: dict[str, Task]
+    tasks: dict[str, ProjectedTask]
     jobs: dict[str, Job]
     queue: thread_status.Queue
     context: model_usage.Context

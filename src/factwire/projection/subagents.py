@@ -6,7 +6,7 @@ shown as unavailable; no parent is made up.
 
 from typing import TYPE_CHECKING, Any, Final
 
-from factwire.facts.classes.payloads import Teammate
+from factwire.facts.classes.payloads import TeammatePayload
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import text_at
@@ -135,7 +135,7 @@ def update_subagent(draft: "StateDraft", fact: Fact) -> None:
         add_remark(draft, fact, "teammate_unnamed", "the fact names no subagent, worker or agent")
         return
     thread, path = _ensure_thread(draft, fact, key)
-    payload = read_payload(fact, Teammate)
+    payload = read_payload(fact, TeammatePayload)
     state = _next_state(fact, thread, payload)
     if state not in (None, thread.status, "closed"):
         for field in ("message", "failure_category"):
@@ -150,7 +150,7 @@ def update_subagent(draft: "StateDraft", fact: Fact) -> None:
     _add_activity(draft, fact, key, payload)
 
 
-def _next_state(fact: Fact, thread: SubagentThread, payload: Teammate) -> str | None:
+def _next_state(fact: Fact, thread: SubagentThread, payload: TeammatePayload) -> str | None:
     """The state that a fact puts a teammate into; a channel says nothing of one that is done."""
     if _has_channel(fact) and thread.status in _ENDED:
         return None
@@ -191,7 +191,7 @@ def _ensure_thread(draft: "StateDraft", fact: Fact, key: str) -> tuple[SubagentT
 
 
 def _describe_thread(
-    draft: "StateDraft", thread: SubagentThread, path: str, fact: Fact, payload: Teammate
+    draft: "StateDraft", thread: SubagentThread, path: str, fact: Fact, payload: TeammatePayload
 ) -> None:
     own_thread = fact.thread_id if fact.thread_id != draft.state.thread_id else None
     draft.fill(
@@ -259,7 +259,7 @@ def _record_delegation(draft: "StateDraft", fact: Fact, thread: SubagentThread) 
     draft.create(draft.state.subagents.delegation_calls, DELEGATION_CALLS_PATH, call, made)
 
 
-def _add_activity(draft: "StateDraft", fact: Fact, key: str, payload: Teammate) -> None:
+def _add_activity(draft: "StateDraft", fact: Fact, key: str, payload: TeammatePayload) -> None:
     refs: list[Any] = [*fact.ref_ids, *fact.artifact_refs, *fact.evidence_refs]
     activity = Activity(
         event_id=fact.id,

@@ -6,8 +6,7 @@ subject and leave its status alone, in timeline and graph alike.
 
 from typing import TYPE_CHECKING, Final
 
-from factwire.facts.classes.payloads import Progress, TaskProfile
-from factwire.facts.classes.payloads import Task as TaskPayload
+from factwire.facts.classes.payloads import ProgressPayload, TaskPayload, TaskProfilePayload
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import number_at, text_at
@@ -105,7 +104,7 @@ class Attempt(View):
     completed_at: str | None = None
 
 
-class Task(View):
+class ProjectedTask(View):
     """One piece of work."""
 
     task_id: str
@@ -128,7 +127,7 @@ class Task(View):
     depends_on: list[str] | None = None
     dependencies: dict[str, str] | None = None
     delegated_to: str | None = None
-    profile: TaskProfile | None = None
+    profile: TaskProfilePayload | None = None
     reason: str | None = None
     message: str | None = None
     failure_category: str | None = None
@@ -172,7 +171,7 @@ def update_task(draft: "StateDraft", fact: Fact) -> None:
         _update_attempt(draft, task, path, fact, payload)
 
 
-def _enter_state(draft: "StateDraft", task: Task, path: str, state: str, at: str) -> None:
+def _enter_state(draft: "StateDraft", task: ProjectedTask, path: str, state: str, at: str) -> None:
     """Another state: why the task was in the one before no longer holds."""
     draft.put(task, path, "status", state)
     draft.put(
@@ -185,8 +184,8 @@ def _enter_state(draft: "StateDraft", task: Task, path: str, state: str, at: str
 
 def set_task_profile(draft: "StateDraft", fact: Fact) -> None:
     task, path = ensure_task(draft, fact, task_of(fact) or "")
-    profile = read_payload(fact, TaskProfile)
-    draft.fill(task, path, profile=profile if profile != TaskProfile() else None)
+    profile = read_payload(fact, TaskProfilePayload)
+    draft.fill(task, path, profile=profile if profile != TaskProfilePayload() else None)
 
 
 def delegate_task(draft: "StateDraft", fact: Fact) -> None:
@@ -207,13 +206,13 @@ def update_dependency(draft: "StateDraft", fact: Fact) -> None:
         draft.put(task, path, "depends_on", merged)
 
 
-def ensure_task(draft: "StateDraft", fact: Fact, task_id: str) -> tuple[Task, str]:
+def ensure_task(draft: "StateDraft", fact: Fact, task_id: str) -> tuple[ProjectedTask, str]:
     """A task by its id, created by the first fact that names it."""
     path = f"{TASKS_PATH}/{escape_key(task_id)}"
     existing = draft.state.tasks.get(task_id)
     if existing is not None:
         return existing, path
-    task = Task(
+    task = ProjectedTask(
         task_id=task_id,
         status=UNKNOWN,
         attempts=[],
@@ -241,10 +240,10 @@ def _next_state(fact: Fact, payload: TaskPayload) -> str | None:
 
 
 def _describe_task(
-    draft: "StateDraft", task: Task, path: str, fact: Fact, payload: TaskPayload
+    draft: "StateDraft", task: ProjectedTask, path: str, fact: Fact, payload: TaskPayload
 ) -> None:
-    steps = payload.progress if isinstance(payload.progress, Progress) else Progress()
-    share = None if isinstance(payload.progress, Progress) else payload.progress
+    steps = payload.progress if isinstance(payload.progress, ProgressPayload) else ProgressPayload()
+    share = None if isinstance(payload.progress, ProgressPayload) else payload.progress
     draft.fill(
         task,
         path,
@@ -274,7 +273,7 @@ def _describe_task(
 
 
 def _update_attempt(
-    draft: "StateDraft", task: Task, path: str, fact: Fact, payload: TaskPayload
+    draft: "StateDraft", task: ProjectedTask, path: str, fact: Fact, payload: TaskPayload
 ) -> None:
     run = fact.run_id or other_id(fact, "runId", "run_id")
     key = fact.attempt_id or other_id(fact, "attemptId", "attempt_id") or run or ""

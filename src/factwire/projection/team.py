@@ -7,7 +7,7 @@ on which users speak.
 
 from typing import TYPE_CHECKING, Any, Final
 
-from factwire.facts.classes.payloads import Evidence, Handoff, Teammate
+from factwire.facts.classes.payloads import EvidencePayload, HandoffPayload, TeammatePayload
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import object_at, text_at
@@ -195,7 +195,7 @@ def _blocking_tasks(dependencies: dict[str, str]) -> list[str]:
 
 
 def record_handoff(draft: "StateDraft", fact: Fact) -> None:
-    payload, name = read_payload(fact, Handoff), fact.event_class or ""
+    payload, name = read_payload(fact, HandoffPayload), fact.event_class or ""
     key = fact.handoff_id or other_id(fact, "handoffId", "handoff_id") or fact.id
     events, path = (
         draft.state.team_workbench.handoff_events,
@@ -224,7 +224,7 @@ def record_handoff(draft: "StateDraft", fact: Fact) -> None:
 
 
 def record_review_event(draft: "StateDraft", fact: Fact) -> None:
-    payload = read_payload(fact, Evidence)
+    payload = read_payload(fact, EvidencePayload)
     key = fact.review_id or other_id(fact, "reviewId", "review_id")
     status = "requested" if fact.event_class == "review.requested" else "completed"
     event = _add_lane_event(draft, fact, "review", status, subject=key, verdict=payload.verdict)
@@ -233,7 +233,7 @@ def record_review_event(draft: "StateDraft", fact: Fact) -> None:
 
 
 def record_notification(draft: "StateDraft", fact: Fact) -> None:
-    payload = read_payload(fact, Teammate)
+    payload = read_payload(fact, TeammatePayload)
     worker = teammate_of(fact)
     notification = Notification(
         event_id=fact.id,

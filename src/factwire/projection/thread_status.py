@@ -7,8 +7,14 @@ becomes a message before it is submitted.
 
 from typing import TYPE_CHECKING, Any, Final
 
-from factwire.facts.classes.payloads import Failure, ModelRequest, RunStatus, TurnEnd, TurnStart
-from factwire.facts.classes.payloads import Queue as QueuePayload
+from factwire.facts.classes.payloads import (
+    FailurePayload,
+    ModelRequestPayload,
+    QueuePayload,
+    RunStatusPayload,
+    TurnEndPayload,
+    TurnStartPayload,
+)
 from factwire.facts.fact import Fact
 from factwire.facts.json_values import list_at, number_at, object_at, text_at, whole_number_at
 from factwire.facts.vocabulary import UNKNOWN
@@ -67,7 +73,7 @@ _ENDING_PHASES: Final = frozenset({"completed", "failed", "cancelled"})
 _BLOCKED_PHASE: Final = "waiting"
 
 
-class Runtime(View):
+class RuntimeStatus(View):
     """The status of the thread; `status` follows from the rest."""
 
     status: str
@@ -96,9 +102,9 @@ class Runtime(View):
     parallel_limit: int | None = None
 
 
-def idle_runtime() -> Runtime:
+def idle_runtime() -> RuntimeStatus:
     """The runtime of a thread of which nothing is known yet."""
-    return Runtime(status="idle", phase=UNKNOWN, latest_event_id=None, latest_sequence=None)
+    return RuntimeStatus(status="idle", phase=UNKNOWN, latest_event_id=None, latest_sequence=None)
 
 
 def submit_turn(draft: "StateDraft", fact: Fact) -> None:
@@ -112,7 +118,9 @@ def submit_turn(draft: "StateDraft", fact: Fact) -> None:
         )
         _clear_outcome(draft)
     draft.fill(
-        runtime, RUNTIME_PATH, agent_id=fact.agent_id or read_payload(fact, TurnStart).agent_id
+        runtime,
+        RUNTIME_PATH,
+        agent_id=fact.agent_id or read_payload(fact, TurnStartPayload).agent_id,
     )
 
 
@@ -124,14 +132,16 @@ def start_turn(draft: "StateDraft", fact: Fact) -> None:
     draft.put(runtime, RUNTIME_PATH, "latest_turn_status", "running")
     draft.put(runtime, RUNTIME_PATH, "active_task_id", task_of(fact))
     draft.fill(
-        runtime, RUNTIME_PATH, agent_id=fact.agent_id or read_payload(fact, TurnStart).agent_id
+        runtime,
+        RUNTIME_PATH,
+        agent_id=fact.agent_id or read_payload(fact, TurnStartPayload).agent_id,
     )
     _clear_outcome(draft)
 
 
 def end_turn(draft: "StateDraft", fact: Fact) -> None:
     """The end of a turn; one that is not the active turn ends without touching that."""
-    runtime, turn, end = draft.state.runtime, turn_of(fact), read_payload(fact, TurnEnd)
+    runtime, turn, end = draft.state.runtime, turn_of(fact), read_payload(fact, TurnEndPayload)
     status = outcome_of(fact)
     if not is_own_run(draft, fact):
         return
@@ -147,7 +157,7 @@ def end_turn(draft: "StateDraft", fact: Fact) -> None:
 
 
 def update_run_status(draft: "StateDraft", fact: Fact) -> None:
-    runtime, payload = draft.state.runtime, read_payload(fact, RunStatus)
+    runtime, payload = draft.state.runtime, read_payload(fact, RunStatusPayload)
     if not is_own_run(draft, fact):
         return
     draft.fill(runtime, RUNTIME_PATH, message=payload.message, runtime_status=payload.status)
@@ -171,7 +181,7 @@ _COUNT_FIELDS: Final = {
 
 
 def record_model_request(draft: "StateDraft", fact: Fact) -> None:
-    request = read_payload(fact, ModelRequest)
+    request = read_payload(fact, ModelRequestPayload)
     if is_own_run(draft, fact):
         draft.fill(
             draft.state.runtime, RUNTIME_PATH, model=request.model, provider=request.provider
@@ -179,7 +189,7 @@ def record_model_request(draft: "StateDraft", fact: Fact) -> None:
 
 
 def record_model_failure(draft: "StateDraft", fact: Fact) -> None:
-    failure = read_payload(fact, Failure)
+    failure = read_payload(fact, FailurePayload)
     draft.fill(draft.state.runtime, RUNTIME_PATH, message=failure.message)
 
 

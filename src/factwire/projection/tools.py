@@ -6,7 +6,7 @@ any other end leaves an open call open, because nobody knows how it ended.
 
 from typing import TYPE_CHECKING, Any, Final
 
-from factwire.facts.classes.payloads import ToolCall
+from factwire.facts.classes.payloads import ToolCallPayload
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import text_at
@@ -72,7 +72,7 @@ class Tool(View):
     completed_at: str | None = None
 
 
-_TOOL_FIELDS: Final = build_field_checks(Tool, ToolCall)
+_TOOL_FIELDS: Final = build_field_checks(Tool, ToolCallPayload)
 
 
 def has_ended(tool: Tool) -> bool:
@@ -154,7 +154,7 @@ def finish_tool(draft: "StateDraft", fact: Fact) -> None:
 
 
 def fail_tool(draft: "StateDraft", fact: Fact) -> None:
-    category = read_payload(fact, ToolCall).failure_category
+    category = read_payload(fact, ToolCallPayload).failure_category
     stopped = category in _CANCEL_CATEGORIES or fact.status in ("canceled", "cancelled")
     _end_tool(draft, fact, "cancelled" if stopped else "output-error")
     if not stopped:
@@ -303,9 +303,9 @@ def _preview_part_id(tool: Tool) -> str:
     return f"tool:{tool.tool_call_id}"
 
 
-def _append_bounded(draft: "StateDraft", text: Text, path: str, piece: str, room: int) -> bool:
+def _append_bounded(draft: "StateDraft", text: Text, path: str, piece: str, limit: int) -> bool:
     """Add as much of a piece as there is room for; whether something was left out."""
-    left = room - text.length
+    left = limit - text.length
     if left > 0 and piece:
         draft.grow(text, path, piece[:left])
     return len(piece) > left

@@ -342,8 +342,8 @@ class DecisionDelivery:
         wanted = Filter(
             thread=self._scope.thread_id, turn=self._scope.turn_id, classes=("action.required",)
         )
-        async for stretch in journal.read(filter=wanted):
-            for _, fact in stretch.facts():
+        async for batch in journal.read(filter=wanted):
+            for _, fact in batch.facts():
                 if _MARK in fact.payload:
                     self._resumed.add(id_of(fact, "actionId") or "")
 

@@ -279,7 +279,7 @@ class LiveThread:
         """The same once more, with what was said to it meanwhile."""
         steer_parts = tuple(
             part
-            for steer in self.steers.delivered(submission.turn_id)
+            for steer in self.steers.list_delivered(submission.turn_id)
             for part in (TextInput(text=steer.text), *steer.input)
         )
         return msgspec.structs.replace(
@@ -385,18 +385,18 @@ class LiveThread:
     @asynccontextmanager
     async def _hold_slot_for(self, turn: Turn) -> AsyncGenerator[None]:
         """Wait for room to run a turn; one that is told to stop meanwhile needs none."""
-        room = self._around.slots
-        entering, has_place = asyncio.ensure_future(room.acquire()), False
+        slots = self._around.slots
+        entering, has_place = asyncio.ensure_future(slots.acquire()), False
         stopping = asyncio.ensure_future(turn.stopping.wait())
         try:
             await asyncio.wait({entering, stopping}, return_when=asyncio.FIRST_COMPLETED)
             has_place = entering.done()
-            async with room.hold_slot(self.log) if has_place else nullcontext():
+            async with slots.hold_slot(self.log) if has_place else nullcontext():
                 yield
         finally:
             stopping.cancel()
             if not entering.cancel() and not has_place:
-                room.release()
+                slots.release()
 
     async def _start_next(self) -> None:
         """Start what waits first; until its time has come, wait for that, or for a change."""

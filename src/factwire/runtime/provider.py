@@ -74,7 +74,7 @@ class Host(Protocol):
         ...
 
     @property
-    def means(self) -> TurnResources:
+    def resources(self) -> TurnResources:
         """What the turn may act with."""
         ...
 

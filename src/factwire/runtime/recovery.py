@@ -72,8 +72,8 @@ async def find_other_owner(runtime: "Runtime", thread: LiveThread) -> str | None
 
 async def _last_claim(runtime: "Runtime", wanted: Filter) -> str | None:
     last: str | None = None
-    async for stretch in runtime.journal.read(filter=wanted):
-        for _, fact in stretch.facts():
+    async for batch in runtime.journal.read(filter=wanted):
+        for _, fact in batch.facts():
             last = cast("str | None", fact.payload.get(CLAIM, last))
     return last
 
@@ -136,8 +136,8 @@ def _note_queue(waiting: dict[tuple[str, str], None], fact: Fact) -> None:
 
 
 async def _facts(runtime: "Runtime", event_class: str) -> AsyncGenerator[Fact]:
-    async for stretch in runtime.journal.read(filter=Filter(classes=(event_class,))):
-        for _, fact in stretch.facts():
+    async for batch in runtime.journal.read(filter=Filter(classes=(event_class,))):
+        for _, fact in batch.facts():
             yield fact
 
 
@@ -191,10 +191,10 @@ async def _find_last_fact(runtime: "Runtime", thread_id: str) -> Fact | None:
     while known is not None:
         start = max(known.last_seq - back, known.first_seq - 1)
         last: Fact | None = None
-        async for stretch in runtime.journal.read(
+        async for batch in runtime.journal.read(
             Cursor(epoch, start), filter=Filter(thread=thread_id)
         ):
-            for _, fact in stretch.facts():
+            for _, fact in batch.facts():
                 last = last if fact.event_class in _ASIDES else fact
         if last is not None or start < known.first_seq:
             return last

@@ -79,7 +79,7 @@ async def build_proposal(runtime: "Runtime", thread: LiveThread, action_id: str)
     )
     named = None if submission is None else submission.workspace
     workspace = (runtime.workspace if named is None else Path(named)).resolve()
-    rule = require_proposed_rule(runtime.means.policy, action, workspace)
+    rule = require_proposed_rule(runtime.resources.policy, action, workspace)
     return Proposal(rule=rule, workspace=workspace, args_hash=action.args_hash)
 
 
@@ -186,7 +186,7 @@ class Runtime:
         *,
         workspace: Path,
         workspaces: Iterable[str | Path] = (),
-        means: TurnResources | None = None,
+        resources: TurnResources | None = None,
         mint: Mint | None = None,
         settings: TurnSettings | None = None,
         identity: Identity | None = None,
@@ -198,7 +198,7 @@ class Runtime:
         self.agents = agents
         self.workspace = workspace
         self.workspaces = Workspaces(workspaces)
-        self.means = means or TurnResources(blobs=blobs)
+        self.resources = resources or TurnResources(blobs=blobs)
         self.mint = mint or Mint("factwire")
         self.settings = settings or TurnSettings()
         self.identity = identity or Identity()
@@ -221,8 +221,8 @@ class Runtime:
         )
 
     async def __aenter__(self) -> Self:
-        if self.means.processes is not None:
-            await self.means.processes.reap()
+        if self.resources.processes is not None:
+            await self.resources.processes.reap()
         await recover(self)
         return self
 
@@ -494,7 +494,7 @@ class Runtime:
             self.mint,
             thread.scope(submission, run_id),
             workspace=self.workspace if named is None else self.workspaces.resolve(named),
-            means=self.means,
+            resources=self.resources,
             steers=thread.steers,
             standing=self.standing,
         )

@@ -93,10 +93,10 @@ class StandingRules:
 
     async def _read(self) -> None:
         wanted = Filter(classes=("policy.changed",))
-        async for stretch in self._journal.read(self._read_to, filter=wanted):
-            for _, fact in stretch.facts():
+        async for batch in self._journal.read(self._read_to, filter=wanted):
+            for _, fact in batch.facts():
                 self._note(fact)
-            self._read_to = stretch.cursor
+            self._read_to = batch.cursor
 
     def grant(
         self, rule: PolicyRule, lasts: GrantDuration, place: str, *, revoked: bool = False

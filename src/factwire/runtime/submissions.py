@@ -88,8 +88,8 @@ async def read_submission(
 ) -> Submission | None:
     """What a turn was asked to do, as the journal has it."""
     wanted = Filter(thread=thread_id, turn=turn_id, classes=("turn.submitted",))
-    async for stretch in journal.read(filter=wanted, limit=1):
-        for _, fact in stretch.facts():
+    async for batch in journal.read(filter=wanted, limit=1):
+        for _, fact in batch.facts():
             return _build_submission(fact, turn_id, await read_spilled_payload(blobs, fact.payload))
     return None
 
@@ -99,8 +99,8 @@ async def read_queued_submission(
 ) -> Submission | None:
     """What a turn that waits was asked to do: the last that was said of it counts."""
     found: Submission | None = None
-    async for stretch in journal.read(filter=Filter(thread=thread_id, classes=("queue.changed",))):
-        for _, fact in stretch.facts():
+    async for batch in journal.read(filter=Filter(thread=thread_id, classes=("queue.changed",))):
+        for _, fact in batch.facts():
             for fields in _rows(fact, turn_id):
                 payload = await read_spilled_payload(blobs, fields)
                 if "prompt" in payload:
@@ -166,7 +166,7 @@ class TurnQueue:
         self._journal = journal
         self._blobs = blobs
         self._identity = identity
-        self._asked: dict[str, Submission] = {}
+        self._submissions: dict[str, Submission] = {}
 
     @property
     def turns(self) -> list[QueuedTurn]:
@@ -182,7 +182,7 @@ class TurnQueue:
 
     async def submission(self, turn_id: str) -> Submission:
         """What a turn that waits was asked to do."""
-        known = self._asked.get(turn_id)
+        known = self._submissions.get(turn_id)
         if known is None:
             known = await read_queued_submission(
                 self._journal, self._blobs, self._log.thread_id, turn_id
@@ -199,17 +199,17 @@ class TurnQueue:
 
     def build_removed(self, turn_id: str, **fields: Any) -> Fact:
         """A turn waits no longer, and does not run."""
-        self._asked.pop(turn_id, None)
+        self._submissions.pop(turn_id, None)
         payload = {"queuedTurnId": turn_id, "change": "removed", **self._identity.claim(), **fields}
         return self._mint.fact(self._scope(), "queue.changed", payload, queued_turn_id=turn_id)
 
     def mark_started(self, turn_id: str) -> None:
         """A turn has started."""
-        self._asked.pop(turn_id, None)
+        self._submissions.pop(turn_id, None)
 
     def build_fact(self, submission: Submission, **details: Any) -> Fact:
         """What is said of a turn that waits; `said` are further fields of the payload."""
-        self._asked[submission.turn_id] = submission
+        self._submissions[submission.turn_id] = submission
         fields = {name: details.pop(name) for name in ("control", "turn_id") if name in details}
         row: dict[str, Any] = {
             "queuedTurnId": submission.turn_id,
@@ -260,7 +260,7 @@ class Steers:
         self._log = log
         self._mint = mint
         self._queue = queue
-        self._said: dict[str, DeliveredSteer] = {}
+        self._inputs: dict[str, DeliveredSteer] = {}
         self._taken: set[str] = set()
         self._came = asyncio.Event()
 
@@ -279,7 +279,7 @@ class Steers:
             and steer.steer_id not in self._taken
         ]
 
-    def delivered(self, turn_id: str) -> list[DeliveredSteer]:
+    def list_delivered(self, turn_id: str) -> list[DeliveredSteer]:
         """What a turn has taken, as far as it can be told in full."""
         steers = self._log.projection.state.queue.steers
         return [
@@ -315,7 +315,7 @@ class Steers:
         size = json_characters(fact.payload)
         if size > STEER_CHARACTERS:
             raise SteerTooLong(size)
-        self._said[steer.steer_id] = steer
+        self._inputs[steer.steer_id] = steer
         await self._log.write(fact)
         self._came.set()
 
@@ -334,7 +334,7 @@ class Steers:
         if taken:
             await self._log.flush()
         for delivered_steer in taken:
-            self._said.pop(delivered_steer.steer_id, None)
+            self._inputs.pop(delivered_steer.steer_id, None)
         return taken
 
     async def wait(self, turn_id: str) -> None:
@@ -360,11 +360,11 @@ class Steers:
                     next_submission, control="steer", turn_id=submission.turn_id, **row
                 )
             )
-            self._said.pop(steer_input.steer_id, None)
+            self._inputs.pop(steer_input.steer_id, None)
         return facts
 
     def _read_whole(self, steer: Steer) -> DeliveredSteer:
-        known = self._said.get(steer.steer_id or "")
+        known = self._inputs.get(steer.steer_id or "")
         return known or DeliveredSteer(
             steer_id=steer.steer_id or steer.event_id,
             text=steer.text or "",

@@ -65,14 +65,14 @@ class TurnHost:
         scope: FactScope,
         *,
         workspace: Path,
-        means: TurnResources,
+        resources: TurnResources,
         steers: Steers,
         standing: StandingRules,
     ) -> None:
         self.mint = mint
         self.scope = scope
         self.workspace = workspace
-        self.means = means
+        self.resources = resources
         self._log = log
         self._approvals = approvals
         self._steers = steers
@@ -88,7 +88,7 @@ class TurnHost:
         """The rule by which a person has allowed this from then on, if one has."""
         thread_id = self._log.thread_id
         rule = self._standing.find_allowing_rule(
-            self.means.policy, subject, thread_id, self.workspace
+            self.resources.policy, subject, thread_id, self.workspace
         )
         return None if rule is None else str(rule)
 

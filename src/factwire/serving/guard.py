@@ -288,7 +288,7 @@ def _bounded_body(receive: Receive) -> Receive:
     ends = asyncio.get_running_loop().time() + BODY_SECONDS
     complete = False
 
-    async def received() -> Message:
+    async def receive_bounded() -> Message:
         nonlocal taken, complete
         if complete:
             return await receive()
@@ -307,7 +307,7 @@ def _bounded_body(receive: Receive) -> Receive:
             )
         return message
 
-    return received
+    return receive_bounded
 
 
 def _body_problem(status: int, code: str, detail: str) -> Problem:
@@ -318,7 +318,7 @@ def _body_problem(status: int, code: str, detail: str) -> Problem:
 def _with_headers(send: Send, trace_id: str, page: Headers) -> Send:
     """Answers with the policy for browsers, the trace, and what a page may read."""
 
-    async def sent(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers: Headers = list(message.get("headers", ()))
             own = {name.lower() for name, _ in headers}
@@ -327,7 +327,7 @@ def _with_headers(send: Send, trace_id: str, page: Headers) -> Send:
             message = {**message, "headers": [*headers, *added, trace, *page]}
         await send(message)
 
-    return sent
+    return send_with_headers
 
 
 def _with_handshake(send: Send, scope: Scope, page: Headers) -> Send:
@@ -349,9 +349,9 @@ def _with_page(send: Send, page: Headers) -> Send:
     if not page:
         return send
 
-    async def sent(message: Message) -> None:
+    async def send_with_page_headers(message: Message) -> None:
         if message["type"] in ("http.response.start", "websocket.http.response.start"):
             message = {**message, "headers": [*message.get("headers", ()), *page]}
         await send(message)
 
-    return sent
+    return send_with_page_headers

@@ -130,14 +130,14 @@ class IdempotencyMiddleware:
         started: Message = {}
         parts: list[bytes] = []
 
-        async def sent(message: Message) -> None:
+        async def record_and_send(message: Message) -> None:
             if message["type"] == "http.response.start":
                 started.update(message)
             elif message["type"] == "http.response.body":
                 parts.append(message.get("body", b""))
             await send(message)
 
-        await self._application(scope, receive, sent)
+        await self._application(scope, receive, record_and_send)
         body = b"".join(parts)
         if started.get("status") not in _KEPT or len(body) > KEPT_ANSWER_BYTES:
             return None
@@ -161,14 +161,14 @@ def _replay_body(body: bytes, receive: Receive) -> Receive:
     """The body once more, then whatever comes."""
     sent = False
 
-    async def received() -> Message:
+    async def receive_body() -> Message:
         nonlocal sent
         if sent:
             return await receive()
         sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 
-    return received
+    return receive_body
 
 
 async def _send_stored_answer(answer: StoredAnswer, send: Send) -> None:

@@ -47,37 +47,37 @@ def ends(status: str = "completed", thread: str = THREAD) -> None:
     tell("turn/completed", thread, turn={"id": TURN, "status": status})
 
 
-def answers(given: Any) -> None:
+def answers(parts: Any) -> None:
     text("Done.")
     ends()
-    del given
+    del parts
 
 
-def repeats(given: Any) -> None:
-    text(json.dumps(given))
+def repeats(parts: Any) -> None:
+    text(json.dumps(parts))
     ends()
 
 
-def dies(given: Any) -> None:
+def dies(parts: Any) -> None:
     tell("item/agentMessage/delta", itemId="msg-1", delta="Half an ans")
-    sys.exit(f"out of memory after {len(given)} words")
+    sys.exit(f"out of memory after {len(parts)} words")
 
 
-def babbles(given: Any) -> None:
+def babbles(parts: Any) -> None:
     sys.stdout.write("Debugger listening\n[1, 2]\n")
     tell("item/unheard/of")
-    answers(given)
+    answers(parts)
 
 
-def hangs(given: Any) -> None:
+def hangs(parts: Any) -> None:
     tell("item/agentMessage/delta", itemId="msg-1", delta="Let me ")
-    del given
+    del parts
     time.sleep(600)
 
 
-def asks(given: Any) -> None:
+def asks(parts: Any) -> None:
     """Each question there is, one after the other; the answers are the answer."""
-    del given
+    del parts
     heard: list[Any] = []
     for number, (method, params) in enumerate(ASKED.items()):
         say(method=method, id=number, params={"threadId": THREAD, "itemId": "call-1", **params})
@@ -90,18 +90,18 @@ def asks(given: Any) -> None:
     ends()
 
 
-def deploys(given: Any) -> None:
+def deploys(parts: Any) -> None:
     """Asks for one command, with nothing beside it."""
-    del given
+    del parts
     params = {"threadId": THREAD, "itemId": "call-1", "command": "make deploy", "cwd": "."}
     say(method="item/commandExecution/requestApproval", id=0, params=params)
     text(hear()["result"]["decision"])
     ends()
 
 
-def adds(given: Any) -> None:
+def adds(parts: Any) -> None:
     """Asks for leave to call a tool of a server."""
-    del given
+    del parts
     numbers = {"a": 2, "b": 3}
     item = {"type": "mcpToolCall", "id": "call-1", "server": "calc", "tool": "add"}
     tell("item/started", item={**item, "arguments": numbers})
@@ -112,14 +112,14 @@ def adds(given: Any) -> None:
     ends()
 
 
-def withdraws(given: Any) -> None:
+def withdraws(parts: Any) -> None:
     method = "item/commandExecution/requestApproval"
     say(method=method, id="q", params={"threadId": THREAD, **ASKED[method]})
     tell("serverRequest/resolved", requestId="q")
-    answers(given)
+    answers(parts)
 
 
-def hurries(given: Any) -> None:
+def hurries(parts: Any) -> None:
     """The turn is over when somebody says something into it."""
     tell("item/agentMessage/delta", itemId="msg-1", delta="Already ")
     line = hear()
@@ -131,15 +131,15 @@ def hurries(given: Any) -> None:
     tell("turn/started", turn={"id": "turn-2"})
     text(again["params"]["input"][0]["text"], "msg-2")
     ends()
-    del given
+    del parts
 
 
-def teams_up(given: Any) -> None:
+def teams_up(parts: Any) -> None:
     """Somebody else works on after the answer."""
     started = {"type": "subAgentActivity", "id": "call-1", "kind": "started"}
     tell("item/started", item={**started, "agentThreadId": "thread-2", "agentPath": "/root/ada"})
     tell("turn/started", "thread-2", turn={"id": "turn-9"})
-    answers(given)
+    answers(parts)
     text("Three files.", "msg-9", "thread-2")
     ends(thread="thread-2")
 

@@ -21,53 +21,53 @@ def hear() -> Any:
     return json.loads(line) if line else None
 
 
-def answers(given: str) -> None:
-    say("say", text=f"You said: {given}")
+def answers(prompt: str) -> None:
+    say("say", text=f"You said: {prompt}")
     say("bye", why="done")
 
 
-def repeats(given: str) -> None:
+def repeats(prompt: str) -> None:
     names = sorted(name for name in os.environ if "TEST_" in name)
-    say("say", text=json.dumps({"given": given, "argv": sys.argv[1:], "names": names}))
+    say("say", text=json.dumps({"given": prompt, "argv": sys.argv[1:], "names": names}))
     say("bye", why="done")
 
 
-def ends(given: str) -> None:
+def ends(prompt: str) -> None:
     """Without a word about it."""
-    say("say", text=given)
+    say("say", text=prompt)
 
 
-def dies(given: str) -> None:
+def dies(prompt: str) -> None:
     say("say", text="Half an ans")
-    sys.exit(f"out of memory after {given}")
+    sys.exit(f"out of memory after {prompt}")
 
 
-def gives_up(given: str) -> None:
-    del given
+def gives_up(prompt: str) -> None:
+    del prompt
     say("bye", why="no_idea", text="It is too hard")
 
 
-def babbles(given: str) -> None:
+def babbles(prompt: str) -> None:
     sys.stdout.write("Loading...\n")
     say("unheard of")
-    answers(given)
+    answers(prompt)
 
 
-def hangs(given: str) -> None:
-    say("say", text=given)
+def hangs(prompt: str) -> None:
+    say("say", text=prompt)
     time.sleep(600)
 
 
-def stops(given: str) -> None:
+def stops(prompt: str) -> None:
     """It goes on until it is told to stop."""
-    say("say", text=given)
+    say("say", text=prompt)
     say("said", text=json.dumps(hear()))
     say("bye", why="stopped")
     time.sleep(600)
 
 
-def asks(given: str) -> None:
-    del given
+def asks(prompt: str) -> None:
+    del prompt
     say("run", call="call-1", tool="rm")
     say("may-i", question=7, call="call-1", text="Remove it?", tag="blue")
     heard = hear() if sys.argv[1] == "lines" else None
@@ -77,7 +77,7 @@ def asks(given: str) -> None:
     say("bye", why="done")
 
 
-def prompt() -> str:
+def read_prompt() -> str:
     if sys.argv[1] == "argument":
         return sys.argv[-1]
     return hear()["text"] if sys.argv[1] == "lines" else sys.stdin.read()
@@ -86,7 +86,7 @@ def prompt() -> str:
 if "deaf" in sys.argv:
     os.close(0)
     sys.exit("error: no licence")
-words = prompt()
+words = read_prompt()
 say("hello", session="s-1")
 works = {
     each.__name__: each

@@ -39,9 +39,9 @@ def part(name: str, text: str, **more: Any) -> None:
     say("message.part.updated", part={**settings, "text": text, **more})
 
 
-def ask_line(given: list[Any]) -> None:
+def ask_line(parts: list[Any]) -> None:
     name = message("user")
-    part(name, given[0]["text"])
+    part(name, parts[0]["text"])
 
 
 def text(words: str) -> None:
@@ -56,18 +56,18 @@ def idle() -> None:
     say("session.idle")
 
 
-def answers(given: Any) -> None:
-    ask_line(given)
+def answers(parts: Any) -> None:
+    ask_line(parts)
     text("Done.")
     idle()
 
 
-def repeats(given: Any) -> None:
+def repeats(parts: Any) -> None:
     """What it was given, and how it was started."""
-    ask_line(given)
+    ask_line(parts)
     outcome: dict[str, Any] = {"argv": sys.argv[1:]}
     outcome["key"] = hashlib.sha256(PASSWORD.encode()).hexdigest()
-    outcome["parts"] = [each.get("mime") or each["text"] for each in given]
+    outcome["parts"] = [each.get("mime") or each["text"] for each in parts]
     outcome["settings"] = [
         json.loads(os.environ.get(f"OPENCODE_{name}", "null"))
         for name in ("CONFIG_CONTENT", "PERMISSION")
@@ -78,8 +78,8 @@ def repeats(given: Any) -> None:
     idle()
 
 
-def dies(given: Any) -> None:
-    ask_line(given)
+def dies(parts: Any) -> None:
+    ask_line(parts)
     starts("Half an ans")
     time.sleep(0.1)
     sys.stderr.write("out of memory\n")
@@ -87,33 +87,33 @@ def dies(given: Any) -> None:
     os._exit(3)
 
 
-def leaves(given: Any) -> None:
+def leaves(parts: Any) -> None:
     """The stream of events is over, the server is not."""
-    ask_line(given)
+    ask_line(parts)
     EVENTS.put(None)
 
 
-def babbles(given: Any) -> None:
+def babbles(parts: Any) -> None:
     EVENTS.put(b"data: nonsense\n\ndata: [1]\n\n")
     say("session.unheard-of")
-    answers(given)
+    answers(parts)
 
 
-def errs(given: Any) -> None:
+def errs(parts: Any) -> None:
     """It does not come to a message."""
-    del given
+    del parts
     error = {"name": "UnknownError", "data": {"message": "no such agent"}}
     say("session.error", error=error)
 
 
-def hangs(given: Any) -> None:
-    ask_line(given)
+def hangs(parts: Any) -> None:
+    ask_line(parts)
     starts("Let me ")
 
 
-def asks(given: Any) -> None:
+def asks(parts: Any) -> None:
     """Each question there is; the answers are the answer."""
-    ask_line(given)
+    ask_line(parts)
     heard: list[Any] = []
     one = {"header": "Colour", "question": "Which?"}
     two = {"header": "Size", "question": "How big?"}
@@ -131,18 +131,18 @@ def asks(given: Any) -> None:
     idle()
 
 
-def settles(given: Any) -> None:
+def settles(parts: Any) -> None:
     """It asks, and has the answer before anybody gives one."""
-    ask_line(given)
+    ask_line(parts)
     say("permission.asked", id="req_1", permission="bash", metadata={"command": "make"})
     say("permission.replied", requestID="req_1", reply="reject")
     text("Done.")
     idle()
 
 
-def hurries(given: Any) -> None:
+def hurries(parts: Any) -> None:
     """The session is idle when something is said into it, and works on that after."""
-    ask_line(given)
+    ask_line(parts)
     starts("Already ")
     more = SAID.get(timeout=30)
     idle()

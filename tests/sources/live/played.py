@@ -105,7 +105,7 @@ async def runtime_with(
             blobs,
             {"agent": agent},
             workspace=workspace,
-            means=means,
+            resources=means,
             settings=TurnSettings(interrupt_seconds=5),
         ) as runtime,
     ):

@@ -34,7 +34,7 @@ class Server:
 
     def __init__(self, script: Script) -> None:
         self.heard: list[Heard] = []
-        self.asked = asyncio.Event()
+        self.request_seen = asyncio.Event()
         self.hung_up = asyncio.Event()
         self.url = ""
         self._script = script
@@ -48,7 +48,7 @@ class Server:
         self, heard: Heard, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         self.heard.append(heard)
-        self.asked.set()
+        self.request_seen.set()
         answer = self._script(heard)
         if isinstance(answer, Refusal):
             writer.write(_head(answer.status, "text/plain") + answer.text.encode())
@@ -56,14 +56,14 @@ class Server:
         writer.write(_head(200, "text/event-stream; charset=utf-8"))
         leaving = asyncio.create_task(reader.read())
         leaving.add_done_callback(lambda _: self.hung_up.set())
-        sending = asyncio.create_task(_sent(answer, writer))
+        sending = asyncio.create_task(_send_answer(answer, writer))
         await asyncio.wait({leaving, sending}, return_when=asyncio.FIRST_COMPLETED)
         for task in (leaving, sending):
             task.cancel()
         await asyncio.gather(leaving, sending, return_exceptions=True)
 
 
-async def _sent(answer: AsyncIterator[bytes], writer: asyncio.StreamWriter) -> None:
+async def _send_answer(answer: AsyncIterator[bytes], writer: asyncio.StreamWriter) -> None:
     async for piece in answer:
         writer.write(piece)
         await writer.drain()

@@ -44,7 +44,7 @@ async def driven(
             blobs,
             {AGENT: agent},
             workspace=workspace,
-            means=means,
+            resources=means,
             settings=TurnSettings(interrupt_seconds=INTERRUPT_SECONDS),
         ) as runtime,
     ):

@@ -22,7 +22,7 @@ from tests.sources.odd_fields import ODD, spoil_fields
 pytestmark = pytest.mark.asyncio
 
 
-def made(*args: str, **options: Any) -> acp.AcpAgent:
+def make_agent(*args: str, **options: Any) -> acp.AcpAgent:
     command = [sys.executable, str(FOLDER / "acp_program.py"), *args]
     return acp.agent(AgentSettings(kind="acp", options={"command": command, **options}))
 
@@ -43,7 +43,7 @@ async def test_an_agent_that_fails_ends_the_turn_and_says_why(
     tmp_path: Path, prompt: str, args: tuple[str, ...], category: str, message: str
 ):
     seconds = 0.5 if "silent" in args else 60
-    async with driven(made(*args, start_seconds=seconds), tmp_path) as drive:
+    async with driven(make_agent(*args, start_seconds=seconds), tmp_path) as drive:
         outcome = await drive.turn(prompt)
 
     assert outcome.failure["failureCategory"] == category
@@ -53,7 +53,7 @@ async def test_an_agent_that_fails_ends_the_turn_and_says_why(
 
 @pytest.mark.requirement("sources.acp.live.failures")
 async def test_what_cannot_be_read_is_a_warning_and_the_turn_goes_on(tmp_path: Path):
-    async with driven(made(), tmp_path) as drive:
+    async with driven(make_agent(), tmp_path) as drive:
         outcome = await drive.turn("it babbles")
 
     codes = [each["code"] for each in outcome.payloads_of("runtime.warning")]
@@ -63,7 +63,7 @@ async def test_what_cannot_be_read_is_a_warning_and_the_turn_goes_on(tmp_path: P
 
 @pytest.mark.requirement("sources.acp.live.control")
 async def test_a_turn_is_cancelled_with_its_question_or_else_killed(tmp_path: Path):
-    async with driven(made(), tmp_path) as drive:
+    async with driven(make_agent(), tmp_path) as drive:
         asking = await drive.submit("it permits")
         await drive.next_action()
         canceled = await drive.cancel(asking)
@@ -80,7 +80,7 @@ async def test_a_turn_is_cancelled_with_its_question_or_else_killed(tmp_path: Pa
 
 @pytest.mark.requirement("sources.acp.live.approvals")
 @pytest.mark.parametrize(
-    ("said", "option", "end"),
+    ("answer", "option", "end"),
     [
         ({"decision": "approve"}, "once", "tool.result"),
         ({"decision": "approve", "response": "ever"}, "ever", "tool.result"),
@@ -89,11 +89,13 @@ async def test_a_turn_is_cancelled_with_its_question_or_else_killed(tmp_path: Pa
     ],
 )
 async def test_a_decision_is_the_option_that_says_the_same(
-    tmp_path: Path, said: dict[str, Any], option: str, end: str
+    tmp_path: Path, answer: dict[str, Any], option: str, end: str
 ):
     shown: list[Any] = []
-    async with driven(made(), tmp_path) as drive:
-        outcome = await drive.turn("it permits", decide=lambda a: (shown.append(a.shown), said)[1])
+    async with driven(make_agent(), tmp_path) as drive:
+        outcome = await drive.turn(
+            "it permits", decide=lambda a: (shown.append(a.shown), answer)[1]
+        )
 
     assert "command:\n| make deploy" in shown[0]
     assert json.loads(outcome.answers[0]) == {"outcome": "selected", "optionId": option}
@@ -104,7 +106,7 @@ async def test_a_decision_is_the_option_that_says_the_same(
 
 @pytest.mark.requirement("sources.acp.live.approvals")
 async def test_a_yes_that_cannot_be_said_is_no_yes_and_is_told(tmp_path: Path):
-    async with driven(made(), tmp_path) as drive:
+    async with driven(make_agent(), tmp_path) as drive:
         outcome = await drive.turn("it corners", decide=lambda _action: "approve")
 
     assert json.loads(outcome.answers[0]) == {"outcome": "cancelled"}
@@ -115,7 +117,7 @@ async def test_a_yes_that_cannot_be_said_is_no_yes_and_is_told(tmp_path: Path):
 @pytest.mark.requirement("sources.acp.live.approvals")
 async def test_a_form_is_filled_in_or_declined(tmp_path: Path):
     filled = {"decision": "answer", "response": {"why": "because"}}
-    async with driven(made(), tmp_path) as drive:
+    async with driven(make_agent(), tmp_path) as drive:
         await drive.turn("it elicits", decide=lambda _action: filled)
         outcome = await drive.turn("it elicits", decide=lambda _action: "deny")
 
@@ -137,7 +139,7 @@ async def test_a_form_is_filled_in_or_declined(tmp_path: Path):
 async def test_a_rule_answers_before_a_person_is_asked(
     tmp_path: Path, rules: dict[str, Any], option: str, decided: str
 ):
-    async with driven(made(), tmp_path, policy=Policy.of(**rules)) as drive:
+    async with driven(make_agent(), tmp_path, policy=Policy.of(**rules)) as drive:
         outcome = await drive.turn("it permits")
 
     assert json.loads(outcome.answers[0]) == {"outcome": "selected", "optionId": option}
@@ -152,7 +154,7 @@ async def test_a_rule_answers_before_a_person_is_asked(
 async def test_files_are_those_of_the_workspace_and_terminals_are_not_offered(tmp_path: Path):
     (tmp_path / "secret.txt").write_text("secret", "utf-8")
     (tmp_path / "elsewhere").mkdir()
-    async with driven(made(), tmp_path) as drive:
+    async with driven(make_agent(), tmp_path) as drive:
         workspace = drive.runtime.workspace
         (workspace / "notes.md").write_text("one\ntwo\nthree\n", "utf-8")
         (workspace / "link").symlink_to(tmp_path / "elsewhere")
@@ -182,7 +184,7 @@ async def test_what_was_allowed_is_not_asked_about_again_but_anything_else_is(tm
         question.append(action.prompt)
         return "approve" if "asked.md" in action.prompt else "deny"
 
-    async with driven(made(), tmp_path) as drive:
+    async with driven(make_agent(), tmp_path) as drive:
         outcome = await drive.turn("it edits", decide=decide)
         workspace = drive.runtime.workspace
 
@@ -195,7 +197,7 @@ async def test_what_was_allowed_is_not_asked_about_again_but_anything_else_is(tm
 @pytest.mark.requirement("sources.acp.live.files")
 async def test_a_file_that_a_rule_denies_is_neither_read_nor_asked_about(tmp_path: Path):
     policy = Policy.of(deny=["Read(notes.md)", "Edit(notes.md)"])
-    async with driven(made(), tmp_path, policy=policy) as drive:
+    async with driven(make_agent(), tmp_path, policy=policy) as drive:
         notes = drive.runtime.workspace / "notes.md"
         notes.write_text("one\n", "utf-8")
         outcome = await drive.turn("it has files", decide=lambda _action: "deny")
@@ -212,7 +214,7 @@ async def test_a_file_that_a_rule_denies_is_neither_read_nor_asked_about(tmp_pat
 @pytest.mark.requirement("sources.acp.live.turn")
 @pytest.mark.parametrize("how", ["loads", "resumes"])
 async def test_the_session_goes_on_and_its_history_is_not_told_again(tmp_path: Path, how: str):
-    async with driven(made(how), tmp_path) as drive:
+    async with driven(make_agent(how), tmp_path) as drive:
         await drive.turn("it answers")
         outcome = await drive.turn("it answers")
 
@@ -223,7 +225,7 @@ async def test_the_session_goes_on_and_its_history_is_not_told_again(tmp_path: P
 
 @pytest.mark.requirement("sources.acp.live.turn")
 async def test_an_agent_that_cannot_go_on_begins_anew_and_that_is_told(tmp_path: Path):
-    async with driven(made(), tmp_path) as drive:
+    async with driven(make_agent(), tmp_path) as drive:
         await drive.turn("it answers")
         outcome = await drive.turn("it answers")
 
@@ -235,7 +237,7 @@ async def test_an_agent_that_cannot_go_on_begins_anew_and_that_is_told(tmp_path:
 
 @pytest.mark.requirement("sources.acp.live.turn")
 async def test_mode_and_model_are_chosen_of_what_the_agent_offers(tmp_path: Path):
-    async with driven(made(mode="code", model="large"), tmp_path) as drive:
+    async with driven(make_agent(mode="code", model="large"), tmp_path) as drive:
         outcome = await drive.turn("it answers")
 
     titles = [each["title"] for each in outcome.payloads_of("session.updated") if "title" in each]
@@ -247,7 +249,10 @@ async def test_mode_and_model_are_chosen_of_what_the_agent_offers(tmp_path: Path
 
 @pytest.mark.requirement("sources.acp.live.inputs")
 async def test_an_agent_is_given_what_it_says_it_can_take(tmp_path: Path):
-    async with driven(made("sees"), tmp_path) as drive, driven(made(), tmp_path / "b") as blind:
+    async with (
+        driven(make_agent("sees"), tmp_path) as drive,
+        driven(make_agent(), tmp_path / "b") as blind,
+    ):
         refs = [await drive.runtime.blobs.put(data, kind="artifact") for data in (b"pic", b"one")]
         picture = AssetInput(kind="image", ref=refs[0].ref, media_type="image/png", name="a.png")
         text = AssetInput(kind="document", ref=refs[1].ref, media_type="text/plain", name="n.txt")
@@ -283,7 +288,7 @@ async def test_settings_that_make_no_sense_are_refused(
 @pytest.mark.requirement("sources.acp.live.policy")
 async def test_what_a_person_allows_always_is_not_asked_again(tmp_path: Path):
     always = {"decision": "approve", "always": "thread"}
-    async with driven(made(), tmp_path) as drive:
+    async with driven(make_agent(), tmp_path) as drive:
         await drive.turn("it permits", decide=lambda _action: always)
         await drive.turn("it permits")
         outcome = await drive.turn("it permits")

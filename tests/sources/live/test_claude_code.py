@@ -23,7 +23,7 @@ from factwire.runtime.turn_resources import TurnResources
 from factwire.sources.claude_code.live import agent, read_setup
 from factwire.sources.claude_code.permission_requests import check_before_call, make_request
 from factwire.sources.kit.program import NotInstalled
-from tests.runtime.agents import ended, facts_of, open_action
+from tests.runtime.agents import facts_of, open_action, wait_for_end
 
 SCRIPT = Path(__file__).with_name("claude_program.py")
 
@@ -36,7 +36,7 @@ class Told:
         self.facts = facts
         self.state = state
 
-    def said(self, event_class: str) -> list[dict[str, Any]]:
+    def payloads_of(self, event_class: str) -> list[dict[str, Any]]:
         return [fact.payload for fact in self.facts if fact.event_class == event_class]
 
     @property
@@ -50,7 +50,7 @@ class Told:
 
     @property
     def failure(self) -> tuple[str, str]:
-        [failed] = self.said("turn.failed")
+        [failed] = self.payloads_of("turn.failed")
         return failed["failureCategory"], failed["message"]
 
 
@@ -64,7 +64,7 @@ def program(tmp_path: Path) -> str:
 
 
 @asynccontextmanager
-async def running(
+async def run_claude(
     folder: Path, settings: AgentSettings, policy: Policy | None = None
 ) -> AsyncGenerator[Runtime]:
     workspace = folder / "workspace"
@@ -79,7 +79,7 @@ async def running(
             blobs,
             {"agent": agent(settings)},
             workspace=workspace,
-            means=means,
+            resources=means,
             settings=TurnSettings(interrupt_seconds=0.3),
         ) as runtime,
     ):
@@ -88,7 +88,7 @@ async def running(
 
 
 async def facts_from(runtime: Runtime) -> Told:
-    status = await ended(runtime, "turn")
+    status = await wait_for_end(runtime, "turn")
     facts = await facts_of(runtime)
     assert inspect_stream(facts) == []
     assert verify(facts) == []
@@ -99,8 +99,10 @@ def settings(program: str, **options: Any) -> AgentSettings:
     return AgentSettings(kind="claude-code", options={"command": program, **options})
 
 
-async def turn(folder: Path, what: str, given: AgentSettings, policy: Policy | None = None) -> Told:
-    async with running(folder, given, policy) as runtime:
+async def turn(
+    folder: Path, what: str, settings: AgentSettings, policy: Policy | None = None
+) -> Told:
+    async with run_claude(folder, settings, policy) as runtime:
         await runtime.submit("thread", "agent", f"Please do {what}", turn_id="turn")
         return await facts_from(runtime)
 
@@ -133,20 +135,20 @@ async def test_what_is_no_message_is_a_warning_and_the_turn_goes_on(tmp_path: Pa
     found = await turn(tmp_path, "babbles", settings(program))
     assert found.status == "completed"
     assert found.answers == ["Done."]
-    codes = [row["code"] for row in found.said("runtime.warning")]
+    codes = [row["code"] for row in found.payloads_of("runtime.warning")]
     assert codes == ["unreadable_source_item", "unknown_source_item"]
 
 
 @pytest.mark.asyncio
 @pytest.mark.requirement("sources.claude-code.live.stop")
 async def test_one_that_does_not_hear_the_interrupt_is_ended(tmp_path: Path, program: str):
-    async with running(tmp_path, settings(program)) as runtime:
+    async with run_claude(tmp_path, settings(program)) as runtime:
         await runtime.submit("thread", "agent", "Please do hangs", turn_id="turn")
         await ready(runtime, "model.completed")
         await runtime.cancel("thread", "turn")
         found = await facts_from(runtime)
     assert found.status == "canceled"
-    assert "cancelling" in [row["status"] for row in found.said("run.status")]
+    assert "cancelling" in [row["status"] for row in found.payloads_of("run.status")]
 
 
 @pytest.mark.asyncio
@@ -164,7 +166,7 @@ async def test_a_turn_ends_when_no_answer_is_to_come_and_nothing_more_is_waited_
 ):
     found = await turn(tmp_path, what, settings(program, background_seconds=0.3))
     assert (found.status, found.answers) == ("completed", answers)
-    assert len(found.said("turn.completed")) == 1
+    assert len(found.payloads_of("turn.completed")) == 1
     told_ends = [each.event_class for each in found.facts if each.task_id == "shell-1"][1:]
     assert told_ends == ends
 
@@ -228,7 +230,7 @@ async def test_a_turn_ends_when_no_answer_is_to_come_and_nothing_more_is_waited_
 async def test_a_decision_is_said_in_its_own_words_and_grants_no_more_than_was_offered(
     tmp_path: Path, program: str, what: str, decision: dict[str, Any], heard: dict[str, Any]
 ):
-    async with running(tmp_path, settings(program)) as runtime:
+    async with run_claude(tmp_path, settings(program)) as runtime:
         await runtime.submit("thread", "agent", f"Please do {what}", turn_id="turn")
         action = await open_action(runtime)
         await runtime.decide("thread", action, by="lena", **decision)
@@ -239,20 +241,20 @@ async def test_a_decision_is_said_in_its_own_words_and_grants_no_more_than_was_o
     assert {name: answer.get(name) for name in heard} == heard
     assert "updatedPermissions" not in answer or "updatedPermissions" in heard
     assert found.state.actions[action].applied is True
-    assert len(found.said("action.resolved")) == 1
+    assert len(found.payloads_of("action.resolved")) == 1
 
 
 @pytest.mark.asyncio
 @pytest.mark.requirement("sources.claude-code.live.always")
 async def test_what_a_person_allowed_always_is_asked_of_nobody_again(tmp_path: Path, program: str):
-    async with running(tmp_path, settings(program)) as runtime:
+    async with run_claude(tmp_path, settings(program)) as runtime:
         await runtime.submit("thread", "agent", "Please do asks_leave_twice", turn_id="turn")
         action = await open_action(runtime)
         await runtime.decide("thread", action, "approve", by="lena", always="thread")
         found = await facts_from(runtime)
 
     assert found.answers == ["allow allow"]
-    decided = [(row["decidedBy"], row["decision"]) for row in found.said("action.resolved")]
+    decided = [(row["decidedBy"], row["decision"]) for row in found.payloads_of("action.resolved")]
     assert decided == [("lena", "approved"), ("policy", "approved")]
     assert all(each.applied for each in found.state.actions.values())
 
@@ -260,7 +262,7 @@ async def test_what_a_person_allowed_always_is_asked_of_nobody_again(tmp_path: P
 @pytest.mark.asyncio
 @pytest.mark.requirement("sources.claude-code.live.steer")
 async def test_what_is_said_into_a_turn_is_answered_before_it_ends(tmp_path: Path, program: str):
-    async with running(tmp_path, settings(program)) as runtime:
+    async with run_claude(tmp_path, settings(program)) as runtime:
         await runtime.submit("thread", "agent", "Please do listens", turn_id="turn")
         await ready(runtime, "model.completed")
         key = CapabilityInput(ref="capability:key")
@@ -269,7 +271,7 @@ async def test_what_is_said_into_a_turn_is_answered_before_it_ends(tmp_path: Pat
         found = await facts_from(runtime)
 
     assert (found.status, found.answers) == ("completed", ["Go on.", "You said: Hello there."])
-    assert [row["code"] for row in found.said("runtime.warning")] == ["unsupported_input"]
+    assert [row["code"] for row in found.payloads_of("runtime.warning")] == ["unsupported_input"]
     assert [steer.status for steer in found.state.queue.steers] == ["delivered", "delivered"]
 
 
@@ -293,7 +295,7 @@ async def test_what_the_policy_decides_is_asked_of_nobody(
     assert answer["behavior"] == behavior
     assert found.state.actions == {}
     denials = 1 if (what, behavior) == ("asks_leave", "deny") else 0
-    assert len(found.said("permission.denied")) == denials
+    assert len(found.payloads_of("permission.denied")) == denials
 
 
 @pytest.mark.asyncio
@@ -302,7 +304,7 @@ async def test_what_it_asks_and_nobody_offers_is_refused_at_once(tmp_path: Path,
     found = await turn(tmp_path, "asks_what_nobody_offers", settings(program))
     [answer] = map(json.loads, found.answers)
     assert (answer["subtype"], answer["error"]) == ("error", "open_a_door is not offered")
-    assert [row["code"] for row in found.said("runtime.warning")] == ["unknown_source_item"]
+    assert [row["code"] for row in found.payloads_of("runtime.warning")] == ["unknown_source_item"]
 
 
 @pytest.mark.asyncio
@@ -363,13 +365,13 @@ async def test_one_that_rules_could_not_hold_is_not_worked_with_under_rules(
 ):
     found = await turn(tmp_path, "tells_no_states", settings(program, args=["--old"]), policy)
     assert found.status == status
-    failures = [row["failureCategory"] for row in found.said("turn.failed")]
+    failures = [row["failureCategory"] for row in found.payloads_of("turn.failed")]
     assert failures == (["policy_not_enforced"] if status == "failed" else [])
 
 
 @pytest.mark.requirement("sources.claude-code.live.rules")
 @pytest.mark.parametrize(
-    ("policy", "name", "given", "said"),
+    ("policy", "name", "args", "decision"),
     [
         (Policy(), "Bash", {"command": "rm -r x"}, None),
         (Policy.of(deny=["Bash(rm *)"]), "Bash", {"command": "true && rm x"}, "deny"),
@@ -386,14 +388,16 @@ async def test_one_that_rules_could_not_hold_is_not_worked_with_under_rules(
     ],
 )
 def test_before_a_call_only_rules_speak(
-    tmp_path: Path, policy: Policy, name: str, given: Any, said: str | None
+    tmp_path: Path, policy: Policy, name: str, args: Any, decision: str | None
 ):
     place = str(tmp_path.resolve())
-    assert check_before_call(policy, make_request(name, given, workspace=place, cwd=place)) == said
+    assert (
+        check_before_call(policy, make_request(name, args, workspace=place, cwd=place)) == decision
+    )
 
 
 async def ready(runtime: Runtime, event_class: str) -> None:
     """Wait until a fact of a class is on the thread."""
-    async for stretch in runtime.journal.follow():
-        if any(fact.event_class == event_class for _, fact in stretch.facts()):
+    async for batch in runtime.journal.follow():
+        if any(fact.event_class == event_class for _, fact in batch.facts()):
             return

@@ -24,7 +24,7 @@ from tests.sources.odd_fields import ODD, spoil_fields
 pytestmark = pytest.mark.asyncio
 
 
-def made(folder: Path, *args: str, **options: Any) -> codex.CodexAgent:
+def make_agent(folder: Path, *args: str, **options: Any) -> codex.CodexAgent:
     settings = {"command": program("codex_program.py", folder), "args": args, **options}
     return codex.agent(AgentSettings(kind="codex", options=settings))
 
@@ -43,7 +43,7 @@ async def test_a_process_that_fails_ends_the_turn_and_says_why(
     tmp_path: Path, prompt: str, args: tuple[str, ...], category: str, message: str
 ):
     seconds = 0.5 if "silent" in args else 60
-    async with driven(made(tmp_path, *args, start_seconds=seconds), tmp_path) as drive:
+    async with driven(make_agent(tmp_path, *args, start_seconds=seconds), tmp_path) as drive:
         outcome = await drive.turn(prompt)
 
     assert outcome.failure["failureCategory"] == category
@@ -53,7 +53,7 @@ async def test_a_process_that_fails_ends_the_turn_and_says_why(
 
 @pytest.mark.requirement("sources.codex-app-server.live.failures")
 async def test_what_cannot_be_read_is_a_warning_and_the_turn_goes_on(tmp_path: Path):
-    async with driven(made(tmp_path), tmp_path) as drive:
+    async with driven(make_agent(tmp_path), tmp_path) as drive:
         outcome = await drive.turn("he babbles")
 
     codes = [each["code"] for each in outcome.payloads_of("runtime.warning")]
@@ -63,7 +63,7 @@ async def test_what_cannot_be_read_is_a_warning_and_the_turn_goes_on(tmp_path: P
 
 @pytest.mark.requirement("sources.codex-app-server.live.control")
 async def test_a_server_that_does_not_heed_the_interrupt_is_killed(tmp_path: Path):
-    async with driven(made(tmp_path), tmp_path) as drive:
+    async with driven(make_agent(tmp_path), tmp_path) as drive:
         turn = await drive.submit("he hangs")
         await drive.wait_for_fact("model.delta")
         outcome = await drive.cancel(turn)
@@ -81,7 +81,7 @@ async def test_each_question_gets_the_answer_of_its_own_form(tmp_path: Path):
         "Why?": {"decision": "answer", "response": "because"},
         "How many?": {"decision": "answer", "response": {"count": 3}},
     }
-    async with driven(made(tmp_path), tmp_path) as drive:
+    async with driven(make_agent(tmp_path), tmp_path) as drive:
         outcome = await drive.turn(
             "he asks",
             decide=lambda action: next(
@@ -102,7 +102,7 @@ async def test_each_question_gets_the_answer_of_its_own_form(tmp_path: Path):
 
 @pytest.mark.requirement("sources.codex-app-server.live.approvals")
 async def test_each_question_can_be_denied(tmp_path: Path):
-    async with driven(made(tmp_path), tmp_path) as drive:
+    async with driven(make_agent(tmp_path), tmp_path) as drive:
         # A yes that is chosen beside a no is no yes.
         no = {"decision": "deny", "reason": "not now", "response": "accept"}
         outcome = await drive.turn("he asks", decide=lambda _action: no)
@@ -120,7 +120,7 @@ async def test_each_question_can_be_denied(tmp_path: Path):
 
 @pytest.mark.requirement("sources.codex-app-server.live.approvals")
 async def test_a_question_that_codex_settles_is_withdrawn(tmp_path: Path):
-    async with driven(made(tmp_path), tmp_path) as drive:
+    async with driven(make_agent(tmp_path), tmp_path) as drive:
         outcome = await drive.turn("he withdraws")
 
     assert (
@@ -133,7 +133,7 @@ async def test_a_question_that_codex_settles_is_withdrawn(tmp_path: Path):
 
 @pytest.mark.requirement("sources.codex-app-server.live.control")
 async def test_words_that_come_too_late_begin_the_next_turn_of_the_same_server(tmp_path: Path):
-    async with driven(made(tmp_path), tmp_path) as drive:
+    async with driven(make_agent(tmp_path), tmp_path) as drive:
         turn = await drive.submit("he hurries")
         await drive.wait_for_fact("model.delta")
         await drive.runtime.steer("thread", "and now this")
@@ -144,7 +144,7 @@ async def test_words_that_come_too_late_begin_the_next_turn_of_the_same_server(t
 
 @pytest.mark.requirement("sources.codex-app-server.live.agents")
 async def test_a_turn_lasts_until_whoever_works_beside_it_is_done(tmp_path: Path):
-    async with driven(made(tmp_path), tmp_path) as drive:
+    async with driven(make_agent(tmp_path), tmp_path) as drive:
         outcome = await drive.turn("he teams_up")
 
     names = [fact.event_class for fact in outcome.facts]
@@ -155,7 +155,7 @@ async def test_a_turn_lasts_until_whoever_works_beside_it_is_done(tmp_path: Path
 
 @pytest.mark.requirement("sources.codex-app-server.live.turn")
 async def test_a_thread_that_codex_has_lost_is_begun_anew_and_that_is_told(tmp_path: Path):
-    async with driven(made(tmp_path, "forgetful"), tmp_path) as drive:
+    async with driven(make_agent(tmp_path, "forgetful"), tmp_path) as drive:
         await drive.turn("he answers")
         outcome = await drive.turn("he answers again, he answers")
 
@@ -167,7 +167,7 @@ async def test_a_thread_that_codex_has_lost_is_begun_anew_and_that_is_told(tmp_p
 
 @pytest.mark.requirement("sources.codex-app-server.live.inputs")
 async def test_codex_is_given_images_and_texts_and_nothing_else(tmp_path: Path):
-    async with driven(made(tmp_path), tmp_path) as drive:
+    async with driven(make_agent(tmp_path), tmp_path) as drive:
         blobs = drive.runtime.blobs
         image, notes = await asyncio.gather(
             blobs.put(b"picture", kind="artifact"), blobs.put(b"one", kind="artifact")
@@ -204,7 +204,7 @@ async def test_codex_exec_that_fails_says_why_and_takes_no_images(tmp_path: Path
 
 @pytest.mark.requirement("sources.codex-app-server.live.settings")
 @pytest.mark.parametrize(
-    ("options", "error", "said"),
+    ("options", "error", "message"),
     [
         ({"command": "no-such-codex"}, NotInstalled, "install it with"),
         ({"sandbox": "none"}, InvalidAgent, "one of read-only, workspace-write, danger-full"),
@@ -212,10 +212,10 @@ async def test_codex_exec_that_fails_says_why_and_takes_no_images(tmp_path: Path
     ],
 )
 async def test_settings_that_make_no_sense_are_refused(
-    options: dict[str, Any], error: type[AgentError], said: str
+    options: dict[str, Any], error: type[AgentError], message: str
 ):
     for make in (codex.agent, exec_live.agent):
-        with pytest.raises(error, match=said):
+        with pytest.raises(error, match=message):
             make(AgentSettings(kind="codex", options=options))
     with pytest.raises(InvalidAgent, match="base_url"):
         codex.agent(AgentSettings(kind="codex", base_url="http://127.0.0.1"))
@@ -224,7 +224,7 @@ async def test_settings_that_make_no_sense_are_refused(
 @pytest.mark.requirement("sources.codex-app-server.live.policy")
 async def test_what_a_person_allows_always_is_not_asked_again(tmp_path: Path):
     always = {"decision": "approve", "always": "thread"}
-    async with driven(made(tmp_path), tmp_path) as drive:
+    async with driven(make_agent(tmp_path), tmp_path) as drive:
         await drive.turn("he deploys", decide=lambda _action: always)
         await drive.turn("he deploys")
         outcome = await drive.turn("he deploys")
@@ -241,7 +241,7 @@ async def test_what_a_person_allows_always_is_not_asked_again(tmp_path: Path):
 async def test_a_rule_for_a_tool_of_a_server_holds_for_codex(
     tmp_path: Path, rules: dict[str, Any], action: str
 ):
-    async with driven(made(tmp_path), tmp_path, policy=Policy.of(**rules)) as drive:
+    async with driven(make_agent(tmp_path), tmp_path, policy=Policy.of(**rules)) as drive:
         outcome = await drive.turn("he adds")
 
     assert outcome.answers == [action]

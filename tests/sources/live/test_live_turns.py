@@ -11,7 +11,7 @@ from factwire.projection import ProjectionState
 from factwire.projection.messages import TextPart
 from factwire.runtime import Runtime
 from factwire.sources.codex.exec_convert import CodexExec
-from tests.runtime.agents import classes, ended, facts_of, open_action, open_tool
+from tests.runtime.agents import classes, facts_of, open_action, open_tool, wait_for_end
 from tests.sources.live.played import WAIT, Player, runtime_with, script
 
 pytestmark = pytest.mark.asyncio
@@ -64,7 +64,7 @@ async def test_what_a_program_says_becomes_the_facts_of_its_turn(tmp_path: Path)
     player = Player("codex-exec", script(tmp_path, STARTED, *RAN, SAID, ENDED))
     async with runtime_with(player, tmp_path) as (runtime, _):
         await runtime.submit("thread", "agent", "list", turn_id="turn")
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
         facts, state = await facts_from(runtime)
 
     assert inspect_stream(facts) == []
@@ -84,7 +84,7 @@ async def test_names_that_come_again_are_new_on_the_thread_and_the_session_is_kn
     async with runtime_with(player, tmp_path) as (runtime, _):
         for turn in ("one", "two"):
             await runtime.submit("thread", "agent", "list", turn_id=turn)
-            assert await ended(runtime, turn) == "completed"
+            assert await wait_for_end(runtime, turn) == "completed"
         facts, state = await facts_from(runtime)
 
     assert inspect_stream(facts) == []
@@ -105,7 +105,7 @@ async def test_a_decision_reaches_the_agent_under_its_own_name(tmp_path: Path, d
         action = await open_action(runtime)
         question = (await runtime.state("thread")).actions[action]
         await runtime.decide("thread", action, decision, by="lena", reason="because")
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
         facts, state = await facts_from(runtime)
 
     assert action != "7"
@@ -120,7 +120,7 @@ async def test_a_program_that_dies_fails_its_turn_with_its_last_words(tmp_path: 
     dies = script(tmp_path, STARTED, command("in_progress"), "DIE out of luck")
     async with runtime_with(Player("codex-exec", dies), tmp_path) as (runtime, _):
         await runtime.submit("thread", "agent", "list", turn_id="turn")
-        assert await ended(runtime, "turn") == "failed"
+        assert await wait_for_end(runtime, "turn") == "failed"
         facts, state = await facts_from(runtime)
 
     failed = next(fact for fact in facts if fact.event_class == "turn.failed")
@@ -136,7 +136,7 @@ async def test_a_program_that_ends_without_an_end_was_cut_off(tmp_path: Path):
         Player("codex-exec", script(tmp_path, STARTED, command("in_progress"))), tmp_path
     ) as (runtime, _):
         await runtime.submit("thread", "agent", "list", turn_id="turn")
-        assert await ended(runtime, "turn") == "failed"
+        assert await wait_for_end(runtime, "turn") == "failed"
         facts, _ = await facts_from(runtime)
 
     failed = next(fact for fact in facts if fact.event_class == "turn.failed")
@@ -150,7 +150,7 @@ async def test_a_turn_that_is_cancelled_ends_its_program_and_closes_its_tools(tm
         await runtime.submit("thread", "agent", "list", turn_id="turn")
         await open_tool(runtime)
         await runtime.cancel("thread", "turn")
-        assert await ended(runtime, "turn") == "canceled"
+        assert await wait_for_end(runtime, "turn") == "canceled"
         facts, state = await facts_from(runtime)
         assert means.processes is not None
         assert await means.processes.reap() == []
@@ -168,7 +168,7 @@ async def test_what_is_not_known_is_named_and_on_request_kept_without_secrets(
     player = Player("codex-exec", odd, keep_raw=keep)
     async with runtime_with(player, tmp_path) as (runtime, means):
         await runtime.submit("thread", "agent", "list", turn_id="turn")
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
         facts, _ = await facts_from(runtime)
         warnings = [fact for fact in facts if fact.event_class == "runtime.warning"]
         refs = [ref for fact in warnings for ref in fact.ref_ids or ()]
@@ -189,7 +189,7 @@ async def test_what_is_too_big_for_a_fact_leaves_the_agent_as_a_ref(tmp_path: Pa
     player = Player("codex-exec", script(tmp_path, STARTED, RAN[0], big, SAID, ENDED))
     async with runtime_with(player, tmp_path) as (runtime, means):
         await runtime.submit("thread", "agent", "list", turn_id="turn")
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
         facts, state = await facts_from(runtime)
         [tool] = state.tools.values()
         kept = await read(means.blobs, tool.output_ref or "")
@@ -210,7 +210,7 @@ async def test_an_adapter_that_stumbles_at_the_end_fails_its_turn_and_holds_up_n
     monkeypatch.setattr(CodexExec, "finish", stumble)
     async with runtime_with(player, tmp_path) as (runtime, _):
         await runtime.submit("thread", "agent", "list", turn_id="turn")
-        assert await ended(runtime, "turn") == "failed"
+        assert await wait_for_end(runtime, "turn") == "failed"
         facts, _ = await facts_from(runtime)
 
     failed = next(fact for fact in facts if fact.event_class == "turn.failed")

@@ -79,7 +79,7 @@ tag = "item.tag"
 """
 
 
-def made(folder: Path, how: str = "text", rules: str = RULES + ENDS, **options: Any) -> Any:
+def make_agent(folder: Path, how: str = "text", rules: str = RULES + ENDS, **options: Any) -> Any:
     file = folder / "tiny.toml"
     file.write_text(rules + (STDIN if how == "lines" else ""), "utf-8")
     command = [program("mapped_program.py", folder), how]
@@ -92,7 +92,7 @@ def made(folder: Path, how: str = "text", rules: str = RULES + ENDS, **options: 
 @pytest.mark.requirement("sources.mapped.live.turn")
 @pytest.mark.parametrize("how", ["text", "argument", "lines"])
 async def test_a_prompt_arrives_in_the_way_that_the_program_knows(tmp_path: Path, how: str):
-    async with driven(made(tmp_path, how), tmp_path) as drive:
+    async with driven(make_agent(tmp_path, how), tmp_path) as drive:
         outcome = await drive.turn("he answers")
 
     assert (outcome.status, outcome.answers) == ("completed", ["You said: he answers"])
@@ -108,7 +108,7 @@ async def test_the_next_turn_goes_on_with_the_session_and_gets_what_is_named(
     name = program("mapped_program.py", tmp_path)
     resume = [name, "argument", "--session", "{session}", "{prompt}"]
     async with driven(
-        made(tmp_path, "argument", resume=resume, env=["TEST_NAMED"]), tmp_path
+        make_agent(tmp_path, "argument", resume=resume, env=["TEST_NAMED"]), tmp_path
     ) as drive:
         first = json.loads((await drive.turn("--force he repeats")).answers[-1])
         outcome = await drive.turn("he repeats")
@@ -134,7 +134,7 @@ async def test_the_next_turn_goes_on_with_the_session_and_gets_what_is_named(
 async def test_a_program_that_fails_ends_the_turn_and_says_why(
     tmp_path: Path, prompt: str, options: dict[str, Any], category: str, message: str
 ):
-    async with driven(made(tmp_path, **options), tmp_path) as drive:
+    async with driven(make_agent(tmp_path, **options), tmp_path) as drive:
         outcome = await drive.turn(prompt)
 
     assert outcome.failure["failureCategory"] == category
@@ -143,7 +143,7 @@ async def test_a_program_that_fails_ends_the_turn_and_says_why(
 
 @pytest.mark.requirement("sources.mapped.live.ends")
 async def test_where_a_mapping_knows_no_end_the_exit_code_is_one(tmp_path: Path):
-    async with driven(made(tmp_path, rules=RULES), tmp_path) as drive:
+    async with driven(make_agent(tmp_path, rules=RULES), tmp_path) as drive:
         well = await drive.turn("he ends")
         ill = await drive.turn("he dies")
 
@@ -153,7 +153,7 @@ async def test_where_a_mapping_knows_no_end_the_exit_code_is_one(tmp_path: Path)
 
 @pytest.mark.requirement("sources.mapped.live.ends")
 async def test_what_cannot_be_read_is_a_warning_and_the_turn_goes_on(tmp_path: Path):
-    async with driven(made(tmp_path), tmp_path) as drive:
+    async with driven(make_agent(tmp_path), tmp_path) as drive:
         outcome = await drive.turn("he babbles")
 
     codes = [each["code"] for each in outcome.payloads_of("runtime.warning")]
@@ -163,11 +163,11 @@ async def test_what_cannot_be_read_is_a_warning_and_the_turn_goes_on(tmp_path: P
 
 @pytest.mark.requirement("sources.mapped.live.control")
 async def test_a_program_is_stopped_by_its_own_line_or_as_any_program(tmp_path: Path):
-    async with driven(made(tmp_path), tmp_path) as drive:
+    async with driven(make_agent(tmp_path), tmp_path) as drive:
         turn = await drive.submit("he hangs")
         await drive.wait_for_fact("model.delta")
         killed = await drive.cancel(turn)
-    async with driven(made(tmp_path, "lines"), tmp_path) as drive:
+    async with driven(make_agent(tmp_path, "lines"), tmp_path) as drive:
         turn = await drive.submit("he stops")
         await drive.wait_for_fact("model.delta")
         stopped = await drive.cancel(turn)
@@ -183,7 +183,7 @@ async def test_a_decision_is_written_as_the_mapping_says(
     tmp_path: Path, decision: str, *, yes: bool
 ):
     payloads = {"decision": decision, "reason": "so it is"}
-    async with driven(made(tmp_path, "lines"), tmp_path) as drive:
+    async with driven(make_agent(tmp_path, "lines"), tmp_path) as drive:
         outcome = await drive.turn("he asks", decide=lambda _action: payloads)
 
     expected = {"do": "decide", "id": "7", "yes": yes, "why": "so it is", "tag": "blue"}
@@ -194,7 +194,7 @@ async def test_a_decision_is_written_as_the_mapping_says(
 
 @pytest.mark.requirement("sources.mapped.live.approvals")
 async def test_what_cannot_be_answered_is_told_and_closed(tmp_path: Path):
-    agent = made(tmp_path)
+    agent = make_agent(tmp_path)
     async with driven(agent, tmp_path) as drive:
         outcome = await drive.turn("he asks")
 
@@ -208,7 +208,7 @@ async def test_what_cannot_be_answered_is_told_and_closed(tmp_path: Path):
 
 @pytest.mark.requirement("sources.mapped.live.settings")
 async def test_a_manifest_says_what_the_mapping_has_rules_for(tmp_path: Path):
-    manifest = made(tmp_path, "lines").manifest
+    manifest = make_agent(tmp_path, "lines").manifest
 
     assert (manifest.agent_id, manifest.title, manifest.approvals) == ("tiny", "Tiny", "inline")
     assert (manifest.streaming.text, manifest.streaming.reasoning) == ("yes", "no")
@@ -243,12 +243,12 @@ async def test_what_cannot_work_is_refused_before_anything_runs(
     tmp_path: Path, how: str, options: dict[str, Any], message: str
 ):
     with pytest.raises(InvalidAgent, match=message):
-        made(tmp_path, how, **options)
+        make_agent(tmp_path, how, **options)
 
 
 @pytest.mark.requirement("sources.mapped.live.settings")
 async def test_a_program_that_is_not_there_is_named(tmp_path: Path):
     with pytest.raises(NotInstalled, match="no-such-program"):
-        made(tmp_path, command=["no-such-program"])
+        make_agent(tmp_path, command=["no-such-program"])
     with pytest.raises(InvalidAgent, match="no model"):
         mapped.agent(AgentSettings(kind="mapped", model="gpt"))

@@ -21,7 +21,7 @@ from tests.sources.odd_fields import ODD, spoil_fields
 pytestmark = pytest.mark.asyncio
 
 
-def made(folder: Path, *args: str, **options: Any) -> live.OpenCodeAgent:
+def make_agent(folder: Path, *args: str, **options: Any) -> live.OpenCodeAgent:
     settings = {"command": program("opencode_program.py", folder), "args": args, **options}
     return live.agent(AgentSettings(kind="opencode", options=settings))
 
@@ -50,7 +50,7 @@ async def test_a_server_that_fails_ends_the_turn_and_says_why(  # noqa: PLR0917 
         # The stream of events breaks off first; how the program ended is known when it has.
         monkeypatch.setattr(live, "FAREWELL_SECONDS", 60.0)
     seconds = 0.5 if "silent" in args else 60
-    async with driven(made(tmp_path, *args, start_seconds=seconds), tmp_path) as drive:
+    async with driven(make_agent(tmp_path, *args, start_seconds=seconds), tmp_path) as drive:
         outcome = await drive.turn(prompt)
 
     left = list(tmp_path.glob("data/processes/*"))  # noqa: ASYNC240 - a small folder
@@ -62,7 +62,7 @@ async def test_a_server_that_fails_ends_the_turn_and_says_why(  # noqa: PLR0917 
 
 @pytest.mark.requirement("sources.opencode.live.failures")
 async def test_what_cannot_be_read_is_a_warning_and_the_turn_goes_on(tmp_path: Path):
-    async with driven(made(tmp_path), tmp_path) as drive:
+    async with driven(make_agent(tmp_path), tmp_path) as drive:
         outcome = await drive.turn("it babbles")
 
     codes = [each["code"] for each in outcome.payloads_of("runtime.warning")]
@@ -75,7 +75,7 @@ async def test_what_cannot_be_read_is_a_warning_and_the_turn_goes_on(tmp_path: P
 async def test_a_server_that_does_not_heed_the_abort_is_killed(
     tmp_path: Path, args: tuple[str, ...]
 ):
-    async with driven(made(tmp_path, *args), tmp_path) as drive:
+    async with driven(make_agent(tmp_path, *args), tmp_path) as drive:
         turn = await drive.submit("it hangs")
         await drive.wait_for_fact("run.status" if args else "model.delta")
         outcome = await drive.cancel(turn)
@@ -87,7 +87,7 @@ async def test_a_server_that_does_not_heed_the_abort_is_killed(
 
 @pytest.mark.requirement("sources.opencode.live.control")
 async def test_words_that_come_as_the_session_falls_idle_are_answered_in_the_turn(tmp_path: Path):
-    async with driven(made(tmp_path), tmp_path) as drive:
+    async with driven(make_agent(tmp_path), tmp_path) as drive:
         turn = await drive.submit("it hurries")
         await drive.wait_for_fact("model.delta")
         await drive.runtime.steer("thread", "and now this")
@@ -104,7 +104,7 @@ async def test_each_question_gets_the_answer_of_its_own_form(tmp_path: Path):
         "Which?": {"decision": "answer", "response": "Red"},
         "Which?\nHow big?": {"decision": "answer", "response": {"Size": ["L", "XL"]}},
     }
-    async with driven(made(tmp_path), tmp_path) as drive:
+    async with driven(make_agent(tmp_path), tmp_path) as drive:
         outcome = await drive.turn(
             "it asks", decide=lambda action: payloads.get(action.prompt or "", "approve")
         )
@@ -125,7 +125,7 @@ async def test_each_question_can_be_denied_and_a_rule_denies_before_anybody_is_a
     policy = Policy.of(deny=["Bash(make)"])
     # A yes that is chosen beside a no is no yes.
     no = {"decision": "deny", "response": "always"}
-    async with driven(made(tmp_path), tmp_path, policy=policy) as drive:
+    async with driven(make_agent(tmp_path), tmp_path, policy=policy) as drive:
         outcome = await drive.turn("it asks", decide=lambda _action: no)
 
     replies = json.loads(outcome.answers[-1])
@@ -143,7 +143,7 @@ async def test_each_question_can_be_denied_and_a_rule_denies_before_anybody_is_a
 
 @pytest.mark.requirement("sources.opencode.live.approvals")
 async def test_a_question_that_opencode_settles_is_closed(tmp_path: Path):
-    async with driven(made(tmp_path), tmp_path) as drive:
+    async with driven(make_agent(tmp_path), tmp_path) as drive:
         outcome = await drive.turn("it settles")
 
     assert [each["decision"] for each in outcome.payloads_of("action.resolved")] == ["denied"]
@@ -234,7 +234,7 @@ async def test_an_odd_request_is_never_answered_by_a_yes_that_nobody_gave():
 
 @pytest.mark.requirement("sources.opencode.live.turn")
 async def test_a_session_that_opencode_has_lost_is_begun_anew_and_that_is_told(tmp_path: Path):
-    async with driven(made(tmp_path, "forgetful"), tmp_path) as drive:
+    async with driven(make_agent(tmp_path, "forgetful"), tmp_path) as drive:
         await drive.turn("it answers")
         outcome = await drive.turn("it answers")
 
@@ -251,7 +251,7 @@ async def test_a_server_gets_what_it_needs_and_a_password_of_its_own(
     monkeypatch.setenv("TEST_OTHER", "1")
     monkeypatch.setenv("OPENCODE_SERVER_PASSWORD", "known to others")
     asks = {"edit": "ask", "bash": {"git *": "allow"}}
-    agent = made(tmp_path, env=["TEST_NAMED"], config={"share": "disabled"}, permission=asks)
+    agent = make_agent(tmp_path, env=["TEST_NAMED"], config={"share": "disabled"}, permission=asks)
     async with driven(agent, tmp_path) as drive:
         blobs = drive.runtime.blobs
         image = await blobs.put(b"picture", kind="artifact")
@@ -274,10 +274,10 @@ async def test_a_server_gets_what_it_needs_and_a_password_of_its_own(
 @pytest.mark.requirement("sources.opencode.live.turn")
 async def test_what_opencode_does_not_take_is_refused_before_it_runs(tmp_path: Path):
     with pytest.raises(InvalidAgent, match="provider/model"):
-        made(tmp_path, model="gpt")
+        make_agent(tmp_path, model="gpt")
     with pytest.raises(InvalidAgent, match="perhaps"):
-        made(tmp_path, permission={"bash": "perhaps"})
+        make_agent(tmp_path, permission={"bash": "perhaps"})
     with pytest.raises(InvalidAgent, match="colour"):
-        made(tmp_path, colour="red")
+        make_agent(tmp_path, colour="red")
     with pytest.raises(NotInstalled, match="npm install -g opencode-ai"):
         live.agent(AgentSettings(kind="opencode", options={"command": str(tmp_path / "none")}))

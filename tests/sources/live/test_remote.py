@@ -22,7 +22,7 @@ from factwire.sources.ai_sdk import live as ai_sdk
 from factwire.sources.kit.limits import LINE_BYTES, REFUSAL_CHARACTERS
 from factwire.sources.kit.live_agent import LiveAgent
 from factwire.sources.kit.stream_framing import EventReader
-from tests.runtime.agents import WAIT, ended, facts_of, open_action
+from tests.runtime.agents import WAIT, facts_of, open_action, wait_for_end
 from tests.sources.live.played import runtime_with
 from tests.sources.live.remote_servers import Answer, Heard, Refusal, Script, events, serve_script
 
@@ -106,7 +106,7 @@ async def test_a_remote_agent_is_heard_and_goes_on_with_the_conversation(
         async with runtime_with(remote, tmp_path) as (runtime, _):
             for turn in ("one", "two"):
                 await runtime.submit("thread", "agent", f"Do {turn}.", turn_id=turn)
-                assert await ended(runtime, turn) == "completed"
+                assert await wait_for_end(runtime, turn) == "completed"
             facts = await facts_from(runtime)
 
     assert spoken(facts) == "Hello.Hello."
@@ -139,7 +139,7 @@ async def test_an_interrupt_of_ag_ui_is_resumed_with_what_was_decided(
         await runtime.submit("thread", "agent", "Deploy.", turn_id="turn")
         action = await open_action(runtime)
         await runtime.decide("thread", action, decision, by="lena", reason="because")
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
         facts = await facts_from(runtime)
 
     body = server.heard[1].body
@@ -176,7 +176,7 @@ async def test_an_approval_of_the_ai_sdk_is_sent_back_in_its_message(decision: s
         await runtime.submit("thread", "agent", "Deploy.", turn_id="turn")
         action = await open_action(runtime)
         await runtime.decide("thread", action, decision, by="lena")
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
         await facts_from(runtime)
         state = await runtime.state("thread")
 
@@ -214,7 +214,7 @@ async def test_a_task_of_a2a_goes_on_with_an_answer_and_is_cancelled_without(
         action = await open_action(runtime)
         word = "answer" if allowed else "deny"
         await runtime.decide("thread", action, word, by="lena", response="The left one")
-        assert await ended(runtime, "turn") == ("completed" if allowed else "canceled")
+        assert await wait_for_end(runtime, "turn") == ("completed" if allowed else "canceled")
         await facts_from(runtime)
 
     second = server.heard[1].body
@@ -257,7 +257,7 @@ async def test_a_real_endpoint_of_pydantic_ai_is_approved_and_denied(decision: s
         await runtime.submit("thread", "agent", "Deploy.", turn_id="turn")
         action = await open_action(runtime)
         await runtime.decide("thread", action, decision, by="lena", reason="because")
-        assert await ended(runtime, "turn") == "completed"
+        assert await wait_for_end(runtime, "turn") == "completed"
         facts = await facts_from(runtime)
         [tool] = (await runtime.state("thread")).tools.values()
     assert spoken(facts) == "It is deployed."
@@ -277,9 +277,9 @@ async def test_a_turn_that_is_cancelled_hangs_up_and_leaves_nothing_open(kind: s
     ):
         await runtime.submit("thread", "agent", "Go.", turn_id="turn")
         async with asyncio.timeout(WAIT):
-            await server.asked.wait()
+            await server.request_seen.wait()
         await runtime.cancel("thread", "turn")
-        assert await ended(runtime, "turn") == "canceled"
+        assert await wait_for_end(runtime, "turn") == "canceled"
         await facts_from(runtime)
         async with asyncio.timeout(WAIT):
             await server.hung_up.wait()
@@ -312,7 +312,7 @@ async def test_a_refusal_or_a_cut_fails_the_turn_and_says_why(
         remote = agent(kind, server.url, headers={"X-Key": "${REMOTE_TOKEN}"})
         async with runtime_with(remote, tmp_path) as (runtime, _):
             await runtime.submit("thread", "agent", "Go.", turn_id="turn")
-            assert await ended(runtime, "turn") == "failed"
+            assert await wait_for_end(runtime, "turn") == "failed"
             facts = await facts_from(runtime)
     [end] = [fact for fact in facts if fact.event_class == "turn.failed"]
     assert end.payload["failureCategory"] == category
@@ -326,7 +326,7 @@ async def test_a_secret_that_is_not_set_fails_the_turn_before_anything_is_sent(t
         remote = agent("ag-ui", server.url, headers={"X-Key": "${NOT_SET_ANYWHERE}"})
         async with runtime_with(remote, tmp_path) as (runtime, _):
             await runtime.submit("thread", "agent", "Go.", turn_id="turn")
-            assert await ended(runtime, "turn") == "failed"
+            assert await wait_for_end(runtime, "turn") == "failed"
     assert server.heard == []
 
 

@@ -63,7 +63,7 @@ def round_and_round() -> list[Any]:
 
 @pytest.mark.requirement("sources.sdk.live.values")
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "expected"),
     [
         ({"a": (1, None, True, 1.5)}, {"a": [1, None, True, 1.5]}),
         (float("nan"), "nan"),
@@ -75,9 +75,9 @@ def round_and_round() -> list[Any]:
         (Model(odd=Odd()), {"when": "2026-01-01T00:00:00Z", "odd": "<Odd>"}),
     ],
 )
-def test_any_value_of_a_program_becomes_json(value: object, told: object):
-    assert to_json(value) == told
-    assert msgspec.json.decode(msgspec.json.encode(to_json(value))) == told
+def test_any_value_of_a_program_becomes_json(value: object, expected: object):
+    assert to_json(value) == expected
+    assert msgspec.json.decode(msgspec.json.encode(to_json(value))) == expected
 
 
 @pytest.mark.requirement("sources.sdk.live.values")
@@ -98,7 +98,7 @@ class Answered(Exception):
         super().__init__(f"status {status_code}")
 
 
-def caused(error: Exception, cause: Exception) -> Exception:
+def set_cause(error: Exception, cause: Exception) -> Exception:
     error.__cause__ = cause
     return error
 
@@ -113,7 +113,7 @@ def caused(error: Exception, cause: Exception) -> Exception:
         (Answered(400), None),
         (Answered("429"), None),
         (APIConnectionError(), "connection_lost"),
-        (caused(ValueError("x"), Answered(429)), "rate_limited"),
+        (set_cause(ValueError("x"), Answered(429)), "rate_limited"),
         (ExceptionGroup("x", [ValueError(), Answered(401)]), "unauthorized"),
         (ZeroDivisionError("x"), None),
     ],
@@ -227,7 +227,7 @@ async def test_a_tool_that_sounds_harmless_is_asked_about_all_the_same(tmp_path:
     assert len(outcome.facts_of_class("action.required")) == 1
 
 
-def echoing() -> tuple[Agent[None, str], list[list[ModelMessage]]]:
+def make_echo_agent() -> tuple[Agent[None, str], list[list[ModelMessage]]]:
     """An agent that keeps what it was told."""
     heard: list[list[ModelMessage]] = []
 
@@ -242,7 +242,7 @@ def echoing() -> tuple[Agent[None, str], list[list[ModelMessage]]]:
 @pytest.mark.asyncio
 @pytest.mark.requirement("sources.sdk.live.again")
 async def test_an_agent_that_forgot_is_told_the_words_of_the_thread_again(tmp_path: Path):
-    agent, heard = echoing()
+    agent, heard = make_echo_agent()
     for prompt in ("first", "second"):
         provider = pydantic_ai.wrap(agent, Settings(kind="x:y"))
         async with driven(provider, tmp_path) as here:
@@ -256,9 +256,9 @@ async def test_an_agent_that_forgot_is_told_the_words_of_the_thread_again(tmp_pa
 @pytest.mark.asyncio
 @pytest.mark.requirement("sources.sdk.live.inputs")
 async def test_a_picture_reaches_the_model_and_a_sound_is_refused(tmp_path: Path):
-    agent, heard = echoing()
+    agent, heard = make_echo_agent()
     async with driven(pydantic_ai.wrap(agent, Settings(kind="x:y")), tmp_path) as here:
-        ref = (await here.runtime.means.blobs.put(PIXEL, kind="artifact")).ref
+        ref = (await here.runtime.resources.blobs.put(PIXEL, kind="artifact")).ref
         picture = AssetInput(kind="image", ref=ref, media_type="image/png")
         sound = AssetInput(kind="audio", ref=ref, media_type="audio/wav")
         seen = await here.turn("look", input=(picture,))
@@ -284,13 +284,13 @@ def review(state: Reviewed) -> dict[str, Any]:
 @pytest.mark.asyncio
 @pytest.mark.requirement("sources.langgraph.live.review")
 @pytest.mark.parametrize(
-    ("answer", "given"),
+    ("answer", "expected"),
     [
         ("approved", {"type": "approve"}),
         ({"decision": "denied", "reason": "no"}, {"type": "reject", "message": "no"}),
     ],
 )
-async def test_a_review_of_calls_is_an_approval(tmp_path: Path, answer: Answer, given: object):
+async def test_a_review_of_calls_is_an_approval(tmp_path: Path, answer: Answer, expected: object):
     question: list[Action] = []
 
     def decide(action: Action) -> Answer:
@@ -307,4 +307,4 @@ async def test_a_review_of_calls_is_an_approval(tmp_path: Path, answer: Answer, 
     assert outcome.status == "completed"
     assert [action.action_type for action in question] == ["tool_approval"]
     assert '"target": "production"' in (question[0].shown or "")
-    assert state.values["messages"][-1]["content"] == str({"decisions": [given]})
+    assert state.values["messages"][-1]["content"] == str({"decisions": [expected]})

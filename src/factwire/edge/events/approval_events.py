@@ -7,7 +7,7 @@
 from typing import Any, Final
 
 from factwire.facts import Fact
-from factwire.facts.classes.payloads import ActionDecision, ActionRequest
+from factwire.facts.classes.payloads import ActionDecisionPayload, ActionRequestPayload
 from factwire.facts.json_values import text_at
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.payload_fields import other_id, read_payload, tool_of
@@ -103,7 +103,7 @@ def _to_permission_request(fact: Fact) -> TypedPayload | None:
     action = other_id(fact, "actionId", "action_id")
     if action is None:
         return None
-    fields = read_payload(fact, ActionRequest)
+    fields = read_payload(fact, ActionRequestPayload)
     return "run.agent.permission_requested", PermissionRequest(
         request_id=action,
         risk_level=fields.severity or UNKNOWN,
@@ -126,7 +126,7 @@ def _to_approval_request(fact: Fact) -> TypedPayload | None:
     action = other_id(fact, "actionId", "action_id")
     if action is None:
         return None
-    fields = read_payload(fact, ActionRequest)
+    fields = read_payload(fact, ActionRequestPayload)
     return "approval.requested", ApprovalRequest(
         approval_id=action,
         kind=fields.action_type or UNKNOWN,
@@ -147,7 +147,7 @@ def _to_permission_decision(fact: Fact) -> TypedPayload | None:
     action = other_id(fact, "actionId", "action_id")
     if action is None:
         return None
-    fields = read_payload(fact, ActionDecision)
+    fields = read_payload(fact, ActionDecisionPayload)
     return "run.agent.permission_decided", PermissionDecision(
         request_id=action,
         decision=_read_decision(fact, fields),
@@ -163,7 +163,7 @@ def _to_approval_decision(fact: Fact) -> TypedPayload | None:
     action = other_id(fact, "actionId", "action_id")
     if action is None:
         return None
-    fields = read_payload(fact, ActionDecision)
+    fields = read_payload(fact, ActionDecisionPayload)
     return "approval.decided", ApprovalDecision(
         approval_id=action,
         decision=_read_decision(fact, fields),
@@ -174,7 +174,7 @@ def _to_approval_decision(fact: Fact) -> TypedPayload | None:
     )
 
 
-def _read_decision(fact: Fact, fields: ActionDecision) -> str:
+def _read_decision(fact: Fact, fields: ActionDecisionPayload) -> str:
     if fields.decision:
         return DECISIONS.get(fields.decision, fields.decision)
     return _CLOSED_UNDECIDED.get(fact.event_class or "", UNKNOWN)

@@ -48,7 +48,7 @@ from factwire.serving.envelopes import (
 )
 
 
-class UnknownFact(EventPayload, frozen=True):
+class UnknownFactEvent(EventPayload, frozen=True):
     """A fact without a class, or with one that would pass for a word it has no right to."""
 
     event_class: str | None = None
@@ -66,7 +66,7 @@ EVENT_MAPPINGS: Final[MappingTable] = {
     **session_events.SESSION_EVENTS,
     **usage_events.USAGE_EVENTS,
 }
-"""The words of every class that has any."""
+"""The mappings of every class that has any."""
 
 
 class EventType(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,12 +171,14 @@ _LIST: Final[dict[str, tuple[type[EventPayload], str]]] = {
         "A request of an agent was decided, or acted upon.",
     ),
     "error": (ErrorPayload, "The stream cannot go on; it is then closed."),
-    UNKNOWN: (UnknownFact, "A fact that no type may be given to."),
+    UNKNOWN: (UnknownFactEvent, "A fact that no type may be given to."),
 }
 
 
 def _classes_emitting(name: str, view: View) -> Iterator[str]:
-    return (known for known, words in EVENT_MAPPINGS.items() if name in getattr(words, view).types)
+    return (
+        known for known, mappings in EVENT_MAPPINGS.items() if name in getattr(mappings, view).types
+    )
 
 
 def _build_event_type(name: str) -> EventType:
@@ -224,11 +226,12 @@ _SCOPE_IDS: Final[dict[type, tuple[str, ...]]] = {
 
 _MAPPERS: Final = {
     "runtime": {
-        correlation_id: words.runtime.to_event for correlation_id, words in EVENT_MAPPINGS.items()
+        correlation_id: mappings.runtime.to_event
+        for correlation_id, mappings in EVENT_MAPPINGS.items()
     },
     "conversation": {
-        correlation_id: words.conversation.to_event
-        for correlation_id, words in EVENT_MAPPINGS.items()
+        correlation_id: mappings.conversation.to_event
+        for correlation_id, mappings in EVENT_MAPPINGS.items()
     },
 }
 _encode = msgspec.json.Encoder().encode
@@ -297,7 +300,7 @@ def _to_own_class(fact: Fact) -> tuple[str, Any]:
     name = _own_type(fact.event_class or "")
     payload = _payload_with_ids(fact)
     if name is None:
-        return UNKNOWN, UnknownFact(event_class=fact.event_class, payload=payload)
+        return UNKNOWN, UnknownFactEvent(event_class=fact.event_class, payload=payload)
     return name, payload
 
 

@@ -4,8 +4,7 @@ from typing import Any, Final
 
 from factwire.edge.events.resource_events import PreviewEvent
 from factwire.facts import Fact
-from factwire.facts.classes.payloads import Artifact as ArtifactFields
-from factwire.facts.classes.payloads import Process
+from factwire.facts.classes.payloads import ArtifactPayload, ProcessPayload
 from factwire.facts.json_values import objects_of, text_at
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.artifacts import artifact_ids
@@ -86,7 +85,7 @@ _ARTIFACT_STATUS: Final = {
 
 
 def _to_run_output(fact: Fact) -> TypedPayload | None:
-    run, fields = run_id_of(fact), read_payload(fact, Process)
+    run, fields = run_id_of(fact), read_payload(fact, ProcessPayload)
     if run is None:
         return None
     ref = ref_text(fields.output_ref) or next(iter(fact.ref_ids), None)
@@ -129,7 +128,7 @@ def _to_artifact(fact: Fact, name: str) -> TypedPayload | None:
     artifact = next(iter(artifact_ids(fact)), None)
     if artifact is None:
         return None
-    fields = read_payload(fact, ArtifactFields)
+    fields = read_payload(fact, ArtifactPayload)
     return name, ArtifactEvent(
         artifact_id=artifact,
         status=fields.status or _ARTIFACT_STATUS.get(fact.event_class or "", "updated"),
@@ -158,7 +157,7 @@ def _to_artifact_preview(fact: Fact) -> TypedPayload | None:
         run_id=run_id_of(fact),
         artifact_id=artifact,
         url=text_at(fact.payload, "url"),
-        ref=ref_text(read_payload(fact, ArtifactFields).preview_ref),
+        ref=ref_text(read_payload(fact, ArtifactPayload).preview_ref),
     )
 
 

@@ -7,16 +7,16 @@ import msgspec
 
 from factwire.facts import Fact
 from factwire.facts.classes.payloads import (
-    ConversationRecord,
-    ItemRecord,
-    MemberRecord,
+    ConversationPayload,
+    ItemPayload,
+    MemberPayload,
     Payload,
-    PersistenceFailure,
-    PreviewRecord,
-    ProjectRecord,
-    RunnerRecord,
-    ThreadForkRecord,
-    ThreadRecord,
+    PersistenceFailurePayload,
+    PreviewPayload,
+    ProjectPayload,
+    RunnerPayload,
+    ThreadForkPayload,
+    ThreadPayload,
 )
 from factwire.facts.json_values import object_at
 from factwire.facts.resources import Item, ItemContent
@@ -134,7 +134,7 @@ def _build_project(fact: Fact) -> ProjectEvent | None:
     if project is None:
         return None
     names = ("name", "work_dir", "created_at", "updated_at")
-    return ProjectEvent(project_id=project, **_take_fields(fact, ProjectRecord, *names))
+    return ProjectEvent(project_id=project, **_take_fields(fact, ProjectPayload, *names))
 
 
 def _build_project_gone(fact: Fact) -> ProjectGone | None:
@@ -149,13 +149,13 @@ def _build_conversation(fact: Fact) -> ConversationEvent | None:
     return ConversationEvent(
         conversation_id=conversation,
         project_id=other_id(fact, "projectId", "project_id"),
-        **_take_fields(fact, ConversationRecord, "title", "created_at"),
+        **_take_fields(fact, ConversationPayload, "title", "created_at"),
     )
 
 
 def _build_member(fact: Fact) -> Member | None:
     conversation = other_id(fact, "conversationId", "conversation_id")
-    fields = read_payload(fact, MemberRecord)
+    fields = read_payload(fact, MemberPayload)
     if conversation is None or not fields.member_id:
         return None
     return Member(
@@ -174,7 +174,7 @@ def _build_thread(fact: Fact) -> ThreadEvent | None:
         project_id=other_id(fact, "projectId", "project_id"),
         conversation_id=other_id(fact, "conversationId", "conversation_id"),
         agent_id=other_id(fact, "agentId", "agent_id"),
-        **_take_fields(fact, ThreadRecord, "title", "status", "created_at", "updated_at"),
+        **_take_fields(fact, ThreadPayload, "title", "status", "created_at", "updated_at"),
     )
 
 
@@ -191,7 +191,7 @@ def _build_thread_fork(fact: Fact) -> ThreadFork | None:
         thread_id=thread,
         parent_thread_id=parent,
         project_id=other_id(fact, "projectId", "project_id"),
-        **_take_fields(fact, ThreadForkRecord, "from_item_id", "title"),
+        **_take_fields(fact, ThreadForkPayload, "from_item_id", "title"),
     )
 
 
@@ -199,7 +199,7 @@ def _build_item(fact: Fact) -> Item | None:
     item = other_id(fact, "itemId", "item_id")
     if item is None:
         return None
-    fields = read_payload(fact, ItemRecord)
+    fields = read_payload(fact, ItemPayload)
     is_message = fact.event_class == "message.created"
     return Item(
         item_id=item,
@@ -231,12 +231,12 @@ def _build_item_content(value: object) -> ItemContent | None:
 
 
 def _build_runner(fact: Fact) -> Runner | None:
-    runner = read_payload(fact, RunnerRecord).runner_id
+    runner = read_payload(fact, RunnerPayload).runner_id
     return Runner(runner_id=runner) if runner else None
 
 
 def _build_persistence_error(fact: Fact) -> PersistenceError | None:
-    run, fields = run_id_of(fact), read_payload(fact, PersistenceFailure)
+    run, fields = run_id_of(fact), read_payload(fact, PersistenceFailurePayload)
     if run is None:
         return None
     return PersistenceError(run_id=run, error=fields.error or fact.detail or UNKNOWN)
@@ -244,7 +244,7 @@ def _build_persistence_error(fact: Fact) -> PersistenceError | None:
 
 def _preview_builder(status: Literal["ready", "stopped"]) -> _Build:
     def build(fact: Fact) -> PreviewEvent | None:
-        fields = read_payload(fact, PreviewRecord)
+        fields = read_payload(fact, PreviewPayload)
         if not fields.preview_id:
             return None
         return PreviewEvent(

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, cast
 import msgspec
 
 from factwire.facts import Fact
-from factwire.facts.classes.payloads import TurnEnd
+from factwire.facts.classes.payloads import TurnEndPayload
 from factwire.facts.json_values import objects_of, text_at, whole_number_at
 from factwire.facts.resources import Item, ItemContent
 from factwire.projection.payload_fields import other_id, outcome_of, read_payload, subagent_of
@@ -235,7 +235,7 @@ def _to_run_end(fact: Fact) -> TypedPayload | None:
 
 def build_run_error(fact: Fact) -> RunErrorEvent:
     """Why a turn failed, as a run's error."""
-    fields = read_payload(fact, TurnEnd)
+    fields = read_payload(fact, TurnEndPayload)
     category = fields.failure_category or ""
     details = {"failureCategory": fields.failure_category, "recoveryHint": fields.recovery_hint}
     known = {name: value for name, value in details.items() if value is not None}

@@ -7,7 +7,7 @@ counts attempts, a sign-in says so, a summary names the calls it sums up; else i
 from typing import Any, Final, Literal
 
 from factwire.facts import Fact
-from factwire.facts.classes.payloads import Hook, Permission
+from factwire.facts.classes.payloads import HookPayload, PermissionPayload
 from factwire.facts.json_values import (
     finite_number_at,
     list_at,
@@ -223,14 +223,14 @@ def _to_status_change(fact: Fact) -> TypedPayload | None:
 
 
 def _to_permission_mode(fact: Fact) -> TypedPayload | None:
-    mode = read_payload(fact, Permission).mode
+    mode = read_payload(fact, PermissionPayload).mode
     if mode is None:
         return None
     return "run.agent.status_change", StatusChange(permission_mode=mode)
 
 
 def _to_hook_started(fact: Fact) -> TypedPayload | None:
-    fields = read_payload(fact, Hook)
+    fields = read_payload(fact, HookPayload)
     if not fields.hook_id:
         return None
     return "run.agent.hook_started", HookStarted(
@@ -239,7 +239,7 @@ def _to_hook_started(fact: Fact) -> TypedPayload | None:
 
 
 def _to_hook_progress(fact: Fact) -> TypedPayload | None:
-    fields = read_payload(fact, Hook)
+    fields = read_payload(fact, HookPayload)
     if not fields.hook_id:
         return None
     return "run.agent.hook_progress", HookProgress(
@@ -253,7 +253,7 @@ def _to_hook_progress(fact: Fact) -> TypedPayload | None:
 
 
 def _to_hook_response(fact: Fact) -> TypedPayload | None:
-    fields = read_payload(fact, Hook)
+    fields = read_payload(fact, HookPayload)
     if not fields.hook_id:
         return None
     ended = "failed" if fact.event_class == "hook.failed" else "completed"

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from factwire.facts import Fact
-from factwire.facts.classes.payloads import Progress, Task, Teammate
+from factwire.facts.classes.payloads import ProgressPayload, TaskPayload, TeammatePayload
 from factwire.facts.json_values import object_at, text_at
 from factwire.projection.payload_fields import (
     other_id,
@@ -90,7 +90,7 @@ def _read_usage(fact: Fact) -> dict[str, Any] | None:
 
 
 def _to_task_started(fact: Fact) -> TypedPayload | None:
-    task, fields = task_of(fact), read_payload(fact, Task)
+    task, fields = task_of(fact), read_payload(fact, TaskPayload)
     if task is None:
         return None
     return "run.agent.task_started", TaskStarted(
@@ -104,7 +104,7 @@ def _to_task_started(fact: Fact) -> TypedPayload | None:
 
 def _to_task_dispatched(fact: Fact) -> TypedPayload | None:
     """A task that was given to somebody: a new subagent, or whom it was delegated to."""
-    fields = read_payload(fact, Teammate)
+    fields = read_payload(fact, TeammatePayload)
     assignee = text_at(fact.payload, "delegatedTo", "assignee")
     agent = assignee or _worker_id(fact) or fact.agent_id
     if agent is None:
@@ -120,10 +120,10 @@ def _to_task_dispatched(fact: Fact) -> TypedPayload | None:
 
 
 def _to_task_progress(fact: Fact) -> TypedPayload | None:
-    task, fields = task_of(fact), read_payload(fact, Task)
+    task, fields = task_of(fact), read_payload(fact, TaskPayload)
     if task is None:
         return None
-    steps = fields.progress if isinstance(fields.progress, Progress) else Progress()
+    steps = fields.progress if isinstance(fields.progress, ProgressPayload) else ProgressPayload()
     return "run.agent.task_progress", TaskProgress(
         task_id=task,
         description=fields.message or fields.title,
@@ -136,7 +136,7 @@ def _to_task_progress(fact: Fact) -> TypedPayload | None:
 
 
 def _to_task_notification(fact: Fact) -> TypedPayload | None:
-    task, fields = task_of(fact), read_payload(fact, Teammate)
+    task, fields = task_of(fact), read_payload(fact, TeammatePayload)
     if task is None:
         return None
     return "run.agent.task_notification", TaskNotification(

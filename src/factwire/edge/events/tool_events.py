@@ -3,8 +3,7 @@
 from typing import Any, Final, Literal
 
 from factwire.facts import Fact
-from factwire.facts.classes.payloads import FileChange as FilePayload
-from factwire.facts.classes.payloads import ToolCall as ToolPayload
+from factwire.facts.classes.payloads import FileChangePayload, ToolCallPayload
 from factwire.facts.json_values import finite_number_at
 from factwire.facts.resources import Item, ItemContent
 from factwire.facts.vocabulary import UNKNOWN
@@ -85,7 +84,7 @@ _FILE_KINDS: Final[dict[str, _Kind]] = {
 }
 
 
-def _call_status(fact: Fact, fields: ToolPayload) -> _Status:
+def _call_status(fact: Fact, fields: ToolCallPayload) -> _Status:
     if fact.event_class == "tool.progress":
         return "in_progress"
     return "pending" if fields.args is None else "started"
@@ -95,7 +94,7 @@ def _to_tool_call(fact: Fact) -> TypedPayload | None:
     call = tool_of(fact)
     if call is None:
         return None
-    fields = read_payload(fact, ToolPayload)
+    fields = read_payload(fact, ToolCallPayload)
     is_input = fact.event_class == "tool.args.delta"
     return "run.agent.tool_call", ToolCall(
         call_id=call,
@@ -115,7 +114,7 @@ def _to_tool_result(fact: Fact) -> TypedPayload | None:
     call = tool_of(fact)
     if call is None:
         return None
-    fields = read_payload(fact, ToolPayload)
+    fields = read_payload(fact, ToolCallPayload)
     return "run.agent.tool_result", ToolResult(
         call_id=call,
         is_error=fact.event_class == "tool.failed",
@@ -129,20 +128,20 @@ def _to_tool_result(fact: Fact) -> TypedPayload | None:
     )
 
 
-def _result_content(fields: ToolPayload) -> Any:
+def _result_content(fields: ToolCallPayload) -> Any:
     """What a call gave; where that is elsewhere or nothing, what is said about it."""
     return fields.output if fields.output is not None else fields.message or fields.summary
 
 
 def _to_item_created(fact: Fact) -> TypedPayload | None:
-    return _to_call_item(fact, "item.created", read_payload(fact, ToolPayload))
+    return _to_call_item(fact, "item.created", read_payload(fact, ToolCallPayload))
 
 
 def _to_item_updated(fact: Fact) -> TypedPayload | None:
-    return _to_call_item(fact, "item.updated", read_payload(fact, ToolPayload))
+    return _to_call_item(fact, "item.updated", read_payload(fact, ToolCallPayload))
 
 
-def _to_call_item(fact: Fact, name: str, fields: ToolPayload) -> TypedPayload | None:
+def _to_call_item(fact: Fact, name: str, fields: ToolCallPayload) -> TypedPayload | None:
     call = tool_of(fact)
     if call is None:
         return None
@@ -163,7 +162,7 @@ def _to_result_item(fact: Fact) -> TypedPayload | None:
     call = tool_of(fact)
     if call is None:
         return None
-    fields, failed = read_payload(fact, ToolPayload), fact.event_class == "tool.failed"
+    fields, failed = read_payload(fact, ToolCallPayload), fact.event_class == "tool.failed"
     content = ItemContent(
         tool_name=fields.tool_name,
         output=_result_content(fields),
@@ -196,7 +195,7 @@ def _build_tool_item(
 
 
 def _to_file_change(fact: Fact) -> TypedPayload | None:
-    fields = read_payload(fact, FilePayload)
+    fields = read_payload(fact, FileChangePayload)
     if not fields.path:
         return None
     return "run.agent.file_change", FileChange(

@@ -3,7 +3,7 @@
 from typing import Final, Literal
 
 from factwire.facts import Fact
-from factwire.facts.classes.payloads import Context, Cost
+from factwire.facts.classes.payloads import ContextPayload, CostPayload
 from factwire.facts.json_values import finite_number_at, text_at, whole_number_at
 from factwire.projection.payload_fields import read_payload
 from factwire.serving.envelopes import (
@@ -89,7 +89,7 @@ _LIMIT_STATUS: Final = {
 
 
 def _to_compact_boundary(fact: Fact) -> TypedPayload | None:
-    fields = read_payload(fact, Context)
+    fields = read_payload(fact, ContextPayload)
     return "run.agent.compact_boundary", CompactBoundary(
         trigger=fields.trigger,
         pre_tokens=fields.tokens_before,
@@ -99,7 +99,7 @@ def _to_compact_boundary(fact: Fact) -> TypedPayload | None:
 
 
 def _to_context_compaction(fact: Fact) -> TypedPayload | None:
-    fields, status = read_payload(fact, Context), _COMPACTIONS[fact.event_class or ""]
+    fields, status = read_payload(fact, ContextPayload), _COMPACTIONS[fact.event_class or ""]
     used = fields.tokens_after if status == "completed" else fields.tokens_before
     return "run.agent.context_compaction", ContextCompaction(
         status=status,
@@ -114,8 +114,8 @@ def _to_context_compaction(fact: Fact) -> TypedPayload | None:
 def _to_context_usage(fact: Fact) -> TypedPayload | None:
     """How full the context is; at or past the threshold that the fact names, a warning."""
     fields, cost, threshold = (
-        read_payload(fact, Context),
-        read_payload(fact, Cost),
+        read_payload(fact, ContextPayload),
+        read_payload(fact, CostPayload),
         finite_number_at(fact.payload, "threshold"),
     )
     used = fields.usage_percent
@@ -138,7 +138,7 @@ def _read_tokens(fact: Fact) -> int | None:
 
 def _to_rate_limit(fact: Fact) -> TypedPayload | None:
     """A limit; a quota of context that runs low is a warning about the context."""
-    fields, name = read_payload(fact, Cost), text_at(fact.payload, "name", "limitId")
+    fields, name = read_payload(fact, CostPayload), text_at(fact.payload, "name", "limitId")
     used = to_percent(fields.utilization)
     if fact.event_class == "quota.low" and name == "context" and used is not None:
         threshold = finite_number_at(fact.payload, "threshold")
@@ -163,7 +163,7 @@ def _to_session_metrics(fact: Fact) -> TypedPayload | None:
 
 
 def _build_metrics(fact: Fact, of: Literal["call", "session"]) -> TypedPayload | None:
-    fields = read_payload(fact, Cost)
+    fields = read_payload(fact, CostPayload)
     metrics = SessionMetrics(
         of=of,
         input_tokens=fields.input_tokens,

@@ -31,11 +31,11 @@ async def start_preview(
     thread = edge.find_own_thread(run.thread_id or "")
     folder = await _open_folder(edge, run, path)
 
-    async def ended(which: str) -> None:
+    async def end_idle_preview(which: str) -> None:
         await _end_quietly(edge, which, reason="idle")
 
     try:
-        url = await edge.previews.start(preview_id, folder, host, ended)
+        url = await edge.previews.start(preview_id, folder, host, end_idle_preview)
     except TooManyPreviews as error:
         raise Problem(
             429,
@@ -118,7 +118,7 @@ def _ready_previews(edge: EdgeContext) -> list[Preview]:
 async def _open_folder(edge: EdgeContext, run: Run, path: str) -> ServedFolder:
     """The folder to serve, held open; raises `Problem`, which tells nothing of other folders."""
     runtime = edge.runtime
-    own = runtime.means.unwatched
+    own = runtime.resources.unwatched
     folder = run.work_dir or str(runtime.workspace)
     try:
         return await run_disk_work(

@@ -345,7 +345,7 @@ async def read_run_log(
 ) -> LogBytes:
     """Bytes of a log; of the newest program of the run, where none is named."""
     run = find_run(edge, run_id)
-    processes = edge.runtime.means.processes
+    processes = edge.runtime.resources.processes
     if processes is None or run.thread_id is None:
         raise Problem(404, "log_unavailable", "this Edge has no logs of that run")
     seen = await states.now(run.thread_id)

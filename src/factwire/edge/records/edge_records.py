@@ -149,7 +149,7 @@ class RecordStore:
         self.records = records
         self.failure: Exception | None = None
         self._feed = feed
-        self._stop: Callable[[], None] = feed.subscribe(self._take, self._lost)
+        self._stop: Callable[[], None] = feed.subscribe(self._take, self._record_failure)
 
     async def wait_for(self, seq: int) -> Records:
         """The records once they hold everything up to `seq`."""
@@ -165,11 +165,11 @@ class RecordStore:
         await run_disk_work(_replace_file, folder / RECORDS_FILE, data)
 
     def _take(self, batch: DecodedBatch) -> None:
-        for seq, fact in zip(batch.stretch.seqs, batch.facts, strict=True):
+        for seq, fact in zip(batch.raw.seqs, batch.facts, strict=True):
             self.records.apply(seq, fact)
-        self.records.seq = batch.stretch.last
+        self.records.seq = batch.raw.last
 
-    def _lost(self, error: Exception) -> None:
+    def _record_failure(self, error: Exception) -> None:
         self.failure = error
 
 
@@ -194,14 +194,14 @@ async def _catch_up(records: Records, journal: Journal, epoch: str) -> None:
     start = records.seq
     after = Cursor(epoch, start) if start else None
     firsts = deque(await _read_first_facts(records, journal))
-    async for stretch in journal.read(after, filter=Filter(classes=CLASSES)):
-        for seq, fact in stretch.facts():
+    async for batch in journal.read(after, filter=Filter(classes=CLASSES)):
+        for seq, fact in batch.facts():
             while firsts and firsts[0][0] < seq:
                 records.apply(*firsts.popleft())
             if firsts and firsts[0][0] == seq:
                 firsts.popleft()
             records.apply(seq, fact)
-        records.seq = stretch.last
+        records.seq = batch.last
     end = max(records.seq, start)
     for seq, fact in firsts:
         records.apply(seq, fact)
@@ -220,8 +220,8 @@ async def _read_first_facts(records: Records, journal: Journal) -> list[tuple[in
 
 
 async def _read_first_fact(journal: Journal, thread_id: str) -> list[tuple[int, Fact]]:
-    async for stretch in journal.read(filter=Filter(thread=thread_id), limit=1):
-        return list(stretch.facts())
+    async for batch in journal.read(filter=Filter(thread=thread_id), limit=1):
+        return list(batch.facts())
     return []
 
 

@@ -7,7 +7,7 @@ import msgspec
 from factwire.edge.events.run_events import build_run_error
 from factwire.edge.records.thread_records import key_of, row_of, thread_of
 from factwire.facts import Fact, id_of
-from factwire.facts.classes.payloads import ActionDecision, ActionRequest
+from factwire.facts.classes.payloads import ActionDecisionPayload, ActionRequestPayload
 from factwire.facts.json_values import list_at, object_at, text_at
 from factwire.facts.resources import (
     Activity,
@@ -197,7 +197,7 @@ def _add_approval(records: "Records", seq: int, fact: Fact) -> None:
         return
     approval_id = key_of(records.approvals, thread_of(fact), bare)
     records.approvals.remove(approval_id)
-    fields = read_payload(fact, ActionRequest)
+    fields = read_payload(fact, ActionRequestPayload)
     records.approvals.add(
         approval_id,
         Approval(
@@ -230,7 +230,7 @@ def _resolve_approval(records: "Records", _: int, fact: Fact) -> None:
     row = row_of(records.approvals, thread_of(fact), id_of(fact, "actionId"))
     if row is None:
         return
-    fields = read_payload(fact, ActionDecision)
+    fields = read_payload(fact, ActionDecisionPayload)
     row.decision = fields.decision or row.decision
     row.status = "approved" if row.decision in _ALLOWED else "denied"
     row.decided_by = fields.decided_by or row.decided_by

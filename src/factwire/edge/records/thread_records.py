@@ -207,7 +207,7 @@ def _update_artifact(records: "Records", seq: int, fact: Fact) -> None:
     if bare is None:
         return
     artifact_id = key_of(records.artifacts, thread_id, bare)
-    fields = read_payload(fact, payloads.Artifact)
+    fields = read_payload(fact, payloads.ArtifactPayload)
     row = records.artifacts.get(artifact_id)
     if row is None:
         row = records.artifacts.add(
@@ -237,7 +237,7 @@ def _update_task(records: "Records", seq: int, fact: Fact) -> None:
     if bare is None:
         return
     task_id = key_of(records.tasks, thread_id, bare)
-    fields = read_payload(fact, payloads.Task)
+    fields = read_payload(fact, payloads.TaskPayload)
     row = records.tasks.get(task_id)
     if row is None:
         row = records.tasks.add(
@@ -285,7 +285,7 @@ def _update_preview(records: "Records", seq: int, fact: Fact) -> None:
 
 
 def _update_evidence(records: "Records", seq: int, fact: Fact) -> None:
-    bare, fields = id_of(fact, "evidenceId"), read_payload(fact, payloads.Evidence)
+    bare, fields = id_of(fact, "evidenceId"), read_payload(fact, payloads.EvidencePayload)
     if bare is None or fields.export_ref is None:
         return
     thread_id = thread_of(fact) or text_at(fact.payload, "aboutThread")

@@ -30,7 +30,7 @@ from factwire.facts.resources import (
 )
 from factwire.journal.blobs import BlobMissing
 from factwire.projection import TaskSnapshot, task_snapshot
-from factwire.projection.artifacts import Artifact as ArtifactState
+from factwire.projection.artifacts import ArtifactState
 from factwire.serving.asgi import Problem
 from factwire.serving.paging import DEFAULT_LIMIT, After, Limit, build_page
 from factwire.serving.rest import declare_bytes, trace_of
@@ -49,12 +49,12 @@ async def list_artifacts(
     """What runs made, newest first."""
     edge = edge_of(request)
 
-    def wanted(row: Artifact) -> bool:
+    def is_wanted(row: Artifact) -> bool:
         return (thread_id is None or row.thread_id == thread_id) and (
             run_id is None or row.run_id == run_id
         )
 
-    return build_page(edge.cursor, edge.records.artifacts, after, limit, wanted)
+    return build_page(edge.cursor, edge.records.artifacts, after, limit, is_wanted)
 
 
 @get("/v1/artifacts/{artifact_id:str}", tags=["artifacts"])
@@ -114,12 +114,12 @@ async def list_tasks(
     """Tasks of all threads, newest first."""
     edge = edge_of(request)
 
-    def wanted(row: Task) -> bool:
+    def is_wanted(row: Task) -> bool:
         return (thread_id is None or row.thread_id == thread_id) and (
             status is None or row.status == status
         )
 
-    return build_page(edge.cursor, edge.records.tasks, after, limit, wanted)
+    return build_page(edge.cursor, edge.records.tasks, after, limit, is_wanted)
 
 
 @get("/v1/tasks/{task_id:str}", tags=["tasks"])
@@ -164,10 +164,10 @@ async def list_evidence(
     """Packs that were made, newest first."""
     edge = edge_of(request)
 
-    def wanted(row: EvidenceRow) -> bool:
+    def is_wanted(row: EvidenceRow) -> bool:
         return thread_id is None or row.thread_id == thread_id
 
-    return build_page(edge.cursor, edge.records.evidence, after, limit, wanted)
+    return build_page(edge.cursor, edge.records.evidence, after, limit, is_wanted)
 
 
 @get("/v1/evidence/{evidence_id:str}", tags=["evidence"])

@@ -37,14 +37,14 @@ async def list_runs(
     """Runs, newest first."""
     edge = edge_of(request)
 
-    def wanted(row: Run) -> bool:
+    def is_wanted(row: Run) -> bool:
         return (
             (thread_id is None or row.thread_id == thread_id)
             and (project_id is None or row.project_id == project_id)
             and (status is None or row.status == status)
         )
 
-    return build_page(edge.cursor, edge.records.runs, after, limit, wanted)
+    return build_page(edge.cursor, edge.records.runs, after, limit, is_wanted)
 
 
 @post("/v1/runs", status_code=HTTP_202_ACCEPTED, tags=["runs"])
@@ -173,14 +173,14 @@ async def list_approvals(
     """What waits for a person, and what was decided; newest first."""
     edge = edge_of(request)
 
-    def wanted(row: Approval) -> bool:
+    def is_wanted(row: Approval) -> bool:
         return (
             (status is None or row.status == status)
             and (thread_id is None or row.thread_id == thread_id)
             and (run_id is None or row.run_id == run_id)
         )
 
-    return build_page(edge.cursor, edge.records.approvals, after, limit, wanted)
+    return build_page(edge.cursor, edge.records.approvals, after, limit, is_wanted)
 
 
 @get("/v1/approvals/{approval_id:str}/standing-rule", tags=["approvals"])
@@ -231,14 +231,14 @@ async def list_previews(
     """Previews, newest first; one that has stopped has no address any more."""
     edge = edge_of(request)
 
-    def wanted(row: Preview) -> bool:
+    def is_wanted(row: Preview) -> bool:
         return (
             (thread_id is None or row.thread_id == thread_id)
             and (run_id is None or row.run_id == run_id)
             and (status is None or row.status == status)
         )
 
-    return build_page(edge.cursor, edge.records.previews, after, limit, wanted)
+    return build_page(edge.cursor, edge.records.previews, after, limit, is_wanted)
 
 
 @post("/v1/previews", status_code=HTTP_201_CREATED, tags=["previews"])

@@ -131,14 +131,14 @@ async def list_threads(
     edge = edge_of(request)
     words = (search or "").casefold().split()
 
-    def wanted(row: Thread) -> bool:
+    def is_wanted(row: Thread) -> bool:
         return (not words or _matches_search(row, words)) and (
             (project_id is None or row.project_id == project_id)
             and (status is None or row.status == status)
             and (activity is None or row.activity == activity)
         )
 
-    return build_page(edge.cursor, edge.records.threads, after, limit, wanted)
+    return build_page(edge.cursor, edge.records.threads, after, limit, is_wanted)
 
 
 @post("/v1/threads", status_code=HTTP_201_CREATED, tags=["threads"])

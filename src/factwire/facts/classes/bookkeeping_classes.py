@@ -3,29 +3,29 @@
 from typing import Final
 
 from factwire.facts.classes.payloads import (
-    Benchmark,
-    Cost,
-    Diagnostic,
-    Output,
-    Routing,
-    Snapshot,
-    StateDelta,
+    BenchmarkPayload,
+    CostPayload,
+    DiagnosticPayload,
+    OutputPayload,
+    RoutingPayload,
+    SnapshotPayload,
+    StateDeltaPayload,
 )
 from factwire.facts.classes.specification import Family, row
 
 FAMILIES: Final = (
-    Family("routing", payload=Routing),
-    Family("limit", payload=Cost),
-    Family("cost", payload=Cost),
-    Family("rate_limit", payload=Cost),
-    Family("quota", payload=Cost),
-    Family("output", payload=Output),
+    Family("routing", payload=RoutingPayload),
+    Family("limit", payload=CostPayload),
+    Family("cost", payload=CostPayload),
+    Family("rate_limit", payload=CostPayload),
+    Family("quota", payload=CostPayload),
+    Family("output", payload=OutputPayload),
     Family("state"),
-    Family("snapshot", payload=Snapshot),
-    Family("stream", payload=Snapshot),
-    Family("benchmark", payload=Benchmark),
-    Family("runtime", payload=Diagnostic),
-    Family("metrics", payload=Cost),
+    Family("snapshot", payload=SnapshotPayload),
+    Family("stream", payload=SnapshotPayload),
+    Family("benchmark", payload=BenchmarkPayload),
+    Family("runtime", payload=DiagnosticPayload),
+    Family("metrics", payload=CostPayload),
 )  # fmt: skip
 
 CLASSES: Final = (
@@ -47,7 +47,7 @@ CLASSES: Final = (
     row("output.redacted", "runtime unknown unknown diagnostics diagnostics_log", "diagnostic.changed"),
     row("output.expired", "runtime unknown unknown diagnostics diagnostics_log", "diagnostic.changed"),
     row("state.delta", "runtime thread unknown unknown snapshot", "state.delta",
-        payload=StateDelta),
+        payload=StateDeltaPayload),
     row("snapshot.updated", "session thread reconciling session_tabs snapshot", "state.snapshot"),
     row("snapshot.repaired", "session thread reconciling session_tabs snapshot", "state.snapshot session.hydrated",
         settles_gaps=True),

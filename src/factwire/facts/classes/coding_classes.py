@@ -2,7 +2,12 @@
 
 from typing import Final
 
-from factwire.facts.classes.payloads import FileChange, Patch, Process, TestRun
+from factwire.facts.classes.payloads import (
+    FileChangePayload,
+    PatchPayload,
+    ProcessPayload,
+    TestRunPayload,
+)
 from factwire.facts.classes.required_fields import (
     ARTIFACT,
     COMMAND,
@@ -25,11 +30,11 @@ from factwire.facts.classes.specification import (
 )
 
 FAMILIES: Final = (
-    Family("process", payload=Process, ui_fallback="run.status"),
-    Family("command", kind="tool", payload=Process, requires=(COMMAND,), is_execution=True, ui_fallback="run.status"),
-    Family("file", kind="tool", payload=FileChange, is_execution=True, ui_fallback="run.status"),
-    Family("patch", kind="tool", payload=Patch, requires=(PATCH,), is_execution=True, ui_fallback="run.status"),
-    Family("test", kind="tool", payload=TestRun, requires=(TEST_RUN,), is_execution=True, ui_fallback="run.status"),
+    Family("process", payload=ProcessPayload, ui_fallback="run.status"),
+    Family("command", kind="tool", payload=ProcessPayload, requires=(COMMAND,), is_execution=True, ui_fallback="run.status"),
+    Family("file", kind="tool", payload=FileChangePayload, is_execution=True, ui_fallback="run.status"),
+    Family("patch", kind="tool", payload=PatchPayload, requires=(PATCH,), is_execution=True, ui_fallback="run.status"),
+    Family("test", kind="tool", payload=TestRunPayload, requires=(TEST_RUN,), is_execution=True, ui_fallback="run.status"),
 )  # fmt: skip
 
 CLASSES: Final = (

@@ -2,16 +2,16 @@
 
 from typing import Final
 
-from factwire.facts.classes.payloads import Artifact, Context, Evidence
+from factwire.facts.classes.payloads import ArtifactPayload, ContextPayload, EvidencePayload
 from factwire.facts.classes.required_fields import ARTIFACT, EVIDENCE, REVIEW
 from factwire.facts.classes.specification import Family, row
 
 FAMILIES: Final = (
-    Family("context", kind="context", payload=Context),
-    Family("history", payload=Context),
-    Family("artifact", kind="draft", payload=Artifact, requires=(ARTIFACT,)),
-    Family("evidence", kind="evidence", payload=Evidence, requires=(EVIDENCE,)),
-    Family("review", kind="evidence", payload=Evidence, requires=(EVIDENCE, REVIEW)),
+    Family("context", kind="context", payload=ContextPayload),
+    Family("history", payload=ContextPayload),
+    Family("artifact", kind="draft", payload=ArtifactPayload, requires=(ARTIFACT,)),
+    Family("evidence", kind="evidence", payload=EvidencePayload, requires=(EVIDENCE,)),
+    Family("review", kind="evidence", payload=EvidencePayload, requires=(EVIDENCE, REVIEW)),
 )  # fmt: skip
 
 CLASSES: Final = (

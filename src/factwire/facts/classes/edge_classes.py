@@ -3,15 +3,15 @@
 from typing import Final
 
 from factwire.facts.classes.payloads import (
-    ConversationRecord,
-    ItemRecord,
-    MemberRecord,
-    PersistenceFailure,
-    PreviewRecord,
-    ProjectRecord,
-    RunnerRecord,
-    ThreadForkRecord,
-    ThreadRecord,
+    ConversationPayload,
+    ItemPayload,
+    MemberPayload,
+    PersistenceFailurePayload,
+    PreviewPayload,
+    ProjectPayload,
+    RunnerPayload,
+    ThreadForkPayload,
+    ThreadPayload,
 )
 from factwire.facts.classes.required_fields import (
     CONVERSATION,
@@ -27,12 +27,12 @@ from factwire.facts.classes.required_fields import (
 from factwire.facts.classes.specification import Family, row
 
 FAMILIES: Final = (
-    Family("project", payload=ProjectRecord, requires=(PROJECT,)),
-    Family("conversation", payload=ConversationRecord, requires=(CONVERSATION,)),
-    Family("message", kind="model", payload=ItemRecord, requires=(ITEM,)),
-    Family("item", payload=ItemRecord, requires=(ITEM,)),
-    Family("runner", payload=RunnerRecord, requires=(RUNNER,)),
-    Family("preview", payload=PreviewRecord, requires=(PREVIEW,)),
+    Family("project", payload=ProjectPayload, requires=(PROJECT,)),
+    Family("conversation", payload=ConversationPayload, requires=(CONVERSATION,)),
+    Family("message", kind="model", payload=ItemPayload, requires=(ITEM,)),
+    Family("item", payload=ItemPayload, requires=(ITEM,)),
+    Family("runner", payload=RunnerPayload, requires=(RUNNER,)),
+    Family("preview", payload=PreviewPayload, requires=(PREVIEW,)),
 )  # fmt: skip
 
 CLASSES: Final = (
@@ -41,20 +41,20 @@ CLASSES: Final = (
     row("project.deleted", "session workspace archived session_tabs archive", "session.updated"),
     row("conversation.created", "session session unknown session_tabs snapshot", "session.updated"),
     row("conversation.member.added", "session session unknown session_tabs snapshot", "session.updated",
-        payload=MemberRecord, requires=(MEMBER,)),
+        payload=MemberPayload, requires=(MEMBER,)),
     row("thread.created", "session thread unknown session_tabs snapshot", "session.opened",
-        payload=ThreadRecord, requires=(THREAD,)),
+        payload=ThreadPayload, requires=(THREAD,)),
     row("thread.deleted", "session thread archived session_tabs archive", "session.closed",
-        payload=ThreadRecord, requires=(THREAD,)),
+        payload=ThreadPayload, requires=(THREAD,)),
     row("thread.forked", "session thread unknown session_tabs snapshot", "session.opened",
-        payload=ThreadForkRecord, requires=(THREAD, PARENT_THREAD)),
+        payload=ThreadForkPayload, requires=(THREAD, PARENT_THREAD)),
     row("message.created", "session message submitted conversation transcript", "session.updated"),
     row("item.created", "session message unknown conversation transcript", "session.updated"),
     row("item.updated", "session message unknown conversation transcript", "session.updated"),
     row("runner.online", "runtime application unknown runtime_status diagnostics_log", "run.status"),
     row("runner.offline", "runtime application unknown runtime_status diagnostics_log", "run.status"),
     row("run.persistence_error", "diagnostics run failed diagnostics diagnostics_log", "diagnostic.changed",
-        payload=PersistenceFailure, requires=(RUN,)),
+        payload=PersistenceFailurePayload, requires=(RUN,)),
     row("preview.ready", "artifact run producing artifact_workspace snapshot", "run.status"),
     row("preview.stopped", "artifact run archived artifact_workspace snapshot", "run.status"),
 )  # fmt: skip

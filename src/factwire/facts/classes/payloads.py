@@ -15,7 +15,7 @@ class Payload(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel"):
     """The root of the payload types; unknown fields are allowed in all of them."""
 
 
-class TurnStart(Payload):
+class TurnStartPayload(Payload):
     """turn.submitted, turn.started: what was asked."""
 
     prompt: str | None = None
@@ -23,7 +23,7 @@ class TurnStart(Payload):
     agent_id: str | None = None
 
 
-class TurnEnd(Payload):
+class TurnEndPayload(Payload):
     """turn.completed, turn.failed, turn.canceled: how it ended, with a stable category."""
 
     failure_category: str | None = None
@@ -33,7 +33,7 @@ class TurnEnd(Payload):
     duration_ms: float | None = None
 
 
-class RunStatus(Payload):
+class RunStatusPayload(Payload):
     """run.status: where the run is."""
 
     status: str | None = None
@@ -41,7 +41,7 @@ class RunStatus(Payload):
     message: str | None = None
 
 
-class ModelRequest(Payload):
+class ModelRequestPayload(Payload):
     """model.requested: which model was asked."""
 
     model: str | None = None
@@ -49,7 +49,7 @@ class ModelRequest(Payload):
     message_id: str | None = None
 
 
-class TextPiece(Payload):
+class TextPayload(Payload):
     """model.*, reasoning.*, plan.*: `delta` is the increment, `text` the whole text so far."""
 
     message_id: str | None = None
@@ -62,7 +62,7 @@ class TextPiece(Payload):
     finish_reason: str | None = None
 
 
-class Failure(Payload):
+class FailurePayload(Payload):
     """*.failed: a stable category, a sentence for people, and what could help."""
 
     failure_category: str | None = None
@@ -71,7 +71,7 @@ class Failure(Payload):
     retryable: bool | None = None
 
 
-class ToolCall(Payload):
+class ToolCallPayload(Payload):
     """tool.*: `args` is the whole input, `delta` a piece of input or output text."""
 
     tool_name: str | None = None
@@ -91,7 +91,7 @@ class ToolCall(Payload):
     recovery_hint: str | None = None
 
 
-class ActionRequest(Payload):
+class ActionRequestPayload(Payload):
     """action.required, action.updated: what a person must decide, and until when."""
 
     action_type: str | None = None
@@ -105,7 +105,7 @@ class ActionRequest(Payload):
     response_schema: dict[str, Any] | None = None
 
 
-class ActionDecision(Payload):
+class ActionDecisionPayload(Payload):
     """action.resolved and the other closers: what was decided, by whom, and whether it took."""
 
     decision: str | None = None
@@ -115,7 +115,7 @@ class ActionDecision(Payload):
     response: Any = None
 
 
-class Permission(Payload):
+class PermissionPayload(Payload):
     """permission.*, sandbox.*, policy.changed: which rule said what."""
 
     mode: str | None = None
@@ -128,7 +128,7 @@ class Permission(Payload):
     command: str | None = None
 
 
-class Hook(Payload):
+class HookPayload(Payload):
     """hook.*: a hook's run and its outcome."""
 
     hook_id: str | None = None
@@ -139,7 +139,7 @@ class Hook(Payload):
     message: str | None = None
 
 
-class Queue(Payload):
+class QueuePayload(Payload):
     """queue.changed: the turns that wait, in order."""
 
     queued_turns: list[dict[str, Any]] | None = None
@@ -147,7 +147,7 @@ class Queue(Payload):
     reason: str | None = None
 
 
-class Context(Payload):
+class ContextPayload(Payload):
     """context.*, history.*: what the model was given, and what was folded away."""
 
     compaction_id: str | None = None
@@ -160,7 +160,7 @@ class Context(Payload):
     failure_category: str | None = None
 
 
-class Artifact(Payload):
+class ArtifactPayload(Payload):
     """artifact.*: one version of a thing that the agent made."""
 
     kind: str | None = None
@@ -177,7 +177,7 @@ class Artifact(Payload):
     failure_category: str | None = None
 
 
-class Evidence(Payload):
+class EvidencePayload(Payload):
     """evidence.*, review.*: a citation, a trace, a verdict."""
 
     kind: str | None = None
@@ -192,14 +192,14 @@ class Evidence(Payload):
     url: str | None = None
 
 
-class Progress(Payload):
+class ProgressPayload(Payload):
     """How far a task is."""
 
     completed_steps: int | None = None
     total_steps: int | None = None
 
 
-class Task(Payload):
+class TaskPayload(Payload):
     """task.*, job.*: a piece of work, its state, its attempts."""
 
     title: str | None = None
@@ -207,7 +207,7 @@ class Task(Payload):
     status: str | None = None
     role: str | None = None
     assignee: str | None = None
-    progress: Progress | float | None = None
+    progress: ProgressPayload | float | None = None
     depends_on: list[str] | None = None
     attempt: int | None = None
     reason: str | None = None
@@ -215,7 +215,7 @@ class Task(Payload):
     failure_category: str | None = None
 
 
-class Teammate(Payload):
+class TeammatePayload(Payload):
     """subagent.*, worker.*, agent.*, channel.*: another agent at work."""
 
     role: str | None = None
@@ -231,7 +231,7 @@ class Teammate(Payload):
     failure_category: str | None = None
 
 
-class Handoff(Payload):
+class HandoffPayload(Payload):
     """handoff.*: who gives work to whom."""
 
     handoff_id: str | None = None
@@ -241,7 +241,7 @@ class Handoff(Payload):
     status: str | None = None
 
 
-class Process(Payload):
+class ProcessPayload(Payload):
     """process.*, command.*: a program that runs; offsets count bytes of one stream."""
 
     command_id: str | None = None
@@ -260,7 +260,7 @@ class Process(Payload):
     failure_category: str | None = None
 
 
-class FileChange(Payload):
+class FileChangePayload(Payload):
     """file.*: a file that was read or changed, by its path in the workspace."""
 
     path: str | None = None
@@ -271,7 +271,7 @@ class FileChange(Payload):
     removed_lines: int | None = None
 
 
-class Patch(Payload):
+class PatchPayload(Payload):
     """patch.*: a set of changes that is applied as one."""
 
     patch_id: str | None = None
@@ -281,7 +281,7 @@ class Patch(Payload):
     message: str | None = None
 
 
-class TestRun(Payload):
+class TestRunPayload(Payload):
     """test.*: a run of tests and its result."""
 
     test_run_id: str | None = None
@@ -293,7 +293,7 @@ class TestRun(Payload):
     skipped: int | None = None
 
 
-class Routing(Payload):
+class RoutingPayload(Payload):
     """routing.*: which model was chosen among which."""
 
     model: str | None = None
@@ -303,7 +303,7 @@ class Routing(Payload):
     reason_code: str | None = None
 
 
-class Cost(Payload):
+class CostPayload(Payload):
     """cost.*, limit.changed, rate_limit.hit, quota.*, metrics.changed: what was used of what."""
 
     model: str | None = None
@@ -321,7 +321,7 @@ class Cost(Payload):
     message: str | None = None
 
 
-class Output(Payload):
+class OutputPayload(Payload):
     """output.*: what was moved, cut, hidden or let go, and why."""
 
     event_id: str | None = None
@@ -332,14 +332,14 @@ class Output(Payload):
     bytes: int | None = None
 
 
-class StateDelta(Payload):
+class StateDeltaPayload(Payload):
     """state.delta: RFC 6902 operations on the roots that may be patched."""
 
     patch: list[dict[str, Any]] | None = None
     operations: list[dict[str, Any]] | None = None
 
 
-class Snapshot(Payload):
+class SnapshotPayload(Payload):
     """snapshot.*, stream.*: how much of a thread a snapshot covers, or what is missing."""
 
     status: str | None = None
@@ -350,7 +350,7 @@ class Snapshot(Payload):
     reason: str | None = None
 
 
-class Benchmark(Payload):
+class BenchmarkPayload(Payload):
     """benchmark.*: a trial, its configuration and its reward."""
 
     trial_id: str | None = None
@@ -362,7 +362,7 @@ class Benchmark(Payload):
     failure_category: str | None = None
 
 
-class Diagnostic(Payload):
+class DiagnosticPayload(Payload):
     """runtime.warning, runtime.error: something a person may want to look into."""
 
     code: str | None = None
@@ -387,7 +387,7 @@ class SandboxLack(Payload):
     reason: str | None = None
 
 
-class SandboxTerms(Payload):
+class SandboxTermsPayload(Payload):
     """sandbox.applied: what a program may reach from here on, and what could not be had."""
 
     mode: str | None = None
@@ -419,7 +419,7 @@ class StandingGrant(Payload):
     revoked: bool | None = None
 
 
-class PolicyTerms(Permission):
+class PolicyTermsPayload(PermissionPayload):
     """policy.changed: the rule or mode that holds from here on, and who decided it."""
 
     rules: list[str] | None = None
@@ -427,7 +427,7 @@ class PolicyTerms(Permission):
     standing: StandingGrant | None = None
 
 
-class TaskProfile(Payload):
+class TaskProfilePayload(Payload):
     """task.profile.resolved: with what a task is worked on."""
 
     profile: str | None = None
@@ -439,7 +439,7 @@ class TaskProfile(Payload):
     reason: str | None = None
 
 
-class ProjectRecord(Payload):
+class ProjectPayload(Payload):
     """project.*: a folder of work; `work_dir` is where its runs happen."""
 
     project_id: str | None = None
@@ -449,7 +449,7 @@ class ProjectRecord(Payload):
     updated_at: str | None = None
 
 
-class ConversationRecord(Payload):
+class ConversationPayload(Payload):
     """conversation.created: a place where people and agents talk."""
 
     conversation_id: str | None = None
@@ -458,7 +458,7 @@ class ConversationRecord(Payload):
     created_at: str | None = None
 
 
-class MemberRecord(Payload):
+class MemberPayload(Payload):
     """conversation.member.added: who joined."""
 
     conversation_id: str | None = None
@@ -466,7 +466,7 @@ class MemberRecord(Payload):
     member_type: str | None = None
 
 
-class ThreadRecord(Payload):
+class ThreadPayload(Payload):
     """thread.created, thread.updated, thread.deleted: a thread; `status` is active or archived."""
 
     thread_id: str | None = None
@@ -479,7 +479,7 @@ class ThreadRecord(Payload):
     updated_at: str | None = None
 
 
-class ThreadForkRecord(Payload):
+class ThreadForkPayload(Payload):
     """thread.forked: a thread that begins where another one stood."""
 
     thread_id: str | None = None
@@ -489,7 +489,7 @@ class ThreadForkRecord(Payload):
     title: str | None = None
 
 
-class ItemRecord(Payload):
+class ItemPayload(Payload):
     """message.created, item.*: one thing in a thread; `content` is an object."""
 
     item_id: str | None = None
@@ -504,20 +504,20 @@ class ItemRecord(Payload):
     updated_at: str | None = None
 
 
-class RunnerRecord(Payload):
+class RunnerPayload(Payload):
     """runner.online, runner.offline: a place where runs happen."""
 
     runner_id: str | None = None
 
 
-class PersistenceFailure(Payload):
+class PersistenceFailurePayload(Payload):
     """run.persistence_error: the journal refused facts of a run."""
 
     run_id: str | None = None
     error: str | None = None
 
 
-class PreviewRecord(Payload):
+class PreviewPayload(Payload):
     """preview.*: a server of what a run made, on an origin of its own."""
 
     preview_id: str | None = None

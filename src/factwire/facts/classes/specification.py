@@ -19,7 +19,7 @@ TurnOutcome = Literal["completed", "failed", "canceled"]
 _COLUMNS: Final = (OWNERS, SCOPES, PHASES, SURFACES, PERSISTENCE)
 
 
-class Subject(msgspec.Struct, frozen=True, kw_only=True):
+class MoveSubject(msgspec.Struct, frozen=True, kw_only=True):
     """Something that is opened and closed: where its id stands, and the violation of a turn that
     ends while it is open. `payload_ids` come before the correlation id.
     """
@@ -30,23 +30,23 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 SUBJECTS: Final = {
-    "tool": Subject(correlation_id="toolCallId", unclosed="tool_unclosed_at_turn_end"),
-    "patch": Subject(
+    "tool": MoveSubject(correlation_id="toolCallId", unclosed="tool_unclosed_at_turn_end"),
+    "patch": MoveSubject(
         correlation_id="toolCallId",
         unclosed="patch_unclosed_at_turn_end",
         payload_ids=("patchId", "patch_id"),
     ),
-    "command": Subject(
+    "command": MoveSubject(
         correlation_id="toolCallId",
         unclosed="command_unclosed_at_turn_end",
         payload_ids=("commandId", "command_id"),
     ),
-    "test": Subject(
+    "test": MoveSubject(
         correlation_id="toolCallId",
         unclosed="test_unclosed_at_turn_end",
         payload_ids=("testRunId", "test_run_id"),
     ),
-    "action": Subject(correlation_id="actionId", unclosed="action_unresolved_at_turn_end"),
+    "action": MoveSubject(correlation_id="actionId", unclosed="action_unresolved_at_turn_end"),
 }
 """Everything that can be open, in the order in which the end of a turn misses it."""
 

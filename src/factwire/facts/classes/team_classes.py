@@ -2,19 +2,24 @@
 
 from typing import Final
 
-from factwire.facts.classes.payloads import Handoff, Task, TaskProfile, Teammate
+from factwire.facts.classes.payloads import (
+    HandoffPayload,
+    TaskPayload,
+    TaskProfilePayload,
+    TeammatePayload,
+)
 from factwire.facts.classes.required_fields import ATTEMPT, HANDOFF, SUBAGENT, TASK
 from factwire.facts.classes.specification import Family, row
 
 FAMILIES: Final = (
-    Family("task", kind="handoff", payload=Task, requires=(TASK,)),
-    Family("job", payload=Task),
-    Family("subagent", kind="handoff", payload=Teammate, requires=(SUBAGENT, TASK)),
-    Family("worker", kind="handoff", payload=Teammate),
-    Family("agent", payload=Teammate),
-    Family("handoff", kind="handoff", payload=Handoff, requires=(HANDOFF,)),
+    Family("task", kind="handoff", payload=TaskPayload, requires=(TASK,)),
+    Family("job", payload=TaskPayload),
+    Family("subagent", kind="handoff", payload=TeammatePayload, requires=(SUBAGENT, TASK)),
+    Family("worker", kind="handoff", payload=TeammatePayload),
+    Family("agent", payload=TeammatePayload),
+    Family("handoff", kind="handoff", payload=HandoffPayload, requires=(HANDOFF,)),
     Family("team"),
-    Family("channel", payload=Teammate),
+    Family("channel", payload=TeammatePayload),
 )  # fmt: skip
 
 CLASSES: Final = (
@@ -38,7 +43,7 @@ CLASSES: Final = (
     row("task.completed", "task task completed task_capsule snapshot", "task.changed"),
     row("task.archived", "task task archived task_capsule archive", "task.changed"),
     row("task.profile.resolved", "task task routing runtime_status snapshot", "run.status",
-        payload=TaskProfile),
+        payload=TaskProfilePayload),
     row("task.delegated", "task task routing delegation_graph snapshot", "task.changed"),
     row("task.dependency.updated", "task task unknown work_board snapshot", "task.changed"),
     row("task.attempt.started", "task task acting task_capsule snapshot", "task.changed",

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from factwire.facts.classes.payloads import TextPiece
+from factwire.facts.classes.payloads import TextPayload
 from factwire.facts.classes.required_fields import TASK_OR_JOB
 from factwire.facts.classes.specification import MESSAGE_IDS, Family, TextEnd, TextPieces, row
 
 FAMILIES: Final = (
-    Family("text", payload=TextPiece),
+    Family("text", payload=TextPayload),
     Family("diagnostic"),
     Family("metric"),
 )  # fmt: skip

@@ -7,10 +7,10 @@ well-typed and refuses what it does not.
 from factwire.facts.schemas.json_schema import json_schemas
 from factwire.facts.schemas.schema_files import asyncapi_document, schema_files
 from factwire.facts.schemas.typescript import typescript
-from factwire.facts.schemas.wire_types import Report, ReportError
+from factwire.facts.schemas.wire_types import IssueReport, ReportError
 
 __all__ = [
-    "Report",
+    "IssueReport",
     "ReportError",
     "asyncapi_document",
     "json_schemas",

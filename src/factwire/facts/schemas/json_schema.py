@@ -23,7 +23,7 @@ from factwire.facts.schemas.wire_types import (
     PAYLOADS,
     WIRE_SHAPES,
     FieldVocabularies,
-    Report,
+    IssueReport,
     WireField,
     WireShape,
     wire_fields,
@@ -54,7 +54,7 @@ def json_schemas() -> dict[str, Schema]:
         "fixture": struct_schema(Fixture),
         "input": _input_schema() | _definitions(INPUT_TYPES),
         "capabilities": struct_schema(CapabilityManifest),
-        "issue": struct_schema(Report),
+        "issue": struct_schema(IssueReport),
     }
     return schema_documents(documents)
 

@@ -94,10 +94,10 @@ FIELD_VOCABULARIES: Final[FieldVocabularies] = {
         "topology": "Topology",
         "runtimeEntity": "RuntimeEntity",
     },
-    "ActionRequest": {"actionType": "ActionType"},
-    "Evidence": {"kind": "EvidenceKind"},
-    "Task": {"status": "TaskState"},
-    "Teammate": {"topology": "Topology"},
+    "ActionRequestPayload": {"actionType": "ActionType"},
+    "EvidencePayload": {"kind": "EvidenceKind"},
+    "TaskPayload": {"status": "TaskState"},
+    "TeammatePayload": {"topology": "Topology"},
     "OpenAction": {"actionType": "ActionType"},
     "CapabilityManifest": {
         "inputs": "InputKind",
@@ -140,7 +140,7 @@ class ReportError(msgspec.Struct, frozen=True, kw_only=True):
     line: int | None = None
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+class IssueReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """What a validation found. No issue of valid facts is more than information; issues beyond a
     limit are only counted.
     """
@@ -215,7 +215,7 @@ INPUT_TYPES: Final = (TextInput, AssetInput, WorkspaceInput, CapabilityInput)
 OTHER_TYPES: Final[tuple[type[msgspec.Struct], ...]] = (
     Ref,
     Issue,
-    Report,
+    IssueReport,
     ReportError,
     Fixture,
     Expected,

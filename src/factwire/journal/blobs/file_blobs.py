@@ -127,7 +127,7 @@ class FileBlobs:
             return
         folder = self._path(digest).parent
         self._make(folder)
-        with self._locked(fcntl.LOCK_SH):
+        with self._hold_lock(fcntl.LOCK_SH):
             now = self._clock()
             os.utime(incoming.path, ns=(now, now))
             incoming.path.replace(self._path(digest))
@@ -141,7 +141,7 @@ class FileBlobs:
         path = self._path(digest)
         if not path.exists():
             return False
-        with self._locked(fcntl.LOCK_SH):
+        with self._hold_lock(fcntl.LOCK_SH):
             if not self._is_sound(digest):
                 return False
             now = max(self._clock(), path.stat().st_mtime_ns + 1)
@@ -187,7 +187,7 @@ class FileBlobs:
         removed: list[str] = []
         freed = 0
         for digest, stored in sorted(unreferenced.items()):
-            with suppress(FileNotFoundError), self._locked(fcntl.LOCK_EX):
+            with suppress(FileNotFoundError), self._hold_lock(fcntl.LOCK_EX):
                 found = self._path(digest).stat(follow_symlinks=False)
                 if found.st_mtime_ns == stored:
                     self._path(digest).unlink()
@@ -215,7 +215,7 @@ class FileBlobs:
         self._synced.add(folder)
 
     @contextmanager
-    def _locked(self, how: int) -> Generator[None]:
+    def _hold_lock(self, how: int) -> Generator[None]:
         file = os.open(self._root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
         try:
             fcntl.flock(file, how)

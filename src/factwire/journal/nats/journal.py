@@ -326,7 +326,7 @@ class NatsJournal:
     async def chain_point(self, seq: int) -> ChainPoint:
         return await load_chain_point((await self._refresh()).mirror, seq)
 
-    async def removed(self) -> AsyncIterator[RemovedFact]:
+    async def read_removed(self) -> AsyncIterator[RemovedFact]:
         mirror = (await self._refresh()).mirror
         async for each in retention.stream_removed(mirror):
             yield each

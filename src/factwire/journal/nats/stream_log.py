@@ -193,7 +193,7 @@ class StreamLog:
         Raises `Conflict` when the stream ends elsewhere, `Lost` when no answer came, and
         `JournalUnwritable` when the server has no room.
         """
-        cut = [(kind, self._cut(body)) for kind, body in items]
+        cut = [(kind, self._split_body(body)) for kind, body in items]
         total = sum(len(parts) for _, parts in cut)
         if total > BATCH_MESSAGES:
             raise JournalUnwritable(
@@ -304,9 +304,9 @@ class StreamLog:
 
     def parts(self, body: bytes) -> int:
         """How many messages a body needs."""
-        return len(self._cut(body))
+        return len(self._split_body(body))
 
-    def _cut(self, body: bytes) -> list[bytes]:
+    def _split_body(self, body: bytes) -> list[bytes]:
         size = max(SMALLEST_PART, self._link.max_payload - HEADROOM)
         return [body[start : start + size] for start in range(0, len(body), size)]
 

@@ -189,7 +189,7 @@ class PostgresJournal:
         catalogue = self._require_handle().catalogue
         return await self._run(lambda link: catalogue.chain_point(link, seq))
 
-    def removed(self) -> AsyncIterator[RemovedFact]:
+    def read_removed(self) -> AsyncIterator[RemovedFact]:
         return self._build_restorer().stream_removed()
 
     def records(self) -> AsyncIterator[CatalogueRecord]:

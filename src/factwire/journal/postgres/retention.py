@@ -503,8 +503,8 @@ class PostgresRestorer:
             after = rows[-1]["key"]
 
     async def _load_rows(self, query: str, after: object) -> list[Any]:
-        given = (self._journal, after, ROWS)
-        return list(await self._sessions.run(lambda link: link.fetch(query, *given)))
+        arguments = (self._journal, after, ROWS)
+        return list(await self._sessions.run(lambda link: link.fetch(query, *arguments)))
 
     async def _write(self, connection: PostgresConnection, restoration: Restoration) -> Cursor:
         place = require_row(await connection.fetchrow(_LOCK, self._journal))

@@ -125,7 +125,7 @@ class IdRuns:
 def build_pieces(digests: Iterable[bytes], seqs: Iterable[int]) -> list[IdPiece]:
     """The pieces of a run of level 0, for digests of ids with their seqs."""
     entries = [digest + seq.to_bytes(8) for digest, seq in zip(digests, seqs, strict=True)]
-    return _cut(entries, 0, 0, count_pieces(0))
+    return _build_pieces(entries, 0, 0, count_pieces(0))
 
 
 def merge_pieces(connection: Database, level: int, runs: Iterable[int]) -> Iterator[IdPiece]:
@@ -134,7 +134,7 @@ def merge_pieces(connection: Database, level: int, runs: Iterable[int]) -> Itera
     for piece in range(count_pieces(level)):
         blob = b"".join(_load_entries(connection, number, piece) for number in numbers)
         entries = [blob[at : at + _ENTRY] for at in range(0, len(blob), _ENTRY)]
-        yield from _cut(entries, level + 1, piece << _FAN_BITS, 1 << _FAN_BITS)
+        yield from _build_pieces(entries, level + 1, piece << _FAN_BITS, 1 << _FAN_BITS)
 
 
 def find_next_run(connection: Database) -> int:
@@ -201,7 +201,7 @@ def _filter_hashes(connection: Database, run: IdRun, hashes: Sequence[int]) -> l
     return found
 
 
-def _cut(entries: Sequence[bytes], level: int, lowest: int, count: int) -> list[IdPiece]:
+def _build_pieces(entries: Sequence[bytes], level: int, lowest: int, count: int) -> list[IdPiece]:
     """The `count` pieces from `lowest` on, of a run of a level."""
     parts: list[list[bytes]] = [[] for _ in range(count)]
     # One digit a bit, the highest first, because a digit is set faster than a bit.

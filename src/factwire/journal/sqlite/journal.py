@@ -285,7 +285,7 @@ class SqliteJournal:
         ensure_reached(seq, await self._bounds(None))
         return await self._handle.pool.run(partial(snapshots.load_chain_point, seq=seq))
 
-    def removed(self) -> AsyncIterator[RemovedFact]:
+    def read_removed(self) -> AsyncIterator[RemovedFact]:
         return retention.stream_removed(self._handle)
 
     def records(self) -> AsyncIterator[CatalogueRecord]:

@@ -194,7 +194,7 @@ def _carry_out(store: SqliteHandle, plan: RemovalPlan) -> PruneResult:
         pruned = writer.transact(lambda: prune(state, plan))
         state.place = pruned.place
         state.mark_clean()
-        writer.moved()
+        writer.note_chain_change()
     return pruned
 
 
@@ -267,7 +267,7 @@ def _advance(writer: SqliteWriter, piece: RestorePiece, floor: int) -> None:
         state.recent.keys.append((piece.first, piece.chunk.groups()))
         ends = {"head": piece.last, "hash": piece.end, "base": floor, "base_hash": GENESIS}
         state.place = msgspec.structs.replace(state.place, **ends)
-        writer.moved()
+        writer.note_chain_change()
 
 
 def _note_floors(state: WriterState, records: tuple[CatalogueRecord, ...]) -> None:

@@ -243,7 +243,7 @@ class SqliteWriter:
         if len(loose) > 1:
             self.transact(lambda: self._merge(loose))
 
-    def moved(self) -> None:
+    def note_chain_change(self) -> None:
         """Take note that a call changed the chain."""
         self._loose, self._loose_bytes = [], 0
         self._mark_head()

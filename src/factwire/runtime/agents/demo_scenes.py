@@ -210,7 +210,7 @@ async def check(stage: DemoStage) -> None:
     counts = {"passed": int(verdict == "passed"), "failed": int(verdict == "failed")}
     stage.host.emit(begun, stage.fact("test.completed", {**run, "result": verdict, **counts}))
     report = f"$ {' '.join(command)}\n{outcome.text}\n{verdict}\n"
-    ref = await stage.host.means.blobs.put(redact_text(report)[0].encode(), kind="evidence")
+    ref = await stage.host.resources.blobs.put(redact_text(report)[0].encode(), kind="evidence")
     stage.put(
         "evidence.changed",
         {
@@ -229,7 +229,7 @@ async def check(stage: DemoStage) -> None:
 
 async def make_artifact(stage: DemoStage) -> None:
     report = f"# Report\n\nA demo of turn {stage.turn.turn_id}.\n\nNothing in it was made up.\n"
-    ref = await stage.host.means.blobs.put(report.encode(), kind="artifact")
+    ref = await stage.host.resources.blobs.put(report.encode(), kind="artifact")
     stage.put(
         "artifact.created",
         {
@@ -339,7 +339,7 @@ async def _leave_it(stage: DemoStage, call: str, why: str) -> None:
 
 def _denial(stage: DemoStage, call_id: str) -> str | None:
     """Why nobody can be asked about the plan; None where somebody can."""
-    policy = stage.host.means.policy
+    policy = stage.host.resources.policy
     if policy.mode != "dontAsk":
         # Other modes say what may be done; a plan does nothing.
         return None

@@ -57,21 +57,21 @@ it by another way.
 - Say what you did and what came of it. Where you do not know, say that."""
 
 
-def instructions(workspace: Path, means: TurnResources, added: str | None) -> str:
+def instructions(workspace: Path, resources: TurnResources, added: str | None) -> str:
     """The instructions of a turn."""
-    parts = [_TEXT, "\n".join(_about(workspace, means)), (added or "").strip()]
+    parts = [_TEXT, "\n".join(_about(workspace, resources)), (added or "").strip()]
     return "\n\n".join(part for part in parts if part)
 
 
-def _about(workspace: Path, means: TurnResources) -> list[str]:
+def _about(workspace: Path, resources: TurnResources) -> list[str]:
     lines = [f"Workspace: {workspace.name} ({platform.system()})"]
     if (workspace / ".git").exists():
         lines.append("It is a git repository.")
-    if means.processes is None:
+    if resources.processes is None:
         lines.append("Commands cannot be run here.")
-    elif means.sandbox.mode != "off" and not means.sandbox.network:
+    elif resources.sandbox.mode != "off" and not resources.sandbox.network:
         lines.append("Commands may run in a sandbox without a network.")
-    if means.policy.mode == "plan":
+    if resources.policy.mode == "plan":
         lines.append("Only a plan is wanted: nothing may be changed.")
     return lines
 
@@ -236,7 +236,7 @@ async def end_open_calls(turn: StartTurn, toolbox: Toolbox) -> dict[str, str]:
         if pending is None:
             results[tool.tool_call_id] = _give_up_call(turn, tool)
         else:
-            args = await pending.args(turn.host.means.blobs)
+            args = await pending.args(turn.host.resources.blobs)
             results[tool.tool_call_id] = describe_outcome(
                 await toolbox.resume(pending.action, args)
             )
@@ -310,7 +310,7 @@ class ModelConversation:
         turn = self._turn
         if turn.history is None:
             return [], content
-        past = Past(turn.history, self._host.means.blobs)
+        past = Past(turn.history, self._host.resources.blobs)
         kept = await past.before(turn.turn_id, self._options.history_characters)
         messages = past_messages(kept.turns)
         if not turn.resumed:
@@ -347,7 +347,7 @@ class ModelConversation:
         return Agent(
             model,
             deps_type=type(None),
-            instructions=instructions(self._host.workspace, self._host.means, added),
+            instructions=instructions(self._host.workspace, self._host.resources, added),
             model_settings=OpenAIChatModelSettings(**chosen),
             toolsets=[self._tools],
             retries={"tools": BAD_CALLS, "output": 1},

@@ -113,14 +113,14 @@ class Past:
         self._state = state
         self._blobs = blobs
 
-    async def before(self, turn_id: str, room: int) -> Window:
+    async def before(self, turn_id: str, budget: int) -> Window:
         """What of the turns before this one fits; what does not is not even read."""
         turns: dict[str | None, list[Message]] = {}
         for message in self._state.messages:
             if message.turn_id != turn_id and _is_sent(message):
                 turns.setdefault(message.turn_id, []).append(message)
         newest_first = (self._turn(messages) for messages in reversed(turns.values()))
-        return await window(newest_first, len(turns), room)
+        return await window(newest_first, len(turns), budget)
 
     async def rounds(self, turn_id: str, results: Mapping[str, str]) -> tuple[Round, ...]:
         """What a turn has come to so far; `results` are those of calls that ended just now."""
@@ -168,18 +168,18 @@ class Past:
             return ""
 
 
-async def window(newest_first: Iterable[Awaitable[PastTurn]], count: int, room: int) -> Window:
+async def window(newest_first: Iterable[Awaitable[PastTurn]], count: int, budget: int) -> Window:
     """The newest of so many turns that fit; of the first that does not, its prompt and newest
     rounds.
     """
     kept: list[PastTurn] = []
     for coming in newest_first:
         turn = await coming
-        if turn.characters <= room:
+        if turn.characters <= budget:
             kept.append(turn)
-            room -= turn.characters
+            budget -= turn.characters
             continue
-        part = _fit_turn(turn, room)
+        part = _fit_turn(turn, budget)
         kept += [part] if part is not None else []
         return Window(
             turns=tuple(reversed(kept)),
@@ -189,12 +189,12 @@ async def window(newest_first: Iterable[Awaitable[PastTurn]], count: int, room: 
     return Window(turns=tuple(reversed(kept)))
 
 
-def _fit_turn(turn: PastTurn, room: int) -> PastTurn | None:
-    room -= len(turn.prompt)
+def _fit_turn(turn: PastTurn, budget: int) -> PastTurn | None:
+    budget -= len(turn.prompt)
     rounds: list[Round] = []
     for each in reversed(turn.rounds):
-        room -= each.characters
-        if room < 0:
+        budget -= each.characters
+        if budget < 0:
             break
         rounds.append(each)
     return PastTurn(prompt=turn.prompt, rounds=tuple(reversed(rounds))) if rounds else None
@@ -221,7 +221,7 @@ async def build_content(turn: StartTurn) -> str | list[UserContent]:
     """
     content: list[UserContent] = [turn.prompt] if turn.prompt.strip() else []
     for part in turn.input:
-        content.append(await _content(part, turn.host.means.blobs))
+        content.append(await _content(part, turn.host.resources.blobs))
         if isinstance(part, AssetInput | WorkspaceInput) and not turn.resumed:
             _record_attachment(turn, part)
     texts = [part for part in content if isinstance(part, str)]

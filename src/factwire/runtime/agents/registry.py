@@ -208,7 +208,7 @@ class AgentRegistry(Mapping[str, Provider]):
     ) -> None:
         self._wanted = wanted
         self._kinds = kinds
-        self._given = wrappers
+        self._own_wrappers = wrappers
         self._problems = dict(problems)
         self._made: dict[str, Provider] = {}
 
@@ -263,7 +263,7 @@ class AgentRegistry(Mapping[str, Provider]):
     @cached_property
     def _wrappers(self) -> tuple[EntryPoint, ...]:
         """Looked up when an object has to be wrapped, for that takes longer than all the rest."""
-        known = entry_points(group=WRAPPERS) if self._given is None else self._given
+        known = entry_points(group=WRAPPERS) if self._own_wrappers is None else self._own_wrappers
         return tuple(sorted(set(known), key=lambda point: point.name))
 
     def _kind(self, name: str, settings: AgentSettings) -> Make | EntryPoint:

@@ -60,8 +60,8 @@ async def find_thread_of_action(journal: Journal, action_id: str) -> str | None:
         if page.after is None:
             break
         after = page.after
-    async for stretch in journal.read(filter=Filter(classes=("action.required",))):
-        for _, fact in stretch.facts():
+    async for batch in journal.read(filter=Filter(classes=("action.required",))):
+        for _, fact in batch.facts():
             if fact.action_id == action_id:
                 return fact.thread_id
     return None
@@ -89,11 +89,11 @@ def _current(thread: LiveThread) -> str | None:
 
 async def _thread_of_turn(journal: Journal, turn_id: str) -> str | None:
     wanted = Filter(turn=turn_id, classes=("turn.submitted",))
-    async for stretch in journal.read(filter=wanted, limit=1):
-        for _, fact in stretch.facts():
+    async for batch in journal.read(filter=wanted, limit=1):
+        for _, fact in batch.facts():
             return fact.thread_id
-    async for stretch in journal.read(filter=Filter(classes=("queue.changed",))):
-        for _, fact in stretch.facts():
+    async for batch in journal.read(filter=Filter(classes=("queue.changed",))):
+        for _, fact in batch.facts():
             rows: list[dict[str, object]] = fact.payload.get("queuedTurns") or []
             named = any(row.get("queuedTurnId") == turn_id for row in rows)
             if named or fact.queued_turn_id == turn_id:

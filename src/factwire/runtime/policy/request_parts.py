@@ -219,7 +219,7 @@ def _simple_parts(request: PolicyRequest, command: SimpleCommand) -> list[Reques
 
 
 def _redirection_part(request: PolicyRequest, redirection: Redirection) -> RequestPart:
-    return _path_part(request, redirection.path, redirection.way, redirected=True)
+    return _path_part(request, redirection.path, redirection.access, redirected=True)
 
 
 def _label(command: SimpleCommand) -> str:

@@ -24,7 +24,7 @@ ShellWord = str | None
 class Redirection(msgspec.Struct, frozen=True):
     """A file that a command reads or writes by redirection."""
 
-    way: Literal["read", "edit"]
+    access: Literal["read", "edit"]
     path: str
 
 

@@ -234,26 +234,26 @@ async def stream_process_facts(
 
     A caller that stops iterating closes the iterator (`aclose`), which ends the program.
     """
-    teller = _FactWriter(mint, scope, process_id or new_id("proc"), tool_call_id)
+    writer = _FactWriter(mint, scope, process_id or new_id("proc"), tool_call_id)
     try:
         async with processes.start(
-            spec, process_id=teller.process_id, interrupt=interrupt
+            spec, process_id=writer.process_id, interrupt=interrupt
         ) as process:
             if on_start is not None:
                 on_start(process)
             if (account := await _sandbox_account(processes, process)) is not None:
-                yield teller.fact("sandbox.applied", account)
-            yield teller.start_fact(process)
+                yield writer.fact("sandbox.applied", account)
+            yield writer.start_fact(process)
             async for event in process.events():
-                yield teller.event_fact(event, spec)
-            yield teller.end_fact(await process.wait())
+                yield writer.event_fact(event, spec)
+            yield writer.end_fact(await process.wait())
     except SandboxRefused as error:
-        yield teller.blocked_fact(error.reason_code, error, spec)
+        yield writer.blocked_fact(error.reason_code, error, spec)
     except InvalidPolicy as error:
-        yield teller.blocked_fact(error.code, error, spec)
+        yield writer.blocked_fact(error.code, error, spec)
     except ProcessError as error:
         failure = {"failureCategory": error.code, "message": str(error), "status": "not_started"}
-        yield teller.fact("process.failed", failure)
+        yield writer.fact("process.failed", failure)
 
 
 async def _sandbox_account(processes: Processes, process: RunningProcess) -> dict[str, Any] | None:

@@ -141,7 +141,7 @@ Event = TypeVar("Event")
 
 
 class ProcessFeed(Generic[Event]):
-    """`limit` is how much may wait before `room` does; without one, the writer knows a bound."""
+    """`wait_for_room` waits at `limit`; without one, the writer knows a bound."""
 
     def __init__(self, limit: int | None = None) -> None:
         self._limit = limit
@@ -162,7 +162,7 @@ class ProcessFeed(Generic[Event]):
             self._size += size
             self._changed.set()
 
-    async def room(self) -> None:
+    async def wait_for_room(self) -> None:
         """Wait until there is room, or nobody reads any more."""
         while self._kept and self._limit is not None and self._size >= self._limit:
             self._changed.clear()
@@ -371,7 +371,7 @@ class ProcessOutput:
             # Whoever speaks a protocol waits for what was said.
             self._show(stream, text.encode())
             self._flush()
-            await self._feed.room()
+            await self._feed.wait_for_room()
             return
         shown, _ = self._redactor.feed(stream, text)
         if last:

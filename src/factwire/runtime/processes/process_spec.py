@@ -119,12 +119,14 @@ class Batches:
     def flush(self) -> list[Batch]:
         """All that waits."""
         batches = [
-            batch for stream, data in self._waiting.items() for batch in self._cut(stream, data)
+            batch
+            for stream, data in self._waiting.items()
+            for batch in self._split_batches(stream, data)
         ]
         self._waiting.clear()
         return batches
 
-    def _cut(self, stream: Stream, data: bytearray) -> list[Batch]:
+    def _split_batches(self, stream: Stream, data: bytearray) -> list[Batch]:
         batches: list[Batch] = []
         content, at = bytes(data), 0
         while at < len(content):

@@ -176,13 +176,13 @@ class RunningProcess:
         if self.spec.stdin != "pipe":
             raise InputClosed("the program was started without input to write to")
 
-        def written() -> None:
+        def record_input() -> None:
             text = data.decode("utf-8", "replace") if shown else None
             piece = InputPiece(offset=self._input_offset, bytes=len(data), text=text)
             self._input_offset += len(data)
             self._feed.put(piece)
 
-        await self._stdin.write(data, written=written)
+        await self._stdin.write(data, written=record_input)
 
     async def close_input(self) -> None:
         """Tell the program that no more input comes."""

@@ -69,9 +69,9 @@ class CallRecorder:
 
     def _end(self, event_class: str, payload: dict[str, Any]) -> None:
         self._ended = True
-        self._put(event_class, {"toolName": self.name, **payload, "durationMs": self._elapsed()})
+        self._put(event_class, {"toolName": self.name, **payload, "durationMs": self._elapsed_ms()})
 
-    def _elapsed(self) -> float:
+    def _elapsed_ms(self) -> float:
         began, now = datetime.fromisoformat(self._began), datetime.fromisoformat(self._clock())
         return max((now - began).total_seconds() * 1_000, 0.0)
 

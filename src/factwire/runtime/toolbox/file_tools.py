@@ -39,14 +39,14 @@ from factwire.runtime.toolbox.workspace_files import (
 )
 
 
-async def read(bench: ToolContext, args: dict[str, Any]) -> PreparedCall:
+async def read(context: ToolContext, args: dict[str, Any]) -> PreparedCall:
     """`path`, and maybe the first line `start` (from 1) and how many `lines`."""
     check_names(args, "path", "start", "lines")
-    path = await run_disk_work(bench.files.locate, text_argument(args, "path"))
+    path = await run_disk_work(context.files.locate, text_argument(args, "path"))
     start, count = count_argument(args, "start", 1), count_argument(args, "lines", FILE_BYTES)
 
     async def perform(call: ActiveCall) -> CallResult:
-        whole = await run_disk_work(bench.files.text, path)
+        whole = await run_disk_work(context.files.text, path)
         await call.mark_applied()
         rows = whole.split("\n")
         wanted = "\n".join(rows[start - 1 : start - 1 + count])
@@ -54,7 +54,7 @@ async def read(bench: ToolContext, args: dict[str, Any]) -> PreparedCall:
         summary = f"{path}, {len(rows)} lines"
         return CallResult(text=wanted, summary=summary, data={"path": path, "lines": len(rows)})
 
-    request = PolicyRequest(tool="read", workspace=bench.workspace, paths=(path,))
+    request = PolicyRequest(tool="read", workspace=context.workspace, paths=(path,))
     return PreparedCall(request=request, prompt=f"Read {path}?", perform=perform)
 
 
@@ -70,16 +70,16 @@ class SearchMatches(msgspec.Struct, kw_only=True):
     complete: bool = True
 
 
-async def search(bench: ToolContext, args: dict[str, Any]) -> PreparedCall:
+async def search(context: ToolContext, args: dict[str, Any]) -> PreparedCall:
     """`text`, and maybe the folder `path` and a `glob` that names must match."""
     check_names(args, "text", "path", "glob")
     text, glob = text_argument(args, "text"), text_argument(args, "glob", "*")
-    path = await run_disk_work(bench.files.locate, text_argument(args, "path", "."))
+    path = await run_disk_work(context.files.locate, text_argument(args, "path", "."))
     if not text or "\n" in text:
         raise ToolRefused("invalid_arguments", "expected a text of one line to search for")
 
     async def perform(call: ActiveCall) -> CallResult:
-        looking = partial(_search, bench.files, path, text, glob, bench.means.policy)
+        looking = partial(_search, context.files, path, text, glob, context.resources.policy)
         found = await run_disk_work(looking)
         await call.mark_applied()
         summary = f"{_count_text(len(found.lines), 'line')} in {_count_text(found.files, 'file')}"
@@ -88,7 +88,7 @@ async def search(bench: ToolContext, args: dict[str, Any]) -> PreparedCall:
         return CallResult(text="\n".join(found.lines) + more, summary=summary, data=data)
 
     request = PolicyRequest(
-        tool="search", workspace=bench.workspace, paths=(path,), args={"text": text, "glob": glob}
+        tool="search", workspace=context.workspace, paths=(path,), args={"text": text, "glob": glob}
     )
     return PreparedCall(request=request, prompt=f"Search {path}?", perform=perform)
 
@@ -157,36 +157,36 @@ _VERSION: Final = 12
 """Digits of a hash that name a version."""
 
 
-async def write(bench: ToolContext, args: dict[str, Any]) -> PreparedCall:
+async def write(context: ToolContext, args: dict[str, Any]) -> PreparedCall:
     """`path` and its whole `content`."""
     check_names(args, "path", "content")
-    path = await run_disk_work(bench.files.locate, text_argument(args, "path"))
+    path = await run_disk_work(context.files.locate, text_argument(args, "path"))
     after = _require_writable(path, text_argument(args, "content"))
     change = FileRevision(
-        path=path, before=await run_disk_work(bench.files.text_if_any, path), after=after
+        path=path, before=await run_disk_work(context.files.text_if_any, path), after=after
     )
 
     async def perform(call: ActiveCall) -> CallResult:
-        await run_disk_work(bench.files.apply, [change])
+        await run_disk_work(context.files.apply, [change])
         await call.mark_applied()
         return await _record_changes(call, [change])
 
-    return _prepare_call(bench, "write", [change], f"Write {path}?", perform)
+    return _prepare_call(context, "write", [change], f"Write {path}?", perform)
 
 
-async def patch(bench: ToolContext, args: dict[str, Any]) -> PreparedCall:
+async def patch(context: ToolContext, args: dict[str, Any]) -> PreparedCall:
     """`edits`: in the file `path`, the text `old`, which is there once, becomes `new`. Without
     `old`, the file is made.
     """
     check_names(args, "edits")
-    changes = await _apply_edits(bench, args.get("edits"))
+    changes = await _apply_edits(context, args.get("edits"))
 
     async def perform(call: ActiveCall) -> CallResult:
         paths = [change.path for change in changes]
         ids = {"patchId": f"patch_{call.call_id}", "paths": paths}
         begun = call.fact("patch.started", ids)
         try:
-            await run_disk_work(bench.files.apply, changes)
+            await run_disk_work(context.files.apply, changes)
         except ToolRefused as refusal:
             failure = {"failureCategory": refusal.category, "message": str(refusal)}
             call.host.emit(begun, call.fact("patch.failed", {**ids, **failure}))
@@ -198,11 +198,11 @@ async def patch(bench: ToolContext, args: dict[str, Any]) -> PreparedCall:
         return await _record_changes(call, changes)
 
     names = ", ".join(change.path for change in changes)
-    return _prepare_call(bench, "patch", changes, f"Patch {names}?", perform)
+    return _prepare_call(context, "patch", changes, f"Patch {names}?", perform)
 
 
 def _prepare_call(
-    bench: ToolContext,
+    context: ToolContext,
     tool: str,
     changes: list[FileRevision],
     prompt: str,
@@ -210,7 +210,7 @@ def _prepare_call(
 ) -> PreparedCall:
     request = PolicyRequest(
         tool=tool,
-        workspace=bench.workspace,
+        workspace=context.workspace,
         paths=tuple(change.path for change in changes),
         diff=join_diffs(changes),
     )
@@ -226,7 +226,7 @@ class TextEdit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     old: str = ""
 
 
-async def _apply_edits(bench: ToolContext, edits: Any) -> list[FileRevision]:
+async def _apply_edits(context: ToolContext, edits: Any) -> list[FileRevision]:
     try:
         wanted = msgspec.convert(edits, list[TextEdit])
     except msgspec.ValidationError as error:
@@ -236,9 +236,9 @@ async def _apply_edits(bench: ToolContext, edits: Any) -> list[FileRevision]:
         raise ToolRefused("invalid_arguments", message)
     changes: dict[str, FileRevision] = {}
     for edit in wanted:
-        path = await run_disk_work(bench.files.locate, edit.path)
+        path = await run_disk_work(context.files.locate, edit.path)
         if path not in changes:
-            before = await run_disk_work(bench.files.text_if_any, path)
+            before = await run_disk_work(context.files.text_if_any, path)
             changes[path] = FileRevision(path=path, before=before, after=before or "")
         after = _replace_text(changes[path], edit)
         changes[path] = msgspec.structs.replace(changes[path], after=after)

@@ -71,9 +71,9 @@ class _Active:
 class McpConnection:
     """One server. `stale` is whether its list of tools may be another one by now."""
 
-    def __init__(self, way: McpServerAccess, ask: Ask) -> None:
+    def __init__(self, access: McpServerAccess, ask: Ask) -> None:
         self.stale = True
-        self._way = way
+        self._access = access
         self._ask = ask
         self._program: McpServerProgram | None = None
         self._task: asyncio.Task[None] | None = None
@@ -93,7 +93,7 @@ class McpConnection:
             self.stale = False
             try:
                 return await self._call_guarded(
-                    partial(_list_tools, client), self._way.settings.seconds
+                    partial(_list_tools, client), self._access.settings.seconds
                 )
             except BaseException:
                 self.stale = True
@@ -101,7 +101,7 @@ class McpConnection:
 
     async def call(self, call: ActiveCall, tool: str, args: dict[str, Any]) -> dict[str, Any]:
         """The result of a call, as the protocol writes it; raises `ToolRefused`."""
-        seconds = self._way.settings.seconds
+        seconds = self._access.settings.seconds
         async with self._turn:
             client = await self._open_client()
 
@@ -133,7 +133,7 @@ class McpConnection:
             each.cancel()
         [error] = await asyncio.gather(task, return_exceptions=True)
         if isinstance(error, Exception) and self._was_opened:
-            self._way.warn("mcp_connection_failed", _innermost(error))
+            self._access.warn("mcp_connection_failed", _innermost(error))
 
     @property
     def _was_opened(self) -> bool:
@@ -148,7 +148,7 @@ class McpConnection:
         except ToolRefused:
             raise
         except TimeoutError as error:
-            message = f"the server {self._way.name} did not answer in time"
+            message = f"the server {self._access.name} did not answer in time"
             # Whether it would ever answer again, nobody knows; the next call begins anew.
             await self.close()
             raise build_tool_refusal("timeout", message) from error
@@ -160,24 +160,24 @@ class McpConnection:
             # The library stumbles in many ways over an answer of no shape that it knows.
             if not self.is_open or self._is_gone:
                 raise await self._death_refusal() from error
-            reason = self._way.veil.short(_innermost(error))
+            reason = self._access.mask.short(_innermost(error))
             raise build_tool_refusal(
-                "protocol_error", f"{self._way.name} answered wrongly: {reason}"
+                "protocol_error", f"{self._access.name} answered wrongly: {reason}"
             ) from error
 
     async def _to_refusal(self, error: MCPError) -> ToolRefused:
         if error.code in _BROKEN or self._is_gone:
             return await self._death_refusal()
         await self._start_over()
-        reason = self._way.veil.short(error.message)
+        reason = self._access.mask.short(error.message)
         return build_tool_refusal(
-            "protocol_error", f"{self._way.name} refused: {reason} ({error.code})"
+            "protocol_error", f"{self._access.name} refused: {reason} ({error.code})"
         )
 
     async def _death_refusal(self) -> ToolRefused:
         await self.close()
         return build_tool_refusal(
-            "server_died", f"the server {self._way.name} is gone{self._death_reason()}"
+            "server_died", f"the server {self._access.name} is gone{self._death_reason()}"
         )
 
     @property
@@ -186,11 +186,11 @@ class McpConnection:
 
     async def _start_over(self) -> None:
         """By HTTP nobody knows whether the session is still there, and a new one is cheap."""
-        if self._way.settings.url is not None:
+        if self._access.settings.url is not None:
             await self.close()
 
     def _death_reason(self) -> str:
-        last_output = self._way.veil.short(self._program.last_words) if self._program else ""
+        last_output = self._access.mask.short(self._program.last_words) if self._program else ""
         return f": {last_output}" if last_output else ""
 
     async def _open_client(self) -> Client:
@@ -203,13 +203,13 @@ class McpConnection:
             self._task = asyncio.create_task(self._hold(self._client))
             self._task.add_done_callback(self._on_end)
         try:
-            async with asyncio.timeout(self._way.settings.start_seconds):
+            async with asyncio.timeout(self._access.settings.start_seconds):
                 return await asyncio.shield(self._client)
         except TimeoutError as error:
             await self.close()
-            seconds = self._way.settings.start_seconds
+            seconds = self._access.settings.start_seconds
             message = (
-                f"{self._way.name} was not ready after {seconds:g} seconds{self._death_reason()}"
+                f"{self._access.name} was not ready after {seconds:g} seconds{self._death_reason()}"
             )
             raise build_tool_refusal("server_unavailable", message) from error
 
@@ -220,11 +220,11 @@ class McpConnection:
         if client is None or client.done():
             return
         reason = self._death_reason() or (
-            f": {self._way.veil.short(_innermost(error))}" if error else ""
+            f": {self._access.mask.short(_innermost(error))}" if error else ""
         )
         client.set_exception(
             build_tool_refusal(
-                "server_unavailable", f"{self._way.name} could not be reached{reason}"
+                "server_unavailable", f"{self._access.name} could not be reached{reason}"
             )
         )
         # Heard even where nobody waits any more.
@@ -242,12 +242,14 @@ class McpConnection:
 
     @asynccontextmanager
     async def _connect(self) -> AsyncGenerator[Client]:
-        way, settings = self._way, self._way.settings
+        access, settings = self._access, self._access.settings
         if settings.url is None:
-            program = self._program = McpServerProgram(way.processes, way.spec, way.host, way.warn)
+            program = self._program = McpServerProgram(
+                access.processes, access.spec, access.host, access.warn
+            )
             streams = program.streams()
         else:
-            streams = http_streams(settings.url, way.headers)
+            streams = http_streams(settings.url, access.headers)
         async with Client(
             streams,
             client_info=_US,
@@ -285,7 +287,7 @@ class McpConnection:
     async def _log(self, params: types.LoggingMessageNotificationParams) -> None:
         if params.level in _LOUD:
             text = params.data if isinstance(params.data, str) else _json(params.data)
-            self._way.warn(f"mcp_server_{params.level}", text)
+            self._access.warn(f"mcp_server_{params.level}", text)
 
     def _progress(self, active: _Active) -> Any:
         async def step(progress: float, total: float | None, message: str | None) -> None:
@@ -295,7 +297,7 @@ class McpConnection:
             payload = {
                 "progress": progress if math.isfinite(progress) else None,
                 "total": total if total is not None and math.isfinite(total) else None,
-                "message": self._way.veil.short(message) if message else None,
+                "message": self._access.mask.short(message) if message else None,
             }
             active.call.put("tool.progress", payload)
 
@@ -303,7 +305,7 @@ class McpConnection:
 
     async def _roots(self, context: ClientRequestContext) -> types.ListRootsResult:
         del context
-        folder = self._way.host.workspace
+        folder = self._access.host.workspace
         root = types.Root.model_validate({"uri": folder.as_uri(), "name": folder.name})
         return types.ListRootsResult(roots=[root])
 
@@ -312,7 +314,7 @@ class McpConnection:
     ) -> types.ElicitResult | types.ErrorData:
         del context
         active = self._active
-        question = _to_elicitation(self._way.name, params)
+        question = _to_elicitation(self._access.name, params)
         problem = question.problem
         if active is None or active.questions >= QUESTIONS:
             problem = "nobody is asked outside of a call, nor more often than a call may"

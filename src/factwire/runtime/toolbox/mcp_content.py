@@ -150,11 +150,11 @@ def parse_server_name(name: str) -> str | None:
 def build_tool_name(server: str, tool: str) -> str:
     """The name under which a server's tool is offered."""
     start = f"{PREFIX}{server}__"
-    room = NAME_CHARACTERS - len(start)
-    if _PLAIN.fullmatch(tool) and len(tool) <= room:
+    limit = NAME_CHARACTERS - len(start)
+    if _PLAIN.fullmatch(tool) and len(tool) <= limit:
         return start + tool
     digest = hashlib.sha256(tool.encode("utf-8", "replace")).hexdigest()[:_HASH]
-    return f"{start}{_OTHER.sub('_', tool)[: room - _HASH - 1]}_{digest}"
+    return f"{start}{_OTHER.sub('_', tool)[: limit - _HASH - 1]}_{digest}"
 
 
 def build_catalog(server: str, settings: McpServer, listed: Iterable[ListedTool]) -> Catalog:
@@ -285,15 +285,15 @@ _VERSION: Final = 12
 class McpResultBuilder:
     """Gathers one result, part by part."""
 
-    def __init__(self, call: ActiveCall, server: str, veil: SecretMask) -> None:
+    def __init__(self, call: ActiveCall, server: str, mask: SecretMask) -> None:
         self._call = call
         self._server = server
-        self._veil = veil
-        self._said: list[str] = []
+        self._mask = mask
+        self._texts: list[str] = []
         self._links: list[dict[str, Any]] = []
         self._artifacts: list[str] = []
         self._refs: list[str] = []
-        self._told: dict[str, Any] = {}
+        self._fields: dict[str, Any] = {}
 
     async def build_result(self, result: dict[str, Any]) -> CallResult:
         """What the call came to."""
@@ -302,30 +302,30 @@ class McpResultBuilder:
             kind = str(part.get("type"))
             await _KINDS.get(kind, McpResultBuilder.unknown)(self, part)
         if len(parts) > CONTENTS:
-            self._said.append(f"({len(parts) - CONTENTS} more parts are left out)")
+            self._texts.append(f"({len(parts) - CONTENTS} more parts are left out)")
         if result.get("structuredContent") is not None:
             await self._structure(result["structuredContent"])
         return self._finish_result(failed=result.get("isError") is True)
 
     def _finish_result(self, *, failed: bool) -> CallResult:
-        text = "\n".join(self._said)
+        text = "\n".join(self._texts)
         if self._links:
-            self._told["links"] = self._links
+            self._fields["links"] = self._links
         if self._artifacts:
-            self._told["artifactRefs"] = self._artifacts
-        summary = self._veil.short(text) if failed else None
+            self._fields["artifactRefs"] = self._artifacts
+        summary = self._mask.short(text) if failed else None
         return CallResult(
             text=text,
             summary=summary or ("the tool says that it failed" if failed else None),
             data={"artifacts": self._artifacts, "links": [each["uri"] for each in self._links]},
             category="tool_error" if failed else None,
             hint=HINTS["tool_error"] if failed else None,
-            fields=self._told,
+            fields=self._fields,
             refs=tuple(self._refs),
         )
 
     async def text(self, part: ContentPart) -> None:
-        self._said.append(self._veil.mask(str(part.get("text", ""))))
+        self._texts.append(self._mask.mask(str(part.get("text", ""))))
 
     async def binary(self, part: ContentPart) -> None:
         media_type = str(part.get("mimeType") or "application/octet-stream")
@@ -333,43 +333,45 @@ class McpResultBuilder:
 
     async def resource(self, part: ContentPart) -> None:
         resource: ContentPart = part.get("resource") or {}
-        uri = self._veil.short(str(resource.get("uri", "")))
+        uri = self._mask.short(str(resource.get("uri", "")))
         media_type = str(resource.get("mimeType") or "")
         if "blob" in resource:
             kept_as = media_type or "application/octet-stream"
             await self._bytes("file", str(resource["blob"]), kept_as, uri)
             return
-        text = self._veil.mask(str(resource.get("text", "")))
+        text = self._mask.mask(str(resource.get("text", "")))
         ref = await self._call.keep(text, "artifact")
         self._record_artifact("file", ref, media_type or "text/plain", uri)
-        self._said.append(f"[{uri}]\n{text}")
+        self._texts.append(f"[{uri}]\n{text}")
 
     async def link(self, part: ContentPart) -> None:
         wanted = {"uri": "uri", "name": "name", "mediaType": "mimeType"}
         link = {
-            name: self._veil.short(str(part[field]))
+            name: self._mask.short(str(part[field]))
             for name, field in wanted.items()
             if part.get(field)
         }
         self._links.append({"uri": "", **link})
-        self._said.append(f"[link {link.get('name', '')}: {link.get('uri', '')}]")
+        self._texts.append(f"[link {link.get('name', '')}: {link.get('uri', '')}]")
 
     async def unknown(self, part: ContentPart) -> None:
-        self._said.append(f"[a part of an unknown kind: {self._veil.short(str(part.get('type')))}]")
+        self._texts.append(
+            f"[a part of an unknown kind: {self._mask.short(str(part.get('type')))}]"
+        )
 
     async def _bytes(self, kind: str, encoded: str, media_type: str, uri: str | None) -> None:
-        media_type = self._veil.short(media_type)
+        media_type = self._mask.short(media_type)
         if len(encoded) > CONTENT_BYTES * 4 // 3 + 4:
-            self._said.append(f"[{kind} {media_type}: more than {CONTENT_BYTES} bytes, not kept]")
+            self._texts.append(f"[{kind} {media_type}: more than {CONTENT_BYTES} bytes, not kept]")
             return
         try:
             content = base64.b64decode(encoded, validate=True)
         except (binascii.Error, ValueError):
-            self._said.append(f"[{kind} {media_type}: not base64, not kept]")
+            self._texts.append(f"[{kind} {media_type}: not base64, not kept]")
             return
-        ref = await self._call.host.means.blobs.put(content, kind="artifact")
+        ref = await self._call.host.resources.blobs.put(content, kind="artifact")
         self._record_artifact(kind, ref, media_type, uri)
-        self._said.append(f"[{kind} {media_type}, {len(content)} bytes, kept as {ref.ref}]")
+        self._texts.append(f"[{kind} {media_type}, {len(content)} bytes, kept as {ref.ref}]")
 
     def _record_artifact(self, kind: str, ref: Ref, media_type: str, uri: str | None) -> None:
         """Say that there is an artifact; the same resource again is another version of it."""
@@ -392,16 +394,16 @@ class McpResultBuilder:
         return f"art_{hashlib.sha256(about).hexdigest()[:24]}"
 
     async def _structure(self, value: Any) -> None:
-        text = self._veil.mask(json.dumps(value, ensure_ascii=False))
+        text = self._mask.mask(json.dumps(value, ensure_ascii=False))
         clean, _ = redact_value(json.loads(text))
-        if not self._said:
-            self._said.append(text)
+        if not self._texts:
+            self._texts.append(text)
         if len(text) <= INLINE_CHARACTERS and _can_stand_in_a_fact(clean):
-            self._told["structuredContent"] = clean
+            self._fields["structuredContent"] = clean
             return
         ref = await self._call.keep(text, "output")
         ref = msgspec.structs.replace(ref, media_type="application/json")
-        self._told["structuredContentRef"] = msgspec.to_builtins(ref)
+        self._fields["structuredContentRef"] = msgspec.to_builtins(ref)
         self._refs.append(ref.ref)
 
 

@@ -51,32 +51,32 @@ class McpServerAccess:
         name: str,
         settings: McpServer,
         host: Host,
-        means: TurnResources,
+        resources: TurnResources,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
         self.name = name
         self.settings = settings
         self.host = host
-        self._means = means
+        self._resources = resources
         self._warnings = 0
         try:
             self.headers = resolve_references(settings.headers, environment)
             self._variables = resolve_references(settings.env, environment)
         except MissingVariable as missing:
             raise build_tool_refusal("server_unavailable", f"{name}: {missing}") from missing
-        self.veil = SecretMask(_secrets(settings, environment))
+        self.mask = SecretMask(_secrets(settings, environment))
 
     @property
     def processes(self) -> Processes:
-        if self._means.processes is None:
+        if self._resources.processes is None:
             message = f"{self.name} is a program, and this runtime runs none"
             raise build_tool_refusal("server_unavailable", message)
-        return self._means.processes
+        return self._resources.processes
 
     @property
     def spec(self) -> ProcessSpec:
         """The program, in the workspace, with the sandbox of the turn and what it may besides."""
-        variables, wanted = self._means.sandbox, self.settings
+        variables, wanted = self._resources.sandbox, self.settings
         sandbox = msgspec.structs.replace(
             variables,
             network=variables.network if wanted.network is None else wanted.network,
@@ -102,7 +102,7 @@ class McpServerAccess:
         self._warnings += 1
         if self._warnings > WARNINGS:
             return
-        message = f"{self.name}: {self.veil.short(text)}"
+        message = f"{self.name}: {self.mask.short(text)}"
         payload = {"code": code, "severity": "warning", "message": message}
         self.host.emit(self.host.mint.fact(self.host.scope, "runtime.warning", payload))
 
@@ -133,8 +133,8 @@ def is_installed() -> bool:
 class _Server:
     """One server: the way to it, the connection, and what it offers as far as is known."""
 
-    def __init__(self, way: McpServerAccess, connection: "McpConnection") -> None:
-        self.way = way
+    def __init__(self, access: McpServerAccess, connection: "McpConnection") -> None:
+        self.access = access
         self.connection = connection
         self.catalog = Catalog(tools={})
 
@@ -143,12 +143,12 @@ class McpServers:
     """Made with a toolbox; starts nothing by itself."""
 
     def __init__(
-        self, host: Host, bench: ToolContext, environment: Mapping[str, str] = os.environ
+        self, host: Host, context: ToolContext, environment: Mapping[str, str] = os.environ
     ) -> None:
         self._host = host
-        self._bench = bench
+        self._context = context
         self._environment = environment
-        self._settings = bench.means.mcp
+        self._settings = context.resources.mcp
         self._servers: dict[str, _Server] = {}
         self._failed: dict[str, str] = {}
 
@@ -167,7 +167,7 @@ class McpServers:
             await call.mark_applied()
             return await self._perform(call, tool, args)
 
-        request = PolicyRequest(tool=name, workspace=self._bench.workspace, args=args)
+        request = PolicyRequest(tool=name, workspace=self._context.workspace, args=args)
         prompt = f"Call {make_visible(tool.tool)} of {tool.server}?"
         return PreparedCall(request=request, prompt=prompt, perform=perform)
 
@@ -214,20 +214,20 @@ class McpServers:
         server = await self._server(name)
         if server.connection.stale:
             listed = await server.connection.tools()
-            self._learn(server, build_catalog(name, server.way.settings, listed))
+            self._learn(server, build_catalog(name, server.access.settings, listed))
         return server.catalog
 
     def _learn(self, server: _Server, found: Catalog) -> None:
-        self._failed.pop(server.way.name, None)
+        self._failed.pop(server.access.name, None)
         if found == server.catalog:
             return
         server.catalog = found
         names = list(found.tools)
-        message = f"{server.way.name} offers {len(names)} tool{'s' if len(names) != 1 else ''}"
-        payload = {"source": f"mcp:{server.way.name}", "tools": names, "message": message}
+        message = f"{server.access.name} offers {len(names)} tool{'s' if len(names) != 1 else ''}"
+        payload = {"source": f"mcp:{server.access.name}", "tools": names, "message": message}
         self._emit("tool.catalog.resolved", payload)
         for remark in found.remarks:
-            server.way.warn("mcp_tool_left_out", remark)
+            server.access.warn("mcp_tool_left_out", remark)
 
     async def _server(self, name: str) -> _Server:
         if name in self._servers:
@@ -237,28 +237,30 @@ class McpServers:
             raise build_tool_refusal("missing_extra", f"{message}install 'factwire[{MCP_EXTRA}]'")
         module = await asyncio.to_thread(import_module, _CONNECTION)
         connect = cast("type[McpConnection]", module.McpConnection)
-        way = McpServerAccess(
-            name, self._settings[name], self._host, self._bench.means, self._environment
+        access = McpServerAccess(
+            name, self._settings[name], self._host, self._context.resources, self._environment
         )
         # Another call may have made it while this one waited.
-        return self._servers.setdefault(name, _Server(way, connect(way, self._ask_person)))
+        return self._servers.setdefault(name, _Server(access, connect(access, self._ask_person)))
 
     async def _perform(
         self, call: ActiveCall, tool: OfferedTool, args: dict[str, Any]
     ) -> CallResult:
         server = await self._server(tool.server)
-        if not is_wanted(server.way.settings, tool.tool):
+        if not is_wanted(server.access.settings, tool.tool):
             raise build_tool_refusal("unknown_tool", f"{tool.server} offers no {tool.name}")
-        result = await self._bench.unless_stopped(server.connection.call(call, tool.tool, args))
+        result = await self._context.unless_stopped(server.connection.call(call, tool.tool, args))
         if result is None:
             raise ToolRefused("cancelled", "the call was told to stop")
-        return await McpResultBuilder(call, tool.server, server.way.veil).build_result(result)
+        return await McpResultBuilder(call, tool.server, server.access.mask).build_result(result)
 
     async def _ask_person(self, question: Elicitation, call: ActiveCall) -> Decision | None:
         """What a person says; None where the turn is told to stop first."""
-        means = self._bench.means
-        asking = to_action_request(question, call, self._bench.workspace, means.approval_seconds)
-        decision = await self._bench.unless_stopped(self._host.ask(asking))
+        resources = self._context.resources
+        asking = to_action_request(
+            question, call, self._context.workspace, resources.approval_seconds
+        )
+        decision = await self._context.unless_stopped(self._host.ask(asking))
         if decision is not None and decision.decided_by is not None:
             await self._host.mark_applied(decision)
         return decision

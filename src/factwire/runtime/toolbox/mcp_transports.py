@@ -216,7 +216,7 @@ async def http_streams(url: str, headers: Mapping[str, str]) -> AsyncGenerator[A
             headers={**headers, "accept-encoding": "identity"},
             timeout=httpx2.Timeout(CONNECT_SECONDS, read=None),
             trust_env=not is_near(url),
-            event_hooks={"response": [_bound]},
+            event_hooks={"response": [_bound_response]},
         ) as client,
         streamable_http_client(
             url, http_client=client, max_sse_event_size=MESSAGE_BYTES
@@ -225,7 +225,7 @@ async def http_streams(url: str, headers: Mapping[str, str]) -> AsyncGenerator[A
         yield streams
 
 
-async def _bound(response: httpx2.Response) -> None:
+async def _bound_response(response: httpx2.Response) -> None:
     if response.headers.get("content-encoding", "").lower() in _PACKED:
         raise TooBig("the server packs its answers though it was asked not to")
     stream = response.stream

@@ -221,30 +221,30 @@ _ENDS: Final = frozenset(
 )
 
 
-async def run(bench: ToolContext, args: dict[str, Any]) -> PreparedCall:
+async def run(context: ToolContext, args: dict[str, Any]) -> PreparedCall:
     """`command` as a line or as a list of arguments, and maybe the folder `cwd` and `seconds`."""
     check_names(args, "command", "cwd", "seconds")
     argv, command = parse_command(args.get("command"))
-    folder = await run_disk_work(bench.files.locate, text_argument(args, "cwd", "."))
-    cwd = str(bench.files.root / folder)
-    processes = bench.means.processes
+    folder = await run_disk_work(context.files.locate, text_argument(args, "cwd", "."))
+    cwd = str(context.files.root / folder)
+    processes = context.resources.processes
     if processes is None:
         raise ToolRefused("programs_unavailable", "this runtime was given no way to run programs")
     try:
         spec = ProcessSpec(
             argv=argv,
             cwd=cwd,
-            max_output=bench.means.output_bytes,
+            max_output=context.resources.output_bytes,
             time_limit=count_argument(args, "seconds", _SECONDS),
-            sandbox=bench.means.sandbox,
+            sandbox=context.resources.sandbox,
         )
     except InvalidSpec as error:
         raise ToolRefused("invalid_arguments", str(error)) from error
 
     async def perform(call: ActiveCall) -> CallResult:
-        return await _Run(bench, processes, spec, call).run_to_end()
+        return await _Run(context, processes, spec, call).run_to_end()
 
-    request = PolicyRequest(tool="run", workspace=bench.workspace, cwd=cwd, command=command)
+    request = PolicyRequest(tool="run", workspace=context.workspace, cwd=cwd, command=command)
     return PreparedCall(request=request, prompt="Run this command?", perform=perform)
 
 
@@ -252,9 +252,9 @@ class _Run:
     """One program, its output gathered and its end understood."""
 
     def __init__(
-        self, bench: ToolContext, processes: Processes, spec: ProcessSpec, call: ActiveCall
+        self, context: ToolContext, processes: Processes, spec: ProcessSpec, call: ActiveCall
     ) -> None:
-        self._bench = bench
+        self._context = context
         self._processes = processes
         self._spec = spec
         self._call = call
@@ -263,16 +263,18 @@ class _Run:
         self._ref: Ref | None = None
 
     async def run_to_end(self) -> CallResult:
-        own = self._bench.means.unwatched
-        before = await run_disk_work(look_at_workspace, self._bench.files, own, keep=True)
+        own = self._context.resources.unwatched
+        before = await run_disk_work(look_at_workspace, self._context.files, own, keep=True)
         done = await self._run()
         after = None
         if before is not None:
-            after = await run_disk_work(look_at_workspace, self._bench.files, own, keep=False)
+            after = await run_disk_work(look_at_workspace, self._context.files, own, keep=False)
         if before is None or after is None:
             return msgspec.structs.replace(done, data={**done.data, "filesWatched": False})
-        found = await run_disk_work(changes, self._bench.files, before, after)
-        await record_changes(self._call, found, self._bench.means.policy, self._bench.workspace)
+        found = await run_disk_work(changes, self._context.files, before, after)
+        await record_changes(
+            self._call, found, self._context.resources.policy, self._context.workspace
+        )
         paths = [changed.path for changed in found[:CHANGED_FILES]]
         payload = {"changedFiles": len(found), "paths": paths} if found else {}
         return msgspec.structs.replace(done, data={**done.data, **payload})
@@ -300,7 +302,7 @@ class _Run:
             raise
         finally:
             if self._process is not None:
-                self._bench.running.discard(self._process)
+                self._context.running.discard(self._process)
         return self._build_result(ended)
 
     def _record_kill(self) -> None:
@@ -311,14 +313,14 @@ class _Run:
 
     def _begin(self, process: RunningProcess) -> None:
         self._process = process
-        self._bench.running.add(process)
+        self._context.running.add(process)
 
     async def _take_fact(self, fact: Fact) -> None:
         if fact.event_class == "process.output":
             self._pieces.append(str(fact.payload.get("text", "")))
             if "outputRef" in fact.payload:
                 self._ref = msgspec.convert(fact.payload["outputRef"], Ref)
-        elif fact.event_class == "process.started" and self._bench.stopping.is_set():
+        elif fact.event_class == "process.started" and self._context.stopping.is_set():
             # It was started while it was told to stop.
             await self._stop()
 

@@ -120,7 +120,7 @@ class ActiveCall:
     async def keep(self, text: str, kind: RefKind) -> Ref:
         """Keep a text without its secrets; the ref has a preview."""
         clean, _ = redact_text(text)
-        ref = await self.host.means.blobs.put(clean.encode("utf-8", "replace"), kind=kind)
+        ref = await self.host.resources.blobs.put(clean.encode("utf-8", "replace"), kind=kind)
         return msgspec.structs.replace(
             ref, media_type="text/plain", preview=clean[:PREVIEW_CHARACTERS]
         )
@@ -136,7 +136,7 @@ class ActiveCall:
             "failureCategory": failure,
             "message": done.summary if failure else None,
             "recoveryHint": done.hint,
-            "durationMs": self._elapsed(),
+            "durationMs": self._elapsed_ms(),
         }
         ref = done.ref
         if ref is None and len(done.text) > INLINE_CHARACTERS:
@@ -156,7 +156,7 @@ class ActiveCall:
             data=data,
         )
 
-    def _elapsed(self) -> float:
+    def _elapsed_ms(self) -> float:
         began = datetime.fromisoformat(self._began)
         now = datetime.fromisoformat(self.host.mint.clock())
         return max((now - began).total_seconds() * 1_000, 0.0)

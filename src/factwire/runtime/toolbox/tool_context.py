@@ -31,9 +31,9 @@ class PreparedCall(msgspec.Struct, frozen=True, kw_only=True):
 class ToolContext:
     """What the tools of one turn share: its files and means, and how to stop what runs."""
 
-    def __init__(self, files: WorkspaceFiles, means: TurnResources) -> None:
+    def __init__(self, files: WorkspaceFiles, resources: TurnResources) -> None:
         self.files = files
-        self.means = means
+        self.resources = resources
         self.stopping = asyncio.Event()
         self.running: set[RunningProcess] = set()
 

@@ -48,10 +48,10 @@ TOOLS: Final[dict[str, Prepare]] = {
 class Toolbox:
     """The tools of one turn; whoever uses tools of servers closes it, or uses it as a context."""
 
-    def __init__(self, host: Host, means: TurnResources | None = None) -> None:
+    def __init__(self, host: Host, resources: TurnResources | None = None) -> None:
         self._host = host
-        self._bench = ToolContext(WorkspaceFiles(host.workspace), means or host.means)
-        self._servers = McpServers(host, self._bench)
+        self._context = ToolContext(WorkspaceFiles(host.workspace), resources or host.resources)
+        self._servers = McpServers(host, self._context)
 
     async def __aenter__(self) -> Self:
         return self
@@ -101,11 +101,11 @@ class Toolbox:
 
     @property
     def is_stopping(self) -> bool:
-        return self._bench.stopping.is_set()
+        return self._context.stopping.is_set()
 
     async def stop(self) -> None:
         """End what runs and what waits; the calls fail as cancelled."""
-        await self._bench.stop()
+        await self._context.stop()
 
     async def close(self) -> None:
         """End the servers that were started; safe to call again."""
@@ -113,7 +113,7 @@ class Toolbox:
 
     async def await_decision(self, asking: Coroutine[Any, Any, Decision]) -> Decision | None:
         """The answer to a request of the host's; None where the turn is told to stop first."""
-        return await self._bench.unless_stopped(asking)
+        return await self._context.unless_stopped(asking)
 
     async def _end_call(
         self, call: ActiveCall, work: Coroutine[Any, Any, CallResult]
@@ -159,11 +159,11 @@ class Toolbox:
             return await self._prepare_at_server(name, args)
         if prepare is None:
             raise ToolRefused("unknown_tool", f"there are {', '.join(TOOLS)}, not {name!r}")
-        return await prepare(self._bench, args)
+        return await prepare(self._context, args)
 
     async def _prepare_at_server(self, name: str, args: dict[str, Any]) -> PreparedCall:
         """A server may have to be started first, which takes a while."""
-        work = await self._bench.unless_stopped(self._servers.prepare(name, args))
+        work = await self._context.unless_stopped(self._servers.prepare(name, args))
         if work is None:
             raise ToolRefused("cancelled", "the call was told to stop")
         return work
@@ -172,7 +172,7 @@ class Toolbox:
         self, call: ActiveCall, work: PreparedCall, *, always_ask: bool = False
     ) -> Evaluation:
         """What the policy says; a denial ends the call."""
-        policy, mint, scope = self._bench.means.policy, self._host.mint, call.scope
+        policy, mint, scope = self._context.resources.policy, self._host.mint, call.scope
         request = about = work.request
         evaluation = (evaluate_asking if always_ask else evaluate)(policy, request)
         if evaluation.decision != "deny" and work.reads:
@@ -205,7 +205,7 @@ class Toolbox:
             rule=evaluation.rule,
             cwd=request.cwd,
             command=list(command) if isinstance(command, tuple) else command,
-            expires_in=self._bench.means.approval_seconds,
+            expires_in=self._context.resources.approval_seconds,
         )
 
     async def _await_approval(

@@ -63,13 +63,13 @@ async def _read_piece(
     """Add messages up to the limit; the place that was reached, None where nothing was left."""
     reached = None
     reading = journal.read(after, filter=encoder.selection.filter, limit=CATCH_UP_FACTS)
-    async with aclosing(cast("AsyncGenerator[FactBatch]", reading)) as stretches:
-        async for stretch in stretches:
-            reached = stretch.cursor
-            for message in encoder.encode_messages(DecodedBatch(stretch), range(len(stretch.seqs))):
+    async with aclosing(cast("AsyncGenerator[FactBatch]", reading)) as batches:
+        async for batch in batches:
+            reached = batch.cursor
+            for message in encoder.encode_messages(DecodedBatch(batch), range(len(batch.seqs))):
                 texts.append(message.text)
                 if len(texts) == limit:
-                    return Cursor(stretch.epoch, message.seq)
+                    return Cursor(batch.epoch, message.seq)
     return reached
 
 
@@ -85,7 +85,7 @@ class Broadcast:
         self.cursor = feed.cursor
         self._sent_seq = self.cursor.seq
         self._timer: asyncio.TimerHandle | None = None
-        self._unsubscribe = feed.subscribe(self._take, self._lost)
+        self._unsubscribe = feed.subscribe(self._take, self._close_channel)
 
     def close(self) -> None:
         """Take nothing more."""
@@ -118,7 +118,7 @@ class Broadcast:
             self._sent_seq = self.cursor.seq
             self.channel.send(encode_checkpoint(self.wire, self.cursor))
 
-    def _lost(self, error: Exception) -> None:
+    def _close_channel(self, error: Exception) -> None:
         self.channel.close(RESTART if isinstance(error, FeedStopped) else FAULT)
 
 
@@ -233,10 +233,10 @@ class CatchUp:
         reached, wanted = target.seq, self._broadcast.encoder.selection.filter
         reading = self._feed.journal.read(after, filter=wanted, limit=CATCH_UP_FACTS)
         gathered, size = list[bytes](), 0
-        async with aclosing(cast("AsyncGenerator[FactBatch]", reading)) as stretches:
-            async for stretch in stretches:
-                reached = stretch.last
-                gathered.append(self._encode_frames(stretch, target.seq))
+        async with aclosing(cast("AsyncGenerator[FactBatch]", reading)) as batches:
+            async for batch in batches:
+                reached = batch.last
+                gathered.append(self._encode_frames(batch, target.seq))
                 size += len(gathered[-1])
                 if reached >= target.seq or size >= PIECE_BYTES:
                     break
@@ -244,9 +244,9 @@ class CatchUp:
             await self._flow.write(b"".join(gathered))
         return reached
 
-    def _encode_frames(self, stretch: FactBatch, upto: int) -> bytes:
-        positions = range(bisect_right(stretch.seqs, upto))
+    def _encode_frames(self, batch: FactBatch, upto: int) -> bytes:
+        positions = range(bisect_right(batch.seqs, upto))
         encoder, wire = self._broadcast.encoder, self._broadcast.wire
-        frames = encoder.encode_frames(wire, DecodedBatch(stretch), positions)
+        frames = encoder.encode_frames(wire, DecodedBatch(batch), positions)
         self._sent_seq = frames.last or self._sent_seq
         return frames.data

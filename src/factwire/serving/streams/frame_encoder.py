@@ -147,10 +147,10 @@ class FrameEncoder:
     def _encode_envelopes(
         self, batch: DecodedBatch, positions: Sequence[int]
     ) -> Iterator[StreamMessage]:
-        stretch, facts, selection = batch.stretch, batch.facts, self.selection
+        raw, facts, selection = batch.raw, batch.facts, self.selection
         for position in positions:
-            seq = stretch.seqs[position]
-            envelope = self._envelope_of(seq, facts[position], selection.view, epoch=stretch.epoch)
+            seq = raw.seqs[position]
+            envelope = self._envelope_of(seq, facts[position], selection.view, epoch=raw.epoch)
             if envelope is not None and selection.wants(envelope.type):
                 yield StreamMessage(seq, envelope.type, encode_frame(envelope))
 
@@ -159,7 +159,7 @@ class FrameEncoder:
     ) -> EncodedFrames:
         """What is told of the facts at these positions, as it goes over a wire."""
         framed: list[bytes] = []
-        last, epoch = 0, batch.stretch.epoch
+        last, epoch = 0, batch.raw.epoch
         for message in self.encode_messages(batch, positions):
             last = message.seq
             framed.append(
@@ -171,9 +171,9 @@ class FrameEncoder:
 
 
 def _encode_facts(batch: DecodedBatch, positions: Sequence[int]) -> Iterator[StreamMessage]:
-    seqs, lines = batch.stretch.seqs, batch.lines
+    seqs, lines = batch.raw.seqs, batch.lines
     # What `str(Cursor(epoch, seq))` gives; here it is written for every fact.
-    begin = b'{"cursor":"%s%s.' % (MARK.encode(), batch.stretch.epoch.encode())
+    begin = b'{"cursor":"%s%s.' % (MARK.encode(), batch.raw.epoch.encode())
     for position in positions:
         seq = seqs[position]
         text = b'%s%016d","seq":%d,"fact":%s}' % (begin, seq, seq, lines[position])

@@ -24,17 +24,17 @@ from factwire.serving.limits import PIECE_BYTES, RETRY_SECONDS
 class DecodedBatch:
     """One stretch of the journal, handed to every subscriber of a feed."""
 
-    def __init__(self, stretch: FactBatch) -> None:
-        self.stretch = stretch
+    def __init__(self, raw: FactBatch) -> None:
+        self.raw = raw
 
     @property
     def cursor(self) -> Cursor:
-        return self.stretch.cursor
+        return self.raw.cursor
 
     @cached_property
     def lines(self) -> list[bytes]:
         """The stored bytes of each fact."""
-        return self.stretch.lines()
+        return self.raw.lines()
 
     @cached_property
     def facts(self) -> list[Fact]:
@@ -52,7 +52,7 @@ class DecodedBatch:
     def select(self, wanted: Filter | None) -> "list[int] | range":
         """Positions of the facts that a filter lets through."""
         if wanted is None:
-            return range(len(self.stretch.seqs))
+            return range(len(self.raw.seqs))
         # Most channels of a busy server watch threads that this stretch says nothing of.
         if not self._keys.issuperset(wanted.keys()):
             return []
@@ -191,17 +191,17 @@ class JournalFeed:
             await self.journal.head()
             self._trouble = None
         follower = cast("AsyncGenerator[FactBatch]", self.journal.follow(self.cursor))
-        async with aclosing(follower) as stretches:
-            async for stretch in stretches:
+        async with aclosing(follower) as batches:
+            async for batch in batches:
                 self._pause = 0.0
-                for piece in split_batch(stretch, PIECE_BYTES):
+                for piece in split_batch(batch, PIECE_BYTES):
                     self._hand_out(piece)
                     # A journal that always has more would otherwise never let the loop turn.
                     await asyncio.sleep(0)
 
-    def _hand_out(self, stretch: FactBatch) -> None:
-        batch = DecodedBatch(stretch)
-        self._cursor = stretch.cursor
+    def _hand_out(self, fact_batch: FactBatch) -> None:
+        batch = DecodedBatch(fact_batch)
+        self._cursor = fact_batch.cursor
         for subscriber in tuple(self._subscribers):
             try:
                 subscriber.take(batch)
@@ -212,7 +212,7 @@ class JournalFeed:
                 )
                 subscriber.lost(error)
         if self._waiting:
-            self._wake(stretch.last)
+            self._wake(fact_batch.last)
 
     def _wake(self, seq: int) -> None:
         for waiter, wanted in tuple(self._waiting.items()):
@@ -231,23 +231,23 @@ class JournalFeed:
             subscriber.lost(failure)
 
 
-def split_batch(stretch: FactBatch, size: int) -> Iterator[FactBatch]:
+def split_batch(batch: FactBatch, size: int) -> Iterator[FactBatch]:
     """A stretch in parts of about `size` bytes; one that is small enough as it is."""
-    if len(stretch.data) <= size:
-        yield stretch
+    if len(batch.data) <= size:
+        yield batch
         return
-    lines, first, start = stretch.lines(), stretch.first, 0
+    lines, first, start = batch.lines(), batch.first, 0
     while start < len(lines):
         end, taken = start, 0
         while end < len(lines) and (end == start or taken + len(lines[end]) < size):
             taken += len(lines[end]) + 1
             end += 1
-        last = stretch.last if end == len(lines) else stretch.seqs[end - 1]
+        last = batch.last if end == len(lines) else batch.seqs[end - 1]
         yield FactBatch(
-            epoch=stretch.epoch,
+            epoch=batch.epoch,
             first=first,
             last=last,
-            seqs=stretch.seqs[start:end],
+            seqs=batch.seqs[start:end],
             data=b"\n".join((*lines[start:end], b"")),
         )
         first, start = last + 1, end

@@ -132,7 +132,7 @@ class LiveProjection:
         if batch.cursor.seq <= self.cursor.seq:
             return
         place, self.cursor = self.cursor.seq, batch.cursor
-        seqs = batch.stretch.seqs
+        seqs = batch.raw.seqs
         chosen = [at for at in batch.select(self._filter) if seqs[at] > place]
         if chosen:
             operations = fold_changes([self._projection.replay(batch.facts[at]) for at in chosen])

@@ -74,7 +74,7 @@ class A2aDriver(RemoteDriver):
     async def follow(self, remote: RemoteConnection) -> None:
         turn = self.live.turn
         prompt = await read_prompt(
-            turn.prompt, turn.input, self.live.host.means.blobs, images=False
+            turn.prompt, turn.input, self.live.host.resources.blobs, images=False
         )
         await self._send(
             remote, "\n\n".join(prompt_text(each) for each in prompt if _is_text(each))

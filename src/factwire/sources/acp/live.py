@@ -211,7 +211,7 @@ class AcpDriver(TurnDriver):
 
     async def _read_prompt(self, able: Params) -> list[Params]:
         takes = object_at(able.get("promptCapabilities")) or {}
-        turn, blobs = self.live.turn, self.live.host.means.blobs
+        turn, blobs = self.live.turn, self.live.host.resources.blobs
         images = takes.get("image") is True
         prompt = await read_prompt(turn.prompt, turn.input, blobs, images=images)
         embeds = takes.get("embeddedContext") is True

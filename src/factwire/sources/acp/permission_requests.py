@@ -67,7 +67,7 @@ class AcpFiles:
 
     async def _require_leave(self, request: PolicyRequest, prompt: str, *, is_known: bool) -> None:
         host = self._live.host
-        evaluation = evaluate(host.means.policy, request)
+        evaluation = evaluate(host.resources.policy, request)
         if evaluation.decision == "deny":
             add_policy_facts(self._live, request, evaluation)
             raise ToolRefused("permission_denied", evaluation.message)
@@ -81,7 +81,7 @@ class AcpFiles:
             severity=assess_risk(request),
             tool_name=request.tool,
             rule=evaluation.rule,
-            expires_in=host.means.approval_seconds,
+            expires_in=host.resources.approval_seconds,
         )
         decision = await host.ask(action)
         if decision.decided_by is not None:

@@ -31,7 +31,7 @@ def _on_answer(agui: "AgUi", entry: dict[str, Any]) -> None:
     response = fields.get("response") if text_at(fields, "decision") else payload
     decision = text_at(fields, "decision") or plain or "answered"
     if approved is False:
-        agui.denied.add(agui.asked.pop(action, None))
+        agui.denied.add(agui.open_actions.pop(action, None))
     agui.builder.resolve_action(
         action, decision, reason=text_at(fields, "reason"), response=response
     )
@@ -54,7 +54,7 @@ def ask_person(agui: "AgUi", interrupt: dict[str, Any]) -> None:
         "tool_call_id": text_at(interrupt, "toolCallId"),
         "subagent_id": agui.find_speaker(interrupt),
     }
-    agui.asked[action] = ids["tool_call_id"]
+    agui.open_actions[action] = ids["tool_call_id"]
     agui.builder.require_action(action, payload, **ids)
 
 
@@ -116,7 +116,7 @@ class AgUi:
         self.is_waiting = False
         self.is_aside = False
         self.called: dict[str, str] = {}
-        self.asked: dict[str, str | None] = {}
+        self.open_actions: dict[str, str | None] = {}
         self.denied: set[str | None] = set()
 
     def take(self, item: dict[str, Any]) -> None:
@@ -178,7 +178,7 @@ def _on_run_finished(agui: AgUi, item: dict[str, Any]) -> None:
             ask_person(agui, interrupt or {})
         agui.is_waiting = True
         return
-    agui.asked, agui.denied = {}, set()
+    agui.open_actions, agui.denied = {}, set()
     if kind == "cancelled":
         agui.builder.cancel_turn("cancelled")
         return

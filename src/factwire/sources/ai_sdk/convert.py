@@ -116,8 +116,8 @@ class AiSdk:
     def __init__(self, builder: FactBuilder) -> None:
         self.builder = builder
         self.steps = 0
-        self.said: list[str] = []
-        self.told: list[bytes] = []
+        self.message_ids: list[str] = []
+        self.chunk_digests: list[bytes] = []
         self.replayed: int | None = None
         self.calls: dict[str, dict[str, Any]] = {}
         self.failure: str | None = None
@@ -143,11 +143,14 @@ class AiSdk:
         """Whether a chunk was told before the stream began anew."""
         digest = blake2b(msgspec.json.encode(item, order="deterministic"), digest_size=8).digest()
         if self.replayed is not None:
-            if self.replayed < len(self.told) and self.told[self.replayed] == digest:
+            if (
+                self.replayed < len(self.chunk_digests)
+                and self.chunk_digests[self.replayed] == digest
+            ):
                 self.replayed += 1
                 return True
             self.replayed = None
-        self.told.append(digest)
+        self.chunk_digests.append(digest)
         return False
 
     def begin_turn(self) -> None:
@@ -169,7 +172,7 @@ def _data_handler(kind: str) -> "Callable[[AiSdk, dict[str, Any]], None] | None"
 def _on_start(sdk: AiSdk, item: dict[str, Any]) -> None:
     if sdk.builder.is_open:
         return
-    sdk.steps, sdk.told, sdk.calls = 0, sdk.told[-1:], {}
+    sdk.steps, sdk.chunk_digests, sdk.calls = 0, sdk.chunk_digests[-1:], {}
     ours = object_at((object_at(item.get("messageMetadata")) or {}).get("factwire")) or {}
     sdk.is_aside = ours.get("isAside") is True
     sdk.begin_turn()
@@ -180,28 +183,28 @@ def _start_step(sdk: AiSdk, item: dict[str, Any]) -> None:
     del item
     sdk.begin_turn()
     sdk.steps += 1
-    sdk.said = []
+    sdk.message_ids = []
     sdk.builder.set_ids(step_id=f"step-{sdk.steps}")
 
 
 def _end_step(sdk: AiSdk, item: dict[str, Any]) -> None:
     del item
-    sdk.said = []
+    sdk.message_ids = []
 
 
 def _on_reset_step(sdk: AiSdk, item: dict[str, Any]) -> None:
     del item
-    for message_id in sdk.said:
+    for message_id in sdk.message_ids:
         if message_id in sdk.builder.messages:
             sdk.builder.end_text(message_id)
-    if sdk.said:
-        sdk.builder.add_fact("messages.snapshot", {"retractedMessageIds": sdk.said})
-    sdk.said = []
+    if sdk.message_ids:
+        sdk.builder.add_fact("messages.snapshot", {"retractedMessageIds": sdk.message_ids})
+    sdk.message_ids = []
 
 
 def _on_text_start(sdk: AiSdk, item: dict[str, Any]) -> None:
     sdk.begin_turn()
-    sdk.said.append(_read_id(item))
+    sdk.message_ids.append(_read_id(item))
 
 
 def _on_text_delta(sdk: AiSdk, item: dict[str, Any]) -> None:

@@ -198,7 +198,7 @@ class ToolCallPolicy:
     def __init__(self, live: LiveTurn, session: ClaudeSession) -> None:
         self._live = live
         self._session = session
-        self._policy = live.host.means.policy
+        self._policy = live.host.resources.policy
         self._workspace = str(live.host.workspace.resolve())
         self._folders: dict[str, str] = {}
         session.question_details = self._question_details

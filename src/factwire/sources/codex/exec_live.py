@@ -85,7 +85,7 @@ class CodexExecDriver(TurnDriver):
 
     async def run(self) -> None:
         turn, host = self.live.turn, self.live.host
-        parts = await read_prompt(turn.prompt, turn.input, host.means.blobs, images=False)
+        parts = await read_prompt(turn.prompt, turn.input, host.resources.blobs, images=False)
         prompt = "\n\n".join(prompt_text(each) for each in parts if isinstance(each, TextPrompt))
         argv = self._command_line()
         async with open_pipe(host, argv, env={}, own_env_names=self._own_names) as pipe:

@@ -69,7 +69,7 @@ class CodexDriver(TurnDriver):
 
     async def run(self) -> None:
         turn, host = self.live.turn, self.live.host
-        prompt = await read_prompt(turn.prompt, turn.input, host.means.blobs, images=True)
+        prompt = await read_prompt(turn.prompt, turn.input, host.resources.blobs, images=True)
         names = self._setup.own_names
         async with open_pipe(host, self._setup.argv, env={}, own_env_names=names) as pipe:
             self._pipe = pipe
@@ -173,7 +173,7 @@ class CodexDriver(TurnDriver):
                 self._look_for_end()
 
     async def _send_prompt(self, rpc: JsonRpc, steer: DeliveredSteer) -> None:
-        blobs = self.live.host.means.blobs
+        blobs = self.live.host.resources.blobs
         try:
             prompt = await read_prompt(steer.text, steer.input, blobs, images=True)
         except TurnFailed as failed:

@@ -306,7 +306,7 @@ class LiveTurn:
         if spill is None:
             return (clean,)
         for blob in spill.blobs:
-            await self.host.means.blobs.put(blob.content, kind=blob.ref.kind)
+            await self.host.resources.blobs.put(blob.content, kind=blob.ref.kind)
         return spill.fact, spill.note
 
     def _keep_raw(self, data: bytes) -> str:
@@ -316,7 +316,7 @@ class LiveTurn:
 
     async def _write_raw(self) -> None:
         while self._raw:
-            await self.host.means.blobs.put(self._raw.pop(0), kind="raw")
+            await self.host.resources.blobs.put(self._raw.pop(0), kind="raw")
 
 
 def _redact_item(data: bytes) -> bytes:

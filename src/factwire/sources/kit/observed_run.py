@@ -114,14 +114,14 @@ def log_errors(function: Callable[P, T]) -> Callable[P, T | None]:
     """What is wrong in here must not become the program's: it is logged, and that is all."""
 
     @wraps(function)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> T | None:
+    def call_guarded(*args: P.args, **kwargs: P.kwargs) -> T | None:
         try:
             return function(*args, **kwargs)
         except Exception:
             log.exception("something that happened was not observed")
             return None
 
-    return guarded
+    return call_guarded
 
 
 class ObservedRun:
@@ -225,19 +225,19 @@ class _Finder(MetaPathFinder):
     def __init__(self, name: str, install: Install) -> None:
         self._name = name
         self._install = install
-        self._asked = False
+        self._is_searching = False
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         del path, target
-        if fullname != self._name or self._asked:
+        if fullname != self._name or self._is_searching:
             return None
-        self._asked = True
+        self._is_searching = True
         try:
             spec = find_spec(fullname)
         finally:
-            self._asked = False
+            self._is_searching = False
         if spec is not None and spec.loader is not None:
             spec.loader = _Loader(spec.loader, self._after_load)
         return spec

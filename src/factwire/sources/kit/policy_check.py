@@ -31,7 +31,7 @@ def check_policy(
     live: LiveTurn, request: PolicyRequest, *, call_id: str | None, subagent_id: str | None = None
 ) -> bool | None:
     """Yes or no, which is told; None where a person is to decide."""
-    evaluation = evaluate(live.host.means.policy, request)
+    evaluation = evaluate(live.host.resources.policy, request)
     if evaluation.decision == "ask" or (
         evaluation.decision == "allow" and evaluation.reason_code not in _ALLOWING
     ):
@@ -91,7 +91,7 @@ def check_tool_policy(live: LiveTurn, call_id: str, tool: str, args: Any) -> Eva
     """What the policy decides, which is told; None where a person has to."""
     host = live.host
     request = PolicyRequest(tool=tool, workspace=str(host.workspace), args=object_at(args) or {})
-    evaluation = evaluate(host.means.policy, request)
+    evaluation = evaluate(host.resources.policy, request)
     if evaluation.decision == "ask" or (
         evaluation.decision == "allow" and evaluation.reason_code != "rule_allow"
     ):

@@ -147,7 +147,7 @@ async def open_pipe(
     """A program in the workspace of a turn, for as long as the context lasts; raises `TurnFailed`
     when it cannot be started.
     """
-    if host.means.processes is None:
+    if host.resources.processes is None:
         raise TurnFailed("processes_unavailable", "this runtime runs no programs", _NO_PROCESSES)
     spec = ProcessSpec(
         argv=tuple(argv),
@@ -160,7 +160,7 @@ async def open_pipe(
         sandbox=SandboxPolicy(mode="off"),
     )
     try:
-        async with host.means.processes.start(spec) as process:
+        async with host.resources.processes.start(spec) as process:
             yield JsonPipe(process)
     except ProcessError as error:
         raise TurnFailed(error.code, str(error), "Look at what factwire doctor says.") from error

@@ -95,10 +95,10 @@ def read_endpoint(settings: AgentSettings) -> tuple[RemoteEndpoint, RemoteOption
 class RemoteConnection:
     """A connection to a remote agent, for one turn."""
 
-    def __init__(self, place: RemoteEndpoint, client: httpx.AsyncClient, veil: SecretMask) -> None:
+    def __init__(self, place: RemoteEndpoint, client: httpx.AsyncClient, mask: SecretMask) -> None:
         self._place = place
         self._client = client
-        self._veil = veil
+        self._mask = mask
 
     async def stream(self, body: dict[str, Any], **headers: str) -> AsyncIterator[Item]:
         """What comes back for a request; raises `TurnFailed`."""
@@ -114,7 +114,7 @@ class RemoteConnection:
             message = f"{self._place.title} said nothing for too long"
             raise TurnFailed("agent_silent", message, _RETRY) from error
         except httpx.TransportError as error:
-            reason = self._veil.short(str(error) or type(error).__name__, REFUSAL_CHARACTERS)
+            reason = self._mask.short(str(error) or type(error).__name__, REFUSAL_CHARACTERS)
             message = f"{self._place.title} cannot be heard: {reason}"
             raise TurnFailed("stream_interrupted", message, _RETRY) from error
 
@@ -151,7 +151,7 @@ class RemoteConnection:
     async def _read_reason(self, response: httpx.Response) -> str:
         # Bytes enough that a secret at the end of what is told is whole, and is taken out.
         data = await _read_start(response, REFUSAL_BYTES)
-        return self._veil.short(data.decode("utf-8", "replace"), REFUSAL_CHARACTERS)
+        return self._mask.short(data.decode("utf-8", "replace"), REFUSAL_CHARACTERS)
 
 
 async def _read_start(response: httpx.Response, size: int) -> bytes:

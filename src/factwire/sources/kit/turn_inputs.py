@@ -113,7 +113,7 @@ INPUTS: Final = ("text", "image", "document", "workspace")
 
 async def read_sdk_prompt(turn: StartTurn) -> str | list[str | ImagePrompt]:
     """Words alone are one text, because not every model takes a list; raises `TurnFailed`."""
-    parts = await read_prompt(turn.prompt, turn.input, turn.host.means.blobs, images=True)
+    parts = await read_prompt(turn.prompt, turn.input, turn.host.resources.blobs, images=True)
     found = [part if isinstance(part, ImagePrompt) else prompt_text(part) for part in parts]
     texts = [part for part in found if isinstance(part, str)]
     return "\n\n".join(texts) if len(texts) == len(found) else found
@@ -160,11 +160,11 @@ class ThreadMemory(Generic[T]):
 def past_messages(turn: StartTurn) -> list[PastMessage]:
     """What was said in earlier turns, the newest that fits."""
     found: list[PastMessage] = []
-    room = HISTORY_CHARACTERS
+    budget = HISTORY_CHARACTERS
     for message in reversed(_earlier_messages(turn)):
         text = _message_text(message)
-        room -= len(text)
-        if room < 0:
+        budget -= len(text)
+        if budget < 0:
             break
         if text:
             found.append(PastMessage("user" if message.role == "user" else "assistant", text))

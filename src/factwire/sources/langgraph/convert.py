@@ -20,11 +20,11 @@ from factwire.sources.source_registry import Source
 
 
 class LangChainMessages:
-    """Tells messages; `told` has those that are whole, `calls` the pieces of open calls."""
+    """Tells messages; `whole_ids` has those that are whole, `calls` the pieces of open calls."""
 
     def __init__(self, builder: FactBuilder) -> None:
         self.builder = builder
-        self.told: set[str] = set()
+        self.whole_ids: set[str] = set()
         self.calls: dict[tuple[str, int], tuple[str, list[str]]] = {}
 
     def take(self, message: dict[str, Any], subagent_id: str | None) -> None:
@@ -66,7 +66,7 @@ def _call_chunk(
 
 
 def _end_message(messages: LangChainMessages, message_id: str) -> None:
-    messages.told.add(message_id)
+    messages.whole_ids.add(message_id)
     if message_id in messages.builder.messages:
         messages.builder.end_text(message_id)
     for key in [key for key in messages.calls if key[0] == message_id]:
@@ -79,7 +79,7 @@ def _on_whole(
     messages: LangChainMessages, message: dict[str, Any], subagent_id: str | None
 ) -> None:
     message_id = text_at(message, "id") or "message"
-    if message_id in messages.told:
+    if message_id in messages.whole_ids:
         return
     is_news = message_id not in messages.builder.messages
     _end_message(messages, message_id)
@@ -100,9 +100,9 @@ def _on_tool(messages: LangChainMessages, message: dict[str, Any], subagent_id: 
     del subagent_id
     message_id, call_id = text_at(message, "id"), text_at(message, "tool_call_id") or "call"
     name = message_id or f"{call_id}:result"
-    if name in messages.told:
+    if name in messages.whole_ids:
         return
-    messages.told.add(name)
+    messages.whole_ids.add(name)
     messages.builder.start_tool(call_id, text_at(message, "name"))
     if text_at(message, "status") == "error":
         reason = read_text(message.get("content")) or "the tool failed"

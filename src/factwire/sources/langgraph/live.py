@@ -55,7 +55,7 @@ class LangGraphAgent(LiveAgent):
     def __init__(self, graph: Any, options: LangGraphOptions | None = None) -> None:
         self.options = options or LangGraphOptions()
         self.input_key = self.options.input_key or _find_input_key(graph)
-        self._given = graph
+        self._graph = graph
         self._ready: Any = None
         super().__init__(SOURCE, _make_manifest(graph), keep_raw=self.options.raw)
 
@@ -63,7 +63,7 @@ class LangGraphAgent(LiveAgent):
     def graph(self) -> Any:
         """The graph with a checkpointer, made when a turn first needs it."""
         if self._ready is None:
-            self._ready = _with_checkpointer(self._given)
+            self._ready = _with_checkpointer(self._graph)
         return self._ready
 
     def make_driver(self, live: LiveTurn) -> "LangGraphDriver":
@@ -127,7 +127,7 @@ class LangGraphDriver(SdkDriver):
         ]
         # A node that hands on all messages of its state says nothing new with them.
         graph = cast("LangGraph", self.live.converter)
-        graph.messages.told.update(str(each.get("id")) for each in [*known, *again])
+        graph.messages.whole_ids.update(str(each.get("id")) for each in [*known, *again])
         return again or _unanswered_calls(known)
 
 

@@ -57,11 +57,11 @@ class MappedDriver(TurnDriver):
         self._setup = setup
         self._pipe: JsonPipe | None = None
         self._session = live.agent_session
-        self._asked: dict[str, Item] = {}
+        self._questions: dict[str, Item] = {}
 
     async def run(self) -> None:
         turn, host, setup = self.live.turn, self.live.host, self._setup
-        parts = await read_prompt(turn.prompt, turn.input, host.means.blobs, images=False)
+        parts = await read_prompt(turn.prompt, turn.input, host.resources.blobs, images=False)
         prompt = "\n\n".join(prompt_text(each) for each in parts if isinstance(each, TextPrompt))
         line = setup.resume if setup.resume and self._session else setup.command
         argv = [self._fill_argument(word, prompt) for word in line]
@@ -89,7 +89,7 @@ class MappedDriver(TurnDriver):
             "decision": decision.decision,
             "reason": decision.reason,
             "response": decision.response,
-            "item": self._asked.pop(question, None),
+            "item": self._questions.pop(question, None),
         }
         self.live.builder.resolve_action(question, decision.decision)
         await pipe.send(line(payload, None))
@@ -138,7 +138,7 @@ class MappedDriver(TurnDriver):
         """Which item asked what, and what the program calls this thread."""
         builder = self.live.builder
         for question in builder.actions.keys() - before:
-            self._asked[question] = item
+            self._questions[question] = item
         session: Any = builder.own_ids.get("session_id")
         if session and session != self._session:
             self._session = session

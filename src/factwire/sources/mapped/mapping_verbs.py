@@ -43,185 +43,187 @@ class MappingVerb(msgspec.Struct, frozen=True, kw_only=True):
     takes_extra: bool = False
 
 
-def _begin_turn(teller: VerbContext, ids: Ids, payload: Fields) -> None:
-    teller.has_begun = True
-    teller.builder.begin_turn(payload.pop("prompt", None), turn_id=ids.get("turnId"), **payload)
+def _begin_turn(context: VerbContext, ids: Ids, payload: Fields) -> None:
+    context.has_begun = True
+    context.builder.begin_turn(payload.pop("prompt", None), turn_id=ids.get("turnId"), **payload)
 
 
-def _complete_turn(teller: VerbContext, _: Ids, payload: Fields) -> None:
-    teller.builder.complete_turn(**payload)
+def _complete_turn(context: VerbContext, _: Ids, payload: Fields) -> None:
+    context.builder.complete_turn(**payload)
 
 
-def _fail_turn(teller: VerbContext, _: Ids, payload: Fields) -> None:
+def _fail_turn(context: VerbContext, _: Ids, payload: Fields) -> None:
     """A failure before any turn is that of the first; one after a turn ends nothing twice."""
-    builder = teller.builder
+    builder = context.builder
     category = payload.pop("failureCategory", "provider_error")
     message, hint = payload.pop("message", "the agent failed"), payload.pop("recoveryHint", None)
-    if not builder.is_open and teller.has_begun:
+    if not builder.is_open and context.has_begun:
         builder.add_fact(
             "runtime.error", {"code": category, "message": message, "recoveryHint": hint}
         )
         return
     if not builder.is_open:
-        _begin_turn(teller, {}, {})
+        _begin_turn(context, {}, {})
     builder.fail_turn(category, message, hint, **payload)
 
 
-def _cancel_turn(teller: VerbContext, _: Ids, payload: Fields) -> None:
-    teller.builder.cancel_turn(payload.pop("reason", "requested"), **payload)
+def _cancel_turn(context: VerbContext, _: Ids, payload: Fields) -> None:
+    context.builder.cancel_turn(payload.pop("reason", "requested"), **payload)
 
 
-def _add_text(teller: VerbContext, ids: Ids, payload: Fields) -> None:
-    teller.builder.add_text(_find_message(teller, ids), payload["delta"], **_message_ids(ids))
+def _add_text(context: VerbContext, ids: Ids, payload: Fields) -> None:
+    context.builder.add_text(_find_message(context, ids), payload["delta"], **_message_ids(ids))
 
 
-def _end_text(teller: VerbContext, ids: Ids, payload: Fields) -> None:
+def _end_text(context: VerbContext, ids: Ids, payload: Fields) -> None:
     text = payload.pop("text", None)
-    teller.builder.end_text(_find_message(teller, ids), text, **_message_ids(ids), **payload)
+    context.builder.end_text(_find_message(context, ids), text, **_message_ids(ids), **payload)
 
 
-def _add_reasoning(teller: VerbContext, ids: Ids, payload: Fields) -> None:
+def _add_reasoning(context: VerbContext, ids: Ids, payload: Fields) -> None:
     """Reasoning that has no id of its own stands in the message that it leads to."""
-    message = _find_message(teller, ids)
-    teller.reasoning = (ids.get("subagentId"), message)
-    teller.builder.add_reasoning(message, payload["delta"], **_message_ids(ids))
+    message = _find_message(context, ids)
+    context.reasoning = (ids.get("subagentId"), message)
+    context.builder.add_reasoning(message, payload["delta"], **_message_ids(ids))
 
 
-def _add_summary(teller: VerbContext, ids: Ids, payload: Fields) -> None:
-    message = _find_message(teller, ids)
-    teller.reasoning = (ids.get("subagentId"), message)
-    teller.builder.add_reasoning_summary(message, payload["summary"], **_message_ids(ids))
+def _add_summary(context: VerbContext, ids: Ids, payload: Fields) -> None:
+    message = _find_message(context, ids)
+    context.reasoning = (ids.get("subagentId"), message)
+    context.builder.add_reasoning_summary(message, payload["summary"], **_message_ids(ids))
 
 
-def _start_tool(teller: VerbContext, ids: Ids, payload: Fields) -> None:
-    call = ids.get("toolCallId") or teller.next_id("tool")
+def _start_tool(context: VerbContext, ids: Ids, payload: Fields) -> None:
+    call = ids.get("toolCallId") or context.next_id("tool")
     who = ids.get("subagentId")
     of = {"subagent_id": who} if who else {}
-    teller.builder.start_tool(
+    context.builder.start_tool(
         call, payload.get("toolName"), payload.get("args"), title=payload.get("title"), **of
     )
 
 
-def _add_tool_args(teller: VerbContext, ids: Ids, payload: Fields) -> None:
-    teller.builder.add_tool_args(_find_call(teller, ids), payload["delta"])
+def _add_tool_args(context: VerbContext, ids: Ids, payload: Fields) -> None:
+    context.builder.add_tool_args(_find_call(context, ids), payload["delta"])
 
 
-def _add_tool_output(teller: VerbContext, ids: Ids, payload: Fields) -> None:
-    teller.builder.add_tool_output(_find_call(teller, ids), payload["delta"], payload.get("stream"))
+def _add_tool_output(context: VerbContext, ids: Ids, payload: Fields) -> None:
+    context.builder.add_tool_output(
+        _find_call(context, ids), payload["delta"], payload.get("stream")
+    )
 
 
-def _report_tool_progress(teller: VerbContext, ids: Ids, payload: Fields) -> None:
-    teller.builder.report_tool_progress(_find_call(teller, ids), **payload)
+def _report_tool_progress(context: VerbContext, ids: Ids, payload: Fields) -> None:
+    context.builder.report_tool_progress(_find_call(context, ids), **payload)
 
 
-def _complete_tool(teller: VerbContext, ids: Ids, payload: Fields) -> None:
-    teller.builder.complete_tool(_find_call(teller, ids), payload.pop("output", None), **payload)
+def _complete_tool(context: VerbContext, ids: Ids, payload: Fields) -> None:
+    context.builder.complete_tool(_find_call(context, ids), payload.pop("output", None), **payload)
 
 
-def _fail_tool(teller: VerbContext, ids: Ids, payload: Fields) -> None:
+def _fail_tool(context: VerbContext, ids: Ids, payload: Fields) -> None:
     category = payload.pop("failureCategory", "tool_error")
     message = payload.pop("message", "the tool failed")
-    teller.builder.fail_tool(_find_call(teller, ids), category, message, **payload)
+    context.builder.fail_tool(_find_call(context, ids), category, message, **payload)
 
 
-def _require_action(teller: VerbContext, ids: Ids, payload: Fields) -> None:
-    action = ids.get("actionId") or teller.next_id("action")
+def _require_action(context: VerbContext, ids: Ids, payload: Fields) -> None:
+    action = ids.get("actionId") or context.next_id("action")
     fields = {"tool_call_id": ids.get("toolCallId"), "subagent_id": ids.get("subagentId")}
-    teller.builder.require_action(
+    context.builder.require_action(
         action, payload, **{name: value for name, value in fields.items() if value}
     )
 
 
-def _resolve_action(teller: VerbContext, ids: Ids, payload: Fields) -> None:
-    teller.builder.resolve_action(_find_action(teller, ids), payload.pop("decision"), **payload)
+def _resolve_action(context: VerbContext, ids: Ids, payload: Fields) -> None:
+    context.builder.resolve_action(_find_action(context, ids), payload.pop("decision"), **payload)
 
 
-def _cancel_action(teller: VerbContext, ids: Ids, payload: Fields) -> None:
-    teller.builder.cancel_action(_find_action(teller, ids), payload.get("reason") or "withdrawn")
+def _cancel_action(context: VerbContext, ids: Ids, payload: Fields) -> None:
+    context.builder.cancel_action(_find_action(context, ids), payload.get("reason") or "withdrawn")
 
 
-def _start_subagent(teller: VerbContext, ids: Ids, payload: Fields) -> None:
-    who = ids.get("subagentId") or teller.next_id("subagent")
-    teller.builder.start_subagent(who, task_id=ids.get("taskId"), **payload)
+def _start_subagent(context: VerbContext, ids: Ids, payload: Fields) -> None:
+    who = ids.get("subagentId") or context.next_id("subagent")
+    context.builder.start_subagent(who, task_id=ids.get("taskId"), **payload)
 
 
-def _complete_subagent(teller: VerbContext, ids: Ids, payload: Fields) -> None:
-    teller.builder.end_subagent(_find_subagent(teller, ids), "subagent.completed", **payload)
+def _complete_subagent(context: VerbContext, ids: Ids, payload: Fields) -> None:
+    context.builder.end_subagent(_find_subagent(context, ids), "subagent.completed", **payload)
 
 
-def _fail_subagent(teller: VerbContext, ids: Ids, payload: Fields) -> None:
-    teller.builder.end_subagent(_find_subagent(teller, ids), "subagent.failed", **payload)
+def _fail_subagent(context: VerbContext, ids: Ids, payload: Fields) -> None:
+    context.builder.end_subagent(_find_subagent(context, ids), "subagent.failed", **payload)
 
 
-def _set_ids(teller: VerbContext, ids: Ids, _: Fields) -> None:
-    teller.builder.set_ids(**{_SCOPE[name]: value for name, value in ids.items()})
+def _set_ids(context: VerbContext, ids: Ids, _: Fields) -> None:
+    context.builder.set_ids(**{_SCOPE[name]: value for name, value in ids.items()})
 
 
-def _ignore(teller: VerbContext, ids: Ids, payload: Fields) -> None:
-    del teller, ids, payload
+def _ignore(context: VerbContext, ids: Ids, payload: Fields) -> None:
+    del context, ids, payload
 
 
-def _set_usage(teller: VerbContext, _: Ids, payload: Fields) -> None:
+def _set_usage(context: VerbContext, _: Ids, payload: Fields) -> None:
     """What a turn has used so far, as the stream says it now."""
-    _note_usage(teller, payload)
+    _note_usage(context, payload)
 
 
-def _add_usage(teller: VerbContext, _: Ids, payload: Fields) -> None:
+def _add_usage(context: VerbContext, _: Ids, payload: Fields) -> None:
     """What one step has used; steps add up over a turn."""
-    used = teller.builder.usage
-    _note_usage(teller, {name: used.get(name, 0) + value for name, value in payload.items()})
+    used = context.builder.usage
+    _note_usage(context, {name: used.get(name, 0) + value for name, value in payload.items()})
 
 
-def _set_thread_usage(teller: VerbContext, _: Ids, payload: Fields) -> None:
+def _set_thread_usage(context: VerbContext, _: Ids, payload: Fields) -> None:
     """The sum over the thread: a turn used what was not there when the last one was told. A sum
     that is less than before was begun anew.
     """
-    before = {name: teller.sums.get(name, 0) for name in payload}
+    before = {name: context.sums.get(name, 0) for name in payload}
     spent = {
         name: value - before[name] if value >= before[name] else value
         for name, value in payload.items()
     }
-    teller.sums.update(payload)
-    _add_usage(teller, {}, spent)
+    context.sums.update(payload)
+    _add_usage(context, {}, spent)
 
 
-def _note_usage(teller: VerbContext, counts: Fields) -> None:
+def _note_usage(context: VerbContext, counts: Fields) -> None:
     sound = {name: value for name, value in counts.items() if math.isfinite(value)}
-    if teller.builder.is_open:
-        teller.builder.usage.update(sound)
+    if context.builder.is_open:
+        context.builder.usage.update(sound)
     elif sound:
-        teller.builder.add_fact("metrics.changed", sound)
+        context.builder.add_fact("metrics.changed", sound)
 
 
-def _find_message(teller: VerbContext, ids: Ids) -> str:
+def _find_message(context: VerbContext, ids: Ids) -> str:
     """The message a text belongs to: the one named, the one that is open, the one that was reasoned
     about, or the next.
     """
     value, part, who = ids.get("messageId"), ids.get("partId"), ids.get("subagentId")
     if value:
         return value
-    for message in reversed(teller.builder.messages.values()):
+    for message in reversed(context.builder.messages.values()):
         if message.scope.subagent_id == who and part in (None, message.part_id):
             return message.message_id
-    if teller.reasoning is not None and teller.reasoning[0] == who:
-        return teller.reasoning[1]
-    return teller.next_id("message")
+    if context.reasoning is not None and context.reasoning[0] == who:
+        return context.reasoning[1]
+    return context.next_id("message")
 
 
 def _message_ids(ids: Ids) -> dict[str, Any]:
     return {"part_id": ids.get("partId"), "subagent_id": ids.get("subagentId")}
 
 
-def _find_call(teller: VerbContext, ids: Ids) -> str:
-    return ids.get("toolCallId") or _latest(teller.builder.tools) or teller.next_id("tool")
+def _find_call(context: VerbContext, ids: Ids) -> str:
+    return ids.get("toolCallId") or _latest(context.builder.tools) or context.next_id("tool")
 
 
-def _find_action(teller: VerbContext, ids: Ids) -> str:
-    return ids.get("actionId") or _latest(teller.builder.actions) or ""
+def _find_action(context: VerbContext, ids: Ids) -> str:
+    return ids.get("actionId") or _latest(context.builder.actions) or ""
 
 
-def _find_subagent(teller: VerbContext, ids: Ids) -> str:
-    return ids.get("subagentId") or _latest(teller.builder.subagents) or ""
+def _find_subagent(context: VerbContext, ids: Ids) -> str:
+    return ids.get("subagentId") or _latest(context.builder.subagents) or ""
 
 
 def _latest(things: dict[str, Any]) -> str | None:

@@ -397,7 +397,9 @@ def _on_diff(thread: OpenCodeThread, properties: Event, item: Event) -> None:
 
 def _on_compacted(thread: OpenCodeThread, properties: Event, item: Event) -> None:
     del properties, item
-    summary = [text for name in sorted(thread.summaries) if (text := thread.said.pop(name, None))]
+    summary = [
+        text for name in sorted(thread.summaries) if (text := thread.last_texts.pop(name, None))
+    ]
     thread.summaries.clear()
     end_compaction(thread, "\n".join(summary) or None)
 

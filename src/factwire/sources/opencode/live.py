@@ -256,7 +256,7 @@ class OpenCodeDriver(TurnDriver):
 
     async def _run_session(self) -> None:
         turn, host, setup = self.live.turn, self.live.host, self._setup
-        prompt = await read_prompt(turn.prompt, turn.input, host.means.blobs, images=True)
+        prompt = await read_prompt(turn.prompt, turn.input, host.resources.blobs, images=True)
         async with start_server(
             host,
             setup.argv,
@@ -337,7 +337,7 @@ class OpenCodeDriver(TurnDriver):
                 await self._look_for_end(server)
 
     async def _send_prompt(self, server: OpenCodeServer, steer: DeliveredSteer) -> None:
-        blobs = self.live.host.means.blobs
+        blobs = self.live.host.resources.blobs
         try:
             await self._send(server, await read_prompt(steer.text, steer.input, blobs, images=True))
         except (OpenCodeRefused, TurnFailed) as failed:

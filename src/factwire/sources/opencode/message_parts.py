@@ -47,7 +47,7 @@ class OpenCodeThread:
         self.over: dict[str | None, set[str]] = {}
         self.parts: dict[str, list[str]] = {}
         self.errors: dict[str | None, dict[str, Any]] = {}
-        self.said: dict[str | None, str] = {}
+        self.last_texts: dict[str | None, str] = {}
         self.finish: str | None = None
         self.compaction: str | None = None
         self.summaries: set[str] = set()
@@ -156,7 +156,7 @@ class OpenCodeThread:
             self._end_turn(error)
 
     def _end_child(self, session: str, error: dict[str, Any] | None) -> None:
-        output = self.said.pop(session, None)
+        output = self.last_texts.pop(session, None)
         if error is None:
             self.builder.end_subagent(session, "subagent.completed", output=output)
             return
@@ -178,7 +178,7 @@ class OpenCodeThread:
             category, message = read_failure(error)
             self.builder.fail_turn(category, message, code=text_at(error, "name"))
         self.begun = False
-        self.said.clear()
+        self.last_texts.clear()
         self._forget_old()
 
     def set_time(self, properties: dict[str, Any]) -> None:
@@ -297,7 +297,7 @@ def complete_text(
     if thread.closed.get(part_id) == text:
         return
     thread.closed[part_id] = text
-    thread.said[speaker] = text
+    thread.last_texts[speaker] = text
     _note_part(thread, message_id, part_id)
     thread.builder.end_text(message_id, text, part_id=part_id, subagent_id=speaker)
 
@@ -354,7 +354,7 @@ def _on_text(thread: OpenCodeThread, part: Part, speaker: str | None) -> None:
     part_id, text = text_at(part, "id") or "part", text_at(part, "text") or ""
     message_id = text_at(part, "messageID") or "message"
     if message_id in thread.summaries:
-        thread.said[message_id] = text
+        thread.last_texts[message_id] = text
     elif _has_ended(part):
         complete_text(thread, message_id, part_id, text, speaker)
     elif part_id not in thread.closed:

@@ -564,7 +564,7 @@ export interface ErrorPayload {
 }
 
 /** A fact without a class, or with one that would pass for a word it has no right to. */
-export interface UnknownFact {
+export interface UnknownFactEvent {
   eventClass?: string | null;
   payload?: JsonObject;
 }
@@ -631,7 +631,7 @@ export interface PayloadByType {
   "run.agent.tool_use_summary": ToolUseSummary;
   "run.agent.permission_requested": PermissionRequest;
   "run.agent.permission_decided": PermissionDecision;
-  "unknown": UnknownFact;
+  "unknown": UnknownFactEvent;
 }
 
 export type EventType = keyof PayloadByType;

@@ -32,7 +32,7 @@ export interface AnswerEquals {
 }
 
 /** The action, or some action, was decided so. */
-export interface ApprovalDecision {
+export interface ApprovalDecided {
   assert: "approval.decision";
   decision: string;
   actionId?: string | null;
@@ -120,15 +120,6 @@ export interface FileChanged {
   path: string;
   change?: string | null;
   threadId?: string | null;
-}
-
-/** `first` and `last` are bytes of the entry, counted from 0 and both included. */
-export interface Finding {
-  code: string;
-  message: string;
-  entry?: string | null;
-  first?: number | null;
-  last?: number | null;
 }
 
 /**
@@ -248,8 +239,17 @@ export interface Verification {
   createdAt?: string | null;
 }
 
+/** `first` and `last` are bytes of the entry, counted from 0 and both included. */
+export interface VerificationFinding {
+  code: string;
+  message: string;
+  entry?: string | null;
+  first?: number | null;
+  last?: number | null;
+}
+
 /** One assertion; narrow it by `assert`. */
-export type AnyAssertion = TurnOutcome | AnswerEquals | AnswerContains | ToolCalled | ToolStatus | ApprovalDecision | FileChanged | ArtifactExists | FactCount | ProjectionEquals;
+export type AnyAssertion = TurnOutcome | AnswerEquals | AnswerContains | ToolCalled | ToolStatus | ApprovalDecided | FileChanged | ArtifactExists | FactCount | ProjectionEquals;
 
 /** The summary of a pack; `totals` says how many rows each section has. */
 export interface EvidencePack {
@@ -301,7 +301,7 @@ export interface Signature {
  */
 export interface PackReport {
   ok: boolean;
-  findings: Finding[];
+  findings: VerificationFinding[];
   signer: Signer;
   container: "as_written" | "changed" | "repacked";
   facts: number;

@@ -509,7 +509,7 @@ export interface Payload {
 }
 
 /** How far a task is. */
-export interface Progress extends Payload {
+export interface ProgressPayload extends Payload {
   completedSteps?: number | null;
   totalSteps?: number | null;
 }
@@ -534,7 +534,7 @@ export interface StandingGrant extends Payload {
 }
 
 /** action.resolved and the other closers: what was decided, by whom, and whether it took. */
-export interface ActionDecision extends Payload {
+export interface ActionDecisionPayload extends Payload {
   decision?: string | null;
   reason?: string | null;
   decidedBy?: string | null;
@@ -543,7 +543,7 @@ export interface ActionDecision extends Payload {
 }
 
 /** action.required, action.updated: what a person must decide, and until when. */
-export interface ActionRequest extends Payload {
+export interface ActionRequestPayload extends Payload {
   actionType?: ActionType | null;
   severity?: string | null;
   prompt?: string | null;
@@ -556,7 +556,7 @@ export interface ActionRequest extends Payload {
 }
 
 /** artifact.*: one version of a thing that the agent made. */
-export interface Artifact extends Payload {
+export interface ArtifactPayload extends Payload {
   kind?: string | null;
   title?: string | null;
   status?: string | null;
@@ -572,7 +572,7 @@ export interface Artifact extends Payload {
 }
 
 /** benchmark.*: a trial, its configuration and its reward. */
-export interface Benchmark extends Payload {
+export interface BenchmarkPayload extends Payload {
   trialId?: string | null;
   dataset?: string | null;
   task?: string | null;
@@ -583,7 +583,7 @@ export interface Benchmark extends Payload {
 }
 
 /** context.*, history.*: what the model was given, and what was folded away. */
-export interface Context extends Payload {
+export interface ContextPayload extends Payload {
   compactionId?: string | null;
   trigger?: string | null;
   summary?: string | null;
@@ -595,7 +595,7 @@ export interface Context extends Payload {
 }
 
 /** conversation.created: a place where people and agents talk. */
-export interface ConversationRecord extends Payload {
+export interface ConversationPayload extends Payload {
   conversationId?: string | null;
   projectId?: string | null;
   title?: string | null;
@@ -603,7 +603,7 @@ export interface ConversationRecord extends Payload {
 }
 
 /** cost.*, limit.changed, rate_limit.hit, quota.*, metrics.changed: what was used of what. */
-export interface Cost extends Payload {
+export interface CostPayload extends Payload {
   model?: string | null;
   inputTokens?: number | null;
   outputTokens?: number | null;
@@ -620,7 +620,7 @@ export interface Cost extends Payload {
 }
 
 /** runtime.warning, runtime.error: something a person may want to look into. */
-export interface Diagnostic extends Payload {
+export interface DiagnosticPayload extends Payload {
   code?: string | null;
   severity?: string | null;
   message?: string | null;
@@ -630,7 +630,7 @@ export interface Diagnostic extends Payload {
 }
 
 /** evidence.*, review.*: a citation, a trace, a verdict. */
-export interface Evidence extends Payload {
+export interface EvidencePayload extends Payload {
   kind?: EvidenceKind | null;
   title?: string | null;
   status?: string | null;
@@ -644,7 +644,7 @@ export interface Evidence extends Payload {
 }
 
 /** *.failed: a stable category, a sentence for people, and what could help. */
-export interface Failure extends Payload {
+export interface FailurePayload extends Payload {
   failureCategory?: string | null;
   message?: string | null;
   recoveryHint?: string | null;
@@ -652,7 +652,7 @@ export interface Failure extends Payload {
 }
 
 /** file.*: a file that was read or changed, by its path in the workspace. */
-export interface FileChange extends Payload {
+export interface FileChangePayload extends Payload {
   path?: string | null;
   change?: string | null;
   diff?: string | null;
@@ -662,7 +662,7 @@ export interface FileChange extends Payload {
 }
 
 /** handoff.*: who gives work to whom. */
-export interface Handoff extends Payload {
+export interface HandoffPayload extends Payload {
   handoffId?: string | null;
   fromAgent?: string | null;
   toAgent?: string | null;
@@ -671,7 +671,7 @@ export interface Handoff extends Payload {
 }
 
 /** hook.*: a hook's run and its outcome. */
-export interface Hook extends Payload {
+export interface HookPayload extends Payload {
   hookId?: string | null;
   hookName?: string | null;
   hookEvent?: string | null;
@@ -681,7 +681,7 @@ export interface Hook extends Payload {
 }
 
 /** message.created, item.*: one thing in a thread; `content` is an object. */
-export interface ItemRecord extends Payload {
+export interface ItemPayload extends Payload {
   itemId?: string | null;
   projectId?: string | null;
   threadId?: string | null;
@@ -695,21 +695,21 @@ export interface ItemRecord extends Payload {
 }
 
 /** conversation.member.added: who joined. */
-export interface MemberRecord extends Payload {
+export interface MemberPayload extends Payload {
   conversationId?: string | null;
   memberId?: string | null;
   memberType?: string | null;
 }
 
 /** model.requested: which model was asked. */
-export interface ModelRequest extends Payload {
+export interface ModelRequestPayload extends Payload {
   model?: string | null;
   provider?: string | null;
   messageId?: string | null;
 }
 
 /** output.*: what was moved, cut, hidden or let go, and why. */
-export interface Output extends Payload {
+export interface OutputPayload extends Payload {
   eventId?: string | null;
   spilled?: JsonObject[] | null;
   redacted?: JsonObject[] | null;
@@ -719,7 +719,7 @@ export interface Output extends Payload {
 }
 
 /** patch.*: a set of changes that is applied as one. */
-export interface Patch extends Payload {
+export interface PatchPayload extends Payload {
   patchId?: string | null;
   paths?: string[] | null;
   diffRef?: string | Ref | null;
@@ -728,7 +728,7 @@ export interface Patch extends Payload {
 }
 
 /** permission.*, sandbox.*, policy.changed: which rule said what. */
-export interface Permission extends Payload {
+export interface PermissionPayload extends Payload {
   mode?: string | null;
   rule?: string | null;
   decision?: string | null;
@@ -740,13 +740,13 @@ export interface Permission extends Payload {
 }
 
 /** run.persistence_error: the journal refused facts of a run. */
-export interface PersistenceFailure extends Payload {
+export interface PersistenceFailurePayload extends Payload {
   runId?: string | null;
   error?: string | null;
 }
 
 /** policy.changed: the rule or mode that holds from here on, and who decided it. */
-export interface PolicyTerms extends Payload {
+export interface PolicyTermsPayload extends Payload {
   mode?: string | null;
   rule?: string | null;
   decision?: string | null;
@@ -761,7 +761,7 @@ export interface PolicyTerms extends Payload {
 }
 
 /** preview.*: a server of what a run made, on an origin of its own. */
-export interface PreviewRecord extends Payload {
+export interface PreviewPayload extends Payload {
   previewId?: string | null;
   runId?: string | null;
   artifactId?: string | null;
@@ -770,7 +770,7 @@ export interface PreviewRecord extends Payload {
 }
 
 /** process.*, command.*: a program that runs; offsets count bytes of one stream. */
-export interface Process extends Payload {
+export interface ProcessPayload extends Payload {
   commandId?: string | null;
   command?: string | string[] | null;
   cwd?: string | null;
@@ -788,7 +788,7 @@ export interface Process extends Payload {
 }
 
 /** project.*: a folder of work; `workDir` is where its runs happen. */
-export interface ProjectRecord extends Payload {
+export interface ProjectPayload extends Payload {
   projectId?: string | null;
   name?: string | null;
   workDir?: string | null;
@@ -797,14 +797,14 @@ export interface ProjectRecord extends Payload {
 }
 
 /** queue.changed: the turns that wait, in order. */
-export interface Queue extends Payload {
+export interface QueuePayload extends Payload {
   queuedTurns?: JsonObject[] | null;
   queuedTurnCount?: number | null;
   reason?: string | null;
 }
 
 /** routing.*: which model was chosen among which. */
-export interface Routing extends Payload {
+export interface RoutingPayload extends Payload {
   model?: string | null;
   provider?: string | null;
   candidates?: unknown[] | null;
@@ -813,19 +813,19 @@ export interface Routing extends Payload {
 }
 
 /** run.status: where the run is. */
-export interface RunStatus extends Payload {
+export interface RunStatusPayload extends Payload {
   status?: string | null;
   phase?: string | null;
   message?: string | null;
 }
 
 /** runner.online, runner.offline: a place where runs happen. */
-export interface RunnerRecord extends Payload {
+export interface RunnerPayload extends Payload {
   runnerId?: string | null;
 }
 
 /** sandbox.applied: what a program may reach from here on, and what could not be had. */
-export interface SandboxTerms extends Payload {
+export interface SandboxTermsPayload extends Payload {
   mode?: string | null;
   decision?: string | null;
   reasonCode?: string | null;
@@ -848,7 +848,7 @@ export interface SandboxTerms extends Payload {
 }
 
 /** snapshot.*, stream.*: how much of a thread a snapshot covers, or what is missing. */
-export interface Snapshot extends Payload {
+export interface SnapshotPayload extends Payload {
   status?: string | null;
   fromSequence?: number | null;
   toSequence?: number | null;
@@ -858,19 +858,19 @@ export interface Snapshot extends Payload {
 }
 
 /** state.delta: RFC 6902 operations on the roots that may be patched. */
-export interface StateDelta extends Payload {
+export interface StateDeltaPayload extends Payload {
   patch?: JsonObject[] | null;
   operations?: JsonObject[] | null;
 }
 
 /** task.*, job.*: a piece of work, its state, its attempts. */
-export interface Task extends Payload {
+export interface TaskPayload extends Payload {
   title?: string | null;
   objective?: string | null;
   status?: TaskState | null;
   role?: string | null;
   assignee?: string | null;
-  progress?: Progress | number | null;
+  progress?: ProgressPayload | number | null;
   dependsOn?: string[] | null;
   attempt?: number | null;
   reason?: string | null;
@@ -879,7 +879,7 @@ export interface Task extends Payload {
 }
 
 /** task.profile.resolved: with what a task is worked on. */
-export interface TaskProfile extends Payload {
+export interface TaskProfilePayload extends Payload {
   profile?: string | null;
   model?: string | null;
   provider?: string | null;
@@ -890,7 +890,7 @@ export interface TaskProfile extends Payload {
 }
 
 /** subagent.*, worker.*, agent.*, channel.*: another agent at work. */
-export interface Teammate extends Payload {
+export interface TeammatePayload extends Payload {
   role?: string | null;
   title?: string | null;
   name?: string | null;
@@ -905,7 +905,7 @@ export interface Teammate extends Payload {
 }
 
 /** test.*: a run of tests and its result. */
-export interface TestRun extends Payload {
+export interface TestRunPayload extends Payload {
   testRunId?: string | null;
   command?: string | null;
   result?: unknown;
@@ -916,7 +916,7 @@ export interface TestRun extends Payload {
 }
 
 /** model.*, reasoning.*, plan.*: `delta` is the increment, `text` the whole text so far. */
-export interface TextPiece extends Payload {
+export interface TextPayload extends Payload {
   messageId?: string | null;
   partId?: string | null;
   delta?: string | null;
@@ -928,7 +928,7 @@ export interface TextPiece extends Payload {
 }
 
 /** thread.forked: a thread that begins where another one stood. */
-export interface ThreadForkRecord extends Payload {
+export interface ThreadForkPayload extends Payload {
   threadId?: string | null;
   parentThreadId?: string | null;
   fromItemId?: string | null;
@@ -937,7 +937,7 @@ export interface ThreadForkRecord extends Payload {
 }
 
 /** thread.created, thread.updated, thread.deleted: a thread; `status` is active or archived. */
-export interface ThreadRecord extends Payload {
+export interface ThreadPayload extends Payload {
   threadId?: string | null;
   projectId?: string | null;
   conversationId?: string | null;
@@ -949,7 +949,7 @@ export interface ThreadRecord extends Payload {
 }
 
 /** tool.*: `args` is the whole input, `delta` a piece of input or output text. */
-export interface ToolCall extends Payload {
+export interface ToolCallPayload extends Payload {
   toolName?: string | null;
   title?: string | null;
   args?: unknown;
@@ -968,7 +968,7 @@ export interface ToolCall extends Payload {
 }
 
 /** turn.completed, turn.failed, turn.canceled: how it ended, with a stable category. */
-export interface TurnEnd extends Payload {
+export interface TurnEndPayload extends Payload {
   failureCategory?: string | null;
   recoveryHint?: string | null;
   message?: string | null;
@@ -977,7 +977,7 @@ export interface TurnEnd extends Payload {
 }
 
 /** turn.submitted, turn.started: what was asked. */
-export interface TurnStart extends Payload {
+export interface TurnStartPayload extends Payload {
   prompt?: string | null;
   input?: JsonObject[] | null;
   agentId?: string | null;
@@ -985,219 +985,219 @@ export interface TurnStart extends Payload {
 
 /** The payload of each known class; classes without a type of their own carry any object. */
 export interface PayloadByClass {
-  "action.canceled": ActionDecision;
-  "action.cancelled": ActionDecision;
-  "action.expired": ActionDecision;
-  "action.required": ActionRequest;
-  "action.resolved": ActionDecision;
-  "action.updated": ActionRequest;
-  "agent.changed": Teammate;
-  "agent.completed": Teammate;
-  "agent.handoff": Teammate;
-  "agent.spawned": Teammate;
-  "artifact.changed": Artifact;
-  "artifact.created": Artifact;
-  "artifact.deleted": Artifact;
-  "artifact.diff.ready": Artifact;
-  "artifact.export.completed": Artifact;
-  "artifact.export.started": Artifact;
-  "artifact.exported": Artifact;
-  "artifact.failed": Artifact;
-  "artifact.preview.ready": Artifact;
-  "artifact.updated": Artifact;
-  "artifact.version.created": Artifact;
-  "artifact.versioned": Artifact;
-  "benchmark.comparison.completed": Benchmark;
-  "benchmark.configuration.resolved": Benchmark;
-  "benchmark.dataset.resolved": Benchmark;
-  "benchmark.reward.recorded": Benchmark;
-  "benchmark.trial.completed": Benchmark;
-  "benchmark.trial.failed": Benchmark;
-  "benchmark.trial.started": Benchmark;
-  "channel.connected": Teammate;
-  "channel.disconnected": Teammate;
-  "channel.message": Teammate;
-  "channel.permission_forwarded": Teammate;
-  "channel.permission_returned": Teammate;
-  "channel.resumed": Teammate;
-  "command.exited": Process;
-  "command.output": Process;
-  "command.started": Process;
-  "context.attached": Context;
-  "context.changed": Context;
-  "context.compaction.completed": Context;
-  "context.compaction.failed": Context;
-  "context.compaction.started": Context;
-  "context.failed": Context;
-  "context.resolved": Context;
-  "conversation.created": ConversationRecord;
-  "conversation.member.added": MemberRecord;
-  "cost.estimated": Cost;
-  "cost.recorded": Cost;
+  "action.canceled": ActionDecisionPayload;
+  "action.cancelled": ActionDecisionPayload;
+  "action.expired": ActionDecisionPayload;
+  "action.required": ActionRequestPayload;
+  "action.resolved": ActionDecisionPayload;
+  "action.updated": ActionRequestPayload;
+  "agent.changed": TeammatePayload;
+  "agent.completed": TeammatePayload;
+  "agent.handoff": TeammatePayload;
+  "agent.spawned": TeammatePayload;
+  "artifact.changed": ArtifactPayload;
+  "artifact.created": ArtifactPayload;
+  "artifact.deleted": ArtifactPayload;
+  "artifact.diff.ready": ArtifactPayload;
+  "artifact.export.completed": ArtifactPayload;
+  "artifact.export.started": ArtifactPayload;
+  "artifact.exported": ArtifactPayload;
+  "artifact.failed": ArtifactPayload;
+  "artifact.preview.ready": ArtifactPayload;
+  "artifact.updated": ArtifactPayload;
+  "artifact.version.created": ArtifactPayload;
+  "artifact.versioned": ArtifactPayload;
+  "benchmark.comparison.completed": BenchmarkPayload;
+  "benchmark.configuration.resolved": BenchmarkPayload;
+  "benchmark.dataset.resolved": BenchmarkPayload;
+  "benchmark.reward.recorded": BenchmarkPayload;
+  "benchmark.trial.completed": BenchmarkPayload;
+  "benchmark.trial.failed": BenchmarkPayload;
+  "benchmark.trial.started": BenchmarkPayload;
+  "channel.connected": TeammatePayload;
+  "channel.disconnected": TeammatePayload;
+  "channel.message": TeammatePayload;
+  "channel.permission_forwarded": TeammatePayload;
+  "channel.permission_returned": TeammatePayload;
+  "channel.resumed": TeammatePayload;
+  "command.exited": ProcessPayload;
+  "command.output": ProcessPayload;
+  "command.started": ProcessPayload;
+  "context.attached": ContextPayload;
+  "context.changed": ContextPayload;
+  "context.compaction.completed": ContextPayload;
+  "context.compaction.failed": ContextPayload;
+  "context.compaction.started": ContextPayload;
+  "context.failed": ContextPayload;
+  "context.resolved": ContextPayload;
+  "conversation.created": ConversationPayload;
+  "conversation.member.added": MemberPayload;
+  "cost.estimated": CostPayload;
+  "cost.recorded": CostPayload;
   "diagnostic.changed": JsonObject;
-  "evidence.changed": Evidence;
-  "evidence.exported": Evidence;
-  "file.changed": FileChange;
-  "file.read": FileChange;
-  "handoff.accepted": Handoff;
-  "handoff.completed": Handoff;
-  "handoff.rejected": Handoff;
-  "handoff.requested": Handoff;
-  "history.compacted": Context;
-  "history.reconstructed": Context;
-  "history.rollback.completed": Context;
-  "history.rollback.started": Context;
-  "history.window.loaded": Context;
-  "hook.completed": Hook;
-  "hook.failed": Hook;
-  "hook.progress": Hook;
-  "hook.started": Hook;
-  "item.created": ItemRecord;
-  "item.updated": ItemRecord;
-  "job.cancelled": Task;
-  "job.completed": Task;
-  "job.created": Task;
-  "job.failed": Task;
-  "job.item.completed": Task;
-  "job.item.failed": Task;
-  "job.item.started": Task;
-  "job.progress": Task;
-  "job.queued": Task;
-  "job.started": Task;
-  "limit.changed": Cost;
-  "message.created": ItemRecord;
+  "evidence.changed": EvidencePayload;
+  "evidence.exported": EvidencePayload;
+  "file.changed": FileChangePayload;
+  "file.read": FileChangePayload;
+  "handoff.accepted": HandoffPayload;
+  "handoff.completed": HandoffPayload;
+  "handoff.rejected": HandoffPayload;
+  "handoff.requested": HandoffPayload;
+  "history.compacted": ContextPayload;
+  "history.reconstructed": ContextPayload;
+  "history.rollback.completed": ContextPayload;
+  "history.rollback.started": ContextPayload;
+  "history.window.loaded": ContextPayload;
+  "hook.completed": HookPayload;
+  "hook.failed": HookPayload;
+  "hook.progress": HookPayload;
+  "hook.started": HookPayload;
+  "item.created": ItemPayload;
+  "item.updated": ItemPayload;
+  "job.cancelled": TaskPayload;
+  "job.completed": TaskPayload;
+  "job.created": TaskPayload;
+  "job.failed": TaskPayload;
+  "job.item.completed": TaskPayload;
+  "job.item.failed": TaskPayload;
+  "job.item.started": TaskPayload;
+  "job.progress": TaskPayload;
+  "job.queued": TaskPayload;
+  "job.started": TaskPayload;
+  "limit.changed": CostPayload;
+  "message.created": ItemPayload;
   "messages.snapshot": JsonObject;
   "metric.changed": JsonObject;
-  "metrics.changed": Cost;
-  "model.completed": TextPiece;
-  "model.delta": TextPiece;
-  "model.failed": Failure;
-  "model.requested": ModelRequest;
-  "output.expired": Output;
-  "output.redacted": Output;
-  "output.spilled": Output;
-  "output.truncated": Output;
-  "patch.applied": Patch;
-  "patch.failed": Patch;
-  "patch.started": Patch;
-  "permission.changed": Permission;
-  "permission.denied": Permission;
-  "permission.evaluated": Permission;
-  "permission.requested": Permission;
-  "permission.resolved": Permission;
-  "plan.delta": TextPiece;
-  "plan.final": TextPiece;
-  "policy.changed": PolicyTerms;
-  "preview.ready": PreviewRecord;
-  "preview.stopped": PreviewRecord;
-  "process.completed": Process;
-  "process.failed": Process;
-  "process.input": Process;
-  "process.output": Process;
-  "process.started": Process;
-  "process.terminated": Process;
-  "project.created": ProjectRecord;
-  "project.deleted": ProjectRecord;
-  "project.updated": ProjectRecord;
-  "queue.changed": Queue;
-  "quota.blocked": Cost;
-  "quota.low": Cost;
-  "rate_limit.hit": Cost;
-  "reasoning.completed": TextPiece;
-  "reasoning.delta": TextPiece;
-  "reasoning.started": TextPiece;
-  "reasoning.summary": TextPiece;
-  "review.completed": Evidence;
-  "review.requested": Evidence;
-  "review.verdict": Evidence;
-  "routing.candidates.resolved": Routing;
-  "routing.decided": Routing;
-  "routing.fallback.applied": Routing;
-  "routing.not_possible": Routing;
-  "routing.single_candidate": Routing;
+  "metrics.changed": CostPayload;
+  "model.completed": TextPayload;
+  "model.delta": TextPayload;
+  "model.failed": FailurePayload;
+  "model.requested": ModelRequestPayload;
+  "output.expired": OutputPayload;
+  "output.redacted": OutputPayload;
+  "output.spilled": OutputPayload;
+  "output.truncated": OutputPayload;
+  "patch.applied": PatchPayload;
+  "patch.failed": PatchPayload;
+  "patch.started": PatchPayload;
+  "permission.changed": PermissionPayload;
+  "permission.denied": PermissionPayload;
+  "permission.evaluated": PermissionPayload;
+  "permission.requested": PermissionPayload;
+  "permission.resolved": PermissionPayload;
+  "plan.delta": TextPayload;
+  "plan.final": TextPayload;
+  "policy.changed": PolicyTermsPayload;
+  "preview.ready": PreviewPayload;
+  "preview.stopped": PreviewPayload;
+  "process.completed": ProcessPayload;
+  "process.failed": ProcessPayload;
+  "process.input": ProcessPayload;
+  "process.output": ProcessPayload;
+  "process.started": ProcessPayload;
+  "process.terminated": ProcessPayload;
+  "project.created": ProjectPayload;
+  "project.deleted": ProjectPayload;
+  "project.updated": ProjectPayload;
+  "queue.changed": QueuePayload;
+  "quota.blocked": CostPayload;
+  "quota.low": CostPayload;
+  "rate_limit.hit": CostPayload;
+  "reasoning.completed": TextPayload;
+  "reasoning.delta": TextPayload;
+  "reasoning.started": TextPayload;
+  "reasoning.summary": TextPayload;
+  "review.completed": EvidencePayload;
+  "review.requested": EvidencePayload;
+  "review.verdict": EvidencePayload;
+  "routing.candidates.resolved": RoutingPayload;
+  "routing.decided": RoutingPayload;
+  "routing.fallback.applied": RoutingPayload;
+  "routing.not_possible": RoutingPayload;
+  "routing.single_candidate": RoutingPayload;
   "run.failed": JsonObject;
   "run.finished": JsonObject;
-  "run.persistence_error": PersistenceFailure;
+  "run.persistence_error": PersistenceFailurePayload;
   "run.started": JsonObject;
-  "run.status": RunStatus;
-  "runner.offline": RunnerRecord;
-  "runner.online": RunnerRecord;
-  "runtime.error": Diagnostic;
-  "runtime.warning": Diagnostic;
-  "sandbox.applied": SandboxTerms;
-  "sandbox.blocked": Permission;
-  "sandbox.violation": Permission;
+  "run.status": RunStatusPayload;
+  "runner.offline": RunnerPayload;
+  "runner.online": RunnerPayload;
+  "runtime.error": DiagnosticPayload;
+  "runtime.warning": DiagnosticPayload;
+  "sandbox.applied": SandboxTermsPayload;
+  "sandbox.blocked": PermissionPayload;
+  "sandbox.violation": PermissionPayload;
   "session.closed": JsonObject;
   "session.created": JsonObject;
   "session.hydrated": JsonObject;
   "session.opened": JsonObject;
   "session.updated": JsonObject;
-  "snapshot.repaired": Snapshot;
-  "snapshot.updated": Snapshot;
-  "state.delta": StateDelta;
+  "snapshot.repaired": SnapshotPayload;
+  "snapshot.updated": SnapshotPayload;
+  "state.delta": StateDeltaPayload;
   "state.snapshot": JsonObject;
-  "stream.gap.detected": Snapshot;
-  "stream.repair.completed": Snapshot;
-  "stream.repair.started": Snapshot;
-  "subagent.closed": Teammate;
-  "subagent.completed": Teammate;
-  "subagent.failed": Teammate;
-  "subagent.input": Teammate;
-  "subagent.progress": Teammate;
-  "subagent.spawned": Teammate;
-  "subagent.started": Teammate;
-  "subagent.status": Teammate;
-  "task.accepted": Task;
-  "task.archived": Task;
-  "task.attempt.completed": Task;
-  "task.attempt.failed": Task;
-  "task.attempt.started": Task;
-  "task.blocked": Task;
-  "task.cancel_requested": Task;
-  "task.cancelled": Task;
-  "task.changed": Task;
-  "task.completed": Task;
-  "task.created": Task;
-  "task.delegated": Task;
-  "task.dependency.updated": Task;
-  "task.failed": Task;
-  "task.lost": Task;
-  "task.paused": Task;
-  "task.profile.resolved": TaskProfile;
-  "task.progress": Task;
-  "task.queued": Task;
-  "task.resumed": Task;
-  "task.retrying": Task;
-  "task.started": Task;
-  "task.timed_out": Task;
-  "task.updated": Task;
-  "task.waiting": Task;
+  "stream.gap.detected": SnapshotPayload;
+  "stream.repair.completed": SnapshotPayload;
+  "stream.repair.started": SnapshotPayload;
+  "subagent.closed": TeammatePayload;
+  "subagent.completed": TeammatePayload;
+  "subagent.failed": TeammatePayload;
+  "subagent.input": TeammatePayload;
+  "subagent.progress": TeammatePayload;
+  "subagent.spawned": TeammatePayload;
+  "subagent.started": TeammatePayload;
+  "subagent.status": TeammatePayload;
+  "task.accepted": TaskPayload;
+  "task.archived": TaskPayload;
+  "task.attempt.completed": TaskPayload;
+  "task.attempt.failed": TaskPayload;
+  "task.attempt.started": TaskPayload;
+  "task.blocked": TaskPayload;
+  "task.cancel_requested": TaskPayload;
+  "task.cancelled": TaskPayload;
+  "task.changed": TaskPayload;
+  "task.completed": TaskPayload;
+  "task.created": TaskPayload;
+  "task.delegated": TaskPayload;
+  "task.dependency.updated": TaskPayload;
+  "task.failed": TaskPayload;
+  "task.lost": TaskPayload;
+  "task.paused": TaskPayload;
+  "task.profile.resolved": TaskProfilePayload;
+  "task.progress": TaskPayload;
+  "task.queued": TaskPayload;
+  "task.resumed": TaskPayload;
+  "task.retrying": TaskPayload;
+  "task.started": TaskPayload;
+  "task.timed_out": TaskPayload;
+  "task.updated": TaskPayload;
+  "task.waiting": TaskPayload;
   "team.changed": JsonObject;
-  "test.completed": TestRun;
-  "test.started": TestRun;
-  "text.delta": TextPiece;
-  "text.final": TextPiece;
-  "thread.created": ThreadRecord;
-  "thread.deleted": ThreadRecord;
-  "thread.forked": ThreadForkRecord;
+  "test.completed": TestRunPayload;
+  "test.started": TestRunPayload;
+  "text.delta": TextPayload;
+  "text.final": TextPayload;
+  "thread.created": ThreadPayload;
+  "thread.deleted": ThreadPayload;
+  "thread.forked": ThreadForkPayload;
   "thread.started": JsonObject;
-  "thread.updated": ThreadRecord;
-  "tool.args": ToolCall;
-  "tool.args.delta": ToolCall;
-  "tool.catalog.resolved": ToolCall;
-  "tool.failed": ToolCall;
-  "tool.output.delta": ToolCall;
-  "tool.progress": ToolCall;
-  "tool.result": ToolCall;
-  "tool.started": ToolCall;
-  "turn.canceled": TurnEnd;
-  "turn.completed": TurnEnd;
-  "turn.failed": TurnEnd;
-  "turn.started": TurnStart;
-  "turn.submitted": TurnStart;
-  "worker.completed": Teammate;
-  "worker.notification": Teammate;
-  "worker.started": Teammate;
+  "thread.updated": ThreadPayload;
+  "tool.args": ToolCallPayload;
+  "tool.args.delta": ToolCallPayload;
+  "tool.catalog.resolved": ToolCallPayload;
+  "tool.failed": ToolCallPayload;
+  "tool.output.delta": ToolCallPayload;
+  "tool.progress": ToolCallPayload;
+  "tool.result": ToolCallPayload;
+  "tool.started": ToolCallPayload;
+  "turn.canceled": TurnEndPayload;
+  "turn.completed": TurnEndPayload;
+  "turn.failed": TurnEndPayload;
+  "turn.started": TurnStartPayload;
+  "turn.submitted": TurnStartPayload;
+  "worker.completed": TeammatePayload;
+  "worker.notification": TeammatePayload;
+  "worker.started": TeammatePayload;
 }
 
 /** One fact. `sequence` orders the facts of a thread; absent until a runtime assigns it. */
@@ -1482,7 +1482,7 @@ export interface Issue {
  * What a validation found. No issue of valid facts is more than information; issues beyond a
  * limit are only counted.
  */
-export interface Report {
+export interface IssueReport {
   valid: boolean;
   issues: Issue[];
   facts: number;

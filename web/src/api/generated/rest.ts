@@ -1,7 +1,7 @@
 // Generated from the Edge's OpenAPI document by `make schemas`; change its handlers instead.
 
 import type { Envelope, FactFrame } from "./edge";
-import type { Action, Artifact as ArtifactState, Attempt, Diagnostic, ProjectionState, QueuedTurn } from "./projection";
+import type { Action, ArtifactState, Attempt, Diagnostic, ProjectionState, QueuedTurn } from "./projection";
 
 /** Where the facts of a batch stand; `repeated` counts those that were there already. */
 export interface Accepted {
@@ -228,15 +228,6 @@ export interface FactsBody {
   facts: { [key: string]: unknown }[];
 }
 
-/** `first` and `last` are bytes of the entry, counted from 0 and both included. */
-export interface Finding {
-  code: string;
-  message: string;
-  entry?: string | null;
-  first?: number | null;
-  last?: number | null;
-}
-
 /** Where to fork: after an item, or at a cursor; with neither, now. */
 export interface ForkBody {
   fromItemId?: string | null;
@@ -386,7 +377,7 @@ export interface PackCheck {
  */
 export interface PackReport {
   ok: boolean;
-  findings: Finding[];
+  findings: VerificationFinding[];
   signer: Signer;
   container: "as_written" | "changed" | "repacked";
   facts: number;
@@ -617,12 +608,6 @@ export interface TaskPage {
   next?: string | null;
 }
 
-/** How many steps of how many. */
-export interface TaskProgress {
-  completedSteps: number;
-  totalSteps: number;
-}
-
 /** One task at `eventCursor`. */
 export interface TaskSnapshot {
   taskId: string;
@@ -635,8 +620,14 @@ export interface TaskSnapshot {
   objective?: string | null;
   parentTaskId?: string | null;
   currentRunId?: string | null;
-  progress?: TaskProgress | null;
+  progress?: TaskSteps | null;
   eventCursor?: number | null;
+}
+
+/** How many steps of how many. */
+export interface TaskSteps {
+  completedSteps: number;
+  totalSteps: number;
 }
 
 /** `activity` is what its turns are at; `runtimeId` is who writes it. */
@@ -727,6 +718,15 @@ export interface ToolCallSummary {
   failureCategory?: string | null;
   startedAt?: string | null;
   completedAt?: string | null;
+}
+
+/** `first` and `last` are bytes of the entry, counted from 0 and both included. */
+export interface VerificationFinding {
+  code: string;
+  message: string;
+  entry?: string | null;
+  first?: number | null;
+  last?: number | null;
 }
 
 /**

@@ -1,13 +1,13 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 
-import type { Artifact, ArtifactVersion, ProjectionState } from "../../api/generated/projection";
+import type { ArtifactState, ArtifactVersion, ProjectionState } from "../../api/generated/projection";
 import { DownloadButton } from "../../content/DownloadButton";
 import { Ref, Time } from "../../ui";
 import styles from "./Artifacts.module.css";
 
 /** All that facts say about an artifact, with refs that can be copied and fetched. */
-export function About({ artifact, version, state }: { artifact: Artifact; version: ArtifactVersion; state: ProjectionState }) {
+export function About({ artifact, version, state }: { artifact: ArtifactState; version: ArtifactVersion; state: ProjectionState }) {
   const maker = artifact.toolCallId == null ? undefined : state.tools[artifact.toolCallId];
   const rows: [string, ReactNode][] = [
     ["Artifact", <Ref value={artifact.artifactId} name="id" />],

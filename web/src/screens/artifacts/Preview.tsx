@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { call } from "../../api/client";
-import type { Artifact } from "../../api/generated/projection";
+import type { ArtifactState } from "../../api/generated/projection";
 import { wordsOf } from "../../api/refusal";
 import { Button, Spinner, toast } from "../../ui";
 import styles from "./Artifacts.module.css";
@@ -10,7 +10,7 @@ import styles from "./Artifacts.module.css";
 const PAGE = /\.html?$/i;
 
 /** A page that lies in the folder of a run can be served from there; nothing else is ever a page. */
-export function canPreview({ path, status }: Artifact): boolean {
+export function canPreview({ path, status }: ArtifactState): boolean {
   return path != null && PAGE.test(path) && !path.startsWith("/") && status !== "deleted";
 }
 
@@ -20,7 +20,7 @@ interface Served {
 }
 
 /** The page on an origin of its own. It is served once somebody asks for it, and until that ends. */
-export function Preview({ threadId, artifact }: { threadId: string; artifact: Artifact }) {
+export function Preview({ threadId, artifact }: { threadId: string; artifact: ArtifactState }) {
   const [served, setServed] = useState<Served | null>(null);
   const [error, setError] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);

@@ -1,6 +1,6 @@
 import { useId, useState } from "react";
 
-import type { Artifact, ArtifactVersion, ProjectionState } from "../../api/generated/projection";
+import type { ArtifactState, ArtifactVersion, ProjectionState } from "../../api/generated/projection";
 import { ContentView } from "../../content/ContentView";
 import { DownloadButton } from "../../content/DownloadButton";
 import { Badge, Icon, lookOf, StatusBadge, Tabs, type Tab } from "../../ui";
@@ -14,7 +14,7 @@ type Mode = "content" | "changes" | "preview" | "about";
 
 export interface ViewerProps {
   threadId: string;
-  artifact: Artifact;
+  artifact: ArtifactState;
   state: ProjectionState;
   live: boolean;
 }
@@ -48,7 +48,7 @@ export function Viewer({ threadId, artifact, state, live }: ViewerProps) {
   );
 }
 
-function tabsOf(artifact: Artifact, live: boolean): Tab[] {
+function tabsOf(artifact: ArtifactState, live: boolean): Tab[] {
   return [
     { id: "content", title: "Content" },
     { id: "changes", title: "Changes" },
@@ -62,7 +62,7 @@ function placeOf(versions: ArtifactVersion[], versionId: string | null): number 
   return found === -1 ? versions.length - 1 : found;
 }
 
-function Head({ artifact }: { artifact: Artifact }) {
+function Head({ artifact }: { artifact: ArtifactState }) {
   return (
     <header className={styles.head}>
       <h2 className={styles.title} dir="auto">
@@ -80,7 +80,7 @@ const FATES: Record<string, string> = {
   failed: "This artifact could not be created. Any content shown is from an earlier version.",
 };
 
-function Fate({ artifact }: { artifact: Artifact }) {
+function Fate({ artifact }: { artifact: ArtifactState }) {
   const words = Object.hasOwn(FATES, artifact.status) ? FATES[artifact.status] : undefined;
   if (words === undefined) return null;
   return (
@@ -110,7 +110,7 @@ function VersionChoice({ versions, at, onChoose }: { versions: ArtifactVersion[]
   );
 }
 
-function Held({ artifact, version }: { artifact: Artifact; version: ArtifactVersion }) {
+function Held({ artifact, version }: { artifact: ArtifactState; version: ArtifactVersion }) {
   if (version.contentRef == null) return <p className={styles.soft}>The content of this version was not kept.</p>;
   return <ContentView contentRef={version.contentRef} mediaType={artifact.mediaType ?? null} kind={artifact.kind} name={nameOf(artifact)} />;
 }

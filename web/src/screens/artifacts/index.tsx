@@ -1,6 +1,6 @@
 import { useNavigate, useSearch } from "@tanstack/react-router";
 
-import type { Artifact } from "../../api/generated/projection";
+import type { ArtifactState } from "../../api/generated/projection";
 import type { ScreenProps } from "../../app/screens";
 import { Badge, Button, classes, EmptyState, Icon, StatusBadge, Time } from "../../ui";
 import styles from "./Artifacts.module.css";
@@ -50,7 +50,7 @@ function Nothing() {
   );
 }
 
-function Row({ artifact, chosen, onChoose }: { artifact: Artifact; chosen: boolean; onChoose: () => void }) {
+function Row({ artifact, chosen, onChoose }: { artifact: ArtifactState; chosen: boolean; onChoose: () => void }) {
   return (
     <button type="button" className={styles.row} aria-current={chosen ? "true" : undefined} onClick={onChoose}>
       <Icon name="artifact" size={14} />

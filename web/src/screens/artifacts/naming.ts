@@ -1,11 +1,11 @@
-import type { Artifact, ArtifactVersion } from "../../api/generated/projection";
+import type { ArtifactState, ArtifactVersion } from "../../api/generated/projection";
 
-export function nameOf(artifact: Artifact): string {
+export function nameOf(artifact: ArtifactState): string {
   return artifact.title ?? artifact.path ?? artifact.artifactId;
 }
 
 /** All versions in the order of their facts; what has none told apart is one version without a name. */
-export function versionsOf(artifact: Artifact): ArtifactVersion[] {
+export function versionsOf(artifact: ArtifactState): ArtifactVersion[] {
   if (artifact.versions.length > 0) return artifact.versions;
   const { contentRef = null, previewRef = null, diffRef = null } = artifact;
   return [{ versionId: "", eventId: "", contentRef, previewRef, diffRef, createdAt: artifact.createdAt ?? null }];

@@ -1,6 +1,6 @@
 /** Rows that stand between texts: plans, requests on their own, cards, boundaries, ends of turns. */
 
-import type { Action, Compaction, Plan, ProjectionState, Runtime } from "../../api/generated/projection";
+import type { Action, Compaction, Plan, ProjectionState, RuntimeStatus } from "../../api/generated/projection";
 import { ApprovalCard } from "../../approval/ApprovalCard";
 import { requestOfAction } from "../../approval/request";
 import { Badge, Card, Icon, Markdown, StatusBadge, StatusIcon } from "../../ui";
@@ -114,7 +114,7 @@ const BOUNDARY_WORDS: Record<string, string> = {
 };
 
 /** How a turn ended; why is known of the latest one. */
-export function OutcomeRow({ turnId, status, runtime }: { turnId: string; status: string; runtime: Runtime }) {
+export function OutcomeRow({ turnId, status, runtime }: { turnId: string; status: string; runtime: RuntimeStatus }) {
   const latest = runtime.latestTurnId === turnId;
   return (
     <p className={styles.outcome}>

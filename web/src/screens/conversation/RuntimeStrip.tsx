@@ -1,4 +1,4 @@
-import type { Runtime } from "../../api/generated/projection";
+import type { RuntimeStatus } from "../../api/generated/projection";
 import { Spinner, StatusIcon } from "../../ui";
 import styles from "./RuntimeStrip.module.css";
 
@@ -17,7 +17,7 @@ const PHASE_WORDS: Record<string, string> = {
 };
 
 /** What the runtime is at, outside of the text and before there is any. Its room is always kept. */
-export function RuntimeStrip({ runtime }: { runtime: Runtime }) {
+export function RuntimeStrip({ runtime }: { runtime: RuntimeStatus }) {
   return (
     <div className={styles.strip} role="status">
       <Words runtime={runtime} />
@@ -25,7 +25,7 @@ export function RuntimeStrip({ runtime }: { runtime: Runtime }) {
   );
 }
 
-function Words({ runtime }: { runtime: Runtime }) {
+function Words({ runtime }: { runtime: RuntimeStatus }) {
   if (runtime.status === "idle" || runtime.status === "completed") return null;
   const phase = PHASE_WORDS[runtime.phase] ?? runtime.phase;
   const said = runtime.message ?? runtime.blockedReason?.replaceAll("_", " ");
