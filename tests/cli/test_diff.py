@@ -208,7 +208,10 @@ def test_a_side_that_is_not_there_is_named(factwire: Factwire, home: Home):
     several = write_facts(factwire, [*facts(turn("t1")), *facts(turn("t2"))], "several.ndjson")
     for arguments, words in [
         (("gone.ndjson", GRANTED), "file not found: gone.ndjson"),
-        (("thr_1", GRANTED), "thr_1 is not a file, and there is no journal to look for"),
+        (
+            ("thr_1", GRANTED),
+            "thr_1 is not a file, and there is no journal to look for a thread thr_1 in",
+        ),
         (("t9", "t1", "--journal", path), "the journal has no thread 't9'"),
         ((several, GRANTED), "contains several threads"),
         (("-", "-"), "standard input can be one of the two runs, not both"),

@@ -331,7 +331,13 @@ def test_a_screen_shows_conversation_process_approvals_and_position():
     controls = controls_of(turn())
     controls.player.seek(7)
     shown = "\n".join(draw_screen(controls, 120, 40))
-    for words in ("Conversation", "Process", "Approvals", "assistant  Done.", "by planner"):
+    for words in (
+        "Conversation",
+        "Process",
+        "Approvals",
+        "assistant  Done.",
+        "requested by planner",
+    ):
         assert words in shown
     assert "$ pytest -q" in shown
     assert "‖ 7/11  2026-06-10 09:00:07  1×  live  sequence 7  ■ waiting" in shown

@@ -1,4 +1,4 @@
-"""`Course`: where one reader stands in a stream, and what each message means; no I/O.
+"""`StreamPosition`: where one reader stands in a stream, and what each message means; no I/O.
 
 The cursor moves with every message that was handed on, checkpoints included. Whoever is cut comes
 again with it, and the Edge goes on exactly behind it: nothing is missing, nothing comes twice.

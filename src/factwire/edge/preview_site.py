@@ -232,7 +232,7 @@ class RangeUnsatisfiable(Exception):
 
 
 def parse_range(header: str | None, size: int) -> tuple[int, int] | None:
-    """First byte and the one after the last, or None for the whole; raises `Unsatisfiable`."""
+    """First byte and the one after the last, or None for the whole; raises `RangeUnsatisfiable`."""
     found = _RANGE.fullmatch(header.strip()) if header else None
     if found is None or not (found[1] or found[2]):
         return None

@@ -120,7 +120,7 @@ class FactBatch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def cursor(self) -> Cursor:
-        """Resume after this stretch."""
+        """Resume after this batch."""
         return Cursor(self.epoch, self.last)
 
     def lines(self) -> list[bytes]:
@@ -332,7 +332,7 @@ def select_batch(
 
 
 def join_batches(batches: Sequence[FactBatch]) -> FactBatch:
-    """Adjacent stretches as one, so that a waiting socket gets one write."""
+    """Adjacent batches as one, so that a waiting socket gets one write."""
     if len(batches) == 1:
         return batches[0]
     return FactBatch(
@@ -345,12 +345,12 @@ def join_batches(batches: Sequence[FactBatch]) -> FactBatch:
 
 
 def widen_batch(batch: FactBatch, first: int) -> FactBatch:
-    """The stretch with what was passed over before it, from `first` on."""
+    """The batch with what was passed over before it, from `first` on."""
     return batch if batch.first == first else msgspec.structs.replace(batch, first=first)
 
 
 def empty_batch(epoch: str, first: int, last: int) -> FactBatch:
-    """A stretch of which a filter let nothing through."""
+    """A batch of which a filter let nothing through."""
     return FactBatch(epoch=epoch, first=first, last=last, seqs=(), data=b"")
 
 

@@ -125,7 +125,7 @@ class Journal(Protocol):
     ) -> AsyncIterator[FactBatch]:
         """What is there now, after a cursor, its text or a fact id; None is the oldest kept.
 
-        A filtered read ends with an empty stretch where its last facts did not pass.
+        A filtered read ends with an empty batch where its last facts did not pass.
         """
         ...
 

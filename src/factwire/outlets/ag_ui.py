@@ -1,10 +1,4 @@
-"""`Run`: what is open on an AG-UI wire, so that each event finds what it needs and nothing else.
-
-A run that waits ends, and its turn goes on in another; everything that was open is closed for that,
-and what speaks again does so under a new name. A subagent's name is used once in a run, and whoever
-opens something is the one who goes on with it.
-
-AG-UI 1.0 events.
+"""Facts as AG-UI 1.0 events. `AgUiRun` holds what is open on the wire.
 
 A turn is a run. A question to a person ends its run with an interrupt, and what follows is a run
 that goes on with it: `resume` has the answers once all questions have one. Whatever is open on the

@@ -336,12 +336,12 @@ def _with_handshake(send: Send, scope: Scope, page: Headers) -> Send:
     if SUBPROTOCOL not in scope.get("subprotocols", ()):
         return send
 
-    async def sent(message: Message) -> None:
+    async def send_handshake(message: Message) -> None:
         if message["type"] == "websocket.accept":
             message = {**message, "subprotocol": SUBPROTOCOL}
         await send(message)
 
-    return sent
+    return send_handshake
 
 
 def _with_page(send: Send, page: Headers) -> Send:

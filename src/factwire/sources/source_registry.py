@@ -22,10 +22,10 @@ from factwire.sources.kit.stream_framing import Framing, Unreadable, read_items
 
 
 class Converter(Protocol):
-    """Turns the items of one stream into facts, through a telling."""
+    """Turns the items of one stream into facts, through a `FactBuilder`."""
 
     def take(self, item: dict[str, Any]) -> None:
-        """Tell one item; whatever is not known goes to `Telling.unknown`."""
+        """Convert one item; an unknown one goes to `FactBuilder.warn_unknown`."""
         ...
 
     def finish(self) -> None:

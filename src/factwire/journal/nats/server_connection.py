@@ -308,7 +308,7 @@ class NatsConnection:
         await self._client.publish(msg.reply, payload)
 
     async def ask(self, subject: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to a request that may be repeated; raises `Refused` where it is an error."""
+        """The answer to a request that may be repeated; raises `RequestRefused` on an error."""
         deadline = self.deadline()
         payload = msgspec.json.encode(request)
         while True:
@@ -408,7 +408,7 @@ def _drop_result(work: asyncio.Future[NatsMessage]) -> None:
 
 
 def read_answer(msg: NatsMessage) -> dict[str, Any]:
-    """The object of an answer; raises `Refused` where it carries an error."""
+    """The object of an answer; raises `RequestRefused` where it carries an error."""
     found: dict[str, Any] = msgspec.json.decode(msg.data)
     error: dict[str, Any] | None = found.get("error")
     if error is not None:

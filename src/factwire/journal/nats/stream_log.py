@@ -190,7 +190,7 @@ class StreamLog:
     ) -> list[StreamItem]:
         """Write items as one, right after the stream sequence `expected`.
 
-        Raises `Conflict` when the stream ends elsewhere, `Lost` when no answer came, and
+        Raises `StreamConflict` when the stream ends elsewhere, `Lost` when no answer came, and
         `JournalUnwritable` when the server has no room.
         """
         cut = [(kind, self._split_body(body)) for kind, body in items]

@@ -45,7 +45,7 @@ AppendAnswer = AppendResult | AppendRefused
 
 
 class StagedCommit:
-    """Implements `Lookup` over what the journal has.
+    """Implements `AdmissionLookup` over what the journal has.
 
     `known` must have every id of the requests that the journal knows, `threads` every thread they
     touch, None for one that is new. Records are copied before they are changed.

@@ -113,7 +113,7 @@ async def replay(
 async def follow_live(
     store: SqliteHandle, reader: ReaderPosition, wanted: Filter | None
 ) -> AsyncIterator[FactBatch]:
-    """Everything past the reader's position, for ever; what has gathered comes as one stretch."""
+    """Everything past the reader's position, for ever; what has gathered comes as one batch."""
     covered = reader.position
     while True:
         seen = store.bell.count

@@ -1,6 +1,6 @@
 """The scenes of the demo agent: what it says is scripted, what it does is done.
 
-A `Stage` tells the facts of one turn as any agent would; each scene can be played again after a
+A `DemoStage` emits the facts of one turn like any agent; each scene can be played again after a
 restart without doing anything twice.
 """
 

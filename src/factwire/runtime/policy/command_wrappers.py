@@ -164,7 +164,7 @@ def _forbiddable_as(command: SimpleCommand, outer: SimpleCommand) -> SimpleComma
 
 
 def _strip_wrapper(command: SimpleCommand, wrapper: Wrapper) -> SimpleCommand:
-    """The command inside; raises `Unclear` at the first word that is not understood."""
+    """The command inside; raises `UnclearShell` at the first word that is not understood."""
     words = list(command.words[1:])
     assignments = list(command.assignments)
     before = wrapper.before

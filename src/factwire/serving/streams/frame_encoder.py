@@ -123,7 +123,7 @@ class StreamMessage(msgspec.Struct, frozen=True, gc=False):
 
 
 class EncodedFrames(msgspec.Struct, frozen=True, gc=False):
-    """Frames of one stretch, joined; `last` is the seq that a reader has then come to."""
+    """Frames of one batch, joined; `last` is the seq that a reader has then come to."""
 
     data: bytes
     last: int

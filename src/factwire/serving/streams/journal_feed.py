@@ -22,7 +22,7 @@ from factwire.serving.limits import PIECE_BYTES, RETRY_SECONDS
 
 
 class DecodedBatch:
-    """One stretch of the journal, handed to every subscriber of a feed."""
+    """One batch of the journal, handed to every subscriber of a feed."""
 
     def __init__(self, raw: FactBatch) -> None:
         self.raw = raw
@@ -38,7 +38,7 @@ class DecodedBatch:
 
     @cached_property
     def facts(self) -> list[Fact]:
-        """Each fact, in the order of `stretch.seqs`."""
+        """Each fact, in the order of `batch.seqs`."""
         return [decode_line(line) for line in self.lines]
 
     @cached_property
@@ -53,7 +53,7 @@ class DecodedBatch:
         """Positions of the facts that a filter lets through."""
         if wanted is None:
             return range(len(self.raw.seqs))
-        # Most channels of a busy server watch threads that this stretch says nothing of.
+        # Most channels of a busy server watch threads that this batch says nothing of.
         if not self._keys.issuperset(wanted.keys()):
             return []
         return wanted.select(self._groups)
@@ -232,7 +232,7 @@ class JournalFeed:
 
 
 def split_batch(batch: FactBatch, size: int) -> Iterator[FactBatch]:
-    """A stretch in parts of about `size` bytes; one that is small enough as it is."""
+    """A batch in parts of about `size` bytes; one that is small enough as it is."""
     if len(batch.data) <= size:
         yield batch
         return

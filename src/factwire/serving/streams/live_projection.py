@@ -66,7 +66,7 @@ class LiveProjection:
         self._floor = 0
         self._early: list[DecodedBatch] | None = []
         self._snapshots: tuple[Cursor | None, dict[Wire, list[bytes]]] = (None, {})
-        self._unsubscribe = feed.subscribe(self._take, self._lost)
+        self._unsubscribe = feed.subscribe(self._take, self._close_channels)
         self.is_open = True
 
     @property
@@ -159,7 +159,7 @@ class LiveProjection:
             self._bytes -= len(gone.text)
             self._floor = gone.cursor.seq
 
-    def _lost(self, error: Exception) -> None:
+    def _close_channels(self, error: Exception) -> None:
         self.is_open = False
         for channel in self.channels.values():
             channel.close(RESTART if isinstance(error, FeedStopped) else FAULT)

@@ -140,7 +140,7 @@ Finish = Callable[[CloseReason], Awaitable[None]]
 
 
 class PumpedSink:
-    """A `Sink`; `deliver` passes on frames, `finish` the last word, and both may wait.
+    """A `StreamSink`; `deliver` passes on frames, `finish` the last word, and both may wait.
 
     `ended` waits for its task, which a reader that takes nothing cannot keep beyond a deadline.
     """

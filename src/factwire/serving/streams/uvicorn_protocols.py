@@ -216,7 +216,7 @@ SOCKET_EXTENSION: Final = "factwire.socket"
 
 
 class SocketWriter:
-    """A `Sink` straight onto the transport of one socket."""
+    """A `StreamSink` straight onto the transport of one socket."""
 
     __slots__ = ("_protocol", "_watcher", "ended_by", "is_blocked", "is_gone", "write")
 

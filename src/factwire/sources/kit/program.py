@@ -209,8 +209,8 @@ class JsonRpc:
             await asyncio.gather(self._listening, return_exceptions=True)
 
     async def call(self, method: str, params: Message, *, recorded: bool = True) -> Message:
-        """Ask for something and wait; raises `Refused`. Without `told` the converter hears neither
-        the request nor the answer.
+        """Send a request and wait for the answer; raises `RpcRefused`. Unless it is `recorded`, the
+        converter sees neither the request nor the answer.
         """
         number = next(self._ids)
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()

@@ -327,7 +327,7 @@ class MappedConverter:
             self.builder.warn_unknown(kind[:SHOWN_TYPE], item)
 
     def finish(self) -> None:
-        """The telling closes what is open; a mapping has nothing to add."""
+        """The `FactBuilder` closes what is open; a mapping has nothing to add."""
 
     def next_id(self, family: str) -> str:
         self.numbers[family] = self.numbers.get(family, 0) + 1

@@ -33,7 +33,7 @@ _KEPT: Final = frozenset({"action", "command", "patch", "subagent", "test", "too
 _FREE: Final = frozenset({"tool.catalog.resolved"})
 
 _OURS: Final = frozenset({"threadId", "runId", "turnId", "stepId", "runtimeId", "agentId"})
-"""Ids that a telling gives."""
+"""Ids that a `FactBuilder` gives."""
 
 _BESIDE: Final = {
     "subagent": ("task.created", "task.completed", "task.failed"),

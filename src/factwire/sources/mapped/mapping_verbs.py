@@ -341,4 +341,4 @@ RESERVED: Final = frozenset(
         *("output", "preview", "prompt", "reason", "text"),
     }
 )
-"""Names that no extra field may have: they stand for something of a telling's or an intake's."""
+"""Names that no extra field may have: a `FactBuilder` or an intake uses them."""
