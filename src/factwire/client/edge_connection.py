@@ -47,7 +47,7 @@ class RetryBudget:
     def next_pause(self, requested: float | None = None) -> float | None:
         """Seconds to wait before the next try; None where there is no time for one.
 
-        `asked` is how long the Edge wants to be left alone.
+        `requested` is how long the Edge asks clients to wait.
         """
         now = monotonic()
         self._ends = now + self._seconds if self._ends is None else self._ends

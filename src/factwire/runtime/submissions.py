@@ -208,7 +208,7 @@ class TurnQueue:
         self._submissions.pop(turn_id, None)
 
     def build_fact(self, submission: Submission, **details: Any) -> Fact:
-        """What is said of a turn that waits; `said` are further fields of the payload."""
+        """The fact about a waiting turn; `details` are further fields of its payload."""
         self._submissions[submission.turn_id] = submission
         fields = {name: details.pop(name) for name in ("control", "turn_id") if name in details}
         row: dict[str, Any] = {

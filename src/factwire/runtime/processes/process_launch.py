@@ -46,7 +46,7 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def child_environment(
     base: Mapping[str, str], extra: Mapping[str, str], own: Collection[str] = ()
 ) -> dict[str, str]:
-    """What a program gets of `base`, and what is `given` to it."""
+    """The variables of `base` that a program may see, and the `extra` ones."""
     _ensure_sound(extra)
     passed = {name: value for name, value in base.items() if _passes(name, own)}
     return {

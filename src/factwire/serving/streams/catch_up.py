@@ -207,8 +207,8 @@ class CatchUp:
             channel.unmark(mark)
 
     async def _replay(self, after: Cursor | None, target: Cursor, *, is_named: bool) -> Cursor:
-        """Send what lies between two places; a cursor that a reader `asked` for is always read
-        from, because only the journal knows whether it is one.
+        """Send what lies between two places; a cursor that a reader named is always read from,
+        because only the journal knows whether it is one.
         """
         while is_named or after is None or after.seq < target.seq:
             reached = await self._read_piece(after, target)
