@@ -96,11 +96,13 @@ format: $(STAMP) ## Format the code and apply the safe fixes
 types: $(STAMP) ## Check the types, strictly
 	$(BIN)/pyright
 
-schemas: $(STAMP) ## Write schemas/, docs/reference/, the workbench's types and the blocking client anew from the code
+schemas: $(STAMP) ## Write schemas/, docs/reference/, types, the blocking client and entry points anew from the code
 	$(BIN)/factwire schema all --output schemas
 	$(BIN)/python tools/reference.py
 	$(BIN)/python tools/web_types.py
 	$(BIN)/python tools/blocking_client.py
+	$(BIN)/python tools/entry_points.py
+	@$(MAKE) --no-print-directory install
 
 web: $(STAMP) ## Build the workbench anew from web/ into src/factwire/workbench
 	@$(BIN)/python -m tools.web test build

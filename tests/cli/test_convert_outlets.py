@@ -26,7 +26,7 @@ def test_facts_and_streams_are_converted_for_clients(factwire: Factwire, name: s
     recording = str(FOLDER / f"{RECORDING}.jsonl")
     options = ("--from", "claude-code", "--thread", "approval", "--to", name, "--sse")
     events = factwire("convert", recording, *options)
-    last = "" if name == "ag-ui" else "data: [DONE]\n\n"
+    last = OUTLETS[name].last.decode()
     assert events.code == 0
     assert events.out == b"".join(frame_item(item, "events") for item in items).decode() + last
 

@@ -157,7 +157,7 @@ def encode_facts(facts: Iterable[Fact], name: str) -> list[dict[str, Any]]:
 def convert_back(items: Sequence[dict[str, Any]], name: str) -> list[Fact]:
     """The facts that our own source makes of what a client was told."""
     lines = b"".join(frame_item(item, "events") for item in items).splitlines(keepends=True)
-    source = find_source("ag-ui" if name == "ag-ui" else "ai-sdk")
+    source = find_source(find_outlet(name).source)
     return list(convert_recording(source, lines, thread_id="back"))
 
 

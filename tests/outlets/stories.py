@@ -9,7 +9,6 @@ from factwire.sources import FactBuilder
 from tests.outlets.gists import facts_in_order
 from tests.sources.recordings import RECORDINGS, facts_of, name_of
 
-OUTLETS = ("ag-ui", "ai-sdk", "ai-sdk-5", "ai-sdk-6")
 ON_FILE = (
     *(name_of(path) for path in RECORDINGS),
     *(f"fixture/{name}" for name in fixture_names()),

@@ -10,7 +10,12 @@ from factwire.sources import FactBuilder
 
 @pytest.mark.requirement("outlets.names")
 def test_outlets_are_found_by_name_and_others_are_refused_with_a_code():
-    assert list(OUTLETS) == ["ag-ui", "ai-sdk", "ai-sdk-5", "ai-sdk-6"]
+    assert {name: (kind.source, kind.last) for name, kind in OUTLETS.items()} == {
+        "ag-ui": ("ag-ui", b""),
+        "ai-sdk": ("ai-sdk", b"data: [DONE]\n\n"),
+        "ai-sdk-5": ("ai-sdk", b"data: [DONE]\n\n"),
+        "ai-sdk-6": ("ai-sdk", b"data: [DONE]\n\n"),
+    }
     with pytest.raises(UnknownOutlet, match="ai-sdk-6, got 'ai-sdk-4'") as caught:
         find_outlet("ai-sdk-4")
     assert caught.value.code == "unknown_outlet"

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factwire.facts import Fact, encode_fact, inspect_stream, is_valid, verify
+from factwire.outlets import OUTLETS
 from factwire.sources import FactBuilder
 from tests.outlets.gists import Gist, convert_back, encode_facts
-from tests.outlets.stories import ON_FILE, OUTLETS, build_turn, facts_on_file
+from tests.outlets.stories import ON_FILE, build_turn, facts_on_file
 
 Lanes = dict[str | None, list[list[Any]]]
 
@@ -173,7 +174,7 @@ ENDS: dict[str, Act] = {
 @given(
     acts=st.lists(ACTS, max_size=25),
     end=st.sampled_from(sorted(ENDS)),
-    name=st.sampled_from(OUTLETS),
+    name=st.sampled_from(sorted(OUTLETS)),
 )
 def test_any_turn_comes_back_as_it_was(acts: list[Act], end: str, name: str):
     facts = build_turn(*acts, ENDS[end])

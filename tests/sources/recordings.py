@@ -1,10 +1,12 @@
 """Recorded streams of real agents, and what each comes to on a screen.
 
 A recording lies in `examples/recordings/SOURCE/NAME.EXT`; beside it `NAME.screen.json` is what was
-reviewed:
-the answer, the tools and how they ended, what was asked and decided, how the turn ended.
+reviewed: the answer, the tools and how they ended, what was asked and decided, how the turn ended.
+`python -m tests.sources.recordings RECORDING` prints what a recording shows, to be reviewed.
 """
 
+import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -57,3 +59,8 @@ def _spoken(message: Any) -> list[str]:
 
 def _files(state: ProjectionState) -> list[str]:
     return [artifact.path for artifact in state.artifacts.values() if artifact.path]
+
+
+if __name__ == "__main__":
+    screen = screen_of(facts_of(Path(sys.argv[1])))
+    sys.stdout.write(f"{json.dumps(screen, indent=1, ensure_ascii=False)}\n")

@@ -84,6 +84,7 @@ def test_the_modules_of_a_row_have_what_they_are_for(agent: OutsideAgent):
         assert isinstance(import_module(agent.module(agent.live)).MANIFEST, CapabilityManifest)
     if agent.observe is not None:
         assert agent.packages
+        assert agent.extra, "who observes without the SDK reads which extra brings it"
         assert callable(import_module(agent.module(agent.observe)).install)
 
 

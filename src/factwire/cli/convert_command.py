@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import msgspec
 import typer
@@ -76,16 +76,18 @@ SHAPES: Final = ("auto", "facts", "runtime-event", "ui")
 """Shapes of facts that can be read; any other name is that of a source."""
 
 
-class ToOption(StrEnum):
-    """What it can be converted to."""
+_TARGETS: Final = (*SHAPES[1:], *OUTLETS)
+"""What can be written: a shape of facts, or the stream of an outlet."""
 
-    facts = "facts"
-    runtime_event = "runtime-event"
-    ui = "ui"
-    ag_ui = "ag-ui"
-    ai_sdk = "ai-sdk"
-    ai_sdk_5 = "ai-sdk-5"
-    ai_sdk_6 = "ai-sdk-6"
+if TYPE_CHECKING:
+
+    class ToOption(StrEnum):
+        """One of `_TARGETS`; Typer takes a choice as an enumeration."""
+
+        facts = "facts"
+
+else:
+    ToOption = StrEnum("ToOption", {name.replace("-", "_"): name for name in _TARGETS})
 
 
 def convert(

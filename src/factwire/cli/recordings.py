@@ -29,10 +29,10 @@ from rich.table import Table
 from rich.text import Text
 
 from factwire.cli.fact_files import FactSource, open_source, read_document, watch_progress
-from factwire.cli.targets import SCHEMES, open_for_reading
+from factwire.cli.targets import open_for_reading
 from factwire.cli.terminal import CliError, errors, terminal_safe
 from factwire.facts import Fact, InvalidFacts, UnreadableInput, read_item
-from factwire.journal import CatalogueThread, Cursor, FactBatch, Filter, Journal
+from factwire.journal import JOURNAL_SCHEMES, CatalogueThread, Cursor, FactBatch, Filter, Journal
 from factwire.journal.filter import find_thread_id
 
 TEAMMATE_CLASSES: Final = ("subagent", "worker", "agent", "channel")
@@ -150,7 +150,7 @@ LISTED: Final = 20
 
 _SQLITE: Final = b"SQLite format 3\x00"
 _ARCHIVE: Final = b"PK\x03\x04"
-_SCHEMES: Final = tuple(f"{scheme}:" for scheme in SCHEMES)
+_SCHEMES: Final = tuple(f"{scheme}:" for scheme in JOURNAL_SCHEMES)
 
 
 class PlacedRow(NamedTuple):

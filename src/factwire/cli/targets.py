@@ -28,6 +28,7 @@ from factwire.cli.terminal import (
     terminal_safe,
 )
 from factwire.journal import (
+    JOURNAL_SCHEMES,
     AppendRefused,
     CursorError,
     Journal,
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 
 
 Result = TypeVar("Result")
-
-SCHEMES: Final = ("sqlite", "postgres", "postgresql", "nats", "memory")
 
 JournalUrl = Annotated[
     str,
@@ -113,10 +112,10 @@ def _print_warnings_plainly() -> Generator[None]:
 def journal_url(text: str) -> str:
     """The URL a text means. It is never repeated in an error, because it may hold a password."""
     scheme, colon, _ = text.partition(":")
-    if colon and scheme in SCHEMES:
+    if colon and scheme in JOURNAL_SCHEMES:
         return text
     if "://" in text:
-        known = ", ".join(f"{name}:" for name in SCHEMES)
+        known = ", ".join(f"{name}:" for name in JOURNAL_SCHEMES)
         raise CliError(
             f"{terminal_safe(scheme)}:// is not a kind of journal; use {known} or a path"
         )

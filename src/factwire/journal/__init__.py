@@ -25,6 +25,7 @@ from factwire.journal.errors import (
 )
 from factwire.journal.filter import Filter
 from factwire.journal.protocol import (
+    JOURNAL_SCHEMES,
     AppendResult,
     Damage,
     FollowerStats,
@@ -51,6 +52,7 @@ from factwire.journal.thread_catalogue import (
 )
 
 __all__ = [
+    "JOURNAL_SCHEMES",
     "AppendRefused",
     "AppendResult",
     "CatalogueRecord",

@@ -196,13 +196,16 @@ class Journal(Protocol):
 
 
 _BACKENDS: Final = {
-    "memory": ("factwire.journal.memory_journal", "open_memory", None),
     "sqlite": ("factwire.journal.sqlite", "open_sqlite", None),
     "postgres": ("factwire.journal.postgres", "PostgresJournal", "postgres"),
     "postgresql": ("factwire.journal.postgres", "PostgresJournal", "postgres"),
     "nats": ("factwire.journal.nats", "NatsJournal", "nats"),
+    "memory": ("factwire.journal.memory_journal", "open_memory", None),
 }
 """Scheme → module, what to call with the URL, and the extra that the module needs."""
+
+JOURNAL_SCHEMES: Final = tuple(_BACKENDS)
+"""What a journal's URL may begin with."""
 
 
 def open_journal(url: str) -> Journal:
@@ -212,7 +215,7 @@ def open_journal(url: str) -> Journal:
     """
     scheme, colon, _ = url.partition(":")
     if not colon or scheme not in _BACKENDS:
-        schemes = ", ".join(f"{name}:" for name in _BACKENDS)
+        schemes = ", ".join(f"{name}:" for name in JOURNAL_SCHEMES)
         raise JournalUrlError(f"expected a URL that begins with one of {schemes} got {url!r}")
     module, name, extra = _BACKENDS[scheme]
     try:

@@ -40,10 +40,13 @@ class Outlet(Protocol):
 
 
 class OutletKind(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be said of an outlet; `last` is what its stream of events ends with."""
+    """What can be said of an outlet: `source` is the source that reads its stream back, and `last`
+    is what its stream of events ends with.
+    """
 
     name: str
     title: str
+    source: str
     make: Callable[[], Outlet]
     last: bytes = b""
 
@@ -65,10 +68,22 @@ def find_outlet(name: str) -> OutletKind:
 
 
 _KINDS: Final = (
-    OutletKind(name="ag-ui", title="AG-UI 1.0", make=AgUiOutlet),
-    OutletKind(name="ai-sdk", title="AI SDK 7", make=AiSdkOutlet, last=DONE),
-    OutletKind(name="ai-sdk-5", title="AI SDK 5", make=lambda: AiSdkOutlet(version=5), last=DONE),
-    OutletKind(name="ai-sdk-6", title="AI SDK 6", make=lambda: AiSdkOutlet(version=6), last=DONE),
+    OutletKind(name="ag-ui", title="AG-UI 1.0", source="ag-ui", make=AgUiOutlet),
+    OutletKind(name="ai-sdk", title="AI SDK 7", source="ai-sdk", make=AiSdkOutlet, last=DONE),
+    OutletKind(
+        name="ai-sdk-5",
+        title="AI SDK 5",
+        source="ai-sdk",
+        make=lambda: AiSdkOutlet(version=5),
+        last=DONE,
+    ),
+    OutletKind(
+        name="ai-sdk-6",
+        title="AI SDK 6",
+        source="ai-sdk",
+        make=lambda: AiSdkOutlet(version=6),
+        last=DONE,
+    ),
 )
 OUTLETS: Final[dict[str, OutletKind]] = {kind.name: kind for kind in _KINDS}
 """Every outlet, by name."""

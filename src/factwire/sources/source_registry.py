@@ -2,9 +2,10 @@
 an agent's recorded streams.
 
 An agent is one folder of this package and one row here. What can be converted, run, wrapped and
-observed, the lines of `factwire doctor` and the reference derive from the row. The entry points
-and extras of `pyproject.toml` cannot be computed, so a test holds them equal to it. Rows are
-strings: reading them loads no agent.
+observed, the lines of `factwire doctor`, the reference and the entry points of `pyproject.toml`
+(`make schemas`) derive from the row. Extras name versions of packages, which a row does not have,
+so they are written by hand and a test holds them equal to it. Rows are strings: reading them loads
+no agent.
 
 A converter is handed the items of a stream one by one and builds the facts that they mean; it
 looks at structured fields and at nothing else.

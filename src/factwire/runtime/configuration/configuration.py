@@ -14,6 +14,7 @@ import msgspec
 
 from factwire.facts.secret_key_names import secret_name
 from factwire.facts.secret_shapes import find_secrets
+from factwire.journal import JOURNAL_SCHEMES
 from factwire.runtime.limits import ACTIVE_TURNS, APPROVAL_SECONDS, RETRY_ATTEMPTS, TURN_SECONDS
 from factwire.runtime.policy import MODES, Mode, Policy, RuleError, parse_rule
 from factwire.runtime.retry_policy import RetryPolicy
@@ -106,9 +107,6 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     retry: RetryPolicy = RetryPolicy()
 
 
-SCHEMES: Final = ("sqlite", "postgres", "postgresql", "nats", "memory")
-"""What a journal's URL may begin with."""
-
 _TRUE: Final = ("1", "true", "yes", "on")
 _FALSE: Final = ("0", "false", "no", "off")
 _KIND: Final = re.compile(r"[a-z][a-z0-9_-]*|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
@@ -165,8 +163,8 @@ def read_paths(value: Any, base: ValueBase) -> tuple[str, ...]:
 def read_journal(value: Any, base: ValueBase) -> str:
     url = read_text(value, base)
     scheme, colon, rest = url.partition(":")
-    if not colon or scheme not in SCHEMES:
-        known = ", ".join(f"{name}:" for name in SCHEMES)
+    if not colon or scheme not in JOURNAL_SCHEMES:
+        known = ", ".join(f"{name}:" for name in JOURNAL_SCHEMES)
         raise InvalidValue(f"a URL that begins with one of {known}")
     if scheme != "sqlite":
         return url

@@ -185,7 +185,9 @@ def _find_installed(names: Iterable[str] | None) -> list[str]:
         raise ValueError(f"expected SDKs of {', '.join(_OBSERVABLE)}, got {', '.join(unknown)}")
     found = [name for name in wanted if any(map(_is_installed, _OBSERVABLE[name].packages))]
     if not found or (names is not None and len(found) < len(wanted)):
-        raise NothingToObserve(name for name in wanted if name not in found)
+        raise NothingToObserve(
+            _OBSERVABLE[name].extra or name for name in wanted if name not in found
+        )
     return found
 
 
