@@ -32,12 +32,12 @@ from factwire.client.resources import (
     ArtifactDetails,
     Conversation,
     Event,
+    EvidenceCheck,
     EvidencePack,
     EvidenceProgress,
     Health,
     Item,
     LogPiece,
-    PackCheck,
     Page,
     PlacedFact,
     Preview,
@@ -566,9 +566,9 @@ def evidence_content(evidence_id: str) -> EdgeCall[None]:
     return get(path_of("evidence", evidence_id, "content"), read_nothing)
 
 
-def verify_evidence(evidence_id: str) -> EdgeCall[PackCheck]:
+def verify_evidence(evidence_id: str) -> EdgeCall[EvidenceCheck]:
     """Have the Edge check every byte of a pack, its signature, and compare it with the journal."""
-    return get(path_of("evidence", evidence_id, "verification"), json_reader(PackCheck))
+    return get(path_of("evidence", evidence_id, "verification"), json_reader(EvidenceCheck))
 
 
 View = Literal["runtime", "conversation"]

@@ -54,19 +54,19 @@ __all__ = [
     "Conversation",
     "Event",
     "EventScope",
+    "EvidenceCheck",
     "EvidencePack",
     "EvidenceProgress",
+    "EvidenceReport",
     "Health",
     "HealthDetails",
     "Item",
     "ItemContent",
     "LogPiece",
     "MatchState",
-    "PackCheck",
     "PackDifference",
     "PackFinding",
     "PackMatch",
-    "PackReport",
     "PackSigner",
     "Page",
     "PlacedFact",
@@ -186,7 +186,7 @@ class PackSigner(Resource, frozen=True, kw_only=True):
     name: str | None = None
 
 
-class PackReport(Resource, frozen=True, kw_only=True):
+class EvidenceReport(Resource, frozen=True, kw_only=True):
     """The pack by itself: its contents, its signer, its archive."""
 
     ok: bool
@@ -221,8 +221,8 @@ class PackMatch(Resource, frozen=True, kw_only=True):
     more: int = 0
 
 
-class PackCheck(Resource, frozen=True, kw_only=True):
+class EvidenceCheck(Resource, frozen=True, kw_only=True):
     """All that was found; `journal` is missing where the pack itself is not right."""
 
-    report: PackReport
+    report: EvidenceReport
     journal: PackMatch | None = None
