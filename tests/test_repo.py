@@ -1,10 +1,17 @@
-"""Promises of the repository itself: exact exports, listed verbs, pins without hosts."""
+"""Promises of the repository itself: how code is cut and named, exact exports, listed verbs, pins
+without hosts. `design/0019-names-and-modules.md` has the reasons.
+"""
 
+import ast
 import importlib
 import os
 import pkgutil
 import re
 import subprocess
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -25,6 +32,152 @@ PIN = re.compile(
     r"| +--hash=sha256:[0-9a-f]{64}( \\)?"
     r"| +# .*"
 )
+
+SOURCE = ROOT / "src" / "factwire"
+MOST_MODULES = 450
+MOST_LINES = 800
+FEWEST_IN_A_FOLDER = 3
+
+SMALL_FOLDERS = {
+    "sources/a2a": "an agent is a folder, however little there is to say of it",
+    "sources/ag_ui": "the same",
+    "sources/ai_sdk": "the same",
+}
+
+# Name → the folders that may have a module of this name, each for its own case of one idea.
+PARALLEL_MODULES = {
+    # What every package has: its errors, and its numbers with a sentence for each.
+    "errors": ("*",),
+    "limits": ("*",),
+    # The same steps for each agent.
+    "convert": ("sources/*",),
+    "live": ("sources/*",),
+    "observe": ("sources/*",),
+    "permission_requests": ("sources/*",),
+    # The same parts for each backend, and what they share above them.
+    "handle": ("journal/*",),
+    "journal": ("journal/*",),
+    "journal_state": ("journal/*",),
+    "reader": ("journal/*",),
+    "retention": ("journal", "journal/*"),
+    "schema": ("journal/*",),
+    "server_connection": ("journal/*",),
+    "snapshots": ("journal/*",),
+    "writer": ("journal/*",),
+    # What an Edge answers, as both sides declare it and as the client names it.
+    "resources": ("client", "facts"),
+    # Ours, and those of others that a report holds against ours.
+    "reducers": ("conformance", "projection"),
+    # JSON Schema of a package's types.
+    "schemas": ("evidence", "projection"),
+}
+
+SHARED_CLASS_NAMES: dict[str, str] = {}
+"""Public class name → why two classes may have it."""
+
+VAGUE_NAMES = ("told", "said", "given", "asked")
+_MAYBE_VAGUE = re.compile(
+    rf"(?:\b(?:def|for|as|lambda) |[,(*.:] ?|^ *)_*(?:{'|'.join(VAGUE_NAMES)})_*"
+    r"(?: *[-+|&]?[=:,)(\[]| in\b)",
+    re.MULTILINE,
+)
+"""Where such a name may stand: a tree is made of the few files that have one."""
+_PUBLIC_CLASS = re.compile(r"^class ([A-Za-z]\w*)", re.MULTILINE)
+
+
+@cache
+def read_modules() -> dict[str, str]:
+    """Each module of the package, by its path in it."""
+    paths = sorted(SOURCE.rglob("*.py"))
+    return {path.relative_to(SOURCE).as_posix(): path.read_text("utf-8") for path in paths}
+
+
+def find_shared(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Names that more than one place has."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for name, place in pairs:
+        places[name].append(place)
+    return {name: found for name, found in places.items() if len(found) > 1}
+
+
+def find_vague_names(text: str) -> Iterator[str]:
+    """Functions, parameters, variables and attributes that are called by a bare participle."""
+    if not _MAYBE_VAGUE.search(text):
+        return
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.arg(arg=name):
+                pass
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                pass
+            case _:
+                continue
+        if name.strip("_") in VAGUE_NAMES:
+            yield f"{node.lineno}: {name}"
+
+
+def test_the_package_has_few_modules_and_none_is_long():
+    modules = read_modules()
+    assert len(modules) <= MOST_MODULES
+    assert [path for path, text in modules.items() if text.count("\n") > MOST_LINES] == []
+
+
+def test_a_folder_holds_enough_to_be_one():
+    folders = sorted(path.parent for path in SOURCE.rglob("__init__.py"))
+    counts = {
+        folder.relative_to(SOURCE).as_posix(): sum(
+            path.stem != "__init__" for path in folder.glob("*.py")
+        )
+        + sum((path / "__init__.py").exists() for path in folder.iterdir())
+        for folder in folders
+    }
+    small = {name for name, count in counts.items() if count < FEWEST_IN_A_FOLDER}
+    assert small == set(SMALL_FOLDERS)
+
+
+def test_a_module_name_is_used_once_or_for_parallel_modules():
+    paths = [Path(path) for path in read_modules()]
+    shared = find_shared(
+        (path.stem, path.parent.as_posix()) for path in paths if path.stem != "__init__"
+    )
+    misplaced = [
+        f"{folder}/{name}.py"
+        for name, folders in shared.items()
+        for folder in folders
+        if not any(fnmatch(folder, pattern) for pattern in PARALLEL_MODULES.get(name, ()))
+    ]
+    assert misplaced == []
+    assert sorted(PARALLEL_MODULES) == sorted(shared), "a name that is used once needs no row"
+
+
+def test_a_public_class_name_is_used_once():
+    shared = find_shared(
+        (name, path)
+        for path, text in read_modules().items()
+        for name in _PUBLIC_CLASS.findall(text)
+    )
+    assert {name: found for name, found in shared.items() if name not in SHARED_CLASS_NAMES} == {}
+    assert sorted(SHARED_CLASS_NAMES) == sorted(set(SHARED_CLASS_NAMES) & set(shared))
+
+
+@pytest.mark.parametrize("folder", ["src/factwire", "tests", "tools", "bench"])
+def test_no_name_is_a_bare_participle(folder: str):
+    paths = (path for path in (ROOT / folder).rglob("*.py") if "node_modules" not in path.parts)
+    found = [
+        f"{path.relative_to(ROOT)}:{name}"
+        for path in paths
+        for name in find_vague_names(path.read_text("utf-8"))
+    ]
+    assert found == []
+
+
+def test_a_bare_participle_is_found_wherever_it_is_a_name():
+    text = (
+        "def told(_said, *, x=1):\n    given = x\n    x.asked = given\n    'told and asked'\n"
+        "    for x, told in x: said += 1\n"
+    )
+    found = ["1: _said", "1: told", "2: given", "3: asked", "5: said", "5: told"]
+    assert sorted(find_vague_names(text)) == found
 
 
 def constants_then_classes_then_the_rest(name: str) -> tuple[bool, bool, str]:

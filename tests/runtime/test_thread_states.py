@@ -33,7 +33,7 @@ class Counting:
             yield stretch
 
 
-async def told(journal: Journal, thread: str) -> list[Fact]:
+async def write_facts(journal: Journal, thread: str) -> list[Fact]:
     mint = Mint("elsewhere")
     scope = FactScope(thread_id=thread, turn_id=f"{thread}-turn", session_id="session")
     facts = [mint.fact(scope, name) for name in ("turn.submitted", "turn.started")]
@@ -55,7 +55,7 @@ def state_after(thread: str, facts: list[Fact]) -> bytes:
 @pytest.mark.requirement("workbench.moment")
 async def test_a_moment_is_the_same_from_every_side_and_steps_back_are_short():
     async with open_journal("memory:") as opened:
-        facts = await told(opened, "thread")
+        facts = await write_facts(opened, "thread")
         journal: Any = Counting(opened)
         states, epoch = ThreadStates(journal), (await opened.head()).epoch
         far = LENGTH - 10
@@ -78,7 +78,7 @@ async def test_moments_of_few_threads_are_kept():
     async with open_journal("memory:") as journal:
         names = [f"thread-{n}" for n in range(PAST_STATES + 2)]
         for name in names:
-            await told(journal, name)
+            await write_facts(journal, name)
         states, head = ThreadStates(journal), await journal.head()
         for name in names:
             await states.at(name, head)
@@ -87,7 +87,7 @@ async def test_moments_of_few_threads_are_kept():
 
 async def test_each_load_gives_a_projection_of_its_own_with_all_facts():
     async with open_journal("memory:") as journal:
-        await told(journal, "thread")
+        await write_facts(journal, "thread")
         states, head = ThreadStates(journal), await journal.head()
         shared, first, second = (
             await states.now("thread"),
@@ -102,7 +102,7 @@ async def test_each_load_gives_a_projection_of_its_own_with_all_facts():
 
 async def test_a_load_goes_on_from_a_checkpoint_and_without_one_that_can_be_read():
     async with open_journal("memory:") as opened:
-        await told(opened, "thread")
+        await write_facts(opened, "thread")
         whole = await ThreadStates(opened).load("thread")
         await opened.save_snapshot("thread", whole.cursor, whole.projection.checkpoint())
         journal: Any = Counting(opened)
@@ -118,7 +118,7 @@ async def test_a_load_goes_on_from_a_checkpoint_and_without_one_that_can_be_read
 
 async def test_a_load_reads_what_is_written_while_it_reads():
     async with open_journal("memory:") as opened:
-        await told(opened, "thread")
+        await write_facts(opened, "thread")
         scope = FactScope(thread_id="thread", turn_id="thread-turn", session_id="session")
         late = Mint("elsewhere").fact(scope, "model.delta", {"delta": "late"}, message_id="m")
 
