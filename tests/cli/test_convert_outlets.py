@@ -35,4 +35,4 @@ def test_facts_and_streams_are_converted_for_clients(factwire: Factwire, name: s
 def test_events_are_for_clients_only(factwire: Factwire):
     done = factwire("convert", factwire.file(""), "--to", "facts", "--sse")
     assert (done.code, done.out) == (2, "")
-    assert "--sse works with the outlets ag-ui, ai-sdk" in done.err
+    assert f"--sse works with the outlets {', '.join(OUTLETS)}, not with facts" in done.err
