@@ -126,7 +126,9 @@ async def _open_folder(edge: EdgeContext, run: Run, path: str) -> ServedFolder:
         )
     except FolderRefused as error:
         raise Problem(
-            403, "workspace_not_allowed", "the folder of this run is gone or no longer allowed"
+            403,
+            "workspace_not_allowed",
+            "the folder of this run no longer exists or is no longer allowed",
         ) from error
     except PathRefused as error:
         raise Problem(

@@ -171,7 +171,7 @@ class NatsJournal:
 
     async def __aenter__(self) -> Self:
         if self._open is not None:
-            raise JournalClosed("the journal is open already; open another one with its URL")
+            raise JournalClosed("the journal is already open; open a second one with its URL")
         link = NatsConnection(self._place, self._on_up)
         await link.open()
         try:

@@ -235,4 +235,4 @@ class PostgresJournal:
 
     def _ensure_same_handle(self, handle: PostgresHandle) -> None:
         if self._require_handle() is not handle:
-            raise JournalClosed("the journal was closed and opened again; follow it anew")
+            raise JournalClosed("the journal was closed and reopened; follow it again")

@@ -238,7 +238,7 @@ def _load_removed_after(connection: Database, after: int) -> list[RemovedFact]:
     found: list[RemovedFact] = []
     for seq, fact_id, sequence, digest, check in connection.execute(sql, (after, ROWS)):
         if sum_retired(seq, fact_id, sequence, digest) != check:
-            raise JournalCorrupt("what was kept of a removed fact was changed", first=seq)
+            raise JournalCorrupt("the record of a removed fact was changed", first=seq)
         found.append(RemovedFact(seq, fact_id, sequence, digest))
     return found
 

@@ -439,7 +439,7 @@ def retract_lines(session: ClaudeSession, uuids: Any) -> None:
     lines = [line for uuid in texts_of(uuids) if (line := session.lines.pop(uuid, None))]
     for call_id in dict.fromkeys(call for line in lines for call in line.calls):
         if call_id in session.builder.tools:
-            session.builder.fail_tool(call_id, "retracted", "the message was taken back")
+            session.builder.fail_tool(call_id, "retracted", "the message was withdrawn")
     messages = dict.fromkeys(line.message_id for line in lines if line.message_id)
     if messages:
         session.builder.retract_messages(*messages)
