@@ -15,10 +15,11 @@ from factwire.facts.json_values import list_at, object_at, objects_of, text_at, 
 from factwire.sources.kit.fact_builder import FactBuilder
 
 LINES_KEPT: Final = 10_000
-"""Lines whose uuid is remembered, so that a later line can take them back; older ones stand."""
+"""Lines whose uuid is remembered, so that a later line can withdraw them; older ones cannot be
+withdrawn."""
 
 MESSAGES_KEPT: Final = 1_000
-"""Messages whose texts are counted, so that each text of a message is a part of its own."""
+"""Messages whose texts are counted, so that each text of a message is a separate part."""
 
 
 class MessageStream(msgspec.Struct):
