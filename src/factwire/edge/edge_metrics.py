@@ -64,7 +64,7 @@ async def read_vitals(edge: EdgeContext, streams: Streams) -> Vitals:
         active_most=edge.runtime.settings.active_turns,
         pending=len(waiting),
         oldest_pending=max(ages, default=None),
-        previews=len(edge.previews.served),
+        previews=len(edge.previews.preview_ids),
         streams=streams.stats(),
     )
 

@@ -329,7 +329,7 @@ class RestorePiece(msgspec.Struct, frozen=True, kw_only=True):
         return GENESIS if self.chunk is None else self.chunk.hash
 
     @property
-    def gone(self) -> int:
+    def removed_count(self) -> int:
         """How many of its seqs hold no fact."""
         return self.last - self.first + 1 - (0 if self.chunk is None else self.chunk.facts)
 

@@ -89,7 +89,7 @@ async def stop_run_previews(edge: EdgeContext, run_ids: set[str], trace_id: str)
 
 async def stop_all_previews(edge: EdgeContext) -> None:
     """Stop what is served, as an Edge does that stops itself."""
-    served = edge.previews.served
+    served = edge.previews.preview_ids
     await asyncio.gather(*(_end_quietly(edge, each, reason="edge_stopped") for each in served))
 
 

@@ -220,7 +220,7 @@ class NatsConnection:
 
     def __init__(self, place: NatsAddress, on_up: Callable[[], None]) -> None:
         self.place = place
-        self.degraded: str | None = "not connected yet"
+        self.outage: str | None = "not connected yet"
         self._on_up = on_up
         self._closing = False
         self._client = cast("_Client", Client())
@@ -269,7 +269,7 @@ class NatsConnection:
         return asyncio.get_running_loop().time() + self.place.patience
 
     def unavailable(self) -> JournalUnavailable:
-        why = self.degraded or "it does not answer"
+        why = self.outage or "it does not answer"
         return JournalUnavailable(
             f"{self.place.shown} was not reached within {self.place.patience:g} s: {why}; an "
             "append that was in progress may have been written, so append it again with the same "
@@ -373,18 +373,18 @@ class NatsConnection:
             work.cancel()
 
     def _mark_up(self) -> None:
-        self.degraded = None
+        self.outage = None
         if self._down.done():
             self._down = asyncio.get_running_loop().create_future()
         self._up.set()
 
     async def _on_down(self) -> None:
-        self.degraded = "the connection to the server was lost; reconnecting"
+        self.outage = "the connection to the server was lost; reconnecting"
         self._up.clear()
         if not self._down.done():
             self._down.set_result(None)
         if not self._closing:
-            log.warning("%s: %s", self.place.shown, self.degraded)
+            log.warning("%s: %s", self.place.shown, self.outage)
 
     async def _on_reconnected(self) -> None:
         self._mark_up()

@@ -63,9 +63,9 @@ class PostgresJournal:
             await handle.close()
 
     @property
-    def degraded(self) -> str | None:
+    def outage(self) -> str | None:
         """Why calls have to wait for the server; None while it answers."""
-        return self._require_handle().health.degraded
+        return self._require_handle().health.outage
 
     async def append(
         self, batch: Sequence[Fact], *, expected: Mapping[str, int | None] | None = None

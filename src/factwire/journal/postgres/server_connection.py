@@ -226,19 +226,19 @@ class ConnectionHealth:
     """Whether the server answers, as its sessions last found."""
 
     def __init__(self, where: str) -> None:
-        self.degraded: str | None = None
+        self.outage: str | None = None
         """Why calls have to wait; None while the server answers."""
         self._where = where
 
     def note_loss(self, error: BaseException) -> None:
-        if self.degraded is None:
+        if self.outage is None:
             _log.warning("lost the connection to %s (%r); retrying", self._where, error)
-        self.degraded = repr(error)
+        self.outage = repr(error)
 
     def note_answer(self) -> None:
-        if self.degraded is not None:
+        if self.outage is not None:
             _log.info("%s answers again", self._where)
-        self.degraded = None
+        self.outage = None
 
 
 class PostgresSession:

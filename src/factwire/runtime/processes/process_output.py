@@ -152,7 +152,7 @@ class ProcessFeed(Generic[Event]):
         self._changed = asyncio.Event()
 
     @property
-    def waiting(self) -> int:
+    def pending_bytes(self) -> int:
         """The size of what was not taken yet."""
         return self._size
 
