@@ -569,7 +569,7 @@ export interface UnknownFactEvent {
   payload?: JsonObject;
 }
 
-/** The payload of each listed type; other types are classes of facts and carry any object. */
+/** The payload of each listed type; other types are fact classes and carry any object. */
 export interface PayloadByType {
   "project.created": ProjectEvent;
   "project.updated": ProjectEvent;

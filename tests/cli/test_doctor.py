@@ -89,12 +89,12 @@ def test_a_configuration_that_cannot_be_looked_at_is_a_line(
     code, found = run_doctor(factwire)
     assert (code, found["configuration"]["status"]) == (1, "fail")
     assert (
-        "expected a place that can be looked at, got File name" in found["configuration"]["message"]
+        "expected a location that can be read, got File name" in found["configuration"]["message"]
     )
     done = factwire("run", "echo", "x")
     assert done.code == 2
     assert "Errno" not in done.err
-    assert "expected a place that can be looked at" in done.err
+    assert "expected a location that can be read" in done.err
 
 
 @pytest.mark.requirement("cli.doctor.fails")

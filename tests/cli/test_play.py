@@ -206,7 +206,7 @@ def test_a_pause_is_the_recorded_one_within_bounds(before: str, after: str, seco
 def test_facts_come_when_they_are_due():
     player = player_of(turn())
     pace = Pace(player, 2.0)
-    assert (pace.playing, pace.wait(0), pace.advance(5)) == (False, None, False)
+    assert (pace.is_playing, pace.wait(0), pace.advance(5)) == (False, None, False)
     pace.play(100.0)
     seen: list[tuple[float, int]] = []
     for now in (100.0, 100.4, 100.5, 101.0, 101.2):
@@ -227,9 +227,9 @@ def test_as_fast_as_possible_comes_to_the_end_and_starts_over():
     pace.play(1.0)
     while pace.advance(1.0):
         assert player.position % playback._BATCH == 0 or player.at_end
-    assert (player.at_end, pace.playing) == (True, False)
+    assert (player.at_end, pace.is_playing) == (True, False)
     pace.play(2.0)
-    assert (player.position, pace.playing) == (0, True)
+    assert (player.position, pace.is_playing) == (0, True)
     assert parse_speed("0") == parse_speed(0) == math.inf
 
 
@@ -254,7 +254,7 @@ def test_bytes_become_keys_in_pieces_of_any_size():
     assert KeyReader().feed(sent) == keys
     reader = KeyReader()
     assert [key for byte in sent for key in reader.feed(bytes([byte]))] == keys
-    assert (reader.feed(b"\x1b"), reader.unfinished, reader.flush()) == ([], True, ["escape"])
+    assert (reader.feed(b"\x1b"), reader.has_partial_key, reader.flush()) == ([], True, ["escape"])
     assert reader.feed(b"\x1bq") == ["escape", "q"]
 
 
@@ -291,7 +291,7 @@ def test_keys_go_to_places(keys: str, position: int):
     controls = controls_of(run)
     for key in keys.split():
         controls.press(key, 0.0)
-    assert (controls.player.position, controls.pace.playing) == (position, False)
+    assert (controls.player.position, controls.pace.is_playing) == (position, False)
     assert controls.player.state == _state(run[:position])
 
 
@@ -305,9 +305,9 @@ def _state(values: list[Wire]) -> Any:
 def test_keys_pause_change_the_speed_help_and_quit():
     controls = controls_of(turn())
     controls.press("space", 0.0)
-    assert controls.pace.playing
+    assert controls.pace.is_playing
     controls.press("right", 0.0)
-    assert not controls.pace.playing
+    assert not controls.pace.is_playing
     for key, speed in (("+", 2.0), ("=", 4.0), ("-", 2.0)):
         controls.press(key, 0.0)
         assert controls.pace.speed == speed

@@ -106,9 +106,9 @@ async def test_fields_that_are_not_known_are_passed_over():
         (404, problem(404, "unknown_thread")[1], "unknown_thread", "unknown_thread happened"),
         (409, problem(409, "approval_decided")[1], "approval_decided", "approval_decided happened"),
         (422, b'{"code":"invalid_facts","detail":"2 issues"}', "invalid_facts", "2 issues"),
-        (502, b"<html>a proxy</html>", "http_502", "whoever answered gave no reason"),
-        (500, b"[1,2]", "http_500", "whoever answered gave no reason"),
-        (418, b"", "http_418", "whoever answered gave no reason"),
+        (502, b"<html>a proxy</html>", "http_502", "no reason was given"),
+        (500, b"[1,2]", "http_500", "no reason was given"),
+        (418, b"", "http_418", "no reason was given"),
     ],
 )
 async def test_a_refusal_is_raised_as_it_was_told(status: int, body: bytes, code: str, detail: str):
@@ -134,7 +134,9 @@ async def test_a_refusal_keeps_what_else_was_said():
 @pytest.mark.parametrize("body", [b"hello", b"{}", b'{"seq":"one"}', b"\xff"])
 async def test_an_answer_in_another_language_is_said_to_be(body: bytes):
     async with scripted_edge(Reply(200, body)) as edge, client(edge.url) as asking:
-        with pytest.raises(UnreadableAnswer, match="another version"):
+        with pytest.raises(
+            UnreadableAnswer, match=r"unexpected response .*; the Edge may be a different version"
+        ):
             await asking.thread("thr_1")
 
 

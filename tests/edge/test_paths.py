@@ -215,7 +215,7 @@ async def test_no_body_takes_a_hostile_id_or_folder(tmp_path: Path):
                 assert answer.headers["content-type"] == "application/problem+json", payload
                 assert answer.json()["code"], payload
                 assert CANARY not in answer.text, payload
-        assert edge.machine.previews.served == ()
+        assert edge.machine.previews.preview_ids == ()
 
 
 @pytest.mark.fuzz

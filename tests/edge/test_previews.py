@@ -184,7 +184,7 @@ async def test_a_preview_that_nobody_looks_at_stops_by_itself(
             while (await edge.get(f"/v1/previews/{preview['previewId']}"))["status"] == "ready":
                 await edge.machine.feed.wait_for(edge.machine.feed.cursor.seq + 1)
         assert await reasons(edge) == ["idle"]
-        assert edge.machine.previews.served == ()
+        assert edge.machine.previews.preview_ids == ()
 
 
 @pytest.mark.requirement("edge.preview.stops")

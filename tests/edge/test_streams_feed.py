@@ -171,7 +171,7 @@ async def test_an_absent_journal_is_told_and_followed_on_where_it_was():
 @on_both_loops
 async def test_a_journal_that_is_damaged_ends_the_feed_and_its_streams():
     async with open_journal("memory:") as journal:
-        fail_followers(journal, [JournalCorrupt("bytes and checksum differ")])
+        fail_followers(journal, [JournalCorrupt("the bytes do not match their checksum")])
         async with serve_streams(journal) as served, served.socket("/v1/facts") as client:
             await until(lambda: served.streams.stats().readers == 1)
             await journal.append([make_fact(1)])

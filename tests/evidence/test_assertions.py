@@ -105,7 +105,7 @@ def test_an_assertion_that_does_not_hold_says_what_was_found(assertion: dict[str
         ({"assert": "answer.contains", "text": "x", "turnId": "u9"}, "there is no turn u9"),
         (
             {"assert": "count", "eventClass": "tol", "equals": 0},
-            "no fact is of tol, and there is no such class",
+            "no fact has the class tol, and no such class exists",
         ),
     ],
     ids=lambda v: str(v)[:60],
@@ -131,11 +131,11 @@ def test_facts_of_a_class_that_factwire_does_not_know_can_be_counted():
         (b'{"assert":"nope"}', "unknown assertion 'nope'; choose from turn.outcome, answer.eq"),
         (
             b'{"assert":"turn.outcome","outcome":"complete"}',
-            "outcome is never 'complete'; it is one of completed, failed, canceled",
+            "outcome cannot be 'complete'; expected one of completed, failed, canceled",
         ),
         (
             b'{"assert":"tool.status","toolName":"x","state":"done"}',
-            "state is never 'done'; it is one of running, input-streaming",
+            "state cannot be 'done'; expected one of running, input-streaming",
         ),
     ],
 )

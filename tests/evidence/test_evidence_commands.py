@@ -258,7 +258,7 @@ def test_verify_says_first_that_it_was_given_another_journal(factwire: Factwire,
     done = factwire("evidence", "verify", pack, "--journal", other)
     found = [line for line in done.out.splitlines() if line.startswith("  ")]
     assert (done.code, len(found)) == (1, 22), done
-    assert "this is another journal: its epoch is" in found[0]
+    assert "this is a different journal: its epoch is" in found[0]
     assert found[-1] == "  and 6 more"
 
 

@@ -138,7 +138,8 @@ def test_another_journal_is_named_as_such_before_anything_else(pack: Path):
     first = match.differences[0]
     assert (match.state, first.code) == ("differs", "other_journal")
     assert first.message == (
-        f"this is another journal: its epoch is {'f' * 16}, the pack is from 0123456789abcdef"
+        f"this is a different journal: its epoch is {'f' * 16}, "
+        "but the pack is from 0123456789abcdef"
     )
     assert {each.code for each in match.differences[1:]} == {"fact_missing"}
     assert len(match.differences) - 1 + match.more == len(run_facts())

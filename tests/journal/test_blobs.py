@@ -349,6 +349,6 @@ async def test_an_object_that_comes_and_goes_ends_in_an_error(tmp_path: Path):
         return False
 
     opened.client.put_object = never  # pyright: ignore[reportAttributeAccessIssue]
-    with pytest.raises(Exception, match="all the time") as raised:
+    with pytest.raises(Exception, match="the object keeps being removed and rewritten") as raised:
         await opened.store.put(b"content", kind="output")
     assert getattr(raised.value, "code", None) == "blob_unwritable"

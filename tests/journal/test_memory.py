@@ -19,5 +19,5 @@ async def test_a_snapshot_that_stands_on_another_chain_is_named():
         saved = await journal.save_snapshot("t", appended.cursor, b"state")
         assert (await journal.verify()).ok
         insides._snapshots["t", saved.kind, 2] = msgspec.structs.replace(saved, anchor=bytes(32))
-        reason = "the projection snapshot of 't' at 2 is not of this chain"
+        reason = "the projection snapshot of 't' at 2 does not belong to this chain"
         assert (await journal.verify()).damage == Damage(first=2, last=2, reason=reason)

@@ -402,7 +402,7 @@ async def test_a_snapshot_that_stands_on_another_chain_is_named(nats_server: Nat
 
         async with opened.lock:
             await opened.write(forge_snapshot)
-        reason = "the projection snapshot of 't' at 2 is not of this chain"
+        reason = "the projection snapshot of 't' at 2 does not belong to this chain"
         assert (await journal.verify()).damage == Damage(first=2, last=2, reason=reason)
 
 

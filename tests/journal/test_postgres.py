@@ -294,7 +294,7 @@ async def test_a_snapshot_that_stands_on_another_chain_is_named(
     assert (await journal.verify()).ok
     await sql.execute("UPDATE factwire.snapshot SET anchor = $1", bytes(32))
     damage = (await journal.verify()).damage
-    assert damage == Damage(first=2, last=2, reason="a snapshot at 2 is not of this chain")
+    assert damage == Damage(first=2, last=2, reason="a snapshot at 2 does not belong to this chain")
 
 
 @pytest.mark.requirement("journal.postgres.damage")

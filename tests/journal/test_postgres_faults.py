@@ -105,7 +105,7 @@ async def crash(server: PostgresServer, load: Load) -> None:
     await until(lambda: len(load.batches) >= seen + 16)
     await asyncio.to_thread(server.kill)
     for journal in load.journals:
-        await until(lambda journal=journal: journal.degraded is not None)
+        await until(lambda journal=journal: journal.outage is not None)
     await asyncio.to_thread(server.start)
     for journal in load.journals:
         await journal.head()
@@ -128,7 +128,7 @@ async def survive(server: PostgresServer, rounds: int, **options: str) -> None:
             async with load.keep_running():
                 for _ in range(rounds):
                     await crash(server, load)
-            await until(lambda: one.degraded is None and other.degraded is None)
+            await until(lambda: one.outage is None and other.outage is None)
             stored = await collect(one.read())
             head = (await one.head()).seq
             assert load.promised == dict(stored)
@@ -173,10 +173,10 @@ async def test_an_append_that_waits_too_long_is_refused_and_may_be_repeated():
                 await journal.append([fact(2)])
             with pytest.raises(JournalUnavailable):
                 await collect(journal.read())
-            assert journal.degraded is not None
+            assert journal.outage is not None
             server.start()
             assert (await journal.append([fact(2)])).seqs == (2,)
-            await until(lambda: journal.degraded is None)
+            await until(lambda: journal.outage is None)
             assert await ids(journal) == ["fact-1", "fact-2"]
         server.kill()
         with pytest.raises(JournalUnavailable):

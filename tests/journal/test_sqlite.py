@@ -271,7 +271,7 @@ async def test_a_snapshot_that_stands_on_another_chain_is_named(path: Path):
     connection.close()
     async with at(path) as journal:
         report = await journal.verify()
-    reason = "the projection snapshot of 'thread-1' at 2 is not of this chain"
+    reason = "the projection snapshot of 'thread-1' at 2 does not belong to this chain"
     assert report.damage == Damage(first=2, last=2, reason=reason)
 
 

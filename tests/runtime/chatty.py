@@ -29,7 +29,7 @@ async def main(folder: Path, size: int, output: OutputMode) -> None:
 
 async def check_log(process: RunningProcess, size: int) -> None:
     await process.wait()
-    assert process._feed.waiting <= CAP
+    assert process._feed.pending_bytes <= CAP
     pieces = [piece async for piece in process.output()]
     assert sum(len(piece.text.encode()) for piece in pieces) <= CAP
     ref = pieces[-1].ref
@@ -42,7 +42,7 @@ async def check_protocol(process: RunningProcess, size: int) -> None:
     got = 0
     async for piece in process.output():
         got += len(piece.text.encode())
-        assert process._feed.waiting <= CAP
+        assert process._feed.pending_bytes <= CAP
     assert got == size
 
 

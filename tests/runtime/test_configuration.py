@@ -279,7 +279,7 @@ def test_all_problems_are_told_at_once_with_their_places(machine: Machine):
     project, user = machine.project_file, machine.user_file
     expected = """
 --set policy.mode: policy.mode expected one of default, acceptEdits, plan, dontAsk, got text 'wild'
-FACTWIRE_POLCY_MODE: expected a variable of a setting, got an unknown variable; \
+FACTWIRE_POLCY_MODE: expected the variable of a setting, got an unknown variable; \
 did you mean FACTWIRE_POLICY_MODE?
 PROJECT:1: sandbox expected a table, got text 'off'
 PROJECT:2: limits.concurrent_runs expected a whole number from 1 to 1000000000, got a whole number 0
@@ -429,7 +429,7 @@ def test_secrets_are_not_shown(machine: Machine):
         value="MY_API_KEY",
         source="project",
         where=f"{machine.project_file}:4",
-        sentence="The variable that holds the key.",
+        sentence="The variable that contains the key.",
     )
     assert found["agents.main.options"].value["api_key"] == "[redacted]"
     assert resolved.configuration.journal == "postgres://me:hunter2-secret@db.internal/x"

@@ -152,7 +152,10 @@ async def test_subagents_that_are_not_allowed_to_work_fail_and_ask_for_themselve
     ]
     assert played.files == set()
     assert "Both are done" not in played.text
-    assert "The reader and the writer could not do what was asked" in played.text
+    assert (
+        "The reader and the writer could not complete the task, so there is no summary."
+        in played.text
+    )
     assert state.tasks["task_team_turn"].status == "failed"
 
 
@@ -170,7 +173,7 @@ async def test_where_nobody_is_to_be_asked_nobody_is(tmp_path: Path, theme: str,
     assert classes(played.facts).count("permission.denied") == 1
     [denial] = [fact for fact in played.facts if fact.event_class == "permission.denied"]
     assert denial.payload["reasonCode"] == "dont_ask"
-    assert "choose another --policy than dontAsk" in denial.payload["message"]
+    assert "to be asked, choose a --policy other than dontAsk" in denial.payload["message"]
 
 
 @pytest.mark.requirement("runtime.agents.demo.fail")
@@ -180,7 +183,7 @@ async def test_a_check_that_may_not_run_is_not_told_as_one_that_failed(tmp_path:
     assert played.status == "failed"
     [end] = [fact.payload for fact in played.facts if fact.event_class == "turn.failed"]
     assert end["failureCategory"] == "permission_denied"
-    assert end["message"].startswith("the check that was to fail did not run: ")
+    assert end["message"].startswith("the check that should fail did not run: ")
 
 
 @pytest.mark.requirement("runtime.agents.demo.approval")
@@ -193,7 +196,7 @@ async def test_a_command_waits_for_a_yes_or_a_no(tmp_path: Path, answer: str):
     assert played.status == "completed"
     ran = [process.command for process in played.state.processes.values()]
     assert ran == ([action.command] if answer == "approve" else [])
-    expected = "You said yes" if answer == "approve" else "not allowed"
+    expected = "You approved it, so I ran it" if answer == "approve" else "not allowed"
     assert expected in played.text
 
 

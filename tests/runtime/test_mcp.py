@@ -136,7 +136,7 @@ async def test_what_a_tool_says_of_its_failure_is_no_fault_of_the_protocol(tmp_p
     first, second = used.facts_of_class("tool.failed")
     assert first.payload["failureCategory"] == "tool_error"
     assert first.payload["message"] == "Error executing tool refuse: no more paper"
-    assert "mend the arguments" in first.payload["recoveryHint"]
+    assert "fix the arguments" in first.payload["recoveryHint"]
     assert second.payload["failureCategory"] == "tool_error"
     assert "validation error" in used.outcomes[1].text
 
@@ -236,7 +236,7 @@ async def test_a_form_is_put_to_a_person_and_the_answer_goes_back(
         ("form", "", "approve", '{"action": "cancel"}'),
         ("link", "https://example.org/sign-in", "approve", '{"action": "accept"}'),
         ("link", "https://example.org/sign-in", "deny", '{"action": "decline"}'),
-        ("link", "javascript:alert(1)", None, "a link is an http or https URL"),
+        ("link", "javascript:alert(1)", None, "a link must be an http or https URL"),
     ],
 )
 async def test_an_older_server_asks_in_the_middle_of_a_call(

@@ -80,12 +80,15 @@ def test_servers_are_read_and_lent_to_agents(tmp_path: Path):
         ("mcp.x = 1", "mcp.x expected a table"),
         ("mcp.x.seconds = 1", "mcp.x.command expected a command or a url, got neither"),
         ('mcp.x.command = ["a"]\nmcp.x.url = "http://b"', "a command or a url, got both"),
-        ('mcp.x.command = "a b"', "mcp.x.command expected a list of a program's words"),
-        ("mcp.x.command = []", "mcp.x.command expected a program, and then its arguments"),
+        ('mcp.x.command = "a b"', "mcp.x.command expected a list of a program and its arguments"),
+        ("mcp.x.command = []", "mcp.x.command expected a program, followed by its arguments"),
         ('mcp.x.url = "ftp://x"', "mcp.x.url expected an http or https URL"),
         ('mcp.x.url = "https://me:pw@x/"', "mcp.x.url expected an http or https URL"),
         ('mcp.x.comand = ["a"]', "did you mean mcp.x.command?"),
-        ('mcp.A_b.command = ["a"]', "a server's name has small letters, digits and hyphens"),
+        (
+            'mcp.A_b.command = ["a"]',
+            "use at most 32 lowercase letters, digits and hyphens for the name of a server",
+        ),
         ('mcp.x.url = "http://b"\nmcp.x.headers = { "a b" = "c" }', "names of headers"),
         ('mcp.x.command = ["a"]\nmcp.x.env = { "a-b" = "c" }', "names of variables"),
         ('mcp.x.command = ["a"]\nmcp.x.env = { A = 1 }', "mcp.x.env expected text"),
@@ -116,7 +119,7 @@ def test_a_secret_in_a_file_is_refused_and_not_repeated(tmp_path: Path, value: s
         load_content(tmp_path, f"[mcp.x]\n{value}\n")
 
     message = str(caught.value)
-    assert "put it into an environment variable, and write ${NAME} for it" in message
+    assert "put it into an environment variable, and refer to it as ${NAME}" in message
     assert SECRET not in message
     assert "correcthorse" not in message
 

@@ -50,7 +50,7 @@ async def test_a_server_that_dies_costs_one_call_and_is_started_again(tmp_path: 
 
     assert [each.category for each in used.outcomes] == ["server_died", None]
     assert "exit code 3: out of paper" in failure_of(used)["message"]
-    assert "started anew" in failure_of(used)["recoveryHint"]
+    assert "the server is restarted" in failure_of(used)["recoveryHint"]
     assert used.outcomes[1].text == "echo: hi"
     assert len(used.facts_of_class("process.started")) == 2
     assert len(used.facts_of_class("process.failed")) == 1
@@ -252,7 +252,7 @@ async def test_odd_and_doubled_names_are_made_safe_or_left_out(tmp_path: Path):
     assert len(talkative.description) < 5_000
     warnings = [fact.payload["message"] for fact in used.facts_of_class("runtime.warning")]
     assert [line.rpartition(": ")[2] for line in warnings] == [
-        "the server lists it twice; the first one counts",
+        "the server lists it twice; the first one is used",
         "its schema has more than 32000 characters",
     ]
 

@@ -195,7 +195,7 @@ async def test_the_table_names_the_arguments_that_a_tool_takes(tmp_path: Path, n
     used = await use(Kept(tmp_path), (name, {"surprise": 1}))
 
     known = ", ".join(TOOL_TEXTS[name].properties)
-    assert used.outcome.text == f"expected {known} as arguments, got surprise"
+    assert used.outcome.text == f"expected the arguments {known}, got surprise"
 
 
 @pytest.mark.requirement("runtime.agents.openai.tools")
@@ -207,7 +207,7 @@ async def test_instructions_say_where_the_model_works_and_what_the_owner_adds(tm
     [instructions] = model.requests[0].contents_of("system")
     assert "Workspace: workspace (" in instructions
     assert "git repository" in instructions
-    assert "nothing may be changed" in instructions
+    assert "Only a plan is wanted: do not change anything." in instructions
     assert instructions.endswith("\n\nAnswer in Latin.")
     assert str(tmp_path) not in instructions
 
@@ -294,7 +294,7 @@ async def test_calls_that_nobody_can_read_fail_and_are_explained(tmp_path: Path)
     assert "Unknown tool name: 'teleport'" in unknown
     assert "Invalid JSON" in broken
     assert wrong == (
-        "Failed (invalid_arguments): expected path, start, lines as arguments, got file"
+        "Failed (invalid_arguments): expected the arguments path, start, lines, got file"
     )
     assert done.status == "completed"
 

@@ -208,10 +208,22 @@ async def test_words_alone_are_one_text(tmp_path: Path):
 @pytest.mark.parametrize(
     ("part", "why"),
     [
-        (AssetInput(kind="audio", ref="asset:1", media_type="audio/mpeg"), "no audio/mpeg"),
-        (AssetInput(kind="document", ref="asset:1", media_type="application/pdf"), "no applic"),
-        (AssetInput(kind="image", ref="asset:1", media_type="image/svg+xml"), "no image/svg"),
-        (AssetInput(kind="image", ref="asset:1", media_type="image/png"), "cannot be had"),
+        (
+            AssetInput(kind="audio", ref="asset:1", media_type="audio/mpeg"),
+            "the model does not accept audio/mpeg",
+        ),
+        (
+            AssetInput(kind="document", ref="asset:1", media_type="application/pdf"),
+            "the model does not accept application/pdf",
+        ),
+        (
+            AssetInput(kind="image", ref="asset:1", media_type="image/svg+xml"),
+            "the model does not accept image/svg+xml",
+        ),
+        (
+            AssetInput(kind="image", ref="asset:1", media_type="image/png"),
+            "its content is not available",
+        ),
         (CapabilityInput(ref="capability:1"), "sensitive"),
     ],
 )
@@ -232,5 +244,5 @@ async def test_an_attachment_that_is_too_big_is_refused(tmp_path: Path):
     part = AssetInput(kind="document", ref=big.ref, media_type="text/plain")
     done, model = await talk_with_input(tmp_path, part, kept=kept)
 
-    assert "more than 262144 bytes" in done.failure["message"]
+    assert "it is larger than 262144 bytes" in done.failure["message"]
     assert model.requests == []

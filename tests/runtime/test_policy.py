@@ -227,8 +227,8 @@ def test_an_evaluation_says_what_decided_and_why():
     assert evaluate(policy(), run("make")).rule is None
     quiet = evaluate(policy("", "dontAsk"), run("make"))
     assert quiet.message == (
-        "make: it runs a command, and no rule decides; "
-        "somebody would have to be asked, and nobody is to be"
+        "make: it runs a command, and no rule applies; "
+        "approval is required, but asking is turned off"
     )
 
 
@@ -237,7 +237,7 @@ def test_an_evaluation_says_what_decided_and_why():
     ("rules", "remedy"),
     [
         ("", "; to allow it: --allow 'Bash(seq 1 9)'"),
-        ("?Bash(seq *)", "; to be asked, choose another --policy than dontAsk"),
+        ("?Bash(seq *)", "; to be asked, choose a --policy other than dontAsk"),
     ],
 )
 def test_a_denial_for_want_of_somebody_to_ask_says_what_would_help(rules: str, remedy: str):
@@ -264,7 +264,9 @@ def test_every_reason_stands_for_one_decision():
 
 @pytest.mark.requirement("runtime.policy.modes")
 def test_a_mode_that_there_is_not_is_refused():
-    with pytest.raises(ValueError, match="expected a mode of default, acceptEdits, plan, dontAsk"):
+    with pytest.raises(
+        ValueError, match="expected one of the modes default, acceptEdits, plan, dontAsk"
+    ):
         Policy.of("bypassPermissions")  # pyright: ignore[reportArgumentType]
 
 

@@ -163,7 +163,7 @@ async def test_a_folder_is_checked_where_the_system_does_not_tell_what_was_opene
     with pytest.raises(FolderRefused):
         await run(world.processes(), world.python("", cwd=str(world.workspace / "link")))
     file = os.open(world.data, os.O_RDONLY)
-    with pytest.raises(FolderRefused, match="exchanged"):
+    with pytest.raises(FolderRefused, match="was replaced while it was opened"):
         real_path(file, str(world.workspace))
     os.close(file)
 

@@ -315,7 +315,7 @@ async def test_a_program_waits_for_the_reader_of_its_protocol(world: World):
         pieces = process.output()
         await read_until(pieces, "x")
         await process._feed.wait_for_room()
-        assert process._feed.waiting < 1024 * KIB
+        assert process._feed.pending_bytes < 1024 * KIB
         assert (await process.stop()).signal == "SIGTERM"
 
 

@@ -166,7 +166,7 @@ def test_an_installed_entry_point_is_an_agent_and_a_kind(plugin: str):
         ("telepath", "unknown_agent_kind", "choose from demo, openai, shell, or use 'module:name'"),
         ("no_such_module_here:make", "broken_entry_point", "not found"),
         ("registry_plugin:missing", "broken_entry_point", "missing"),
-        ("registry_plugin:number", "broken_entry_point", "a callable that makes one"),
+        ("registry_plugin:number", "broken_entry_point", "a callable that creates one"),
         ("registry_broken:make", "broken_entry_point", "ValueError: broken"),
         ("registry_plugin:raising", "broken_entry_point", "RuntimeError: no luck"),
         ("registry_plugin:leaving", "broken_entry_point", "SystemExit: 3"),
@@ -211,7 +211,7 @@ def test_what_a_kind_names_may_be_an_agent_an_object_of_an_sdk_or_makes_either(
     ("wrapper", "words"),
     [
         ("registry_broken:wrap", "an object of sdk (registry_broken:wrap cannot be loaded"),
-        ("registry_plugin:nothing", "failed to make an agent: TypeError"),
+        ("registry_plugin:nothing", "failed to create an agent: TypeError"),
         ("registry_plugin:wrap_badly", "RuntimeError: no idea"),
     ],
 )

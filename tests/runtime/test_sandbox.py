@@ -193,7 +193,9 @@ async def test_another_system_or_machine_has_no_sandbox_or_no_filter(
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr("platform.machine", lambda: "riscv64")
         found = await probe_sandbox(path)
-        assert found.missing == {"system_call_filter": "no filter is known for riscv64"}
+        assert found.missing == {
+            "system_call_filter": "no system call filter is available for riscv64"
+        }
     monkeypatch.setattr("sys.platform", "darwin")
     assert (await probe_sandbox(path)).reason_code == "not_linux"
 

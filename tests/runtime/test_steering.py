@@ -215,7 +215,7 @@ async def test_the_demo_takes_steers_between_its_steps_and_says_so(tmp_path: Pat
         talk = await spoken(runtime)
 
     at = talk.index(("user", "that is enough"))
-    assert talk[at + 1] == ("assistant", "I heard you: “that is enough”. Then I stop here.")
+    assert talk[at + 1] == ("assistant", "Message received: “that is enough”. I will stop here.")
 
 
 @pytest.mark.requirement("runtime.queue.whole")

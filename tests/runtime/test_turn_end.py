@@ -21,5 +21,5 @@ def test_a_category_of_an_agent_gets_the_general_hint():
     assert failure_payload("quota", "") == {
         "failureCategory": "quota",
         "message": "",
-        "recoveryHint": "Look at the diagnostics of the turn.",
+        "recoveryHint": "Check the diagnostics of the turn.",
     }

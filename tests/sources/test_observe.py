@@ -194,7 +194,7 @@ async def test_a_fault_in_here_is_logged_and_not_the_programs(
     monkeypatch.setattr("factwire.sources.pydantic_ai.observe.to_json", fault)
     with factwire.observe(journal=ObservedJournal(tmp_path).url):
         assert (await make_agent().run("go")).output == "Hello there."
-    assert "something that happened was not observed" in caplog.text
+    assert "an event was not observed" in caplog.text
 
 
 @pytest.mark.asyncio

@@ -81,7 +81,7 @@ async def test_what_one_browser_decides_the_other_shows(
         await card.focus()
         await inbox.page.keyboard.press("a")
         await expect(_card(other.page)).to_have_count(0)
-        await expect(other.page.get_by_text("You said yes")).to_be_visible()
+        await expect(other.page.get_by_text("You approved it, so I ran it")).to_be_visible()
         await expect(inbox.page.get_by_text("confirmed by the runtime")).to_be_visible()
         await _deny(requests, thread, inbox, other)
 

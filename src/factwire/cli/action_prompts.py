@@ -200,7 +200,7 @@ class Answerer(Protocol):
     """Deals with an action that waits for a person."""
 
     @property
-    def deciding(self) -> bool:
+    def is_deciding(self) -> bool:
         """Whether the answer is given here, and is on its way to the disk."""
         ...
 
@@ -210,7 +210,7 @@ class Answerer(Protocol):
 class HintAnswerer:
     """Nobody is here to answer: says who could."""
 
-    deciding = False
+    is_deciding = False
 
     def __init__(self, display: Display, flags: str = "") -> None:
         self._display = display
@@ -236,7 +236,7 @@ class TerminalAnswerer:
         self._always = always
         self._controls = controls
         self._flags = flags
-        self.deciding = False
+        self.is_deciding = False
 
     async def answer(self, action: Action) -> None:
         rule = self._always.find_allowing(action) if self._always else None
@@ -283,7 +283,7 @@ class TerminalAnswerer:
             reason=reason,
             args_hash=action.args_hash,
         )
-        self.deciding = True
+        self.is_deciding = True
         try:
             reply = await self._controls.decide(request)
         except ControlError as error:
@@ -292,7 +292,7 @@ class TerminalAnswerer:
             if isinstance(reply, ControlRefusal):
                 self._say_refusal(reply.code, reply.message)
         finally:
-            self.deciding = False
+            self.is_deciding = False
 
     def _say_refusal(self, code: str, message: str) -> None:
         self._display.say(Text(f"  {code}: {terminal_safe(message)}", style="yellow"))

@@ -60,7 +60,7 @@ class PlayFrame(msgspec.Struct, frozen=True, kw_only=True):
     place: int | None = None
     created_at: str | None = None
     speed: str = "1×"
-    playing: bool = False
+    is_playing: bool = False
     prompt: str | None = None
     helping: bool = False
 
@@ -121,7 +121,7 @@ def status_line(frame: PlayFrame, width: int | None) -> RenderableType:
         line.append(f"go to {frame.unit} {frame.prompt}▌", style="bold")
         return Group(_one_row(line), Text("⏎ go  esc stay", style="dim"))
     if width is not None:
-        line.append("▶ " if frame.playing else "‖ ", style="bold green")
+        line.append("▶ " if frame.is_playing else "‖ ", style="bold green")
     line.append(f"{frame.position:,}/{frame.total:,}", style="bold")
     if frame.created_at:
         line.append(f"  {_time_text(frame.created_at, short=width is not None and width < WIDE)}")
@@ -211,7 +211,7 @@ def show_run(
     terminal: int,
     unit: str,
     *,
-    playing: bool,
+    is_playing: bool,
     clock: Clock = time.monotonic,
 ) -> None:
     """Show a run until the person has enough or the terminal is gone."""
@@ -224,7 +224,7 @@ def show_run(
     )
     reader, drawn = KeyReader(), None
     with _end_on_signals(), keys_at_once(terminal), live:
-        if playing and controls.player.total:
+        if is_playing and controls.player.total:
             controls.pace.play(clock())
         while not controls.ended:
             size = console.size
@@ -248,7 +248,7 @@ def build_frame(controls: PlaybackControls, unit: str) -> PlayFrame:
         place=latest and latest.place,
         created_at=latest and latest.fact.created_at,
         speed=speed_text(pace.speed),
-        playing=pace.playing,
+        is_playing=pace.is_playing,
         prompt=controls.prompt,
         helping=controls.helping,
     )
@@ -258,7 +258,7 @@ def _frame_key(controls: PlaybackControls) -> tuple[object, ...]:
     """What tells one drawing from the next."""
     pace = controls.pace
     place = controls.player.position
-    return place, pace.speed, pace.playing, controls.prompt, controls.helping
+    return place, pace.speed, pace.is_playing, controls.prompt, controls.helping
 
 
 def _wait_and_act(
@@ -277,7 +277,7 @@ def _wait_and_act(
 
 
 def _wait_seconds(controls: PlaybackControls, reader: KeyReader, now: float) -> float:
-    if reader.unfinished:
+    if reader.has_partial_key:
         return _ESCAPE
     due = controls.pace.wait(now)
     if due is None:
@@ -348,7 +348,7 @@ def play(
         else:
             if at is not None:
                 player.seek_place(at)
-            show_run(controls, console, terminal, unit, playing=at is None)
+            show_run(controls, console, terminal, unit, is_playing=at is None)
     raise typer.Exit(DONE)
 
 

@@ -152,7 +152,7 @@ class Pace:
         self._due: float | None = None
 
     @property
-    def playing(self) -> bool:
+    def is_playing(self) -> bool:
         return self._due is not None
 
     def play(self, now: float) -> None:
@@ -172,7 +172,7 @@ class Pace:
             self.speed = faster[0] if faster else self.speed
         else:
             self.speed = slower[-1] if slower else self.speed
-        if self.playing:
+        if self.is_playing:
             self._due = now + self._pause()
 
     def wait(self, now: float) -> float | None:
@@ -284,7 +284,7 @@ MOVES: Final[dict[str, Callable[[Player], None]]] = {
 
 
 def _toggle_playing(controls: PlaybackControls, now: float) -> None:
-    if controls.pace.playing:
+    if controls.pace.is_playing:
         controls.pace.pause()
     else:
         controls.pace.play(now)

@@ -49,7 +49,7 @@ class KeyReader:
         self._waiting = b""
 
     @property
-    def unfinished(self) -> bool:
+    def has_partial_key(self) -> bool:
         """Whether a key has begun that may go on."""
         return bool(self._waiting)
 

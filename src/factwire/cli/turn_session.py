@@ -218,7 +218,7 @@ class TurnSession:
         try:
             self._display.show(self._work.state)
             await asyncio.wait({answering, closed}, return_when=asyncio.FIRST_COMPLETED)
-            if answering.done() or answerer.deciding:
+            if answering.done() or answerer.is_deciding:
                 await answering
             else:
                 self._display.say(_decision_line(self._current_action(action)))

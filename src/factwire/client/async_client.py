@@ -137,7 +137,7 @@ class AsyncContent:
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         if self._response is None:
-            raise RuntimeError("content is opened by 'async with' before it is read")
+            raise RuntimeError("open the content with 'async with' before reading it")
         try:
             async for piece in self._response.aiter_bytes(PIECE_BYTES):
                 yield piece

@@ -136,7 +136,7 @@ class Content:
 
     def __iter__(self) -> Iterator[bytes]:
         if self._response is None:
-            raise RuntimeError("content is opened by 'with' before it is read")
+            raise RuntimeError("open the content with 'with' before reading it")
         try:
             yield from self._response.iter_bytes(PIECE_BYTES)
         except httpx.RequestError as error:

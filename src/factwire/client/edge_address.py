@@ -48,13 +48,13 @@ def read_address(text: str) -> Address:
         parts = urlsplit(text.strip())
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise AddressInvalid("the address of an Edge cannot be read; expected http://…") from None
+        raise AddressInvalid("the address of the Edge is invalid; expected http://…") from None
     if parts.scheme not in ("http", "https") or not host:
-        raise AddressInvalid("expected the address of an Edge, like http://127.0.0.1:8787")
+        raise AddressInvalid("expected the address of an Edge, such as http://127.0.0.1:8787")
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise AddressInvalid(
-            "the address of an Edge holds no user, password or query; a token is given apart from "
-            "it"
+            "the address of an Edge cannot contain a user, a password or a query; pass the token "
+            "separately"
         )
     host_text = f"[{host}]" if ":" in host else host
     place = host_text if port is None else f"{host_text}:{port}"
@@ -110,20 +110,22 @@ class EdgeToken(msgspec.Struct, frozen=True):
 def find_token(token: str | None = None, data: str | os.PathLike[str] | None = None) -> EdgeToken:
     """The token to use; raises `TokenUnusable`."""
     if token is not None:
-        return _check_token(token, "the token that was given")
+        return _check_token(token, "the token argument")
     if data is not None:
         return _check_token(_read_token_file(Path(data)), f"{FILE_NAME} in the data folder")
     from_environment = os.environ.get(VARIABLE)
     if from_environment:
         return _check_token(from_environment, VARIABLE)
     raise TokenUnusable(
-        f"no token: give one, set {VARIABLE}, or name the data folder of an Edge on this machine"
+        f"no token; pass one, set {VARIABLE}, or pass the data folder of an Edge on this machine"
     )
 
 
 def _check_token(value: str, origin: str) -> EdgeToken:
     if not value or not value.isascii() or not value.isprintable() or " " in value:
-        raise TokenUnusable(f"{origin} is empty, or has characters that fit into no header")
+        raise TokenUnusable(
+            f"{origin} is empty, or contains characters that are not allowed in a header"
+        )
     return EdgeToken(value)
 
 
@@ -134,6 +136,6 @@ def _read_token_file(folder: Path) -> str:
             return handle.read(TOKEN_BYTES).decode("ascii", "replace").strip()
     except OSError as error:
         raise TokenUnusable(
-            f"{FILE_NAME} in the data folder cannot be read: {error.strerror}; the Edge keeps one "
-            "there unless its token was given to it"
+            f"{FILE_NAME} in the data folder cannot be read: {error.strerror}; the Edge stores its "
+            "token there unless you chose the token yourself"
         ) from error

@@ -121,8 +121,8 @@ class EdgeCall(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
                 return self.read(answer)
             except (msgspec.DecodeError, FactError, KeyError, ValueError) as error:
                 raise UnreadableAnswer(
-                    f"{self.method} {self.path}: the answer is not of the form that was expected "
-                    f"({error}); is it an Edge of another version?"
+                    f"{self.method} {self.path}: unexpected response ({error}); the Edge may be a "
+                    "different version"
                 ) from error
         raise to_problem(answer)
 
@@ -175,7 +175,7 @@ def to_problem(answer: EdgeResponse) -> EdgeProblem:
     return EdgeProblem(
         answer.status,
         str(document.get("code") or f"http_{answer.status}"),
-        str(document.get("detail") or document.get("title") or "whoever answered gave no reason"),
+        str(document.get("detail") or document.get("title") or "no reason was given"),
         trace_id=document.get("traceId") or answer.headers.get("x-trace-id"),
         members={name: value for name, value in document.items() if name not in standard_members},
     )

@@ -99,8 +99,8 @@ class StreamPosition(Generic[T]):
             item = None if head.type == "checkpoint" else self._read(message, head.type)
         except (msgspec.DecodeError, UnicodeError, FactError) as error:
             raise UnreadableAnswer(
-                f"{self.path}: a message of the stream cannot be read ({error}); is it an Edge of "
-                "another version?"
+                f"{self.path}: a message of the stream cannot be read ({error}); the Edge may be a "
+                "different version"
             ) from error
         self.cursor = head.cursor or self.cursor
         return item

@@ -25,7 +25,7 @@ class ThreadDocument:
         if isinstance(change, ThreadSnapshot):
             self.state = change.state
         elif self.state is None:
-            raise PatchFailed("changes came before a state; begin the stream without a cursor")
+            raise PatchFailed("received changes before a state; start the stream without a cursor")
         else:
             _apply_patch(self.state, change.operations)
         self.cursor = change.cursor
@@ -134,12 +134,14 @@ def _child(holder: object, step: str) -> object:
 
 def _members(holder: object, step: str) -> dict[str, object]:
     if not isinstance(holder, dict):
-        raise PatchFailed(f"{step!r} is looked for in what is neither a list nor an object")
+        raise PatchFailed(
+            f"cannot look up {step!r} in a value that is neither a list nor an object"
+        )
     return cast("dict[str, object]", holder)
 
 
 def _index(step: str, length: int) -> int:
     plain = step.isascii() and step.isdecimal() and (step == "0" or not step.startswith("0"))
     if not plain or len(step) > len(str(length)) or int(step) >= length:
-        raise PatchFailed(f"{step!r} is no place in a list of {length}")
+        raise PatchFailed(f"{step!r} is not a position in a list of {length}")
     return int(step)

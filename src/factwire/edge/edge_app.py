@@ -135,10 +135,12 @@ ROUTES: Final[list[Any]] = [
 
 API: Final = ApiDescription(
     title="Factwire Edge",
-    description="""\
-One machine's threads, runs, approvals and artifacts. Every refusal is a problem document with a \
-stable `code`. Lists are read a page at a time, newest first; what a list or a state is true as of \
-is its cursor `asOf`, from which the streams of the AsyncAPI document go on.""",
+    description=(
+        "The threads, runs, approvals and artifacts of one machine. Every refusal is a problem "
+        "document with a stable `code`. Lists are paged, newest first. Every list and state has "
+        "a cursor `asOf`, which says how current it is; the streams of the AsyncAPI document "
+        "continue from there."
+    ),
     ids={
         "Thread": "threadId",
         "Run": "runId",

@@ -64,7 +64,7 @@ async def read_vitals(edge: EdgeContext, streams: Streams) -> Vitals:
         active_most=edge.runtime.settings.active_turns,
         pending=len(waiting),
         oldest_pending=max(ages, default=None),
-        previews=len(edge.previews.served),
+        previews=len(edge.previews.preview_ids),
         streams=streams.stats(),
     )
 
@@ -102,24 +102,24 @@ _STATES: Final = ("live", "degraded", "stopped")
 Read = Callable[[Vitals], "float | None"]
 
 _GAUGES: Final[dict[str, tuple[str, Read]]] = {
-    "journal_head": ("Place of the newest fact in the journal.", lambda v: v.head),
-    "feed_lag_facts": ("Facts that are durable and not handed out yet.", lambda v: v.feed.lag),
-    "runs_active": ("Runs that this Edge works on, or is about to.", lambda v: v.active),
-    "runs_active_most": ("Runs that may be active at once.", lambda v: v.active_most),
-    "approvals_pending": ("Approvals that wait for a person.", lambda v: v.pending),
+    "journal_head": ("Position of the newest fact in the journal.", lambda v: v.head),
+    "feed_lag_facts": ("Durable facts that have not been delivered yet.", lambda v: v.feed.lag),
+    "runs_active": ("Runs that are active on this Edge or about to start.", lambda v: v.active),
+    "runs_active_most": ("Maximum number of concurrent runs.", lambda v: v.active_most),
+    "approvals_pending": ("Approvals waiting for a decision.", lambda v: v.pending),
     "approvals_oldest_pending_seconds": (
-        "Age of the approval that has waited longest; 0 where none waits.",
+        "Age of the oldest waiting approval; 0 if there is none.",
         lambda v: v.oldest_pending or 0.0,
     ),
-    "previews": ("Previews that are served.", lambda v: v.previews),
-    "streams": ("Readers of live streams.", lambda v: v.streams.readers),
-    "streams_catching_up": ("Readers on their way there.", lambda v: v.streams.catching_up),
+    "previews": ("Previews being served.", lambda v: v.previews),
+    "streams": ("Readers that follow a stream live.", lambda v: v.streams.readers),
+    "streams_catching_up": ("Readers that are still catching up.", lambda v: v.streams.catching_up),
     "stream_channels": (
-        "Different streams that readers share.",
+        "Distinct streams shared by readers.",
         lambda v: v.streams.broadcasts + v.streams.watched_threads,
     ),
     "stream_held_bytes": (
-        "Bytes kept for readers that are behind.",
+        "Bytes buffered for slow readers.",
         lambda v: v.streams.held_bytes,
     ),
 }
@@ -138,23 +138,25 @@ def build_labelled(vitals: Vitals) -> Iterator[Metric]:
     states = {state: float(state == vitals.feed.state) for state in _STATES}
     yield _add_labels(
         GaugeMetricFamily(
-            f"{_PREFIX}feed_state", "1 for the state of the feed.", labels=("state",)
+            f"{_PREFIX}feed_state",
+            "State of the journal feed; 1 for the current state.",
+            labels=("state",),
         ),
         states,
     )
     yield _add_labels(
-        GaugeMetricFamily(f"{_PREFIX}runs", "Runs in the lists, by status.", labels=("status",)),
+        GaugeMetricFamily(f"{_PREFIX}runs", "Listed runs by status.", labels=("status",)),
         vitals.runs,
     )
     yield _add_labels(
         CounterMetricFamily(
-            f"{_PREFIX}streams_closed", "Streams that have ended, by why.", labels=("reason",)
+            f"{_PREFIX}streams_closed", "Ended streams by reason.", labels=("reason",)
         ),
         vitals.streams.closed,
     )
     yield CounterMetricFamily(
         f"{_PREFIX}streams_opened",
-        "Streams that were begun.",
+        "Streams started.",
         value=vitals.streams.opened,
     )
 
@@ -163,7 +165,7 @@ def build_fact_counter(first: int, vitals: Vitals) -> Metric:
     """Facts since the start, by places in the journal: nothing is counted as they pass."""
     return CounterMetricFamily(
         f"{_PREFIX}facts",
-        "Facts that became durable, by whomever, and were handed out since the start.",
+        "Durable facts from any writer that were delivered since the start.",
         value=max(0, vitals.feed.cursor.seq - first),
     )
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 NAME_CHARACTERS: Final = 200
-"""Characters of a name or a title that somebody gives."""
+"""Characters of a name or a title."""
 
 PROMPT_CHARACTERS: Final = 1_000_000
 """Characters of a prompt."""
@@ -15,31 +15,31 @@ FORKED_TEXT_CHARACTERS: Final = 16_000
 """Characters of one fact of a forked thread's history; a longer message is cut there."""
 
 STOP_RUN_SECONDS: Final = 1.5
-"""Seconds that a stop gives runs to come to an end or a pause; the next start finds the others."""
+"""Seconds that runs have to end or pause during a stop; the next start handles the others."""
 
 SETTLE_SECONDS: Final = 10.0
 """Seconds after which a request that wrote something no longer waits for the lists to show it."""
 
 PREVIEWS: Final = 10
-"""Previews that are served at the same time; each has a port of its own."""
+"""Previews that are served at the same time; each has its own port."""
 
 PREVIEW_IDLE_SECONDS: Final = 30 * 60.0
-"""Seconds without a request after which a preview stops by itself."""
+"""Seconds without a request after which a preview stops."""
 
 PREVIEW_CONNECTIONS: Final = 64
 """Connections to one preview at the same time; a page with many files opens a handful."""
 
 PREVIEW_PIECE_BYTES: Final = 256 * 1024
-"""Bytes of a file that are read and sent at once; so much is in memory, however long it is."""
+"""Bytes of a file that are read and sent at once; no more is in memory, however long it is."""
 
 PREVIEW_PATH_CHARACTERS: Final = 4_096
 """Characters of a path in a preview; no file has a longer one."""
 
 PREVIEW_STOP_SECONDS: Final = 1
-"""Whole seconds in which transfers of a preview that was stopped may end; then they are cut."""
+"""Whole seconds in which transfers of a stopped preview may end; then they are cut."""
 
 EXPORTS_FOLLOWED: Final = 64
-"""Evidence packs in the making whose progress is known; each of them reads the journal."""
+"""Evidence packs being created whose progress is tracked; each of them reads the journal."""
 
 COMPRESSED_BYTES: Final = 1_024
 """Bytes from which a file of the workbench is sent compressed; below, it saves no packet."""
@@ -48,5 +48,5 @@ SPAN_CHARACTERS: Final = 200
 """Characters of a name or an attribute in a span; ids and names of tools are shorter."""
 
 RUNS_WAITING: Final = 100
-"""Runs that wait for a person at once: they take no place of those that work, but memory, and the
-time of whoever has to decide."""
+"""Runs that may wait for a person at the same time: they do not count as active, but need memory,
+and the time of the person who decides."""

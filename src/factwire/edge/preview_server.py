@@ -153,7 +153,7 @@ class PreviewRegistry:
         self._opening = asyncio.Lock()
 
     @property
-    def served(self) -> tuple[str, ...]:
+    def preview_ids(self) -> tuple[str, ...]:
         """The ids of what is served, the oldest first."""
         return tuple(self._listeners)
 

@@ -84,7 +84,7 @@ class PersistenceFailures:
         self._pause = 0.0
 
     @property
-    def unsettled(self) -> tuple[UnsettledThread, ...]:
+    def unsettled_threads(self) -> tuple[UnsettledThread, ...]:
         """What could not be told yet."""
         return tuple(self._unsettled)
 

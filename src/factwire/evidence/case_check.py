@@ -213,8 +213,8 @@ def _check_answer_contains(wanted: AnswerContains, view: PackView) -> Verdict:
         right = wanted.turn_id in (None, message.turn_id)
         if message.role == "assistant" and right and wanted.text in _join_text(message):
             witness = view.witness("answer", message.turn_id)
-            return True, f"message {message.message_id} holds it", witness
-    return False, "no answer holds it", None
+            return True, f"message {message.message_id} contains it", witness
+    return False, "no answer contains it", None
 
 
 def _check_tool_called(wanted: ToolCalled, view: PackView) -> Verdict:
@@ -250,7 +250,7 @@ def _check_approval(wanted: ApprovalDecided, view: PackView) -> Verdict:
             witness = view.witness("action", action.action_id)
             return True, f"{action.action_id} {action.decision}", witness
     if not existing:
-        return False, "no decision was asked for", None
+        return False, "no decision was requested", None
     decisions = ", ".join(
         f"{action.action_id} {action.decision or action.status}" for action in existing[:5]
     )
@@ -285,7 +285,7 @@ def _check_count(wanted: FactCount, view: PackView) -> Verdict:
     right = (low is None or count >= low) and (high is None or count <= high)
     if not count and not _is_known_class(wanted.event_class):
         # A slip of the pen is never there, and would hold for ever as "none of these".
-        return False, f"no fact is of {wanted.event_class}, and there is no such class", None
+        return False, f"no fact has the class {wanted.event_class}, and no such class exists", None
     return right, f"{count} {'fact' if count == 1 else 'facts'} of {wanted.event_class}", fact_id
 
 
@@ -298,7 +298,7 @@ def _check_pointer(wanted: ProjectionEquals, view: PackView) -> Verdict:
     try:
         value = JsonDocument(view.document(wanted.thread_id)).at(wanted.pointer)
     except (InvalidPatch, ValueError) as error:
-        return False, f"nothing is there: {error}", None
+        return False, f"nothing found: {error}", None
     found = _shorten(msgspec.json.encode(value).decode())
     return value == wanted.equals, f"{wanted.pointer} is {found}", None
 

@@ -21,18 +21,18 @@ from typing import Final
 import msgspec
 
 FINDINGS: Final = {
-    "entry_changed": "bytes of an entry are not those that were written",
+    "entry_changed": "bytes of an entry differ from those that were written",
     "entry_truncated": "bytes of an entry are missing",
     "entry_extended": "bytes were added at the end of an entry",
-    "entry_missing": "an entry that the manifest lists is not there",
-    "entry_added": "an entry that the manifest does not list is there",
+    "entry_missing": "an entry listed in the manifest is missing",
+    "entry_added": "the archive contains an entry that the manifest does not list",
     "signature_invalid": "the manifest is not the one that was signed with this key",
-    "signature_missing": "a signature is demanded, and the pack has none",
-    "signer_untrusted": "the key that signed the pack is not among the trusted ones",
-    "facts_malformed": "a line is no fact",
-    "count_differs": "the manifest counts other facts than there are",
-    "blob_misnamed": "a blob's contents are not those that its name stands for",
-    "derived_differs": "what was derived from the facts does not follow from them",
+    "signature_missing": "a signature is required, but the pack has none",
+    "signer_untrusted": "the pack is signed by a key that is not trusted",
+    "facts_malformed": "a line is not a fact",
+    "count_differs": "the number of facts differs from the manifest",
+    "blob_misnamed": "the content of a blob does not match its name",
+    "derived_differs": "derived content does not follow from the facts",
 }
 """Code → what it means. These make a pack fail verification; codes are stable."""
 
@@ -58,7 +58,7 @@ class VerificationFinding(
 
 def report_changed(entry: str, first: int, last: int) -> VerificationFinding:
     """Bytes that differ."""
-    message = f"{entry}: bytes {first}–{last} are not those that were written"
+    message = f"{entry}: bytes {first}–{last} differ from those that were written"
     return VerificationFinding(
         code="entry_changed", entry=entry, first=first, last=last, message=message
     )
@@ -74,7 +74,7 @@ def report_cut(entry: str, first: int, last: int, gone: int) -> VerificationFind
 
 def report_extended(entry: str, first: int) -> VerificationFinding:
     """Bytes past the end."""
-    message = f"{entry}: bytes were added from {first} on"
+    message = f"{entry}: bytes were added, starting at {first}"
     return VerificationFinding(code="entry_extended", entry=entry, first=first, message=message)
 
 
@@ -86,7 +86,7 @@ def report_missing(entry: str, size: int) -> VerificationFinding:
 
 
 def report_added(entry: str, size: int) -> VerificationFinding:
-    message = f"{entry}: the entry was added; the manifest does not know it"
+    message = f"{entry}: the entry was added; the manifest does not list it"
     return VerificationFinding(
         code="entry_added", entry=entry, first=0, last=max(0, size - 1), message=message
     )

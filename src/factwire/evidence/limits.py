@@ -18,17 +18,17 @@ ENTRIES: Final = 1_000_000
 """Entries of an archive; each costs a reader some 500 bytes of memory before it can look inside."""
 
 ENTRY_BYTES: Final = 64 * 1024 * 1024 * 1024
-"""The longest entry; whoever has more exports by thread."""
+"""The longest entry; export larger journals by thread."""
 
 RATIO: Final = 1_000
 """Contents against archive; repeated text deltas reach 100, and deflate can do no more than 1,032,
 so that what claims more is a bomb."""
 
 UNSUSPICIOUS_BYTES: Final = 64 * 1024 * 1024
-"""Contents up to here are no bomb, however small the archive is."""
+"""Contents up to this size are not considered a bomb, however small the archive is."""
 
 BLOB_BYTES: Final = 4 * 1024 * 1024 * 1024
-"""The longest blob that is put into a pack; a longer one is named as left out."""
+"""The longest blob that is put into a pack; a longer one is listed as left out."""
 
 SCANNED_BYTES: Final = 1024 * 1024
 """Bytes of a blob that are searched for secrets at once."""
@@ -43,19 +43,19 @@ LISTED_IDS: Final = 50
 """Ids of one name that the summary repeats."""
 
 ANCHORS: Final = 256
-"""Points of the journal's chain in a pack. The last one vouches for all before it; the others say
-where two histories part."""
+"""Points of the journal's chain in a pack. The last one covers all before it; the others show where
+two histories diverge."""
 
 RUN_FACTS: Final = 2_000
-"""Facts after which the projection behind the timeline begins anew, at the next turn that finds
-nothing open. Memory then depends on the longest turn, not on the thread."""
+"""Facts after which the projection behind the timeline is restarted, at the next turn that starts
+with nothing open. Memory then depends on the longest turn, not on the thread."""
 
 LONGEST_RUN_FACTS: Final = 50_000
-"""Facts after which it begins anew at the next turn, whatever is open."""
+"""Facts after which it is restarted at the next turn, whatever is open."""
 
 LIVE_THREADS: Final = 64
-"""Threads that are projected at the same time; of more, the one that was quiet longest is closed
-and begins anew when it goes on."""
+"""Threads that are projected at the same time; beyond that, the one that was idle longest is
+closed, and restarted when it continues."""
 
 KNOWN_IDS: Final = 20_000
 """Correlation ids that are known without asking the scratch file."""
@@ -82,13 +82,13 @@ ALIGNED_LEVELS: Final = 6
 """How often a stretch is divided by what is unique in it; past that it is paired in order."""
 
 COMPARED_WORDS: Final = 64
-"""Words of one thing that tell how much it resembles another."""
+"""Words of an item that are compared to determine how similar it is to another."""
 
 SIMILAR: Final = 0.3
-"""The share of common words from which two prompts count as one that was reworded."""
+"""The share of common words from which two prompts count as reworded versions of one."""
 
 INLINE_CHARACTERS: Final = 160
-"""Characters of a value that is shown whole on both sides; a longer text is shown as a diff."""
+"""Characters of a value that is shown in full on both sides; a longer text is shown as a diff."""
 
 CONTEXT_LINES: Final = 2
 """Lines that are the same, shown around those that are not."""

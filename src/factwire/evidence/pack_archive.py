@@ -167,7 +167,9 @@ def _open_zip(stream: BinaryIO, size: int) -> zipfile.ZipFile:
         if not is_archive(stream.read(4)):
             message = "expected a zip archive, got something else; a pack is a .factpack.zip file"
             raise UnreadablePack(message, code="pack_not_zip") from error
-        message = f"the archive's directory cannot be read ({error}): it is cut at byte {size}"
+        message = (
+            f"the archive's directory cannot be read ({error}): it is truncated at byte {size}"
+        )
         raise UnreadablePack(f"{message}, or damaged there", code="pack_truncated") from error
 
 
@@ -196,12 +198,16 @@ def _ensure_harmless(info: zipfile.ZipInfo) -> None:
     if stat.S_ISLNK(info.external_attr >> 16):
         raise HostilePack(f"{name!r} is a symbolic link", code="pack_symlink")
     if info.flag_bits & _ENCRYPTED:
-        raise HostilePack(f"{name!r} is encrypted; a pack never is", code="pack_encrypted")
+        raise HostilePack(
+            f"{name!r} is encrypted; packs are never encrypted", code="pack_encrypted"
+        )
     if info.compress_type not in _METHODS:
-        message = f"{name!r} is compressed by an unknown method ({info.compress_type})"
-        raise UnreadablePack(f"{message}; pack it anew", code="pack_compression_unknown")
+        message = f"{name!r} is compressed with an unknown method ({info.compress_type})"
+        raise UnreadablePack(f"{message}; create the pack again", code="pack_compression_unknown")
     if info.file_size > ENTRY_BYTES:
-        raise PackTooBig(f"{name!r} claims {info.file_size} bytes of {ENTRY_BYTES}")
+        raise PackTooBig(
+            f"{name!r} claims to have {info.file_size} bytes; at most {ENTRY_BYTES} are allowed"
+        )
 
 
 def _is_safe(name: str) -> bool:
@@ -221,7 +227,7 @@ def _ensure_no_overlap(infos: list[zipfile.ZipInfo]) -> None:
     end = 0
     for info in sorted(infos, key=lambda info: info.header_offset):
         if info.header_offset < 0:
-            raise UnreadablePack(f"{info.filename!r} lies before the beginning of the archive")
+            raise UnreadablePack(f"{info.filename!r} starts before the beginning of the archive")
         if info.header_offset < end:
             message = f"{info.filename!r} shares its bytes with another entry"
             raise HostilePack(message, code="pack_overlapping")
@@ -231,7 +237,7 @@ def _ensure_no_overlap(infos: list[zipfile.ZipInfo]) -> None:
 def _ensure_no_bomb(infos: list[zipfile.ZipInfo], size: int) -> None:
     contents = sum(info.file_size for info in infos)
     if contents > max(UNSUSPICIOUS_BYTES, RATIO * size):
-        message = f"{size} bytes of archive claim to hold {contents} bytes"
+        message = f"an archive of {size} bytes claims to contain {contents} bytes"
         raise HostilePack(message, code="pack_bomb")
 
 

@@ -285,7 +285,7 @@ async def _ensure_intact(journal: Journal) -> None:
     report = await journal.verify()
     if report.damage is not None:
         place = f"{report.damage.first}–{report.damage.last}"
-        message = f"the journal is damaged at {place}: {report.damage.reason}; export nothing of it"
+        message = f"the journal is damaged at {place}: {report.damage.reason}; nothing was exported"
         raise ExportProblem("journal_corrupt", message)
 
 
@@ -293,7 +293,7 @@ async def _find_place(journal: Journal, until: Cursor | None) -> _Place:
     stats = await journal.stats()
     head = stats.head
     if until is not None and (until.epoch != head.epoch or until.seq > head.seq):
-        message = f"{until} is not a position in this journal, which is at {head}"
+        message = f"{until} is not a position in this journal, which ends at {head}"
         raise ExportProblem("cursor_not_of_journal", message)
     last = head.seq if until is None else until.seq
     return _Place(head.epoch, head.seq, last, head.seq - stats.facts)
@@ -338,7 +338,7 @@ def _count_fact(tallies: dict[str, _Tally], fact: Fact, *, within: bool) -> None
 
 def _ensure_facts(facts: int) -> None:
     if not facts:
-        message = "there are no facts to export; look for the thread with `factwire threads`"
+        message = "there are no facts to export; list the threads with `factwire threads`"
         raise ExportProblem("nothing_to_export", message)
 
 

@@ -159,11 +159,11 @@ def decode_signature(data: bytes) -> Signature:
 def _ensure_possible(manifest: Manifest) -> None:
     names = [entry.name for entry in manifest.entries]
     if len(set(names)) != len(names) or {MANIFEST, SIGNATURE} & set(names):
-        message = f"{MANIFEST}: it lists an entry twice, or itself"
+        message = f"{MANIFEST}: an entry is listed twice, or the manifest lists itself"
         raise MalformedPack(message, code="manifest_malformed")
     for entry in manifest.entries:
         if not _is_possible(entry):
-            message = f"{MANIFEST}: sizes and hashes of {entry.name[:80]!r} do not fit each other"
+            message = f"{MANIFEST}: sizes and hashes of {entry.name[:80]!r} are inconsistent"
             raise MalformedPack(message, code="manifest_malformed")
 
 

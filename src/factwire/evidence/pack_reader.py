@@ -53,7 +53,7 @@ def split_lines(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
             yield from rest[:-1]
             left, size = [rest[-1]], len(rest[-1])
     if size:
-        raise MalformedPack(f"{name}: the last line has no end", code="entry_malformed")
+        raise MalformedPack(f"{name}: the last line is incomplete", code="entry_malformed")
 
 
 class Pack:
@@ -124,7 +124,7 @@ class Pack:
         digest = _parse_blob_ref(ref)
         entry = self.manifest.entry(f"{BLOBS}{digest}")
         if entry is None:
-            raise BlobNotInPack(f"the pack holds no blob sha256:{digest[:80]}")
+            raise BlobNotInPack(f"the pack contains no blob sha256:{digest[:80]}")
         return self._container.read_blocks(entry)
 
     def _entry(self, name: str) -> Entry:

@@ -156,70 +156,70 @@ _OPENINGS: Final = (
         ("turnId",),
         TURN_TERMINALS,
         "turn_without_terminal",
-        "the turn began, and no fact says how it ended",
+        "the turn started, but no fact records how it ended",
     ),
     _Opening(
         ("tool.started",),
         ("toolCallId",),
         ("tool.result", "tool.failed"),
         "tool_without_result",
-        "the tool ran, and neither a result nor a failure is there",
+        "the tool ran, but no result or failure was recorded",
     ),
     _Opening(
         ("action.required",),
         ("actionId",),
         tuple(ACTION_CLOSERS),
         "approval_without_decision",
-        "a decision was asked for, and none is there",
+        "a decision was requested, but none was recorded",
     ),
     _Opening(
         ("command.started",),
         ("commandId", "toolCallId"),
         ("command.exited",),
         "command_without_exit",
-        "the command ran, and no fact says how it exited",
+        "the command ran, but no fact records how it exited",
     ),
     _Opening(
         ("test.started",),
         ("testRunId", "toolCallId"),
         ("test.completed",),
         "test_without_outcome",
-        "tests ran, and their outcome is not there",
+        "tests ran, but their outcome was not recorded",
     ),
     _Opening(
         ("patch.started",),
         ("patchId", "toolCallId"),
         ("patch.applied", "patch.failed"),
         "patch_without_outcome",
-        "a patch was begun, and no fact says whether it was applied",
+        "a patch was started, but no fact records whether it was applied",
     ),
     _Opening(
         ("process.started",),
         ("processId",),
         ("process.completed", "process.failed", "process.terminated"),
         "process_without_end",
-        "the process ran, and no fact says how it ended",
+        "the process ran, but no fact records how it ended",
     ),
     _Opening(
         ("subagent.spawned", "subagent.started"),
         ("subagentId",),
         ("subagent.completed", "subagent.failed", "subagent.closed"),
         "subagent_without_end",
-        "the subagent began, and no fact says how it ended",
+        "the subagent started, but no fact records how it ended",
     ),
     _Opening(
         ("handoff.requested",),
         ("handoffId",),
         ("handoff.accepted", "handoff.rejected", "handoff.completed"),
         "handoff_without_answer",
-        "a handoff was asked for, and no answer is there",
+        "a handoff was requested, but no answer was recorded",
     ),
     _Opening(
         ("review.requested",),
         ("reviewId",),
         ("review.verdict", "review.completed"),
         "review_without_verdict",
-        "a review was asked for, and no verdict is there",
+        "a review was requested, but no verdict was recorded",
     ),
 )
 _OPENERS: Final = {name: row for row in _OPENINGS for name in row.openers}
@@ -229,11 +229,11 @@ _WATCHED_CLASSES: Final = frozenset(_OPENERS) | frozenset(_CLOSERS) | {"file.cha
 _DIFFS: Final = ("diffRef", "diff_ref", "diff", "patch", "patchId", "patch_id")
 
 _BLOBS: Final = {
-    "missing": ("blob_missing", "a fact refers to this content, and the store does not have it"),
-    "corrupt": ("blob_corrupt", "a fact refers to this content, and what is stored is damaged"),
-    "withheld": ("blob_withheld", "the content holds a secret and was left out"),
-    "oversized": ("blob_oversized", "the content is too long for a pack and was left out"),
-    "unchecked": ("blob_unchecked", "a fact refers to this content, and no store was at hand"),
+    "missing": ("blob_missing", "a fact refers to this content, but the store does not have it"),
+    "corrupt": ("blob_corrupt", "a fact refers to this content, but the stored copy is damaged"),
+    "withheld": ("blob_withheld", "the content contains a secret and was left out"),
+    "oversized": ("blob_oversized", "the content is too large for a pack and was left out"),
+    "unchecked": ("blob_unchecked", "a fact refers to this content, but no store was available"),
 }
 
 GAP_CODES: Final = (
@@ -350,7 +350,7 @@ def _build_diff_gap(fact: Fact) -> KnownGap:
     path = fact.payload.get("path")
     return KnownGap(
         code="file_change_without_diff",
-        message="the file was changed, and no fact says what changed in it",
+        message="the file was changed, but no fact records what changed in it",
         subject=path if isinstance(path, str) else None,
         fact_id=fact.id,
         sequence=fact.sequence,
@@ -363,7 +363,7 @@ def _build_hole_gap(thread: str | None, first: int, last: int) -> KnownGap:
     numbers = f"{first}" if first == last else f"{first}–{last}"
     return KnownGap(
         code="sequence_gap",
-        message=f"the thread's facts {numbers} are not there, and nothing says why",
+        message=f"facts {numbers} of the thread are missing, and nothing explains why",
         subject=thread,
         sequence=first,
         thread_id=thread,

@@ -171,7 +171,7 @@ def parse_case(data: bytes, where: str) -> ReplayCase:
     try:
         found = msgspec.json.decode(data, type=_CaseFile)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        message = f"{where}: expected an object of name and assertions: {error}"
+        message = f"{where}: expected an object with name and assertions: {error}"
         raise CaseProblem("case_malformed", message) from error
     return ReplayCase(name=found.name, assertions=parse_assertions(found.assertions, where))
 
@@ -220,7 +220,7 @@ def _ensure_legal(assertion: AnyAssertion, where: str) -> None:
     field, legal = _LEGAL_VALUES.get(cast("type[Assertion]", type(assertion)), ("thread_id", ()))
     value = getattr(assertion, field)
     if legal and value not in legal:
-        message = f"{where}: {field} is never {value[:80]!r}; it is one of {', '.join(legal)}"
+        message = f"{where}: {field} cannot be {value[:80]!r}; expected one of {', '.join(legal)}"
         raise CaseProblem("assertion_malformed", message)
 
 

@@ -161,7 +161,7 @@ def create_key(path: Path) -> Ed25519PrivateKey:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE_MODE)
     except FileExistsError:
-        message = f"{path} is there already and is never written over; move it away first"
+        message = f"{path} already exists and is never overwritten; move it first"
         raise KeyProblem("key_exists", message) from None
     with os.fdopen(descriptor, "wb") as stream:
         stream.write(text)
@@ -179,14 +179,14 @@ def load_key(path: Path) -> Ed25519PrivateKey:
         message = f"no signing key at {path}; create one with `factwire evidence key`"
         raise KeyProblem("key_missing", message) from None
     if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
-        message = f"{path} can be read by others; take their rights away with chmod 600"
+        message = f"{path} can be read by other users; restrict it with chmod 600"
         raise KeyProblem("key_exposed", message)
     try:
         key = load_pem_private_key(data, None)
     except (ValueError, TypeError) as error:
-        raise KeyProblem("key_malformed", f"{path} holds no PEM private key") from error
+        raise KeyProblem("key_malformed", f"{path} does not contain a PEM private key") from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise KeyProblem("key_malformed", f"{path} holds a key of another kind than Ed25519")
+        raise KeyProblem("key_malformed", f"{path} contains a key that is not an Ed25519 key")
     return key
 
 
@@ -227,11 +227,11 @@ def add_trusted_key(path: Path, name: str, public_key: str) -> TrustList:
     ensure_strong(public_key)
     existing = load_trust(path) if path.exists() else TrustList()
     if any(key.name == name for key in existing.keys):
-        message = f"the list has a key called {name!r} already; take another name"
+        message = f"the list already has a key called {name!r}; choose another name"
         raise KeyProblem("key_exists", message)
     listed = existing.name_of(public_key)
     if listed is not None:
-        raise KeyProblem("key_exists", f"the list has this key already, as that of {listed!r}")
+        raise KeyProblem("key_exists", f"the list already has this key, under the name {listed!r}")
     added = TrustList(keys=(*existing.keys, TrustedKey(name=name, public_key=public_key)))
     path.parent.mkdir(parents=True, exist_ok=True, mode=_FOLDER_MODE)
     partial = path.with_name(f".{path.name}.new")

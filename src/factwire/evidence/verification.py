@@ -149,10 +149,10 @@ def _check_signature(pack: Pack, signer: Signer, *, demand: bool) -> Iterator[Ve
     if signer.state == "invalid" and pack.signature is not None:
         yield report_invalid_signature(pack.signature)
     elif demand and signer.state == "unsigned":
-        message = "the pack is not signed, and a trusted signature is demanded"
+        message = "the pack is not signed, but a trusted signature is required"
         yield VerificationFinding(code="signature_missing", entry=SIGNATURE, message=message)
     elif demand and signer.state == "unknown":
-        message = f"the pack is signed by {signer.key_id}, which is not among the trusted keys"
+        message = f"the pack is signed by {signer.key_id}, which is not a trusted key"
         yield VerificationFinding(code="signer_untrusted", entry=SIGNATURE, message=message)
 
 
@@ -183,7 +183,7 @@ def _check_entry(
     if not matches_whole(whole.hexdigest(), entry.sha256):
         yield errors.report_changed(entry.name, 0, max(0, entry.bytes - 1))
     elif entry.name.startswith(BLOBS) and entry.name.removeprefix(BLOBS) != whole.hexdigest():
-        message = f"{entry.name}: the contents are those of blob {whole.hexdigest()}"
+        message = f"{entry.name}: the content is that of blob {whole.hexdigest()}"
         yield VerificationFinding(code="blob_misnamed", entry=entry.name, message=message)
     elif entry.name == FACTS:
         yield from _check_facts(pack, progress)
@@ -202,7 +202,7 @@ def _check_facts(pack: Pack, progress: VerifyProgress) -> Iterator[VerificationF
             progress(PROGRESS_FACTS)
     places = sum(1 for _ in pack.seqs()) if pack.manifest.source == "journal" else count
     if count != pack.manifest.facts or places != count:
-        message = f"the manifest counts {pack.manifest.facts} facts, {count} are there"
+        message = f"the manifest counts {pack.manifest.facts} facts, but the pack contains {count}"
         yield VerificationFinding(
             code="count_differs", entry=FACTS, message=f"{message}, at {places} places"
         )
@@ -374,7 +374,9 @@ def _build_match(
 
 def _report_other_journal(epoch: str, origin: JournalAnchors) -> MatchDifference:
     """A copy has another epoch and the same facts; with other facts it is no copy."""
-    message = f"this is another journal: its epoch is {epoch}, the pack is from {origin.epoch}"
+    message = (
+        f"this is a different journal: its epoch is {epoch}, but the pack is from {origin.epoch}"
+    )
     return MatchDifference(code="other_journal", seq=origin.first_seq, message=message)
 
 
@@ -430,7 +432,7 @@ async def _find_fact_differences(
 
 
 def _report_extra(theirs: Stored) -> MatchDifference:
-    message = f"the journal has fact {theirs.fact.id!r} there, the pack has none"
+    message = f"the journal has fact {theirs.fact.id!r} at this position, but the pack has none"
     return MatchDifference(code="fact_extra", seq=theirs.seq, message=message)
 
 
@@ -448,7 +450,10 @@ def _compare_fact(
     tally.facts += 1
     if mine.line == theirs.line:
         return None
-    message = f"the pack has {mine.fact.id!r} there, the journal {theirs.fact.id!r}, and not equal"
+    message = (
+        f"at this position, the pack has fact {mine.fact.id!r} and the journal has fact "
+        f"{theirs.fact.id!r}, and they differ"
+    )
     return MatchDifference(code="fact_differs", seq=mine.seq, message=message)
 
 
@@ -464,12 +469,15 @@ class _RemovedFacts:
         """Nothing where the journal had exactly this fact there and removed it."""
         kept = await self._at(mine.seq)
         if kept is None:
-            message = f"the journal has no fact there, and never removed {mine.fact.id!r}"
+            message = (
+                "the journal has no fact at this position and no record of removing "
+                f"{mine.fact.id!r}"
+            )
             return MatchDifference(code="fact_missing", seq=mine.seq, message=message)
         tally.removed += 1
         if (kept.id, kept.digest) == (mine.fact.id, digest_body(mine.line)):
             return None
-        message = f"the journal removed another fact there than {mine.fact.id!r}"
+        message = f"the journal removed a fact other than {mine.fact.id!r} at this position"
         return MatchDifference(code="fact_differs", seq=mine.seq, message=message)
 
     async def _at(self, seq: int) -> RemovedFact | None:
@@ -484,7 +492,9 @@ async def _compare_anchor(
 ) -> MatchDifference | None:
     stats = await journal.stats()
     if anchor.seq > stats.head.seq:
-        message = f"the pack knows the chain up to here, the journal ends at {stats.head.seq}"
+        message = (
+            f"the pack contains the chain up to here, but the journal ends at {stats.head.seq}"
+        )
         return MatchDifference(code="journal_shorter", seq=anchor.seq, message=message)
     point = await journal.chain_point(anchor.seq)
     if point.seq != anchor.seq or anchor.seq <= stats.floor.seq:
@@ -493,5 +503,8 @@ async def _compare_anchor(
     tally.anchors += 1
     if point.hash.hex() == anchor.hash:
         return None
-    message = "the chain has another hash here: up to this place, some fact of some thread differs"
+    message = (
+        "the chain has a different hash here: a fact of some thread differs at or before this "
+        "position"
+    )
     return MatchDifference(code="anchor_differs", seq=anchor.seq, message=message)

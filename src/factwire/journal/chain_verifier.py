@@ -60,7 +60,7 @@ class ChainVerifier:
         known = tuple(records)
         self._compacted = _collect_compactions(known)
         if after and not _is_truncated(known, after, start):
-            self.damage = Damage(first=1, last=after, reason="removed, and no record says so")
+            self.damage = Damage(first=1, last=after, reason="removed without a record")
 
     def take_chunk(self, chunk: Chunk) -> bool:
         """Take the next chunk; False once there is damage."""
@@ -94,7 +94,7 @@ class ChainVerifier:
         if self.damage is None and self._seq != head:
             self.fail("facts at the end are missing", head)
         elif self.damage is None and self._hash != head_hash:
-            self.fail("the chain does not end in the head that was stored", head)
+            self.fail("the chain does not end at the stored head", head)
 
     def report(self) -> VerifyReport:
         return VerifyReport(
@@ -114,7 +114,7 @@ class ChainVerifier:
         last = bisect_right(self._anchors, chunk.last, key=lambda anchor: anchor.seq)
         for anchor in self._anchors[first:last]:
             if find_anchor(chunk, anchor.seq) != anchor.hash:
-                reason = f"{anchor.name} at {anchor.seq} is not of this chain"
+                reason = f"{anchor.name} at {anchor.seq} does not belong to this chain"
                 return Damage(first=anchor.seq, last=anchor.seq, reason=reason)
         return None
 
@@ -143,7 +143,7 @@ class ChainVerifier:
                 return f"the commit at {first} does not match its hash"
             prev, first, start = link.hash, first + link.facts, start + link.size
         whole = prev == chunk.hash and first == chunk.last + 1 and start == len(view)
-        return None if whole else "the commits of a chunk do not add up to it"
+        return None if whole else "the commits of a chunk do not match the chunk"
 
     def _find_compaction_fault(self, chunk: Chunk) -> str | None:
         seqs = chunk.seqs or ()
@@ -152,7 +152,7 @@ class ChainVerifier:
             return "facts are missing, and no compaction was recorded"
         ends = (vouched.prev, vouched.hash) == (chunk.prev, chunk.hash)
         if not ends or vouched.digest != digest_remains(seqs, chunk.data):
-            return "what remains is not what the compaction recorded"
+            return "the remaining facts do not match the compaction record"
         return None
 
 

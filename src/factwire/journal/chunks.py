@@ -284,14 +284,18 @@ def list_links(chunk: Chunk) -> tuple[ChainLink, ...]:
 def ensure_sound(chunk: Chunk) -> Chunk:
     """The chunk itself; raises `JournalCorrupt` when its bytes are not those that were written."""
     if sum_data(chunk.data) != chunk.body:
-        raise JournalCorrupt("bytes and checksum differ", first=chunk.first, last=chunk.last)
+        raise JournalCorrupt(
+            "the bytes do not match their checksum", first=chunk.first, last=chunk.last
+        )
     return ensure_outline(chunk)
 
 
 def ensure_outline(chunk: Chunk) -> Chunk:
     """The chunk itself, of which all but the data has been checked."""
     if chunk.check != _sum_chunk_outline(chunk):
-        raise JournalCorrupt("index and checksum differ", first=chunk.first, last=chunk.last)
+        raise JournalCorrupt(
+            "the index does not match its checksum", first=chunk.first, last=chunk.last
+        )
     return chunk
 
 

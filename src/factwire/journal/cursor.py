@@ -96,13 +96,16 @@ def parse_cursor(text: str, bounds: Bounds) -> Cursor:
 def check_cursor(cursor: Cursor, bounds: Bounds) -> int:
     """The seq of a cursor that the journal can resume from exactly."""
     if cursor.epoch != bounds.epoch:
-        message = f"the cursor is of epoch {cursor.epoch}, the journal of {bounds.epoch}"
+        message = (
+            f"the cursor belongs to epoch {cursor.epoch}, but the journal is at epoch "
+            f"{bounds.epoch}"
+        )
         raise bounds.error(CursorUnknownEpoch, f"{message}; start again from a snapshot")
     if cursor.seq > bounds.head:
-        message = f"the cursor is at {cursor.seq}, the journal ends at {bounds.head}"
+        message = f"the cursor is at {cursor.seq}, but the journal ends at {bounds.head}"
         raise bounds.error(CursorFromFuture, message)
     if cursor.seq < bounds.floor:
-        message = f"the cursor is at {cursor.seq}, facts up to {bounds.floor} are gone"
+        message = f"the cursor is at {cursor.seq}, but facts up to {bounds.floor} have been removed"
         raise bounds.error(CursorExpired, f"{message}; start from the nearest snapshot")
     return cursor.seq
 

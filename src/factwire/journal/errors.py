@@ -55,7 +55,9 @@ class ConflictingFact(AppendRefused):
     def __init__(self, fact_id: str, seq: int) -> None:
         self.fact_id = fact_id
         self.seq = seq
-        super().__init__(f"fact {fact_id!r} is already at {seq} with another body; use a new id")
+        super().__init__(
+            f"fact {fact_id!r} is already stored at {seq} with different content; use a new id"
+        )
 
 
 class SequenceConflict(AppendRefused):

@@ -216,7 +216,7 @@ def open_journal(url: str) -> Journal:
     scheme, colon, _ = url.partition(":")
     if not colon or scheme not in _BACKENDS:
         schemes = ", ".join(f"{name}:" for name in JOURNAL_SCHEMES)
-        raise JournalUrlError(f"expected a URL that begins with one of {schemes} got {url!r}")
+        raise JournalUrlError(f"expected a URL that begins with one of {schemes}, got {url!r}")
     module, name, extra = _BACKENDS[scheme]
     try:
         backend = import_module(module)

@@ -318,7 +318,7 @@ class RestorePiece(msgspec.Struct, frozen=True, kw_only=True):
             found.update((decode_line(line).id, seq) for seq, line in lines)
         facts = 0 if self.chunk is None else self.chunk.facts
         if len(found) != len(self.removed) + facts:
-            raise RestoreRefused(f"an id comes twice among the facts {self.first}–{self.last}")
+            raise RestoreRefused(f"an id occurs twice in the facts {self.first}–{self.last}")
         return found
 
     @property
@@ -329,7 +329,7 @@ class RestorePiece(msgspec.Struct, frozen=True, kw_only=True):
         return GENESIS if self.chunk is None else self.chunk.hash
 
     @property
-    def gone(self) -> int:
+    def removed_count(self) -> int:
         """How many of its seqs hold no fact."""
         return self.last - self.first + 1 - (0 if self.chunk is None else self.chunk.facts)
 
@@ -346,13 +346,15 @@ def cut_pieces(restoration: Restoration) -> Iterator[RestorePiece]:
 def ensure_empty(head: int) -> None:
     """A restore never mixes with facts that are there."""
     if head:
-        raise RestoreRefused(f"the journal holds facts up to {head}; restore into an empty one")
+        raise RestoreRefused(
+            f"the journal already contains facts up to {head}; restore into an empty one"
+        )
 
 
 def ensure_new(taken: Iterable[str]) -> None:
     """An id is taken once, also in what is restored."""
     for fact_id in taken:
-        raise RestoreRefused(f"the id {fact_id!r} comes twice")
+        raise RestoreRefused(f"the id {fact_id!r} occurs twice")
 
 
 _Group = list[PresentFact | RemovedFact]
@@ -379,7 +381,9 @@ def _ensure_order(entry: PresentFact | RemovedFact, after: int, floor: int) -> N
     if entry.seq <= after:
         raise RestoreRefused(f"expected a fact after {after}, got {entry.seq}")
     if entry.seq <= floor and isinstance(entry, PresentFact):
-        raise RestoreRefused(f"expected nothing up to the floor {floor}, got a fact at {entry.seq}")
+        raise RestoreRefused(
+            f"expected no facts up to the floor {floor}, got a fact at {entry.seq}"
+        )
 
 
 def _build_piece(first: int, last: int, group: _Group, prev: bytes, floor: int) -> RestorePiece:

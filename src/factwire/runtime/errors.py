@@ -149,7 +149,7 @@ class MissingAgentExtra(AgentError):
 
     def __init__(self, kind: str, module: str, extra: str | None) -> None:
         self.extra = extra
-        what = f"'factwire[{extra}]'" if extra else f"the package that holds {module}"
+        what = f"'factwire[{extra}]'" if extra else f"the package that provides {module}"
         super().__init__(
             f"{kind} needs the module {module}, which is not installed; install {what}"
         )

@@ -3,13 +3,14 @@
 from typing import Final
 
 ENDED_TURNS: Final = 1_024
-"""Turns of a thread remembered as ended; a fact for an older one is no longer told apart."""
+"""Turns of a thread remembered as ended; a fact for an older one is no longer recognized as late.
+"""
 
 UNWRITTEN_FACTS: Final = 4_096
 """Facts of a thread that may wait to be written; an agent that is faster has to wait."""
 
 TURN_SECONDS: Final = 30 * 60.0
-"""How long a turn may take, if nobody says otherwise."""
+"""How long a turn may take by default."""
 
 APPROVAL_SECONDS: Final = 24 * 60 * 60.0
 """How long an approval may stay open; after that it is denied."""
@@ -27,26 +28,26 @@ CHECKPOINT_FACTS: Final = 1_000
 """Facts of a thread after which its projection is worth a checkpoint."""
 
 LIVE_STATES: Final = 32
-"""Projections of threads kept at hand for plain reads; others are read from the journal anew."""
+"""Projections of threads kept in memory for reads; others are read from the journal again."""
 
 PAST_STATES: Final = 4
-"""Threads of which the moment that was asked for last is kept, so that a walk forwards is cheap."""
+"""Threads whose last requested position is kept, so that stepping forward is cheap."""
 
 ANCHOR_FACTS: Final = 512
-"""Facts on the way to a moment from which on the thread is kept as it was a little before, so that
-steps back from there are cheap too; a shorter way is gone again."""
+"""Facts before a requested position from which an earlier state is kept as well, so that stepping
+back is cheap; a shorter distance is replayed."""
 
 PENDING_STEERS: Final = 100
-"""Steers that may wait for one turn to take them; whoever says more is not being heard."""
+"""Steers that may wait for one turn; a turn with more does not read them."""
 
 STEER_CHARACTERS: Final = 24_000
-"""JSON characters of one steer, which stays whole in its fact; more is a turn of its own."""
+"""JSON characters of one steer, which must fit into its fact; send longer messages as a turn."""
 
 RETRY_SECONDS: Final = 5 * 60.0
 """The longest wait between two attempts, however often it was doubled."""
 
 RETRY_ATTEMPTS: Final = 10
-"""Attempts at one turn that may be made without asking anybody."""
+"""Attempts at one turn that may be made automatically."""
 
 CLOSE_SECONDS: Final = 5.0
-"""How long turns that run may take to end while a runtime is being closed."""
+"""How long running turns may take to end while a runtime is closing."""

@@ -126,7 +126,7 @@ async def build_next_turn(
     if before is None and last is not None:
         before = await read_submission(runtime.journal, runtime.blobs, thread.thread_id, last)
     if before is None:
-        raise NothingToSteer(f"no turn ever ran on thread {thread.thread_id}; submit one")
+        raise NothingToSteer(f"no turn has run on thread {thread.thread_id}; submit one")
     runtime.agent(before.agent)
     return msgspec.structs.replace(
         before,
@@ -162,7 +162,9 @@ def _find_receipt(thread: LiveThread, steer_id: str) -> SteerReceipt | None:
 def _require_steerable(thread: LiveThread, turn_id: str | None) -> Turn:
     turn = thread.turn
     if turn is None or turn.is_over or turn_id not in (None, turn.turn_id):
-        wanted = "no turn" if turn_id is None else f"turn {turn_id} does not run, and nothing else"
+        wanted = (
+            "no turn" if turn_id is None else f"turn {turn_id} is not running, and nothing else"
+        )
         raise NothingToSteer(f"{wanted} can be steered on thread {thread.thread_id} now")
     if not turn.can_be_steered:
         raise SteerUnsupported(turn.submission.agent)

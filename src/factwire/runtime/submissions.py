@@ -178,7 +178,7 @@ class TurnQueue:
         for turn in self.turns:
             if turn.queued_turn_id == turn_id:
                 return turn
-        raise UnknownTurn(f"turn {turn_id} does not wait on thread {self._log.thread_id}")
+        raise UnknownTurn(f"turn {turn_id} is not queued on thread {self._log.thread_id}")
 
     async def submission(self, turn_id: str) -> Submission:
         """What a turn that waits was asked to do."""

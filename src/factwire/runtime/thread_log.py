@@ -165,7 +165,7 @@ class ThreadLog:
         """The batch with a remark in the place of a fact; none of it is durable yet."""
         at = max(place for place, fact in enumerate(batch) if fact.id == fact_id)
         taken = batch[at]
-        message = f"{fact_id!r} ({taken.event_class}) is the id of another fact; it is left out"
+        message = f"{fact_id!r} ({taken.event_class}) has the id of another fact and was left out"
         payload = {"code": "id_taken", "message": message}
         scope = FactScope(session_id=taken.session_id, turn_id=taken.turn_id, run_id=taken.run_id)
         remark = self._mint.fact(scope, "runtime.warning", payload)
@@ -187,7 +187,9 @@ class ThreadLog:
         if watcher not in self._watchers:
             return
         self._watchers.remove(watcher)
-        message = f"a watcher failed at {fact.id} and hears no more: {type(error).__name__}"
+        message = (
+            f"a watcher failed at {fact.id} and receives no more facts: {type(error).__name__}"
+        )
         scope = FactScope(session_id=fact.session_id, turn_id=fact.turn_id, run_id=fact.run_id)
         payload = {"code": "watcher_failed", "message": message}
         self._accept(self._mint.fact(scope, "runtime.warning", payload))

@@ -18,13 +18,13 @@ class TurnFailure(NamedTuple):
     """Why a turn failed, and what could help."""
 
     meaning: str
-    hint: str = "Look at the diagnostics of the turn."
+    hint: str = "Check the diagnostics of the turn."
 
 
 TURN_FAILURES: Final = {
     "stream_interrupted": TurnFailure(
         "the agent's stream ended without ending the turn",
-        "Retry the turn; what it had done until then is kept.",
+        "Retry the turn; what it did so far is kept.",
     ),
     "provider_error": TurnFailure("the agent raised an error"),
     "invalid_fact": TurnFailure(
@@ -42,7 +42,7 @@ TURN_FAILURES: Final = {
     # What the turn did after the last fact that was taken, nobody wrote down.
     "unrecorded": TurnFailure(
         "the journal accepted no facts while the turn was running",
-        "Look at what the turn did since, then retry it.",
+        "Check what the turn did since, then retry it.",
     ),
     "sandbox_unavailable": TurnFailure("a sandbox is required but not available here"),
 }

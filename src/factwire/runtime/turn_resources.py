@@ -100,9 +100,9 @@ class Workspaces:
         try:
             found = Path(os.path.realpath(folder, strict=True))
         except (OSError, ValueError) as error:
-            raise WorkspaceNotAllowed(f"there is no folder {str(folder)!r} to work in") from error
+            raise WorkspaceNotAllowed(f"working folder not found: {str(folder)!r}") from error
         roots = [Path(os.path.realpath(root)) for root in self.allowed]
         if not found.is_dir() or not any(found.is_relative_to(root) for root in roots):
             wanted = ", ".join(map(str, roots)) or "none is allowed"
-            raise WorkspaceNotAllowed(f"{found} is no folder of an allowed workspace ({wanted})")
+            raise WorkspaceNotAllowed(f"{found} is not in an allowed workspace ({wanted})")
         return found

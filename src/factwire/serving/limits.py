@@ -3,22 +3,22 @@
 from typing import Final
 
 UNSENT_BYTES: Final = 1024 * 1024
-"""Bytes that a reader of a stream may be behind; past that it is closed and may come again."""
+"""Bytes that a reader of a stream may be behind; beyond that it is closed and may reconnect."""
 
 PIECE_BYTES: Final = 256 * 1024
-"""Bytes of facts handed out at once, so that no burst keeps the event loop from everything else."""
+"""Bytes of facts delivered at once, so that a burst does not block the event loop."""
 
 CATCH_UP_FACTS: Final = 512
 """Facts of one read while a reader catches up; no longer read holds back retention."""
 
 CATCH_UP_ROUNDS: Final = 32
-"""Times that a reader may reach the end as it was, and find a full buffer of newer facts."""
+"""Times that a reader may reach the previous end and find a full buffer of newer facts."""
 
 PASSED_OVER_FACTS: Final = 8_192
-"""Facts passed over while a reader catches up, after which it is told how far it has come."""
+"""Facts skipped while a reader catches up, after which it gets a checkpoint."""
 
 STALL_SECONDS: Final = 30.0
-"""Seconds in which a reader that catches up must take at least something."""
+"""Seconds in which a reader that is catching up must receive at least something."""
 
 CHECKPOINT_SECONDS: Final = 0.25
 """Seconds between two checkpoint frames of a filtered stream."""
@@ -30,10 +30,10 @@ MISSED_PINGS: Final = 2
 """Pings without an answer after which a socket counts as dead."""
 
 CLOSE_SECONDS: Final = 5.0
-"""Seconds that a closed reader gets to take what is left for it; then the connection is cut."""
+"""Seconds that a closed reader has to read the remaining data; then the connection is cut."""
 
 CLIENT_FRAME_BYTES: Final = 64 * 1024
-"""Bytes of one message from a client; streams take none, so this only bounds what is parsed."""
+"""Bytes of one message from a client; streams accept none, so this only limits what is parsed."""
 
 PROJECTION_RING_BYTES: Final = 1024 * 1024
 """Bytes of recent changes of a watched thread, from which a viewer resumes without a snapshot."""
@@ -42,10 +42,10 @@ PROJECTION_LINGER_SECONDS: Final = 30.0
 """Seconds that a watched thread stays in memory after its last viewer left, in case one returns."""
 
 RETRY_SECONDS: Final = 1.0
-"""Longest pause before a journal that cannot be reached is tried again."""
+"""Longest pause before an unreachable journal is tried again."""
 
 PAGE_ITEMS: Final = 200
-"""Facts or envelopes of a page where the caller names no number."""
+"""Facts or envelopes of a page by default."""
 
 PAGE_ITEMS_MOST: Final = 1_000
 """Facts or envelopes of the largest page."""
@@ -57,19 +57,19 @@ QUERY_CHARACTERS: Final = 512
 """Characters of one value in a query; ids and cursors are far shorter."""
 
 TOKEN_CHARACTERS: Final = 24
-"""Characters of a token that somebody chooses, at least; a made one has more."""
+"""Minimum number of characters of a token that a person chooses; a generated one has more."""
 
 TICKET_SECONDS: Final = 30.0
 """Seconds in which a ticket can be used."""
 
 OPEN_TICKETS: Final = 1_000
-"""Tickets that may be out unused."""
+"""Tickets that may be unused at the same time."""
 
 BODY_BYTES: Final = 8 * 1024 * 1024
-"""Bytes of a request's body; larger content goes by a ref."""
+"""Bytes of a request's body; larger content is sent as a ref."""
 
 BODY_SECONDS: Final = 30.0
-"""Seconds in which a request must have arrived whole, so that slow senders hold no place."""
+"""Seconds in which a request must have arrived completely, so that slow senders block nothing."""
 
 HEADER_SECONDS: Final = 10.0
 """Seconds in which a connection must have sent a request's headers."""
@@ -78,10 +78,10 @@ HEADER_BYTES: Final = 32 * 1024
 """Bytes of a request's line and headers."""
 
 ADDRESS_BYTES: Final = 8 * 1024
-"""Bytes of an address with its query; the longest filter that may be named is far shorter."""
+"""Bytes of a URL with its query; the longest possible filter is far shorter."""
 
 FRAMING_BYTES: Final = 8
-"""Bytes around each byte of a body that comes in pieces, at most; beyond that it is no body."""
+"""Bytes of framing per byte of a chunked body, at most; beyond that it is not a real body."""
 
 OPEN_CONNECTIONS: Final = 4_096
 """Connections that are open at the same time, whatever they do."""
@@ -93,7 +93,7 @@ OPEN_STREAMS: Final = 2_000
 """Sockets and event streams that are open at the same time."""
 
 CONNECTS_PER_SECOND: Final = 500
-"""New streams a second, over a second; a storm of reconnects passes, a flood does not."""
+"""New streams per second; a storm of reconnects is accepted, a flood is not."""
 
 REFUSALS_PER_MINUTE: Final = 120
 """Requests with wrong credentials from one address in a minute, after which it must wait."""
@@ -102,29 +102,30 @@ REFUSED_ADDRESSES: Final = 4_096
 """Addresses whose wrong credentials are counted; the oldest are forgotten first."""
 
 KEPT_ANSWERS: Final = 2_000
-"""Answers kept for requests with an Idempotency-Key."""
+"""Responses kept for requests with an Idempotency-Key."""
 
 KEPT_ANSWER_BYTES: Final = 64 * 1024
-"""Bytes of an answer that is kept; a longer one is worked out again, with the same effect."""
+"""Bytes of a response that is kept; a longer one is computed again, with the same effect."""
 
 KEY_CHARACTERS: Final = 200
 """Characters of an Idempotency-Key."""
 
 LIST_ITEMS: Final = 50
-"""Rows of a list where the caller names no number."""
+"""Rows of a list by default."""
 
 LIST_ITEMS_MOST: Final = 500
 """Rows of the longest list."""
 
 
 STOP_SECONDS: Final = 2.0
-"""Seconds in which a stop is done with streams and requests, half for each; five are promised."""
+"""Seconds in which streams and requests are ended during a stop, half for each; five are promised.
+"""
 
 BACKLOG: Final = 2_048
 """Connections that may wait to be accepted; a storm of reconnects comes all at once."""
 
 LAG_SECONDS: Final = 0.5
-"""Seconds between two looks at how late the event loop is."""
+"""Seconds between two measurements of the event loop's lag."""
 
 KEPT_SPANS: Final = 2_000
-"""Runs, and requests that may lead to one, whose spans are kept; the oldest are let go first."""
+"""Runs, and requests that may lead to one, whose spans are kept; the oldest are dropped first."""

@@ -176,7 +176,7 @@ _KEY: Final = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
-    "description": "The same request under the same key is done once.",
+    "description": "A request that is repeated with the same key is executed once.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[ -~]+$"},
 }
 
@@ -268,11 +268,11 @@ def _build_query_parameter(
 def _build_responses(handler: HTTPRouteHandler, path: str, types: WireTypes) -> Schema:
     content = _build_content(handler, types)
     status = str(handler.status_code)
-    responses: Schema = {status: {"description": "As asked.", **content}}
+    responses: Schema = {status: {"description": "Success.", **content}}
     for refused in _refusal_statuses(handler, path):
         responses[str(refused)] = REFUSED
     for other in handler.opt.get(ALSO, ()):
-        responses[str(other)] = {"description": "As asked, but not well.", **content}
+        responses[str(other)] = {"description": "Not ready; the body gives details.", **content}
     return {number: responses[number] for number in sorted(responses)}
 
 

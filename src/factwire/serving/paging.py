@@ -77,11 +77,17 @@ def select_rows(
 
 
 Limit = Annotated[
-    int, QueryParameter(ge=1, le=LIST_ITEMS_MOST, description="Rows of one page, newest first.")
+    int,
+    QueryParameter(
+        ge=1, le=LIST_ITEMS_MOST, description="The number of rows per page, newest first."
+    ),
 ]
 After = Annotated[
     str | None,
-    QueryParameter(name="cursor", description="`next` of the page before; absent for the first."),
+    QueryParameter(
+        name="cursor",
+        description="The `next` value of the previous page; omit it for the first page.",
+    ),
 ]
 DEFAULT_LIMIT = LIST_ITEMS
 

@@ -96,7 +96,7 @@ class LoopLag:
         """The figures, under names that begin with `prefix`."""
         yield HistogramMetricFamily(
             f"{prefix}loop_lag_seconds",
-            "Seconds by which the event loop was late for a timer.",
+            "How late the event loop ran a timer, in seconds.",
             buckets=self.durations.buckets(),
             sum_value=self.durations.sum,
         )
@@ -139,7 +139,7 @@ class RequestMetrics:
         """The figures, under names that begin with `prefix`."""
         answers = CounterMetricFamily(
             f"{prefix}requests",
-            "Requests that were answered, and streams that were opened.",
+            "Requests answered and streams opened.",
             labels=("method", "route", "status"),
         )
         for (method, route, status), count in self._answers.items():
@@ -147,7 +147,7 @@ class RequestMetrics:
         yield answers
         took = HistogramMetricFamily(
             f"{prefix}request_seconds",
-            "Seconds from a request to the end of its answer; streams are not in it.",
+            "Seconds from a request to the end of its response, without streams.",
             labels=("method", "route"),
         )
         for labels, durations in self._took.items():

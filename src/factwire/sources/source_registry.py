@@ -143,8 +143,8 @@ class UnknownSource(Exception):
     def __init__(self, name: str) -> None:
         there = ", ".join(sorted(SOURCE_NAMES))
         super().__init__(
-            f"{name!r} is none of the shapes auto, facts, runtime-event and ui, and none of the "
-            f"sources {there}"
+            f"unknown format {name!r}; expected one of the shapes auto, facts, runtime-event and "
+            f"ui, or one of the sources {there}"
         )
 
 

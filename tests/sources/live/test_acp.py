@@ -34,7 +34,7 @@ def make_agent(*args: str, **options: Any) -> acp.AcpAgent:
         ("it dies", (), "stream_interrupted", "exit code 1: out of memory after 1 blocks"),
         ("refuse", (), "provider_error", "out of tokens"),
         ("it answers", ("broken",), "stream_interrupted", "exit code 1: error: no settings"),
-        ("it answers", ("silent",), "agent_silent", "not ready for the turn in 0.5 s"),
+        ("it answers", ("silent",), "agent_silent", "was not ready for the turn within 0.5 s"),
         ("it answers", ("new",), "unsupported_version", "version 1 of the protocol"),
         ("it answers", ("locked",), "unauthorized", "sign in first"),
     ],
@@ -169,7 +169,7 @@ async def test_files_are_those_of_the_workspace_and_terminals_are_not_offered(tm
         -32603,
         -32601,
     ]
-    assert "leads out of the workspace" in secret[1]
+    assert "is outside the workspace" in secret[1]
     assert (workspace / "notes.md").read_text("utf-8") == "new\n"
     assert list((tmp_path / "elsewhere").iterdir()) == []
     assert [each["path"] for each in outcome.payloads_of("file.changed")] == ["notes.md"]
@@ -188,7 +188,7 @@ async def test_what_was_allowed_is_not_asked_about_again_but_anything_else_is(tm
         outcome = await drive.turn("it edits", decide=decide)
         workspace = drive.runtime.workspace
 
-    assert question == ["Allow asked.md?", "Let it write b.md?"]
+    assert question == ["Allow asked.md?", "Allow it to write b.md?"]
     assert (workspace / "asked.md").exists()
     assert not (workspace / "b.md").exists()
     assert json.loads(outcome.answers[0])[1][0] == -32603
@@ -207,7 +207,7 @@ async def test_a_file_that_a_rule_denies_is_neither_read_nor_asked_about(tmp_pat
     assert notes.read_text("utf-8") == "one\n"
     assert len(outcome.facts_of_class("permission.denied")) == 2
     assert [each["prompt"] for each in outcome.payloads_of("action.required")] == [
-        "Let it write link/made.txt?"
+        "Allow it to write link/made.txt?"
     ]
 
 

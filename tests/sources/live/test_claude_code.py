@@ -303,7 +303,7 @@ async def test_what_the_policy_decides_is_asked_of_nobody(
 async def test_what_it_asks_and_nobody_offers_is_refused_at_once(tmp_path: Path, program: str):
     found = await turn(tmp_path, "asks_what_nobody_offers", settings(program))
     [answer] = map(json.loads, found.answers)
-    assert (answer["subtype"], answer["error"]) == ("error", "open_a_door is not offered")
+    assert (answer["subtype"], answer["error"]) == ("error", "open_a_door is not supported")
     assert [row["code"] for row in found.payloads_of("runtime.warning")] == ["unknown_source_item"]
 
 

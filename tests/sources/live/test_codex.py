@@ -36,7 +36,7 @@ def make_agent(folder: Path, *args: str, **options: Any) -> codex.CodexAgent:
         ("he dies", (), "stream_interrupted", "exit code 1: out of memory after 1 words"),
         ("refuse", (), "provider_error", "turn/start: no such model"),
         ("he answers", ("broken",), "stream_interrupted", "exit code 1: error: cannot read"),
-        ("he answers", ("silent",), "agent_silent", "not ready for the turn in 0.5 s"),
+        ("he answers", ("silent",), "agent_silent", "was not ready for the turn within 0.5 s"),
     ],
 )
 async def test_a_process_that_fails_ends_the_turn_and_says_why(
@@ -208,7 +208,7 @@ async def test_codex_exec_that_fails_says_why_and_takes_no_images(tmp_path: Path
     [
         ({"command": "no-such-codex"}, NotInstalled, "install it with"),
         ({"sandbox": "none"}, InvalidAgent, "one of read-only, workspace-write, danger-full"),
-        ({"colour": "red"}, InvalidAgent, "`colour`; there are command, args, config"),
+        ({"colour": "red"}, InvalidAgent, "`colour`; available options: command, args, config"),
     ],
 )
 async def test_settings_that_make_no_sense_are_refused(

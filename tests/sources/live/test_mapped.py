@@ -223,10 +223,10 @@ async def test_a_manifest_says_what_the_mapping_has_rules_for(tmp_path: Path):
         ("text", {"command": []}, "needs the option command"),
         ("text", {"mapping": ""}, "needs the option mapping"),
         ("text", {"mapping": "none.toml"}, "cannot be read"),
-        ("text", {"command": ["cat", "{session}"]}, "stands in the option resume"),
-        ("text", {"resume": ["cat", "{prompt}"]}, "stands in the option resume"),
-        ("text", {"command": ["cat", "--say={prompt}"]}, "are whole arguments"),
-        ("lines", {"command": ["cat", "{prompt}"]}, "is given twice"),
+        ("text", {"command": ["cat", "{session}"]}, "belongs in the option resume"),
+        ("text", {"resume": ["cat", "{prompt}"]}, "belongs in the option resume"),
+        ("text", {"command": ["cat", "--say={prompt}"]}, "must be separate arguments"),
+        ("lines", {"command": ["cat", "{prompt}"]}, "the prompt is passed twice"),
         ("text", {"rules": RULES.replace('"event"', "1")}, "a bare int"),
         ("text", {"rules": RULES + "[stdin]\nanswer = 'x'\n"}, "stdin.answer expected an object"),
         ("text", {"rules": RULES + "[stdin]\nsteer = 'x'\n"}, "stdin.steer expected one of"),
@@ -235,7 +235,11 @@ async def test_a_manifest_says_what_the_mapping_has_rules_for(tmp_path: Path):
             {"rules": RULES + "[stdin]\nanswer = { fields = { a = 'actionId' } }\n"},
             "the prompt needs",
         ),
-        ("text", {"rules": "framing = 'events'\n" + RULES}, "heard by lines"),
+        (
+            "text",
+            {"rules": "framing = 'events'\n" + RULES},
+            "the output of a program is read line by line",
+        ),
         ("text", {"colour": "red"}, "colour"),
     ],
 )
@@ -250,5 +254,5 @@ async def test_what_cannot_work_is_refused_before_anything_runs(
 async def test_a_program_that_is_not_there_is_named(tmp_path: Path):
     with pytest.raises(NotInstalled, match="no-such-program"):
         make_agent(tmp_path, command=["no-such-program"])
-    with pytest.raises(InvalidAgent, match="no model"):
+    with pytest.raises(InvalidAgent, match="does not accept a model"):
         mapped.agent(AgentSettings(kind="mapped", model="gpt"))

@@ -31,11 +31,11 @@ def make_agent(folder: Path, *args: str, **options: Any) -> live.OpenCodeAgent:
     ("prompt", "args", "category", "message"),
     [
         ("it dies", (), "stream_interrupted", "exit code 3: out of memory"),
-        ("it leaves", (), "stream_interrupted", "its stream is over"),
+        ("it leaves", (), "stream_interrupted", "its stream ended"),
         ("it errs", (), "provider_error", "no such agent"),
         ("refuse", (), "provider_error", "prompt_async: 400, no such model"),
         ("it answers", ("broken",), "stream_interrupted", "exit code 1: error: cannot read"),
-        ("it answers", ("silent",), "agent_silent", "not ready for the turn in 0.5 s"),
+        ("it answers", ("silent",), "agent_silent", "was not ready for the turn within 0.5 s"),
     ],
 )
 async def test_a_server_that_fails_ends_the_turn_and_says_why(  # noqa: PLR0917 - by keyword

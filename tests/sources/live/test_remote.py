@@ -336,9 +336,12 @@ async def test_a_secret_that_is_not_set_fails_the_turn_before_anything_is_sent(t
     [
         ({}, "needs the option url"),
         ({"url": "ftp://example.org"}, "needs the option url"),
-        ({"url": "https://me:secret@example.org"}, "no password"),
+        ({"url": "https://me:secret@example.org"}, "a URL cannot contain a password"),
         ({"url": "https://example.org", "headers": {"authorization": "Bearer x"}}, "is a secret"),
-        ({"url": "https://example.org", "odd": 1}, "unknown field `odd`; there are url, headers"),
+        (
+            {"url": "https://example.org", "odd": 1},
+            "unknown field `odd`; available options: url, headers",
+        ),
     ],
 )
 async def test_settings_that_cannot_be_right_are_refused(options: dict[str, Any], problem: str):

@@ -33,25 +33,26 @@ from factwire.serving.envelopes import (
 )
 
 _SCHEMAS: Final = "#/components/schemas/{name}"
-_DESCRIPTION: Final = """\
-Each stream is a WebSocket, one message a text frame, or Server-Sent Events at the same address, \
-with the cursor as `id`, the type as `event` and the message as `data`. Every message carries a \
-cursor from which the stream can be resumed exactly, under any filter. A stream that cannot be \
-resumed says so with one `error` and is closed."""
+_DESCRIPTION: Final = (
+    "Each stream is a WebSocket, with one message per text frame, or Server-Sent Events at the "
+    "same address, with the cursor as `id`, the type as `event` and the message as `data`. "
+    "Every message carries a cursor from which the stream can be resumed exactly, with any "
+    "filter. A stream that cannot be resumed sends one `error` and closes."
+)
 _OWN_CLASS: Final = "own-class"
 _CURSOR: Final[Schema] = {
     "type": "string",
-    "description": "Resume after this cursor or event id; `Last-Event-ID` says the same.",
+    "description": "Resume after this cursor or event id; `Last-Event-ID` has the same effect.",
 }
 _RESUME: Final[dict[str, Schema]] = {
     "cursor": _CURSOR,
-    "since": {"const": "now", "description": "Start with what comes next."},
+    "since": {"const": "now", "description": "Start with the next event."},
 }
 _FILTERS: Final[dict[str, Schema]] = {
     "projectId": {"type": "string"},
     "threadId": {"type": "string"},
     "runId": {"type": "string"},
-    "types": {"type": "string", "description": "Types, or beginnings of them, with commas."},
+    "types": {"type": "string", "description": "Types or prefixes of types, separated by commas."},
 }
 _VIEW: Final[dict[str, Schema]] = {
     "view": {"enum": ["runtime", "conversation"], "default": "runtime"}
@@ -84,7 +85,7 @@ def _build_channels() -> dict[str, Any]:
     return {
         "events": _build_channel(
             "/v1/events",
-            "Facts in the Edge's words, in one of two views.",
+            "Facts as the Edge's events, in one of two views.",
             [*events, _OWN_CLASS, "checkpoint", "error"],
             _RESUME | _FILTERS | _VIEW,
         ),
@@ -96,7 +97,7 @@ def _build_channels() -> dict[str, Any]:
         ),
         "projection": _build_channel(
             "/v1/threads/{threadId}/projection/stream",
-            "The state of one thread: a snapshot, then what changes.",
+            "The state of one thread: a snapshot, then its changes.",
             ["projection.snapshot", "projection.delta", "error"],
             {"cursor": _CURSOR},
         )
@@ -126,7 +127,7 @@ def _build_messages() -> dict[str, Any]:
         **listed,
         _OWN_CLASS: _build_message(
             _OWN_CLASS,
-            "A fact whose class has no word: its class is the type.",
+            "A fact whose class has no event type; the type is its class.",
             _schema_ref("Envelope"),
         ),
         "checkpoint": _build_message(
@@ -134,14 +135,16 @@ def _build_messages() -> dict[str, Any]:
         ),
         "error": _build_message("error", _describe(ErrorEvent), _schema_ref("ErrorEvent")),
         "fact": _build_message(
-            "fact", "A fact as it is stored, with its place.", _schema_ref("FactFrame")
+            "fact", "A fact as it is stored, with its position.", _schema_ref("FactFrame")
         ),
         "projection.snapshot": _build_message(
-            "projection.snapshot", "The whole state of a thread.", _schema_ref("ProjectionSnapshot")
+            "projection.snapshot",
+            "The complete state of a thread.",
+            _schema_ref("ProjectionSnapshot"),
         ),
         "projection.delta": _build_message(
             "projection.delta",
-            "What changed since the frame before.",
+            "What changed since the previous frame.",
             _schema_ref("ProjectionDelta"),
         ),
     }
@@ -179,7 +182,7 @@ def _build_schemas() -> dict[str, Schema]:
             threadId={"type": "string"},
             cursor={"type": "string"},
             operations={"type": "array", "items": {"type": "object"}}
-            | {"description": "As urn:factwire:schema:projection-changes:v1 has them."},
+            | {"description": "As defined by urn:factwire:schema:projection-changes:v1."},
         ),
     }
 
@@ -189,7 +192,7 @@ def _frame_schema(**fields: Schema) -> Schema:
 
 
 def _document_schema(name: str) -> Schema:
-    return {"type": "object", "description": f"As urn:factwire:schema:{name}:v1 has it."}
+    return {"type": "object", "description": f"As defined by urn:factwire:schema:{name}:v1."}
 
 
 def _schema_ref(name: str) -> Schema:
@@ -282,7 +285,7 @@ def _is_own(kind: type[msgspec.Struct]) -> bool:
 
 def _declare_payload_map() -> str:
     lines = "".join(f'  "{name}": {kind.__name__};\n' for name, kind in _ENVELOPED.items())
-    doc = "The payload of each listed type; other types are classes of facts and carry any object."
+    doc = "The payload of each listed type; other types are fact classes and carry any object."
     return f"{write_comment(doc)}export interface PayloadByType {{\n{lines}}}\n"
 
 

@@ -89,7 +89,7 @@ async def stop_run_previews(edge: EdgeContext, run_ids: set[str], trace_id: str)
 
 async def stop_all_previews(edge: EdgeContext) -> None:
     """Stop what is served, as an Edge does that stops itself."""
-    served = edge.previews.served
+    served = edge.previews.preview_ids
     await asyncio.gather(*(_end_quietly(edge, each, reason="edge_stopped") for each in served))
 
 
@@ -126,7 +126,9 @@ async def _open_folder(edge: EdgeContext, run: Run, path: str) -> ServedFolder:
         )
     except FolderRefused as error:
         raise Problem(
-            403, "workspace_not_allowed", "the folder of this run is gone or no longer allowed"
+            403,
+            "workspace_not_allowed",
+            "the folder of this run no longer exists or is no longer allowed",
         ) from error
     except PathRefused as error:
         raise Problem(

@@ -250,7 +250,7 @@ def _too_many_runs(message: str) -> Problem:
 
 
 async def list_queue(edge: EdgeContext, thread_id: str) -> list[QueuedRun]:
-    """What waits on a thread, next first."""
+    """List the queued runs of a thread, next one first."""
     edge.find_own_thread(thread_id)
     state = await edge.runtime.state(thread_id)
     return [

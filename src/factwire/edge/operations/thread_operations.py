@@ -36,7 +36,7 @@ async def add_project(
 async def update_project(
     edge: EdgeContext, project_id: str, changes: dict[str, str], trace_id: str
 ) -> Project:
-    """Rename a project, or give it another folder."""
+    """Rename a project or change its folder."""
     find_project(edge, project_id)
     payload: dict[str, Any] = dict(changes)
     if "workDir" in changes:
@@ -47,7 +47,7 @@ async def update_project(
 
 
 async def remove_project(edge: EdgeContext, project_id: str, trace_id: str) -> None:
-    """Take a project off the list; refused while active threads belong to it."""
+    """Remove a project; refused while it has active threads."""
     find_project(edge, project_id)
     threads = edge.records.threads.newest()
     if any(row.project_id == project_id and row.status == "active" for row in threads):
@@ -141,7 +141,7 @@ async def add_thread(edge: EdgeContext, new: NewThread, trace_id: str) -> Thread
 async def update_thread(
     edge: EdgeContext, thread_id: str, changes: dict[str, str], trace_id: str
 ) -> Thread:
-    """Rename a thread, archive it or take it out of the archive."""
+    """Rename, archive or restore a thread."""
     row = edge.find_own_thread(thread_id)
     fresh = {name: value for name, value in changes.items() if _current_value(row, name) != value}
     if fresh:

@@ -22,7 +22,7 @@ Reason = Annotated[str, msgspec.Meta(max_length=10_000)]
 class RequestBody(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"
 ):
-    """The root of every body."""
+    """The base of every request body."""
 
 
 class ProjectBody(RequestBody, frozen=True):
@@ -66,7 +66,7 @@ class ForkBody(RequestBody, frozen=True):
 
 
 class MessageBody(RequestBody, frozen=True):
-    """`mode` says what happens while a run is active: wait, be told to it, or be refused."""
+    """`mode` decides what happens while a run is active: queue, steer or refuse the message."""
 
     text: Prompt = ""
     input: list[dict[str, Any]] | None = None
@@ -97,7 +97,7 @@ class CancelBody(RequestBody, frozen=True):
 
 
 class DecisionBody(RequestBody, frozen=True):
-    """`argsHash` binds the decision to what was shown; `always` makes a yes last."""
+    """`argsHash` binds the decision to what was shown; `always` makes an approval permanent."""
 
     run_id: Id
     request_id: Id
@@ -114,7 +114,7 @@ class PreviewBody(RequestBody, frozen=True):
 
 
 class BlobBody(RequestBody, frozen=True):
-    """An attachment; base64, since an Edge takes JSON alone."""
+    """An attachment, in base64, because an Edge accepts only JSON."""
 
     content: bytes
 
@@ -128,13 +128,13 @@ RawFact = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object
 
 
 class FactsBody(RequestBody, frozen=True):
-    """Facts are left as they came: each is read once, by its own rules."""
+    """A batch of facts, unparsed: each is decoded once, by the rules of its class."""
 
     facts: list[RawFact]
 
 
 class ApiAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """The root of these answers."""
+    """The base of these responses."""
 
 
 class ItemPage(ApiAnswer, frozen=True):
@@ -148,7 +148,7 @@ class ItemPage(ApiAnswer, frozen=True):
 
 
 class MessageAnswer(ApiAnswer, frozen=True):
-    """The run that a message led to, or what became of it as a steer."""
+    """The run that a message started, or the result of steering with it."""
 
     run: Run | None = None
     steered: SteerAnswer | None = None

@@ -46,7 +46,7 @@ async def list_artifacts(
     after: After = None,
     limit: Limit = DEFAULT_LIMIT,
 ) -> Page[Artifact]:
-    """What runs made, newest first."""
+    """List artifacts, newest first."""
     edge = edge_of(request)
 
     def is_wanted(row: Artifact) -> bool:
@@ -61,7 +61,7 @@ async def list_artifacts(
 async def read_artifact(
     request: EdgeRequest, artifact_id: FromPath[str]
 ) -> ArtifactAnswer[ArtifactState]:
-    """An artifact with its versions, as the projection of its thread has it."""
+    """Get an artifact with its versions, from the projection of its thread."""
     row = _find_artifact(edge_of(request), artifact_id)
     seen = await states_of(request).now(row.thread_id or "")
     whole = seen.projection.state.artifacts.get(bare_id(row, artifact_id))
@@ -74,7 +74,7 @@ async def read_artifact_content(
     artifact_id: FromPath[str],
     version_id: Annotated[str | None, QueryParameter(name="versionId")] = None,
 ) -> Stream:
-    """What an artifact holds, as an attachment; the newest version, where none is named."""
+    """Download the content of an artifact; the newest version by default."""
     edge = edge_of(request)
     row = _find_artifact(edge, artifact_id)
     ref = row.content_ref
@@ -90,8 +90,8 @@ async def read_artifact_content(
 
 @post("/v1/blobs", status_code=HTTP_201_CREATED, tags=["artifacts"])
 async def create_blob(request: EdgeRequest, data: JSONBody[BlobBody]) -> StoredBlob:
-    """Store an attachment, which a message then names by its ref; one that nothing names within a
-    day may go.
+    """Store an attachment for a message, which refers to it by its ref; unused ones may be removed
+    after a day.
     """
     stored = await edge_of(request).blobs.put(data.content, kind="artifact")
     return StoredBlob(ref=stored.ref, bytes=stored.bytes)
@@ -99,7 +99,7 @@ async def create_blob(request: EdgeRequest, data: JSONBody[BlobBody]) -> StoredB
 
 @get("/v1/blobs/{ref:str}", tags=["artifacts"], opt=declare_bytes())
 async def read_blob(request: EdgeRequest, ref: FromPath[str]) -> Stream:
-    """The bytes behind a ref, as an attachment."""
+    """Download the content behind a ref."""
     return await _stream_attachment(edge_of(request), ref, ref.rpartition(":")[2][:16])
 
 
@@ -111,7 +111,7 @@ async def list_tasks(
     after: After = None,
     limit: Limit = DEFAULT_LIMIT,
 ) -> Page[Task]:
-    """Tasks of all threads, newest first."""
+    """List the tasks of all threads, newest first."""
     edge = edge_of(request)
 
     def is_wanted(row: Task) -> bool:
@@ -124,7 +124,7 @@ async def list_tasks(
 
 @get("/v1/tasks/{task_id:str}", tags=["tasks"])
 async def read_task(request: EdgeRequest, task_id: FromPath[str]) -> TaskAnswer[TaskSnapshot]:
-    """A task with its attempts, dependencies and progress."""
+    """Get a task with its attempts, dependencies and progress."""
     row = edge_of(request).records.tasks.get(task_id)
     if row is None:
         raise Problem(404, "unknown_task", "no task has this id")
@@ -137,7 +137,7 @@ async def read_task(request: EdgeRequest, task_id: FromPath[str]) -> TaskAnswer[
 
 @post("/v1/evidence", status_code=HTTP_201_CREATED, tags=["evidence"])
 async def export_evidence(request: EdgeRequest, data: JSONBody[EvidenceBody]) -> EvidenceRow:
-    """Make a signed pack of a thread."""
+    """Create a signed evidence pack of a thread."""
     return await evidence_operations.export_pack(
         edge_of(request),
         new_id(request, "evd"),
@@ -149,7 +149,7 @@ async def export_evidence(request: EdgeRequest, data: JSONBody[EvidenceBody]) ->
 
 @get("/v1/threads/{thread_id:str}/evidence-progress", tags=["evidence"])
 async def read_evidence_progress(request: EdgeRequest, thread_id: FromPath[str]) -> ExportProgress:
-    """How far the pack of a thread is that is being made; idle where none is."""
+    """Get the progress of the evidence pack being created for a thread; idle if there is none."""
     edge = edge_of(request)
     return edge.exports.progress_of(edge.find_thread(thread_id).thread_id)
 
@@ -161,7 +161,7 @@ async def list_evidence(
     after: After = None,
     limit: Limit = DEFAULT_LIMIT,
 ) -> Page[EvidenceRow]:
-    """Packs that were made, newest first."""
+    """List evidence packs, newest first."""
     edge = edge_of(request)
 
     def is_wanted(row: EvidenceRow) -> bool:
@@ -172,13 +172,13 @@ async def list_evidence(
 
 @get("/v1/evidence/{evidence_id:str}", tags=["evidence"])
 async def read_evidence(request: EdgeRequest, evidence_id: FromPath[str]) -> EvidenceRow:
-    """What is known of a pack."""
+    """Get an evidence pack."""
     return evidence_operations.find_pack(edge_of(request), evidence_id)
 
 
 @get("/v1/evidence/{evidence_id:str}/content", tags=["evidence"], opt=declare_bytes())
 async def read_pack(request: EdgeRequest, evidence_id: FromPath[str]) -> Stream:
-    """The pack itself, to be checked with `factwire evidence verify`."""
+    """Download an evidence pack; verify it with `factwire evidence verify`."""
     edge = edge_of(request)
     row = evidence_operations.find_pack(edge, evidence_id)
     if row.export_ref is None:
@@ -188,7 +188,7 @@ async def read_pack(request: EdgeRequest, evidence_id: FromPath[str]) -> Stream:
 
 @get("/v1/evidence/{evidence_id:str}/verification", tags=["evidence"])
 async def verify_evidence(request: EdgeRequest, evidence_id: FromPath[str]) -> PackCheck:
-    """Check every byte of a pack, its signature, and whether the journal still agrees with it."""
+    """Verify every byte of a pack and its signature, and compare it with the journal."""
     return await evidence_operations.check_pack(edge_of(request), evidence_id)
 
 

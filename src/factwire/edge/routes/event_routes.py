@@ -22,7 +22,8 @@ from factwire.serving.streams import read_message_page as read_page
 
 View = Literal["runtime", "conversation"]
 Names = Annotated[
-    str | None, QueryParameter(description="Names between commas; a name stands for all below it.")
+    str | None,
+    QueryParameter(description="Names separated by commas; each includes the names below it."),
 ]
 Items = Annotated[int, QueryParameter(ge=1, le=PAGE_ITEMS_MOST)]
 
@@ -39,7 +40,7 @@ async def read_events(
     types: Names = None,
     limit: Items = PAGE_ITEMS,
 ) -> Response[bytes]:
-    """Envelopes after a cursor, oldest first; as a stream over WebSocket or event stream."""
+    """List events after a cursor, oldest first; a WebSocket or event stream follows them live."""
     return await read_events_page(
         request,
         view=view,
@@ -63,7 +64,7 @@ async def read_facts(
     classes: Names = None,
     limit: Items = PAGE_ITEMS,
 ) -> Response[bytes]:
-    """Facts after a cursor, oldest first; as a stream over WebSocket or event stream."""
+    """List facts after a cursor, oldest first; a WebSocket or event stream follows them live."""
     wanted = Filter(
         project=project_id, thread=thread_id, run=run_id, classes=_split_names(classes, "classes")
     )
@@ -73,7 +74,9 @@ async def read_facts(
 
 @post("/v1/facts", status_code=HTTP_200_OK, tags=["events"])
 async def post_facts(request: EdgeRequest, data: JSONBody[FactsBody]) -> Accepted:
-    """Take in facts of an outside runtime: all of the batch or none; repeats are no news."""
+    """Add facts of an outside runtime: the complete batch or none of it; repeated facts are
+    ignored.
+    """
     return await outside_facts.take_facts(edge_of(request), [bytes(each) for each in data.facts])
 
 

@@ -18,14 +18,14 @@ from factwire.serving.rest import trace_of
 async def list_projects(
     request: EdgeRequest, after: After = None, limit: Limit = DEFAULT_LIMIT
 ) -> Page[Project]:
-    """Projects, newest first."""
+    """List projects, newest first."""
     edge = edge_of(request)
     return build_page(edge.cursor, edge.records.projects, after, limit)
 
 
 @post("/v1/projects", status_code=HTTP_201_CREATED, tags=["projects"])
 async def create_project(request: EdgeRequest, data: JSONBody[ProjectBody]) -> Project:
-    """Make a project; its folder must lie in an allowed workspace."""
+    """Create a project; its folder must be in an allowed workspace."""
     project_id = new_id(request, "prj")
     edge, trace = edge_of(request), trace_of(request)
     return await thread_operations.add_project(edge, project_id, data.name, data.work_dir, trace)
@@ -33,7 +33,7 @@ async def create_project(request: EdgeRequest, data: JSONBody[ProjectBody]) -> P
 
 @get("/v1/projects/{project_id:str}", tags=["projects"])
 async def read_project(request: EdgeRequest, project_id: FromPath[str]) -> Project:
-    """One project."""
+    """Get a project."""
     return thread_operations.find_project(edge_of(request), project_id)
 
 
@@ -41,7 +41,7 @@ async def read_project(request: EdgeRequest, project_id: FromPath[str]) -> Proje
 async def change_project(
     request: EdgeRequest, project_id: FromPath[str], data: JSONBody[ProjectChange]
 ) -> Project:
-    """Rename a project, or give it another folder."""
+    """Rename a project or change its folder."""
     fields = {"name": data.name, "workDir": data.work_dir}
     changes = {name: value for name, value in fields.items() if value is not msgspec.UNSET}
     return await thread_operations.update_project(
@@ -51,7 +51,7 @@ async def change_project(
 
 @delete("/v1/projects/{project_id:str}", status_code=HTTP_204_NO_CONTENT, tags=["projects"])
 async def delete_project(request: EdgeRequest, project_id: FromPath[str]) -> None:
-    """Take a project off the list; refused while active threads belong to it."""
+    """Remove a project; refused while it has active threads."""
     await thread_operations.remove_project(edge_of(request), project_id, trace_of(request))
 
 
@@ -59,7 +59,7 @@ async def delete_project(request: EdgeRequest, project_id: FromPath[str]) -> Non
 async def list_conversations(
     request: EdgeRequest, after: After = None, limit: Limit = DEFAULT_LIMIT
 ) -> Page[Conversation]:
-    """Conversations, newest first."""
+    """List conversations, newest first."""
     edge = edge_of(request)
     return build_page(edge.cursor, edge.records.conversations, after, limit)
 
@@ -68,7 +68,7 @@ async def list_conversations(
 async def create_conversation(
     request: EdgeRequest, data: JSONBody[ConversationBody]
 ) -> Conversation:
-    """Make a conversation, to which threads and members can belong."""
+    """Create a conversation, which can have threads and members."""
     conversation_id = new_id(request, "cnv")
     return await thread_operations.add_conversation(
         edge_of(request), conversation_id, data.title, data.project_id, trace_of(request)

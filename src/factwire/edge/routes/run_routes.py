@@ -34,7 +34,7 @@ async def list_runs(
     after: After = None,
     limit: Limit = DEFAULT_LIMIT,
 ) -> Page[Run]:
-    """Runs, newest first."""
+    """List runs, newest first."""
     edge = edge_of(request)
 
     def is_wanted(row: Run) -> bool:
@@ -49,7 +49,7 @@ async def list_runs(
 
 @post("/v1/runs", status_code=HTTP_202_ACCEPTED, tags=["runs"])
 async def create_run(request: EdgeRequest, data: JSONBody[RunBody]) -> Run:
-    """Start a run, or queue it behind the active one of its thread."""
+    """Start a run, or queue it behind the active run of its thread."""
     edge, trace = edge_of(request), trace_of(request)
     parts = read_parts(data.input)
     with run_operations.translate_refusals():
@@ -84,7 +84,7 @@ async def create_run(request: EdgeRequest, data: JSONBody[RunBody]) -> Run:
 
 @get("/v1/runs/{run_id:str}", tags=["runs"])
 async def read_run(request: EdgeRequest, run_id: FromPath[str]) -> Run:
-    """One run, with how it stands."""
+    """Get a run and its status."""
     return run_operations.find_run(edge_of(request), run_id)
 
 
@@ -92,14 +92,14 @@ async def read_run(request: EdgeRequest, run_id: FromPath[str]) -> Run:
 async def cancel_run(
     request: EdgeRequest, run_id: FromPath[str], data: JSONBody[CancelBody | None] = None
 ) -> Run:
-    """Ask a run to stop. It is asked by its own protocol first, then by signals."""
+    """Cancel a run: first through its own protocol, then with signals."""
     reason = (data.reason if data else None) or "requested"
     return await run_operations.request_cancel(edge_of(request), run_id, reason)
 
 
 @post("/v1/runs/{run_id:str}/:retry", status_code=HTTP_202_ACCEPTED, tags=["runs"])
 async def retry_run(request: EdgeRequest, run_id: FromPath[str]) -> Run:
-    """Run what ended once more; the old run is kept as it was."""
+    """Retry an ended run as a new run; the old one is kept unchanged."""
     return await run_operations.retry_ended_run(edge_of(request), run_id, trace_of(request))
 
 
@@ -111,7 +111,7 @@ async def read_run_events(
     view: FromQuery[View] = "runtime",
     limit: Annotated[int, QueryParameter(ge=1, le=PAGE_ITEMS_MOST)] = PAGE_ITEMS,
 ) -> Response[bytes]:
-    """The events of a run, oldest first."""
+    """List the events of a run, oldest first."""
     run = run_operations.find_run(edge_of(request), run_id)
     return await read_events_page(
         request,
@@ -134,7 +134,7 @@ async def read_logs(
     ] = run_operations.LOG_BYTES,
     process_id: Annotated[str | None, QueryParameter(name="processId")] = None,
 ) -> Response[bytes]:
-    """Bytes of what a program of a run printed; the headers say which, and what follows."""
+    """Read the output of a program of a run; the headers give the range and the next offset."""
     edge = edge_of(request)
     found = await run_operations.read_run_log(
         edge,
@@ -155,8 +155,8 @@ async def read_logs(
 
 @get("/v1/runs/{run_id:str}/diff", tags=["runs"])
 async def read_diff(request: EdgeRequest, run_id: FromPath[str]) -> RunDiff:
-    """What a run changed in its worktree, or without one what its folder has that its last commit
-    has not, whoever changed it; `scope` says which, and git tells it.
+    """Get the diff of a run, as git reports it; `scope` says of what: the changes in the run's
+    worktree or, without one, all uncommitted changes in its folder, whoever made them.
     """
     return await run_operations.diff_run(edge_of(request), run_id)
 
@@ -170,7 +170,7 @@ async def list_approvals(
     after: After = None,
     limit: Limit = DEFAULT_LIMIT,
 ) -> Page[Approval]:
-    """What waits for a person, and what was decided; newest first."""
+    """List approvals, pending and decided; newest first."""
     edge = edge_of(request)
 
     def is_wanted(row: Approval) -> bool:
@@ -185,13 +185,13 @@ async def list_approvals(
 
 @get("/v1/approvals/{approval_id:str}/standing-rule", tags=["approvals"])
 async def read_standing_rule(request: EdgeRequest, approval_id: FromPath[str]) -> StandingRule:
-    """The rule that `always` would grant for what waits, or why there is none."""
+    """Get the rule that `always` would grant for an approval, or why there is none."""
     return await propose_standing_rule(edge_of(request), approval_id)
 
 
 @post("/v1/permissions/decide", status_code=200, tags=["approvals"])
 async def decide_permission(request: EdgeRequest, data: JSONBody[DecisionBody]) -> Approval:
-    """Decide what a run waits for: once, on what was shown."""
+    """Decide an approval: once, and for exactly what was shown."""
     return await run_operations.decide_approval(
         edge_of(request),
         data.run_id,
@@ -228,7 +228,7 @@ async def list_previews(
     after: After = None,
     limit: Limit = DEFAULT_LIMIT,
 ) -> Page[Preview]:
-    """Previews, newest first; one that has stopped has no address any more."""
+    """List previews, newest first; a stopped preview has no address."""
     edge = edge_of(request)
 
     def is_wanted(row: Preview) -> bool:
@@ -243,7 +243,7 @@ async def list_previews(
 
 @post("/v1/previews", status_code=HTTP_201_CREATED, tags=["previews"])
 async def create_preview(request: EdgeRequest, data: JSONBody[PreviewBody]) -> Preview:
-    """Serve a folder of a run on an origin of its own; its address opens it to whoever has it."""
+    """Serve a folder of a run on its own origin; anyone who has the address can open it."""
     return await preview_operations.start_preview(
         edge_of(request),
         new_id(request, "prv"),
@@ -256,19 +256,19 @@ async def create_preview(request: EdgeRequest, data: JSONBody[PreviewBody]) -> P
 
 @get("/v1/previews/{preview_id:str}", tags=["previews"])
 async def read_preview(request: EdgeRequest, preview_id: FromPath[str]) -> Preview:
-    """One preview, with its address while it is served."""
+    """Get a preview, with its address while it is served."""
     return preview_operations.find_preview(edge_of(request), preview_id)
 
 
 @post("/v1/previews/{preview_id:str}/:stop", status_code=200, tags=["previews"])
 async def stop_preview(request: EdgeRequest, preview_id: FromPath[str]) -> Preview:
-    """Serve a preview no longer."""
+    """Stop a preview."""
     return await preview_operations.end_preview(edge_of(request), preview_id, trace_of(request))
 
 
 @delete("/v1/runs/{run_id:str}/worktree", status_code=HTTP_204_NO_CONTENT, tags=["runs"])
 async def delete_worktree(request: EdgeRequest, run_id: FromPath[str]) -> None:
-    """Remove the worktree of a run that has ended, with whatever it holds."""
+    """Remove the worktree of an ended run, with everything in it."""
     edge = edge_of(request)
     run = run_operations.find_run(edge, run_id)
     edge.find_own_thread(run.thread_id or "")

@@ -21,7 +21,7 @@ def observer_of(request: EdgeRequest) -> EdgeObserver:
 
 @get("/v1/metrics", tags=["service"], opt=declare_bytes("text/plain"))
 async def read_metrics(request: EdgeRequest) -> Response[bytes]:
-    """What this Edge counts, in Prometheus' text form."""
+    """Get metrics in the Prometheus text format."""
     text = await observer_of(request).exposition()
     return Response(text, headers={"content-type": CONTENT_TYPE_PLAIN_0_0_4})
 
@@ -31,7 +31,7 @@ METRICS_ROUTES: list[Any] = [read_metrics]
 
 @get("/v1/health", tags=["service"], opt={ALSO: (HTTP_503_SERVICE_UNAVAILABLE,)})
 async def read_health(request: EdgeRequest) -> Response[Health]:
-    """Whether this Edge is well; in detail for who shows the token."""
+    """Get the health of this Edge; details require the token."""
     details = await _read_details(request) if request.state.get("is_known") else None
     found = await edge_of(request).feed.health()
     words: dict[str, Literal["ok", "degraded", "stopping"]] = {
@@ -66,7 +66,7 @@ async def _read_details(request: EdgeRequest) -> HealthDetails:
 
 @get("/v1/agents", tags=["service"])
 async def list_agents(request: EdgeRequest) -> Agents:
-    """Who can be asked to do something, with what each can do."""
+    """List the agents and their capabilities."""
     registered = edge_of(request).registered
     there = [
         AgentRow(agent_id=name, available=True, manifest=agent.manifest)
@@ -81,20 +81,20 @@ async def list_agents(request: EdgeRequest) -> Agents:
 
 @post("/v1/tickets", status_code=HTTP_201_CREATED, tags=["service"])
 async def create_ticket(request: EdgeRequest) -> Ticket:
-    """A ticket for one stream, for clients that cannot send a header."""
+    """Create a ticket for one stream, for clients that cannot send headers."""
     ticket = request.app.state["tickets"].issue()
     return Ticket(ticket=ticket, expires_in=TICKET_SECONDS)
 
 
 @get("/asyncapi.json", tags=["service"])
 async def read_asyncapi() -> dict[str, Any]:
-    """The streams of this Edge, as an AsyncAPI document."""
+    """Get the streams of this Edge as an AsyncAPI document."""
     return build_asyncapi()
 
 
 @get("/openapi.json", tags=["service"])
 async def read_openapi(request: EdgeRequest) -> dict[str, Any]:
-    """This interface, as an OpenAPI document."""
+    """Get this API as an OpenAPI document."""
     return cast("dict[str, Any]", request.app.state["openapi"]())
 
 

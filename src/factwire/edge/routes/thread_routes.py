@@ -110,7 +110,7 @@ def _build_tool_item(
 At = Annotated[
     str | None,
     QueryParameter(
-        description="A cursor, or the id of an event or a fact: the thread as it was then."
+        description="A cursor, or the id of an event or a fact: the thread as it was at that point."
     ),
 ]
 
@@ -122,12 +122,12 @@ async def list_threads(
     status: FromQuery[ThreadStatus | None] = None,
     activity: FromQuery[Activity | None] = None,
     search: Annotated[
-        str | None, QueryParameter(description="Words of the title, or the start of an id.")
+        str | None, QueryParameter(description="Words from the title, or the start of an id.")
     ] = None,
     after: After = None,
     limit: Limit = DEFAULT_LIMIT,
 ) -> Page[Thread]:
-    """Threads, newest first; `asOf` is the cursor from which their events go on."""
+    """List threads, newest first; their events continue from the cursor `asOf`."""
     edge = edge_of(request)
     words = (search or "").casefold().split()
 
@@ -143,7 +143,7 @@ async def list_threads(
 
 @post("/v1/threads", status_code=HTTP_201_CREATED, tags=["threads"])
 async def create_thread(request: EdgeRequest, data: JSONBody[ThreadBody]) -> Thread:
-    """Make a thread."""
+    """Create a thread."""
     new = thread_operations.NewThread(
         thread_id=new_id(request, "thr"),
         project_id=data.project_id,
@@ -157,7 +157,7 @@ async def create_thread(request: EdgeRequest, data: JSONBody[ThreadBody]) -> Thr
 
 @get("/v1/threads/{thread_id:str}", tags=["threads"])
 async def read_thread(request: EdgeRequest, thread_id: FromPath[str]) -> Thread:
-    """One thread, with what it is at."""
+    """Get a thread and its activity."""
     return edge_of(request).find_thread(thread_id)
 
 
@@ -165,7 +165,7 @@ async def read_thread(request: EdgeRequest, thread_id: FromPath[str]) -> Thread:
 async def change_thread(
     request: EdgeRequest, thread_id: FromPath[str], data: JSONBody[ThreadChange]
 ) -> Thread:
-    """Rename a thread, archive it or take it out of the archive."""
+    """Rename, archive or restore a thread."""
     fields = {"title": data.title, "status": data.status}
     changes = {name: value for name, value in fields.items() if value is not msgspec.UNSET}
     return await thread_operations.update_thread(
@@ -175,13 +175,13 @@ async def change_thread(
 
 @delete("/v1/threads/{thread_id:str}", status_code=HTTP_204_NO_CONTENT, tags=["threads"])
 async def delete_thread(request: EdgeRequest, thread_id: FromPath[str]) -> None:
-    """Take a thread off every list; its facts stay in the journal until retention takes them."""
+    """Delete a thread from all lists; its facts stay in the journal, subject to retention."""
     await thread_operations.remove_thread(edge_of(request), thread_id, trace_of(request))
 
 
 @post("/v1/threads/{thread_id:str}/:archive", status_code=200, tags=["threads"])
 async def archive_thread(request: EdgeRequest, thread_id: FromPath[str]) -> Thread:
-    """Put a thread into the archive."""
+    """Archive a thread."""
     changes = {"status": "archived"}
     return await thread_operations.update_thread(
         edge_of(request), thread_id, changes, trace_of(request)
@@ -192,7 +192,7 @@ async def archive_thread(request: EdgeRequest, thread_id: FromPath[str]) -> Thre
 async def fork_thread(
     request: EdgeRequest, thread_id: FromPath[str], data: JSONBody[ForkBody]
 ) -> Thread:
-    """Make a thread that begins with this one's conversation, as it stood then."""
+    """Fork a thread: create one that begins with its conversation at a given point."""
     new = thread_operations.NewThread(thread_id=new_id(request, "thr"), title=data.title)
     return await thread_operations.add_fork(
         edge_of(request),
@@ -210,13 +210,13 @@ async def list_items(
     request: EdgeRequest,
     thread_id: FromPath[str],
     after: Annotated[
-        str | None, QueryParameter(name="cursor", description="The last item of the page before.")
+        str | None, QueryParameter(name="cursor", description="The last item of the previous page.")
     ] = None,
     limit: Annotated[
-        int, QueryParameter(ge=1, le=LIST_ITEMS_MOST, description="Items of one page.")
+        int, QueryParameter(ge=1, le=LIST_ITEMS_MOST, description="The number of items per page.")
     ] = DEFAULT_LIMIT,
 ) -> ItemPage:
-    """What was said and done on a thread, oldest first; `asOf` is the cursor it is true as of."""
+    """List the items of a thread, oldest first, as of the cursor `asOf`."""
     row = edge_of(request).find_thread(thread_id)
     seen = await states_of(request).now(thread_id)
     found = items_of(seen.projection.state, row.project_id)
@@ -234,7 +234,7 @@ async def list_items(
 async def read_projection(
     request: EdgeRequest, thread_id: FromPath[str], at: At = None
 ) -> Response[bytes]:
-    """The whole state of a thread, now or at a moment; changes go on from `asOf`."""
+    """Get the state of a thread, now or at an earlier point; changes continue from `asOf`."""
     edge = edge_of(request)
     edge.find_thread(thread_id)
     seen = await thread_operations.read_state_at(edge, states_of(request), thread_id, at)
@@ -250,7 +250,7 @@ async def read_projection(
 async def read_thread_model(
     request: EdgeRequest, thread_id: FromPath[str], at: At = None
 ) -> ThreadOverview[ThreadReadModel]:
-    """What a first screen of a thread needs; `asOf` is the cursor it is true as of."""
+    """Get what the first screen of a thread needs, as of the cursor `asOf`."""
     edge = edge_of(request)
     edge.find_thread(thread_id)
     seen = await thread_operations.read_state_at(edge, states_of(request), thread_id, at)
@@ -262,7 +262,7 @@ async def read_thread_model(
 async def post_message(
     request: EdgeRequest, thread_id: FromPath[str], data: JSONBody[MessageBody]
 ) -> MessageAnswer:
-    """Say something to an agent: a run starts, waits in the queue, or is steered."""
+    """Send a message to an agent: it starts a run, is queued, or steers the active run."""
     edge, parts = edge_of(request), read_parts(data.input)
     edge.find_own_thread(thread_id)
     turn_id = new_id(request, "trn")
@@ -286,7 +286,7 @@ async def post_message(
 
 @get("/v1/threads/{thread_id:str}/queue", tags=["threads"])
 async def read_queue(request: EdgeRequest, thread_id: FromPath[str]) -> list[QueuedRun]:
-    """What waits on a thread, next first."""
+    """List the queued runs of a thread, next one first."""
     return await run_operations.list_queue(edge_of(request), thread_id)
 
 
@@ -294,7 +294,7 @@ async def read_queue(request: EdgeRequest, thread_id: FromPath[str]) -> list[Que
 async def promote_queued(
     request: EdgeRequest, thread_id: FromPath[str], run_id: FromPath[str]
 ) -> list[QueuedRun]:
-    """Let a waiting run go first."""
+    """Move a queued run to the front."""
     return await run_operations.promote_queued_run(edge_of(request), thread_id, run_id)
 
 
@@ -302,7 +302,7 @@ async def promote_queued(
 async def steer_queued(
     request: EdgeRequest, thread_id: FromPath[str], run_id: FromPath[str]
 ) -> list[QueuedRun]:
-    """Say to the run that is under way what a waiting one was to be asked."""
+    """Send the prompt of a queued run to the active run instead."""
     return await run_operations.steer_queued_run(edge_of(request), thread_id, run_id)
 
 
@@ -310,7 +310,7 @@ async def steer_queued(
 async def remove_queued(
     request: EdgeRequest, thread_id: FromPath[str], run_id: FromPath[str]
 ) -> list[QueuedRun]:
-    """Take a run out of the queue; it never starts."""
+    """Remove a run from the queue; it will not start."""
     return await run_operations.remove_queued_run(edge_of(request), thread_id, run_id)
 
 

@@ -56,7 +56,7 @@ class BlobCorrupt(BlobError):
     def __init__(self, digest: str, reason: str) -> None:
         self.digest = digest
         self.reason = reason
-        super().__init__(f"blob sha256:{digest} is damaged: {reason}; put its content again")
+        super().__init__(f"blob sha256:{digest} is damaged: {reason}; store its content again")
 
 
 class BlobMissing(BlobError):
@@ -171,7 +171,7 @@ def compute_content_size(digest: str, length: int) -> int:
     """How much of `length` stored bytes is content; the rest is the footer."""
     size = length - _TAIL.size - _HASH * _count_blocks(length - _TAIL.size, BLOCK + _HASH)
     if size < 0 or compute_stored_length(size) != length:
-        raise BlobCorrupt(digest, f"{length} bytes are not the length of a blob")
+        raise BlobCorrupt(digest, f"{length} bytes is not a valid length for a stored blob")
     return size
 
 
@@ -191,13 +191,13 @@ def compute_stored_length(size: int) -> int:
 def read_seal(digest: str, size: int, footer: bytes) -> BlobSeal:
     """The seal of a footer; raises `BlobCorrupt` where it is not the one of this content."""
     if len(footer) != compute_stored_length(size) - size:
-        raise BlobCorrupt(digest, "it is shorter than it was")
+        raise BlobCorrupt(digest, "it is truncated")
     mark, written, nonce, seal = _TAIL.unpack(footer[-_TAIL.size :])
     digests = footer[: -_TAIL.size]
     if mark != _MARK or written != size:
         raise BlobCorrupt(digest, "its footer was changed")
     if seal != _hash_seal(bytes.fromhex(digest), size, nonce, digests):
-        raise BlobCorrupt(digest, "its seal is not the one of this content")
+        raise BlobCorrupt(digest, "its seal does not match its content")
     return BlobSeal(digest=digest, size=size, digests=digests)
 
 
@@ -257,7 +257,7 @@ async def _read_whole(seal: BlobSeal, fetch: Fetch) -> AsyncIterator[bytes]:
         whole.update(block)
         held = block
     if whole.hexdigest() != seal.digest:
-        raise BlobCorrupt(seal.digest, "its content has another hash")
+        raise BlobCorrupt(seal.digest, "its content does not match its hash")
     if held:
         yield held
 

@@ -128,7 +128,9 @@ class ObjectBlobs:
         self, referenced: Referenced, *, grace: float = GRACE
     ) -> CollectedBlobs:
         if grace < self._refresh:
-            raise ValueError(f"expected a grace of at least {self._refresh} seconds, got {grace}")
+            raise ValueError(
+                f"expected a grace period of at least {self._refresh} seconds, got {grace}"
+            )
         old = await self._list_older(self._clock() - grace)
         removed: list[str] = []
         freed = 0
@@ -165,7 +167,7 @@ class ObjectBlobs:
             content, new = _read_spool(spool), head is None
             if await self._client.put_object(key, content, length, if_none_match=new):
                 return
-        raise BlobUnwritable("the object is removed and written again all the time")
+        raise BlobUnwritable("the object keeps being removed and rewritten")
 
 
 async def _read_spool(spool: IO[bytes]) -> AsyncIterator[bytes]:

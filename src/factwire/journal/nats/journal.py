@@ -11,7 +11,7 @@ and a loss of power within them loses acknowledged facts. `NatsJournal.promise` 
 opening warns (`DurabilityWarning`) where that is not known to be enough.
 
 When the server is gone, calls wait for the patience of the URL and then raise `JournalUnavailable`;
-`degraded` says so meanwhile. Followers stay, and go on where they were once it is back.
+`outage` gives the reason meanwhile. Followers stay, and go on where they were once it is back.
 """
 
 import asyncio
@@ -171,7 +171,7 @@ class NatsJournal:
 
     async def __aenter__(self) -> Self:
         if self._open is not None:
-            raise JournalClosed("the journal is open already; open another one with its URL")
+            raise JournalClosed("the journal is already open; open a second one with its URL")
         link = NatsConnection(self._place, self._on_up)
         await link.open()
         try:
@@ -209,9 +209,9 @@ class NatsJournal:
         return self._require_open().promise
 
     @property
-    def degraded(self) -> str | None:
+    def outage(self) -> str | None:
         """What is wrong with the connection; None while all is well."""
-        return self._require_open().link.degraded
+        return self._require_open().link.outage
 
     async def append(
         self, batch: Sequence[Fact], *, expected: Mapping[str, int | None] | None = None

@@ -290,7 +290,7 @@ class StreamState:
 
     def _ensure_follows(self, chunk: Chunk) -> None:
         if chunk.first <= self.head:
-            raise JournalCorrupt("facts stand twice", first=chunk.first, last=chunk.last)
+            raise JournalCorrupt("facts are stored twice", first=chunk.first, last=chunk.last)
         if chunk.first == self.head + 1 and chunk.prev != self.hash and self.broken is None:
             self.broken = f"the commit at {chunk.first} does not follow the one before it"
 

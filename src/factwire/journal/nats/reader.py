@@ -137,7 +137,10 @@ class NatsReader:
         """A removal by a process that did not hear of this reader must not leave it a hole."""
         bounds = self._state.bounds(self._wanted)
         if bounds.floor > self._floor and reader.position < bounds.floor:
-            message = f"{reader.name} is at {reader.position}, facts up to {bounds.floor} are gone"
+            message = (
+                f"{reader.name} is at {reader.position}, but facts up to {bounds.floor} have "
+                "been removed"
+            )
             raise bounds.error(CursorExpired, f"{message}; start from the nearest snapshot")
 
     def _ensure_whole(self, first: int, last: int) -> None:

@@ -265,7 +265,7 @@ class PageCache:
                 item_body.retired,
             )
         place = {"first": segment.first, "last": segment.last}
-        raise JournalCorrupt(f"an item of kind {item.kind} stands in the place of facts", **place)
+        raise JournalCorrupt(f"expected facts, found an item of kind {item.kind}", **place)
 
     def _put(self, at: int, page: SegmentPage) -> None:
         old = self._cache.pop(at, None)
@@ -296,5 +296,5 @@ def find_existing_in(
 def _ensure_sound_segment(chunk: Chunk, segment: StreamSegment) -> Chunk:
     if (chunk.first, chunk.last) != (segment.first, segment.last):
         place = {"first": segment.first, "last": segment.last}
-        raise JournalCorrupt(f"facts {chunk.first}–{chunk.last} stand in their place", **place)
+        raise JournalCorrupt(f"found facts {chunk.first}–{chunk.last} in their place", **place)
     return ensure_sound(chunk)

@@ -58,16 +58,18 @@ class AckPromise(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         majority = self.replicas // 2 + 1
-        held = f"{majority} of {self.replicas} replicas" if self.replicas > 1 else "the one replica"
-        return f"an ack means that {held} took the facts in, {_FLUSHED[self.flushed]}"
+        held = (
+            f"{majority} of {self.replicas} replicas" if self.replicas > 1 else "the only replica"
+        )
+        return f"an acknowledgement means that {held} stored the facts, {_FLUSHED[self.flushed]}"
 
 
 _FLUSHED: Final = {
     True: "flushed to disk (sync_interval: always)",
     False: "not flushed to disk: set sync_interval: always in the server's jetstream block",
     None: (
-        "flushed to disk only if the server has sync_interval: always; "
-        "say so with ?sync=always or let it be looked up with ?monitor=host:port"
+        "flushed to disk only if the server has sync_interval: always; confirm it with "
+        "?sync=always, or have it checked with ?monitor=host:port"
     ),
 }
 
@@ -111,7 +113,7 @@ def _syncs_always(monitor: str) -> bool:
         with urlopen(f"http://{monitor}/jsz?config=true", timeout=5) as answer:
             found: dict[str, Any] = msgspec.json.decode(answer.read())
     except (OSError, ValueError) as error:
-        raise JournalUnavailable(f"the monitoring address {monitor} gave no answer") from error
+        raise JournalUnavailable(f"no answer from the monitoring address {monitor}") from error
     config: dict[str, Any] = found.get("config") or {}
     return bool(config.get("sync_always"))
 
@@ -126,7 +128,7 @@ def _parse_replicas(text: str | None) -> int | None:
 
 def _parse_sync(text: str) -> str:
     if text not in ("always", "unknown"):
-        raise JournalUrlError(f"expected sync=always or no such option, got {text!r}")
+        raise JournalUrlError(f"expected sync=always or no sync option, got {text!r}")
     return text
 
 
@@ -136,7 +138,7 @@ def _parse_patience(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < 3600:  # noqa: PLR2004
-        raise JournalUrlError(f"expected patience in seconds above 0, got {text!r}")
+        raise JournalUrlError(f"expected a patience above 0 seconds, got {text!r}")
     return seconds
 
 
@@ -218,7 +220,7 @@ class NatsConnection:
 
     def __init__(self, place: NatsAddress, on_up: Callable[[], None]) -> None:
         self.place = place
-        self.degraded: str | None = "not connected yet"
+        self.outage: str | None = "not connected yet"
         self._on_up = on_up
         self._closing = False
         self._client = cast("_Client", Client())
@@ -267,10 +269,11 @@ class NatsConnection:
         return asyncio.get_running_loop().time() + self.place.patience
 
     def unavailable(self) -> JournalUnavailable:
-        why = self.degraded or "it does not answer"
+        why = self.outage or "it does not answer"
         return JournalUnavailable(
-            f"{self.place.shown} was not reached within {self.place.patience:g} s: {why}; "
-            "an append that was under way may have been written, append it again with the same ids"
+            f"{self.place.shown} was not reached within {self.place.patience:g} s: {why}; an "
+            "append that was in progress may have been written, so append it again with the same "
+            "ids"
         )
 
     async def wait_until_up(self, deadline: float) -> None:
@@ -364,24 +367,24 @@ class NatsConnection:
         try:
             await asyncio.wait((work, self._down), return_when=asyncio.FIRST_COMPLETED)
             if not work.done():
-                raise Lost("the connection broke")
+                raise Lost("the connection was lost")
             return work.result()
         finally:
             work.cancel()
 
     def _mark_up(self) -> None:
-        self.degraded = None
+        self.outage = None
         if self._down.done():
             self._down = asyncio.get_running_loop().create_future()
         self._up.set()
 
     async def _on_down(self) -> None:
-        self.degraded = "the connection to the server is broken, reconnecting"
+        self.outage = "the connection to the server was lost; reconnecting"
         self._up.clear()
         if not self._down.done():
             self._down.set_result(None)
         if not self._closing:
-            log.warning("%s: %s", self.place.shown, self.degraded)
+            log.warning("%s: %s", self.place.shown, self.outage)
 
     async def _on_reconnected(self) -> None:
         self._mark_up()
@@ -396,8 +399,8 @@ class NatsConnection:
         if (version.major, version.minor) < OLDEST:
             wanted = ".".join(map(str, OLDEST))
             raise JournalUnavailable(
-                f"{self.place.shown} is a nats-server {self.server}; {wanted} or newer is needed, "
-                "because a batch of several messages must be written whole"
+                f"{self.place.shown} runs nats-server {self.server}, but {wanted} or newer is "
+                "required: a batch of several messages must be written atomically"
             )
 
 

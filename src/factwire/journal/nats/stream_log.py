@@ -197,8 +197,8 @@ class StreamLog:
         total = sum(len(parts) for _, parts in cut)
         if total > BATCH_MESSAGES:
             raise JournalUnwritable(
-                f"{total} messages of the server's max_payload are needed and it takes "
-                f"{BATCH_MESSAGES} as one batch; append fewer facts at once or raise max_payload"
+                f"the append needs {total} messages of the server's max_payload, but a batch can "
+                f"have at most {BATCH_MESSAGES}; append fewer facts at once, or raise max_payload"
             )
         number = 0
         written: list[StreamItem] = []

@@ -275,7 +275,9 @@ class StreamView:
             await self.catch_up()
         if self.state.at == before and not self.state.arrived:
             if asyncio.get_running_loop().time() >= deadline:
-                raise JournalCorrupt(f"what follows message {before} of the stream is not there")
+                raise JournalCorrupt(
+                    f"the messages after message {before} are missing from the stream"
+                )
             await self.link.pause(deadline)
 
     def _begin(self) -> int:
@@ -291,8 +293,9 @@ class StreamView:
         while (last := await self.log.last()) < self.state.at:
             if asyncio.get_running_loop().time() >= deadline:
                 self.state.broken = (
-                    f"the stream ends at {last}, {self.state.at} had been acknowledged; the server "
-                    "was restored from an older copy or did not flush: open the journal again"
+                    f"the stream ends at {last}, but {self.state.at} was acknowledged; the server "
+                    "was restored from an older copy or did not flush to disk; open the journal "
+                    "again"
                 )
                 raise JournalCorrupt(self.state.broken)
             await asyncio.sleep(RECONNECT)

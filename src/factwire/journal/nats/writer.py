@@ -72,7 +72,7 @@ class NatsWriter:
     ) -> asyncio.Future[AppendResult]:
         """A future that is done when the batch is durable or refused."""
         if self._closed:
-            raise JournalClosed("the journal is being closed")
+            raise JournalClosed("the journal is closing")
         done: asyncio.Future[AppendResult] = self._loop.create_future()
         self._waiting.append(NatsAppend(entries, expected, done))
         self._wake.set()

@@ -151,8 +151,8 @@ async def _ensure_durable(connection: PostgresConnection, settings: PostgresSett
         return
     for name in ("fsync", "full_page_writes"):
         if row[name] != "on":
-            message = f"{settings.shown}: the server runs with {name}=off, so that a crash can lose"
-            remedy = f"turn {name} on, or add durable=no to the URL and lose the promise"
+            message = f"{settings.shown}: the server runs with {name}=off, so a crash can lose"
+            remedy = f"turn {name} on, or add durable=no to the URL to accept the risk"
             raise JournalUrlError(f"{message} acknowledged facts; {remedy}")
     if row["synchronous_commit"] not in _WAITS:
         await connection.execute("SET synchronous_commit = on")

@@ -63,9 +63,9 @@ class PostgresJournal:
             await handle.close()
 
     @property
-    def degraded(self) -> str | None:
+    def outage(self) -> str | None:
         """Why calls have to wait for the server; None while it answers."""
-        return self._require_handle().health.degraded
+        return self._require_handle().health.outage
 
     async def append(
         self, batch: Sequence[Fact], *, expected: Mapping[str, int | None] | None = None
@@ -235,4 +235,4 @@ class PostgresJournal:
 
     def _ensure_same_handle(self, handle: PostgresHandle) -> None:
         if self._require_handle() is not handle:
-            raise JournalClosed("the journal was closed and opened again; follow it anew")
+            raise JournalClosed("the journal was closed and reopened; follow it again")

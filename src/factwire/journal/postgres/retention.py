@@ -478,7 +478,9 @@ class PostgresRestorer:
             nonlocal begun
             # What is given can be read once, so that nothing can be tried again.
             if begun:
-                raise JournalUnavailable("the connection was lost during a restore; begin anew")
+                raise JournalUnavailable(
+                    "the connection was lost during a restore; start the restore again"
+                )
             begun = True
             async with connection.transaction():
                 return await self._write(connection, restoration)

@@ -257,7 +257,7 @@ def _index_by_id(
 ) -> dict[str, ExistingFact]:
     missing = [seq for seq in seqs.values() if seq not in at]
     if missing:
-        raise JournalCorrupt("a fact is neither stored nor noted as removed", first=missing[0])
+        raise JournalCorrupt("a fact is neither stored nor recorded as removed", first=missing[0])
     return {fact_id: at[seq] for fact_id, seq in seqs.items()}
 
 
@@ -440,7 +440,9 @@ async def load_applied(connection: PostgresConnection) -> int:
         await connection.fetchval("SELECT coalesce(max(number), 0) FROM factwire.migration")
     )
     if newest > len(MIGRATIONS):
-        message = f"the database is at step {newest}, this Factwire knows {len(MIGRATIONS)}"
+        message = (
+            f"the database is at migration {newest}, but this Factwire only knows {len(MIGRATIONS)}"
+        )
         raise JournalUnavailable(f"{message}; update Factwire")
     return newest
 

@@ -79,7 +79,9 @@ def read_settings(url: str) -> PostgresSettings:
     shown = _drop_password(url)
     name = own.get("journal", "main")
     if _NAME.fullmatch(name) is None:
-        raise JournalUrlError(f"journal= takes 1–63 of A–Z a–z 0–9 _ . -, got {name!r} in {shown}")
+        raise JournalUrlError(
+            f"journal= expects 1–63 characters of A–Z a–z 0–9 _ . -, got {name!r} in {shown}"
+        )
     return PostgresSettings(
         dsn=urlunsplit(parts._replace(query=urlencode(options))),
         journal=name,
@@ -105,13 +107,15 @@ def _parse_seconds(own: dict[str, str], name: str, default: float, shown: str) -
     except ValueError:
         value = 0.0
     if not 0 < value < float("inf"):
-        raise JournalUrlError(f"{name}= takes seconds above 0, got {own[name]!r} in {shown}")
+        raise JournalUrlError(
+            f"{name}= expects a number of seconds above 0, got {own[name]!r} in {shown}"
+        )
     return value
 
 
 def _parse_durable(text: str, shown: str) -> bool:
     if text not in ("yes", "no"):
-        raise JournalUrlError(f"durable= takes yes or no, got {text!r} in {shown}")
+        raise JournalUrlError(f"durable= expects yes or no, got {text!r} in {shown}")
     return text == "yes"
 
 
@@ -222,19 +226,19 @@ class ConnectionHealth:
     """Whether the server answers, as its sessions last found."""
 
     def __init__(self, where: str) -> None:
-        self.degraded: str | None = None
+        self.outage: str | None = None
         """Why calls have to wait; None while the server answers."""
         self._where = where
 
     def note_loss(self, error: BaseException) -> None:
-        if self.degraded is None:
-            _log.warning("lost %s (%r); trying again", self._where, error)
-        self.degraded = repr(error)
+        if self.outage is None:
+            _log.warning("lost the connection to %s (%r); retrying", self._where, error)
+        self.outage = repr(error)
 
     def note_answer(self) -> None:
-        if self.degraded is not None:
+        if self.outage is not None:
             _log.info("%s answers again", self._where)
-        self.degraded = None
+        self.outage = None
 
 
 class PostgresSession:
@@ -269,8 +273,10 @@ class PostgresSession:
                 except (*LOST, MISUSED) as error:
                     self._drop(error)
                     if loop.time() + pause >= end:
-                        message = "the server cannot be reached; what was under way may have been"
-                        message = f"{message} written, so do it again as it is ({error})"
+                        message = (
+                            "the server cannot be reached; an operation in progress may have been"
+                        )
+                        message = f"{message} written, so repeat it unchanged ({error})"
                         raise JournalUnavailable(message) from error
                 # The spread keeps many processes from coming back in one moment.
                 await asyncio.sleep(pause * uniform(0.5, 1.0))  # noqa: S311
@@ -296,10 +302,10 @@ class PostgresSession:
                     self._health.note_answer()
                 return await work(connection)
         except REFUSED as error:
-            raise JournalUrlError(f"the server refuses this URL: {error}") from error
+            raise JournalUrlError(f"the server rejected this URL: {error}") from error
         except MISUSED:
             if connection is not None and not connection.is_closed():
-                raise RuntimeError("the driver was misused") from None
+                raise RuntimeError("the database driver was used incorrectly") from None
             raise
         except LOST:
             raise

@@ -138,7 +138,7 @@ def _build_row(record: CatalogueRecord) -> tuple[str | int | bytes | None, ...]:
 
 def _decode_record(check: bytes, blob: bytes) -> CatalogueRecord:
     if _sum_record(blob) != check:
-        raise JournalCorrupt("a thread of the catalogue was changed")
+        raise JournalCorrupt("a thread in the catalogue was changed")
     return _decoder.decode(blob)
 
 
@@ -326,7 +326,7 @@ def load_fact_at(connection: Database, fact_id: str, seq: int, base: int) -> Exi
     sql = "SELECT id, sequence, digest, sum FROM retired WHERE seq = ?"
     row = connection.execute(sql, (seq,)).get
     if row is None or sum_retired(seq, *row[:3]) != row[3]:
-        raise JournalCorrupt("what was kept of a removed fact is missing or was changed", first=seq)
+        raise JournalCorrupt("the record of a removed fact is missing or was changed", first=seq)
     return ExistingFact(seq, row[1], digest=row[2]) if row[0] == fact_id else None
 
 

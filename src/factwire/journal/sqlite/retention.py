@@ -238,7 +238,7 @@ def _load_removed_after(connection: Database, after: int) -> list[RemovedFact]:
     found: list[RemovedFact] = []
     for seq, fact_id, sequence, digest, check in connection.execute(sql, (after, ROWS)):
         if sum_retired(seq, fact_id, sequence, digest) != check:
-            raise JournalCorrupt("what was kept of a removed fact was changed", first=seq)
+            raise JournalCorrupt("the record of a removed fact was changed", first=seq)
         found.append(RemovedFact(seq, fact_id, sequence, digest))
     return found
 
@@ -249,7 +249,7 @@ def _write(state: WriterState, piece: RestorePiece, floor: int, before: int) -> 
         ensure_empty(place.head)
     ensure_new(fact_id for fact_id in piece.ids() if state.find_existing(fact_id) is not None)
     insert_removed(connection, piece.removed)
-    set_meta(connection, "removed", place.removed + piece.gone)
+    set_meta(connection, "removed", place.removed + piece.removed_count)
     if piece.chunk is not None:
         insert_chunk(connection, piece.chunk)
         set_meta(connection, "base", floor)
@@ -262,7 +262,9 @@ def _advance(writer: SqliteWriter, piece: RestorePiece, floor: int) -> None:
     state = writer.state
     ids = piece.ids()
     state.recent.add(ids, digest_ids(ids), ids.values())
-    state.place = msgspec.structs.replace(state.place, removed=state.place.removed + piece.gone)
+    state.place = msgspec.structs.replace(
+        state.place, removed=state.place.removed + piece.removed_count
+    )
     if piece.chunk is not None:
         state.recent.keys.append((piece.first, piece.chunk.groups()))
         ends = {"head": piece.last, "hash": piece.end, "base": floor, "base_hash": GENESIS}

@@ -119,7 +119,9 @@ def ensure_sqlite() -> None:
     """Refuse to touch a journal with a SQLite that could damage it."""
     found = apsw.SQLITE_VERSION_NUMBER
     if found < SQLITE_FLOOR:
-        raise JournalError(f"SQLite 3.51.3 or later is needed, apsw brings {found}; update apsw")
+        raise JournalError(
+            f"SQLite 3.51.3 or later is required, but apsw includes {found}; update apsw"
+        )
 
 
 def connect(path: str, *, vfs: str | None, read_only: bool = False) -> Database:
@@ -162,7 +164,7 @@ def migrate(connection: Database) -> None:
             roll_back(connection)
             raise
     if version(connection) > len(MIGRATIONS):
-        raise JournalError("the journal was written by a later Factwire; update this one")
+        raise JournalError("the journal was written by a newer Factwire; update this installation")
 
 
 def version(connection: Database) -> int:
@@ -211,7 +213,7 @@ class Extent(msgspec.Struct, frozen=True, gc=False):
         """The same, decoded; raises `JournalCorrupt` where a value is not of its column's type."""
         kinds = (self.first, self.last, self.prev, self.hash, self.check)
         if (*map(type, (*kinds, self.body, self.index, self.data)),) != _TYPES:
-            raise JournalCorrupt("a stored value is not of its type")
+            raise JournalCorrupt("a stored value has the wrong type")
         return Chunk(
             first=self.first,
             last=self.last,
@@ -234,7 +236,9 @@ class Extent(msgspec.Struct, frozen=True, gc=False):
 def ensure_extent(extent: Extent) -> Extent:
     """The extent itself; raises `JournalCorrupt` when its bytes are not those that were written."""
     if sum_data(extent.data) != extent.body:
-        raise JournalCorrupt("bytes and checksum differ", first=extent.first, last=extent.last)
+        raise JournalCorrupt(
+            "the bytes do not match their checksum", first=extent.first, last=extent.last
+        )
     return ensure_outline(extent)
 
 
@@ -244,7 +248,9 @@ def ensure_outline(extent: Extent) -> Extent:
     seqs = None if extent.seqs is None else msgspec.Raw(extent.seqs)
     header = (extent.first, extent.last, extent.prev, extent.hash, links, seqs, extent.body)
     if sum_outline(header, extent.index) != extent.check:
-        raise JournalCorrupt("index and checksum differ", first=extent.first, last=extent.last)
+        raise JournalCorrupt(
+            "the index does not match its checksum", first=extent.first, last=extent.last
+        )
     return extent
 
 
@@ -303,7 +309,7 @@ def load_chunk_at(connection: Database, first: int) -> Chunk:
     """The chunk that begins at a seq, checked."""
     row = connection.execute(_ONE, (first,)).get
     if row is None:
-        raise JournalCorrupt("a chunk that the index names is missing", first=first)
+        raise JournalCorrupt("a chunk that the index refers to is missing", first=first)
     return ensure_extent(Extent(*row)).to_chunk()
 
 

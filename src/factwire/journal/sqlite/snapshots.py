@@ -82,15 +82,15 @@ def _check_derived(connection: Database, place: JournalEnds, report: VerifyRepor
 def _find_faults(connection: Database, place: JournalEnds) -> Iterator[str]:
     answer: str = connection.execute("PRAGMA integrity_check(1)").get
     if answer != "ok":
-        yield f"facts are whole, but SQLite says: {answer}"
+        yield f"the facts are intact, but SQLite reports: {answer}"
     yield from _find_segment_faults(connection, place)
     ensure_runs(connection)
     thread = find_damaged_thread(connection)
     if thread is not None:
-        yield f"facts are whole, but the catalogue's record of {thread!r} was changed"
+        yield f"the facts are intact, but the catalogue's record of {thread!r} was changed"
     for seq, *kept, check in connection.execute("SELECT * FROM retired"):
         if sum_retired(seq, *kept) != check:
-            yield f"what was kept of the removed fact at {seq} was changed"
+            yield f"the record of the removed fact at {seq} was changed"
     for thread, kind, seq, anchor, check, data in connection.execute("SELECT * FROM snapshots"):
         if sum_snapshot(thread, kind, seq, anchor, data) != check:
             yield f"the {kind} snapshot of {thread!r} at {seq} was changed"
@@ -105,7 +105,7 @@ def _find_segment_faults(connection: Database, place: JournalEnds) -> Iterator[s
         stored = load_segment(connection, first)
         outlines = load_outlines_after(connection, max(first - 1, place.base), last)
         if not all(is_covered(stored, outline) for outline in outlines):
-            yield f"the index of {first}–{last} leaves out facts"
+            yield f"the index of {first}–{last} is missing facts"
     if reached < place.sealed:
         yield f"the index has no segment from {reached + 1}"
 

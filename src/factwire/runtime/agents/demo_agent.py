@@ -52,7 +52,7 @@ _ROWS: Final = (
     Theme(
         name="approve",
         words=frozenset({"approve", "approval", "ask", "permission"}),
-        about="a command that waits for your yes or no",
+        about="a command that waits for your approval",
         beats=(
             demo_scenes.greet,
             demo_scenes.write_notes,
@@ -87,7 +87,7 @@ _ROWS: Final = (
     Theme(
         name="plan",
         words=frozenset({"plan", "planning"}),
-        about="a plan that you decide about, and then its steps",
+        about="a plan for you to approve, and then its steps",
         beats=(
             demo_scenes.greet,
             demo_scenes.show_plan,
@@ -101,7 +101,7 @@ _ROWS: Final = (
     Theme(
         name="slow",
         words=frozenset({"slow", "wait", "cancel", "stop"}),
-        about="a command that takes its time, to be watched or stopped",
+        about="a slow command to watch or stop",
         beats=(demo_scenes.greet, demo_scenes.take_long, demo_scenes.close),
     ),
     Theme(
@@ -113,7 +113,7 @@ _ROWS: Final = (
     Theme(
         name="tour",
         words=frozenset({"tour"}),
-        about="a bit of everything; also what you get without any of these words",
+        about="a bit of everything; also the default",
         beats=(
             demo_scenes.greet,
             demo_scenes.show_plan,

@@ -168,14 +168,14 @@ def notes(stage: DemoStage) -> str:
 async def write_notes(stage: DemoStage) -> None:
     outcome = await stage.call("write", {"path": notes_path(stage), "content": notes(stage)})
     await stage.say(
-        _describe_outcome(outcome, f"I wrote `{notes_path(stage)}`; its diff is beside this.")
+        _describe_outcome(outcome, f"I wrote `{notes_path(stage)}`; the diff is shown with it.")
     )
 
 
 async def edit_notes(stage: DemoStage) -> None:
     edit = {"path": notes_path(stage), "old": "one thing", "new": "exactly one thing"}
     outcome = await stage.call("patch", {"edits": [edit]})
-    await stage.say(_describe_outcome(outcome, "One word more, as a patch: *exactly* one thing."))
+    await stage.say(_describe_outcome(outcome, "One more word, as a patch: *exactly* one thing."))
 
 
 async def read_notes(stage: DemoStage) -> None:
@@ -188,7 +188,7 @@ async def ask_first(stage: DemoStage) -> None:
     args = {"command": ["cksum", notes_path(stage)]}
     outcome = await stage.call("run", args, always_ask=True)
     await stage.say(
-        _describe_outcome(outcome, f"You said yes, so I ran it: `{outcome.text.strip()}`.")
+        _describe_outcome(outcome, f"You approved it, so I ran it: `{outcome.text.strip()}`.")
     )
 
 
@@ -242,31 +242,31 @@ async def make_artifact(stage: DemoStage) -> None:
         artifact_id=stage.name("art", "report"),
         artifact_refs=(ref.ref,),
     )
-    await stage.say("The report is an artifact; its content is behind a ref.")
+    await stage.say("The report is an artifact; its content is stored behind a ref.")
 
 
 async def say_a_lot(stage: DemoStage) -> None:
     outcome = await stage.call("run", {"command": LONG})
     ref = outcome.data.get("outputRef", "nowhere")
-    text = f"Here you see {len(outcome.text)} characters of it; all of it is in `{ref}`."
+    text = f"These are {len(outcome.text)} characters of it; the full output is in `{ref}`."
     await stage.say(_describe_outcome(outcome, text))
 
 
 async def take_long(stage: DemoStage) -> None:
     outcome = await stage.call("run", {"command": ["sh", "-c", SLOW]})
     await stage.say(
-        _describe_outcome(outcome, "Six steps, one a second; there was time to stop me.")
+        _describe_outcome(outcome, "Six steps, one per second: there was time to stop me.")
     )
 
 
 async def break_down(stage: DemoStage) -> None:
     outcome = await stage.call("run", {"command": ["sh", "-c", FAILING]})
     if outcome.category == "nonzero_exit":
-        message = "the answer was to be 42 and is 41, as you asked for"
+        message = "the answer should be 42 but is 41, as you requested"
         hint = "Ask for another demo; this one always fails."
     else:
-        message = f"the check that was to fail did not run: {outcome.text[:500]}"
-        hint = "Let the check run; then it fails as you asked for."
+        message = f"the check that should fail did not run: {outcome.text[:500]}"
+        hint = "Allow the check to run; it then fails as you requested."
     stage.fail(outcome.category or "nonzero_exit", message, hint)
 
 
@@ -281,8 +281,8 @@ def _describe_outcome(outcome: ToolOutcome, text: str) -> str:
     if outcome.ok:
         return text
     if outcome.category == "permission_denied":
-        return "That was not allowed, so I left it."
-    return f"That did not work ({outcome.category}), so I go on without it."
+        return "That was not allowed, so I skipped it."
+    return f"That did not work ({outcome.category}), so I continue without it."
 
 
 STEPS: Final = ("Write some notes", "Change one word of them", "Check the result")
@@ -293,8 +293,10 @@ _PLAN_WORD: Final = re.compile(r"[a-z]+")
 
 
 async def greet(stage: DemoStage) -> None:
-    stage.think("The prompt asks for a demo. No model is needed, only real work to look at.")
-    await stage.say("Hello. What I say is scripted; what I do is not, and you can look at it all.")
+    stage.think("The prompt asks for a demo. This needs no model, only real work to look at.")
+    await stage.say(
+        "Hello. My words are scripted, but what I do is real, and you can inspect all of it."
+    )
 
 
 async def show_plan(stage: DemoStage) -> None:
@@ -334,7 +336,7 @@ async def _leave_it(stage: DemoStage, call: str, why: str) -> None:
     failure: dict[str, Any] = {"failureCategory": "permission_denied", "message": why}
     stage.put("tool.failed", failure, tool_call_id=call)
     stage.is_over = True
-    await stage.say("Then I leave it at the plan.")
+    await stage.say("Then I will stop at the plan.")
 
 
 def _denial(stage: DemoStage, call_id: str) -> str | None:
@@ -370,9 +372,9 @@ async def answer_steers(stage: DemoStage) -> None:
     for steer in await stage.host.take_steers():
         if _ENOUGH.intersection(_PLAN_WORD.findall(steer.text.lower())):
             stage.is_over = True
-            await stage.say(f"I heard you: “{steer.text}”. Then I stop here.")
+            await stage.say(f"Message received: “{steer.text}”. I will stop here.")
         else:
-            await stage.say(f"I heard you: “{steer.text}”. My script stays as it is.")
+            await stage.say(f"Message received: “{steer.text}”. I will keep to my script.")
 
 
 async def close(stage: DemoStage) -> None:
@@ -405,7 +407,7 @@ async def gather_team(stage: DemoStage) -> None:
         stage.put("subagent.spawned", spawned, scope)
         stage.put("subagent.started", {"name": who}, scope)
         stage.put("task.started", None, scope)
-    await stage.say("Two helpers share this: one reads, one writes.")
+    await stage.say("Two helpers share this task: one reads, one writes.")
 
 
 async def reader_works(stage: DemoStage) -> None:
@@ -434,12 +436,12 @@ async def dismiss_team(stage: DemoStage) -> None:
         _handoff(stage, "completed")
     if not undone:
         stage.put("task.completed", None, _team(stage))
-        await stage.say("Both are done, and each kept to its own work.")
+        await stage.say("Both are done, and each did its own part.")
         return
     names = " and the ".join(undone)
     failure = {"failureCategory": "subtask_failed", "message": f"not done: the {names}"}
     stage.put("task.failed", failure, _team(stage))
-    await stage.say(f"The {names} could not do what was asked, so the summary is not there.")
+    await stage.say(f"The {names} could not complete the task, so there is no summary.")
 
 
 def _unfinished_work(stage: DemoStage) -> list[str]:
@@ -478,7 +480,7 @@ def _handoff(stage: DemoStage, state: str) -> None:
         "toAgent": stage.name("sub", WRITER),
         "reason": "no line was found"
         if READER in _unfinished_work(stage)
-        else "the lines are found",
+        else "the lines were found",
         "status": state,
     }
     scope = _scope(stage, WRITER)

@@ -263,7 +263,7 @@ class ModelAnswer:
             self._put("model.completed", {"text": text}, part_id=self._part(index))
         self._put("model.completed", {"text": last[1], **ended}, part_id=self._part(last[0]))
         if reason == "length":
-            message = "the answer was cut at the most tokens that it may have"
+            message = "the answer was cut off at its token limit"
             self._put("runtime.warning", {"code": "answer_truncated", "message": message})
         self._record_usage(response)
 

@@ -72,7 +72,7 @@ def _about(workspace: Path, resources: TurnResources) -> list[str]:
     elif resources.sandbox.mode != "off" and not resources.sandbox.network:
         lines.append("Commands may run in a sandbox without a network.")
     if resources.policy.mode == "plan":
-        lines.append("Only a plan is wanted: nothing may be changed.")
+        lines.append("Only a plan is wanted: do not change anything.")
     return lines
 
 
@@ -111,8 +111,10 @@ _EDIT: Final[Schema] = {
     "type": "object",
     "properties": {
         "path": _text("The file, relative to the workspace."),
-        "old": _text("The text to replace; it must be there exactly once. Leave out to make."),
-        "new": _text("What stands there afterwards."),
+        "old": _text(
+            "The text to replace; it must occur exactly once. Omit it to create the file."
+        ),
+        "new": _text("The text to put in its place."),
     },
     "required": ["path", "new"],
     "additionalProperties": False,
@@ -127,11 +129,11 @@ TOOL_TEXTS: Final = {
         alone=True,
     ),
     "read": ToolText(
-        description="Read a text file, whole or some lines of it.",
+        description="Read a text file, or some lines of it.",
         properties={
             "path": _text("The file, relative to the workspace."),
             "start": _count("The first line, from 1."),
-            "lines": _count("How many lines."),
+            "lines": _count("The number of lines to read."),
         },
         required=("path",),
     ),
@@ -141,26 +143,28 @@ TOOL_TEXTS: Final = {
         properties={
             "command": _text("The command line, as for sh."),
             "cwd": _text("The folder to run in, relative to the workspace."),
-            "seconds": _count("Stop it after so many seconds."),
+            "seconds": _count("Stop it after this many seconds."),
         },
         required=("command",),
         alone=True,
     ),
     "search": ToolText(
-        description="Find the lines that hold a text, in the files below a folder. The text is "
-        "plain, not a pattern. Lines come back as path:line: text.",
+        description=(
+            "Find the lines that contain a text, in the files below a folder. The text is "
+            "plain, not a pattern. Lines come back as path:line: text."
+        ),
         properties={
-            "text": _text("The text, of one line."),
-            "path": _text("The folder or file to look in; all of the workspace if left out."),
-            "glob": _text("Names or paths to look at, such as *.py."),
+            "text": _text("The text to find, without line breaks."),
+            "path": _text("The folder or file to search; the whole workspace if omitted."),
+            "glob": _text("Names or paths to include, such as *.py."),
         },
         required=("text",),
     ),
     "write": ToolText(
-        description="Write a whole text file; one that is there is replaced.",
+        description="Write a complete text file, replacing an existing one.",
         properties={
             "path": _text("The file, relative to the workspace."),
-            "content": _text("All of its text."),
+            "content": _text("The complete text."),
         },
         required=("path", "content"),
         alone=True,
@@ -224,7 +228,7 @@ class ToolboxTools(AbstractToolset[None]):
         return describe_outcome(await self._toolbox.call(name, tool_args, call_id=call_id))
 
 
-_UNKNOWN: Final = "the runtime stopped before this call had ended; it was not made again"
+_UNKNOWN: Final = "the runtime stopped before this call ended; it was not repeated"
 
 
 async def end_open_calls(turn: StartTurn, toolbox: Toolbox) -> dict[str, str]:
@@ -302,7 +306,7 @@ class ModelConversation:
             self._put("rate_limit.hit", {**payload, "retryAfterMs": refused.wait_ms})
 
     def on_retry(self, attempt: int) -> None:
-        message = f"asking the model again, attempt {attempt} of {self._options.retries + 1}"
+        message = f"retrying the model, attempt {attempt} of {self._options.retries + 1}"
         self._put("run.status", {"status": "running", "message": message, "attempt": attempt})
 
     async def _build_opening(self, content: Prompt) -> tuple[list[ModelMessage], Prompt | None]:
@@ -411,7 +415,7 @@ class ModelConversation:
         if not kept.turns and not kept.turns_left_out:
             return
         left_out = kept.turns_left_out
-        message = f"{len(kept.turns)} earlier turns are told again"
+        message = f"{len(kept.turns)} earlier turns are included"
         if left_out or kept.rounds_left_out:
             message += f", {left_out} older ones and {kept.rounds_left_out} rounds are left out"
         payload = {

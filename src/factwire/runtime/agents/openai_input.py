@@ -43,7 +43,7 @@ def describe_outcome(outcome: ToolOutcome) -> str:
 def describe_past_call(tool: Tool, output: str) -> str:
     """A call of the past, with the output that is known of it."""
     if tool.completed_at is None:
-        return "Interrupted: nobody knows whether it was done."
+        return "Interrupted: it is not known whether it was done."
     text = output or tool.message or tool.summary or ""
     return _describe_failure(tool.failure_category, text, tool.exit_code)
 
@@ -235,7 +235,7 @@ async def _content(part: InputPart, blobs: BlobStore) -> UserContent:
         kind = part.object_type or "object"
         return f"(attached: the {kind} {part.title or part.ref}, {part.ref})"
     if isinstance(part, CapabilityInput):
-        raise _attachment_error(part.ref, "what is sensitive is not given to a model")
+        raise _attachment_error(part.ref, "sensitive content is not sent to a model")
     return await _asset(part, blobs)
 
 
@@ -247,7 +247,9 @@ async def _asset(part: AssetInput, blobs: BlobStore) -> UserContent:
     if part.kind == "document" and (media_type.startswith("text/") or media_type in _TEXTS):
         data = await _bytes(part, blobs, DOCUMENT_BYTES)
         return f"(attached: {part.name or part.ref})\n{data.decode('utf-8', 'replace')}"
-    raise _attachment_error(part.name or part.ref, f"a model is given no {media_type or part.kind}")
+    raise _attachment_error(
+        part.name or part.ref, f"the model does not accept {media_type or part.kind}"
+    )
 
 
 async def _bytes(part: AssetInput, blobs: BlobStore, most: int) -> bytes:
@@ -255,9 +257,9 @@ async def _bytes(part: AssetInput, blobs: BlobStore, most: int) -> bytes:
     try:
         data = b"".join([piece async for piece in blobs.get(part.ref, end=most + 1)])
     except (BlobError, FactError) as error:
-        raise _attachment_error(name, f"its content cannot be had: {error}") from error
+        raise _attachment_error(name, f"its content is not available: {error}") from error
     if len(data) > most:
-        raise _attachment_error(name, f"it has more than {most} bytes")
+        raise _attachment_error(name, f"it is larger than {most} bytes")
     return data
 
 

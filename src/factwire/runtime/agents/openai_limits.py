@@ -3,34 +3,34 @@
 from typing import Final
 
 STEPS: Final = 50
-"""Answers of the model in one turn, if nobody says otherwise; a loop ends here."""
+"""Model responses in one turn by default; an endless loop ends here."""
 
 MOST_STEPS: Final = 1_000
-"""Answers of the model in one turn that can be asked for."""
+"""The largest configurable number of model responses in one turn."""
 
 RETRIES: Final = 2
-"""Times that a refused or failed request is sent again, if nobody says otherwise."""
+"""Times that a refused or failed request is retried by default."""
 
 MOST_RETRIES: Final = 10
-"""Times that a request can be sent again; an endpoint that refuses more often is down."""
+"""The largest configurable number of retries; an endpoint that refuses more often is down."""
 
 HISTORY_CHARACTERS: Final = 200_000
-"""Characters of earlier turns that a model is given again, about 50,000 tokens."""
+"""Characters of earlier turns that are sent to a model, about 50,000 tokens."""
 
 RESULT_CHARACTERS: Final = 32_000
-"""Characters of one tool's result that a model is given; of a longer one, both ends."""
+"""Characters of one tool's result that are sent to a model; of a longer one, both ends."""
 
 IMAGE_BYTES: Final = 10 * 1024 * 1024
 """Bytes of an attached image; endpoints refuse bigger ones."""
 
 DOCUMENT_BYTES: Final = 256 * 1024
-"""Bytes of an attached text document; a longer one belongs into the workspace."""
+"""Bytes of an attached text document; a longer one belongs in the workspace."""
 
 CONNECT_SECONDS: Final = 10.0
 """How long it may take to reach an endpoint."""
 
 SILENCE_SECONDS: Final = 300.0
-"""How long an endpoint may say nothing, if nobody says otherwise; local models think long."""
+"""How long an endpoint may send nothing by default; local models can be slow."""
 
 MESSAGE_CHARACTERS: Final = 500
 """Characters of an endpoint's error message that are repeated."""

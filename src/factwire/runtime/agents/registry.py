@@ -50,8 +50,8 @@ _EXTRAS: Final = {
 """Module → the extra of Factwire's that brings it."""
 
 _WHERE: Final = (
-    "modules are looked for among the installed ones, and in the current folder for an agent that "
-    "a command line names"
+    "modules are imported from installed packages, and from the current folder for an agent named "
+    "on the command line"
 )
 
 
@@ -67,7 +67,7 @@ def make_agent(settings: AgentSettings, kind: Make | EntryPoint, wrappers: Wrapp
     result = _call_factory(cast("Make", loaded), settings)
     found = _agent_of(result, settings, wrappers)
     if found is None:
-        message = f"expected {settings.kind} to make an agent with a manifest, got {result!r}"
+        message = f"expected {settings.kind} to create an agent with a manifest, got {result!r}"
         raise InvalidAgent(message)
     return _require_sound_agent(settings.kind, found)
 
@@ -108,7 +108,7 @@ def _call_guarded(kind: str, make: Callable[[], Any]) -> Any:
     except ImportError as error:
         raise _missing_extra_error(kind, error) from error
     except (Exception, SystemExit) as error:
-        message = f"{kind} failed to make an agent: {type(error).__name__}: {error}"
+        message = f"{kind} failed to create an agent: {type(error).__name__}: {error}"
         raise BrokenEntryPoint(message) from error
 
 
@@ -149,7 +149,7 @@ def _not_an_agent_error(kind: str, loaded: object, wrappers: Wrappers) -> AgentE
     known = ", ".join(map(_wrapper_name, wrappers()))
     objects = f" or an object of {known}" if known else ""
     return BrokenEntryPoint(
-        f"expected {kind} to be an agent, a callable that makes one{objects}, got {loaded!r}"
+        f"expected {kind} to be an agent, a callable that creates one{objects}, got {loaded!r}"
     )
 
 
@@ -187,7 +187,7 @@ def _demo(settings: AgentSettings) -> Provider:
 
 def _shell(settings: AgentSettings) -> Provider:
     if settings.options:
-        raise InvalidAgent(f"a shell takes no options, got {', '.join(settings.options)}")
+        raise InvalidAgent(f"a shell agent accepts no options, got {', '.join(settings.options)}")
     return ShellAgent()
 
 
@@ -295,6 +295,6 @@ def _kinds(
         known = kinds.setdefault(point.name, point)
         # One that is found twice, as an editable install may be, is still one.
         if not isinstance(known, EntryPoint) or known.value != point.value:
-            error = NameTaken(f"{point.value} wants the name {point.name!r}, which is taken")
+            error = NameTaken(f"{point.value}: the name {point.name!r} is already taken")
             problems[f"{point.name} ({point.value})"] = error
     return kinds, problems

@@ -143,7 +143,7 @@ def read_text(value: Any, base: ValueBase) -> str:
     if not isinstance(value, str):
         raise InvalidValue("text", is_type=True)
     if not value.strip() or not value.isprintable():
-        raise InvalidValue("text of printable characters that is not empty")
+        raise InvalidValue("non-empty text of printable characters")
     return value
 
 
@@ -334,16 +334,17 @@ SERVER_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?")
 _VARIABLE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _REFERENCE: Final = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
-_HINT: Final = "put it into an environment variable, and write ${NAME} for it"
+_HINT: Final = "put it into an environment variable, and refer to it as ${NAME}"
 
 
 def read_command_line(value: Any, base: ValueBase) -> tuple[str, ...]:
     """A program and its arguments; which all the world can see while it runs."""
     words = tuple(
-        read_text(item, base) for item in read_list(value, base, "a list of a program's words")
+        read_text(item, base)
+        for item in read_list(value, base, "a list of a program and its arguments")
     )
     if not words:
-        raise InvalidValue("a program, and then its arguments")
+        raise InvalidValue("a program, followed by its arguments")
     if any(map(find_secrets, words)):
         raise InvalidValue("a command without a secret in it", hint=f"{_HINT} in env")
     return words
@@ -408,25 +409,27 @@ class Setting(msgspec.Struct, frozen=True):
 
 _ROWS: Final = (
     Setting("journal", read_journal, "URL of the journal."),
-    Setting("data", read_path, "Folder for what is kept."),
-    Setting("workspaces", read_paths, "Folders that agents may work in; none is the default."),
+    Setting("data", read_path, "Folder for stored data."),
+    Setting("workspaces", read_paths, "Folders that agents may work in; none by default."),
     Setting("worktree", read_boolean, "Whether each run of an Edge gets a git worktree."),
     Setting("agent", read_text, "The agent to use when none is named."),
-    Setting("policy.mode", read_mode, "What is decided where no rule does."),
+    Setting("policy.mode", read_mode, "The decision when no rule applies."),
     Setting("policy.allow", read_rules, "Rules that allow."),
-    Setting("policy.ask", read_rules, "Rules that ask; all sources add up.", gathers=True),
-    Setting("policy.deny", read_rules, "Rules that deny; all sources add up.", gathers=True),
+    Setting("policy.ask", read_rules, "Rules that ask; combined from all sources.", gathers=True),
+    Setting("policy.deny", read_rules, "Rules that deny; combined from all sources.", gathers=True),
     Setting("sandbox.mode", read_sandbox_mode, "Whether commands run in a sandbox."),
-    Setting("sandbox.network", read_boolean, "Whether the sandbox has a network."),
-    Setting("limits.turn_seconds", seconds, "How long a turn may take."),
-    Setting("limits.output_bytes", read_whole_number, "Output of a run that stays in facts."),
-    Setting("limits.approval_seconds", seconds, "When an open approval is denied."),
-    Setting("limits.concurrent_runs", read_whole_number, "Runs at the same time."),
-    Setting("retry.attempts", read_attempts, "How often a turn is tried in all."),
-    Setting("retry.delay_seconds", seconds, "How long the first wait in between is."),
-    Setting("retry.factor", factor, "How much longer each wait is than the one before."),
-    Setting("retry.categories", categories, "Failures after which a turn is tried again."),
-    Setting("retry.repeat_effects", read_boolean, "Also after it may have changed something."),
+    Setting("sandbox.network", read_boolean, "Whether the sandbox has network access."),
+    Setting("limits.turn_seconds", seconds, "The time limit of a turn."),
+    Setting("limits.output_bytes", read_whole_number, "How much output of a run stays in facts."),
+    Setting(
+        "limits.approval_seconds", seconds, "How long an approval stays open before it is denied."
+    ),
+    Setting("limits.concurrent_runs", read_whole_number, "The maximum number of concurrent runs."),
+    Setting("retry.attempts", read_attempts, "The total number of attempts for a turn."),
+    Setting("retry.delay_seconds", seconds, "The wait before the first retry."),
+    Setting("retry.factor", factor, "The factor by which each wait grows."),
+    Setting("retry.categories", categories, "Failures after which a turn is retried."),
+    Setting("retry.repeat_effects", read_boolean, "Retry even after possible side effects."),
 )
 
 SETTINGS: Final[dict[str, Setting]] = {row.key: row for row in _ROWS}
@@ -436,10 +439,10 @@ AGENT_SETTINGS: Final[dict[str, Setting]] = {
     for row in (
         Setting("kind", read_kind, "A known kind, or an entry point `module:name`."),
         Setting("model", read_text, "The model."),
-        Setting("base_url", read_http_url, "Where the model is served."),
-        Setting("api_key_env", read_variable, "The variable that holds the key."),
-        Setting("retry", read_retry, "How this agent is tried again, as a table."),
-        Setting("options", options, "Whatever else the agent takes."),
+        Setting("base_url", read_http_url, "The base URL of the model's API."),
+        Setting("api_key_env", read_variable, "The variable that contains the key."),
+        Setting("retry", read_retry, "Retry settings for this agent, as a table."),
+        Setting("options", options, "Any other options of the agent."),
     )
 }
 
@@ -448,15 +451,15 @@ MCP_SETTINGS: Final[dict[str, Setting]] = {
     for row in (
         Setting("command", read_command_line, "The program to run, and its arguments."),
         Setting("env", read_environment, "Variables for it; ${NAME} refers to yours."),
-        Setting("url", read_http_url, "Where it is served, instead of a command."),
+        Setting("url", read_http_url, "The URL of the server, instead of a command."),
         Setting("headers", read_headers, "Headers for it; ${NAME} refers to a variable."),
-        Setting("allow_tools", read_globs, "Tools that are offered; all is the default."),
-        Setting("deny_tools", read_globs, "Tools that are not."),
-        Setting("seconds", seconds, "How long a call may take."),
-        Setting("start_seconds", seconds, "How long it may take to start."),
-        Setting("network", read_boolean, "Whether its sandbox has a network."),
-        Setting("readable", read_paths, "Folders that its sandbox shows besides."),
-        Setting("writable", read_paths, "Folders that it may write besides."),
+        Setting("allow_tools", read_globs, "Tools to offer; all by default."),
+        Setting("deny_tools", read_globs, "Tools not to offer."),
+        Setting("seconds", seconds, "The time limit of a call."),
+        Setting("start_seconds", seconds, "The time limit for starting."),
+        Setting("network", read_boolean, "Whether its sandbox has network access."),
+        Setting("readable", read_paths, "Additional folders that its sandbox can read."),
+        Setting("writable", read_paths, "Additional folders that it may write to."),
     )
 }
 
@@ -471,7 +474,7 @@ _HINTS: Final = {
     "entry_point": "write it as kind = 'module:name'",
 }
 
-_NAME_HINT: Final = "a server's name has small letters, digits and hyphens, at most 32"
+_NAME_HINT: Final = "use at most 32 lowercase letters, digits and hyphens for the name of a server"
 
 
 def find_setting(key: str) -> Setting | None:

@@ -74,7 +74,7 @@ def describe_value(key: str, value: Any) -> str:
     if isinstance(value, dict | list):
         return kind
     if key.endswith("api_key_env") or any(map(secret_name, key.split("."))):
-        return f"{kind} that is not repeated here"
+        return f"{kind} that is not shown here"
     text, _ = redact_text(str(value)[:_READ])
     shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
     return f"{kind} {shown!r}" if isinstance(value, str) else f"{kind} {shown}"
@@ -159,7 +159,7 @@ def environment_layer(environment: Mapping[str, str], base: ValueBase) -> Layer:
         ConfigurationProblem(
             code="unknown_key",
             where=name,
-            expected="a variable of a setting",
+            expected="the variable of a setting",
             got="an unknown variable",
             hint=variable_hint(name),
         )

@@ -204,7 +204,7 @@ def _exists(file: Path) -> bool:
         return False
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise _unreadable_error(file, "a place that can be looked at", reason) from error
+        raise _unreadable_error(file, "a location that can be read", reason) from error
     return True
 
 
@@ -240,7 +240,7 @@ def _parse_file(file: Path) -> tuple[str, dict[str, Any]]:
     except tomllib.TOMLDecodeError as error:
         raise _unreadable_error(file, "TOML", f"an error in it: {error}") from error
     except RecursionError as error:
-        raise _unreadable_error(file, "TOML", "tables too deep to be read") from error
+        raise _unreadable_error(file, "TOML", "tables nested too deeply") from error
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise _unreadable_error(file, "a file that can be read", reason) from error

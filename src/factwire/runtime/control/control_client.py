@@ -122,7 +122,7 @@ def _make_private(folder: Path) -> Path:
             folder.mkdir(mode=_FOLDER_MODE)
         about = folder.lstat()
         if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid():
-            raise ControlUnavailable(f"{folder} is not a folder of this user; remove it")
+            raise ControlUnavailable(f"{folder} is not a folder that this user owns; remove it")
         folder.chmod(_FOLDER_MODE)
     except OSError as error:
         raise ControlUnavailable(f"the folder {folder} cannot be used: {error}") from error
@@ -195,8 +195,8 @@ class SocketControls:
         if isinstance(reply, expected | ControlRefusal):
             return reply
         raise NoAnswer(
-            f"the runtime in {self._data} answers in another form: expected "
-            f"{expected.__name__}, got {type(reply).__name__}"
+            f"unexpected reply from the runtime in {self._data}: expected {expected.__name__}, got "
+            f"{type(reply).__name__}"
         )
 
 
@@ -220,7 +220,7 @@ async def _ask_socket(path: Path, request: ControlRequest, seconds: float) -> Co
     except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
         raise NoAnswer(f"the runtime at {path.name} does not answer: {error}") from error
     except Malformed as error:
-        raise NoAnswer(f"the runtime at {path.name} answers in another form: {error}") from error
+        raise NoAnswer(f"unexpected reply from the runtime at {path.name}: {error}") from error
 
 
 async def _exchange(connected: socket.socket, request: ControlRequest) -> ControlReply:

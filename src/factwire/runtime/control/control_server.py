@@ -133,7 +133,9 @@ class RuntimeControls:
         thread_id = _live_thread(runtime, request.action_id)
         thread_id = thread_id or await find_thread_of_action(runtime.journal, request.action_id)
         if thread_id is None:
-            return build_refusal("unknown_action", f"no action {request.action_id} is known here")
+            return build_refusal(
+                "unknown_action", f"this runtime has no action {request.action_id}"
+            )
         decision = await runtime.decide(
             thread_id,
             request.action_id,
@@ -155,7 +157,7 @@ class RuntimeControls:
         runtime, target = self._runtime, request.target
         found = await find_turn_of_target(runtime, target)
         if found is None:
-            return build_refusal("unknown_turn", f"no turn or thread {target} is known here")
+            return build_refusal("unknown_turn", f"this runtime has no turn or thread {target}")
         thread_id, turn_id = found
         if turn_id is None:
             return build_refusal("turn_ended", f"no turn is running on thread {thread_id}")
@@ -163,7 +165,7 @@ class RuntimeControls:
         turn_id = thread.latest_attempt(turn_id)
         outcome = thread.outcome(turn_id)
         if outcome is not None:
-            return build_refusal("turn_ended", f"turn {turn_id} is {outcome} already")
+            return build_refusal("turn_ended", f"turn {turn_id} is already {outcome}")
         reason = request.reason or f"requested by {self._by}"
         await runtime.cancel(thread_id, turn_id, reason, take_over=request.take_over)
         return CancelReply(turn_id=turn_id, thread_id=thread_id)
@@ -172,7 +174,7 @@ class RuntimeControls:
     async def steer(self, request: SteerRequest) -> SteerReply | ControlRefusal:
         runtime, thread_id = self._runtime, request.thread_id
         if await runtime.journal.thread(thread_id) is None:
-            return build_refusal("unknown_turn", f"no thread {thread_id} is known here")
+            return build_refusal("unknown_turn", f"this runtime has no thread {thread_id}")
         if request.queued_turn_id is not None:
             receipt = await runtime.steer_queued(thread_id, request.queued_turn_id)
         else:
@@ -193,7 +195,7 @@ class RuntimeControls:
     async def queue(self, request: QueueRequest) -> QueueReply | ControlRefusal:
         runtime, thread_id = self._runtime, request.thread_id
         if await runtime.journal.thread(thread_id) is None:
-            return build_refusal("unknown_turn", f"no thread {thread_id} is known here")
+            return build_refusal("unknown_turn", f"this runtime has no thread {thread_id}")
         if request.promote is not None:
             await runtime.promote(thread_id, request.promote)
         if request.remove is not None:

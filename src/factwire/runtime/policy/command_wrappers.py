@@ -92,13 +92,13 @@ def _unwrap(reading: ShellReading, depth: int) -> ShellReading:
 
 def _expand(command: SimpleCommand, depth: int) -> list[SimpleCommand]:
     if depth > DEEPEST:
-        raise UnclearShell("commands stand too deep within commands")
+        raise UnclearShell("commands are nested too deeply")
     if not command.words:
         return [command]
     name = command.words[0] or ""
     base = name.rpartition("/")[2]
     if base in CHANGING or base in RUNNING or (base == "printf" and "-v" in command.words):
-        raise UnclearShell(f"{base} changes what is run, or runs what cannot be seen")
+        raise UnclearShell(f"{base} changes what is run, or runs something that cannot be checked")
     if base in SHELLS:
         return _expand_shell(command, depth)
     if base in PRIVILEGED:
@@ -112,12 +112,12 @@ def _expand_shell(command: SimpleCommand, depth: int) -> list[SimpleCommand]:
     """`bash -c TEXT` runs the text; `bash FILE` is a command like any other."""
     for place, word in enumerate(command.words[1:], 1):
         if word is None:
-            raise UnclearShell("a shell is given words that only the shell will know")
+            raise UnclearShell("a shell receives arguments that are known only when it runs")
         if _SCRIPT.fullmatch(word):
             script = command.words[place + 1 : place + 2]
             return _expand_script(command, script, depth)
         if word.startswith(("-", "+")) and not _SHELL_OPTION.fullmatch(word):
-            raise UnclearShell(f"a shell is given the option {word[:40]!r}")
+            raise UnclearShell(f"a shell is called with the option {word[:40]!r}")
         if not word.startswith("-"):
             break
     return [command]
@@ -127,10 +127,10 @@ def _expand_script(
     command: SimpleCommand, script: tuple[ShellWord, ...], depth: int
 ) -> list[SimpleCommand]:
     if not script or script[0] is None or command.assignments:
-        raise UnclearShell("a shell is given a text that cannot be seen")
+        raise UnclearShell("a shell runs a script that cannot be checked")
     folder = (command.words[0] or "").rpartition("/")[0]
     if folder not in _SYSTEM:
-        raise UnclearShell(f"{command.words[0]} may be another program than a shell")
+        raise UnclearShell(f"{command.words[0]} may not be a shell")
     inside = _unwrap(read_shell(script[0], depth + 1), depth + 1)
     outer = SimpleCommand(words=command.words)
     found = [_forbiddable_as(each, outer) for each in inside.commands]
@@ -153,7 +153,7 @@ def _expand_wrapper(command: SimpleCommand, name: str, depth: int) -> list[Simpl
     if len(command.words) == 1 or (name == "command" and command.words[1] in ("-v", "-V")):
         return [command]
     if command.words[0] != name:
-        raise UnclearShell(f"{command.words[0]} may be another program than {name}")
+        raise UnclearShell(f"{command.words[0]} may not be {name}")
     outer = SimpleCommand(words=command.words)
     inside = _expand(_strip_wrapper(command, WRAPPERS[name]), depth + 1)
     return [_forbiddable_as(each, outer) for each in inside]
@@ -174,7 +174,7 @@ def _strip_wrapper(command: SimpleCommand, wrapper: Wrapper) -> SimpleCommand:
         before -= 1 if not (words[0] or "").startswith("-") and before else 0
         del words[:taken]
     if not words or not words[0] or not words[0].isascii():
-        raise UnclearShell(f"it cannot be seen what {command.words[0]} runs")
+        raise UnclearShell(f"what {command.words[0]} runs cannot be determined")
     after = [None] if wrapper.unknown_after else []
     return msgspec.structs.replace(
         command, words=(*words, *after), assignments=tuple(assignments), also=()
@@ -185,13 +185,13 @@ def _option(words: list[ShellWord], wrapper: Wrapper, before: int) -> int:
     """How many words in front belong to the wrapper."""
     word = words[0]
     if word is None:
-        raise UnclearShell("a wrapper is given words that only the shell will know")
+        raise UnclearShell("a wrapper receives arguments that are known only when it runs")
     if word in wrapper.valued:
         return 2
     if wrapper.alone.fullmatch(word) or (wrapper.assigns and _ASSIGNMENT.fullmatch(word)):
         return 1
     if word.startswith("-") or (wrapper.assigns and "=" in word):
-        raise UnclearShell(f"a wrapper is given {word[:40]!r}")
+        raise UnclearShell(f"a wrapper is called with {word[:40]!r}")
     return 1 if before > 0 else 0
 
 
@@ -199,7 +199,9 @@ def _expand_find(command: SimpleCommand, depth: int) -> list[SimpleCommand]:
     """`find -exec` runs what follows, `-delete` removes, `-fprint` writes."""
     words = command.words
     if any(word is None or word in _WRITING for word in words):
-        raise UnclearShell("find writes to a file, or is given words that only the shell will know")
+        raise UnclearShell(
+            "find writes to a file, or receives arguments that are known only when it runs"
+        )
     found = [command]
     if "-delete" in words:
         found.append(SimpleCommand(words=("rm", None)))
@@ -213,6 +215,6 @@ def _find_executed(words: tuple[ShellWord, ...]) -> SimpleCommand:
     pairs = enumerate(zip((None, *words), words, strict=False))
     ends = [place for place, pair in pairs if pair[1] == ";" or pair == ("{}", "+")]
     if not ends or not words[0] or "{}" in words[0]:
-        raise UnclearShell("it cannot be seen what find runs")
+        raise UnclearShell("what find runs cannot be determined")
     inside = (None if word is None or "{}" in word else word for word in words[: ends[0]])
     return SimpleCommand(words=tuple(inside))

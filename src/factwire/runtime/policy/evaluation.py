@@ -161,7 +161,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     ) -> "Policy":
         """A policy from rules as text; raises `RuleError`."""
         if mode not in MODES:
-            raise ValueError(f"expected a mode of {', '.join(MODES)}, got {mode!r}")
+            raise ValueError(f"expected one of the modes {', '.join(MODES)}, got {mode!r}")
         lists = {"allow": allow, "ask": ask, "deny": deny}
         rules = {name: tuple(map(parse_rule, texts)) for name, texts in lists.items()}
         return cls(mode=mode, **rules)
@@ -326,7 +326,7 @@ def _path_rule(tool: str, pattern: str) -> PolicyRule | None:
     return None if "*" in pattern.removesuffix("/**") else PolicyRule(tool, pattern)
 
 
-_OTHER_MODE: Final = "to be asked, choose another --policy than dontAsk"
+_OTHER_MODE: Final = "to be asked, choose a --policy other than dontAsk"
 
 
 def evaluate_asking(policy: Policy, request: PolicyRequest) -> Evaluation:

@@ -222,7 +222,7 @@ def _token(text: str, at: int) -> tuple[Token, int]:
             _add(pieces, char)
         at += 1
     if quote or at > len(text):
-        raise RuleError(f"a quote or backslash is left open in {text[:200]!r}")
+        raise RuleError(f"unclosed quote or trailing backslash in {text[:200]!r}")
     kept = tuple(piece for piece in pieces if piece != "")
     return kept or ("",), at
 
@@ -274,10 +274,10 @@ def _check_pattern(rule: PolicyRule, pattern: str) -> None:
 def _check_path(pattern: str) -> None:
     segments = pattern.split("/")
     if ".." in segments:
-        raise RuleError(f"a path pattern may not climb with '..', as {pattern!r} does")
+        raise RuleError(f"a path pattern cannot contain '..', got {pattern!r}")
     if pattern.startswith("~"):
-        raise RuleError(f"write the home folder out, instead of '~' in {pattern!r}")
+        raise RuleError(f"write out the home folder instead of '~', got {pattern!r}")
     if "\\" in pattern:
-        raise RuleError(f"segments of a path are parted by '/', not as in {pattern!r}")
+        raise RuleError(f"separate the segments of a path with '/', got {pattern!r}")
     if any("**" in part and part != "**" for part in segments):
-        raise RuleError(f"'**' stands for whole folders, between slashes; not as in {pattern!r}")
+        raise RuleError(f"'**' must be a path segment of its own, got {pattern!r}")

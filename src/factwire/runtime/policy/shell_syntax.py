@@ -114,16 +114,16 @@ _QUIET: Final = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr"})
 def read_shell(text: str, depth: int = 0) -> ShellReading:
     """The simple commands of a text; never raises."""
     if len(text) > LONGEST_COMMAND or depth > DEEPEST:
-        return ShellReading((), "it is too long or too deep to be read")
+        return ShellReading((), "it is too long or nested too deeply")
     if any(is_hidden(char) for char in text if char not in "\n\t"):
-        return ShellReading((), "it holds characters that cannot be seen")
+        return ShellReading((), "it contains invisible characters")
     reader = _Reader(text, depth)
     try:
         reader.commands("")
     except UnclearShell as found:
         return ShellReading(tuple(reader.found), str(found))
     if not reader.found:
-        return ShellReading((), "it holds no command")
+        return ShellReading((), "it contains no command")
     return ShellReading(tuple(reader.found))
 
 
@@ -186,7 +186,7 @@ class _Reader:
             else:
                 self._take_word(draft)
         if end:
-            raise UnclearShell("a bracket is left open")
+            raise UnclearShell("a bracket is not closed")
         return ""
 
     def _check_empty(self, separator: str, end: str, *, joined: bool) -> None:
@@ -208,9 +208,9 @@ class _Reader:
 
     def _emit(self, draft: _Draft) -> None:
         if len(self.found) >= MOST_COMMANDS:
-            raise UnclearShell("it holds too many commands")
+            raise UnclearShell("it contains too many commands")
         if draft.assignments and not draft.words:
-            raise UnclearShell("it sets a variable that later commands see")
+            raise UnclearShell("it sets a variable that later commands use")
         self.found.append(
             SimpleCommand(
                 words=tuple(draft.words),
@@ -227,13 +227,13 @@ class _Reader:
         raw = self.text[start : self.at]
         if raw.isascii() and raw.isdigit() and self.text[self.at : self.at + 1] in ("<", ">"):
             if len(raw) > 1:
-                raise UnclearShell("shells do not agree on numbers of more than one digit")
+                raise UnclearShell("shells disagree about numbers of more than one digit")
             return
         if not draft.words and _ASSIGNMENT.match(raw):
             draft.assignments.append(word)
             return
         if not draft.words and (raw in KEYWORDS or not word or not word.isascii()):
-            raise UnclearShell(f"{raw[:80]!r} is no plain name of a program")
+            raise UnclearShell(f"{raw[:80]!r} is not a plain program name")
         draft.words.append(word)
 
     def _keep(self, draft: _Draft) -> None:
@@ -251,9 +251,9 @@ class _Reader:
         start = self.at
         target = self._word()
         if target is None or not _TARGET.fullmatch(self.text[start : self.at]):
-            raise UnclearShell("it redirects to a place that is no plain word")
+            raise UnclearShell("it redirects to a target that is not a plain word")
         if operator in (">&", "<&") and not _DESCRIPTOR.fullmatch(target):
-            raise UnclearShell(f"shells do not agree on {operator!r} with a file")
+            raise UnclearShell(f"shells disagree about {operator!r} with a file")
         if operator in (">&", "<&") or target in _QUIET:
             return
         if self.moved and not target.startswith("/"):
@@ -292,7 +292,7 @@ class _Reader:
     def _read_single_quotes(self) -> str:
         end = self.text.find("'", self.at + 1)
         if end < 0:
-            raise UnclearShell("a quote is left open")
+            raise UnclearShell("a quote is not closed")
         inside, self.at = self.text[self.at + 1 : end], end + 1
         return inside
 
@@ -301,7 +301,7 @@ class _Reader:
             raise UnclearShell("it ends in a backslash")
         char, self.at = self.text[self.at + 1], self.at + 2
         if char == "\n":
-            raise UnclearShell("a line goes on in the middle of a word")
+            raise UnclearShell("a line continues in the middle of a word")
         return char
 
     def _read_double_quotes(self, pieces: list[str]) -> bool:
@@ -320,7 +320,7 @@ class _Reader:
                 known = self._expansion(pieces, quoted=True) and known
             else:
                 pieces.append(self._read_plain())
-        raise UnclearShell("a quote is left open")
+        raise UnclearShell("a quote is not closed")
 
     def _read_plain(self) -> str:
         self.at += 1
@@ -339,14 +339,14 @@ class _Reader:
             self._substitution()
             return False
         if following and (following in "({[" or (not quoted and following in "'\"")):
-            raise UnclearShell(f"it expands with {self.text[self.at : self.at + 3]!r}")
+            raise UnclearShell(f"it contains the expansion {self.text[self.at : self.at + 3]!r}")
         pieces.append(self._read_plain())
         return True
 
     def _substitution(self) -> None:
         self.depth += 1
         if self.depth > DEEPEST:
-            raise UnclearShell("commands stand too deep within commands")
+            raise UnclearShell("commands are nested too deeply")
         self.at += 2
         self.commands(")")
         self.depth -= 1
@@ -355,7 +355,7 @@ class _Reader:
         end = self.text.find("`", self.at + 1)
         inside = self.text[self.at + 1 : end]
         if end < 0 or "\\" in inside or self.moved:
-            raise UnclearShell("its backticks cannot be read")
+            raise UnclearShell("its backticks cannot be parsed")
         reading = read_shell(inside, self.depth + 1)
         self.found += reading.commands
         if reading.unclear:

@@ -3,16 +3,16 @@
 from typing import Final
 
 OUTPUT_CAP: Final = 1024 * 1024
-"""Bytes of output, both streams together, that a run tells in facts; the rest is in its log."""
+"""Bytes of output, both streams together, that a run records in facts; the rest is in its log."""
 
 BATCH_BYTES: Final = 8 * 1024
 """Bytes of one piece of output: a chatty program becomes few facts, none of them big."""
 
 BATCH_SECONDS: Final = 0.05
-"""Seconds that output waits for more to go with it; too short for a person to notice."""
+"""Seconds that output is held to be combined with more; too short for a person to notice."""
 
 READ_BYTES: Final = 64 * 1024
-"""Bytes taken from a pipe at once, which is what a Linux pipe holds."""
+"""Bytes read from a pipe at once, which is the capacity of a Linux pipe."""
 
 PROTOCOL_BYTES: Final = 256 * 1024
 """Bytes of a protocol that wait for its reader before the program has to wait as well."""
@@ -27,16 +27,17 @@ KILL_SECONDS: Final = 10.0
 """Seconds after SIGKILL until a program counts as stuck in the kernel."""
 
 LINGER_SECONDS: Final = 1.0
-"""Seconds that output may go on after the program has ended, before what still writes is killed."""
+"""Seconds that output may continue after the program has ended, before remaining writers are
+killed."""
 
 TIME_LIMIT: Final = 30 * 60.0
 """Seconds that a program may run unless its spec says otherwise."""
 
 ARGUMENTS: Final = 4_096
-"""Arguments of one program; more is a list that belongs into a file or on standard input."""
+"""Arguments of one program; a longer list belongs in a file or on standard input."""
 
 LOG_READ_BYTES: Final = 1024 * 1024
-"""Bytes of a log that one read gives; a reader of more comes again with the next offset."""
+"""Bytes of a log that one read returns; to get more, read again from the next offset."""
 
 REAP_ROUNDS: Final = 50
-"""Times that the reaper looks again for what a dying group forked meanwhile."""
+"""Times that the reaper looks again for processes that a dying group has forked."""

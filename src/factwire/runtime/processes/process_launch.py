@@ -72,7 +72,9 @@ def _ensure_sound(extra: Mapping[str, str]) -> None:
                 f"expected a variable of letters, digits and underscores, got {name!r}"
             )
         if "\0" in value:
-            raise InvalidSpec(f"the value of {name} holds a NUL, which no environment can")
+            raise InvalidSpec(
+                f"the value of {name} contains a NUL character, which environment variables cannot"
+            )
 
 
 def find_program(name: str, folder: Path, environment: Mapping[str, str]) -> str:
@@ -81,11 +83,11 @@ def find_program(name: str, folder: Path, environment: Mapping[str, str]) -> str
         found = folder / name
         if _runs(found):
             return str(found)
-        raise ProgramNotFound(f"{found} is not a program that may be run")
+        raise ProgramNotFound(f"{found} is not an executable program")
     for entry in environment.get("PATH", os.defpath).split(os.pathsep):
         if entry.startswith("/") and _runs(Path(entry) / name):
             return str(Path(entry) / name)
-    raise ProgramNotFound(f"no program {name!r} on PATH; install it or give its whole path")
+    raise ProgramNotFound(f"program {name!r} not found on PATH; install it, or use its full path")
 
 
 def _runs(path: Path) -> bool:
@@ -120,7 +122,7 @@ def real_path(file: int, path: str) -> Path:
         return Path(os.readlink(f"/proc/self/fd/{file}"))  # noqa: PTH115 - no path, a link of proc
     found = Path(path).resolve()
     if not os.path.samestat(found.stat(), os.fstat(file)):
-        raise FolderRefused(f"the folder {path!r} was exchanged while it was opened")
+        raise FolderRefused(f"the folder {path!r} was replaced while it was opened")
     return found
 
 
@@ -141,7 +143,9 @@ def _workspace_of(real: Path, workspaces: Iterable[Path]) -> Path:
     inside = [root for root in roots if real == root or root in real.parents]
     if not inside:
         wanted = ", ".join(str(root) for root in roots) or "none is allowed"
-        raise FolderRefused(f"{real} is in no allowed workspace ({wanted}); add it to use it")
+        raise FolderRefused(
+            f"{real} is not in an allowed workspace ({wanted}); add its workspace to use it"
+        )
     return max(inside, key=lambda root: len(root.parts))
 
 

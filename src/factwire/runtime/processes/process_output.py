@@ -118,7 +118,7 @@ class WritePipe:
                 await self._writable()
             except BrokenPipeError:
                 break
-        raise InputClosed("the program does not take input any more")
+        raise InputClosed("the program no longer accepts input")
 
     async def _writable(self) -> None:
         loop = asyncio.get_running_loop()
@@ -152,7 +152,7 @@ class ProcessFeed(Generic[Event]):
         self._changed = asyncio.Event()
 
     @property
-    def waiting(self) -> int:
+    def pending_bytes(self) -> int:
         """The size of what was not taken yet."""
         return self._size
 
@@ -227,9 +227,11 @@ class LogFolder:
         try:
             ref = (await run_disk_work((folder / f"{stream}.ref").read_bytes)).decode()
         except FileNotFoundError:
-            raise LogUnavailable(f"there is no log of process {process_id}") from None
+            raise LogUnavailable(f"process {process_id} has no log") from None
         if self._blobs is None:
-            raise LogUnavailable(f"the log is {ref}, and no blob store was given to read it from")
+            raise LogUnavailable(
+                f"the log is stored as {ref}, but there is no blob store to read it from"
+            )
         pieces = self._blobs.get(ref, start=offset, end=offset + length)
         return b"".join([piece async for piece in pieces])
 
@@ -278,7 +280,7 @@ class ProcessLog:
             ref = await self._blobs.put(_pieces(path), kind="output")
             await run_disk_work(partial(_leave_ref, path, ref.ref))
         except Exception as error:  # noqa: BLE001 - any store may fail in its own way; the file stays
-            self.error = f"the log stays a file: {error}"
+            self.error = f"the log was not stored as a blob and remains a file: {error}"
             return None
         return ref
 

@@ -160,15 +160,22 @@ class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if isinstance(self.argv, str):
-            raise InvalidSpec("argv is a list of arguments, got one string; no shell reads it")
+            raise InvalidSpec(
+                "expected argv as a list of arguments, got one string; it is not passed to a shell"
+            )
         if not self.argv or not self.argv[0]:
-            raise InvalidSpec("argv names a program first, got none")
+            raise InvalidSpec("expected a program as the first item of argv, got none")
         if len(self.argv) > limits.ARGUMENTS:
-            raise InvalidSpec(f"at most {limits.ARGUMENTS} arguments, got {len(self.argv)}")
+            raise InvalidSpec(
+                f"expected at most {limits.ARGUMENTS} arguments, got {len(self.argv)}"
+            )
         if any("\0" in argument for argument in (*self.argv, self.cwd)):
-            raise InvalidSpec("an argument or folder holds a NUL, which no program can be given")
+            raise InvalidSpec(
+                "an argument or folder contains a NUL character, which cannot be passed to a "
+                "program"
+            )
         if self.max_output < 0 or (self.time_limit is not None and self.time_limit <= 0):
-            raise InvalidSpec("max_output and time_limit are positive")
+            raise InvalidSpec("max_output and time_limit must be positive")
 
 
 class StopEscalation(msgspec.Struct, frozen=True, kw_only=True):

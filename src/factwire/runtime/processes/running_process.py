@@ -234,7 +234,7 @@ class RunningProcess:
         self._rung = "kill"
         self._kill_group()
         if not await self._ends(self._ladder.kill):
-            raise ProcessStuck(f"process {self.pid} is still there after SIGKILL")
+            raise ProcessStuck(f"process {self.pid} is still running after SIGKILL")
 
     async def _ends(self, seconds: float, asking: Awaitable[None] | None = None) -> bool:
         """Whether it ends in time. A question that fails is no answer."""

@@ -274,9 +274,11 @@ class Recorder:
 
 def _failure(error: BaseException) -> dict[str, str]:
     if isinstance(error, TurnFailed):
-        return failure_payload(error.code, str(error), error.hint or "Look at the message.")
+        return failure_payload(error.code, str(error), error.hint or "Check the message.")
     message = f"{type(error).__name__}: {error}"
-    return failure_payload("exception", message, "Mend what raised, and run the turn again.")
+    return failure_payload(
+        "exception", message, "Fix the cause of the exception, and run the turn again."
+    )
 
 
 def _blobs_beside(journal: str | Journal) -> BlobStore:

@@ -24,10 +24,10 @@ GIT_SECONDS: Final = 60.0
 """Seconds that one git command may take on a workspace."""
 
 LISTING_BYTES: Final = 32 * 1024**2
-"""Bytes of the list of a workspace's files; a longer one is not looked at."""
+"""Bytes of the list of a workspace's files; a longer one is not processed."""
 
 DIFF_BYTES: Final = 1024 * 1024
-"""Bytes of diff text, all files together; files past it are named without their text."""
+"""Bytes of diff text, all files together; files beyond it are listed without their text."""
 
 BIG_FILE_BYTES: Final = 4 * 1024**2
 """Bytes from which a file counts as binary, so that no diff of it is built in memory."""

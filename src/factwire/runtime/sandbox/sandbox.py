@@ -165,10 +165,12 @@ async def probe_sandbox(path: str | None = None) -> Probe:
 
 def _probe(path: str | None) -> Probe:
     if sys.platform != "linux":
-        return Probe(works=False, reason_code="not_linux", reason="sandboxes are for Linux alone")
+        return Probe(
+            works=False, reason_code="not_linux", reason="sandboxes are available on Linux only"
+        )
     program = shutil.which(_PROGRAM, path=path)
     if program is None:
-        reason = "there is no bwrap on PATH; install the package bubblewrap"
+        reason = "bwrap not found on PATH; install the package bubblewrap"
         return Probe(works=False, reason_code="bubblewrap_missing", reason=reason)
     program = os.path.abspath(program)  # noqa: PTH100 - without following links
     refusals: list[str] = []
@@ -182,7 +184,7 @@ def _probe(path: str | None) -> Probe:
         program=program,
         version=_version(program),
         reason_code="namespaces_refused",
-        reason=f"{refusals[-1]}; user namespaces may be off here",
+        reason=f"{refusals[-1]}; user namespaces may be disabled here",
     )
 
 
@@ -194,7 +196,9 @@ def _build_working_probe(program: str, features: Features, refusals: list[str]) 
     }
     if features.system_call_filter and system_call_filter(platform.machine()) is None:
         features = msgspec.structs.replace(features, system_call_filter=False)
-        missing["system_call_filter"] = f"no filter is known for {platform.machine()}"
+        missing["system_call_filter"] = (
+            f"no system call filter is available for {platform.machine()}"
+        )
     version = _version(program)
     return Probe(works=True, program=program, version=version, features=features, missing=missing)
 

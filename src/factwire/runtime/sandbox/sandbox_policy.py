@@ -24,8 +24,8 @@ class SandboxRefused(SandboxError):
     def __init__(self, reason_code: str, message: str) -> None:
         self.reason_code = reason_code
         super().__init__(
-            f"a sandbox is required and cannot be had: {message}; "
-            "install or allow bubblewrap, or set the policy to prefer"
+            f"a sandbox is required but not available: {message}; install or allow bubblewrap, or "
+            "set the sandbox mode to prefer"
         )
 
 
@@ -123,7 +123,9 @@ def build_layout(
     shown = {*writable, *readable}
     for path in _resolve_existing([*_list_credentials(home), *map(Path, policy.hidden), *data]):
         if path in shown:
-            raise InvalidPolicy(f"{path} is to be hidden and cannot be worked in; choose another")
+            raise InvalidPolicy(
+                f"{path} must stay hidden, so it cannot be a working folder; choose another"
+            )
     hidden = [path for path in hidden if path not in shown and path != Path("/")]
     covered = [path for path in hidden if not _is_gone(path, hidden, shown)]
     return Layout(

@@ -43,7 +43,7 @@ class WorktreeUnavailable(SandboxError):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(
-            f"no git worktree can be made of this folder ({reason}); name the top folder of a "
+            f"cannot create a git worktree from this folder ({reason}); name the top folder of a "
             "repository that has a commit, or work without a worktree"
         )
 

@@ -76,7 +76,7 @@ async def search(context: ToolContext, args: dict[str, Any]) -> PreparedCall:
     text, glob = text_argument(args, "text"), text_argument(args, "glob", "*")
     path = await run_disk_work(context.files.locate, text_argument(args, "path", "."))
     if not text or "\n" in text:
-        raise ToolRefused("invalid_arguments", "expected a text of one line to search for")
+        raise ToolRefused("invalid_arguments", "expected one line of text to search for")
 
     async def perform(call: ActiveCall) -> CallResult:
         looking = partial(_search, context.files, path, text, glob, context.resources.policy)
@@ -84,7 +84,7 @@ async def search(context: ToolContext, args: dict[str, Any]) -> PreparedCall:
         await call.mark_applied()
         summary = f"{_count_text(len(found.lines), 'line')} in {_count_text(found.files, 'file')}"
         data = {"matches": len(found.lines), "files": found.files, "complete": found.complete}
-        more = "" if found.complete else "\n… and maybe more: a bound was reached"
+        more = "" if found.complete else "\n… and possibly more: a limit was reached"
         return CallResult(text="\n".join(found.lines) + more, summary=summary, data=data)
 
     request = PolicyRequest(
@@ -119,7 +119,7 @@ def _names(files: WorkspaceFiles, path: str) -> Iterator[str]:
     """Plain files at or below a path, in order, without following a link."""
     top = files.root / path
     if not top.exists():
-        raise ToolRefused("not_found", f"there is no {path} to search")
+        raise ToolRefused("not_found", f"{path} does not exist, so it cannot be searched")
     if top.is_file():
         yield path
         return
@@ -248,7 +248,7 @@ async def _apply_edits(context: ToolContext, edits: Any) -> list[FileRevision]:
 def _replace_text(change: FileRevision, edit: TextEdit) -> str:
     if change.before is None and not change.after:
         if edit.old:
-            raise ToolRefused("not_found", f"{change.path} is not there to be changed")
+            raise ToolRefused("not_found", f"{change.path} does not exist, so it cannot be changed")
         return _require_writable(change.path, edit.new)
     count = change.after.count(edit.old) if edit.old else 0
     if count != 1:
@@ -261,11 +261,15 @@ def _require_writable(path: str, text: str) -> str:
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
-        raise ToolRefused("not_text", f"{path}: the text holds half a character") from error
+        raise ToolRefused(
+            "not_text", f"{path}: the text contains an incomplete character"
+        ) from error
     if "\0" in text:
-        raise ToolRefused("not_text", f"{path}: the text holds a NUL, as text never does")
+        raise ToolRefused("not_text", f"{path}: the text contains a NUL character")
     if size > FILE_BYTES:
-        raise ToolRefused("too_big", f"{path} would have {size} bytes of {FILE_BYTES}")
+        raise ToolRefused(
+            "too_big", f"{path} would have {size} bytes; at most {FILE_BYTES} are allowed"
+        )
     return text
 
 

@@ -177,7 +177,8 @@ class McpConnection:
     async def _death_refusal(self) -> ToolRefused:
         await self.close()
         return build_tool_refusal(
-            "server_died", f"the server {self._access.name} is gone{self._death_reason()}"
+            "server_died",
+            f"the connection to the server {self._access.name} was lost{self._death_reason()}",
         )
 
     @property
@@ -317,7 +318,7 @@ class McpConnection:
         question = _to_elicitation(self._access.name, params)
         problem = question.problem
         if active is None or active.questions >= QUESTIONS:
-            problem = "nobody is asked outside of a call, nor more often than a call may"
+            problem = "questions are allowed only during a call, and only a limited number per call"
         if active is None or problem is not None:
             return types.ErrorData(code=types.INVALID_REQUEST, message=str(problem))
         active.questions += 1

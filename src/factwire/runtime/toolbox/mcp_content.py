@@ -92,14 +92,12 @@ def _names(value: str) -> list[str]:
 
 
 HINTS: Final = {
-    "tool_error": "Read what the tool says, mend the arguments, and call it again.",
+    "tool_error": "Check the message of the tool, fix the arguments, and call it again.",
     "missing_extra": "Install it: pip install 'factwire[mcp]'.",
     "server_unavailable": "Check the server's command or URL, and what it needs, with `factwire "
     "doctor`.",
-    "server_died": "Call it again: the server is started anew. What the call did before is not "
-    "known.",
-    "protocol_error": "The server refused the call or does not keep to the protocol; look into "
-    "its own log.",
+    "server_died": "Call it again; the server is restarted. What the last call did is not known.",
+    "protocol_error": "The server rejected the call or violated the protocol; check its own log.",
     "timeout": "Raise `seconds` of the server in the configuration, or ask for less at once.",
     "unknown_tool": "Use one of the tools that the server offers now.",
 }
@@ -181,9 +179,9 @@ def is_wanted(settings: McpServer, tool: str) -> bool:
 
 def _problem(each: ListedTool, name: str, tools: dict[str, OfferedTool]) -> str | None:
     if name in tools:
-        return "the server lists it twice; the first one counts"
+        return "the server lists it twice; the first one is used"
     if len(tools) >= TOOLS:
-        return f"one of more than {TOOLS} tools"
+        return f"the server offers more than {TOOLS} tools"
     if len(json.dumps(each.schema)) > SCHEMA_CHARACTERS:
         return f"its schema has more than {SCHEMA_CHARACTERS} characters"
     return None
@@ -216,9 +214,9 @@ class Elicitation(msgspec.Struct, frozen=True, kw_only=True):
     def problem(self) -> str | None:
         """Why nobody is asked this."""
         if len(self.message) + len(str(self.schema)) > QUESTION_CHARACTERS:
-            return f"a question has at most {QUESTION_CHARACTERS} characters with its form"
+            return f"a question and its form can have at most {QUESTION_CHARACTERS} characters"
         if self.url is not None and urlsplit(self.url).scheme not in _LINKS:
-            return "a link is an http or https URL"
+            return "a link must be an http or https URL"
         return None
 
 
@@ -316,7 +314,7 @@ class McpResultBuilder:
         summary = self._mask.short(text) if failed else None
         return CallResult(
             text=text,
-            summary=summary or ("the tool says that it failed" if failed else None),
+            summary=summary or ("the tool reported a failure" if failed else None),
             data={"artifacts": self._artifacts, "links": [each["uri"] for each in self._links]},
             category="tool_error" if failed else None,
             hint=HINTS["tool_error"] if failed else None,

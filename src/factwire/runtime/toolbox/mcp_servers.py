@@ -69,7 +69,7 @@ class McpServerAccess:
     @property
     def processes(self) -> Processes:
         if self._resources.processes is None:
-            message = f"{self.name} is a program, and this runtime runs none"
+            message = f"{self.name} is a program, but this runtime cannot run programs"
             raise build_tool_refusal("server_unavailable", message)
         return self._resources.processes
 
@@ -233,7 +233,7 @@ class McpServers:
         if name in self._servers:
             return self._servers[name]
         if not is_installed():
-            message = f"the server {name} needs the module mcp, which is not here; "
+            message = f"the server {name} needs the module mcp, which is not installed; "
             raise build_tool_refusal("missing_extra", f"{message}install 'factwire[{MCP_EXTRA}]'")
         module = await asyncio.to_thread(import_module, _CONNECTION)
         connect = cast("type[McpConnection]", module.McpConnection)
@@ -251,7 +251,7 @@ class McpServers:
             raise build_tool_refusal("unknown_tool", f"{tool.server} offers no {tool.name}")
         result = await self._context.unless_stopped(server.connection.call(call, tool.tool, args))
         if result is None:
-            raise ToolRefused("cancelled", "the call was told to stop")
+            raise ToolRefused("cancelled", "the call was cancelled")
         return await McpResultBuilder(call, tool.server, server.access.mask).build_result(result)
 
     async def _ask_person(self, question: Elicitation, call: ActiveCall) -> Decision | None:

@@ -147,7 +147,10 @@ class McpServerProgram:
         except ValueError:
             if self._is_clean:
                 self._is_clean = False
-                self._warn("mcp_not_protocol", f"wrote to stdout what is no message: {line[:200]}")
+                self._warn(
+                    "mcp_not_protocol",
+                    f"wrote something to stdout that is not a message: {line[:200]}",
+                )
             return
         with suppress(*_GONE):
             await heard.send(SessionMessage(message))
@@ -227,7 +230,7 @@ async def http_streams(url: str, headers: Mapping[str, str]) -> AsyncGenerator[A
 
 async def _bound_response(response: httpx2.Response) -> None:
     if response.headers.get("content-encoding", "").lower() in _PACKED:
-        raise TooBig("the server packs its answers though it was asked not to")
+        raise TooBig("the server compresses its responses although it was asked not to")
     stream = response.stream
     is_stream = response.headers.get("content-type", "").startswith(_STREAM)
     if isinstance(stream, httpx2.AsyncByteStream) and not is_stream:

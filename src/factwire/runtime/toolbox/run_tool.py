@@ -229,7 +229,7 @@ async def run(context: ToolContext, args: dict[str, Any]) -> PreparedCall:
     cwd = str(context.files.root / folder)
     processes = context.resources.processes
     if processes is None:
-        raise ToolRefused("programs_unavailable", "this runtime was given no way to run programs")
+        raise ToolRefused("programs_unavailable", "this runtime cannot run programs")
     try:
         spec = ProcessSpec(
             argv=argv,

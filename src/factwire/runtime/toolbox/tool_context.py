@@ -64,14 +64,14 @@ Prepare = Callable[[ToolContext, dict[str, Any]], Awaitable[PreparedCall]]
 def text_argument(args: dict[str, Any], name: str, default: str | None = None) -> str:
     value = args.get(name, default)
     if not isinstance(value, str):
-        raise ToolRefused("invalid_arguments", f"expected a text as {name!r}, got {value!r}")
+        raise ToolRefused("invalid_arguments", f"expected text for {name!r}, got {value!r}")
     return value
 
 
 def count_argument(args: dict[str, Any], name: str, default: int) -> int:
     value = args.get(name, default)
     if type(value) is not int or value < 1:
-        raise ToolRefused("invalid_arguments", f"expected a count as {name!r}, got {value!r}")
+        raise ToolRefused("invalid_arguments", f"expected a count for {name!r}, got {value!r}")
     return value
 
 
@@ -79,5 +79,5 @@ def check_names(args: dict[str, Any], *known: str) -> None:
     """Refuse arguments that would be ignored: whoever gave them expects that they count."""
     unknown = sorted(set(args) - set(known))
     if unknown:
-        message = f"expected {', '.join(known)} as arguments, got {', '.join(unknown)}"
+        message = f"expected the arguments {', '.join(known)}, got {', '.join(unknown)}"
         raise ToolRefused("invalid_arguments", message)

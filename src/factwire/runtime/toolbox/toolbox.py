@@ -87,7 +87,7 @@ class Toolbox:
         if call_id is None:
             call.start(args if sound else {})
         if not sound:
-            refusal = "expected arguments that are JSON, without halves of characters"
+            refusal = "expected arguments that are valid JSON, without incomplete characters"
             return await call.end(CallResult(summary=refusal, category="invalid_arguments"))
         return await self._end_call(call, self._do_call(call, args, always_ask=always_ask))
 
@@ -140,17 +140,19 @@ class Toolbox:
         try:
             work = await self._prepare(call.name, args)
         except ToolRefused as refusal:
-            message = f"what was asked about cannot be done any more: {refusal}"
+            message = f"what was approved can no longer be done: {refusal}"
             raise ToolRefused("approval_changed", message) from refusal
         await self._await_approval(call, self._host.await_open(action.action_id))
         if hash_request(work.request) != action.args_hash:
-            raise ToolRefused("approval_changed", "what was approved is not what would be done now")
+            raise ToolRefused(
+                "approval_changed", "what was approved differs from what would be done now"
+            )
         self._check_policy(call, work)
         return await self._perform(call, work)
 
     async def _perform(self, call: ActiveCall, work: PreparedCall) -> CallResult:
         if self.is_stopping:
-            raise ToolRefused("cancelled", "the call was told to stop")
+            raise ToolRefused("cancelled", "the call was cancelled")
         return await work.perform(call)
 
     async def _prepare(self, name: str, args: dict[str, Any]) -> PreparedCall:
@@ -158,14 +160,16 @@ class Toolbox:
         if prepare is None and self._servers.knows(name):
             return await self._prepare_at_server(name, args)
         if prepare is None:
-            raise ToolRefused("unknown_tool", f"there are {', '.join(TOOLS)}, not {name!r}")
+            raise ToolRefused(
+                "unknown_tool", f"unknown tool {name!r}; choose from {', '.join(TOOLS)}"
+            )
         return await prepare(self._context, args)
 
     async def _prepare_at_server(self, name: str, args: dict[str, Any]) -> PreparedCall:
         """A server may have to be started first, which takes a while."""
         work = await self._context.unless_stopped(self._servers.prepare(name, args))
         if work is None:
-            raise ToolRefused("cancelled", "the call was told to stop")
+            raise ToolRefused("cancelled", "the call was cancelled")
         return work
 
     def _check_policy(
@@ -213,7 +217,7 @@ class Toolbox:
     ) -> None:
         call.decision = decision = await self.await_decision(asking)
         if decision is None:
-            raise ToolRefused("cancelled", "the call was told to stop while it waited")
+            raise ToolRefused("cancelled", "the call was cancelled while it waited")
         if not decision.allowed:
             if decision.decided_by is not None:
                 await call.mark_applied()

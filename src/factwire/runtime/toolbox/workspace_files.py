@@ -45,9 +45,11 @@ class WorkspaceFiles:
             path.encode()
             real = Path(os.path.realpath(self.root / path))
         except ValueError as error:
-            raise ToolRefused("invalid_arguments", f"{path!r} is no path: {error}") from error
+            raise ToolRefused(
+                "invalid_arguments", f"{path!r} is not a valid path: {error}"
+            ) from error
         if not path or (real != self.root and self.root not in real.parents):
-            raise ToolRefused("outside_workspace", f"{path!r} leads out of the workspace")
+            raise ToolRefused("outside_workspace", f"{path!r} is outside the workspace")
         return real.relative_to(self.root).as_posix()
 
     def text(self, path: str) -> str:
@@ -80,7 +82,9 @@ class WorkspaceFiles:
 
     def _write(self, change: FileRevision) -> None:
         if self.text_if_any(change.path) != change.before:
-            raise ToolRefused("conflict", f"{change.path} changed meanwhile; look at it again")
+            raise ToolRefused(
+                "conflict", f"{change.path} has changed in the meantime; read it again"
+            )
         with _translate_errors(change.path), self._folder(change.path, make=True) as (folder, name):
             _replace(folder, name, change.after.encode())
 
@@ -120,13 +124,13 @@ def _content(folder: int, name: str, path: str) -> bytes:
     try:
         found = os.fstat(file)
         if not stat.S_ISREG(found.st_mode):
-            raise ToolRefused("not_a_file", f"{path} is no plain file")
+            raise ToolRefused("not_a_file", f"{path} is not a regular file")
         with os.fdopen(file, "rb", closefd=False) as opened:
             data = opened.read(FILE_BYTES + 1)
     finally:
         os.close(file)
     if len(data) > FILE_BYTES:
-        raise ToolRefused("too_big", f"{path} has more than {FILE_BYTES} bytes")
+        raise ToolRefused("too_big", f"{path} is larger than {FILE_BYTES} bytes")
     return data
 
 
@@ -136,7 +140,7 @@ def _decode_text(data: bytes, path: str) -> str:
     except UnicodeDecodeError as error:
         raise ToolRefused("not_text", f"{path} is not text in UTF-8") from error
     if "\0" in text:
-        raise ToolRefused("not_text", f"{path} holds a NUL, as text never does")
+        raise ToolRefused("not_text", f"{path} contains a NUL character, so it is not text")
     return text
 
 

@@ -35,7 +35,7 @@ class FrameRing:
         return self._start + len(self._entries)
 
     @property
-    def held(self) -> int:
+    def held_bytes(self) -> int:
         """Bytes that are kept."""
         return self._bytes - self._entries[0].before if self._entries else 0
 
@@ -120,9 +120,9 @@ class Channel:
         return not (self._level or self._behind or self._marks)
 
     @property
-    def held(self) -> int:
+    def held_bytes(self) -> int:
         """Bytes kept for those who are behind, once for all of them."""
-        return self._ring.held
+        return self._ring.held_bytes
 
     def mark(self) -> ChannelMark:
         """Keep what is sent from now on for a reader that will join."""

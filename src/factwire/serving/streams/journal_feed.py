@@ -124,7 +124,7 @@ class JournalFeed:
     @property
     def trouble(self) -> str | None:
         """What keeps the journal from answering; None while all is well."""
-        return self._trouble or getattr(self.journal, "degraded", None)
+        return self._trouble or getattr(self.journal, "outage", None)
 
     def subscribe(self, take: OnBatch, lost: OnLost) -> Callable[[], None]:
         """Be handed everything after `cursor` as it is now; returns how to stop it."""

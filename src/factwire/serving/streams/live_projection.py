@@ -176,7 +176,7 @@ class LiveProjections:
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
     @property
-    def watched(self) -> int:
+    def thread_count(self) -> int:
         """Threads that are held in memory."""
         return len(self._open)
 

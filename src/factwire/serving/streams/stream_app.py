@@ -203,8 +203,8 @@ class StreamReaders:
             readers=sum(channel.members for channel in channels),
             catching_up=len(self._entering),
             broadcasts=len(broadcasts),
-            watched_threads=self.projections.watched,
-            held_bytes=sum(channel.held for channel in channels),
+            watched_threads=self.projections.thread_count,
+            held_bytes=sum(channel.held_bytes for channel in channels),
         )
 
     async def enter(self, reader: StreamReader, query: StreamQuery) -> None:

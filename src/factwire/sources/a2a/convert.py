@@ -39,7 +39,7 @@ class A2a:
             if payload is not None:
                 handle(self, payload)
                 return
-        self.builder.warn_unknown("a response of no known kind", item)
+        self.builder.warn_unknown("a response of an unknown kind", item)
 
     def finish(self) -> None:
         """A task that waits was left at its question, and not cut off."""
@@ -152,7 +152,7 @@ def _on_failed(a2a: A2a, task_id: str, text: str | None) -> None:
 
 
 def _on_rejected(a2a: A2a, task_id: str, text: str | None) -> None:
-    _stop(a2a, task_id, "remote_task_rejected", text or "the remote agent took no such task")
+    _stop(a2a, task_id, "remote_task_rejected", text or "the remote agent rejected the task")
 
 
 def _stop(a2a: A2a, task_id: str, category: str, message: str) -> None:
@@ -267,8 +267,8 @@ SOURCE: Final = Source(
         "CANCELED": "subagent.failed, task.failed, turn.canceled",
         "message, the message of a status": "model.completed, in the teammate's transcript",
         "message without a task": "model.completed, turn.completed",
-        "artifactUpdate": "artifact.changed, with a ref to the whole when it is",
+        "artifactUpdate": "artifact.changed, with a ref to the content once it is complete",
         "an error of JSON-RPC": "turn.failed",
     },
-    lacks=("text deltas", "tools", "usage", "what was answered"),
+    lacks=("text deltas", "tools", "usage", "the answers"),
 )

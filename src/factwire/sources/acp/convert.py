@@ -58,7 +58,7 @@ def _describe_call(call: Params, known: OpenTool | None) -> Params | None:
 def ask_input(thread: AcpThread, action_id: str, params: Params) -> None:
     payload = {
         "actionType": "structured_input",
-        "prompt": text_at(params, "message") or "the agent asks something",
+        "prompt": text_at(params, "message") or "the agent has a question",
         "responseSchema": object_at(params.get("requestedSchema")),
         "url": text_at(params, "url"),
     }
@@ -361,7 +361,7 @@ SOURCE: Final = Source(
         "session/cancel": "run.status",
         "agent_message_chunk": "model.delta, model.completed; artifact.changed",
         "agent_thought_chunk": "reasoning.delta, reasoning.completed",
-        "user_message_chunk": "nothing: the prompt has told it",
+        "user_message_chunk": "nothing: already in the prompt",
         "tool_call, tool_call_update": "tool.*",
         "diff of a completed call": "file.changed",
         "plan, plan_update, plan_removed": "plan.delta, plan.final",

@@ -60,7 +60,7 @@ _HEAD: Final = {"jsonrpc": "2.0"}
 _SIGN_IN: Final = -32000
 _NOT_FOUND: Final = -32002
 _FAILED: Final = -32603
-_HINT: Final = "Look at the agent's own settings."
+_HINT: Final = "Check the agent's own settings."
 
 
 class AcpSetup(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,13 +105,13 @@ class AcpDriver(TurnDriver):
     async def answer(self, question: str, decision: Decision) -> None:
         open_question, rpc = self._open.pop(question, None), self._rpc
         if open_question is None or rpc is None:
-            raise TurnFailed("decision_not_delivered", "the agent does not wait for it any more")
+            raise TurnFailed("decision_not_delivered", "the agent is no longer waiting for it")
         result = open_question.to_result(decision)
         if decision.allowed and open_question.method == PERMISSION and result != CANCELLED:
             self._files.allowed.update(open_question.paths)
         await rpc.answer(open_question.number, result)
         if decision.allowed and result == CANCELLED:
-            raise TurnFailed("decision_not_delivered", "the agent offers no way to say yes")
+            raise TurnFailed("decision_not_delivered", "the agent offers no option to approve")
 
     async def stop(self) -> None:
         """Questions are answered as cancelled, as the protocol wants it, then the prompt is."""
@@ -136,7 +136,7 @@ class AcpDriver(TurnDriver):
                 self._session = await self._begin_session(rpc, able)
         except TimeoutError as error:
             seconds = self._setup.start_seconds
-            message = f"{self._setup.title} was not ready for the turn in {seconds:g} s"
+            message = f"{self._setup.title} was not ready for the turn within {seconds:g} s"
             raise TurnFailed("agent_silent", message, _HINT) from error
         except RpcRefused as refused:
             raise self._to_failure(refused) from refused
@@ -151,8 +151,8 @@ class AcpDriver(TurnDriver):
         result = await rpc.call("initialize", _CLIENT)
         if result.get("protocolVersion") != VERSION:
             spoken = result.get("protocolVersion")
-            message = f"expected version {VERSION} of the protocol, the agent speaks {spoken!r}"
-            raise TurnFailed("unsupported_version", message, "Install a version that speaks it.")
+            message = f"expected version {VERSION} of the protocol, but the agent uses {spoken!r}"
+            raise TurnFailed("unsupported_version", message, "Install a version that supports it.")
         if self._setup.sign_in is not None:
             await rpc.call("authenticate", {"methodId": self._setup.sign_in})
         return object_at(result.get("agentCapabilities")) or {}
@@ -177,7 +177,7 @@ class AcpDriver(TurnDriver):
         """What a session offers that goes on; None where it cannot."""
         resumes = (object_at(able.get("sessionCapabilities")) or {}).get("resume") is not None
         if not resumes and able.get("loadSession") is not True:
-            self._warn("the agent cannot take up a session again")
+            self._warn("the agent cannot resume sessions")
             return None
         self._is_loading = True
         try:
@@ -218,7 +218,7 @@ class AcpDriver(TurnDriver):
         return [_to_block(each, embeds=embeds) for each in prompt]
 
     def _warn(self, why: str) -> None:
-        message = f"the conversation before is lost to the agent, another begins: {why}"
+        message = f"the agent lost the previous conversation, so a new one begins: {why}"
         payload = {"code": "session_not_continued", "message": message}
         self.live.builder.add_fact("runtime.warning", payload)
         self.live.pass_on()
@@ -239,7 +239,7 @@ class AcpDriver(TurnDriver):
             await self.live.hear(item)
 
     async def _take_request(self, item: Params, method: str) -> None:
-        assert self._rpc is not None, "it is listened to"  # noqa: S101 - narrows the type
+        assert self._rpc is not None, "the connection is open"  # noqa: S101 - narrows the type
         if method in (PERMISSION, ELICITATION):
             await self._take_question(self._rpc, item)
             return
@@ -247,7 +247,7 @@ class AcpDriver(TurnDriver):
         if method in (READ, WRITE):
             self._serve(self._take_file_request(self._rpc, item, method))
         else:
-            await self._rpc.refuse(item.get("id"), f"{method} is not offered")
+            await self._rpc.refuse(item.get("id"), f"{method} is not supported")
 
     async def _take_question(self, rpc: JsonRpc, item: Params) -> None:
         live = self.live
@@ -356,10 +356,12 @@ def agent(settings: AgentSettings) -> AcpAgent:
     if not options.command:
         raise InvalidAgent('acp needs the option command, such as ["opencode", "acp"]')
     name, *rest = options.command
-    program = AgentProgram(title=name, name=name, install=f"see how {name} is installed")
+    program = AgentProgram(
+        title=name, name=name, install=f"see the installation instructions of {name}"
+    )
     setup = AcpSetup(
         argv=(program.require_path(), *rest),
-        title=options.title or f"{name}, by the Agent Client Protocol",
+        title=options.title or f"{name}, over the Agent Client Protocol",
         own_names=own_variables(settings, *OWN_NAMES, *options.env),
         mode=options.mode,
         model=settings.model or options.model,

@@ -40,7 +40,7 @@ class AcpFiles:
     async def _read(self, params: Params) -> Params:
         path = await self._resolve_path(params)
         await self._require_leave(
-            self._make_request("read", path), f"Let it read {path}?", is_known=False
+            self._make_request("read", path), f"Allow it to read {path}?", is_known=False
         )
         text = await run_disk_work(self._files.text, path)
         return {"content": _cut_lines(text, params.get("line"), params.get("limit"))}
@@ -48,12 +48,12 @@ class AcpFiles:
     async def _write(self, params: Params) -> None:
         path, after = await self._resolve_path(params), params.get("content")
         if not isinstance(after, str):
-            raise ToolRefused("invalid_arguments", "expected the content as a text")
+            raise ToolRefused("invalid_arguments", "expected the content as text")
         before = await run_disk_work(self._files.text_if_any, path)
         change = FileRevision(path=path, before=before, after=after)
         is_known = str(self._files.root / path) in self.allowed
         request = self._make_request("write", path, join_diffs([change]))
-        await self._require_leave(request, f"Let it write {path}?", is_known=is_known)
+        await self._require_leave(request, f"Allow it to write {path}?", is_known=is_known)
         await run_disk_work(self._files.apply, [change])
 
     async def _resolve_path(self, params: Params) -> str:

@@ -249,7 +249,7 @@ def _on_tool_input(sdk: AiSdk, item: dict[str, Any]) -> None:
 
 def _on_tool_input_error(sdk: AiSdk, item: dict[str, Any]) -> None:
     _on_tool_input(sdk, item)
-    message = text_at(item, "errorText") or "the input is not of the tool's form"
+    message = text_at(item, "errorText") or "the input does not match the tool's schema"
     sdk.builder.fail_tool(_call(item), "invalid_input", message)
 
 
@@ -416,7 +416,7 @@ SOURCE: Final = Source(
     maps={
         "start, finish": "turn.submitted, turn.started, turn.completed",
         "start-step, finish-step": "the stepId of what is between them",
-        "reset-step": "messages.snapshot that takes the step's texts back",
+        "reset-step": "messages.snapshot that withdraws the step's texts",
         "text-*": "model.delta, model.completed",
         "reasoning-*": "reasoning.delta, reasoning.completed",
         "tool-input-*": "tool.started, tool.args.delta, tool.args",

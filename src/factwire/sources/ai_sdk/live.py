@@ -222,7 +222,7 @@ class AiSdkDriver(RemoteDriver):
     async def answer(self, question: str, decision: Decision) -> None:
         if not self._message.has_question(question):
             raise TurnFailed(
-                "decision_not_delivered", "the endpoint takes approvals of calls alone"
+                "decision_not_delivered", "the endpoint only accepts approvals of tool calls"
             )
         await super().answer(question, decision)
 

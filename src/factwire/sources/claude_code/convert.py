@@ -239,12 +239,12 @@ _API_ERRORS: Final = {"authentication_failed": "unauthorized"}
 """What the CLI says in the model's place where no API was asked."""
 
 _HINTS: Final = {
-    "turn_limit": "Go on with another turn, or allow more rounds.",
-    "budget_limit": "Allow a larger budget, then go on.",
+    "turn_limit": "Continue with another turn, or allow more rounds.",
+    "budget_limit": "Allow a larger budget, then continue.",
     "rate_limited": "Wait until the limit resets, then retry the turn.",
     "unauthorized": "Set the key, or sign in again; then retry the turn.",
-    "request_rejected": "Look at the message; the model or an attachment may not be had.",
-    "provider_unavailable": "Retry the turn later; the model's server did not do its part.",
+    "request_rejected": "Check the message; the model or an attachment may not be available.",
+    "provider_unavailable": "Retry the turn later; the problem is at the model's server.",
 }
 _TOO_MANY, _SERVER = 429, 500
 _UNAUTHORIZED: Final = (401, 403)

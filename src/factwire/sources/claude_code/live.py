@@ -224,7 +224,7 @@ class TurnProgress:
             self.refused = text_at(response, "error")
 
 
-_HINT: Final = "Look at what it said, or run `claude doctor`; then retry the turn."
+_HINT: Final = "Check its output, or run `claude doctor`; then retry the turn."
 _ASKS_PEOPLE: Final = frozenset({"can_use_tool", "elicitation"})
 
 
@@ -250,7 +250,7 @@ class ClaudeCodeDriver(TurnDriver):
     async def answer(self, question: str, decision: Decision) -> None:
         request, pipe = self._session.requests.get(question), self._pipe
         if request is None or pipe is None:
-            message = "Claude Code waits for this decision no more"
+            message = "Claude Code is no longer waiting for this decision"
             raise TurnFailed("decision_not_delivered", message)
         line = permission_requests.response_line(
             question, permission_requests.decision_output(request, decision)
@@ -290,7 +290,7 @@ class ClaudeCodeDriver(TurnDriver):
             steering = asyncio.create_task(self._steer(pipe))
             try:
                 if not await self._listen(pipe, resumed=session is not None):
-                    self._warn("session_not_continued", "the conversation before is lost to Claude")
+                    self._warn("session_not_continued", "Claude lost the previous conversation")
                     return False
             finally:
                 await _cancel_task(steering)
@@ -342,10 +342,10 @@ class ClaudeCodeDriver(TurnDriver):
         """Time is up: what is not over is ended with the process."""
         if phase == "starting":
             seconds = self._setup.options.start_seconds
-            message = f"Claude Code was not ready for the turn in {seconds:g} s"
+            message = f"Claude Code was not ready for the turn within {seconds:g} s"
             raise TurnFailed("agent_silent", message, _HINT)
         for task_id in sorted(self._session.shells):
-            payload = {"reason": "timeout", "message": "the turn waited for it no longer"}
+            payload = {"reason": "timeout", "message": "the turn no longer waited for it"}
             self.live.builder.add_fact("task.cancelled", payload, task_id=task_id)
         self._session.shells.clear()
         self.live.pass_on()
@@ -372,7 +372,10 @@ class ClaudeCodeDriver(TurnDriver):
         if progress.refused is not None:
             raise TurnFailed("provider_error", progress.refused, _HINT)
         if progress.is_ready and not progress.is_held and self._calls.needs_hook:
-            message = "this Claude Code does not ask before each call, so no rule would hold"
+            message = (
+                "this version of Claude Code does not ask before each call, so rules could not "
+                "be enforced"
+            )
             raise TurnFailed("policy_not_enforced", message, "Update Claude Code.")
 
     async def _take_request(self, pipe: JsonPipe, item: dict[str, Any]) -> None:
@@ -387,7 +390,7 @@ class ClaudeCodeDriver(TurnDriver):
             return
         await self.live.hear(item)
         if text_at(request, "subtype") not in _ASKS_PEOPLE:
-            refused = f"{text_at(request, 'subtype')} is not offered"
+            refused = f"{text_at(request, 'subtype')} is not supported"
             await pipe.send(permission_requests.refusal_line(request_id, refused))
 
     def _remember_session(self) -> None:
@@ -424,7 +427,7 @@ class ClaudeCodeDriver(TurnDriver):
         try:
             line = permission_requests.prompt_line(await read_sdk_prompt(turn))
         except TurnFailed as failed:
-            self._warn(failed.code, f"not said to Claude Code: {failed}")
+            self._warn(failed.code, f"not delivered to Claude Code: {failed}")
             return
         self._progress.note_prompt(line)
         with suppress(InputClosed):

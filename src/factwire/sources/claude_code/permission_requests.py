@@ -187,7 +187,7 @@ def make_question_details(request: PolicyRequest) -> dict[str, Any]:
     }
 
 
-_NOBODY: Final = "Nobody is to be asked."
+_NOBODY: Final = "Asking a person is turned off."
 
 
 class ToolCallPolicy:

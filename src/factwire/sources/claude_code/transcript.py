@@ -15,10 +15,11 @@ from factwire.facts.json_values import list_at, object_at, objects_of, text_at, 
 from factwire.sources.kit.fact_builder import FactBuilder
 
 LINES_KEPT: Final = 10_000
-"""Lines whose uuid is remembered, so that a later line can take them back; older ones stand."""
+"""Lines whose uuid is remembered, so that a later line can withdraw them; older ones cannot be
+withdrawn."""
 
 MESSAGES_KEPT: Final = 1_000
-"""Messages whose texts are counted, so that each text of a message is a part of its own."""
+"""Messages whose texts are counted, so that each text of a message is a separate part."""
 
 
 class MessageStream(msgspec.Struct):
@@ -439,7 +440,7 @@ def retract_lines(session: ClaudeSession, uuids: Any) -> None:
     lines = [line for uuid in texts_of(uuids) if (line := session.lines.pop(uuid, None))]
     for call_id in dict.fromkeys(call for line in lines for call in line.calls):
         if call_id in session.builder.tools:
-            session.builder.fail_tool(call_id, "retracted", "the message was taken back")
+            session.builder.fail_tool(call_id, "retracted", "the message was withdrawn")
     messages = dict.fromkeys(line.message_id for line in lines if line.message_id)
     if messages:
         session.builder.retract_messages(*messages)

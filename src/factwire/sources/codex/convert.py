@@ -183,7 +183,7 @@ SOURCE: Final = Source(
     },
     lacks=(
         "times of requests and answers",
-        "more than one main thread a recording: any other is told as a subagent",
+        "more than one main thread per recording: any other is shown as a subagent",
         "realtime audio",
     ),
 )

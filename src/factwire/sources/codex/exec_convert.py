@@ -166,7 +166,7 @@ def _on_todo(codex: "CodexExec", item_id: str, item: dict[str, Any], *, ended: b
 
 def _on_remark(codex: "CodexExec", item_id: str, item: dict[str, Any], *, ended: bool) -> None:
     if ended:
-        message = text_at(item, "message") or "Codex remarked something"
+        message = text_at(item, "message") or "Codex sent a notice"
         codex.builder.add_fact("runtime.warning", {"code": item_id, "message": message})
 
 

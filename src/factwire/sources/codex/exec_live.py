@@ -29,7 +29,7 @@ from factwire.sources.kit.turn_inputs import TextPrompt, prompt_text, read_promp
 
 MANIFEST: Final = CapabilityManifest(
     agent_id="codex-exec",
-    title="Codex, without questions",
+    title="Codex, without approvals",
     version="1",
     inputs=("text", "document", "workspace"),
     streaming=Streaming(text="no", reasoning="no", tool_args="no", tool_output="no"),
@@ -103,7 +103,7 @@ class CodexExecDriver(TurnDriver):
 
     async def answer(self, question: str, decision: Decision) -> None:
         del question, decision
-        raise TurnFailed("decision_not_delivered", "codex exec asks nothing")
+        raise TurnFailed("decision_not_delivered", "codex exec never asks for a decision")
 
     async def stop(self) -> None:
         if self._pipe is not None:

@@ -41,7 +41,7 @@ from factwire.sources.kit.turn_inputs import (
 )
 
 _CLIENT: Final = {"name": "factwire", "title": "Factwire", "version": "1"}
-_HINT: Final = "Look at Codex's settings, or run `codex doctor`."
+_HINT: Final = "Check Codex's settings, or run `codex doctor`."
 
 
 class CodexSetup(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ class CodexDriver(TurnDriver):
     async def answer(self, question: str, decision: Decision) -> None:
         open_question, rpc = self._open.pop(question, None), self._rpc
         if open_question is None or rpc is None:
-            raise TurnFailed("decision_not_delivered", "Codex has settled this by itself")
+            raise TurnFailed("decision_not_delivered", "Codex has already resolved this itself")
         await rpc.answer(open_question.number, open_question.to_result(decision))
         if not decision.allowed and decision.decided_by is not None and decision.reason:
             await self._send_reason(rpc, decision.reason)
@@ -123,7 +123,7 @@ class CodexDriver(TurnDriver):
         try:
             await rpc.call("thread/resume", wanted)
         except RpcRefused as refused:
-            message = f"the conversation before is lost to Codex, another begins: {refused.reason}"
+            message = f"Codex lost the previous conversation, so a new one begins: {refused.reason}"
             payload = {"code": "session_not_continued", "message": message}
             self.live.builder.add_fact("runtime.warning", payload)
             return False
@@ -177,7 +177,7 @@ class CodexDriver(TurnDriver):
         try:
             prompt = await read_prompt(steer.text, steer.input, blobs, images=True)
         except TurnFailed as failed:
-            remark = {"code": failed.code, "message": f"not said to Codex: {failed}"}
+            remark = {"code": failed.code, "message": f"not delivered to Codex: {failed}"}
             self.live.builder.add_fact("runtime.warning", remark)
             self.live.pass_on()
             return
@@ -218,7 +218,7 @@ class CodexDriver(TurnDriver):
         elif method == "serverRequest/resolved":
             key = f"request-{params.get('requestId')}"
             if self._open.pop(key, None) is not None:
-                self.live.builder.cancel_action(key, "Codex has settled it by itself")
+                self.live.builder.cancel_action(key, "Codex has already resolved it itself")
 
     async def _take_request(self, item: dict[str, Any]) -> None:
         """A question is answered by a rule, or else told; what is no question is refused."""
@@ -237,7 +237,7 @@ class CodexDriver(TurnDriver):
         await live.hear(item)
         if rpc is not None and not question.is_known:
             del self._open[key]
-            await rpc.refuse(question.number, f"{question.method} is not offered")
+            await rpc.refuse(question.number, f"{question.method} is not supported")
 
     def _check_policy(self, question: CodexQuestion, request: PolicyRequest) -> bool | None:
         """What a rule says, if one does."""
@@ -260,7 +260,9 @@ def _to_data_url(picture: ImagePrompt) -> str:
 
 
 def _silence_failure(seconds: float) -> TurnFailed:
-    return TurnFailed("agent_silent", f"Codex was not ready for the turn in {seconds:g} s", _HINT)
+    return TurnFailed(
+        "agent_silent", f"Codex was not ready for the turn within {seconds:g} s", _HINT
+    )
 
 
 OWN_NAMES: Final = (

@@ -159,7 +159,7 @@ def on_output_delta(session: CodexSession, params: dict[str, Any]) -> None:
 def on_terminal_input(session: CodexSession, params: dict[str, Any]) -> None:
     item_id = text_at(params, "itemId") or ""
     if item_id in session.builder.tools:
-        session.builder.report_tool_progress(item_id, message="it was given input", stream="stdin")
+        session.builder.report_tool_progress(item_id, message="it received input", stream="stdin")
 
 
 def on_patch_updated(session: CodexSession, params: dict[str, Any]) -> None:
@@ -203,7 +203,7 @@ def on_error(session: CodexSession, params: dict[str, Any]) -> None:
 
 
 def on_warning(session: CodexSession, params: dict[str, Any]) -> None:
-    message = text_at(params, "message", "summary") or "Codex remarked something"
+    message = text_at(params, "message", "summary") or "Codex sent a notice"
     session.builder.add_fact("runtime.warning", {"code": "codex_warning", "message": message})
 
 
@@ -412,7 +412,7 @@ def _on_permissions(session: CodexSession, key: str, params: dict[str, Any]) -> 
     session.builder.add_subagent_fact(speaker, "permission.requested", fields, tool_call_id=item_id)
     payload = {
         "actionType": "permission_grant",
-        "prompt": _question_reason("Give these permissions?", reason),
+        "prompt": _question_reason("Grant these permissions?", reason),
         "args": params.get("permissions"),
     }
     session.builder.require_action(key, payload, tool_call_id=item_id, subagent_id=speaker)
@@ -423,7 +423,7 @@ def _on_user_input(session: CodexSession, key: str, params: dict[str, Any]) -> N
     texts = [text for row in questions if (text := text_at(row, "question", "header"))]
     payload = {
         "actionType": "structured_input",
-        "prompt": "\n".join(texts) or "An answer is asked for.",
+        "prompt": "\n".join(texts) or "An answer is needed.",
         "options": questions,
     }
     item_id, speaker = text_at(params, "itemId"), session.find_speaker(params)

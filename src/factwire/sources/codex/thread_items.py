@@ -152,7 +152,7 @@ def on_sub_agent_activity(
     del speaker
     thread, kind = text_at(item, "agentThreadId"), text_at(item, "kind") or ""
     if thread is None:
-        session.builder.warn_unknown("activity of no agent", item)
+        session.builder.warn_unknown("activity without an agent", item)
     elif kind == "started":
         path = text_at(item, "agentPath")
         name = path.rpartition("/")[2] if path else None
@@ -160,7 +160,7 @@ def on_sub_agent_activity(
     elif kind == "interacted" and ended:
         session.open_agent(thread)
         session.builder.add_subagent_fact(
-            thread, "subagent.progress", {"message": "it was written to"}
+            thread, "subagent.progress", {"message": "it received a message"}
         )
     elif ended:
         end_agent(session, thread, kind)
@@ -393,14 +393,14 @@ def _on_image(
         return
     failure, path = object_at(item.get("failure")), text_at(item, "savedPath")
     if failure is not None or text_at(item, "status") == "failed":
-        message = text_at(failure or {}, "message") or "no image was made"
+        message = text_at(failure or {}, "message") or "no image was created"
         session.builder.fail_tool(item_id, "tool_error", message)
         return
     payload = {"kind": "image", "title": text_at(item, "revisedPrompt") or "image", "path": path}
     session.builder.add_subagent_fact(
         speaker, "artifact.created", payload, artifact_id=f"image:{item_id}"
     )
-    session.builder.complete_tool(item_id, summary="an image was made")
+    session.builder.complete_tool(item_id, summary="an image was created")
 
 
 def _on_plan(

@@ -153,7 +153,7 @@ class FactBuilder:
     ) -> None:
         """A turn begins; one that is open still was left without an end."""
         if self.is_open:
-            self.fail_turn("stream_interrupted", "the stream went on with another turn")
+            self.fail_turn("stream_interrupted", "the stream continued with another turn")
         self._turns += 1
         self.turn_id = turn_id or f"{self.thread_id}:turn-{self._turns}"
         if self.turn_id in self._begun_turns:  # No turn begins twice, whatever a source says.
@@ -175,7 +175,7 @@ class FactBuilder:
         self, category: str, message: str, hint: str | None = None, **extra_fields: Any
     ) -> None:
         """The turn has failed."""
-        hint = hint or "Look at the diagnostics of the turn, then retry it."
+        hint = hint or "Check the diagnostics of the turn, then retry it."
         payload = {
             "failureCategory": category,
             "message": message,
@@ -198,7 +198,7 @@ class FactBuilder:
             self.fail_turn(
                 "stream_interrupted",
                 "the stream ended before the turn did",
-                "Retry the turn; what it had done until then is kept.",
+                "Retry the turn; what it did so far is kept.",
             )
         self._close_open_work("interrupted", "the stream ended first", everything=True)
 
@@ -396,7 +396,7 @@ class FactBuilder:
 
     def warn_unknown(self, what: str, item: Any) -> None:
         """An item that this adapter does not know."""
-        self.warn("unknown_source_item", f"{self.source} sent {what!r}, which is not known", item)
+        self.warn("unknown_source_item", f"{self.source} sent {what!r}, which is unknown", item)
 
     def add_fact(
         self, event_class: str, payload: dict[str, Any] | None = None, **fields: Any
@@ -558,7 +558,7 @@ def add_outlet_note(builder: FactBuilder, content: dict[str, Any]) -> None:
     ids = {ATTRIBUTES[name]: value for name in _IDS if (value := text_at(content, name))}
     payload = {name: value for name, value in content.items() if name not in _NOT_IN_PAYLOAD}
     if class_issues(_probe_fact(event_class, payload, ids)):
-        builder.warn_unknown(f"a note of {event_class} that lacks what it needs", content)
+        builder.warn_unknown(f"a note of {event_class} without the fields it requires", content)
     elif not (event_class.startswith("task.") and "subagent_id" in ids):
         # The task of a subagent is told with the subagent.
         builder.add_fact(event_class, payload, **ids)

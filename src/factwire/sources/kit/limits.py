@@ -36,7 +36,7 @@ IMAGE_BYTES: Final = 10 * 1024 * 1024
 """Bytes of an attached image; the models behind the agents refuse bigger ones."""
 
 DOCUMENT_BYTES: Final = 256 * 1024
-"""Bytes of an attached text document; a longer one belongs into the workspace."""
+"""Bytes of an attached text document; a longer one belongs in the workspace."""
 
 REMOTE_SILENCE_SECONDS: Final = 600.0
 """Seconds that a remote agent may say nothing in a stream, not even a comment, while it works."""

@@ -43,14 +43,16 @@ def read_options(settings: AgentSettings, kind: type[Options]) -> Options:
     """The options; raises `InvalidAgent` for what the agent does not take."""
     if settings.base_url is not None:
         raise InvalidAgent(
-            f"{settings.kind} takes no base_url: where its model is, its own settings say"
+            f"{settings.kind} does not accept base_url; configure the address of its model in its "
+            "own settings"
         )
     try:
         return msgspec.convert(settings.options, kind)
     except msgspec.ValidationError as error:
         known = ", ".join(field.encode_name for field in msgspec.structs.fields(kind))
         raise InvalidAgent(
-            f"the options of {settings.kind}: {error}{_one_of(kind, str(error))}; there are {known}"
+            f"the options of {settings.kind}: {error}{_one_of(kind, str(error))}; available "
+            f"options: {known}"
         ) from error
 
 
@@ -367,7 +369,9 @@ class LiveAgent(ABC):
         decision = respond.decision
         question = driver and driver.live.builder.find_question(decision.action_id)
         if driver is None or question is None:
-            raise TurnFailed("decision_not_delivered", "nobody waits for this decision any more")
+            raise TurnFailed(
+                "decision_not_delivered", "nothing is waiting for this decision any longer"
+            )
         driver.live.builder.note_decision(decision.action_id)
         await driver.answer(question, decision)
         return None

@@ -76,7 +76,7 @@ _RUN: Final[ContextVar["ObservedRun | None"]] = ContextVar("factwire_run", defau
 def thread(thread_id: str) -> Generator[None]:
     """Runs that begin in here are turns of this thread."""
     if not thread_id:
-        raise ValueError("expected the name of a thread, got an empty text")
+        raise ValueError("expected the name of a thread, got an empty string")
     token = _NAME.set(thread_id)
     try:
         yield
@@ -118,7 +118,7 @@ def log_errors(function: Callable[P, T]) -> Callable[P, T | None]:
         try:
             return function(*args, **kwargs)
         except Exception:
-            log.exception("something that happened was not observed")
+            log.exception("an event was not observed")
             return None
 
     return call_guarded

@@ -71,7 +71,9 @@ class AgentProgram(msgspec.Struct, frozen=True, kw_only=True):
         return there
 
 
-_NO_PROCESSES: Final = "Give the runtime a data folder and a workspace to run programs in."
+_NO_PROCESSES: Final = (
+    "Configure the runtime with a data folder and a workspace to run programs in."
+)
 
 
 class JsonPipe:
@@ -148,7 +150,7 @@ async def open_pipe(
     when it cannot be started.
     """
     if host.resources.processes is None:
-        raise TurnFailed("processes_unavailable", "this runtime runs no programs", _NO_PROCESSES)
+        raise TurnFailed("processes_unavailable", "this runtime cannot run programs", _NO_PROCESSES)
     spec = ProcessSpec(
         argv=tuple(argv),
         cwd=str(host.workspace),
@@ -163,7 +165,9 @@ async def open_pipe(
         async with host.resources.processes.start(spec) as process:
             yield JsonPipe(process)
     except ProcessError as error:
-        raise TurnFailed(error.code, str(error), "Look at what factwire doctor says.") from error
+        raise TurnFailed(
+            error.code, str(error), "Run `factwire doctor` to find out why."
+        ) from error
 
 
 Message = dict[str, Any]
@@ -171,7 +175,7 @@ Hear = Callable[[Item], Awaitable[None]]
 
 NO_SUCH_METHOD: Final = -32601
 _FIRST: Final = 1_000_000
-_HINT: Final = "Look at what it said, then retry the turn."
+_HINT: Final = "Check its output, then retry the turn."
 
 
 class RpcRefused(Exception):

@@ -22,13 +22,13 @@ _PLACES: Final = 1_000_000
 _COUNTS: Final = (("input_tokens", "inputTokens"), ("output_tokens", "outputTokens"))
 
 _HINTS: Final = {
-    "agent_error": "Look at the message; the agent, its model or a tool of it raised it.",
+    "agent_error": "Check the message; it was raised by the agent, its model or one of its tools.",
     "rate_limited": "Wait until the limit resets, then retry the turn.",
     "unauthorized": "Check the key that the agent uses, then retry the turn.",
-    "provider_unavailable": "Retry the turn later; the model's server did not do its part.",
-    "stream_interrupted": "Retry the turn; what it had done until then is kept.",
-    "step_limit_reached": "Ask it to go on, or let it take more steps.",
-    "guardrail_tripped": "Ask in another way, or look at the guardrails of the agent.",
+    "provider_unavailable": "Retry the turn later; the problem is at the model's server.",
+    "stream_interrupted": "Retry the turn; what it did so far is kept.",
+    "step_limit_reached": "Ask it to continue, or allow more steps.",
+    "guardrail_tripped": "Rephrase the request, or check the guardrails of the agent.",
 }
 """What helps when a run fails in one of the ways that a recorder can tell apart."""
 
@@ -199,7 +199,7 @@ _LINES: Final = {
 }
 
 LINES: Final = {
-    "run.started": "turn.submitted, turn.started; or action.resolved, where it goes on",
+    "run.started": "turn.submitted, turn.started; or action.resolved, if it continues",
     "run.completed, run.failed, run.cancelled": "turn.completed, turn.failed, turn.canceled",
     "run.interrupted": "action.required",
 }

@@ -46,8 +46,8 @@ _REFUSALS: Final = {
     404: ("not_found", "Check the option url."),
     429: ("rate_limited", "Wait, then retry the turn."),
 }
-_REDIRECT: Final = "No redirect is followed; set the option url to where the agent is now."
-_RETRY: Final = "Retry the turn; if it fails again, look at the remote agent."
+_REDIRECT: Final = "Redirects are not followed; set the option url to the agent's new address."
+_RETRY: Final = "Retry the turn; if it fails again, check the remote agent."
 
 
 class RemoteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -78,13 +78,15 @@ def read_endpoint(settings: AgentSettings) -> tuple[RemoteEndpoint, RemoteOption
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InvalidAgent(f"{settings.kind} needs the option url, such as https://example.org/run")
     if parts.username or parts.password:
-        raise InvalidAgent("a url has no password in it; put one into a header, as ${NAME}")
+        raise InvalidAgent("a URL cannot contain a password; put it into a header, as ${NAME}")
     headers = dict(options.headers)
     if settings.api_key_env is not None:
         headers[_KEY] = f"Bearer ${{{settings.api_key_env}}}"
     for name, value in headers.items():
         if name.lower() in _SECRET_HEADERS and not list_variables({name: value}):
-            raise InvalidAgent(f"the header {name} is a secret; write ${{NAME}} of a variable")
+            raise InvalidAgent(
+                f"the header {name} is a secret; refer to an environment variable as ${{NAME}}"
+            )
     title = options.title or f"{settings.kind} at {parts.hostname}"
     silence = options.silence_seconds
     return RemoteEndpoint(
@@ -111,11 +113,11 @@ class RemoteConnection:
                 async for item in self._read_items(response):
                     yield item
         except httpx.TimeoutException as error:
-            message = f"{self._place.title} said nothing for too long"
+            message = f"{self._place.title} sent nothing for too long"
             raise TurnFailed("agent_silent", message, _RETRY) from error
         except httpx.TransportError as error:
             reason = self._mask.short(str(error) or type(error).__name__, REFUSAL_CHARACTERS)
-            message = f"{self._place.title} cannot be heard: {reason}"
+            message = f"the connection to {self._place.title} failed: {reason}"
             raise TurnFailed("stream_interrupted", message, _RETRY) from error
 
     async def _read_items(self, response: httpx.Response) -> AsyncIterator[Item]:
@@ -137,7 +139,7 @@ class RemoteConnection:
         kind = response.headers.get("content-type", "")
         if _JSON not in kind:
             start = await self._read_reason(response)
-            message = f"{self._place.title} answered with {kind or 'nothing'}, no events: {start}"
+            message = f"{self._place.title} sent {kind or 'nothing'} instead of events: {start}"
             raise TurnFailed("invalid_response", message, "Check the option url.")
         return list(read_items([await _read_start(response, LINE_BYTES)], "lines"))
 
@@ -239,5 +241,5 @@ class RemoteDriver(TurnDriver):
     def silence_failure(self) -> TurnFailed:
         """The agent was answered, and has said nothing to it."""
         self.stop_waiting()
-        message = f"{self.place.title} did not go on after it was answered"
+        message = f"{self.place.title} did not continue after it was answered"
         return TurnFailed("stream_interrupted", message, _RETRY)

@@ -39,7 +39,7 @@ def read_sdk_options(settings: AgentSettings, shape: type[T], title: str) -> T:
     """The options of a configured agent; raises `InvalidAgent`."""
     for name in ("model", "base_url", "api_key_env"):
         if getattr(settings, name) is not None:
-            raise InvalidAgent(f"{name}: an agent of {title} has its model from its own code")
+            raise InvalidAgent(f"{name}: the model of an agent of {title} is set in its own code")
     try:
         return msgspec.convert(settings.options, shape)
     except msgspec.ValidationError as error:

@@ -35,7 +35,7 @@ from factwire.sources.kit.limits import (
 
 _IMAGES: Final = ("image/gif", "image/jpeg", "image/png", "image/webp")
 _TEXTS: Final = ("application/json", "application/toml", "application/xml", "application/yaml")
-_HINT: Final = "Leave it out, or put it into the workspace and name it."
+_HINT: Final = "Leave it out, or put it into the workspace and mention it by name."
 
 
 class TextPrompt(msgspec.Struct, frozen=True):
@@ -76,7 +76,7 @@ async def _read_part(part: InputPart, blobs: BlobStore, *, images: bool) -> Prom
         kind = part.object_type or "object"
         return TextPrompt(f"(attached: the {kind} {part.title or part.ref}, {part.ref})")
     if isinstance(part, CapabilityInput):
-        raise _unsupported_input(part.ref, "what is sensitive is not given to an outside agent")
+        raise _unsupported_input(part.ref, "sensitive content is not sent to an outside agent")
     return await _read_asset(part, blobs, images=images)
 
 
@@ -88,7 +88,7 @@ async def _read_asset(part: AssetInput, blobs: BlobStore, *, images: bool) -> Pr
         data = await _read_bytes(part, blobs, DOCUMENT_BYTES)
         return TextPrompt(data.decode("utf-8", "replace"), part.name or part.ref, media_type)
     raise _unsupported_input(
-        part.name or part.ref, f"this agent takes no {media_type or part.kind}"
+        part.name or part.ref, f"this agent does not accept {media_type or part.kind}"
     )
 
 
@@ -97,9 +97,9 @@ async def _read_bytes(part: AssetInput, blobs: BlobStore, most: int) -> bytes:
     try:
         data = b"".join([piece async for piece in blobs.get(part.ref, end=most + 1)])
     except (BlobError, FactError) as error:
-        raise _unsupported_input(name, f"its content cannot be had: {error}") from error
+        raise _unsupported_input(name, f"its content is not available: {error}") from error
     if len(data) > most:
-        raise _unsupported_input(name, f"it has more than {most} bytes")
+        raise _unsupported_input(name, f"it is larger than {most} bytes")
     return data
 
 

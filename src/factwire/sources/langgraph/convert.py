@@ -275,7 +275,7 @@ def _add_written(graph: LangGraph, speaker: str | None, update: object) -> None:
 def _on_messages(graph: LangGraph, speaker: str | None, data: object) -> None:
     message = object_at(next(iter(list_at(data) or ()), None))
     if message is None:
-        graph.builder.warn_unknown("a message that is none", data)
+        graph.builder.warn_unknown("an invalid message", data)
     else:
         graph.messages.take(message, speaker)
 
@@ -304,7 +304,7 @@ def _on_checkpoint(graph: LangGraph, speaker: str | None, data: object) -> None:
 def _on_custom(graph: LangGraph, speaker: str | None, data: object) -> None:
     """Whatever a node writes; nobody but the application knows what it means."""
     del speaker
-    graph.builder.warn("raw_event", "a node wrote something of its own", data)
+    graph.builder.warn("raw_event", "a node wrote custom data", data)
 
 
 def _read_debug_event(data: dict[str, Any]) -> tuple[str, object]:

@@ -191,8 +191,8 @@ def _find_input_key(graph: Any) -> str:
     if _MESSAGES in cast("dict[str, Any]", graph.channels):
         return _MESSAGES
     raise InvalidAgent(
-        "expected a graph with `messages` in its state, got one without; say where the prompt goes "
-        "by the option input_key"
+        "expected a graph with `messages` in its state, got one without; set the option input_key "
+        "to the key that takes the prompt"
     )
 
 

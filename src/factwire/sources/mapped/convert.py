@@ -190,7 +190,7 @@ def read_mapping(data: bytes, where: str = "mapping") -> AgentMapping:
     mapping = AgentMapping(
         name=name,
         title=_read_text(table, "title", name, problems),
-        versions=_read_text(table, "versions", "nothing in particular", problems),
+        versions=_read_text(table, "versions", "not specified", problems),
         framing=_read_framing(table, problems),
         type=_read_type(table, rules, problems),
         time=time,
@@ -216,7 +216,7 @@ def _parse_toml(data: bytes, where: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise _unreadable_error(where, "TOML", f"an error in it: {error}") from error
     except RecursionError as error:
-        raise _unreadable_error(where, "TOML", "tables too deep to be read") from error
+        raise _unreadable_error(where, "TOML", "tables nested too deeply") from error
 
 
 def _unreadable_error(where: str, expected: str, got: str) -> MappingError:
@@ -265,7 +265,7 @@ def _read_type(
     if "type" in table:
         return ValueReader(problems).read(table["type"], "type")
     if any(rule.types for rule in rules):
-        problems.add_missing("type", "where the type of an item stands, since rules ask for it")
+        problems.add_missing("type", "the path to the type of an item, since rules use it")
     return read_nothing
 
 
@@ -280,7 +280,7 @@ def _read_time(table: dict[str, Any], problems: MappingProblems) -> tuple[Value 
         problems.wrong_value("time.unit", "one of " + ", ".join(UNITS), unit)
         unit = "iso"
     if "value" not in value:
-        problems.add_missing("time.value", "where the time of an item stands")
+        problems.add_missing("time.value", "the path to the time of an item")
         return None, unit
     return reader.read(value["value"], "time.value"), unit
 
@@ -346,7 +346,7 @@ class MappedConverter:
         fields = self._read_fields(rule, item, element)
         lacks = _find_lacking(rule, ids, fields)
         if lacks:
-            message = f"{rule.becomes} needs {lacks}, which the item does not give"
+            message = f"{rule.becomes} needs {lacks}, which the item does not have"
             self.builder.warn("incomplete_source_item", message, item)
         elif rule.verb is None:
             self._add_fact(rule.becomes, ids, fields)
@@ -364,7 +364,9 @@ class MappedConverter:
             if found is None or not fits(found):
                 continue
             if type(found) in _NESTED and is_too_deep([[found]]):
-                self.builder.warn("value_too_deep", f"{name} is nested too deep and left out", item)
+                self.builder.warn(
+                    "value_too_deep", f"{name} is nested too deeply and was left out", item
+                )
             else:
                 payload[name] = found
         return payload

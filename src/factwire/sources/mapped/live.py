@@ -35,7 +35,7 @@ from factwire.sources.mapped.convert import MappedInputs, make_mapped_source
 PROMPT: Final = "{prompt}"
 SESSION: Final = "{session}"
 
-_HINT: Final = "Look at what the program said, then retry the turn."
+_HINT: Final = "Check the output of the program, then retry the turn."
 
 
 class MappedSetup(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +81,7 @@ class MappedDriver(TurnDriver):
     async def answer(self, question: str, decision: Decision) -> None:
         line, pipe = self._setup.inputs.answer, self._pipe
         if line is None or pipe is None:
-            message = "the mapping does not say how this program is answered (stdin.answer)"
+            message = "the mapping does not define how to answer this program (stdin.answer)"
             raise TurnFailed("decision_not_delivered", message)
         payload = {
             "actionId": question,
@@ -167,7 +167,7 @@ class MappedDriver(TurnDriver):
 
 MANIFEST: Final = CapabilityManifest(
     agent_id="mapped",
-    title="A program, by a mapping file",
+    title="Any program, with a mapping file",
     version="1",
     inputs=("text", "document", "workspace"),
     controls=("send", "queue", "stop", "retry"),
@@ -213,7 +213,9 @@ def agent(settings: AgentSettings) -> MappedAgent:
     """The program that a configuration names; raises `AgentError`."""
     options = read_options(settings, MappedOptions)
     if settings.model is not None:
-        raise InvalidAgent("a mapped program takes no model; name it in the option command")
+        raise InvalidAgent(
+            "a mapped program does not accept a model; put it into the option command"
+        )
     mapping = _read_mapping_file(options.mapping)
     _check_lines(options, mapping)
     setup = MappedSetup(
@@ -266,7 +268,9 @@ def _read_mapping_file(name: str) -> AgentMapping:
     except MappingError as error:
         raise InvalidAgent(str(error)) from error
     if mapping.framing != "lines":
-        raise InvalidAgent(f"{name}: a program is heard by lines, got framing {mapping.framing!r}")
+        raise InvalidAgent(
+            f"{name}: the output of a program is read line by line, got framing {mapping.framing!r}"
+        )
     return mapping
 
 
@@ -275,24 +279,28 @@ def _check_lines(options: MappedOptions, mapping: AgentMapping) -> None:
     if not options.command:
         raise InvalidAgent('mapped needs the option command, such as ["tidy", "--json"]')
     if SESSION in options.command or (options.resume and SESSION not in options.resume):
-        raise InvalidAgent(f"{SESSION} stands in the option resume, and not in command")
+        raise InvalidAgent(f"{SESSION} belongs in the option resume, not in command")
     for line in filter(None, (options.command, options.resume)):
         lines = (PROMPT in line) + (mapping.inputs.prompt is not None)
         if lines == 2:  # noqa: PLR2004 - both
-            raise InvalidAgent(f"the prompt is given twice: by {PROMPT} and by stdin.prompt")
+            raise InvalidAgent(f"the prompt is passed twice: by {PROMPT} and by stdin.prompt")
         if not lines and mapping.inputs.stays_open:
             raise InvalidAgent(
-                f"the prompt needs {PROMPT} in the command or stdin.prompt in the mapping: an input"
-                " that stays open for answers cannot end with it"
+                f"the prompt needs {PROMPT} in the command or stdin.prompt in the mapping: an "
+                "input that stays open for answers cannot end with the prompt"
             )
         for word in line:
             if word not in (PROMPT, SESSION) and (PROMPT in word or SESSION in word):
-                raise InvalidAgent(f"{PROMPT} and {SESSION} are whole arguments, got {word!r}")
+                raise InvalidAgent(
+                    f"{PROMPT} and {SESSION} must be separate arguments, got {word!r}"
+                )
 
 
 def _find_placeholders(line: tuple[str, ...]) -> tuple[str, ...]:
     if not line:
         return ()
     name, *rest = line
-    program = AgentProgram(title=name, name=name, install=f"see how {name} is installed")
+    program = AgentProgram(
+        title=name, name=name, install=f"see the installation instructions of {name}"
+    )
     return (program.require_path(), *rest)

@@ -240,7 +240,7 @@ def read_rule(value: Any, place: str, problems: MappingProblems) -> MappingRule 
     types = _read_types(table, place, problems)
     if not types and "when" not in table and "type" not in table:
         problems.add_missing(
-            join_place(place, "type"), "a type, or when, so that the rule is about something"
+            join_place(place, "type"), "a type or when, so that the rule matches something"
         )
     reader = ValueReader(problems, has_element="each" in table)
     plain = ValueReader(problems)
@@ -280,9 +280,9 @@ def _read_becomes(table: dict[str, Any], place: str, problems: MappingProblems) 
         problems.add(
             "wrong_value",
             place,
-            "a class that a mapping can tell",
+            "a class that a mapping can produce",
             repr(name),
-            "tell what happened with turn.started, tool.* or subagent.started and their ends",
+            "use turn.started, tool.* or subagent.started and the classes that end them",
         )
     else:
         problems.wrong_value(place, "the class of a fact, or ignore, ids or usage", name)
@@ -386,7 +386,7 @@ def _read_extra(
 
 def _check_extra(becomes: str, name: str, place: str, problems: MappingProblems) -> None:
     if name in typed_names(becomes):
-        problems.wrong_value(place, "a name that the class does not know; see fields", name)
+        problems.wrong_value(place, "a name that the class does not define; see fields", name)
     elif name in ID_NAMES or is_ref(name):
         problems.wrong_value(place, "neither an id nor a ref; see ids", name)
     elif name in RESERVED or not (name.isascii() and name.isalnum()):

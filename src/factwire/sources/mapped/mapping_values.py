@@ -175,9 +175,7 @@ class ValueReader:
     def read(self, value: Any, place: str) -> Value:
         """The value; where it cannot be read, a problem is noted and nothing is taken."""
         if self.depth >= VALUE_DEPTH:
-            self.problems.add(
-                "wrong_value", place, f"at most {VALUE_DEPTH} values in each other", "more"
-            )
+            self.problems.add("wrong_value", place, f"at most {VALUE_DEPTH} nested values", "more")
             return read_nothing
         self.depth += 1
         try:

@@ -48,14 +48,14 @@ class NothingToObserve(ObserveError):
 
     def __init__(self, extras: Iterable[str]) -> None:
         wanted = " or ".join(f"'factwire[{extra}]'" for extra in extras)
-        super().__init__(f"nothing that could be observed is installed; install {wanted}")
+        super().__init__(f"no SDK that can be observed is installed; install {wanted}")
 
 
 class AlreadyObserving(ObserveError):
     code = "already_observing"
 
     def __init__(self) -> None:
-        super().__init__("this process is observed already; close that first")
+        super().__init__("this process is already being observed; close that observer first")
 
 
 class NoPlace(ObserveError):

@@ -162,7 +162,7 @@ class Outbox:
             self._lost_runs += data.startswith(_STARTING)
             return
         if not run.dropped:
-            log.warning("%d bytes wait to be sent; what happens now is not observed", self._bytes)
+            log.warning("%d bytes are waiting to be sent; new events are not observed", self._bytes)
         run.dropped += 1
 
     def _start(self) -> None:
@@ -224,7 +224,7 @@ class _Sender:
                 facts += self._build_facts(seen)
             except Exception:  # noqa: BLE001 - logged
                 # A line that nobody can make sense of costs that line, not what follows.
-                log.exception("something that happened could not be told")
+                log.exception("an event could not be recorded")
         facts = [fact for fact in facts if fact.thread_id not in self._refused]
         starts = range(0, len(facts), BATCH_FACTS)
         return all(self._deliver_safely(facts[start : start + BATCH_FACTS]) for start in starts)
@@ -261,7 +261,7 @@ class _Sender:
                 self._sink.send(facts)
             except SinkUnavailable as away:
                 if not was_away:
-                    log.warning("facts cannot be sent and wait: %s", away)
+                    log.warning("facts cannot be sent and are waiting: %s", away)
                 was_away = True
                 if not self._pause(pause):
                     log.error("%d facts were not sent: %s", len(facts), away)
@@ -271,7 +271,7 @@ class _Sender:
                 return self._deliver_by_thread(facts, refused)
             else:
                 if was_away:
-                    log.warning("facts are sent again")
+                    log.warning("facts are being sent again")
                 return True
 
     def _deliver_by_thread(self, facts: list[Fact], refused: SinkRefused) -> bool:
@@ -279,13 +279,13 @@ class _Sender:
         threads = dict.fromkeys(fact.thread_id or "" for fact in facts)
         if len(threads) == 1:
             self._refused.update(threads)
-            log.error("facts of thread %s are refused: %s", *threads, refused)
+            log.error("facts of thread %s were rejected: %s", *threads, refused)
             return True
         parts = ([fact for fact in facts if (fact.thread_id or "") == name] for name in threads)
         return all(self._deliver(part) for part in parts)
 
 
 def _warn_dropped(run: ObservedRun, count: int) -> None:
-    message = f"{count} things that happened were not observed, because too much waited to be sent"
+    message = f"{count} events were not observed, because too many bytes were waiting to be sent"
     payload = {"code": "observations_dropped", "message": message, "count": count}
     run.builder.add_fact("runtime.warning", payload)

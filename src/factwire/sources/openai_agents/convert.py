@@ -441,7 +441,11 @@ SOURCE: Final = Source(
         "mcp_approval_*": "action.required, action.resolved",
         "mcp_list_tools": "tool.catalog.resolved",
     },
-    lacks=("failed tools", "what an agent does that is used as a tool", "ids of events"),
+    lacks=(
+        "failed tools",
+        "what an agent that is used as a tool does",
+        "ids of events",
+    ),
 )
 
 

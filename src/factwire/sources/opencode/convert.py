@@ -437,7 +437,7 @@ def _on_question(thread: OpenCodeThread, properties: Event, item: Event) -> None
     prompts = [text for each in questions if (text := text_at(each, "question"))]
     payload: Event = {
         "actionType": "structured_input",
-        "prompt": "\n".join(prompts) or "OpenCode asks something",
+        "prompt": "\n".join(prompts) or "OpenCode has a question",
         "questions": questions,
     }
     if len(questions) == 1:
@@ -569,7 +569,7 @@ SOURCE: Final = Source(
         "session.error": "turn.failed or turn.canceled, when the session is idle",
         "session.idle, session.status (idle)": "turn.*; of a subagent subagent.*, task.*",
         "session.next.*": "as the parts, where a server sends no parts",
-        "server, plugin, pty, lsp, mcp, vcs, tui, file.watcher …": "nothing: not of a turn",
+        "server, plugin, pty, lsp, mcp, vcs, tui, file.watcher …": "nothing: not part of a turn",
     },
     lacks=("exit codes other than bash's", "who decided", "pieces of a tool's arguments"),
 )

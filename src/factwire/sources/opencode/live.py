@@ -50,7 +50,7 @@ from factwire.sources.opencode.permission_requests import (
 _USER: Final = "opencode"
 _PASSWORD: Final = "OPENCODE_SERVER_PASSWORD"  # noqa: S105 - the name of a variable
 _LISTENS: Final = re.compile(rb"listening on (http://127\.0\.0\.1:\d+)")
-_SERVER_HINT: Final = "Look at what it said, and at OpenCode's own log, then retry the turn."
+_SERVER_HINT: Final = "Check its output and OpenCode's own log, then retry the turn."
 
 
 class OpenCodeRefused(Exception):
@@ -91,7 +91,7 @@ class OpenCodeServer:
                     for item in reader.feed(data):
                         yield item
         except httpx.TimeoutException as error:
-            message = f"OpenCode said nothing for {HEARTBEAT_SECONDS:g} s"
+            message = f"OpenCode sent nothing for {HEARTBEAT_SECONDS:g} s"
             raise TurnFailed("agent_silent", message, _SERVER_HINT) from error
         except httpx.TransportError as error:
             raise await self._gone_failure(error) from error
@@ -112,7 +112,7 @@ class OpenCodeServer:
 
     async def _gone_failure(self, error: Exception | None = None) -> TurnFailed:
         """Why the server is not heard any more: mostly, it has ended."""
-        how = f"its stream broke off: {error}" if error is not None else "its stream is over"
+        how = f"its stream was interrupted: {error}" if error is not None else "its stream ended"
         with suppress(TimeoutError):
             async with asyncio.timeout(FAREWELL_SECONDS):
                 how = self._pipe.describe_exit(await self._pipe.wait_for_exit())
@@ -162,7 +162,7 @@ async def _read_address(pipe: JsonPipe, listens: "asyncio.Future[str]") -> None:
             listens.set_result(found[1].decode())
     if not listens.done():
         how = pipe.describe_exit(await pipe.wait_for_exit())
-        message = f"OpenCode ended before it could be asked anything: {how}"
+        message = f"OpenCode ended before it was ready: {how}"
         listens.set_exception(TurnFailed("stream_interrupted", message, _SERVER_HINT))
 
 
@@ -171,7 +171,7 @@ async def _in_time(listens: "asyncio.Future[str]", seconds: float) -> str:
         async with asyncio.timeout(seconds):
             return await listens
     except TimeoutError as error:
-        message = f"OpenCode was not ready for the turn in {seconds:g} s"
+        message = f"OpenCode was not ready for the turn within {seconds:g} s"
         raise TurnFailed("agent_silent", message, _SERVER_HINT) from error
 
 
@@ -191,7 +191,7 @@ def _decode(content: bytes) -> Any:
 
 
 _NOT_FOUND: Final = 404
-_HINT: Final = "Look at OpenCode's settings, and at its own log."
+_HINT: Final = "Check OpenCode's settings and its own log."
 
 
 class OpenCodeSetup(msgspec.Struct, frozen=True, kw_only=True):
@@ -237,7 +237,7 @@ class OpenCodeDriver(TurnDriver):
     async def answer(self, question: str, decision: Decision) -> None:
         open_question, server = self._open.pop(question, None), self._server
         if open_question is None or server is None:
-            raise TurnFailed("decision_not_delivered", "OpenCode has settled this by itself")
+            raise TurnFailed("decision_not_delivered", "OpenCode has already resolved this itself")
         try:
             await server.post(*open_question.to_reply(decision))
         except OpenCodeRefused as refusal:
@@ -295,7 +295,7 @@ class OpenCodeDriver(TurnDriver):
         except OpenCodeRefused as refusal:
             if refusal.status != _NOT_FOUND:
                 raise
-            message = "the conversation before is lost to OpenCode, another begins"
+            message = "OpenCode lost the previous conversation, so a new one begins"
             payload = {"code": "session_not_continued", "message": f"{message}: {refusal.reason}"}
             self.live.builder.add_fact("runtime.warning", payload)
             return False
@@ -342,7 +342,7 @@ class OpenCodeDriver(TurnDriver):
             await self._send(server, await read_prompt(steer.text, steer.input, blobs, images=True))
         except (OpenCodeRefused, TurnFailed) as failed:
             code = failed.code if isinstance(failed, TurnFailed) else "provider_error"
-            remark = {"code": code, "message": f"not said to OpenCode: {failed}"}
+            remark = {"code": code, "message": f"not delivered to OpenCode: {failed}"}
             self.live.builder.add_fact("runtime.warning", remark)
             self.live.pass_on()
 
@@ -418,7 +418,7 @@ class OpenCodeDriver(TurnDriver):
     @property
     def _thread(self) -> OpenCodeThread:
         converter = self.live.converter
-        assert isinstance(converter, OpenCode), "the source is OpenCode's"  # noqa: S101
+        assert isinstance(converter, OpenCode), "the converter is OpenCode's"  # noqa: S101
         return converter.thread
 
 

@@ -517,7 +517,7 @@ def add_retry(thread: OpenCodeThread, item: Part, error: Part, speaker: str | No
     limited = number_at(error, "statusCode") == 429  # noqa: PLR2004 - HTTP's own number
     payload = {
         "code": "provider_retry",
-        "message": text_at(error, "message") or "the request is made again",
+        "message": text_at(error, "message") or "the request is retried",
         "attempt": read_count(item, "attempt"),
     }
     event_class = "rate_limit.hit" if limited else "runtime.warning"

@@ -67,7 +67,7 @@ class OpenCodeQuestion(msgspec.Struct, frozen=True, kw_only=True):
     def policy_reply(self, *, allowed: bool) -> tuple[str, Properties | None]:
         """Where the answer of a rule goes."""
         verdict = "approved" if allowed else "denied"
-        reason = None if allowed else "A rule of the policy denies this."
+        reason = None if allowed else "A policy rule denies this."
         return self.to_reply(
             Decision(action_id="", allowed=allowed, decision=verdict, reason=reason)
         )

@@ -193,7 +193,7 @@ def _on_enqueued(sdk: PydanticAi, item: dict[str, Any]) -> None:
 def _on_raw(sdk: PydanticAi, item: dict[str, Any]) -> None:
     """Whatever an application or a capability sends; only they know what it means."""
     name = text_at(item, "name", "kind", "event_kind")
-    sdk.builder.warn("raw_event", f"an event of its own: {name}", item)
+    sdk.builder.warn("raw_event", f"a custom event: {name}", item)
 
 
 def _ignore_event(sdk: PydanticAi, item: dict[str, Any]) -> None:
@@ -246,7 +246,7 @@ SOURCE: Final = Source(
         "part_* of thinking": "reasoning.delta, reasoning.completed",
         "part_* of a call": "tool.started, tool.args.delta, tool.args",
         "part_* of a file": "artifact.changed",
-        "function_tool_call, output_tool_call": "tool.started, where no part told it",
+        "function_tool_call, output_tool_call": "tool.started, if no part announced it",
         "function_tool_result, output_tool_result": "tool.result, tool.failed",
         "deferred_tool_requests": "action.required",
         "deferred_tool_results": "action.resolved",

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 _RESULT: Final = "agent_run_result"
-_NO_ANSWER: Final = "nobody carried out the call"
+_NO_ANSWER: Final = "the call was not executed"
 
 
 class PydanticAiOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -92,7 +92,7 @@ export interface ArtifactPage {
   next?: string | null;
 }
 
-/** An attachment; base64, since an Edge takes JSON alone. */
+/** An attachment, in base64, because an Edge accepts only JSON. */
 export interface BlobBody {
   content: string;
 }
@@ -161,7 +161,7 @@ export interface ConversationPage {
   next?: string | null;
 }
 
-/** `argsHash` binds the decision to what was shown; `always` makes a yes last. */
+/** `argsHash` binds the decision to what was shown; `always` makes an approval permanent. */
 export interface DecisionBody {
   runId: string;
   requestId: string;
@@ -223,7 +223,7 @@ export interface FactPage {
   more: boolean;
 }
 
-/** Facts are left as they came: each is read once, by its own rules. */
+/** A batch of facts, unparsed: each is decoded once, by the rules of its class. */
 export interface FactsBody {
   facts: { [key: string]: unknown }[];
 }
@@ -342,13 +342,13 @@ export interface MemberBody {
   memberType: string;
 }
 
-/** The run that a message led to, or what became of it as a steer. */
+/** The run that a message started, or the result of steering with it. */
 export interface MessageAnswer {
   run?: Run | null;
   steered?: SteerAnswer | null;
 }
 
-/** `mode` says what happens while a run is active: wait, be told to it, or be refused. */
+/** `mode` decides what happens while a run is active: queue, steer or refuse the message. */
 export interface MessageBody {
   text?: string;
   input?: { [key: string]: unknown }[] | null;
@@ -741,423 +741,420 @@ export interface Operations {
     body: MemberBody;
     answer: Conversation;
   };
-  /** Put a thread into the archive */
+  /** Archive a thread */
   archiveThread: {
     path: { threadId: string };
     query: Record<never, never>;
     body: undefined;
     answer: Thread;
   };
-  /** Ask a run to stop */
+  /** Cancel a run */
   cancelRun: {
     path: { runId: string };
     query: Record<never, never>;
     body: CancelBody | null;
     answer: Run;
   };
-  /** Rename a project, or give it another folder */
+  /** Rename a project or change its folder */
   changeProject: {
     path: { projectId: string };
     query: Record<never, never>;
     body: ProjectChange;
     answer: Project;
   };
-  /** Rename a thread, archive it or take it out of the archive */
+  /** Rename, archive or restore a thread */
   changeThread: {
     path: { threadId: string };
     query: Record<never, never>;
     body: ThreadChange;
     answer: Thread;
   };
-  /** Store an attachment, which a message then names by its ref */
+  /** Store an attachment for a message, which refers to it by its ref */
   createBlob: {
     path: Record<never, never>;
     query: Record<never, never>;
     body: BlobBody;
     answer: StoredBlob;
   };
-  /** Make a conversation, to which threads and members can belong */
+  /** Create a conversation, which can have threads and members */
   createConversation: {
     path: Record<never, never>;
     query: Record<never, never>;
     body: ConversationBody;
     answer: Conversation;
   };
-  /** Serve a folder of a run on an origin of its own */
+  /** Serve a folder of a run on its own origin */
   createPreview: {
     path: Record<never, never>;
     query: Record<never, never>;
     body: PreviewBody;
     answer: Preview;
   };
-  /** Make a project */
+  /** Create a project */
   createProject: {
     path: Record<never, never>;
     query: Record<never, never>;
     body: ProjectBody;
     answer: Project;
   };
-  /** Start a run, or queue it behind the active one of its thread */
+  /** Start a run, or queue it behind the active run of its thread */
   createRun: {
     path: Record<never, never>;
     query: Record<never, never>;
     body: RunBody;
     answer: Run;
   };
-  /** Make a thread */
+  /** Create a thread */
   createThread: {
     path: Record<never, never>;
     query: Record<never, never>;
     body: ThreadBody;
     answer: Thread;
   };
-  /** A ticket for one stream, for clients that cannot send a header */
+  /** Create a ticket for one stream, for clients that cannot send headers */
   createTicket: {
     path: Record<never, never>;
     query: Record<never, never>;
     body: undefined;
     answer: Ticket;
   };
-  /** Decide what a run waits for */
+  /** Decide an approval */
   decidePermission: {
     path: Record<never, never>;
     query: Record<never, never>;
     body: DecisionBody;
     answer: Approval;
   };
-  /** Take a project off the list */
+  /** Remove a project */
   deleteProject: {
     path: { projectId: string };
     query: Record<never, never>;
     body: undefined;
     answer: undefined;
   };
-  /** Take a thread off every list */
+  /** Delete a thread from all lists */
   deleteThread: {
     path: { threadId: string };
     query: Record<never, never>;
     body: undefined;
     answer: undefined;
   };
-  /** Remove the worktree of a run that has ended, with whatever it holds */
+  /** Remove the worktree of an ended run, with everything in it */
   deleteWorktree: {
     path: { runId: string };
     query: Record<never, never>;
     body: undefined;
     answer: undefined;
   };
-  /** Make a signed pack of a thread */
+  /** Create a signed evidence pack of a thread */
   exportEvidence: {
     path: Record<never, never>;
     query: Record<never, never>;
     body: EvidenceBody;
     answer: EvidenceRow;
   };
-  /** Make a thread that begins with this one's conversation, as it stood then */
+  /** Fork a thread */
   forkThread: {
     path: { threadId: string };
     query: Record<never, never>;
     body: ForkBody;
     answer: Thread;
   };
-  /** Who can be asked to do something, with what each can do */
+  /** List the agents and their capabilities */
   listAgents: {
     path: Record<never, never>;
     query: Record<never, never>;
     body: undefined;
     answer: Agents;
   };
-  /** What waits for a person, and what was decided */
+  /** List approvals, pending and decided */
   listApprovals: {
     path: Record<never, never>;
     query: { status?: "approved" | "cancelled" | "denied" | "expired" | "pending"; threadId?: string; runId?: string; cursor?: string; limit?: number };
     body: undefined;
     answer: ApprovalPage;
   };
-  /** What runs made, newest first */
+  /** List artifacts, newest first */
   listArtifacts: {
     path: Record<never, never>;
     query: { threadId?: string; runId?: string; cursor?: string; limit?: number };
     body: undefined;
     answer: ArtifactPage;
   };
-  /** Conversations, newest first */
+  /** List conversations, newest first */
   listConversations: {
     path: Record<never, never>;
     query: { cursor?: string; limit?: number };
     body: undefined;
     answer: ConversationPage;
   };
-  /** Packs that were made, newest first */
+  /** List evidence packs, newest first */
   listEvidence: {
     path: Record<never, never>;
     query: { threadId?: string; cursor?: string; limit?: number };
     body: undefined;
     answer: EvidenceRowPage;
   };
-  /** What was said and done on a thread, oldest first */
+  /** List the items of a thread, oldest first, as of the cursor `asOf` */
   listItems: {
     path: { threadId: string };
     query: { cursor?: string; limit?: number };
     body: undefined;
     answer: ItemPage;
   };
-  /** Previews, newest first */
+  /** List previews, newest first */
   listPreviews: {
     path: Record<never, never>;
     query: { threadId?: string; runId?: string; status?: "ready" | "stopped"; cursor?: string; limit?: number };
     body: undefined;
     answer: PreviewPage;
   };
-  /** Projects, newest first */
+  /** List projects, newest first */
   listProjects: {
     path: Record<never, never>;
     query: { cursor?: string; limit?: number };
     body: undefined;
     answer: ProjectPage;
   };
-  /** Runs, newest first */
+  /** List runs, newest first */
   listRuns: {
     path: Record<never, never>;
     query: { threadId?: string; projectId?: string; status?: "cancelled" | "failed" | "finished" | "queued" | "running" | "waiting"; cursor?: string; limit?: number };
     body: undefined;
     answer: RunPage;
   };
-  /** Tasks of all threads, newest first */
+  /** List the tasks of all threads, newest first */
   listTasks: {
     path: Record<never, never>;
     query: { threadId?: string; status?: string; cursor?: string; limit?: number };
     body: undefined;
     answer: TaskPage;
   };
-  /** Threads, newest first */
+  /** List threads, newest first */
   listThreads: {
     path: Record<never, never>;
     query: { projectId?: string; status?: "active" | "archived"; activity?: "canceled" | "completed" | "failed" | "idle" | "running" | "waiting"; search?: string; cursor?: string; limit?: number };
     body: undefined;
     answer: ThreadPage;
   };
-  /** Take in facts of an outside runtime */
+  /** Add facts of an outside runtime */
   postFacts: {
     path: Record<never, never>;
     query: Record<never, never>;
     body: FactsBody;
     answer: Accepted;
   };
-  /** Say something to an agent */
+  /** Send a message to an agent */
   postMessage: {
     path: { threadId: string };
     query: Record<never, never>;
     body: MessageBody;
     answer: MessageAnswer;
   };
-  /** Let a waiting run go first */
+  /** Move a queued run to the front */
   promoteQueued: {
     path: { threadId: string; runId: string };
     query: Record<never, never>;
     body: undefined;
     answer: QueuedRun[];
   };
-  /** An artifact with its versions, as the projection of its thread has it */
+  /** Get an artifact with its versions, from the projection of its thread */
   readArtifact: {
     path: { artifactId: string };
     query: Record<never, never>;
     body: undefined;
     answer: ArtifactAnswer;
   };
-  /** What an artifact holds, as an attachment */
+  /** Download the content of an artifact */
   readArtifactContent: {
     path: { artifactId: string };
     query: { versionId?: string };
     body: undefined;
     answer: Blob;
   };
-  /** The streams of this Edge, as an AsyncAPI document */
+  /** Get the streams of this Edge as an AsyncAPI document */
   readAsyncapi: {
     path: Record<never, never>;
     query: Record<never, never>;
     body: undefined;
     answer: { [key: string]: unknown };
   };
-  /** The bytes behind a ref, as an attachment */
+  /** Download the content behind a ref */
   readBlob: {
     path: { ref: string };
     query: Record<never, never>;
     body: undefined;
     answer: Blob;
   };
-  /**
-   * What a run changed in its worktree, or without one what its folder has that its last commit
-   * has not, whoever changed it
-   */
+  /** Get the diff of a run, as git reports it */
   readDiff: {
     path: { runId: string };
     query: Record<never, never>;
     body: undefined;
     answer: RunDiff;
   };
-  /** Envelopes after a cursor, oldest first */
+  /** List events after a cursor, oldest first */
   readEvents: {
     path: Record<never, never>;
     query: { cursor?: string; since?: "now"; view?: "conversation" | "runtime"; projectId?: string; threadId?: string; runId?: string; types?: string; limit?: number };
     body: undefined;
     answer: EventPage;
   };
-  /** What is known of a pack */
+  /** Get an evidence pack */
   readEvidence: {
     path: { evidenceId: string };
     query: Record<never, never>;
     body: undefined;
     answer: EvidenceRow;
   };
-  /** How far the pack of a thread is that is being made */
+  /** Get the progress of the evidence pack being created for a thread */
   readEvidenceProgress: {
     path: { threadId: string };
     query: Record<never, never>;
     body: undefined;
     answer: ExportProgress;
   };
-  /** Facts after a cursor, oldest first */
+  /** List facts after a cursor, oldest first */
   readFacts: {
     path: Record<never, never>;
     query: { cursor?: string; since?: "now"; projectId?: string; threadId?: string; runId?: string; classes?: string; limit?: number };
     body: undefined;
     answer: FactPage;
   };
-  /** Whether this Edge is well */
+  /** Get the health of this Edge */
   readHealth: {
     path: Record<never, never>;
     query: Record<never, never>;
     body: undefined;
     answer: Health;
   };
-  /** Bytes of what a program of a run printed */
+  /** Read the output of a program of a run */
   readLogs: {
     path: { runId: string };
     query: { stream?: "stderr" | "stdout"; offset?: number; limit?: number; processId?: string };
     body: undefined;
     answer: Blob;
   };
-  /** What this Edge counts, in Prometheus' text form */
+  /** Get metrics in the Prometheus text format */
   readMetrics: {
     path: Record<never, never>;
     query: Record<never, never>;
     body: undefined;
     answer: Blob;
   };
-  /** This interface, as an OpenAPI document */
+  /** Get this API as an OpenAPI document */
   readOpenapi: {
     path: Record<never, never>;
     query: Record<never, never>;
     body: undefined;
     answer: { [key: string]: unknown };
   };
-  /** The pack itself, to be checked with `factwire evidence verify` */
+  /** Download an evidence pack */
   readPack: {
     path: { evidenceId: string };
     query: Record<never, never>;
     body: undefined;
     answer: Blob;
   };
-  /** One preview, with its address while it is served */
+  /** Get a preview, with its address while it is served */
   readPreview: {
     path: { previewId: string };
     query: Record<never, never>;
     body: undefined;
     answer: Preview;
   };
-  /** One project */
+  /** Get a project */
   readProject: {
     path: { projectId: string };
     query: Record<never, never>;
     body: undefined;
     answer: Project;
   };
-  /** The whole state of a thread, now or at a moment */
+  /** Get the state of a thread, now or at an earlier point */
   readProjection: {
     path: { threadId: string };
     query: { at?: string };
     body: undefined;
     answer: ThreadState;
   };
-  /** What waits on a thread, next first */
+  /** List the queued runs of a thread, next one first */
   readQueue: {
     path: { threadId: string };
     query: Record<never, never>;
     body: undefined;
     answer: QueuedRun[];
   };
-  /** One run, with how it stands */
+  /** Get a run and its status */
   readRun: {
     path: { runId: string };
     query: Record<never, never>;
     body: undefined;
     answer: Run;
   };
-  /** The events of a run, oldest first */
+  /** List the events of a run, oldest first */
   readRunEvents: {
     path: { runId: string };
     query: { cursor?: string; view?: "conversation" | "runtime"; limit?: number };
     body: undefined;
     answer: EventPage;
   };
-  /** The rule that `always` would grant for what waits, or why there is none */
+  /** Get the rule that `always` would grant for an approval, or why there is none */
   readStandingRule: {
     path: { approvalId: string };
     query: Record<never, never>;
     body: undefined;
     answer: StandingRule;
   };
-  /** A task with its attempts, dependencies and progress */
+  /** Get a task with its attempts, dependencies and progress */
   readTask: {
     path: { taskId: string };
     query: Record<never, never>;
     body: undefined;
     answer: TaskAnswer;
   };
-  /** One thread, with what it is at */
+  /** Get a thread and its activity */
   readThread: {
     path: { threadId: string };
     query: Record<never, never>;
     body: undefined;
     answer: Thread;
   };
-  /** What a first screen of a thread needs */
+  /** Get what the first screen of a thread needs, as of the cursor `asOf` */
   readThreadModel: {
     path: { threadId: string };
     query: { at?: string };
     body: undefined;
     answer: ThreadOverview;
   };
-  /** Take a run out of the queue */
+  /** Remove a run from the queue */
   removeQueued: {
     path: { threadId: string; runId: string };
     query: Record<never, never>;
     body: undefined;
     answer: QueuedRun[];
   };
-  /** Run what ended once more */
+  /** Retry an ended run as a new run */
   retryRun: {
     path: { runId: string };
     query: Record<never, never>;
     body: undefined;
     answer: Run;
   };
-  /** Say to the run that is under way what a waiting one was to be asked */
+  /** Send the prompt of a queued run to the active run instead */
   steerQueued: {
     path: { threadId: string; runId: string };
     query: Record<never, never>;
     body: undefined;
     answer: QueuedRun[];
   };
-  /** Serve a preview no longer */
+  /** Stop a preview */
   stopPreview: {
     path: { previewId: string };
     query: Record<never, never>;
     body: undefined;
     answer: Preview;
   };
-  /** Check every byte of a pack, its signature, and whether the journal still agrees with it */
+  /** Verify every byte of a pack and its signature, and compare it with the journal */
   verifyEvidence: {
     path: { evidenceId: string };
     query: Record<never, never>;
