@@ -591,6 +591,28 @@ export interface ProjectedTask {
   completedAt?: string | null;
 }
 
+/**
+ * One turn. One that is not the thread's own names who took it: a subagent, a job, a task or a
+ * child thread.
+ */
+export interface ProjectedTurn {
+  turnId: string;
+  status: string;
+  runId?: string | null;
+  agentId?: string | null;
+  taskId?: string | null;
+  subagentId?: string | null;
+  jobId?: string | null;
+  threadId?: string | null;
+  failureCategory?: string | null;
+  message?: string | null;
+  recoveryHint?: string | null;
+  submittedAt?: string | null;
+  startedAt?: string | null;
+  completedAt?: string | null;
+  entity?: "job" | "subagent" | "task" | "thread" | null;
+}
+
 /** What waits, in order. */
 export interface Queue {
   turns: QueuedTurn[];
@@ -780,7 +802,9 @@ export interface SubagentThread {
   agentId?: string | null;
   workerId?: string | null;
   threadId?: string | null;
+  sessionId?: string | null;
   parentThreadId?: string | null;
+  parentSessionId?: string | null;
   taskId?: string | null;
   parentTaskId?: string | null;
   parentSubagentId?: string | null;
@@ -793,6 +817,7 @@ export interface SubagentThread {
   summary?: string | null;
   message?: string | null;
   failureCategory?: string | null;
+  recoveryHint?: string | null;
   resultRef?: string | null;
   transcriptRef?: string | null;
   artifactRefs?: string[] | null;
@@ -898,6 +923,8 @@ export interface TimelineEntry {
   sourceEventIds: string[];
   detail?: string | null;
   refs?: string[] | null;
+  failureCategory?: string | null;
+  recoveryHint?: string | null;
   degraded?: boolean | null;
   turnId?: string | null;
   subagentId?: string | null;
@@ -1010,6 +1037,7 @@ export interface ProjectionState {
   runtime: RuntimeStatus;
   messages: Message[];
   plans: { [key: string]: Plan };
+  turns: { [key: string]: ProjectedTurn };
   timeline: TimelineEntry[];
   graph: Graph;
   tools: { [key: string]: Tool };

@@ -231,6 +231,10 @@ _SURFACES: Final = requirements(
         "it makes it good.",
         "projection.repair.goes-on": "A repaired projection goes on, restored or not, by the same "
         "changes.",
+        "projection.turn-owner": "A turn, failure or end that carries a subagent, a job or a task "
+        "elsewhere ends that, and changes nothing of the thread's own run.",
+        "projection.lineage-forms": "Every form in which a fact states its lineage gives the same "
+        "parents.",
     },
 )
 

@@ -9,10 +9,11 @@ before it are missing; `stale` is a text of which pieces may be missing.
 
 from typing import TYPE_CHECKING, Final, Literal, cast
 
-from factwire.facts.fact import Fact, id_in_payload
+from factwire.facts.fact import Fact, RunEntity, id_in_payload
 from factwire.facts.json_values import objects_of, text_at, texts_of
 from factwire.projection.changes import Operation
 from factwire.projection.payload_fields import other_id, outcome_of, subagent_of, turn_of
+from factwire.projection.turns import find_entity, is_in_ended_turn
 from factwire.projection.views import Text, View
 
 if TYPE_CHECKING:
@@ -226,10 +227,9 @@ def _end_part(draft: "StateDraft", part: Part, path: str, place: int, state: Par
 
 def end_turn_messages(draft: "StateDraft", fact: Fact) -> None:
     """A turn that completed has said all; one that did not was cut off where it was."""
-    turn = turn_of(fact)
     state: PartState = "final" if outcome_of(fact) == "completed" else "interrupted"
     for path, message in draft.memory.open_messages_in_order():
-        if message.turn_id != turn:
+        if not is_in_ended_turn(draft, fact, message.turn_id, message.subagent_id):
             continue
         if draft.memory.unreconciled:
             draft.put(message, path, "settles", state)
@@ -396,13 +396,18 @@ def ensure_message(
 
 
 def add_user_message(draft: "StateDraft", fact: Fact) -> None:
-    """What the user asked, as a message of theirs; a client's own id for it is replaced."""
+    """What the user asked, as a message of theirs; a client's own id for it is replaced. What a job
+    or a task was given is no part of the conversation.
+    """
+    entity = find_entity(draft, fact)
+    if entity is not None and entity.kind in ("job", "task"):
+        return
     prompt = text_at(fact.payload, "prompt", "text")
     texts = [prompt] if prompt else _input_texts(fact.payload.get("input"))
     refs = _input_refs(fact.payload.get("input"))
     optimistic = text_at(fact.payload, "optimisticId", "optimistic_id", "clientMessageId")
     named = id_in_payload(fact.payload, "messageId") or fact.message_id
-    message_id = named or f"{turn_of(fact) or fact.id}:user"
+    message_id = named or user_message_id(fact, _speaker_of(entity))
     if optimistic:
         rename_message(draft, optimistic, message_id)
     if not texts and not refs and message_id not in draft.memory.names:
@@ -411,11 +416,21 @@ def add_user_message(draft: "StateDraft", fact: Fact) -> None:
     path, before = f"{MESSAGES_PATH}/{place}", (message.turn_id, message.optimistic_id)
     draft.fill(message, path, optimistic_id=optimistic, turn_id=turn_of(fact))
     draft.fill(message, path, input_refs=refs or None)
+    draft.fill(message, path, subagent_id=_speaker_of(entity))
     if before != (message.turn_id, message.optimistic_id):
         draft.memory.index_messages(draft.state.messages)
     for index, text in enumerate(texts):
         _add_user_text(draft, fact, message_id, index, text)
     close_message(draft, message, path, fact.created_at)
+
+
+def user_message_id(fact: Fact, subagent_id: str | None) -> str:
+    """The message that holds what a turn was asked, where the fact names none."""
+    return ":".join(filter(None, (turn_of(fact) or fact.id, subagent_id, "user")))
+
+
+def _speaker_of(entity: RunEntity | None) -> str | None:
+    return entity.id if entity is not None and entity.kind == "subagent" else None
 
 
 def _add_user_text(draft: "StateDraft", fact: Fact, message_id: str, index: int, text: str) -> None:

@@ -21,6 +21,7 @@ from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import messages
 from factwire.projection.limits import LANE_EVENTS_KEPT
 from factwire.projection.payload_fields import other_id, outcome_of, read_payload, task_of, turn_of
+from factwire.projection.turns import ENDED_TURNS, is_own_run
 from factwire.projection.views import View
 
 if TYPE_CHECKING:
@@ -63,7 +64,6 @@ def identify_thread(draft: "StateDraft", fact: Fact) -> None:
 
 RUNTIME_PATH: Final = "/runtime"
 
-_ENDED_TURNS: Final = frozenset({"completed", "failed", "canceled"})
 _WORK_CLASSES: Final = frozenset(
     {"model.requested", "model.completed", "reasoning.started", "plan.final", "tool.started"}
 )
@@ -161,10 +161,10 @@ def update_run_status(draft: "StateDraft", fact: Fact) -> None:
     if not is_own_run(draft, fact):
         return
     draft.fill(runtime, RUNTIME_PATH, message=payload.message, runtime_status=payload.status)
-    if runtime.latest_turn_status not in _ENDED_TURNS or runtime.active_turn_id is not None:
+    if runtime.latest_turn_status not in ENDED_TURNS or runtime.active_turn_id is not None:
         draft.fill(runtime, RUNTIME_PATH, active_run_id=fact.run_id)
     if payload.status == "blocked":
-        block_run(draft, payload.message or fact.detail or "blocked")
+        block_run(draft, fact, payload.message or fact.detail or "blocked")
     elif payload.status is not None:
         draft.put(runtime, RUNTIME_PATH, "blocked_reason", None)
     for field, names in _COUNT_FIELDS.items():
@@ -190,17 +190,21 @@ def record_model_request(draft: "StateDraft", fact: Fact) -> None:
 
 def record_model_failure(draft: "StateDraft", fact: Fact) -> None:
     failure = read_payload(fact, FailurePayload)
-    draft.fill(draft.state.runtime, RUNTIME_PATH, message=failure.message)
+    if is_own_run(draft, fact):
+        draft.fill(draft.state.runtime, RUNTIME_PATH, message=failure.message)
 
 
-def block_run(draft: "StateDraft", reason: str) -> None:
-    """Something keeps the run from going on; the next sign of work lifts it."""
-    draft.put(draft.state.runtime, RUNTIME_PATH, "blocked_reason", reason)
+def block_run(draft: "StateDraft", fact: Fact, reason: str) -> None:
+    """Something keeps the thread's run from going on; the next sign of work lifts it."""
+    if is_own_run(draft, fact):
+        draft.put(draft.state.runtime, RUNTIME_PATH, "blocked_reason", reason)
 
 
-def resume_run(draft: "StateDraft", phase: str) -> None:
+def resume_run(draft: "StateDraft", fact: Fact, phase: str) -> None:
     """The run goes on, in this phase."""
     runtime = draft.state.runtime
+    if not is_own_run(draft, fact):
+        return
     if runtime.phase != phase:
         draft.put(runtime, RUNTIME_PATH, "phase", phase)
     if runtime.blocked_reason is not None:
@@ -242,18 +246,11 @@ def _derive_status(draft: "StateDraft") -> str:
         return _BLOCKED_PHASE
     if runtime.blocked_reason is not None:
         return "blocked"
-    if runtime.latest_turn_status in _ENDED_TURNS:
+    if runtime.latest_turn_status in ENDED_TURNS:
         return runtime.latest_turn_status or UNKNOWN
     if runtime.latest_turn_status == "stale":
         return UNKNOWN
     return "running" if runtime.latest_turn_status or runtime.active_run_id else "idle"
-
-
-def is_own_run(draft: "StateDraft", fact: Fact) -> bool:
-    """Whether a fact is about this thread's own run, and not about that of a subagent."""
-    if fact.thread_id is not None and fact.thread_id != draft.state.thread_id:
-        return False
-    return fact.runtime_entity != "subagent_turn"
 
 
 def _clear_outcome(draft: "StateDraft") -> None:
@@ -324,6 +321,8 @@ def update_queue(draft: "StateDraft", fact: Fact) -> None:
 
 def remove_from_queue(draft: "StateDraft", fact: Fact) -> None:
     """A turn that starts waits no longer."""
+    if not is_own_run(draft, fact):
+        return
     started = {turn_of(fact), other_id(fact, "queuedTurnId", "queued_turn_id")}
     turns = draft.state.queue.turns
     kept = [turn for turn in turns if turn.queued_turn_id not in started]
