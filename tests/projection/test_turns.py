@@ -151,7 +151,7 @@ def test_what_is_reported_of_somebody_else_is_not_reported_of_the_thread(
         return
     make = FactMaker()
     before = make("turn.started", **TURN, runId="run"), make("model.delta", **TURN, delta="Hm")
-    carried = {**TURN, "runId": "run", **ENTITIES[entity]}
+    carried: dict[str, Any] = {**TURN, "runId": "run", **ENTITIES[entity]}
     carried["payload"] = {**fields, **carried.get("payload", {})}
     state = project_facts(*before, make(name, **carried))
     expected = own_run(project_facts(*before))

@@ -7,10 +7,10 @@ point elsewhere. `settles` is how something ends that cannot be called ended yet
 before it are missing; `stale` is a text of which pieces may be missing.
 """
 
-from typing import TYPE_CHECKING, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from factwire.facts.fact import Fact, RunEntity, id_in_payload
-from factwire.facts.json_values import objects_of, text_at, texts_of
+from factwire.facts.json_values import list_at, object_at, objects_of, text_at, texts_of
 from factwire.projection.changes import Operation
 from factwire.projection.payload_fields import other_id, outcome_of, subagent_of, turn_of
 from factwire.projection.turns import find_entity, is_in_ended_turn
@@ -402,26 +402,66 @@ def add_user_message(draft: "StateDraft", fact: Fact) -> None:
     entity = find_entity(draft, fact)
     if entity is not None and entity.kind in ("job", "task"):
         return
-    prompt = text_at(fact.payload, "prompt", "text")
-    texts = [prompt] if prompt else _input_texts(fact.payload.get("input"))
-    refs = _input_refs(fact.payload.get("input"))
     optimistic = text_at(fact.payload, "optimisticId", "optimistic_id", "clientMessageId")
     named = id_in_payload(fact.payload, "messageId") or fact.message_id
     message_id = named or user_message_id(fact, _speaker_of(entity))
     if optimistic:
         rename_message(draft, optimistic, message_id)
+    texts = user_texts(fact.payload)
+    if (named is None or fact.control == "steer") and _asks_anew(draft, fact, message_id, texts):
+        message_id = f"{message_id}:{fact.id}"
+    refs = _input_refs(fact.payload.get("input"))
     if not texts and not refs and message_id not in draft.memory.names:
         return
-    message, place = ensure_message(draft, fact, message_id, "user")
-    path, before = f"{MESSAGES_PATH}/{place}", (message.turn_id, message.optimistic_id)
+    message, path = _write_user_message(draft, fact, message_id, texts, refs)
+    before = (message.turn_id, message.optimistic_id)
     draft.fill(message, path, optimistic_id=optimistic, turn_id=turn_of(fact))
-    draft.fill(message, path, input_refs=refs or None)
     draft.fill(message, path, subagent_id=_speaker_of(entity))
     if before != (message.turn_id, message.optimistic_id):
         draft.memory.index_messages(draft.state.messages)
+
+
+def add_steer_message(
+    draft: "StateDraft", fact: Fact, steer_id: str, texts: list[str], items: object
+) -> None:
+    """What a person told a turn that was running: a message of its own, whatever id it comes under,
+    and never another wording of the prompt.
+    """
+    own = ":".join(filter(None, (turn_of(fact), "steer", steer_id)))
+    named = id_in_payload(fact.payload, "messageId") or fact.message_id
+    place = draft.memory.message_place(turn_of(fact), named or own)
+    is_other = place is not None and _texts_of(draft.state.messages[place]) != texts
+    refs = _input_refs(items)
+    if texts or refs:
+        _write_user_message(draft, fact, own if is_other or named is None else named, texts, refs)
+
+
+def _write_user_message(
+    draft: "StateDraft", fact: Fact, message_id: str, texts: list[str], refs: list[str]
+) -> tuple[Message, str]:
+    message, place = ensure_message(draft, fact, message_id, "user")
+    path = f"{MESSAGES_PATH}/{place}"
+    draft.fill(message, path, input_refs=refs or None)
     for index, text in enumerate(texts):
         _add_user_text(draft, fact, message_id, index, text)
     close_message(draft, message, path, fact.created_at)
+    return message, path
+
+
+def _asks_anew(draft: "StateDraft", fact: Fact, message_id: str, texts: list[str]) -> bool:
+    """Whether a turn that was asked something is asked something else, and not the same again or
+    the same in more detail.
+    """
+    place = draft.memory.message_place(turn_of(fact), message_id)
+    existing = _texts_of(draft.state.messages[place]) if place is not None else []
+    if not existing or not texts:
+        return False
+    shorter, longer = sorted((existing, texts), key=len)
+    return longer[: len(shorter)] != shorter
+
+
+def _texts_of(message: Message) -> list[str]:
+    return [str(part.text) for part in message.parts if isinstance(part, TextPart)]
 
 
 def user_message_id(fact: Fact, subagent_id: str | None) -> str:
@@ -444,8 +484,29 @@ def _add_user_text(draft: "StateDraft", fact: Fact, message_id: str, index: int,
         finish_part(draft, handle, fact.created_at)
 
 
+def user_texts(payload: dict[str, Any]) -> list[str]:
+    """Every text that a payload asks with: its prompt, and what its `input` holds beside that."""
+    prompt = text_at(payload, "prompt", "text")
+    texts = _input_texts(payload.get("input"))
+    if not prompt or prompt in texts:
+        return texts
+    is_joined = any(prompt == between.join(texts) for between in _JOINTS)
+    return [prompt] if is_joined else [prompt, *texts]
+
+
+_JOINTS: Final = ("", " ", "\n", "\n\n")
+"""What stands between the texts of an input where a prompt repeats them in one."""
+
+
 def _input_texts(items: object) -> list[str]:
-    return [text for item in objects_of(items) if (text := text_at(item, "text"))]
+    rows = list_at(items) or []
+    found = (row if isinstance(row, str) else _input_text(row) for row in rows)
+    return [text for text in found if text]
+
+
+def _input_text(row: object) -> str | None:
+    fields = object_at(row)
+    return None if fields is None else text_at(fields, "text", "content")
 
 
 def _input_refs(items: object) -> list[str]:

@@ -342,7 +342,7 @@ def _update_queued_turn(draft: "StateDraft", fact: Fact) -> None:
     turns = draft.state.queue.turns
     others = [turn for turn in turns if turn.queued_turn_id != key]
     change = text_at(fact.payload, "change", "action", "status") or ""
-    if change in ("removed", "started", "cancelled", "canceled"):
+    if change in ("removed", "started", "delivered", "cancelled", "canceled"):
         _replace_queue(draft, others)
         return
     turn = _to_queued_turn({**fact.payload, "queuedTurnId": key}, fact)
@@ -374,14 +374,13 @@ def _to_queued_turn(row: dict[str, Any], fact: Fact) -> QueuedTurn:
 
 
 def _record_steer(draft: "StateDraft", fact: Fact) -> None:
-    """A steer that came, or what became of one; the user's words stand where they were taken."""
+    """A steer that came, or what became of one; one that was delivered is a message, too."""
     steers, payload = draft.state.queue.steers, fact.payload
     key, status = text_at(payload, "steerId", "steer_id"), text_at(payload, "status")
     place = next((n for n, existing in enumerate(steers) if key and existing.steer_id == key), None)
     if place is not None:
-        draft.fill(
-            steers[place], f"{QUEUE_PATH}/steers/{place}", status=status, turn_id=turn_of(fact)
-        )
+        steer = steers[place]
+        draft.fill(steer, f"{QUEUE_PATH}/steers/{place}", status=status, turn_id=turn_of(fact))
     else:
         steer = Steer(
             event_id=fact.id,
@@ -393,5 +392,7 @@ def _record_steer(draft: "StateDraft", fact: Fact) -> None:
             created_at=fact.created_at,
         )
         draft.push(steers, f"{QUEUE_PATH}/steers", steer, LANE_EVENTS_KEPT)
-    if status == "delivered":
-        messages.add_user_message(draft, fact)
+    if "delivered" in (status, text_at(payload, "change")):
+        items = payload.get("input") or steer.input
+        texts = messages.user_texts({"text": steer.text, **payload, "input": items})
+        messages.add_steer_message(draft, fact, key or fact.id, texts, items)
