@@ -12,6 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from factwire.facts.fact import Fact, RunEntity, id_in_payload
 from factwire.facts.json_values import list_at, object_at, objects_of, text_at, texts_of
 from factwire.projection.changes import Operation
+from factwire.projection.part_matching import (
+    anonymous_message_id,
+    match_named_part,
+    match_open_part,
+)
 from factwire.projection.payload_fields import other_id, outcome_of, subagent_of, turn_of
 from factwire.projection.turns import find_entity, is_in_ended_turn
 from factwire.projection.views import Text, View
@@ -32,6 +37,7 @@ class TextPart(View, tag_field="type", tag="text"):
     text: Text
     state: PartState
     settles: PartState | None = None
+    aliases: list[str] | None = None
 
 
 class ReasoningPart(View, tag_field="type", tag="reasoning"):
@@ -44,6 +50,7 @@ class ReasoningPart(View, tag_field="type", tag="reasoning"):
     state: PartState
     settles: PartState | None = None
     encrypted_ref: str | None = None
+    aliases: list[str] | None = None
 
 
 class ToolPreviewPart(View, tag_field="type", tag="tool-preview"):
@@ -110,6 +117,7 @@ class Message(View):
     created_at: str | None = None
     completed_at: str | None = None
     settles: PartState | None = None
+    aliases: list[str] | None = None
 
 
 def kind_of_part(part: Part) -> str:
@@ -142,7 +150,7 @@ def add_text(draft: "StateDraft", fact: Fact) -> None:
     if type(message_id) is str and "partId" not in payload and "part_id" not in payload:
         handle = draft.memory.parts.get((fact.turn_id, message_id, fact.part_id))  # pyright: ignore[reportArgumentType]
     if handle is None:
-        handle = _ensure_text_part(draft, fact)
+        handle = _ensure_text_part(draft, fact, ends=False)
         if handle is None:
             return
     part = cast("TextPart", handle.part)
@@ -163,7 +171,7 @@ def add_text(draft: "StateDraft", fact: Fact) -> None:
 
 def finish_text(draft: "StateDraft", fact: Fact) -> None:
     """The whole text: it replaces what was streamed into the same part, and closes it."""
-    draft.part = handle = _ensure_text_part(draft, fact)
+    draft.part = handle = _ensure_text_part(draft, fact, ends=True)
     if handle is None:
         return
     whole, part = fact.payload.get("text"), cast("TextPart", handle.part)
@@ -254,7 +262,7 @@ def _is_complete(draft: "StateDraft", message: Message, place: int) -> bool:
     return bool(message.parts) and not draft.memory.open_texts.get(place)
 
 
-def _ensure_text_part(draft: "StateDraft", fact: Fact) -> PartHandle | None:
+def _ensure_text_part(draft: "StateDraft", fact: Fact, *, ends: bool) -> PartHandle | None:
     """The text part that a fact is about, created by the first fact that names it; none where the
     message was taken back.
     """
@@ -262,10 +270,7 @@ def _ensure_text_part(draft: "StateDraft", fact: Fact) -> PartHandle | None:
     place = draft.memory.message_place(turn_of(fact), message_id)
     if place is not None and draft.state.messages[place].status == "retracted":
         return None
-    if part_id is not None:
-        handle = find_part(draft, fact, message_id, part_id, "text")
-    else:
-        handle = find_latest_part(draft, fact, message_id, "text")
+    handle = find_streamed_part(draft, fact, message_id, "text", ends=ends)
     if handle is None:
         own = part_id or f"{message_id}:text"
         part = TextPart(part_id=own, message_id=message_id, text=Text(), state="streaming")
@@ -307,11 +312,11 @@ def _reopen_message(draft: "StateDraft", message: Message, place: int) -> None:
 def message_of(draft: "StateDraft", fact: Fact) -> str:
     """The message that a fact speaks in; one that names none speaks in its turn's answer."""
     named = other_id(fact, "messageId", "message_id")
-    if named is not None:
-        return draft.memory.renamed.get(named, named)
-    speaker = subagent_of(fact)
-    turn = turn_of(fact) or "thread"
-    return f"{turn}:{speaker}:answer" if speaker else f"{turn}:answer"
+    if named is None:
+        return anonymous_message_id(fact)
+    memory = draft.memory
+    alias = memory.aliases.get((turn_of(fact), named)) if memory.aliases else None
+    return alias or memory.renamed.get(named, named)
 
 
 def message_beside(draft: "StateDraft", fact: Fact) -> str:
@@ -359,6 +364,26 @@ def find_part(
             return handle
         part_id = f"{part_id}:{kind}"
     return None
+
+
+def find_streamed_part(
+    draft: "StateDraft", fact: Fact, message_id: str, kind: str, *, ends: bool
+) -> PartHandle | None:
+    """The part of a kind that a fact means: by its names, or where it `ends` a text, by what its
+    speaker has open. Without a part id it is the newest part that has none.
+    """
+    part_id = other_id(fact, "partId", "part_id")
+    if part_id is None:
+        latest = find_latest_part(draft, fact, message_id, kind)
+        if not ends or getattr(latest and latest.part, "state", None) == "streaming":
+            return latest
+        return match_open_part(draft, fact, message_id, kind) or latest
+    exact = find_part(draft, fact, message_id, part_id, kind)
+    if exact is not None or not ends:
+        return exact
+    if other_id(fact, "messageId", "message_id") is None:
+        exact = match_named_part(draft, fact, part_id, kind)
+    return exact or match_open_part(draft, fact, message_id, kind)
 
 
 def find_latest_part(

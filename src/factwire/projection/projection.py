@@ -266,8 +266,13 @@ class Projection:
         self._record(fact, row)
 
     def _record(self, fact: Fact, row: ReducerRow) -> None:
-        timeline.record_entry(self._draft, fact, row.about)
-        graph.draw_graph(self._draft, fact)
+        draft = self._draft
+        timeline.record_entry(draft, fact, row.about)
+        graph.draw_graph(draft, fact)
+        if draft.ambiguous:
+            draft.ambiguous = False
+            message = "several texts are open, and the fact does not name the one that it means"
+            add_remark(draft, fact, "part_ambiguous", message)
 
     def _arrange(self, lane: Lane, fact: Fact) -> None:
         """Find the place of a fact that does not simply come next."""

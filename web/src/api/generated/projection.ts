@@ -433,6 +433,7 @@ export interface Message {
   createdAt?: string | null;
   completedAt?: string | null;
   settles?: PartState | null;
+  aliases?: string[] | null;
 }
 
 /** Figures of the thread. */
@@ -519,6 +520,7 @@ export interface Plan {
   steps?: unknown[] | null;
   actionId?: string | null;
   decision?: string | null;
+  aliases?: string[] | null;
 }
 
 /** policy.changed: the rule or mode that holds from here on, and who decided it. */
@@ -647,6 +649,7 @@ export interface ReasoningPart {
   state: PartState;
   settles?: PartState | null;
   encryptedRef?: string | null;
+  aliases?: string[] | null;
 }
 
 /**
@@ -897,6 +900,7 @@ export interface TextPart {
   text: string;
   state: PartState;
   settles?: PartState | null;
+  aliases?: string[] | null;
 }
 
 /** A thread as one line of a session. */
