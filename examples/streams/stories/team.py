@@ -298,9 +298,8 @@ def teammates_away(told: Recorder) -> None:
     {
         "status": "running",
         "hydration": "live",
-        "counts": {"messages": 4, "parts": 4, "timeline": 6, "nodes": 4, "edges": 2},
+        "counts": {"messages": 4, "parts": 4, "timeline": 6, "nodes": 4, "edges": 3},
         "unfinished": [
-            "subagent:sub_style",
             "text:trn_style:msg_style:msg_style%3Atext",
             "turn:trn_style",
         ],
@@ -311,8 +310,7 @@ def teammates_away(told: Recorder) -> None:
             "assistant sub_style: Rules 4 and 9 contradict each other.",
         ],
         "tasks": {"tsk_style": "completed"},
-        "roster": {"sub_style": "subagent running lineage known"},
-        "active": ["sub_style"],
+        "roster": {"sub_style": "subagent completed lineage known"},
     },
 )
 def subagent_own_turn(told: Recorder) -> None:

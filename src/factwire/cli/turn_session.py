@@ -35,7 +35,7 @@ from factwire.cli.turn_display import (
     PlainDisplay,
     Transcript,
 )
-from factwire.facts import Fact
+from factwire.facts import Fact, entity_of
 from factwire.facts.classes.class_tables import TURN_TERMINALS
 from factwire.projection import Changes
 from factwire.projection.actions import Action
@@ -177,7 +177,7 @@ class TurnSession:
 
     def _note(self, fact: Fact, changes: Changes) -> None:
         del changes
-        if fact.event_class in TURN_TERMINALS:
+        if fact.event_class in TURN_TERMINALS and entity_of(fact) is None:
             self.last_end = fact
         self._display.fact(fact)
         self._changed.set()

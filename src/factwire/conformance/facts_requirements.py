@@ -226,6 +226,7 @@ LIFECYCLE_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "lifecycle.incremental": "Fact by fact, at once and in any split, the answer is the same.",
         "lifecycle.duplicates-change-nothing": "A repeated fact is reported and has no effect.",
         "lifecycle.bounded": "Memory does not grow with the stream.",
+        "lifecycle.turn-owner": "The end of somebody else's turn does not end the thread's own.",
         "lifecycle.subjects": "A patch, command or test is known by its own id, else by its call, "
         "in camel and snake case.",
     },

@@ -231,6 +231,14 @@ _SURFACES: Final = requirements(
         "it makes it good.",
         "projection.repair.goes-on": "A repaired projection goes on, restored or not, by the same "
         "changes.",
+        "projection.turn-owner": "A turn, failure or end that carries a subagent, a job or a task "
+        "elsewhere ends that, and changes nothing of the thread's own run.",
+        "projection.part-ids": "The end of a text replaces what was streamed whichever side "
+        "carries ids; an end that could mean several open parts is kept apart and remarked.",
+        "projection.steers": "A steer that was delivered is a message of its own and never another "
+        "wording of the prompt; every text of an input is kept.",
+        "projection.lineage-forms": "Every form in which a fact states its lineage gives the same "
+        "parents.",
     },
 )
 

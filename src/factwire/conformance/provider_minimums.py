@@ -18,7 +18,7 @@ from factwire.conformance.provider_trial import (
     RecordingProvider,
     open_storage,
 )
-from factwire.facts import CapabilityManifest, Fact
+from factwire.facts import CapabilityManifest, Fact, entity_of
 from factwire.facts.classes.class_tables import TURN_TERMINALS
 from factwire.projection.messages import TextPart
 
@@ -229,8 +229,7 @@ def find_other_turns(account: ProviderRecord) -> Iterator[Finding]:
     facts = [fact for fact in account.items if isinstance(fact, Fact)]
     for fact in facts:
         opens = fact.event_class in ("turn.submitted", "turn.started")
-        own = fact.subagent_id is None and fact.runtime_entity != "subagent_turn"
-        if opens and own and fact.turn_id != account.turn_id:
+        if opens and entity_of(fact) is None and fact.turn_id != account.turn_id:
             message = f"in {account.turn_id} the agent began turn {fact.turn_id} by itself"
             yield build_finding("provider.retry", message, level="runtime", fact=fact)
 

@@ -21,6 +21,7 @@ from factwire.facts import (
     StreamInspector,
     UnreadableInput,
     decode_json,
+    entity_of,
     id_of,
     read_item,
     redact_text,
@@ -246,7 +247,7 @@ def check_one_turn(read: ReadStream) -> Iterator[Finding]:
     active: dict[str | None, str | None] = {}
     for fact in read.facts:
         thread, turn = id_of(fact, "threadId"), id_of(fact, "turnId")
-        if fact.subagent_id is not None or fact.runtime_entity == "subagent_turn":
+        if entity_of(fact) is not None:
             continue
         if fact.event_class == "turn.started":
             if active.get(thread) not in (None, turn):

@@ -18,7 +18,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from factwire.edge.limits import SPAN_CHARACTERS
 from factwire.edge.records import Records
-from factwire.facts import Fact
+from factwire.facts import Fact, entity_of
 from factwire.facts.classes.class_tables import ACTION_CLOSERS, TURN_TERMINALS
 from factwire.facts.json_values import number_at, text_at
 from factwire.projection.payload_fields import other_id, outcome_of, subagent_of, tool_of
@@ -227,11 +227,11 @@ class RunSpans:
         self._runs.clear()
 
     def start_run(self, run_id: str, fact: Fact) -> None:
-        if subagent_of(fact) is None:
+        if entity_of(fact) is None:
             self._find_or_start_run(run_id, fact)
 
     def end_run(self, run_id: str, fact: Fact) -> None:
-        if subagent_of(fact) is not None:
+        if entity_of(fact) is not None:
             return
         run = self._find_or_start_run(run_id, fact)
         run.span.set_attribute("factwire.run.status", outcome_of(fact))

@@ -19,7 +19,7 @@ import msgspec
 from factwire.evidence.limits import COMPARED_WORDS, FLAT_DEPTH, VALUE_CHARACTERS
 from factwire.evidence.run_aspects import ASPECT_LISTERS, name_teammate
 from factwire.evidence.run_comparison import ASPECTS, Aspect, Figures, RunSide, TurnSide
-from factwire.facts import CORRELATION_IDS, Fact
+from factwire.facts import CORRELATION_IDS, Fact, entity_of
 from factwire.facts.classes.class_tables import TURN_TERMINALS
 from factwire.facts.classes.payloads import (
     CostPayload,
@@ -179,6 +179,7 @@ class TurnLedger(msgspec.Struct, kw_only=True):
 
     turn_id: str | None
     is_turn: bool = False
+    is_beside: bool = False
     subagent_id: str | None = None
     outcome: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
     models: dict[str, None] = msgspec.field(default_factory=dict[str, None])
@@ -196,11 +197,16 @@ class TurnLedger(msgspec.Struct, kw_only=True):
 
 
 def _record_start(turn: TurnLedger, fact: Fact) -> None:
+    is_beside = entity_of(fact) is not None
+    turn.is_beside = is_beside and (turn.is_beside or not turn.is_turn)
     turn.is_turn = True
-    turn.subagent_id = subagent_of(fact) or turn.subagent_id
+    if turn.is_beside:
+        turn.subagent_id = subagent_of(fact) or turn.subagent_id
 
 
 def _record_end(turn: TurnLedger, fact: Fact) -> None:
+    if entity_of(fact) is not None and turn.is_turn and not turn.is_beside:
+        return
     payload = read_payload(fact, TurnEndPayload)
     turn.is_turn = True
     turn.outcome = {

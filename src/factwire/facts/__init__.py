@@ -24,7 +24,15 @@ from factwire.facts.classes.class_tables import (
 from factwire.facts.classes.required_fields import RequiredField
 from factwire.facts.classes.specification import EventClass
 from factwire.facts.derived_facts import build_note, to_ui_events
-from factwire.facts.fact import CORRELATION_IDS, Fact, id_in_payload, id_of
+from factwire.facts.fact import (
+    CORRELATION_IDS,
+    Fact,
+    RunEntity,
+    entity_of,
+    id_in_payload,
+    id_of,
+    is_of_thread,
+)
 from factwire.facts.fact_rules import class_issues, rule_issues, secret_issues
 from factwire.facts.inputs import (
     AssetInput,
@@ -160,6 +168,7 @@ __all__ = [
     "RequiredField",
     "ResumeAnswer",
     "ResumeIssue",
+    "RunEntity",
     "SequenceTracker",
     "Shape",
     "Spill",
@@ -177,6 +186,7 @@ __all__ = [
     "decode_fact",
     "decode_json",
     "encode_fact",
+    "entity_of",
     "id_in_payload",
     "id_of",
     "input_issues",
@@ -184,6 +194,7 @@ __all__ = [
     "inspect_fixture",
     "inspect_stream",
     "is_fixture",
+    "is_of_thread",
     "is_valid",
     "json_characters",
     "kind_of",

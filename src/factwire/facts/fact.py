@@ -7,7 +7,7 @@ case; the top level wins, and nothing is ever read as an id from text.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -168,3 +168,81 @@ def id_of(fact: "Fact", name: str) -> str | None:
     """The correlation id called `name` (its wire name) of a fact, from top level or payload."""
     value: str | None = getattr(fact, ATTRIBUTES[name])
     return value or id_in_payload(fact.payload, name)
+
+
+EntityKind = Literal["subagent", "job", "task", "thread"]
+
+
+class RunEntity(NamedTuple):
+    """Who takes a turn beside the thread's own agent: a subagent, a job, a task that is worked on
+    elsewhere, or a child thread. Without an id, the fact states the kind and not which one.
+    """
+
+    kind: EntityKind
+    id: str | None
+
+
+_TASK_ENTITIES: Final = frozenset({"external_task", "work_item"})
+_CHILD_THREAD_KEYS: Final = ("childThreadId", "child_thread_id", "subagentThreadId")
+
+
+def entity_of(fact: Fact) -> RunEntity | None:
+    """Whose turn, failure or end a fact reports; None where it is the thread's own.
+
+    An id of a subagent, a job or a remote task decides; a task id does only where `runtimeEntity`
+    states that the task is what runs, since an agent's own turn may work on a task, too.
+    """
+    payload = fact.payload
+    subagent = fact.subagent_id or id_in_payload(payload, "subagentId")
+    if subagent is not None:
+        return RunEntity("subagent", subagent)
+    stated = fact.runtime_entity or payload.get("runtimeEntity") or payload.get("runtime_entity")
+    if stated == "agent_turn":
+        return None
+    return _job_of(fact, stated) or _task_of(fact, stated) or _child_of(fact, stated)
+
+
+def _job_of(fact: Fact, stated: object) -> RunEntity | None:
+    job, task = id_of(fact, "jobId"), id_of(fact, "taskId")
+    if stated == "automation_job" and job is None and task is not None:
+        return RunEntity("task", task)
+    is_job = job is not None or stated == "automation_job" or id_of(fact, "jobItemId") is not None
+    return RunEntity("job", job) if is_job else None
+
+
+def _task_of(fact: Fact, stated: object) -> RunEntity | None:
+    remote = id_of(fact, "remoteTaskId")
+    if remote is None and stated not in _TASK_ENTITIES:
+        return None
+    return RunEntity("task", id_of(fact, "taskId") or remote)
+
+
+def _child_of(fact: Fact, stated: object) -> RunEntity | None:
+    if stated == "subagent_turn":
+        worker, task = id_of(fact, "workerId"), id_of(fact, "taskId")
+        return RunEntity("task", task) if worker is None and task else RunEntity("subagent", worker)
+    if (fact.event_class or "").startswith(_RUN_CLASSES):
+        for key in _CHILD_THREAD_KEYS:
+            child = fact.payload.get(key)
+            if isinstance(child, str) and child:
+                return RunEntity("thread", child)
+    return None
+
+
+_RUN_CLASSES: Final = ("turn.", "run.")
+"""Classes in which a child thread is who the fact is about; a tool call only names one."""
+
+
+def is_of_thread(fact: Fact, thread_id: str | None) -> bool:
+    """Whether a fact is about the thread's own run, and not about an entity beside it.
+
+    On a thread that has a parent, the subagent that its facts name is its own agent.
+    """
+    if fact.thread_id is not None and fact.thread_id != thread_id:
+        return False
+    entity = entity_of(fact)
+    parent = fact.parent_thread_id or id_in_payload(fact.payload, "parentThreadId")
+    if parent is None:
+        return entity is None
+    is_child = parent == thread_id or fact.thread_id is None
+    return not is_child and (entity is None or entity.kind == "subagent")

@@ -19,7 +19,7 @@ from factwire.facts.classes.class_tables import (
     TURN_TERMINALS,
 )
 from factwire.facts.classes.specification import SUBJECTS, Move
-from factwire.facts.fact import Fact, id_of
+from factwire.facts.fact import Fact, entity_of, id_of
 from factwire.facts.issues import FactError
 from factwire.facts.limits import IDENTITY_WINDOW
 from factwire.facts.open_work import OpenWork, RecentIds, find_subject_id
@@ -125,6 +125,8 @@ class LifecycleVerifier:
     def _violations(self, fact: Fact, event_class: str) -> list[Violation]:
         if self._is_repeated(fact):
             return [Violation("duplicate_event_id", fact.id, fact.id, "this id came before")]
+        if event_class in TURN_TERMINALS and not self._work.is_turn_of(fact):
+            return []
         if self._is_of_ended_turn(fact):
             return _violations_after_end(fact, event_class)
         if event_class in TURN_TERMINALS:
@@ -157,9 +159,12 @@ class LifecycleVerifier:
 
     def _take(self, fact: Fact, event_class: str) -> None:
         self._ids.add(fact.id)
+        if event_class in _TURN_STARTS:
+            self._work.begin_turn(id_of(fact, "turnId"), beside=entity_of(fact) is not None)
         if event_class in TURN_TERMINALS:
-            self._work.end_turn(id_of(fact, "turnId"))
-            self._running = None
+            if self._work.is_turn_of(fact):
+                self._work.end_turn(id_of(fact, "turnId"))
+                self._running = None
             return
         move = MOVES.get(event_class)
         if move is None or move.does == "use" or self._is_of_ended_turn(fact):
@@ -168,6 +173,8 @@ class LifecycleVerifier:
         if subject_id is not None:
             self._work.apply(move, id_of(fact, "turnId"), subject_id)
 
+
+_TURN_STARTS: Final = frozenset({"turn.submitted", "turn.started"})
 
 _ACTING: Final = frozenset(
     [*TURN_TERMINALS, *(name for name, move in MOVES.items() if move.violation is not None)]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final, Protocol
 
 from factwire.facts.classes.specification import SUBJECTS, Move
-from factwire.facts.fact import Fact, id_of
+from factwire.facts.fact import Fact, entity_of, id_of
 from factwire.facts.limits import IDENTITY_WINDOW
 
 
@@ -100,13 +100,30 @@ class OpenWork:
     With a `limit`, what was opened first is forgotten when more than that many are open.
     """
 
-    __slots__ = ("_count", "_limit", "_open", "ended")
+    __slots__ = ("_begun", "_begun_beside", "_count", "_limit", "_open", "ended")
 
     def __init__(self, ended: IdMemory, limit: int | None = None) -> None:
         self._open: dict[str, dict[str, dict[str, None]]] = {}
         self._count = 0
         self._limit = limit
         self.ended = ended
+        self._begun: IdMemory = ended.copy()
+        self._begun_beside: IdMemory = ended.copy()
+
+    def begin_turn(self, turn: str | None, *, beside: bool = False) -> None:
+        """A turn of the thread begins, or one that somebody takes `beside` it."""
+        if turn:
+            (self._begun_beside if beside else self._begun).add(turn)
+
+    def is_turn_of(self, fact: Fact) -> bool:
+        """Whether a fact that begins or ends a turn speaks for the turn that it names. An end that
+        carries a subagent, a job or a task elsewhere ends that; it ends a turn only if that one
+        began it, and the thread did not.
+        """
+        if entity_of(fact) is None:
+            return True
+        turn = id_of(fact, "turnId")
+        return turn in self._begun_beside and turn not in self._begun
 
     def is_open(self, turn: str | None, subject: str, subject_id: str) -> bool:
         """Whether it is open in this turn."""
@@ -176,6 +193,7 @@ class OpenWork:
     def copy(self) -> "OpenWork":
         twin = OpenWork(self.ended.copy(), self._limit)
         twin._count = self._count
+        twin._begun, twin._begun_beside = self._begun.copy(), self._begun_beside.copy()
         twin._open = {
             turn: {subject: dict(ids) for subject, ids in subjects.items()}
             for turn, subjects in self._open.items()

@@ -31,6 +31,7 @@ from factwire.projection.payload_fields import (
     turn_of,
 )
 from factwire.projection.tools import TOOLS_PATH as TOOLS
+from factwire.projection.turns import is_in_ended_turn
 from factwire.projection.views import View
 
 if TYPE_CHECKING:
@@ -281,17 +282,15 @@ def request_permission(draft: "StateDraft", fact: Fact) -> None:
     draft.push(
         draft.state.permissions.pending, f"{PERMISSIONS_PATH}/pending", event, LANE_EVENTS_KEPT
     )
-    if thread_status.is_own_run(draft, fact) and subagent_of(fact) is None:
-        thread_status.block_run(draft, _REQUEST_REASON)
+    thread_status.block_run(draft, fact, _REQUEST_REASON)
 
 
 def deny_permission(draft: "StateDraft", fact: Fact) -> None:
     """permission.denied: it keeps the run from going on as it wanted to."""
     record_permission(draft, fact)
     settle_permission(draft, fact)
-    if thread_status.is_own_run(draft, fact) and subagent_of(fact) is None:
-        payload = read_payload(fact, PermissionPayload)
-        thread_status.block_run(draft, _reason_code(fact) or payload.message or "permission_denied")
+    reason = _reason_code(fact) or read_payload(fact, PermissionPayload).message
+    thread_status.block_run(draft, fact, reason or "permission_denied")
 
 
 def resolve_permission(draft: "StateDraft", fact: Fact) -> None:
@@ -310,7 +309,9 @@ def settle_permission(draft: "StateDraft", fact: Fact) -> None:
 
 
 def end_turn_permissions(draft: "StateDraft", fact: Fact) -> None:
-    forget_permissions(draft, (turn_of(fact),))
+    rows = draft.state.permissions.pending
+    ended = [row for row in rows if is_in_ended_turn(draft, fact, row.turn_id, row.subagent_id)]
+    _remove_pending(draft, ended)
 
 
 def forget_permissions(
@@ -363,7 +364,7 @@ def count_sandbox_stop(draft: "StateDraft", fact: Fact) -> None:
     draft.count(sandbox, _SANDBOX_PATH, field)
     draft.fill(sandbox, _SANDBOX_PATH, latest_reason_code=_reason_code(fact))
     thread_status.block_run(
-        draft, _reason_code(fact) or payload.message or fact.event_class or "blocked"
+        draft, fact, _reason_code(fact) or payload.message or fact.event_class or "blocked"
     )
     _add_permission_event(draft, fact, payload)
 

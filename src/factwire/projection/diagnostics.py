@@ -40,6 +40,7 @@ DiagnosticCode = Literal[
     "lineage_missing",
     "teammate_unnamed",
     "tool_unclosed_at_turn_end",
+    "part_ambiguous",
 ]
 
 DIAGNOSTIC_CODES: Final[dict[DiagnosticCode, str]] = {
@@ -57,6 +58,7 @@ DIAGNOSTIC_CODES: Final[dict[DiagnosticCode, str]] = {
     "lineage_missing": "no fact states which task a subagent works on",
     "teammate_unnamed": "a fact about a teammate does not name it",
     "tool_unclosed_at_turn_end": "a turn that was not cancelled ended with an open tool call",
+    "part_ambiguous": "a text does not name its part while several are open; it is kept apart",
 }
 """What each code of a projection's own remarks means."""
 

@@ -13,7 +13,14 @@ import msgspec
 
 from factwire.facts.json_patch import WIRE_NAMES, escape_key, same, wire_spelling_of_field
 from factwire.projection.changes import Operation
-from factwire.projection.messages import Message, Part, PartHandle, TextPart, kind_of_part
+from factwire.projection.messages import (
+    Message,
+    Part,
+    PartHandle,
+    ReasoningPart,
+    TextPart,
+    kind_of_part,
+)
 from factwire.projection.payload_fields import FieldChecks
 from factwire.projection.state import ProjectionState
 from factwire.projection.tools import is_open
@@ -25,6 +32,7 @@ class StateIndex:
 
     __slots__ = (
         "_tool_places",
+        "aliases",
         "entries",
         "message_places",
         "names",
@@ -78,6 +86,7 @@ class StateIndex:
         self.names: dict[str, int] = {}
         self.newest: dict[tuple[str | None, str | None], int] = {}
         self.renamed: dict[str, str] = {}
+        self.aliases: dict[tuple[str | None, str], str] = {}
         for place, message in enumerate(messages):
             self.keep_message(message, place)
             path = f"/messages/{place}"
@@ -89,6 +98,8 @@ class StateIndex:
         self.names[message.message_id] = place
         if message.optimistic_id is not None:
             self.renamed[message.optimistic_id] = message.message_id
+        if message.aliases:
+            self.keep_aliases(message, place)
         if message.role != "user":
             self.newest[message.turn_id, message.subagent_id] = place
         if message.status in ("streaming", "stale"):
@@ -98,12 +109,29 @@ class StateIndex:
         place, part, kind = handle.place, handle.part, kind_of_part(handle.part)
         self.parts_by_id[place, kind, part.part_id] = handle
         self.part_ids.add((place, part.part_id))
-        if has_generated_id(part, kind):
-            self.own_parts[place, kind] = handle
+        if isinstance(part, TextPart | ReasoningPart):
+            self.keep_part_aliases(handle, kind)
             if handle.message.turn_id is not None:
                 self.parts.pop((handle.message.turn_id, part.message_id, None), None)
+        if has_generated_id(part, kind):
+            self.own_parts[place, kind] = handle
         if isinstance(part, TextPart) and part.state == "streaming":
             self.open_texts[place] = self.open_texts.get(place, 0) + 1
+
+    def keep_aliases(self, message: Message, place: int) -> None:
+        """Find a message by the other names that facts of its turn have for it, too."""
+        for alias in message.aliases or ():
+            self.message_places.setdefault((message.turn_id, alias), place)
+            self.names.setdefault(alias, place)
+            self.aliases[message.turn_id, alias] = message.message_id
+
+    def keep_part_aliases(self, handle: PartHandle, kind: str) -> None:
+        """Find a part by the other names that facts have for it, too."""
+        part, place = handle.part, handle.place
+        if isinstance(part, TextPart | ReasoningPart):
+            for alias in part.aliases or ():
+                self.parts_by_id.setdefault((place, kind, alias), handle)
+                self.part_ids.add((place, alias))
 
     def message_place(self, turn: str | None, message_id: str) -> int | None:
         """Where a message stands; ids of other turns' messages are not its own."""
@@ -135,13 +163,14 @@ def to_plain_json(value: object) -> Any:
 class StateDraft:
     """A state, what the reducers remember beside it, and the operations of the fact under way."""
 
-    __slots__ = ("memory", "opened", "ops", "part", "state")
+    __slots__ = ("ambiguous", "memory", "opened", "ops", "part", "state")
 
     def __init__(self, state: ProjectionState, memory: StateIndex) -> None:
         self.state = state
         self.memory = memory
         self.ops: list[Operation] = []
         self.opened = False
+        self.ambiguous = False
         self.part: PartHandle | None = None
 
     def begin(self) -> None:

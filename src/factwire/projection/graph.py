@@ -8,9 +8,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from factwire.facts.fact import Fact
+from factwire.facts.fact import Fact, entity_of
 from factwire.facts.json_patch import escape_key
-from factwire.facts.json_values import text_at
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.changes import Operation
 from factwire.projection.limits import GRAPH_DEPTH
@@ -23,8 +22,9 @@ from factwire.projection.payload_fields import (
     tool_of,
     turn_of,
 )
-from factwire.projection.subagents import teammate_of
+from factwire.projection.subagents import stated_parent_of, teammate_of
 from factwire.projection.tasks import COUNTED_CLASSES, STATUSLESS_CLASSES
+from factwire.projection.turns import run_key, turn_key
 from factwire.projection.views import View
 
 if TYPE_CHECKING:
@@ -84,8 +84,14 @@ def _parent_task_of(fact: Fact) -> str | None:
     return fact.parent_task_id or other_id(fact, "parentTaskId", "parent_task_id")
 
 
-def _parent_subagent_of(fact: Fact) -> str | None:
-    return text_at(fact.payload, "parentSubagentId")
+def _entity_finder(kind: str) -> _Find:
+    """What finds who takes a turn beside the thread, where it is of this kind."""
+
+    def find(fact: Fact) -> str | None:
+        entity = entity_of(fact)
+        return entity.id if entity is not None and entity.kind == kind else None
+
+    return find
 
 
 def _action_of(fact: Fact) -> str | None:
@@ -113,13 +119,22 @@ _OWN: Final[dict[str, tuple[str, _Find]]] = {
 }
 
 _PARENTS: Final[dict[str, tuple[tuple[str, _Find], ...]]] = {
-    "turn": (),
+    "turn": (
+        ("subagent", _entity_finder("subagent")),
+        ("job", _entity_finder("job")),
+        ("task", _entity_finder("task")),
+    ),
     "run": (("turn", turn_of),),
     "step": (("run", _run_of), ("turn", turn_of)),
     "task": (("task", _parent_task_of), ("turn", turn_of)),
     "attempt": (("task", task_of),),
     "job": (("task", task_of), ("turn", turn_of)),
-    "subagent": (("subagent", _parent_subagent_of), ("task", task_of), ("turn", turn_of)),
+    "subagent": (
+        ("subagent", stated_parent_of),
+        ("task", task_of),
+        ("task", _parent_task_of),
+        ("turn", turn_of),
+    ),
     "tool": (
         ("subagent", subagent_of),
         ("step", _step_of),
@@ -144,6 +159,8 @@ def draw_graph(draft: "StateDraft", fact: Fact) -> None:
     name = fact.event_class or ""
     kind, find, links = _node_rule(name)
     key = find(fact) if find else None
+    if key is not None and kind in ("turn", "run"):
+        key = turn_key(draft, fact) if kind == "turn" else run_key(draft, fact, key)
     if key is not None and name.startswith("agent."):
         key = key if key in draft.state.subagents.threads else None
     if key is not None:
@@ -203,7 +220,7 @@ def _describe_node(draft: "StateDraft", fact: Fact, node: GraphNode) -> None:
 
 def _set_parent(draft: "StateDraft", fact: Fact, node: GraphNode) -> None:
     for kind, find in _PARENTS[node.node_type]:
-        key = find(fact)
+        key = _parent_key(draft, fact, node, kind) or find(fact)
         if key is not None and f"{kind}:{key}" != node.node_id:
             parent = _ensure_node(draft, fact, kind, key)
             if _descends(draft, parent, node):
@@ -212,10 +229,29 @@ def _set_parent(draft: "StateDraft", fact: Fact, node: GraphNode) -> None:
                 node, f"{GRAPH_NODES_PATH}/{escape_key(node.node_id)}", "parent_id", parent.node_id
             )
             _add_edge(draft, parent.node_id, node.node_id, _KIND.get(node.node_type, "contains"))
-            if kind in ("step", "run") and parent.parent_id is None:
-                # Steps and runs are only ever named; whoever names one says where it belongs.
+            if parent.parent_id is None and _places_parent(fact, kind, key):
                 _set_parent(draft, fact, parent)
             return
+
+
+def _parent_key(draft: "StateDraft", fact: Fact, node: GraphNode, kind: str) -> str | None:
+    """The parent that the state knows and the fact alone does not show."""
+    if kind == "subagent" and node.node_type == "subagent":
+        thread = draft.state.subagents.threads.get(node.node_id.partition(":")[2])
+        return None if thread is None else thread.parent_subagent_id
+    if kind == "turn" and turn_of(fact) is not None:
+        key = turn_key(draft, fact)
+        return key if f"turn:{key}" in draft.state.graph.nodes else None
+    return None
+
+
+def _places_parent(fact: Fact, kind: str, key: str) -> bool:
+    """Whether a fact also states where the parent belongs: steps and runs are only ever named, and
+    a task is placed by whoever names the task above it.
+    """
+    if kind == "task":
+        return key == task_of(fact) and _parent_task_of(fact) is not None
+    return kind in ("step", "run")
 
 
 def _descends(draft: "StateDraft", node: GraphNode, ancestor: GraphNode) -> bool:

@@ -7,12 +7,18 @@ point elsewhere. `settles` is how something ends that cannot be called ended yet
 before it are missing; `stale` is a text of which pieces may be missing.
 """
 
-from typing import TYPE_CHECKING, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from factwire.facts.fact import Fact, id_in_payload
-from factwire.facts.json_values import objects_of, text_at, texts_of
+from factwire.facts.fact import Fact, RunEntity, id_in_payload
+from factwire.facts.json_values import list_at, object_at, objects_of, text_at, texts_of
 from factwire.projection.changes import Operation
+from factwire.projection.part_matching import (
+    anonymous_message_id,
+    match_named_part,
+    match_open_part,
+)
 from factwire.projection.payload_fields import other_id, outcome_of, subagent_of, turn_of
+from factwire.projection.turns import find_entity, is_in_ended_turn
 from factwire.projection.views import Text, View
 
 if TYPE_CHECKING:
@@ -31,6 +37,7 @@ class TextPart(View, tag_field="type", tag="text"):
     text: Text
     state: PartState
     settles: PartState | None = None
+    aliases: list[str] | None = None
 
 
 class ReasoningPart(View, tag_field="type", tag="reasoning"):
@@ -43,6 +50,7 @@ class ReasoningPart(View, tag_field="type", tag="reasoning"):
     state: PartState
     settles: PartState | None = None
     encrypted_ref: str | None = None
+    aliases: list[str] | None = None
 
 
 class ToolPreviewPart(View, tag_field="type", tag="tool-preview"):
@@ -109,6 +117,7 @@ class Message(View):
     created_at: str | None = None
     completed_at: str | None = None
     settles: PartState | None = None
+    aliases: list[str] | None = None
 
 
 def kind_of_part(part: Part) -> str:
@@ -141,7 +150,7 @@ def add_text(draft: "StateDraft", fact: Fact) -> None:
     if type(message_id) is str and "partId" not in payload and "part_id" not in payload:
         handle = draft.memory.parts.get((fact.turn_id, message_id, fact.part_id))  # pyright: ignore[reportArgumentType]
     if handle is None:
-        handle = _ensure_text_part(draft, fact)
+        handle = _ensure_text_part(draft, fact, ends=False)
         if handle is None:
             return
     part = cast("TextPart", handle.part)
@@ -162,7 +171,7 @@ def add_text(draft: "StateDraft", fact: Fact) -> None:
 
 def finish_text(draft: "StateDraft", fact: Fact) -> None:
     """The whole text: it replaces what was streamed into the same part, and closes it."""
-    draft.part = handle = _ensure_text_part(draft, fact)
+    draft.part = handle = _ensure_text_part(draft, fact, ends=True)
     if handle is None:
         return
     whole, part = fact.payload.get("text"), cast("TextPart", handle.part)
@@ -226,10 +235,9 @@ def _end_part(draft: "StateDraft", part: Part, path: str, place: int, state: Par
 
 def end_turn_messages(draft: "StateDraft", fact: Fact) -> None:
     """A turn that completed has said all; one that did not was cut off where it was."""
-    turn = turn_of(fact)
     state: PartState = "final" if outcome_of(fact) == "completed" else "interrupted"
     for path, message in draft.memory.open_messages_in_order():
-        if message.turn_id != turn:
+        if not is_in_ended_turn(draft, fact, message.turn_id, message.subagent_id):
             continue
         if draft.memory.unreconciled:
             draft.put(message, path, "settles", state)
@@ -254,7 +262,7 @@ def _is_complete(draft: "StateDraft", message: Message, place: int) -> bool:
     return bool(message.parts) and not draft.memory.open_texts.get(place)
 
 
-def _ensure_text_part(draft: "StateDraft", fact: Fact) -> PartHandle | None:
+def _ensure_text_part(draft: "StateDraft", fact: Fact, *, ends: bool) -> PartHandle | None:
     """The text part that a fact is about, created by the first fact that names it; none where the
     message was taken back.
     """
@@ -262,10 +270,7 @@ def _ensure_text_part(draft: "StateDraft", fact: Fact) -> PartHandle | None:
     place = draft.memory.message_place(turn_of(fact), message_id)
     if place is not None and draft.state.messages[place].status == "retracted":
         return None
-    if part_id is not None:
-        handle = find_part(draft, fact, message_id, part_id, "text")
-    else:
-        handle = find_latest_part(draft, fact, message_id, "text")
+    handle = find_streamed_part(draft, fact, message_id, "text", ends=ends)
     if handle is None:
         own = part_id or f"{message_id}:text"
         part = TextPart(part_id=own, message_id=message_id, text=Text(), state="streaming")
@@ -307,11 +312,11 @@ def _reopen_message(draft: "StateDraft", message: Message, place: int) -> None:
 def message_of(draft: "StateDraft", fact: Fact) -> str:
     """The message that a fact speaks in; one that names none speaks in its turn's answer."""
     named = other_id(fact, "messageId", "message_id")
-    if named is not None:
-        return draft.memory.renamed.get(named, named)
-    speaker = subagent_of(fact)
-    turn = turn_of(fact) or "thread"
-    return f"{turn}:{speaker}:answer" if speaker else f"{turn}:answer"
+    if named is None:
+        return anonymous_message_id(fact)
+    memory = draft.memory
+    alias = memory.aliases.get((turn_of(fact), named)) if memory.aliases else None
+    return alias or memory.renamed.get(named, named)
 
 
 def message_beside(draft: "StateDraft", fact: Fact) -> str:
@@ -361,6 +366,26 @@ def find_part(
     return None
 
 
+def find_streamed_part(
+    draft: "StateDraft", fact: Fact, message_id: str, kind: str, *, ends: bool
+) -> PartHandle | None:
+    """The part of a kind that a fact means: by its names, or where it `ends` a text, by what its
+    speaker has open. Without a part id it is the newest part that has none.
+    """
+    part_id = other_id(fact, "partId", "part_id")
+    if part_id is None:
+        latest = find_latest_part(draft, fact, message_id, kind)
+        if not ends or getattr(latest and latest.part, "state", None) == "streaming":
+            return latest
+        return match_open_part(draft, fact, message_id, kind) or latest
+    exact = find_part(draft, fact, message_id, part_id, kind)
+    if exact is not None or not ends:
+        return exact
+    if other_id(fact, "messageId", "message_id") is None:
+        exact = match_named_part(draft, fact, part_id, kind)
+    return exact or match_open_part(draft, fact, message_id, kind)
+
+
 def find_latest_part(
     draft: "StateDraft", fact: Fact, message_id: str, kind: str
 ) -> PartHandle | None:
@@ -396,26 +421,81 @@ def ensure_message(
 
 
 def add_user_message(draft: "StateDraft", fact: Fact) -> None:
-    """What the user asked, as a message of theirs; a client's own id for it is replaced."""
-    prompt = text_at(fact.payload, "prompt", "text")
-    texts = [prompt] if prompt else _input_texts(fact.payload.get("input"))
-    refs = _input_refs(fact.payload.get("input"))
+    """What the user asked, as a message of theirs; a client's own id for it is replaced. What a job
+    or a task was given is no part of the conversation.
+    """
+    entity = find_entity(draft, fact)
+    if entity is not None and entity.kind in ("job", "task"):
+        return
     optimistic = text_at(fact.payload, "optimisticId", "optimistic_id", "clientMessageId")
     named = id_in_payload(fact.payload, "messageId") or fact.message_id
-    message_id = named or f"{turn_of(fact) or fact.id}:user"
+    message_id = named or user_message_id(fact, _speaker_of(entity))
     if optimistic:
         rename_message(draft, optimistic, message_id)
+    texts = user_texts(fact.payload)
+    if (named is None or fact.control == "steer") and _asks_anew(draft, fact, message_id, texts):
+        message_id = f"{message_id}:{fact.id}"
+    refs = _input_refs(fact.payload.get("input"))
     if not texts and not refs and message_id not in draft.memory.names:
         return
-    message, place = ensure_message(draft, fact, message_id, "user")
-    path, before = f"{MESSAGES_PATH}/{place}", (message.turn_id, message.optimistic_id)
+    message, path = _write_user_message(draft, fact, message_id, texts, refs)
+    before = (message.turn_id, message.optimistic_id)
     draft.fill(message, path, optimistic_id=optimistic, turn_id=turn_of(fact))
-    draft.fill(message, path, input_refs=refs or None)
+    draft.fill(message, path, subagent_id=_speaker_of(entity))
     if before != (message.turn_id, message.optimistic_id):
         draft.memory.index_messages(draft.state.messages)
+
+
+def add_steer_message(
+    draft: "StateDraft", fact: Fact, steer_id: str, texts: list[str], items: object
+) -> None:
+    """What a person told a turn that was running: a message of its own, whatever id it comes under,
+    and never another wording of the prompt.
+    """
+    own = ":".join(filter(None, (turn_of(fact), "steer", steer_id)))
+    named = id_in_payload(fact.payload, "messageId") or fact.message_id
+    place = draft.memory.message_place(turn_of(fact), named or own)
+    is_other = place is not None and _texts_of(draft.state.messages[place]) != texts
+    refs = _input_refs(items)
+    if texts or refs:
+        _write_user_message(draft, fact, own if is_other or named is None else named, texts, refs)
+
+
+def _write_user_message(
+    draft: "StateDraft", fact: Fact, message_id: str, texts: list[str], refs: list[str]
+) -> tuple[Message, str]:
+    message, place = ensure_message(draft, fact, message_id, "user")
+    path = f"{MESSAGES_PATH}/{place}"
+    draft.fill(message, path, input_refs=refs or None)
     for index, text in enumerate(texts):
         _add_user_text(draft, fact, message_id, index, text)
     close_message(draft, message, path, fact.created_at)
+    return message, path
+
+
+def _asks_anew(draft: "StateDraft", fact: Fact, message_id: str, texts: list[str]) -> bool:
+    """Whether a turn that was asked something is asked something else, and not the same again or
+    the same in more detail.
+    """
+    place = draft.memory.message_place(turn_of(fact), message_id)
+    existing = _texts_of(draft.state.messages[place]) if place is not None else []
+    if not existing or not texts:
+        return False
+    shorter, longer = sorted((existing, texts), key=len)
+    return longer[: len(shorter)] != shorter
+
+
+def _texts_of(message: Message) -> list[str]:
+    return [str(part.text) for part in message.parts if isinstance(part, TextPart)]
+
+
+def user_message_id(fact: Fact, subagent_id: str | None) -> str:
+    """The message that holds what a turn was asked, where the fact names none."""
+    return ":".join(filter(None, (turn_of(fact) or fact.id, subagent_id, "user")))
+
+
+def _speaker_of(entity: RunEntity | None) -> str | None:
+    return entity.id if entity is not None and entity.kind == "subagent" else None
 
 
 def _add_user_text(draft: "StateDraft", fact: Fact, message_id: str, index: int, text: str) -> None:
@@ -429,8 +509,29 @@ def _add_user_text(draft: "StateDraft", fact: Fact, message_id: str, index: int,
         finish_part(draft, handle, fact.created_at)
 
 
+def user_texts(payload: dict[str, Any]) -> list[str]:
+    """Every text that a payload asks with: its prompt, and what its `input` holds beside that."""
+    prompt = text_at(payload, "prompt", "text")
+    texts = _input_texts(payload.get("input"))
+    if not prompt or prompt in texts:
+        return texts
+    is_joined = any(prompt == between.join(texts) for between in _JOINTS)
+    return [prompt] if is_joined else [prompt, *texts]
+
+
+_JOINTS: Final = ("", " ", "\n", "\n\n")
+"""What stands between the texts of an input where a prompt repeats them in one."""
+
+
 def _input_texts(items: object) -> list[str]:
-    return [text for item in objects_of(items) if (text := text_at(item, "text"))]
+    rows = list_at(items) or []
+    found = (row if isinstance(row, str) else _input_text(row) for row in rows)
+    return [text for text in found if text]
+
+
+def _input_text(row: object) -> str | None:
+    fields = object_at(row)
+    return None if fields is None else text_at(fields, "text", "content")
 
 
 def _input_refs(items: object) -> list[str]:

@@ -22,6 +22,7 @@ from factwire.projection.payload_fields import (
     shorten_detail,
     turn_of,
 )
+from factwire.projection.turns import is_own_run
 from factwire.projection.views import View
 
 if TYPE_CHECKING:
@@ -303,7 +304,7 @@ def update_limit(draft: "StateDraft", fact: Fact) -> None:
         updated_at=fact.created_at,
     )
     if name == "quota.blocked":
-        thread_status.block_run(draft, payload.message or key)
+        thread_status.block_run(draft, fact, payload.message or key)
 
 
 def record_routing(draft: "StateDraft", fact: Fact) -> None:
@@ -321,7 +322,7 @@ def record_routing(draft: "StateDraft", fact: Fact) -> None:
         created_at=fact.created_at,
     )
     draft.push(draft.state.metrics.routing, f"{METRICS_PATH}/routing", decision, LANE_EVENTS_KEPT)
-    if name != "routing.candidates.resolved":
+    if name != "routing.candidates.resolved" and is_own_run(draft, fact):
         draft.fill(
             draft.state.runtime,
             thread_status.RUNTIME_PATH,
@@ -330,7 +331,7 @@ def record_routing(draft: "StateDraft", fact: Fact) -> None:
         )
     if name == "routing.not_possible":
         thread_status.block_run(
-            draft, payload.reason_code or payload.reason or "routing_not_possible"
+            draft, fact, payload.reason_code or payload.reason or "routing_not_possible"
         )
 
 

@@ -7,7 +7,7 @@ leaves no hole. A hole shows as stale; what was held back is taken in order once
 from collections.abc import Iterable
 
 from factwire.facts.classes.class_tables import NO_CLASS
-from factwire.facts.fact import Fact
+from factwire.facts.fact import Fact, id_of
 from factwire.projection import (
     graph,
     hydration,
@@ -201,7 +201,7 @@ class Projection:
 
     def _is_child(self, fact: Fact) -> bool:
         """Whether a fact says that its thread belongs to this one."""
-        parent, state = fact.parent_thread_id, self._draft.state
+        parent, state = id_of(fact, "parentThreadId"), self._draft.state
         existing = (thread.thread_id for thread in state.subagents.threads.values())
         return parent == state.thread_id or parent in self._lanes or fact.thread_id in existing
 
@@ -228,7 +228,7 @@ class Projection:
         else:
             row.streamed(draft, fact)
             if latest.phase != row.phase or latest.blocked_reason is not None:
-                thread_status.resume_run(draft, row.phase)
+                thread_status.resume_run(draft, fact, row.phase)
             if draft.opened:
                 thread_status.identify_thread(draft, fact)
                 self._record(fact, row)
@@ -266,8 +266,13 @@ class Projection:
         self._record(fact, row)
 
     def _record(self, fact: Fact, row: ReducerRow) -> None:
-        timeline.record_entry(self._draft, fact, row.about)
-        graph.draw_graph(self._draft, fact)
+        draft = self._draft
+        timeline.record_entry(draft, fact, row.about)
+        graph.draw_graph(draft, fact)
+        if draft.ambiguous:
+            draft.ambiguous = False
+            message = "several texts are open, and the fact does not name the one that it means"
+            add_remark(draft, fact, "part_ambiguous", message)
 
     def _arrange(self, lane: Lane, fact: Fact) -> None:
         """Find the place of a fact that does not simply come next."""

@@ -13,8 +13,7 @@ from factwire.projection.messages import (
     PartHandle,
     ReasoningPart,
     add_part,
-    find_latest_part,
-    find_part,
+    find_streamed_part,
     message_of,
 )
 from factwire.projection.payload_fields import other_id, read_payload, subagent_of, turn_of
@@ -39,6 +38,7 @@ class Plan(View):
     steps: list[Any] | None = None
     action_id: str | None = None
     decision: str | None = None
+    aliases: list[str] | None = None
 
 
 def start_reasoning(draft: "StateDraft", fact: Fact) -> None:
@@ -87,10 +87,8 @@ def complete_reasoning(draft: "StateDraft", fact: Fact) -> None:
 def _ensure_reasoning_part(draft: "StateDraft", fact: Fact) -> PartHandle:
     message_id = message_of(draft, fact)
     named = other_id(fact, "partId", "part_id")
-    if named is not None:
-        existing = find_part(draft, fact, message_id, named, "reasoning")
-    else:
-        existing = find_latest_part(draft, fact, message_id, "reasoning")
+    ends = fact.event_class not in _OPENING_CLASSES
+    existing = find_streamed_part(draft, fact, message_id, "reasoning", ends=ends)
     own = named or f"{message_id}:reasoning"
     if existing is not None:
         ended = cast("ReasoningPart", existing.part).state not in ("streaming", "stale")
@@ -104,7 +102,7 @@ def _ensure_reasoning_part(draft: "StateDraft", fact: Fact) -> PartHandle:
 
 
 def add_plan_text(draft: "StateDraft", fact: Fact) -> None:
-    plan, path = _ensure_plan(draft, fact)
+    plan, path = _ensure_plan(draft, fact, ends=False)
     payload = read_payload(fact, TextPayload)
     if plan.state == "final":
         _restart_plan(draft, plan, path)
@@ -115,7 +113,7 @@ def add_plan_text(draft: "StateDraft", fact: Fact) -> None:
 
 
 def finish_plan(draft: "StateDraft", fact: Fact) -> None:
-    plan, path = _ensure_plan(draft, fact)
+    plan, path = _ensure_plan(draft, fact, ends=True)
     whole = text_at(fact.payload, "text", "plan", _SUMMARY_FIELD)
     if whole is not None:
         draft.rewrite(plan, path, "text", whole)
@@ -133,12 +131,40 @@ def _restart_plan(draft: "StateDraft", plan: Plan, path: str) -> None:
     draft.opened = True
 
 
-def _ensure_plan(draft: "StateDraft", fact: Fact) -> tuple[Plan, str]:
+def _ensure_plan(draft: "StateDraft", fact: Fact, *, ends: bool) -> tuple[Plan, str]:
     turn, speaker = turn_of(fact), subagent_of(fact)
     named = other_id(fact, "partId", "part_id") or text_at(fact.payload, "planId")
-    key = named or ":".join(filter(None, (turn or "thread", speaker, "plan")))
+    own = ":".join(filter(None, (turn or "thread", speaker, "plan")))
     plans = draft.state.plans
+    key = _match_plan(draft, fact, named, own, ends=ends) or named or own
     if key not in plans:
         plan = Plan(plan_id=key, text=Text(), state="streaming", turn_id=turn, subagent_id=speaker)
         draft.create(plans, PLANS_PATH, key, plan)
     return plans[key], f"{PLANS_PATH}/{escape_key(key)}"
+
+
+def _match_plan(
+    draft: "StateDraft", fact: Fact, named: str | None, own: str, *, ends: bool
+) -> str | None:
+    """The plan that a fact means: by its name, else the only one that is open in its turn."""
+    plans, turn, speaker = draft.state.plans, turn_of(fact), subagent_of(fact)
+    for key, plan in plans.items():
+        if key == named or (named is not None and named in (plan.aliases or ())):
+            return key
+    if not ends:
+        return None
+    pool = [
+        plan
+        for plan in plans.values()
+        if (plan.turn_id, plan.subagent_id, plan.state) == (turn, speaker, "streaming")
+    ]
+    if named is None and any(plan.plan_id == own for plan in pool):
+        return own
+    found = [plan for plan in pool if named is None or (plan.plan_id == own and not plan.aliases)]
+    if len(pool) > 1 and found:
+        draft.ambiguous = True
+    if len(pool) != 1 or not found:
+        return None
+    if named is not None:
+        draft.put(found[0], f"{PLANS_PATH}/{escape_key(own)}", "aliases", [named])
+    return found[0].plan_id

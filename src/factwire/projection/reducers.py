@@ -27,6 +27,7 @@ from factwire.projection import (
     thread_status,
     timeline,
     tools,
+    turns,
 )
 from factwire.projection.draft import StateDraft
 from factwire.projection.messages import Message, ReasoningPart, TextPart
@@ -37,20 +38,22 @@ _TEXT_KINDS: Final = ("text", "reasoning")
 
 def close_open_entries(draft: "StateDraft", fact: Fact) -> None:
     """Runs before tools and messages of the turn are closed, since it closes what is open."""
-    turn = turn_of(fact)
     if fact.event_class == "turn.canceled":
         for key in draft.memory.open_tools_in_order():
-            if draft.state.tools[key].turn_id == turn:
+            tool = draft.state.tools[key]
+            if turns.is_in_ended_turn(draft, fact, tool.turn_id, tool.subagent_id):
                 _end_entry(draft, fact, f"tool:{key}")
                 _end_node(draft, fact, f"tool:{key}", "cancelled")
-    run = fact.run_id or draft.state.runtime.active_run_id
-    for key in dict.fromkeys((run, turn)):
+    own = turns.is_own_run(draft, fact)
+    run = fact.run_id or (draft.state.runtime.active_run_id if own else None)
+    for name in dict.fromkeys((run, turn_of(fact))):
+        key = turns.run_key(draft, fact, name or "")
         _end_entry(draft, fact, f"run:{key}")
         _end_node(draft, fact, f"run:{key}", outcome_of(fact))
     if draft.memory.unreconciled:
         return
     for _, message in draft.memory.open_messages_in_order():
-        if message.turn_id == turn:
+        if turns.is_in_ended_turn(draft, fact, message.turn_id, message.subagent_id):
             _end_texts(draft, fact, message)
 
 
@@ -80,6 +83,28 @@ def _end_node(draft: "StateDraft", fact: Fact, key: str, status: str) -> None:
         draft.put(node, path, "completed_at", fact.completed_at or fact.created_at)
 
 
+def align_entity(draft: "StateDraft", fact: Fact) -> None:
+    """Give the entry and the node of whoever took a turn the state that the turn left them in."""
+    entity, state = turns.find_entity(draft, fact), draft.state
+    if entity is None or entity.id is None:
+        return
+    lists = {"subagent": state.subagents.threads, "task": state.tasks, "job": state.jobs}
+    found = lists.get(entity.kind, {}).get(entity.id)
+    if found is None:
+        return
+    key, ended = f"{entity.kind}:{entity.id}", found.completed_at
+    place, node = draft.memory.entries.get(key), state.graph.nodes.get(key)
+    if place is not None:
+        entry, path = state.timeline[place], f"{timeline.TIMELINE_PATH}/{place}"
+        status = "canceled" if found.status == "cancelled" else found.status
+        draft.put(entry, path, "status", status if ended else "running")
+        draft.put(entry, path, "completed_at", ended)
+    if node is not None:
+        path = f"{graph.GRAPH_NODES_PATH}/{escape_key(key)}"
+        draft.put(node, path, "status", found.status)
+        draft.put(node, path, "completed_at", ended)
+
+
 Reducer = Callable[[StateDraft, Fact], None]
 
 _TURN_END: Final = (
@@ -87,6 +112,9 @@ _TURN_END: Final = (
     tools.end_turn_tools,
     messages.end_turn_messages,
     actions.end_turn_permissions,
+    turns.end_turn,
+    team.follow_turn,
+    align_entity,
     thread_status.end_turn,
 )
 _ACTION_END_REDUCERS: Final = (actions.close_action, actions.settle_permission)
@@ -131,25 +159,33 @@ _BY_CLASS: Final[dict[str, tuple[Reducer, ...]]] = {
     "turn.submitted": (
         messages.add_user_message,
         thread_status.remove_from_queue,
+        turns.submit_turn,
         thread_status.submit_turn,
     ),
     "turn.started": (
         messages.add_user_message,
         thread_status.remove_from_queue,
+        turns.start_turn,
+        team.follow_turn,
+        align_entity,
         thread_status.start_turn,
     ),
     "turn.completed": _TURN_END,
     "turn.failed": _TURN_END,
     "turn.canceled": _TURN_END,
-    "run.started": (thread_status.start_turn,),
+    "run.started": (turns.start_turn, team.follow_turn, align_entity, thread_status.start_turn),
     "run.finished": _TURN_END,
     "run.failed": _TURN_END,
-    "run.status": (thread_status.update_run_status,),
+    "run.status": (thread_status.update_run_status, team.note_run_status),
     "run.persistence_error": (diagnostics.record_diagnostic,),
     "model.requested": (thread_status.record_model_request,),
     "model.delta": (messages.add_text,),
     "model.completed": (messages.finish_text,),
-    "model.failed": (thread_status.record_model_failure, diagnostics.record_diagnostic),
+    "model.failed": (
+        thread_status.record_model_failure,
+        team.note_run_status,
+        diagnostics.record_diagnostic,
+    ),
     "text.delta": (messages.add_text,),
     "text.final": (messages.finish_text,),
     "reasoning.started": (reasoning.start_reasoning,),

@@ -33,6 +33,7 @@ from factwire.projection.reasoning import Plan
 from factwire.projection.tasks import Job, ProjectedTask
 from factwire.projection.timeline import TimelineEntry
 from factwire.projection.tools import Tool
+from factwire.projection.turns import ProjectedTurn
 from factwire.projection.views import View
 
 
@@ -62,6 +63,7 @@ class ProjectionState(View):
     runtime: thread_status.RuntimeStatus
     messages: list[Message]
     plans: dict[str, Plan]
+    turns: dict[str, ProjectedTurn]
     timeline: list[TimelineEntry]
     graph: graph.Graph
     tools: dict[str, Tool]
@@ -98,6 +100,7 @@ def empty_state(thread_id: str | None = None) -> ProjectionState:
         runtime=thread_status.idle_runtime(),
         messages=[],
         plans={},
+        turns={},
         timeline=[],
         graph=graph.empty_graph(),
         tools={},

@@ -7,7 +7,7 @@ shown as unavailable; no parent is made up.
 from typing import TYPE_CHECKING, Any, Final
 
 from factwire.facts.classes.payloads import TeammatePayload
-from factwire.facts.fact import Fact
+from factwire.facts.fact import Fact, id_of
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import text_at
 from factwire.facts.vocabulary import UNKNOWN
@@ -52,7 +52,7 @@ SUBAGENT_STATES: Final = {
 _STATED: Final = ("subagent.status", "agent.changed")
 """Classes whose payload says how the teammate is; in others, `status` is about something else."""
 
-_ENDED: Final = frozenset({"completed", "failed", "closed"})
+_ENDED: Final = frozenset({"completed", "failed", "cancelled", "closed"})
 ACTIVE_STATES: Final = frozenset({"spawned", "running", "connected", "waiting"})
 _REMOTE: Final = ("remote_teammate", "background_teammate")
 
@@ -69,7 +69,9 @@ class SubagentThread(View):
     agent_id: str | None = None
     worker_id: str | None = None
     thread_id: str | None = None
+    session_id: str | None = None
     parent_thread_id: str | None = None
+    parent_session_id: str | None = None
     task_id: str | None = None
     parent_task_id: str | None = None
     parent_subagent_id: str | None = None
@@ -82,6 +84,7 @@ class SubagentThread(View):
     summary: str | None = None
     message: str | None = None
     failure_category: str | None = None
+    recovery_hint: str | None = None
     result_ref: str | None = None
     transcript_ref: str | None = None
     artifact_refs: list[str] | None = None
@@ -136,18 +139,45 @@ def update_subagent(draft: "StateDraft", fact: Fact) -> None:
         return
     thread, path = _ensure_thread(draft, fact, key)
     payload = read_payload(fact, TeammatePayload)
-    state = _next_state(fact, thread, payload)
-    if state not in (None, thread.status, "closed"):
-        for field in ("message", "failure_category"):
-            draft.put(thread, path, field, None)
-    if state is not None:
-        draft.put(thread, path, "status", state)
-        draft.put(thread, path, "completed_at", fact.created_at if state in _ENDED else None)
-        _mark_active(draft, key, active=state in ACTIVE_STATES)
+    _enter_state(draft, fact, thread, path, _next_state(fact, thread, payload))
     _describe_thread(draft, thread, path, fact, payload)
     _set_lineage(draft, thread, path, fact)
     _record_delegation(draft, fact, thread)
     _add_activity(draft, fact, key, payload)
+
+
+def apply_turn(draft: "StateDraft", fact: Fact, key: str, state: str) -> None:
+    """A turn of a subagent: it works while the turn runs and ends as the turn ends, unless a fact
+    of its own has ended it before.
+    """
+    thread, path = _ensure_thread(draft, fact, key)
+    has_ended = thread.status in _ENDED and state in _ENDED
+    _enter_state(draft, fact, thread, path, None if has_ended else state)
+    payload = read_payload(fact, TeammatePayload)
+    _describe_thread(draft, thread, path, fact, payload)
+    _set_lineage(draft, thread, path, fact)
+    if state in _ENDED:
+        _add_activity(draft, fact, key, payload)
+
+
+def note_message(draft: "StateDraft", key: str, message: str | None) -> None:
+    """What the run of a subagent reports of itself."""
+    thread = draft.state.subagents.threads.get(key)
+    if thread is not None:
+        path = f"{SUBAGENT_THREADS_PATH}/{escape_key(key)}"
+        draft.fill(thread, path, message=shorten_detail(message))
+
+
+def _enter_state(
+    draft: "StateDraft", fact: Fact, thread: SubagentThread, path: str, state: str | None
+) -> None:
+    if state not in (None, thread.status, "closed"):
+        for field in ("message", "failure_category", "recovery_hint"):
+            draft.put(thread, path, field, None)
+    if state is not None:
+        draft.put(thread, path, "status", state)
+        draft.put(thread, path, "completed_at", fact.created_at if state in _ENDED else None)
+        _mark_active(draft, thread.subagent_id, active=state in ACTIVE_STATES)
 
 
 def _next_state(fact: Fact, thread: SubagentThread, payload: TeammatePayload) -> str | None:
@@ -193,7 +223,9 @@ def _ensure_thread(draft: "StateDraft", fact: Fact, key: str) -> tuple[SubagentT
 def _describe_thread(
     draft: "StateDraft", thread: SubagentThread, path: str, fact: Fact, payload: TeammatePayload
 ) -> None:
-    own_thread = fact.thread_id if fact.thread_id != draft.state.thread_id else None
+    state = draft.state
+    own_thread = fact.thread_id if fact.thread_id != state.thread_id else None
+    own_session = fact.session_id if fact.session_id != state.session_id else None
     draft.fill(
         thread,
         path,
@@ -203,10 +235,12 @@ def _describe_thread(
         agent_id=fact.agent_id,
         worker_id=fact.worker_id,
         thread_id=text_at(fact.payload, "subagentThreadId", "childThreadId") or own_thread,
-        parent_thread_id=fact.parent_thread_id,
+        session_id=own_session,
+        parent_thread_id=id_of(fact, "parentThreadId"),
+        parent_session_id=id_of(fact, "parentSessionId"),
         task_id=task_of(fact),
-        parent_task_id=fact.parent_task_id or payload.parent_task_id,
-        parent_subagent_id=text_at(fact.payload, "parentSubagentId", "parentAgentId"),
+        parent_task_id=id_of(fact, "parentTaskId"),
+        parent_subagent_id=_find_parent(draft, fact, thread.subagent_id),
         tool_call_id=tool_of(fact),
         channel_id=fact.channel_id or other_id(fact, "channelId", "channel_id"),
         remote_task_id=fact.remote_task_id or other_id(fact, "remoteTaskId", "remote_task_id"),
@@ -215,12 +249,49 @@ def _describe_thread(
         summary=shorten_detail(payload.summary),
         message=shorten_detail(payload.message),
         failure_category=payload.failure_category,
+        recovery_hint=text_at(fact.payload, "recoveryHint", "recovery_hint"),
         result_ref=ref_text(payload.result_ref),
         transcript_ref=ref_text(payload.transcript_ref),
         artifact_refs=join_texts(thread.artifact_refs, fact.artifact_refs),
         evidence_refs=join_texts(thread.evidence_refs, fact.evidence_refs),
         updated_at=fact.created_at,
     )
+
+
+def stated_parent_of(fact: Fact) -> str | None:
+    """The subagent or agent that a fact names as the parent of the one that it is about."""
+    return text_at(fact.payload, *_PARENT_KEYS)
+
+
+_PARENT_KEYS: Final = ("parentSubagentId", "parent_subagent_id", "parentAgentId", "parent_agent_id")
+
+
+def _find_parent(draft: "StateDraft", fact: Fact, key: str) -> str | None:
+    """The parent that a fact names, or whoever works on the thread, in the session or on the task
+    that it names as the one above. Of several on one task nobody knows which it is.
+    """
+    named = stated_parent_of(fact)
+    if named is not None:
+        return named
+    for wire, field in _LINEAGE_FIELDS:
+        above = id_of(fact, wire)
+        found = [
+            other.subagent_id
+            for other in draft.state.subagents.threads.values()
+            if above is not None
+            and getattr(other, field) == above
+            and key not in (other.subagent_id, other.parent_subagent_id)
+        ]
+        if len(found) == 1:
+            return found[0]
+    return None
+
+
+_LINEAGE_FIELDS: Final = (
+    ("parentThreadId", "thread_id"),
+    ("parentSessionId", "session_id"),
+    ("parentTaskId", "task_id"),
+)
 
 
 def _topology_of(fact: Fact) -> str | None:
@@ -233,6 +304,8 @@ def _set_lineage(draft: "StateDraft", thread: SubagentThread, path: str, fact: F
     if thread.task_id is not None:
         draft.put(thread, path, "lineage", "known")
         tasks.add_subagent(draft, fact, thread.task_id, thread.subagent_id)
+        if task_of(fact) == thread.task_id:
+            tasks.set_parent(draft, thread.task_id, thread.parent_task_id)
     elif thread.lineage != "unavailable" and not _has_channel(fact):
         draft.put(thread, path, "lineage", "unavailable")
         message = f"nothing says which task {thread.subagent_id} works on"

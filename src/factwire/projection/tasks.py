@@ -7,7 +7,7 @@ subject and leave its status alone, in timeline and graph alike.
 from typing import TYPE_CHECKING, Final
 
 from factwire.facts.classes.payloads import ProgressPayload, TaskPayload, TaskProfilePayload
-from factwire.facts.fact import Fact
+from factwire.facts.fact import Fact, id_of
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import number_at, text_at
 from factwire.facts.vocabulary import UNKNOWN
@@ -182,6 +182,35 @@ def _enter_state(draft: "StateDraft", task: ProjectedTask, path: str, state: str
             draft.put(task, path, field, None)
 
 
+def apply_turn(draft: "StateDraft", fact: Fact, key: str, state: str) -> None:
+    """A turn of a task that is worked on elsewhere: the task runs with it and ends as it ends,
+    unless a fact of its own has ended it before.
+    """
+    task, path = ensure_task(draft, fact, key)
+    has_ended = task.status in ENDED_TASKS and state in ENDED_TASKS
+    if state != task.status and not has_ended:
+        _enter_state(draft, task, path, state, fact.created_at)
+    _describe_task(draft, task, path, fact, read_payload(fact, TaskPayload))
+
+
+def apply_job_turn(draft: "StateDraft", fact: Fact, key: str, state: str) -> None:
+    """A turn of a job, or of one of its items where the fact names one."""
+    item = id_of(fact, "jobItemId")
+    job, path = _ensure_job(draft, fact, key)
+    if item is not None:
+        if state == "running" or item in job.running_item_ids:
+            _count_item(draft, job, path, item, state)
+    elif not (job.status in ENDED_TASKS and state in ENDED_TASKS):
+        _describe_job(draft, fact, job, path, state)
+
+
+def set_parent(draft: "StateDraft", task_id: str, parent_task_id: str | None) -> None:
+    """Note under which task a task belongs, where nothing did so before."""
+    task, path = draft.state.tasks[task_id], f"{TASKS_PATH}/{escape_key(task_id)}"
+    if task.parent_task_id is None and parent_task_id != task_id:
+        draft.fill(task, path, parent_task_id=parent_task_id)
+
+
 def set_task_profile(draft: "StateDraft", fact: Fact) -> None:
     task, path = ensure_task(draft, fact, task_of(fact) or "")
     profile = read_payload(fact, TaskProfilePayload)
@@ -306,12 +335,16 @@ def update_job(draft: "StateDraft", fact: Fact) -> None:
     key = fact.job_id or other_id(fact, "jobId", "job_id")
     if key is None:
         return
-    jobs, path, payload = (
-        draft.state.jobs,
-        f"{JOBS_PATH}/{escape_key(key)}",
-        read_payload(fact, TaskPayload),
-    )
     name = fact.event_class or ""
+    job, path = _ensure_job(draft, fact, key)
+    _describe_job(draft, fact, job, path, _JOB_STATES.get(name))
+    if name in _ITEM_STATES:
+        item = fact.job_item_id or other_id(fact, "jobItemId", "job_item_id") or fact.id
+        _count_item(draft, job, path, item, _ITEM_STATES[name])
+
+
+def _ensure_job(draft: "StateDraft", fact: Fact, key: str) -> tuple[Job, str]:
+    jobs, path = draft.state.jobs, f"{JOBS_PATH}/{escape_key(key)}"
     if key not in jobs:
         job = Job(
             job_id=key,
@@ -324,7 +357,11 @@ def update_job(draft: "StateDraft", fact: Fact) -> None:
             created_at=fact.created_at,
         )
         draft.create(jobs, JOBS_PATH, key, job)
-    job, state = jobs[key], _JOB_STATES.get(name)
+    return jobs[key], path
+
+
+def _describe_job(draft: "StateDraft", fact: Fact, job: Job, path: str, state: str | None) -> None:
+    payload = read_payload(fact, TaskPayload)
     if state is not None and state not in ENDED_TASKS:
         draft.put(job, path, "failure_category", None)
         draft.put(job, path, "completed_at", None)
@@ -340,9 +377,6 @@ def update_job(draft: "StateDraft", fact: Fact) -> None:
         failure_category=payload.failure_category,
         completed_at=fact.created_at if state in ENDED_TASKS else None,
     )
-    if name in _ITEM_STATES:
-        item = fact.job_item_id or other_id(fact, "jobItemId", "job_item_id") or fact.id
-        _count_item(draft, job, path, item, _ITEM_STATES[name])
 
 
 def _count_item(draft: "StateDraft", job: Job, path: str, item: str, state: str) -> None:
@@ -350,7 +384,7 @@ def _count_item(draft: "StateDraft", job: Job, path: str, item: str, state: str)
     running = [other for other in job.running_item_ids if other != item]
     if state == "running":
         running.append(item)
-    else:
+    elif state in ("completed", "failed"):
         draft.count(job, path, f"items_{state}")
     draft.put(job, path, "running_item_ids", running)
     draft.put(job, path, "items_running", len(running))

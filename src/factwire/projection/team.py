@@ -12,10 +12,12 @@ from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import object_at, text_at
 from factwire.facts.vocabulary import UNKNOWN
+from factwire.projection import subagents, tasks
 from factwire.projection.artifacts import evidence_ids
 from factwire.projection.limits import LANE_EVENTS_KEPT
 from factwire.projection.payload_fields import (
     other_id,
+    outcome_of,
     read_payload,
     ref_text,
     refs_of,
@@ -25,6 +27,7 @@ from factwire.projection.payload_fields import (
     turn_of,
 )
 from factwire.projection.subagents import teammate_of
+from factwire.projection.turns import find_entity
 from factwire.projection.views import View
 
 if TYPE_CHECKING:
@@ -137,9 +140,37 @@ def empty_team() -> TeamWorkbench:
     )
 
 
-def update_member(draft: "StateDraft", fact: Fact) -> None:
+def follow_turn(draft: "StateDraft", fact: Fact) -> None:
+    """A turn that somebody beside the thread takes begins and ends that subagent, task or job."""
+    entity = find_entity(draft, fact)
+    if entity is None or entity.id is None:
+        return
+    name = fact.event_class or ""
+    state = "running" if name in _TURN_STARTS else outcome_of(fact)
+    state = "cancelled" if state == "canceled" else state
+    if entity.kind == "subagent":
+        subagents.apply_turn(draft, fact, entity.id, state)
+        update_member(draft, fact, entity.id)
+    elif entity.kind == "task":
+        tasks.apply_turn(draft, fact, entity.id, state)
+        update_work_item(draft, fact, entity.id)
+    elif entity.kind == "job":
+        tasks.apply_job_turn(draft, fact, entity.id, state)
+
+
+_TURN_STARTS: Final = ("turn.started", "run.started")
+
+
+def note_run_status(draft: "StateDraft", fact: Fact) -> None:
+    """run.status and model.failed of a subagent: what its run reports."""
+    entity = find_entity(draft, fact)
+    if entity is not None and entity.kind == "subagent" and entity.id is not None:
+        subagents.note_message(draft, entity.id, text_at(fact.payload, "message"))
+
+
+def update_member(draft: "StateDraft", fact: Fact, key: str | None = None) -> None:
     """Bring the roster in line with what `subagents` now says of a teammate."""
-    key = teammate_of(fact)
+    key = key or teammate_of(fact)
     thread = draft.state.subagents.threads.get(key or "")
     if key is None or thread is None:
         return
@@ -170,9 +201,9 @@ def _member_kind(fact: Fact) -> str:
     return "worker" if name.startswith("worker.") else "subagent"
 
 
-def update_work_item(draft: "StateDraft", fact: Fact) -> None:
+def update_work_item(draft: "StateDraft", fact: Fact, key: str | None = None) -> None:
     """Bring the board in line with what `tasks` now says of a task."""
-    key = task_of(fact)
+    key = key or task_of(fact)
     task = draft.state.tasks.get(key or "")
     if key is None or task is None:
         return

@@ -21,6 +21,7 @@ from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import messages
 from factwire.projection.limits import LANE_EVENTS_KEPT
 from factwire.projection.payload_fields import other_id, outcome_of, read_payload, task_of, turn_of
+from factwire.projection.turns import ENDED_TURNS, is_own_run
 from factwire.projection.views import View
 
 if TYPE_CHECKING:
@@ -63,7 +64,6 @@ def identify_thread(draft: "StateDraft", fact: Fact) -> None:
 
 RUNTIME_PATH: Final = "/runtime"
 
-_ENDED_TURNS: Final = frozenset({"completed", "failed", "canceled"})
 _WORK_CLASSES: Final = frozenset(
     {"model.requested", "model.completed", "reasoning.started", "plan.final", "tool.started"}
 )
@@ -161,10 +161,10 @@ def update_run_status(draft: "StateDraft", fact: Fact) -> None:
     if not is_own_run(draft, fact):
         return
     draft.fill(runtime, RUNTIME_PATH, message=payload.message, runtime_status=payload.status)
-    if runtime.latest_turn_status not in _ENDED_TURNS or runtime.active_turn_id is not None:
+    if runtime.latest_turn_status not in ENDED_TURNS or runtime.active_turn_id is not None:
         draft.fill(runtime, RUNTIME_PATH, active_run_id=fact.run_id)
     if payload.status == "blocked":
-        block_run(draft, payload.message or fact.detail or "blocked")
+        block_run(draft, fact, payload.message or fact.detail or "blocked")
     elif payload.status is not None:
         draft.put(runtime, RUNTIME_PATH, "blocked_reason", None)
     for field, names in _COUNT_FIELDS.items():
@@ -190,17 +190,21 @@ def record_model_request(draft: "StateDraft", fact: Fact) -> None:
 
 def record_model_failure(draft: "StateDraft", fact: Fact) -> None:
     failure = read_payload(fact, FailurePayload)
-    draft.fill(draft.state.runtime, RUNTIME_PATH, message=failure.message)
+    if is_own_run(draft, fact):
+        draft.fill(draft.state.runtime, RUNTIME_PATH, message=failure.message)
 
 
-def block_run(draft: "StateDraft", reason: str) -> None:
-    """Something keeps the run from going on; the next sign of work lifts it."""
-    draft.put(draft.state.runtime, RUNTIME_PATH, "blocked_reason", reason)
+def block_run(draft: "StateDraft", fact: Fact, reason: str) -> None:
+    """Something keeps the thread's run from going on; the next sign of work lifts it."""
+    if is_own_run(draft, fact):
+        draft.put(draft.state.runtime, RUNTIME_PATH, "blocked_reason", reason)
 
 
-def resume_run(draft: "StateDraft", phase: str) -> None:
+def resume_run(draft: "StateDraft", fact: Fact, phase: str) -> None:
     """The run goes on, in this phase."""
     runtime = draft.state.runtime
+    if not is_own_run(draft, fact):
+        return
     if runtime.phase != phase:
         draft.put(runtime, RUNTIME_PATH, "phase", phase)
     if runtime.blocked_reason is not None:
@@ -242,18 +246,11 @@ def _derive_status(draft: "StateDraft") -> str:
         return _BLOCKED_PHASE
     if runtime.blocked_reason is not None:
         return "blocked"
-    if runtime.latest_turn_status in _ENDED_TURNS:
+    if runtime.latest_turn_status in ENDED_TURNS:
         return runtime.latest_turn_status or UNKNOWN
     if runtime.latest_turn_status == "stale":
         return UNKNOWN
     return "running" if runtime.latest_turn_status or runtime.active_run_id else "idle"
-
-
-def is_own_run(draft: "StateDraft", fact: Fact) -> bool:
-    """Whether a fact is about this thread's own run, and not about that of a subagent."""
-    if fact.thread_id is not None and fact.thread_id != draft.state.thread_id:
-        return False
-    return fact.runtime_entity != "subagent_turn"
 
 
 def _clear_outcome(draft: "StateDraft") -> None:
@@ -324,6 +321,8 @@ def update_queue(draft: "StateDraft", fact: Fact) -> None:
 
 def remove_from_queue(draft: "StateDraft", fact: Fact) -> None:
     """A turn that starts waits no longer."""
+    if not is_own_run(draft, fact):
+        return
     started = {turn_of(fact), other_id(fact, "queuedTurnId", "queued_turn_id")}
     turns = draft.state.queue.turns
     kept = [turn for turn in turns if turn.queued_turn_id not in started]
@@ -343,7 +342,7 @@ def _update_queued_turn(draft: "StateDraft", fact: Fact) -> None:
     turns = draft.state.queue.turns
     others = [turn for turn in turns if turn.queued_turn_id != key]
     change = text_at(fact.payload, "change", "action", "status") or ""
-    if change in ("removed", "started", "cancelled", "canceled"):
+    if change in ("removed", "started", "delivered", "cancelled", "canceled"):
         _replace_queue(draft, others)
         return
     turn = _to_queued_turn({**fact.payload, "queuedTurnId": key}, fact)
@@ -375,14 +374,13 @@ def _to_queued_turn(row: dict[str, Any], fact: Fact) -> QueuedTurn:
 
 
 def _record_steer(draft: "StateDraft", fact: Fact) -> None:
-    """A steer that came, or what became of one; the user's words stand where they were taken."""
+    """A steer that came, or what became of one; one that was delivered is a message, too."""
     steers, payload = draft.state.queue.steers, fact.payload
     key, status = text_at(payload, "steerId", "steer_id"), text_at(payload, "status")
     place = next((n for n, existing in enumerate(steers) if key and existing.steer_id == key), None)
     if place is not None:
-        draft.fill(
-            steers[place], f"{QUEUE_PATH}/steers/{place}", status=status, turn_id=turn_of(fact)
-        )
+        steer = steers[place]
+        draft.fill(steer, f"{QUEUE_PATH}/steers/{place}", status=status, turn_id=turn_of(fact))
     else:
         steer = Steer(
             event_id=fact.id,
@@ -394,5 +392,7 @@ def _record_steer(draft: "StateDraft", fact: Fact) -> None:
             created_at=fact.created_at,
         )
         draft.push(steers, f"{QUEUE_PATH}/steers", steer, LANE_EVENTS_KEPT)
-    if status == "delivered":
-        messages.add_user_message(draft, fact)
+    if "delivered" in (status, text_at(payload, "change")):
+        items = payload.get("input") or steer.input
+        texts = messages.user_texts({"text": steer.text, **payload, "input": items})
+        messages.add_steer_message(draft, fact, key or fact.id, texts, items)

@@ -29,6 +29,7 @@ from factwire.projection.payload_fields import (
 )
 from factwire.projection.subagents import teammate_of
 from factwire.projection.tasks import COUNTED_CLASSES, STATUSLESS_CLASSES
+from factwire.projection.turns import run_key, turn_key
 from factwire.projection.views import View
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class TimelineEntry(View):
     source_event_ids: list[str]
     detail: str | None = None
     refs: list[str] | None = None
+    failure_category: str | None = None
+    recovery_hint: str | None = None
     degraded: bool | None = None
     turn_id: str | None = None
     subagent_id: str | None = None
@@ -93,6 +96,8 @@ def _begin_entry(
         source_event_ids=[fact.id],
         detail=_entry_detail(fact),
         refs=refs_of(fact) or None,
+        failure_category=_failure_field(fact, "failureCategory"),
+        recovery_hint=_failure_field(fact, "recoveryHint"),
         degraded=degraded or None,
         turn_id=turn_of(fact),
         subagent_id=subagent_of(fact),
@@ -118,6 +123,8 @@ def _continue_entry(draft: "StateDraft", fact: Fact, row: EventClass, place: int
     elif entry.completed_at is not None:
         draft.put(entry, path, "completed_at", None)
     draft.put(entry, path, "event_class", fact.event_class)
+    draft.put(entry, path, "failure_category", _failure_field(fact, "failureCategory"))
+    draft.put(entry, path, "recovery_hint", _failure_field(fact, "recoveryHint"))
     if entry.title != fact.title:
         draft.put(entry, path, "title", fact.title)
     phase = fact.phase or row.phase
@@ -139,6 +146,11 @@ def _entry_detail(fact: Fact) -> str | None:
     return None
 
 
+def _failure_field(fact: Fact, name: str) -> str | None:
+    """Why something failed, as the fact that ends it states it."""
+    return text_at(fact.payload, name) if fact.status == "failed" else None
+
+
 def _end_status(fact: Fact) -> str:
     return fact.completed_at or fact.created_at
 
@@ -146,7 +158,13 @@ def _end_status(fact: Fact) -> str:
 def _subject_key(draft: "StateDraft", fact: Fact) -> str | None:
     place, find, prefix = _entry_rule(fact.event_class or "")
     found = place(draft) if place else find(fact) if find else None
+    if prefix in _RUN_PREFIXES and found is not None:
+        found = turn_key(draft, fact) if prefix == "turn" else run_key(draft, fact, found)
     return None if found is None else f"{prefix}:{found}"
+
+
+_RUN_PREFIXES: Final = ("turn", "run")
+"""Entries of turns and runs, which the thread shares with those who work beside it."""
 
 
 _Find = Callable[[Fact], str | None]

@@ -22,6 +22,7 @@ from factwire.projection.payload_fields import (
     tool_of,
     turn_of,
 )
+from factwire.projection.turns import is_in_ended_turn
 from factwire.projection.views import Text, View
 
 if TYPE_CHECKING:
@@ -172,10 +173,10 @@ def _end_tool(draft: "StateDraft", fact: Fact, state: str) -> None:
 
 def end_turn_tools(draft: "StateDraft", fact: Fact) -> None:
     """What was open in a cancelled turn is cancelled with it; else nobody knows how it ended."""
-    turn = turn_of(fact)
     canceled = fact.event_class == "turn.canceled"
     for key in draft.memory.open_tools_in_order():
-        if draft.state.tools[key].turn_id != turn:
+        tool = draft.state.tools[key]
+        if not is_in_ended_turn(draft, fact, tool.turn_id, tool.subagent_id):
             continue
         del draft.memory.open_tools[key]
         if canceled:

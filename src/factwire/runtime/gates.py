@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from factwire.facts import Fact, class_issues, id_of, is_valid
+from factwire.facts import Fact, class_issues, entity_of, id_of, is_valid
 from factwire.facts.classes.class_tables import (
     EXECUTION_FAMILIES,
     MOVES,
@@ -87,6 +87,8 @@ class Gates:
         for node in state.graph.nodes.values():
             if node.node_type == "turn" and node.status in ("completed", "failed", "canceled"):
                 gates._work.remember_end(node.node_id.removeprefix("turn:"))
+        for turn in state.turns.values():
+            gates._work.begin_turn(turn.turn_id, beside=turn.entity is not None)
         return gates
 
     @property
@@ -169,6 +171,9 @@ class Gates:
             raise GateRefused("approval_denied", f"tool {call} was not allowed", fact.id)
 
     def _feed_turn(self, fact: Fact, turn: str | None) -> None:
+        if entity_of(fact) is not None:
+            self._feed_turn_beside(fact, turn)
+            return
         if fact.event_class in TURN_TERMINALS:
             self._check_ended(fact)
             self._end(turn)
@@ -178,8 +183,17 @@ class Gates:
             raise TurnAlreadyActive(fact.thread_id, self.active_turn or "")
         if turn in self._work.ended:
             raise GateRefused("turn_ended", f"turn {turn} has ended", fact.id)
+        self._work.begin_turn(turn)
         if is_start:
             self.active_turn = turn
+
+    def _feed_turn_beside(self, fact: Fact, turn: str | None) -> None:
+        """A turn of a subagent, a job or a task elsewhere: it runs beside that of the thread."""
+        if fact.event_class not in TURN_TERMINALS:
+            self._work.begin_turn(turn, beside=True)
+        elif self._work.is_turn_of(fact):
+            self._check_ended(fact)
+            self._work.end_turn(turn, _OUTLIVING)
 
     def _check_ended(self, fact: Fact) -> None:
         name, turn = fact.event_class or "", id_of(fact, "turnId")

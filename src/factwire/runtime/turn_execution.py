@@ -7,7 +7,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
-from factwire.facts import Fact
+from factwire.facts import Fact, entity_of
 from factwire.facts.classes.class_tables import TURN_TERMINALS
 from factwire.journal import Journal, JournalError
 from factwire.runtime.action_requests import ActionRequests, DecisionDelivery
@@ -257,9 +257,10 @@ class Turn:
     async def _pump_stream(self, facts: AsyncIterator[Fact]) -> Fact | None:
         log = self._log
         async for fact in facts:
-            if fact.event_class in TURN_TERMINALS and fact.turn_id == self.turn_id:
+            is_own = fact.turn_id == self.turn_id and entity_of(fact) is None
+            if fact.event_class in TURN_TERMINALS and is_own:
                 return fact
-            if fact.event_class not in _OPENINGS or fact.turn_id != self.turn_id:
+            if fact.event_class not in _OPENINGS or not is_own:
                 self._write(fact)
             await log.make_room()
         return None

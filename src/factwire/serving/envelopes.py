@@ -22,6 +22,7 @@ from factwire.facts import Fact
 from factwire.facts.resources import EventPayload
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import Operation, ProjectionState
+from factwire.projection.messages import user_message_id
 from factwire.projection.payload_fields import other_id, subagent_of, turn_of
 from factwire.runtime.mint import run_of
 
@@ -261,7 +262,7 @@ def item_id_of(fact: Fact) -> str:
 def user_item_id_of(fact: Fact) -> str:
     """The item that holds what a user asked in a turn."""
     named = fact.item_id or other_id(fact, "messageId", "message_id")
-    return named or f"{turn_of(fact) or fact.id}:user"
+    return named or user_message_id(fact, subagent_of(fact))
 
 
 @lru_cache(maxsize=1_024)

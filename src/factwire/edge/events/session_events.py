@@ -6,7 +6,7 @@ counts attempts, a sign-in says so, a summary names the calls it sums up; else i
 
 from typing import Any, Final, Literal
 
-from factwire.facts import Fact
+from factwire.facts import Fact, entity_of
 from factwire.facts.classes.payloads import HookPayload, PermissionPayload
 from factwire.facts.json_values import (
     finite_number_at,
@@ -16,7 +16,7 @@ from factwire.facts.json_values import (
     whole_number_at,
 )
 from factwire.facts.json_values import texts_of as texts
-from factwire.projection.payload_fields import read_payload, subagent_of, turn_of
+from factwire.projection.payload_fields import read_payload, turn_of
 from factwire.serving.envelopes import EventPayload, MappingTable, TypedPayload, map_both_views
 
 
@@ -270,7 +270,7 @@ def _to_hook_response(fact: Fact) -> TypedPayload | None:
 def _to_agent_result(fact: Fact) -> TypedPayload | None:
     """The snapshot that follows the end of a turn; one of a thread at any other time is none."""
     payload, status = fact.payload, text_at(fact.payload, "status")
-    if turn_of(fact) is None or subagent_of(fact) is not None or status not in _ENDED:
+    if turn_of(fact) is None or entity_of(fact) is not None or status not in _ENDED:
         return None
     return "run.agent.result", AgentResult(
         success=_ENDED[status],

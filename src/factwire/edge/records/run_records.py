@@ -6,7 +6,7 @@ import msgspec
 
 from factwire.edge.events.run_events import build_run_error
 from factwire.edge.records.thread_records import key_of, row_of, thread_of
-from factwire.facts import Fact, id_of
+from factwire.facts import Fact, entity_of, id_of
 from factwire.facts.classes.payloads import ActionDecisionPayload, ActionRequestPayload
 from factwire.facts.json_values import list_at, object_at, text_at
 from factwire.facts.resources import (
@@ -77,7 +77,7 @@ def _dequeue_run(thread: Thread | None, run: Run) -> None:
 
 def _submit_run(records: "Records", seq: int, fact: Fact) -> None:
     turn_id = turn_of(fact)
-    if turn_id is None or subagent_of(fact) is not None:
+    if turn_id is None or entity_of(fact) is not None:
         return
     run = _find_run(records, fact) or _add_run(records, seq, fact, turn_id, fact.payload)
     thread = _find_thread(records, fact)
@@ -90,7 +90,7 @@ def _submit_run(records: "Records", seq: int, fact: Fact) -> None:
 
 
 def _start_run(records: "Records", seq: int, fact: Fact) -> None:
-    if subagent_of(fact) is not None:
+    if entity_of(fact) is not None:
         return
     _submit_run(records, seq, fact)
     run = _find_run(records, fact)
@@ -102,7 +102,7 @@ def _start_run(records: "Records", seq: int, fact: Fact) -> None:
 
 def _end_run(records: "Records", _: int, fact: Fact) -> None:
     run = _find_run(records, fact)
-    if run is None or subagent_of(fact) is not None:
+    if run is None or entity_of(fact) is not None:
         return
     run.status, activity = _ENDS[fact.event_class or ""]
     run.finished_at = fact.completed_at or fact.created_at

@@ -19,6 +19,7 @@ import msgspec
 from factwire.facts import (
     CapabilityManifest,
     Fact,
+    entity_of,
     plan_spill,
     redact_fact,
     redact_text,
@@ -151,10 +152,11 @@ class LiveFactBuilder(FactBuilder):
 
     def drain(self) -> list[Fact]:
         facts = super().drain()
-        for fact in facts:
-            if fact.event_class in TURN_TERMINALS:
-                self.terminal = fact
-        return [fact for fact in facts if fact.event_class not in TURN_TERMINALS]
+        ends = [
+            fact for fact in facts if fact.event_class in TURN_TERMINALS and entity_of(fact) is None
+        ]
+        self.terminal = ends[-1] if ends else self.terminal
+        return [fact for fact in facts if fact not in ends]
 
     def _finish_turn(self, status: str) -> None:
         """What follows the end is the runtime's to tell."""

@@ -433,6 +433,7 @@ export interface Message {
   createdAt?: string | null;
   completedAt?: string | null;
   settles?: PartState | null;
+  aliases?: string[] | null;
 }
 
 /** Figures of the thread. */
@@ -519,6 +520,7 @@ export interface Plan {
   steps?: unknown[] | null;
   actionId?: string | null;
   decision?: string | null;
+  aliases?: string[] | null;
 }
 
 /** policy.changed: the rule or mode that holds from here on, and who decided it. */
@@ -591,6 +593,28 @@ export interface ProjectedTask {
   completedAt?: string | null;
 }
 
+/**
+ * One turn. One that is not the thread's own names who took it: a subagent, a job, a task or a
+ * child thread.
+ */
+export interface ProjectedTurn {
+  turnId: string;
+  status: string;
+  runId?: string | null;
+  agentId?: string | null;
+  taskId?: string | null;
+  subagentId?: string | null;
+  jobId?: string | null;
+  threadId?: string | null;
+  failureCategory?: string | null;
+  message?: string | null;
+  recoveryHint?: string | null;
+  submittedAt?: string | null;
+  startedAt?: string | null;
+  completedAt?: string | null;
+  entity?: "job" | "subagent" | "task" | "thread" | null;
+}
+
 /** What waits, in order. */
 export interface Queue {
   turns: QueuedTurn[];
@@ -625,6 +649,7 @@ export interface ReasoningPart {
   state: PartState;
   settles?: PartState | null;
   encryptedRef?: string | null;
+  aliases?: string[] | null;
 }
 
 /**
@@ -780,7 +805,9 @@ export interface SubagentThread {
   agentId?: string | null;
   workerId?: string | null;
   threadId?: string | null;
+  sessionId?: string | null;
   parentThreadId?: string | null;
+  parentSessionId?: string | null;
   taskId?: string | null;
   parentTaskId?: string | null;
   parentSubagentId?: string | null;
@@ -793,6 +820,7 @@ export interface SubagentThread {
   summary?: string | null;
   message?: string | null;
   failureCategory?: string | null;
+  recoveryHint?: string | null;
   resultRef?: string | null;
   transcriptRef?: string | null;
   artifactRefs?: string[] | null;
@@ -872,6 +900,7 @@ export interface TextPart {
   text: string;
   state: PartState;
   settles?: PartState | null;
+  aliases?: string[] | null;
 }
 
 /** A thread as one line of a session. */
@@ -898,6 +927,8 @@ export interface TimelineEntry {
   sourceEventIds: string[];
   detail?: string | null;
   refs?: string[] | null;
+  failureCategory?: string | null;
+  recoveryHint?: string | null;
   degraded?: boolean | null;
   turnId?: string | null;
   subagentId?: string | null;
@@ -1010,6 +1041,7 @@ export interface ProjectionState {
   runtime: RuntimeStatus;
   messages: Message[];
   plans: { [key: string]: Plan };
+  turns: { [key: string]: ProjectedTurn };
   timeline: TimelineEntry[];
   graph: Graph;
   tools: { [key: string]: Tool };

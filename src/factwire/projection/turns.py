@@ -1,0 +1,219 @@
+"""Turns: every turn of the thread, and of those who work beside it, with how each one ended.
+
+One rule decides whose a turn, a failure or an end is. What carries a subagent, a job, a task that
+is worked on elsewhere or a child thread begins and ends that, and leaves the thread's own run as it
+is, even where both go by the same turn id. Why a turn failed is kept on the turn, so that a later
+one does not hide it.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from factwire.facts.classes.payloads import TurnEndPayload, TurnStartPayload
+from factwire.facts.fact import EntityKind, Fact, RunEntity, entity_of, id_of, is_of_thread
+from factwire.facts.json_patch import escape_key
+from factwire.facts.vocabulary import UNKNOWN
+from factwire.projection.payload_fields import (
+    outcome_of,
+    read_payload,
+    shorten_detail,
+    task_of,
+    turn_of,
+)
+from factwire.projection.views import View
+
+if TYPE_CHECKING:
+    from factwire.projection.draft import StateDraft
+
+TURNS_PATH: Final = "/turns"
+
+ENDED_TURNS: Final = frozenset({"completed", "failed", "canceled"})
+
+
+class ProjectedTurn(View):
+    """One turn. One that is not the thread's own names who took it: a subagent, a job, a task or a
+    child thread.
+    """
+
+    turn_id: str
+    status: str
+    run_id: str | None = None
+    agent_id: str | None = None
+    task_id: str | None = None
+    subagent_id: str | None = None
+    job_id: str | None = None
+    thread_id: str | None = None
+    failure_category: str | None = None
+    message: str | None = None
+    recovery_hint: str | None = None
+    submitted_at: str | None = None
+    started_at: str | None = None
+    completed_at: str | None = None
+    entity: EntityKind | None = None
+
+
+def is_own_run(draft: "StateDraft", fact: Fact) -> bool:
+    """Whether a fact is about this thread's own run."""
+    return is_of_thread(fact, draft.state.thread_id)
+
+
+def find_entity(draft: "StateDraft", fact: Fact) -> RunEntity | None:
+    """Who beside the thread a fact is about, by the id that the state has for it: of a child thread
+    the subagent that works on it, of a remote task the task, of an item the job that it runs in.
+    """
+    if is_own_run(draft, fact):
+        return None
+    state, entity = draft.state, entity_of(fact)
+    if entity is None:
+        child = fact.thread_id if fact.thread_id != state.thread_id else None
+        entity = RunEntity("thread", child)
+    key: str | None = None
+    if entity.kind == "thread" and entity.id is not None:
+        threads = state.subagents.threads.items()
+        key = next((name for name, row in threads if row.thread_id == entity.id), None)
+        return entity if key is None else RunEntity("subagent", key)
+    if entity.kind == "task" and entity.id not in state.tasks:
+        key = next((n for n, row in state.tasks.items() if row.remote_task_id == entity.id), None)
+    elif entity.kind == "job" and entity.id is None:
+        item = id_of(fact, "jobItemId")
+        key = next((n for n, row in state.jobs.items() if item in row.running_item_ids), None)
+    return entity if key is None else RunEntity(entity.kind, key)
+
+
+def turn_key(draft: "StateDraft", fact: Fact) -> str | None:
+    """What a turn goes by in every list. It is the turn's id, unless the thread's own turn, or that
+    of another of the same kind, goes by that already.
+    """
+    turn = turn_of(fact)
+    entity = find_entity(draft, fact) if turn is not None else None
+    if turn is None or entity is None:
+        return turn
+    existing = draft.state.turns.get(turn)
+    if existing is None or _is_by(existing, entity):
+        return turn
+    return qualify_id(turn, entity)
+
+
+def run_key(draft: "StateDraft", fact: Fact, run: str) -> str:
+    """What a run goes by: its id, and behind it whose it is where it is not the thread's own."""
+    entity = find_entity(draft, fact)
+    return run if entity is None else qualify_id(run, entity)
+
+
+def qualify_id(name: str, entity: RunEntity) -> str:
+    """The id of a turn or run together with who takes it."""
+    return f"{name}:{entity.kind}:{entity.id or UNKNOWN}"
+
+
+def _is_by(turn: ProjectedTurn, entity: RunEntity) -> bool:
+    if turn.entity != entity.kind:
+        return turn.entity is not None
+    return _entity_id(turn) in (None, entity.id) or entity.id is None
+
+
+def _entity_id(turn: ProjectedTurn) -> str | None:
+    by_kind = {"subagent": turn.subagent_id, "job": turn.job_id, "task": turn.task_id}
+    return by_kind.get(turn.entity or "", turn.thread_id)
+
+
+def is_in_ended_turn(
+    draft: "StateDraft", fact: Fact, turn_id: str | None, subagent_id: str | None
+) -> bool:
+    """Whether something of a turn ends with the turn that a fact ends: in a turn that the thread
+    and others share, others end only what is theirs.
+    """
+    turn = turn_of(fact)
+    if turn_id != turn:
+        return False
+    entity = find_entity(draft, fact)
+    if entity is None:
+        return True
+    own = draft.state.turns.get(turn or "")
+    is_shared = own is not None and own.entity is None
+    return not is_shared or (entity.kind == "subagent" and subagent_id == entity.id)
+
+
+def submit_turn(draft: "StateDraft", fact: Fact) -> None:
+    _update_turn(draft, fact, "submitted")
+
+
+def start_turn(draft: "StateDraft", fact: Fact) -> None:
+    _update_turn(draft, fact, "running")
+
+
+def end_turn(draft: "StateDraft", fact: Fact) -> None:
+    _update_turn(draft, fact, outcome_of(fact))
+
+
+def restore_turn(
+    draft: "StateDraft",
+    turn_id: str,
+    status: str,
+    *,
+    category: str | None = None,
+    message: str | None = None,
+    hint: str | None = None,
+    at: str | None = None,
+) -> None:
+    """A turn of the thread as a read model states it."""
+    turn, path = _ensure_turn(draft, turn_id, turn_id)
+    draft.put(turn, path, "status", status)
+    draft.put(turn, path, "failure_category", category)
+    draft.put(turn, path, "recovery_hint", hint)
+    draft.fill(turn, path, message=message, completed_at=at)
+
+
+def _update_turn(draft: "StateDraft", fact: Fact, status: str) -> None:
+    key, turn_id = turn_key(draft, fact), turn_of(fact)
+    if key is None or turn_id is None:
+        return
+    entity = find_entity(draft, fact)
+    if entity is None:
+        _give_way(draft, key)
+    turn, path = _ensure_turn(draft, key, turn_id)
+    if turn.status in ENDED_TURNS and status == "submitted":
+        status = turn.status
+    draft.put(turn, path, "status", status)
+    draft.put(turn, path, "entity", entity.kind if entity else None)
+    start = read_payload(fact, TurnStartPayload)
+    child = fact.thread_id if fact.thread_id != draft.state.thread_id else None
+    draft.fill(
+        turn,
+        path,
+        run_id=id_of(fact, "runId"),
+        agent_id=fact.agent_id or start.agent_id,
+        task_id=task_of(fact),
+        subagent_id=entity.id if entity and entity.kind == "subagent" else None,
+        job_id=entity.id if entity and entity.kind == "job" else None,
+        thread_id=(entity.id if entity and entity.kind == "thread" else None) or child,
+        submitted_at=fact.created_at if status == "submitted" else None,
+        started_at=fact.created_at if status == "running" else None,
+    )
+    ended = status in ENDED_TURNS
+    draft.put(turn, path, "completed_at", (fact.completed_at or fact.created_at) if ended else None)
+    _set_failure(draft, turn, path, fact if status == "failed" else None)
+
+
+def _give_way(draft: "StateDraft", key: str) -> None:
+    """The thread's own turn goes by its id; one of somebody else that came before moves."""
+    turns = draft.state.turns
+    other = turns.get(key)
+    if other is not None and other.entity is not None:
+        draft.remove(turns, TURNS_PATH, key)
+        kind: EntityKind = other.entity
+        draft.create(turns, TURNS_PATH, qualify_id(key, RunEntity(kind, _entity_id(other))), other)
+
+
+def _set_failure(draft: "StateDraft", turn: ProjectedTurn, path: str, fact: Fact | None) -> None:
+    end = read_payload(fact, TurnEndPayload) if fact is not None else TurnEndPayload()
+    category = end.failure_category or (UNKNOWN if fact is not None else None)
+    message = end.message or end.reason or (fact.detail if fact is not None else None)
+    draft.put(turn, path, "failure_category", category)
+    draft.put(turn, path, "message", shorten_detail(message))
+    draft.put(turn, path, "recovery_hint", end.recovery_hint)
+
+
+def _ensure_turn(draft: "StateDraft", key: str, turn_id: str) -> tuple[ProjectedTurn, str]:
+    turns = draft.state.turns
+    if key not in turns:
+        draft.create(turns, TURNS_PATH, key, ProjectedTurn(turn_id=turn_id, status=UNKNOWN))
+    return turns[key], f"{TURNS_PATH}/{escape_key(key)}"
