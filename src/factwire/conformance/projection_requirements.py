@@ -231,6 +231,10 @@ _SURFACES: Final = requirements(
         "it makes it good.",
         "projection.repair.goes-on": "A repaired projection goes on, restored or not, by the same "
         "changes.",
+        "projection.refs.timeline": "A ref of any fact is in the entry of its fact.",
+        "projection.refs.surfaces": "A ref is on the surface of the thing it belongs to.",
+        "projection.refs.makers": "An artifact keeps the task and subagent any fact of it names.",
+        "projection.diff.inline": "An inline diff is shown; past the limit it is cut at a line.",
     },
 )
 
