@@ -130,6 +130,9 @@ async def test_what_it_asks_is_decided_by_people_and_what_was_allowed_is_done(
     assert "Not that one." in denied["message"]
     [changed] = outcome.payloads_of("file.changed")
     assert (Path(changed["path"]).name, changed["change"]) == ("notes.md", "created")
+    assert changed["diff"].endswith("notes.md\n@@ -0,0 +1 @@\n+# Notes\n")
+    [version] = outcome.state.artifacts[f"file:{changed['path']}"].versions
+    assert version.diff == changed["diff"]
     assert outcome.answers == ["I make it.", "All tried."]
     assert [row["hookEvent"] for row in outcome.payloads_of("hook.completed")] == ["PostToolUse"]
 

@@ -134,7 +134,11 @@ async def test_a_patch_is_shown_whole_and_a_question_gets_its_answer(
     assert notes.read_text("utf-8") == "two\n"
     assert str(notes) in shown[0]
     assert "| -one\n| +two" in shown[0]
-    assert [each["change"] for each in patched.payloads_of("file.changed")] == ["modified"]
+    [changed] = patched.payloads_of("file.changed")
+    assert changed["change"] == "modified"
+    assert changed["diff"].endswith("notes.md\n@@ -1 +1 @@\n-one\n+two\n")
+    [version] = patched.state.artifacts[f"file:{changed['path']}"].versions
+    assert version.diff == changed["diff"]
     assert question.status == "completed"
     assert '\\"answers\\":[\\"Red\\"]' in heard(model)
 

@@ -355,7 +355,7 @@ def test_files_that_a_call_read_and_changed_are_told_with_their_lines():
     changed = [f.payload for f in facts if f.event_class == "file.changed"]
     assert [(c["path"], c["change"], c["addedLines"]) for c in changed] == [
         ("/home/dev/project/a.txt", "modified", 1),
-        ("/home/dev/project/notes.md", "created", 0),
+        ("/home/dev/project/notes.md", "created", 3),
     ]
     assert one(facts, "file.read").payload == {"path": "/home/dev/project/a.txt"}
 

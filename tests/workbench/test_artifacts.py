@@ -4,11 +4,14 @@ import base64
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
+from msgspec import to_builtins
 from playwright.async_api import expect
 
+from tests.sources.recordings import FOLDER, facts_of
 from tests.workbench.asking_fixtures import OpenPage, Start, rows_of
 from tests.workbench.loops import BROWSER
 from tests.workbench.seeding import fact, post
@@ -148,3 +151,54 @@ async def test_a_page_is_previewed_on_an_origin_of_its_own(
         await expect(frame).to_have_count(0)
     [row] = rows_of(requests, "/v1/previews", runId=run["runId"])
     assert row["status"] == "stopped"
+
+
+def _changed_path(path: str) -> str:
+    return f"artifacts&item={quote(f'file:{path}', safe='')}"
+
+
+@pytest.mark.requirement("workbench.artifacts.diffs")
+async def test_an_edit_of_claude_code_and_a_patch_of_codex_are_shown_as_diffs(
+    open_page: OpenPage, requests: httpx.Client
+):
+    post(requests, to_builtins(facts_of(FOLDER / "claude-code" / "edit.jsonl")))
+    post(requests, to_builtins(facts_of(FOLDER / "codex-app-server" / "patch.jsonl")))
+    a, notes = _changed_path("/home/dev/project/a.txt"), _changed_path("/home/dev/project/notes.md")
+    async with open_page(f"/threads/edit?tab={a}") as watched:
+        page = watched.page
+        diff = page.get_by_role("tabpanel")
+        for thread_id, added in (("edit", "first"), ("patch", "# Notes")):
+            await page.goto(f"/threads/{thread_id}?tab={a}")
+            await expect(diff.get_by_text("removed: one")).to_be_attached()
+            await expect(diff.get_by_text("added: two")).to_be_attached()
+            await page.goto(f"/threads/{thread_id}?tab={notes}")
+            await expect(diff.get_by_text(f"added: {added}")).to_be_attached()
+            await expect(page.get_by_text("No diff available.")).to_have_count(0)
+        assert await watched.accessibility() == []
+        await watched.screenshot("artifacts-codex-patch-light-wide")
+
+
+@pytest.mark.requirement("workbench.artifacts.diffs")
+async def test_a_spilled_diff_is_fetched_and_none_is_said_to_be_none(
+    open_page: OpenPage, requests: httpx.Client
+):
+    lines = "".join(f"+line {number} of a long file\n" for number in range(3_000))
+    long = f"--- /dev/null\n+++ b/long.txt\n@@ -0,0 +1,3000 @@\n{lines}"
+    post(
+        requests,
+        [
+            fact("spilled", 1, "thread.started", {"title": "Big changes"}),
+            fact("spilled", 2, "turn.started", {}),
+            fact(
+                "spilled", 3, "file.changed", {"path": "long.txt", "diff": long}, artifactId="long"
+            ),
+            fact("spilled", 4, "file.changed", {"path": "bare.txt"}, artifactId="bare"),
+        ],
+    )
+    async with open_page("/threads/spilled?tab=artifacts&item=long") as watched:
+        page = watched.page
+        diff = page.get_by_role("tabpanel")
+        await expect(diff.get_by_text("added: line 0 of a long file")).to_be_attached()
+        await page.goto("/threads/spilled?tab=artifacts&item=bare")
+        await page.get_by_role("tab", name="Changes").click()
+        await expect(page.get_by_text("No diff available.")).to_be_visible()

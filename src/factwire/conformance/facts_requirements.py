@@ -146,6 +146,7 @@ _CONTRACTS: Final = requirements(
         "refs.no-paths": "A ref is never a path, a file URL or a home folder.",
         "refs.no-inline-data": "A ref never holds the content itself.",
         "refs.no-secrets": "A ref never holds a secret.",
+        "refs.found": "Every ref of a fact is found, in any field and either spelling.",
         "resume.covers-all": "A resume answers every open action of its turn.",
         "resume.codes": "Unknown, repeated and expired answers are told apart.",
         "resume.open-actions": "Open actions are those asked for and not closed, in order.",

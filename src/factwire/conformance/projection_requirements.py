@@ -239,6 +239,10 @@ _SURFACES: Final = requirements(
         "wording of the prompt; every text of an input is kept.",
         "projection.lineage-forms": "Every form in which a fact states its lineage gives the same "
         "parents.",
+        "projection.refs.timeline": "A ref of any fact is in the entry of its fact.",
+        "projection.refs.surfaces": "A ref is on the surface of the thing it belongs to.",
+        "projection.refs.makers": "An artifact keeps the task and subagent any fact of it names.",
+        "projection.diff.inline": "An inline diff is shown; past the limit it is cut at a line.",
     },
 )
 

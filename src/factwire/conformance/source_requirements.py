@@ -21,6 +21,7 @@ SOURCE_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "sources.ag-ui.subagents": "An AG-UI subagent speaks for itself.",
         "sources.ag-ui.state": "AG-UI state deltas patch the shared state.",
         "sources.ag-ui.ends": "An AG-UI run ends as it says, or was cut off.",
+        "sources.diffs": "A changed file has a unified diff, in whatever form its agent states it.",
     },
 )
 

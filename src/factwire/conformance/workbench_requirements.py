@@ -125,6 +125,7 @@ WORKBENCH_THINGS_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "workbench.approvals.attention": "How much waits is in the title and on the icon; a "
         "notification names the thread and no more.",
         "workbench.artifacts.versions": "Versions of an artifact are shown, compared and saved.",
+        "workbench.artifacts.diffs": "A change is shown as a diff, inline or fetched by its ref.",
         "workbench.artifacts.unknown": "Content of an unknown kind is never rendered.",
         "workbench.artifacts.preview": "A page is shown from an origin of its own, on request.",
         "workbench.evidence.verdicts": "A verdict is what a fact says, else unknown.",

@@ -23,12 +23,12 @@ from factwire.evidence.pack_format import (
     ReviewRecord,
     Verification,
 )
-from factwire.facts import Fact, id_of
+from factwire.facts import Fact, id_of, refs_of
 from factwire.facts.classes.class_tables import ACTION_CLOSERS, TURN_TERMINALS
 from factwire.facts.json_values import text_at
 from factwire.journal.filter import find_thread_id
 from factwire.projection.artifacts import evidence_ids
-from factwire.projection.payload_fields import refs_of, shorten_detail
+from factwire.projection.payload_fields import shorten_detail
 from factwire.projection.views import View
 
 RowBuilder = Callable[[Fact], View | None]

@@ -105,6 +105,7 @@ from factwire.facts.refs import (
     content_ref,
     parse_ref,
     ref_issue,
+    refs_of,
 )
 from factwire.facts.secret_key_names import REDACTED
 from factwire.facts.shapes import (
@@ -210,6 +211,7 @@ __all__ = [
     "redact_text",
     "redact_value",
     "ref_issue",
+    "refs_of",
     "required_fields_of",
     "resume_issues",
     "rule_issues",

@@ -2,14 +2,21 @@
 
 A ref that Factwire makes is the kind and the hash of the content. Refs of others are kept as they
 are, unless they are a local path, a local URL or a secret.
+
+A fact states refs in its three lists and in its payload, in any field whose name ends in a word for
+a ref, in camel or snake case: as text, as an object with a `ref`, or as a list of either. `refs_of`
+is the one function that finds them all, so that no surface has a list of its own to keep complete.
 """
 
 import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from hashlib import sha256
-from typing import Final, Literal
+from typing import Any, Final, Literal, cast
 
 import msgspec
 
+from factwire.facts.fact import Fact, snake_case
 from factwire.facts.issues import FactError, Issue
 from factwire.facts.secret_shapes import find_secrets
 
@@ -30,6 +37,12 @@ REF_LISTS: Final = {
     "evidence_refs": "evidenceRefs",
 }
 """Attribute of `Fact` that holds refs → its wire name."""
+
+REF_NAME: Final = re.compile(r"(?:^ref|Ref|_ref)(?:s|Ids?|_ids?)?$")
+"""Names of payload fields that hold refs: `ref`, `outputRef`, `output_refs`, `refIds`, …"""
+
+REF_HOLDERS: Final = frozenset({"attachments", "expired", "input", "outputs", "spilled"})
+"""Payload fields that hold a list of objects, each of which may have fields with refs."""
 
 _OWN: Final = re.compile(r"(output|artifact|evidence|diagnostic|trace|raw):sha256:([0-9a-f]{64})")
 _LOCAL: Final = re.compile(r"/|\\|~|[a-z]:[\\/]|file:", re.IGNORECASE)
@@ -79,3 +92,75 @@ def ref_issue(ref: str, path: str) -> Issue | None:
     if find_secrets(ref):
         return Issue("secret_leak_risk", path, "a ref holds a secret")
     return None
+
+
+def refs_of(fact: Fact) -> list[str]:
+    """Every ref that a fact states, once, in its order: its lists first, then its payload."""
+    refs: list[str] = [*fact.ref_ids, *fact.artifact_refs, *fact.evidence_refs]
+    payload = fact.payload
+    # Most payloads have no such field, and this runs for every fact that is projected.
+    if "ef" in " ".join(payload) or not REF_HOLDERS.isdisjoint(payload):
+        refs.extend(_refs_in_payload(payload))
+    return list(dict.fromkeys(refs)) if refs else refs
+
+
+def ref_at(payload: Mapping[str, Any], *names: str) -> str | None:
+    """The first ref in these fields (wire names), each in camel or snake case."""
+    for name in names:
+        for spelling in _spellings(name):
+            if spelling in payload:
+                for ref in _refs_in_value(payload[spelling]):
+                    return ref
+    return None
+
+
+def refs_at(payload: Mapping[str, Any], *names: str) -> list[str]:
+    """All refs in these fields (wire names), each in camel or snake case."""
+    keys = [key for name in names for key in _spellings(name) if key in payload]
+    return [ref for key in keys for ref in _refs_in_value(payload[key])]
+
+
+@lru_cache(maxsize=256)
+def _spellings(name: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((name, snake_case(name))))
+
+
+def artifact_refs_of(fact: Fact) -> list[str]:
+    """The artifacts that a fact lists, at its top level or in its payload."""
+    return [*fact.artifact_refs, *refs_at(fact.payload, "artifactRefs")]
+
+
+def evidence_refs_of(fact: Fact) -> list[str]:
+    """The evidence that a fact lists, at its top level or in its payload."""
+    return [*fact.evidence_refs, *refs_at(fact.payload, "evidenceRefs")]
+
+
+def _refs_in_payload(payload: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in payload.items():
+        if REF_NAME.search(name):
+            yield from _refs_in_value(value)
+        elif name in REF_HOLDERS and isinstance(value, list):
+            for item in cast("list[object]", value):
+                if isinstance(item, dict):
+                    yield from _refs_in_fields(cast("dict[str, Any]", item))
+
+
+def _refs_in_fields(fields: dict[str, Any]) -> Iterator[str]:
+    for name, value in fields.items():
+        if REF_NAME.search(name):
+            yield from _refs_in_value(value)
+
+
+def _refs_in_value(value: object) -> Iterator[str]:
+    """A ref as text or as an object, or a list of them; anything else is no ref."""
+    if isinstance(value, str):
+        if value:
+            yield value
+    elif isinstance(value, dict):
+        ref = cast("dict[str, object]", value).get("ref")
+        if isinstance(ref, str) and ref:
+            yield ref
+    elif isinstance(value, list):
+        for item in cast("list[object]", value):
+            if not isinstance(item, list):
+                yield from _refs_in_value(item)

@@ -20,6 +20,7 @@ from factwire.facts.classes.payloads import (
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import text_at
+from factwire.facts.refs import ref_at, refs_of
 from factwire.projection import reasoning, thread_status
 from factwire.projection.limits import LANE_EVENTS_KEPT
 from factwire.projection.payload_fields import (
@@ -72,6 +73,7 @@ class Action(View):
     cwd: str | None = None
     rule: str | None = None
     diff_ref: str | None = None
+    refs: list[str] | None = None
     args_hash: str | None = None
     expires_at: str | None = None
     options: list[Any] | None = None
@@ -121,6 +123,7 @@ def close_action(draft: "StateDraft", fact: Fact) -> None:
         response=payload.response,
         resolved_at=fact.completed_at or fact.created_at,
     )
+    draft.extend(action, path, "refs", refs_of(fact))
     draft.memory.open_actions.pop(action.action_id, None)
     _decide_plan(draft, action)
 
@@ -172,12 +175,13 @@ def _describe_action(draft: "StateDraft", action: Action, path: str, fact: Fact)
         command=payload.get("command"),
         cwd=text_at(payload, "cwd"),
         rule=text_at(payload, "rule"),
-        diff_ref=text_at(payload, "diffRef"),
+        diff_ref=ref_at(payload, "diffRef"),
         args_hash=request.args_hash,
         expires_at=request.expires_at,
         options=request.options,
         response_schema=request.response_schema,
     )
+    draft.extend(action, path, "refs", refs_of(fact))
 
 
 def _link_action(draft: "StateDraft", action: Action) -> None:

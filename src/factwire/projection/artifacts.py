@@ -1,8 +1,8 @@
 """Artifacts and evidence: what an agent made, and what vouches for it: citations, reviews and
 trials.
 
-Only refs are kept, never content. What no fact says reads `unknown`; a verdict is only what a fact
-states.
+Content is kept as refs; only a diff that a fact states inline is shown as it is, as far as there is
+room. What no fact says reads `unknown`; a verdict is only what a fact states.
 """
 
 from typing import TYPE_CHECKING, Any, Final
@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from factwire.facts.classes.payloads import ArtifactPayload, BenchmarkPayload, EvidencePayload
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
-from factwire.facts.json_values import text_at, texts_of
+from factwire.facts.json_values import text_at
+from factwire.facts.refs import artifact_refs_of, evidence_refs_of, ref_at, refs_of
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import tools
+from factwire.projection.limits import DIFF_CHARACTERS
 from factwire.projection.messages import (
     ArtifactCardPart,
     EvidenceCitationPart,
@@ -23,8 +25,6 @@ from factwire.projection.payload_fields import (
     join_texts,
     other_id,
     read_payload,
-    ref_text,
-    refs_of,
     shorten_detail,
     subagent_of,
     task_of,
@@ -49,6 +49,21 @@ _EXPORT_STATUS: Final = {
     "artifact.export.completed": "completed",
     "artifact.exported": "completed",
 }
+_ARTIFACT_REFS: Final = {
+    "content_ref": "contentRef",
+    "preview_ref": "previewRef",
+    "diff_ref": "diffRef",
+    "export_ref": "exportRef",
+}
+_BARE_REFS: Final = {
+    "artifact.preview.ready": "preview_ref",
+    "artifact.diff.ready": "diff_ref",
+    "artifact.export.started": "export_ref",
+    "artifact.export.completed": "export_ref",
+    "artifact.exported": "export_ref",
+}
+"""What a field that is just called `ref` is; of any other class it is the content."""
+
 _CHANGES: Final = frozenset({"artifact.changed", "artifact.versioned", "file.changed"})
 
 
@@ -63,12 +78,16 @@ class ArtifactVersion(View):
     event_id: str
     content_ref: str | None = None
     preview_ref: str | None = None
+    diff: str | None = None
     diff_ref: str | None = None
+    diff_truncated: bool | None = None
     created_at: str | None = None
 
 
 class ArtifactState(View):
-    """One thing that was made. `kind` is what its facts say, else `unknown`."""
+    """One thing that was made. `kind` is what its facts say, else `unknown`. An inline diff is with
+    its version, and here where its fact names none.
+    """
 
     artifact_id: str
     kind: str
@@ -81,9 +100,12 @@ class ArtifactState(View):
     path: str | None = None
     content_ref: str | None = None
     preview_ref: str | None = None
+    diff: str | None = None
     diff_ref: str | None = None
+    diff_truncated: bool | None = None
     export_status: str | None = None
     export_ref: str | None = None
+    refs: list[str] | None = None
     source: str | None = None
     message: str | None = None
     failure_category: str | None = None
@@ -117,9 +139,25 @@ def artifact_ids(fact: Fact) -> list[str]:
     if not (fact.artifact_id or fact.artifact_refs or _MENTIONS & fact.payload.keys()):
         return []
     named = fact.artifact_id or other_id(fact, "artifactId", "artifact_id")
-    stated = fact.payload.get("artifactRefs", fact.payload.get("artifact_refs"))
-    refs = fact.artifact_refs or tuple(texts_of(stated))
-    return [named] if named else list(dict.fromkeys(refs))
+    return [named] if named else list(dict.fromkeys(artifact_refs_of(fact)))
+
+
+def set_diff(
+    draft: "StateDraft", view: View, path: str, fact: Fact, ref: str | None = None
+) -> None:
+    """Show the diff that a fact states, inline or behind a ref, in place of the one before; `ref`
+    is for a fact that states it in another field. A fact without a diff changes nothing.
+    """
+    text, ref = text_at(fact.payload, "diff"), ref or ref_at(fact.payload, "diffRef")
+    if text is None and ref is None:
+        return
+    is_cut = text is not None and len(text) > DIFF_CHARACTERS
+    if text is not None and is_cut:
+        lines, _, _ = text[:DIFF_CHARACTERS].rpartition("\n")
+        text = f"{lines}\n"
+    draft.put(view, path, "diff", text)
+    draft.put(view, path, "diff_ref", ref)
+    draft.put(view, path, "diff_truncated", is_cut or None)
 
 
 def _ensure_artifact(
@@ -128,6 +166,7 @@ def _ensure_artifact(
     path = f"{ARTIFACTS_PATH}/{escape_key(artifact_id)}"
     existing = draft.state.artifacts.get(artifact_id)
     if existing is not None:
+        _add_makers(draft, existing, path, fact)
         return existing, path
     artifact = ArtifactState(
         artifact_id=artifact_id,
@@ -143,12 +182,23 @@ def _ensure_artifact(
     return draft.create(draft.state.artifacts, ARTIFACTS_PATH, artifact_id, artifact), path
 
 
+def _add_makers(draft: "StateDraft", artifact: ArtifactState, path: str, fact: Fact) -> None:
+    """Who made an artifact, where the facts before did not say."""
+    if artifact.task_id is None:
+        draft.fill(artifact, path, task_id=task_of(fact))
+    if artifact.subagent_id is None:
+        draft.fill(artifact, path, subagent_id=subagent_of(fact))
+    if artifact.tool_call_id is None:
+        draft.fill(artifact, path, tool_call_id=tool_of(fact))
+
+
 def _describe_artifact(draft: "StateDraft", artifact: ArtifactState, path: str, fact: Fact) -> None:
     payload, name = read_payload(fact, ArtifactPayload), fact.event_class or ""
     status = _ARTIFACT_STATUS.get(name) or payload.status or _status_of_change(artifact, name)
     if artifact.status == "failed" and status is not None:
         draft.put(artifact, path, "message", None)
         draft.put(artifact, path, "failure_category", None)
+    refs = _refs_by_field(fact)
     draft.fill(
         artifact,
         path,
@@ -158,11 +208,8 @@ def _describe_artifact(draft: "StateDraft", artifact: ArtifactState, path: str, 
         owner=fact.agent_id,
         media_type=payload.media_type,
         path=text_at(fact.payload, "path"),
-        content_ref=ref_text(payload.content_ref),
-        preview_ref=ref_text(payload.preview_ref),
-        diff_ref=ref_text(payload.diff_ref),
         export_status=_EXPORT_STATUS.get(name),
-        export_ref=ref_text(payload.export_ref),
+        **refs,
         source=payload.source,
         message=payload.message,
         failure_category=payload.failure_category,
@@ -170,8 +217,20 @@ def _describe_artifact(draft: "StateDraft", artifact: ArtifactState, path: str, 
     )
     if name == "artifact.failed" and artifact.export_status == "running":
         draft.put(artifact, path, "export_status", "failed")
-    if payload.version_id is not None:
-        _add_version(draft, artifact, path, fact, payload)
+    named = {*refs.values(), *artifact_ids(fact)}
+    draft.extend(artifact, path, "refs", [ref for ref in refs_of(fact) if ref not in named])
+    if payload.version_id is None:
+        set_diff(draft, artifact, path, fact, refs["diff_ref"])
+    else:
+        draft.put(artifact, path, "version_id", payload.version_id)
+        _add_version(draft, artifact, path, fact, refs)
+
+
+def _refs_by_field(fact: Fact) -> dict[str, str | None]:
+    """The refs of an artifact fact by the field that shows each."""
+    refs = {field: ref_at(fact.payload, name) for field, name in _ARTIFACT_REFS.items()}
+    field = _BARE_REFS.get(fact.event_class or "", "content_ref")
+    return refs if refs[field] else {**refs, field: ref_at(fact.payload, "ref")}
 
 
 def _status_of_change(artifact: ArtifactState, name: str) -> str | None:
@@ -185,22 +244,24 @@ def _status_of_change(artifact: ArtifactState, name: str) -> str | None:
 
 
 def _add_version(
-    draft: "StateDraft", artifact: ArtifactState, path: str, fact: Fact, payload: ArtifactPayload
+    draft: "StateDraft",
+    artifact: ArtifactState,
+    path: str,
+    fact: Fact,
+    refs: dict[str, str | None],
 ) -> None:
-    draft.put(artifact, path, "version_id", payload.version_id)
-    refs = {
-        "content_ref": ref_text(payload.content_ref),
-        "preview_ref": ref_text(payload.preview_ref),
-        "diff_ref": ref_text(payload.diff_ref),
-    }
-    for index, version in enumerate(artifact.versions):
-        if version.version_id == payload.version_id:
-            draft.fill(version, f"{path}/versions/{index}", **refs)
-            return
-    version = ArtifactVersion(
-        version_id=payload.version_id or "", event_id=fact.id, created_at=fact.created_at, **refs
-    )
-    draft.push(artifact.versions, f"{path}/versions", version)
+    version_id = artifact.version_id or ""
+    ids = (version.version_id for version in artifact.versions)
+    index = next((place for place, each in enumerate(ids) if each == version_id), None)
+    if index is None:
+        index = len(artifact.versions)
+        version = ArtifactVersion(
+            version_id=version_id, event_id=fact.id, created_at=fact.created_at
+        )
+        draft.push(artifact.versions, f"{path}/versions", version)
+    version, place = artifact.versions[index], f"{path}/versions/{index}"
+    draft.fill(version, place, content_ref=refs["content_ref"], preview_ref=refs["preview_ref"])
+    set_diff(draft, version, place, fact, refs["diff_ref"])
 
 
 def _add_card(draft: "StateDraft", fact: Fact, artifact: ArtifactState) -> None:
@@ -222,6 +283,13 @@ REVIEWS_PATH: Final = "/evidence/reviews"
 TRIALS_PATH: Final = "/evidence/trials"
 
 _EVIDENCE_STATUS: Final = {"evidence.exported": "exported"}
+_EVIDENCE_REFS: Final = {
+    "summary_ref": "summaryRef",
+    "export_ref": "exportRef",
+    "replay_ref": "replayRef",
+    "review_ref": "reviewRef",
+    "pack_ref": "packRef",
+}
 _REVIEW_STATUS: Final = {
     "review.requested": "requested",
     "review.verdict": "completed",
@@ -245,6 +313,9 @@ class EvidenceItem(View):
     summary: str | None = None
     summary_ref: str | None = None
     export_ref: str | None = None
+    replay_ref: str | None = None
+    review_ref: str | None = None
+    pack_ref: str | None = None
     url: str | None = None
     review_ids: list[str] | None = None
     refs: list[str] | None = None
@@ -266,6 +337,9 @@ class Review(View):
     verdict: str | None = None
     reviewer: str | None = None
     summary: str | None = None
+    summary_ref: str | None = None
+    review_ref: str | None = None
+    refs: list[str] | None = None
     evidence_ids: list[str] | None = None
     turn_id: str | None = None
     task_id: str | None = None
@@ -284,6 +358,7 @@ class Trial(View):
     configuration: dict[str, Any] | None = None
     reward: float | None = None
     trajectory_ref: str | None = None
+    refs: list[str] | None = None
     failure_category: str | None = None
 
 
@@ -336,12 +411,15 @@ def record_review(draft: "StateDraft", fact: Fact) -> None:
         verdict=payload.verdict,
         reviewer=payload.reviewer,
         summary=shorten_detail(payload.summary),
+        summary_ref=ref_at(fact.payload, "summaryRef"),
+        review_ref=ref_at(fact.payload, "reviewRef"),
+        refs=join_texts(review.refs, refs_of(fact)),
         evidence_ids=join_texts(review.evidence_ids, existing),
         completed_at=fact.created_at if status == "completed" else None,
     )
     for evidence_id in existing:
         item, place = _ensure_evidence(draft, fact, evidence_id)
-        draft.fill(item, place, verdict=payload.verdict, kind=payload.kind)
+        draft.fill(item, place, verdict=payload.verdict, kind=payload.kind, **_evidence_refs(fact))
         draft.put(item, place, "review_ids", join_texts(item.review_ids, [key]))
         _cite_evidence(draft, fact, item)
 
@@ -357,9 +435,15 @@ def record_benchmark(draft: "StateDraft", fact: Fact) -> None:
 def evidence_ids(fact: Fact) -> list[str]:
     """The evidence that a fact is about: its id, or else its refs."""
     named = fact.evidence_id or other_id(fact, "evidenceId", "evidence_id")
-    stated = fact.payload.get("evidenceRefs", fact.payload.get("evidence_refs"))
-    refs = fact.evidence_refs or tuple(texts_of(stated))
-    return [named] if named else list(dict.fromkeys(refs))
+    return [named] if named else list(dict.fromkeys(evidence_refs_of(fact)))
+
+
+def _evidence_refs(fact: Fact) -> dict[str, str | None]:
+    """The refs of an evidence or review fact by the field that shows each; a bare `ref` is an
+    export.
+    """
+    refs = {field: ref_at(fact.payload, name) for field, name in _EVIDENCE_REFS.items()}
+    return {**refs, "export_ref": refs["export_ref"] or ref_at(fact.payload, "ref")}
 
 
 def _record_trial(draft: "StateDraft", fact: Fact, payload: BenchmarkPayload, key: str) -> None:
@@ -374,7 +458,8 @@ def _record_trial(draft: "StateDraft", fact: Fact, payload: BenchmarkPayload, ke
         task=payload.task,
         configuration=payload.configuration,
         reward=payload.reward,
-        trajectory_ref=ref_text(payload.trajectory_ref),
+        trajectory_ref=ref_at(fact.payload, "trajectoryRef"),
+        refs=join_texts(trials[key].refs, refs_of(fact)),
         failure_category=payload.failure_category,
     )
 
@@ -410,9 +495,8 @@ def _describe_evidence(
         title=payload.title,
         verdict=payload.verdict,
         summary=shorten_detail(payload.summary),
-        summary_ref=ref_text(payload.summary_ref),
-        export_ref=ref_text(payload.export_ref),
         url=payload.url,
+        **_evidence_refs(fact),
         refs=join_texts(item.refs, refs_of(fact)),
         updated_at=fact.created_at,
     )

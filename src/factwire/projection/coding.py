@@ -17,13 +17,13 @@ from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import number_at, text_at
 from factwire.facts.limits import SEQUENCE_MAX
+from factwire.facts.refs import ref_at, refs_of
 from factwire.facts.vocabulary import UNKNOWN
-from factwire.projection.artifacts import artifact_ids
+from factwire.projection.artifacts import artifact_ids, set_diff
 from factwire.projection.limits import OUTPUT_CHARACTERS
 from factwire.projection.payload_fields import (
     other_id,
     read_payload,
-    ref_text,
     shorten_detail,
     subagent_of,
     tool_of,
@@ -68,6 +68,7 @@ class Process(View):
     signal: str | int | None = None
     truncated: bool | None = None
     output_ref: str | None = None
+    refs: list[str] | None = None
     failure_category: str | None = None
     tool_call_id: str | None = None
     turn_id: str | None = None
@@ -86,6 +87,7 @@ class Hook(View):
     outcome: str | None = None
     exit_code: int | None = None
     message: str | None = None
+    refs: list[str] | None = None
     tool_call_id: str | None = None
     turn_id: str | None = None
     started_at: str | None = None
@@ -113,10 +115,11 @@ def update_process(draft: "StateDraft", fact: Fact) -> None:
         exit_code=code,
         signal=payload.signal,
         truncated=payload.truncated,
-        output_ref=ref_text(payload.output_ref),
+        output_ref=ref_at(fact.payload, "outputRef"),
         failure_category=payload.failure_category,
         completed_at=fact.created_at if state not in (None, "running") else None,
     )
+    draft.extend(process, path, "refs", refs_of(fact))
 
 
 def add_output(draft: "StateDraft", fact: Fact) -> None:
@@ -137,9 +140,10 @@ def add_output(draft: "StateDraft", fact: Fact) -> None:
         draft.grow(process.output, f"{path}/output", piece[:remaining])
     if len(piece) > remaining or fact.payload.get("truncated") is True:
         draft.put(process, path, "truncated", value=True)
-    draft.fill(
-        process, path, output_ref=text_at(fact.payload, "outputRef") or _first_ref(fact.ref_ids)
-    )
+    refs = refs_of(fact)
+    if refs:
+        draft.fill(process, path, output_ref=ref_at(fact.payload, "outputRef") or refs[0])
+        draft.extend(process, path, "refs", refs)
 
 
 def process_of(fact: Fact) -> str | None:
@@ -178,6 +182,7 @@ def record_hook(draft: "StateDraft", fact: Fact) -> None:
         message=payload.message,
         completed_at=None if state == "running" else fact.created_at,
     )
+    draft.extend(hooks[key], path, "refs", refs_of(fact))
 
 
 def _ensure_process(draft: "StateDraft", fact: Fact, key: str) -> tuple[Process, str]:
@@ -205,10 +210,6 @@ def _exit_status(payload: ProcessPayload, code: int | None) -> str:
     return "completed" if code == 0 else "failed"
 
 
-def _first_ref(refs: tuple[str, ...]) -> str | None:
-    return refs[0] if refs else None
-
-
 CODING_PATH: Final = "/coding"
 
 _PATCH_STATUS: Final = {
@@ -219,7 +220,7 @@ _PATCH_STATUS: Final = {
 
 
 class File(View):
-    """One file of the workspace, as far as facts touched it."""
+    """One file of the workspace, as far as facts touched it, with the last diff of it."""
 
     path: str
     reads: int
@@ -227,7 +228,10 @@ class File(View):
     added_lines: int
     removed_lines: int
     change: str | None = None
+    diff: str | None = None
     diff_ref: str | None = None
+    diff_truncated: bool | None = None
+    refs: list[str] | None = None
     artifact_id: str | None = None
     tool_call_id: str | None = None
     turn_id: str | None = None
@@ -240,7 +244,10 @@ class Patch(View):
     patch_id: str
     status: str
     paths: list[str] | None = None
+    diff: str | None = None
     diff_ref: str | None = None
+    diff_truncated: bool | None = None
+    refs: list[str] | None = None
     failure_category: str | None = None
     message: str | None = None
     tool_call_id: str | None = None
@@ -261,6 +268,7 @@ class TestRun(View):
     passed: int | None = None
     failed: int | None = None
     skipped: int | None = None
+    refs: list[str] | None = None
     tool_call_id: str | None = None
     turn_id: str | None = None
     started_at: str | None = None
@@ -296,12 +304,13 @@ def record_file(draft: "StateDraft", fact: Fact) -> None:
         file,
         path,
         change=payload.change if changed else None,
-        diff_ref=ref_text(payload.diff_ref),
         artifact_id=made[0] if made else None,
         tool_call_id=tool_of(fact),
         turn_id=turn_of(fact),
         updated_at=fact.created_at,
     )
+    set_diff(draft, file, path, fact)
+    draft.extend(file, path, "refs", refs_of(fact))
 
 
 def record_patch(draft: "StateDraft", fact: Fact) -> None:
@@ -326,11 +335,12 @@ def record_patch(draft: "StateDraft", fact: Fact) -> None:
         patches[key],
         path,
         paths=payload.paths,
-        diff_ref=ref_text(payload.diff_ref),
         failure_category=text_at(fact.payload, "failureCategory", "failure_category"),
         message=shorten_detail(payload.message),
         completed_at=None if state == "running" else fact.created_at,
     )
+    set_diff(draft, patches[key], path, fact)
+    draft.extend(patches[key], path, "refs", refs_of(fact))
 
 
 def record_test_run(draft: "StateDraft", fact: Fact) -> None:
@@ -360,6 +370,7 @@ def record_test_run(draft: "StateDraft", fact: Fact) -> None:
         skipped=payload.skipped,
         completed_at=None if started else fact.created_at,
     )
+    draft.extend(tests[key], path, "refs", refs_of(fact))
 
 
 def _test_outcome(payload: TestRunPayload) -> str:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Final, Literal
 from factwire.facts.classes.payloads import DiagnosticPayload
 from factwire.facts.fact import Fact
 from factwire.facts.json_values import text_at
+from factwire.facts.refs import ref_at, refs_of
 from factwire.projection.limits import DIAGNOSTICS_KEPT
 from factwire.projection.messages import DiagnosticRefPart, add_reference, message_beside
 from factwire.projection.payload_fields import (
     read_payload,
-    ref_text,
-    refs_of,
     shorten_detail,
     tool_of,
     turn_of,
@@ -141,6 +140,7 @@ def record_diagnostic(draft: "StateDraft", fact: Fact) -> None:
     """A fact that is a diagnostic itself; errors and warnings of a run get a way to them."""
     payload, name = read_payload(fact, DiagnosticPayload), fact.event_class or ""
     severity = payload.severity or _SEVERITY.get(name) or "info"
+    raw_ref = ref_at(fact.payload, "rawRef")
     diagnostic = Diagnostic(
         diagnostic_id=fact.id,
         code=payload.code
@@ -155,8 +155,8 @@ def record_diagnostic(draft: "StateDraft", fact: Fact) -> None:
         subject=tool_of(fact),
         failure_category=payload.failure_category,
         recovery_hint=payload.recovery_hint,
-        raw_ref=ref_text(payload.raw_ref),
-        refs=refs_of(fact) or None,
+        raw_ref=raw_ref,
+        refs=[ref for ref in refs_of(fact) if ref != raw_ref] or None,
         created_at=fact.created_at,
     )
     keep_diagnostic(draft, diagnostic)

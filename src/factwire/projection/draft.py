@@ -233,6 +233,18 @@ class StateDraft:
             del items[0]
             self.ops.append(Operation("remove", f"{path}/0"))
 
+    def extend(self, node: msgspec.Struct, path: str, field: str, texts: list[str]) -> None:
+        """Add texts that a list of a node does not have yet; only what is new is sent."""
+        existing: list[str] | None = getattr(node, field)
+        if existing is None:
+            self.put(node, path, field, list(dict.fromkeys(texts)) or None)
+            return
+        place = f"{path}/{wire_spelling_of_field(field)}/-"
+        for text in texts:
+            if text not in existing:
+                existing.append(text)
+                self.ops.append(Operation("add", place, text))
+
     def grow(self, text: Text, path: str, piece: str) -> None:
         """Add a piece to a text."""
         text.append(piece)

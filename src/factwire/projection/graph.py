@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 from factwire.facts.fact import Fact, entity_of
 from factwire.facts.json_patch import escape_key
+from factwire.facts.json_values import text_at
+from factwire.facts.refs import refs_of
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.changes import Operation
 from factwire.projection.limits import GRAPH_DEPTH
 from factwire.projection.payload_fields import (
     join_texts,
     other_id,
-    refs_of,
     subagent_of,
     task_of,
     tool_of,

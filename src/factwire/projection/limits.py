@@ -14,6 +14,9 @@ REMEMBERED_FACTS: Final = 256
 OUTPUT_CHARACTERS: Final = 65_536
 """Characters of one tool's or process's output that a state shows; a log has the rest."""
 
+DIFF_CHARACTERS: Final = 65_536
+"""Characters of one inline diff that a state shows; a bigger one is behind a ref."""
+
 ARGS_CHARACTERS: Final = 65_536
 """Characters of one tool's streamed input that a state shows."""
 

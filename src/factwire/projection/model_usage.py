@@ -13,12 +13,12 @@ from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import list_at, text_at
 from factwire.facts.limits import SEQUENCE_MAX
+from factwire.facts.refs import ref_at, refs_of
 from factwire.projection import thread_status
 from factwire.projection.limits import LANE_EVENTS_KEPT
 from factwire.projection.payload_fields import (
     join_texts,
     read_payload,
-    refs_of,
     shorten_detail,
     turn_of,
 )
@@ -56,6 +56,7 @@ class Compaction(View):
     sequence: int | None = None
     trigger: str | None = None
     summary: str | None = None
+    summary_ref: str | None = None
     tokens_before: int | None = None
     tokens_after: int | None = None
     failure_category: str | None = None
@@ -134,10 +135,11 @@ def record_compaction(draft: "StateDraft", fact: Fact) -> None:
         compaction_id=payload.compaction_id,
         trigger=payload.trigger,
         summary=shorten_detail(payload.summary),
+        summary_ref=ref_at(fact.payload, "summaryRef"),
         tokens_before=payload.tokens_before,
         tokens_after=payload.tokens_after,
         failure_category=payload.failure_category,
-        refs=refs_of(fact) or None,
+        refs=join_texts(last.refs, refs_of(fact)),
         completed_at=None if status == "running" else fact.created_at,
         ended_by=None
         if status == "running"

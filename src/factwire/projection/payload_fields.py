@@ -91,13 +91,6 @@ def outcome_of(fact: Fact) -> str:
     return "canceled" if stopped and status == "completed" else status
 
 
-def refs_of(fact: Fact) -> list[str]:
-    """Every ref that a fact carries, once, in its order."""
-    if not (fact.ref_ids or fact.artifact_refs or fact.evidence_refs):
-        return []
-    return list(dict.fromkeys((*fact.ref_ids, *fact.artifact_refs, *fact.evidence_refs)))
-
-
 def _valid_fields(payload: dict[str, Any], kind: type[Payload]) -> dict[str, Any]:
     sound: dict[str, Any] = {}
     for name, declared in _payload_fields(kind):

@@ -232,6 +232,8 @@ class Projection:
             if draft.opened:
                 thread_status.identify_thread(draft, fact)
                 self._record(fact, row)
+            elif len(fact.payload) > 1 or fact.ref_ids or fact.artifact_refs or fact.evidence_refs:
+                timeline.add_streamed_refs(draft, fact)
         whole.event_count += 1
         latest.latest_event_id = fact.id
         sequence = fact.sequence

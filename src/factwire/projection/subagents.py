@@ -4,12 +4,13 @@ A subagent is never folded into the assistant. Where a fact does not say whose c
 shown as unavailable; no parent is made up.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from factwire.facts.classes.payloads import TeammatePayload
 from factwire.facts.fact import Fact, id_of
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import text_at
+from factwire.facts.refs import artifact_refs_of, evidence_refs_of, ref_at, refs_of
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import tasks
 from factwire.projection.diagnostics import add_remark
@@ -18,7 +19,6 @@ from factwire.projection.payload_fields import (
     join_texts,
     other_id,
     read_payload,
-    ref_text,
     shorten_detail,
     subagent_of,
     task_of,
@@ -250,10 +250,10 @@ def _describe_thread(
         message=shorten_detail(payload.message),
         failure_category=payload.failure_category,
         recovery_hint=text_at(fact.payload, "recoveryHint", "recovery_hint"),
-        result_ref=ref_text(payload.result_ref),
-        transcript_ref=ref_text(payload.transcript_ref),
-        artifact_refs=join_texts(thread.artifact_refs, fact.artifact_refs),
-        evidence_refs=join_texts(thread.evidence_refs, fact.evidence_refs),
+        result_ref=ref_at(fact.payload, "resultRef"),
+        transcript_ref=ref_at(fact.payload, "transcriptRef"),
+        artifact_refs=join_texts(thread.artifact_refs, artifact_refs_of(fact)),
+        evidence_refs=join_texts(thread.evidence_refs, evidence_refs_of(fact)),
         updated_at=fact.created_at,
     )
 
@@ -333,14 +333,13 @@ def _record_delegation(draft: "StateDraft", fact: Fact, thread: SubagentThread) 
 
 
 def _add_activity(draft: "StateDraft", fact: Fact, key: str, payload: TeammatePayload) -> None:
-    refs: list[Any] = [*fact.ref_ids, *fact.artifact_refs, *fact.evidence_refs]
     activity = Activity(
         event_id=fact.id,
         event_class=fact.event_class or "",
         subagent_id=key,
         status=payload.status,
         message=shorten_detail(payload.message or payload.summary or fact.detail),
-        refs=list(dict.fromkeys(refs)) or None,
+        refs=refs_of(fact) or None,
         created_at=fact.created_at,
     )
     path = f"{SUBAGENTS_PATH}/activities"

@@ -11,6 +11,7 @@ from factwire.facts.classes.payloads import EvidencePayload, HandoffPayload, Tea
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import object_at, text_at
+from factwire.facts.refs import ref_at, refs_of
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import subagents, tasks
 from factwire.projection.artifacts import evidence_ids
@@ -19,8 +20,6 @@ from factwire.projection.payload_fields import (
     other_id,
     outcome_of,
     read_payload,
-    ref_text,
-    refs_of,
     shorten_detail,
     subagent_of,
     task_of,
@@ -78,6 +77,7 @@ class HandoffEvent(View):
     task_id: str | None = None
     subagent_id: str | None = None
     turn_id: str | None = None
+    refs: list[str] | None = None
     requested_at: str | None = None
     completed_at: str | None = None
 
@@ -249,6 +249,7 @@ def record_handoff(draft: "StateDraft", fact: Fact) -> None:
         subagent_id=subagent_of(fact),
         completed_at=fact.created_at if status in ("completed", "rejected") else None,
     )
+    draft.extend(events[key], path, "refs", refs_of(fact))
     if status in ("accepted", "completed"):
         draft.fill(draft.state.team_workbench, TEAM_PATH, active_agent=events[key].to_agent)
     _add_lane_event(draft, fact, "handoff", status, subject=key)
@@ -273,8 +274,8 @@ def record_notification(draft: "StateDraft", fact: Fact) -> None:
         task_id=task_of(fact),
         status=payload.status,
         message=shorten_detail(payload.message or payload.summary or text_at(fact.payload, "text")),
-        result_ref=ref_text(payload.result_ref),
-        transcript_ref=ref_text(payload.transcript_ref),
+        result_ref=ref_at(fact.payload, "resultRef"),
+        transcript_ref=ref_at(fact.payload, "transcriptRef"),
         refs=refs_of(fact) or None,
         created_at=fact.created_at,
     )

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Final
 from factwire.facts.classes.specification import EventClass
 from factwire.facts.fact import Fact
 from factwire.facts.json_values import text_at
+from factwire.facts.refs import refs_of
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.artifacts import artifact_ids, evidence_ids
 from factwire.projection.changes import Operation
 from factwire.projection.coding import process_of
 from factwire.projection.messages import Message, Part
 from factwire.projection.payload_fields import (
-    join_texts,
     other_id,
-    refs_of,
     shorten_detail,
     subagent_of,
     task_of,
@@ -110,6 +109,9 @@ def _begin_entry(
 
 def _continue_entry(draft: "StateDraft", fact: Fact, row: EventClass, place: int) -> None:
     entry, path = draft.state.timeline[place], f"{TIMELINE_PATH}/{place}"
+    refs = refs_of(fact)
+    if refs:
+        draft.extend(entry, path, "refs", refs)
     if fact.event_class in COUNTED_CLASSES:
         return
     entry.source_event_ids.append(fact.id)
@@ -130,11 +132,17 @@ def _continue_entry(draft: "StateDraft", fact: Fact, row: EventClass, place: int
     phase = fact.phase or row.phase
     if phase not in (UNKNOWN, entry.phase):
         draft.put(entry, path, "phase", phase)
-    detail, refs = _entry_detail(fact), refs_of(fact)
+    detail = _entry_detail(fact)
     if detail is not None:
         draft.put(entry, path, "detail", detail)
-    if refs:
-        draft.put(entry, path, "refs", join_texts(entry.refs, refs))
+
+
+def add_streamed_refs(draft: "StateDraft", fact: Fact) -> None:
+    """The refs of a piece that continues its entry; nothing else about the entry changes."""
+    refs = refs_of(fact)
+    place = draft.memory.entries.get(_subject_key(draft, fact) or "") if refs else None
+    if place is not None:
+        draft.extend(draft.state.timeline[place], f"{TIMELINE_PATH}/{place}", "refs", refs)
 
 
 def _entry_detail(fact: Fact) -> str | None:

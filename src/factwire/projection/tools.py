@@ -10,12 +10,14 @@ from factwire.facts.classes.payloads import ToolCallPayload
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import text_at
+from factwire.facts.refs import REF_NAME, artifact_refs_of, refs_at, refs_of
 from factwire.projection.diagnostics import add_remark, record_diagnostic
 from factwire.projection.limits import ARGS_CHARACTERS, OUTPUT_CHARACTERS
 from factwire.projection.messages import ToolPreviewPart, add_part, find_part, message_beside
 from factwire.projection.payload_fields import (
     build_field_checks,
     join_texts,
+    other_id,
     read_payload,
     subagent_of,
     task_of,
@@ -50,6 +52,8 @@ class Tool(View):
     args_truncated: bool | None = None
     output: Any = None
     output_ref: str | None = None
+    diff: str | None = None
+    diff_ref: str | None = None
     output_truncated: bool | None = None
     summary: str | None = None
     message: str | None = None
@@ -131,6 +135,10 @@ def add_output(draft: "StateDraft", fact: Fact) -> None:
     piece = fact.payload.get("delta")
     if type(piece) is str:
         write_output(draft, tool, path, piece)
+    if fact.ref_ids or len(fact.payload) > 1:
+        refs = refs_of(fact)
+        if refs:
+            _take_refs(draft, tool, path, fact, refs)
 
 
 def write_output(draft: "StateDraft", tool: Tool, path: str, piece: str) -> None:
@@ -224,8 +232,34 @@ def describe_tool(draft: "StateDraft", tool: Tool, path: str, fact: Fact) -> Non
     draft.take(tool, path, fact.payload, _TOOL_FIELDS)
     if tool.tool_name is None:
         draft.fill(tool, path, tool_name=text_at(fact.payload, "name", "tool_name"))
-    if fact.ref_ids:
-        draft.fill(tool, path, ref_ids=join_texts(tool.ref_ids, fact.ref_ids))
+    refs = refs_of(fact)
+    if refs:
+        _take_refs(draft, tool, path, fact, refs)
+
+
+_RESULTS: Final = frozenset({"tool.output.delta", "tool.result", "tool.failed"})
+
+
+def _take_refs(draft: "StateDraft", tool: Tool, path: str, fact: Fact, refs: list[str]) -> None:
+    """Keep the refs of a fact with its call; what a result names without saying what it is, is
+    its output.
+    """
+    output_refs = refs_at(fact.payload, "outputRef", "outputRefs")
+    if fact.event_class in _RESULTS and not output_refs and tool.output_ref is None:
+        unnamed = (*fact.ref_ids, *refs_at(fact.payload, "refIds"))
+        output_refs = [ref for ref in unnamed if not _is_named(fact.payload, ref)]
+    draft.fill(tool, path, output_ref=output_refs[0] if output_refs else None)
+    named = {tool.output_ref}
+    if other_id(fact, "artifactId", "artifact_id") is None:
+        named.update(artifact_refs_of(fact))
+    others = [ref for ref in refs if ref not in named or ref in fact.ref_ids]
+    draft.extend(tool, path, "ref_ids", others)
+
+
+def _is_named(payload: dict[str, Any], ref: str) -> bool:
+    """Whether a field of the payload says what a ref is."""
+    others = (name for name in payload if name not in ("refIds", "ref_ids"))
+    return any(ref in refs_at(payload, name) for name in others if REF_NAME.search(name))
 
 
 def link_artifact(draft: "StateDraft", fact: Fact, artifact_id: str) -> None:

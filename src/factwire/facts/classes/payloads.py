@@ -85,6 +85,8 @@ class ToolCallPayload(Payload):
     summary: str | None = None
     output: Any = None
     output_ref: str | Ref | None = None
+    diff: str | None = None
+    diff_ref: str | Ref | None = None
     exit_code: int | None = None
     duration_ms: float | None = None
     failure_category: str | None = None
@@ -153,6 +155,7 @@ class ContextPayload(Payload):
     compaction_id: str | None = None
     trigger: str | None = None
     summary: str | None = None
+    summary_ref: str | Ref | None = None
     message: str | None = None
     tokens_before: int | None = None
     tokens_after: int | None = None
@@ -161,7 +164,9 @@ class ContextPayload(Payload):
 
 
 class ArtifactPayload(Payload):
-    """artifact.*: one version of a thing that the agent made."""
+    """artifact.*: one version of a thing that the agent made. A bare `ref` is what its class is
+    about: the export, the preview, the diff, or else the content.
+    """
 
     kind: str | None = None
     title: str | None = None
@@ -170,8 +175,10 @@ class ArtifactPayload(Payload):
     media_type: str | None = None
     preview_ref: str | Ref | None = None
     content_ref: str | Ref | None = None
+    diff: str | None = None
     diff_ref: str | Ref | None = None
     export_ref: str | Ref | None = None
+    ref: str | Ref | None = None
     source: str | None = None
     message: str | None = None
     failure_category: str | None = None
@@ -189,6 +196,9 @@ class EvidencePayload(Payload):
     summary: str | None = None
     summary_ref: str | Ref | None = None
     export_ref: str | Ref | None = None
+    replay_ref: str | Ref | None = None
+    review_ref: str | Ref | None = None
+    pack_ref: str | Ref | None = None
     url: str | None = None
 
 
@@ -276,6 +286,7 @@ class PatchPayload(Payload):
 
     patch_id: str | None = None
     paths: list[str] | None = None
+    diff: str | None = None
     diff_ref: str | Ref | None = None
     failure_category: str | None = None
     message: str | None = None

@@ -9,6 +9,7 @@ from typing import Any, Final
 from factwire.facts.json_values import list_at, object_at, objects_of, text_at, texts_of
 from factwire.sources.acp.session_updates import AcpThread, block_text, take_call, take_update
 from factwire.sources.kit.fact_builder import FactBuilder, OpenTool
+from factwire.sources.kit.file_changes import add_file_change, diff_texts
 from factwire.sources.source_registry import Source
 
 Params = dict[str, Any]
@@ -25,6 +26,7 @@ def ask_permission(thread: AcpThread, action_id: str, params: Params) -> None:
     """A call that nobody heard of yet begins with the question."""
     call = object_at(params.get("toolCall")) or {}
     call_id = text_at(call, "toolCallId") or "call"
+    thread.note_proposals(objects_of(call.get("content")))
     if call_id not in thread.builder.tools and call_id not in thread.closed:
         take_call(thread, {**call, "status": "pending"})
     title = text_at(call, "title") or thread.titles.get(call_id)
@@ -104,8 +106,10 @@ def on_file_read(thread: AcpThread, action_id: str, params: Params, result: Para
 def on_file_written(thread: AcpThread, action_id: str, params: Params, result: Params) -> None:
     del action_id, result
     path = text_at(params, "path") or "unknown"
-    payload = {"path": path, "change": "modified"}
-    thread.builder.add_fact("file.changed", payload, artifact_id=f"file:{path}")
+    before, after = thread.proposals.get(path, (None, None))
+    is_proposed = after is not None and after == params.get("content")
+    diff = diff_texts(path, before, after) if is_proposed else None
+    add_file_change(thread.builder, path, "modified", diff)
 
 
 def on_command_started(thread: AcpThread, action_id: str, params: Params, result: Params) -> None:

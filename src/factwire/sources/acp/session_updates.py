@@ -11,6 +11,7 @@ import msgspec
 
 from factwire.facts.json_values import list_at, number_at, object_at, objects_of, text_at
 from factwire.sources.kit.fact_builder import FactBuilder
+from factwire.sources.kit.file_changes import add_file_change, diff_texts
 
 _MOST_COUNTED: Final = 2**53
 _PLACES: Final = 9
@@ -41,9 +42,18 @@ class AcpThread:
         self.closed: set[str] = set()
         self.denied: set[str] = set()
         self.commands: dict[str, str] = {}
+        self.proposals: dict[str, tuple[str | None, str]] = {}
         self.exits: dict[str, dict[str, Any]] = {}
         self.used: dict[str, int] | None = {}
         self.cost: float | None = 0.0
+
+    def note_proposals(self, content: list[dict[str, Any]]) -> None:
+        """Remember the diffs that a call comes with: a file that is then written has no other."""
+        for row in content:
+            path, after = text_at(row, "path"), row.get("newText")
+            if text_at(row, "type") == "diff" and path and isinstance(after, str):
+                before = row.get("oldText")
+                self.proposals[path] = (before if isinstance(before, str) else None, after)
 
     def is_followed(self, params: dict[str, Any], item: dict[str, Any]) -> bool:
         """Whether something is of the session that this thread is; the first named one is."""
@@ -70,6 +80,7 @@ class AcpThread:
         self.denied.clear()
         self.outputs.clear()
         self.titles.clear()
+        self.proposals.clear()
         self.part_count = 0
 
     def end_turn(self, stop_reason: str | None) -> None:
@@ -260,6 +271,7 @@ def take_call(thread: AcpThread, update: Update) -> None:
     thread.end_part()
     _describe_call(thread, call_id, update)
     content = objects_of(update.get("content"))
+    thread.note_proposals(content)
     ended = text_at(update, "status") in _ENDS
     if not ended:
         _add_output(thread, call_id, _content_text(content))
@@ -307,15 +319,13 @@ def _on_failed(thread: AcpThread, call_id: str, update: Update, content: list[Up
 
 
 def _add_diff(thread: AcpThread, call_id: str, diff: Update) -> None:
-    path = text_at(diff, "path") or "unknown"
-    payload = {
-        "path": path,
-        "change": "modified" if isinstance(diff.get("oldText"), str) else "created",
-        "diffRef": thread.builder.keep(msgspec.json.encode(diff)),
-    }
-    thread.builder.add_fact(
-        "file.changed", payload, tool_call_id=call_id, artifact_id=f"file:{path}"
-    )
+    path, before = text_at(diff, "path") or "unknown", diff.get("oldText")
+    after, is_known = diff.get("newText"), isinstance(before, str)
+    change = "modified" if is_known else "created"
+    stated = None
+    if isinstance(after, str):
+        stated = diff_texts(path, before if is_known else None, after)
+    add_file_change(thread.builder, path, change, stated, call_id=call_id)
 
 
 def _on_plan(thread: AcpThread, update: Update) -> None:

@@ -13,6 +13,7 @@ import msgspec
 
 from factwire.facts.json_values import list_at, object_at, objects_of, text_at, texts_of
 from factwire.sources.kit.fact_builder import FactBuilder
+from factwire.sources.kit.file_changes import add_file_change, diff_hunks, diff_texts
 
 LINES_KEPT: Final = 10_000
 """Lines whose uuid is remembered, so that a later line can withdraw them; older ones cannot be
@@ -255,22 +256,35 @@ def _add_file_facts(
     if path := text_at(read, "filePath"):
         ids = {"tool_call_id": call_id}
         session.builder.add_subagent_fact(speaker, "file.read", {"path": path}, **ids)
-    path, hunks = text_at(about, "filePath"), list_at(about.get("structuredPatch"))
-    if not path or hunks is None:
+    path = text_at(about, "filePath")
+    if not path or _CHANGE_FIELDS.isdisjoint(about):
         return
-    lines = [
-        line for hunk in map(object_at, hunks) for line in list_at((hunk or {}).get("lines")) or ()
-    ]
-    changed = [line for line in lines if isinstance(line, str)]
-    payload = {
-        "path": path,
-        "change": "created" if text_at(about, "type") == "create" else "modified",
-        "diff": "\n".join(changed) or None,
-        "addedLines": sum(line.startswith("+") for line in changed),
-        "removedLines": sum(line.startswith("-") for line in changed),
-    }
-    ids = {"tool_call_id": call_id, "artifact_id": f"file:{path}"}
-    session.builder.add_subagent_fact(speaker, "file.changed", payload, **ids)
+    change = "created" if text_at(about, "type") == "create" else "modified"
+    diff = _read_diff(path, change, about)
+    add_file_change(session.builder, path, change, diff, call_id=call_id, subagent_id=speaker)
+
+
+_CHANGE_FIELDS: Final = frozenset({"structuredPatch", "oldString", "newString"})
+
+
+def _read_diff(path: str, change: str, about: dict[str, Any]) -> str | None:
+    """The diff of an edit: its hunks, or else the texts before and after, as far as the result has
+    them. A new file has a text and no hunks.
+    """
+    stated = diff_hunks(path, change, about.get("structuredPatch"))
+    if stated is not None:
+        return stated
+    content, old, new = (about.get(name) for name in ("content", "oldString", "newString"))
+    if change == "created":
+        return diff_texts(path, None, content) if isinstance(content, str) else None
+    whole = about.get("originalFile")
+    if isinstance(old, str) and isinstance(new, str):
+        if isinstance(whole, str) and old and old in whole:
+            count = -1 if about.get("replaceAll") is True else 1
+            return diff_texts(path, whole, whole.replace(old, new, count))
+        return diff_texts(path, old, new)
+    is_written = isinstance(content, str) and isinstance(whole, str)
+    return diff_texts(path, whole, content) if is_written else None
 
 
 def _end_agent(

@@ -13,6 +13,7 @@ from factwire.facts.json_values import (
     whole_number_at,
 )
 from factwire.sources.kit.fact_builder import FactBuilder, parse_epoch_seconds
+from factwire.sources.kit.file_changes import add_file_change, complete_diff, diff_texts
 
 
 class CodexSession:
@@ -214,14 +215,25 @@ def _add_change(
 ) -> None:
     path, kind = text_at(change, "path") or "unknown", object_at(change.get("kind")) or {}
     what = text_at(kind, "type") or read_name(change.get("kind")) or ""
-    payload = {
-        "path": path,
-        "change": _CHANGES.get(what, "modified"),
-        "diff": text_at(change, "diff"),
-        "movedTo": text_at(kind, "move_path"),
-    }
-    ids = {"tool_call_id": item_id, "artifact_id": f"file:{path}"}
-    session.builder.add_subagent_fact(speaker, "file.changed", payload, **ids)
+    done, moved_to = _CHANGES.get(what, "modified"), text_at(kind, "move_path")
+    add_file_change(
+        session.builder,
+        path,
+        done,
+        _read_diff(path, done, text_at(change, "diff"), moved_to),
+        call_id=item_id,
+        subagent_id=speaker,
+        movedTo=moved_to,
+    )
+
+
+def _read_diff(path: str, change: str, stated: str | None, moved_to: str | None) -> str | None:
+    """What Codex calls the diff of a file that is new or gone is its text."""
+    if change == "created":
+        return diff_texts(path, None, stated or "")
+    if change == "deleted":
+        return diff_texts(path, stated or "", None)
+    return complete_diff(path, change, stated, moved_to)
 
 
 class ItemHandler(Protocol):

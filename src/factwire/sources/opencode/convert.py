@@ -6,8 +6,6 @@ the older ones may repeat, and each is built once.
 
 from typing import Any, Final
 
-import msgspec
-
 from factwire.facts.json_values import list_at, number_at, object_at, objects_of, text_at, texts_of
 from factwire.sources.kit.fact_builder import FactBuilder
 from factwire.sources.opencode.message_parts import (
@@ -22,6 +20,7 @@ from factwire.sources.opencode.message_parts import (
     format_milliseconds,
     read_count,
     read_failure,
+    read_row_diff,
     start_compaction,
     take_delta,
     take_part,
@@ -388,7 +387,7 @@ def _on_diff(thread: OpenCodeThread, properties: Event, item: Event) -> None:
         return
     payload = {
         "kind": "diff",
-        "diffRef": thread.builder.keep(msgspec.json.encode(rows)),
+        "diff": "".join(diff for row in rows if (diff := read_row_diff(row))) or None,
         "files": [text_at(row, "file") for row in rows],
     }
     artifact = f"diff:{text_at(properties, 'sessionID') or 'session'}"
@@ -410,7 +409,7 @@ def _on_permission(thread: OpenCodeThread, properties: Event, item: Event) -> No
     patterns = texts_of(list_at(properties.get("patterns")) or list_at(properties.get("resources")))
     call = _call_args(thread, properties)
     args = object_at(properties.get("metadata")) or call
-    command = text_at(args, "command")
+    command, diff = text_at(args, "command"), text_at(args, "diff")
     about = command or text_at(args, "filepath") or ", ".join(patterns)
     payload = {
         "actionType": "tool_approval",
@@ -421,6 +420,9 @@ def _on_permission(thread: OpenCodeThread, properties: Event, item: Event) -> No
         "cwd": (text_at(call, "workdir") or thread.folder) if command else None,
         "options": list(_OPTIONS),
     }
+    asker = object_at(properties.get("tool")) or {}
+    if diff is not None and (call_id := text_at(asker, "callID")) is not None:
+        thread.proposed_diffs[call_id] = diff
     _ask(thread, properties, payload)
 
 

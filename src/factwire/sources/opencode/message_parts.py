@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from factwire.facts.json_values import list_at, number_at, object_at, text_at, texts_of
 from factwire.sources.kit.fact_builder import FactBuilder
+from factwire.sources.kit.file_changes import add_file_change, complete_diff, diff_texts
 
 _CATEGORIES: Final = {
     "ProviderAuthError": "unauthorized",
@@ -58,6 +59,7 @@ class OpenCodeThread:
         self.kinds: dict[str, tuple[str, str]] = {}
         self.closed: dict[str, str] = {}
         self.outputs: dict[str, str] = {}
+        self.proposed_diffs: dict[str, str] = {}
         self.reasoned: dict[str, int] = {}
         self.calls: dict[str, str] = {}
         self.denied: set[str] = set()
@@ -425,7 +427,7 @@ def _on_completed(thread: OpenCodeThread, call_id: str, name: str | None, state:
         failed = f"exit code {code}"
         thread.builder.fail_tool(call_id, "nonzero_exit", failed, exitCode=code, output=output)
     else:
-        _note_change(thread, call_id, object_at(metadata.get("filediff")) or {})
+        _note_change(thread, call_id, state, metadata)
         exit_code = code if type(code) is int else None
         title = text_at(state, "title")
         thread.builder.complete_tool(call_id, output, title=title, exitCode=exit_code)
@@ -439,20 +441,32 @@ def _on_failed(thread: OpenCodeThread, call_id: str, name: str | None, state: Pa
     thread.closed[call_id] = ""
 
 
-def _note_change(thread: OpenCodeThread, call_id: str, change: Part) -> None:
-    path = text_at(change, "file")
+def _note_change(thread: OpenCodeThread, call_id: str, state: Part, metadata: Part) -> None:
+    """The file that a call has changed: its diff, or else the one that was asked about, or the
+    text of a file that was not there before.
+    """
+    row = object_at(metadata.get("filediff")) or {}
+    asked = thread.proposed_diffs.pop(call_id, None)
+    is_new = metadata.get("exists") is False
+    path = text_at(row, "file") or (text_at(metadata, "filepath") if asked or is_new else None)
     if path is None:
         return
-    payload = {
-        "path": path,
-        "change": "modified",
-        "diff": text_at(change, "patch"),
-        "addedLines": read_count(change, "additions"),
-        "removedLines": read_count(change, "deletions"),
-    }
-    thread.builder.add_fact(
-        "file.changed", payload, tool_call_id=call_id, artifact_id=f"file:{path}"
-    )
+    change, content = "created" if is_new else "modified", (object_at(state.get("input")) or {})
+    diff = read_row_diff(row) or text_at(metadata, "diff") or asked
+    if diff is None and is_new and (text := text_at(content, "content")):
+        diff = diff_texts(path, None, text)
+    add_file_change(thread.builder, path, change, diff, call_id=call_id)
+
+
+def read_row_diff(row: Part) -> str | None:
+    """The diff in a row about a file: as a patch, or as its texts before and after."""
+    path, patch = text_at(row, "file") or "unknown", text_at(row, "patch")
+    if patch is not None:
+        return complete_diff(path, "modified", patch)
+    before, after = row.get("before"), row.get("after")
+    if isinstance(before, str) and isinstance(after, str):
+        return diff_texts(path, before, after)
+    return None
 
 
 def _on_step_finish(thread: OpenCodeThread, part: Part, speaker: str | None) -> None:

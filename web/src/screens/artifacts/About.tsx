@@ -20,7 +20,7 @@ export function About({ artifact, version, state }: { artifact: ArtifactState; v
     ["Changed", <Time at={artifact.updatedAt} />],
     ["Recorded in fact", version.eventId === "" ? null : <FactLink eventId={version.eventId} threadId={state.threadId} />],
     ["Content", <Kept value={version.contentRef} name="content" />],
-    ["Diff", <Kept value={version.diffRef} name="diff" />],
+    ["Diff", version.diff != null && version.diffRef == null ? "inline, see Changes" : <Kept value={version.diffRef} name="diff" />],
     ["Preview", <Kept value={version.previewRef ?? artifact.previewRef} name="preview" />],
     ["Export", <Kept value={artifact.exportRef} name="export" />],
   ];

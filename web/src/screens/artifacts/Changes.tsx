@@ -4,6 +4,7 @@ import type { ArtifactVersion } from "../../api/generated/projection";
 import { DIFF_BYTES } from "../../api/limits";
 import { wordsOf } from "../../api/refusal";
 import { DiffOfRef } from "../../diff/DiffOfRef";
+import { DiffText } from "../../diff/DiffText";
 import { DiffView } from "../../diff/DiffView";
 import { useComparison } from "../../diff/useComparison";
 import { textIn, useContent } from "../../state/contents";
@@ -18,7 +19,7 @@ export function Changes({ versions, at }: { versions: ArtifactVersion[]; at: num
   const before = others.filter(({ place }) => place < at).at(-1) ?? others[0];
   const [wanted, setWanted] = useState(before?.other.versionId ?? null);
   const base = others.find(({ other }) => other.versionId === wanted)?.other;
-  if (version.contentRef == null || base?.contentRef == null) return <Told diffRef={version.diffRef ?? null} />;
+  if (version.contentRef == null || base?.contentRef == null) return <Told version={version} />;
   return (
     <div className={styles.changes}>
       <label className={styles.version}>
@@ -36,12 +37,13 @@ export function Changes({ versions, at }: { versions: ArtifactVersion[]; at: num
   );
 }
 
-function Told({ diffRef }: { diffRef: string | null }) {
-  if (diffRef === null) return <p className={styles.soft}>No diff available.</p>;
+function Told({ version: { diff, diffRef, diffTruncated } }: { version: ArtifactVersion }) {
+  if (diff == null && diffRef == null) return <p className={styles.soft}>No diff available.</p>;
+  const isCut = diffTruncated === true && diffRef == null;
   return (
     <div className={styles.changes}>
-      <p className={styles.soft}>Diff reported by the tool.</p>
-      <DiffOfRef diffRef={diffRef} tall />
+      <p className={styles.soft}>{isCut ? "Diff reported by the tool, truncated." : "Diff reported by the tool."}</p>
+      {diffRef != null && (diff == null || diffTruncated === true) ? <DiffOfRef diffRef={diffRef} tall /> : <DiffText text={diff ?? ""} tall />}
     </div>
   );
 }

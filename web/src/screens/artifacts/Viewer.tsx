@@ -7,7 +7,7 @@ import { Badge, Icon, lookOf, StatusBadge, Tabs, type Tab } from "../../ui";
 import { About } from "./About";
 import styles from "./Artifacts.module.css";
 import { Changes } from "./Changes";
-import { nameOf, versionsOf, versionWords } from "./naming";
+import { hasDiff, nameOf, versionsOf, versionWords } from "./naming";
 import { canPreview, Preview } from "./Preview";
 
 type Mode = "content" | "changes" | "preview" | "about";
@@ -21,14 +21,14 @@ export interface ViewerProps {
 
 /** One artifact: a version of it, what changed since another, how it looks, and what is known of it. */
 export function Viewer({ threadId, artifact, state, live }: ViewerProps) {
-  const [mode, setMode] = useState<Mode>("content");
+  const [mode, setMode] = useState<Mode | null>(null);
   const [wanted, setWanted] = useState<string | null>(null);
   const panelId = useId();
   const versions = versionsOf(artifact);
   const at = placeOf(versions, wanted ?? artifact.versionId ?? null);
   const version = versions[at] as ArtifactVersion;
   const tabs = tabsOf(artifact, live);
-  const shown = tabs.some(({ id }) => id === mode) ? mode : "content";
+  const shown = mode !== null && tabs.some(({ id }) => id === mode) ? mode : firstMode(version);
   return (
     <article className={styles.viewer} aria-label={nameOf(artifact)}>
       <Head artifact={artifact} />
@@ -55,6 +55,11 @@ function tabsOf(artifact: ArtifactState, live: boolean): Tab[] {
     ...(live && canPreview(artifact) ? [{ id: "preview", title: "Preview" }] : []),
     { id: "about", title: "About" },
   ];
+}
+
+/** Of most changed files only the diff is known. */
+function firstMode(version: ArtifactVersion): Mode {
+  return version.contentRef == null && hasDiff(version) ? "changes" : "content";
 }
 
 function placeOf(versions: ArtifactVersion[], versionId: string | null): number {

@@ -52,13 +52,16 @@ function Item({ item, state }: { item: EvidenceItem; state: ProjectionState }) {
 
 function Facts({ item, state }: { item: EvidenceItem; state: ProjectionState }) {
   const tool = item.toolCallId == null ? undefined : state.tools[item.toolCallId];
+  const packRef = item.packRef ?? item.exportRef;
   const rows: [string, ReactNode][] = [
     ["Cites", item.url == null ? null : <Cited url={item.url} />],
     ["From", tool?.toolName ?? null],
     ["When", <Time at={item.updatedAt ?? item.createdAt} />],
     ["Reviews", item.reviewIds?.join(", ") ?? null],
     ["Trace", item.traceId == null ? null : <Ref value={item.traceId} name="trace id" />],
-    ["Pack", item.exportRef == null ? null : <Ref value={item.exportRef} name="pack ref" />],
+    ["Replay", item.replayRef == null ? null : <Ref value={item.replayRef} name="replay ref" />],
+    ["Review", item.reviewRef == null ? null : <Ref value={item.reviewRef} name="review ref" />],
+    ["Pack", packRef == null ? null : <Ref value={packRef} name="pack ref" />],
     ["Refs", item.refs == null || item.refs.length === 0 ? null : <Refs refs={item.refs} />],
   ];
   return (
