@@ -40,6 +40,7 @@ DiagnosticCode = Literal[
     "lineage_missing",
     "teammate_unnamed",
     "tool_unclosed_at_turn_end",
+    "action_already_decided",
 ]
 
 DIAGNOSTIC_CODES: Final[dict[DiagnosticCode, str]] = {
@@ -57,6 +58,7 @@ DIAGNOSTIC_CODES: Final[dict[DiagnosticCode, str]] = {
     "lineage_missing": "no fact states which task a subagent works on",
     "teammate_unnamed": "a fact about a teammate does not name it",
     "tool_unclosed_at_turn_end": "a turn that was not cancelled ended with an open tool call",
+    "action_already_decided": "an answered action was answered differently; the first one counts",
 }
 """What each code of a projection's own remarks means."""
 
@@ -64,6 +66,7 @@ _SEVERITY: Final = {
     "runtime.error": "error",
     "model.failed": "error",
     "tool.failed": "warning",
+    "tool.result": "warning",
     "hook.failed": "warning",
     "permission.denied": "warning",
     "runtime.warning": "warning",
@@ -77,6 +80,10 @@ _SEVERITY: Final = {
     "sandbox.blocked": "warning",
     "run.persistence_error": "error",
 }
+
+
+_CODE_OF_CLASS: Final = {"tool.result": "tool.failed"}
+"""A result is a diagnostic only where it states a failure."""
 
 
 class Diagnostic(View):
@@ -144,7 +151,7 @@ def record_diagnostic(draft: "StateDraft", fact: Fact) -> None:
         code=payload.code
         or payload.failure_category
         or text_at(fact.payload, "reasonCode")
-        or name,
+        or _CODE_OF_CLASS.get(name, name),
         severity=severity,
         message=shorten_detail(payload.message or fact.detail or fact.title) or name,
         event_id=fact.id,

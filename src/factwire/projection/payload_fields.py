@@ -11,20 +11,14 @@ from typing import Any, Final, TypeVar, get_args
 
 import msgspec
 
-from factwire.facts.classes.class_tables import TURN_OUTCOMES
 from factwire.facts.classes.payloads import Payload
 from factwire.facts.fact import Fact, id_in_payload
+from factwire.facts.outcomes import CLASS_STATUSES, ENDED_STATUSES, status_shown
 from factwire.facts.refs import Ref
 from factwire.projection.limits import DETAIL_CHARACTERS
 from factwire.projection.views import View
 
 Read = TypeVar("Read", bound=Payload)
-
-_OUTCOMES: Final[dict[str, str]] = {
-    **TURN_OUTCOMES,
-    "run.finished": "completed",
-    "run.failed": "failed",
-}
 
 
 def read_payload(fact: Fact, kind: type[Read]) -> Read:
@@ -86,16 +80,29 @@ def join_texts(existing: list[str] | None, more: Iterable[str]) -> list[str] | N
 
 def outcome_of(fact: Fact) -> str:
     """How a turn ended, by the fact that ends it; a UI event says no more than that it finished."""
-    status = _OUTCOMES[fact.event_class or ""]
-    stopped = fact.status in ("canceled", "cancelled") or fact.phase in ("cancelled", "interrupted")
-    return "canceled" if stopped and status == "completed" else status
+    outcome = status_shown(fact)
+    if outcome == "completed" and fact.phase in ("cancelled", "interrupted"):
+        return "canceled"
+    return outcome if outcome in ENDED_STATUSES else CLASS_STATUSES[fact.event_class or ""] or ""
 
 
 def refs_of(fact: Fact) -> list[str]:
     """Every ref that a fact carries, once, in its order."""
-    if not (fact.ref_ids or fact.artifact_refs or fact.evidence_refs):
+    evidence = evidence_refs_of(fact)
+    if not (fact.ref_ids or fact.artifact_refs or evidence):
         return []
-    return list(dict.fromkeys((*fact.ref_ids, *fact.artifact_refs, *fact.evidence_refs)))
+    return list(dict.fromkeys((*fact.ref_ids, *fact.artifact_refs, *evidence)))
+
+
+_OWN_EVIDENCE: Final = ("evidence.", "review.", "benchmark.")
+
+
+def evidence_refs_of(fact: Fact) -> tuple[str, ...]:
+    """The evidence of what a fact is about; in facts of evidence, an `evidenceId` is its own id."""
+    own = fact.evidence_id or _id_in(fact.payload, "evidenceId", "evidence_id")
+    if own is None or (fact.event_class or "").startswith(_OWN_EVIDENCE):
+        return fact.evidence_refs
+    return fact.evidence_refs if own in fact.evidence_refs else (*fact.evidence_refs, own)
 
 
 def _valid_fields(payload: dict[str, Any], kind: type[Payload]) -> dict[str, Any]:

@@ -1,8 +1,6 @@
 """Which reducers an event class has: one row for each class, in the order in which they run.
 
-The end of a turn also closes what it cuts off in timeline and graph: open text ends as its turn
-does, and an open tool is cancelled with a cancelled turn. At any other end nobody knows how the
-tool ended, and its entry stays.
+The end of a turn first closes what is open in it (`turn_closing`), then its messages.
 """
 
 from collections.abc import Callable
@@ -10,13 +8,11 @@ from typing import Final
 
 from factwire.facts.classes.class_tables import KNOWN_CLASSES, NO_CLASS, required_fields_of
 from factwire.facts.fact import ATTRIBUTES, Fact
-from factwire.facts.json_patch import escape_key
 from factwire.projection import (
     actions,
     artifacts,
     coding,
     diagnostics,
-    graph,
     messages,
     model_usage,
     reasoning,
@@ -25,72 +21,22 @@ from factwire.projection import (
     tasks,
     team,
     thread_status,
-    timeline,
     tools,
+    turn_closing,
 )
 from factwire.projection.draft import StateDraft
-from factwire.projection.messages import Message, ReasoningPart, TextPart
-from factwire.projection.payload_fields import outcome_of, turn_of
-
-_TEXT_KINDS: Final = ("text", "reasoning")
-
-
-def close_open_entries(draft: "StateDraft", fact: Fact) -> None:
-    """Runs before tools and messages of the turn are closed, since it closes what is open."""
-    turn = turn_of(fact)
-    if fact.event_class == "turn.canceled":
-        for key in draft.memory.open_tools_in_order():
-            if draft.state.tools[key].turn_id == turn:
-                _end_entry(draft, fact, f"tool:{key}")
-                _end_node(draft, fact, f"tool:{key}", "cancelled")
-    run = fact.run_id or draft.state.runtime.active_run_id
-    for key in dict.fromkeys((run, turn)):
-        _end_entry(draft, fact, f"run:{key}")
-        _end_node(draft, fact, f"run:{key}", outcome_of(fact))
-    if draft.memory.unreconciled:
-        return
-    for _, message in draft.memory.open_messages_in_order():
-        if message.turn_id == turn:
-            _end_texts(draft, fact, message)
-
-
-def _end_texts(draft: "StateDraft", fact: Fact, message: Message) -> None:
-    """How far a stale text got is not known, whatever becomes of its turn."""
-    for part in message.parts:
-        if not isinstance(part, TextPart | ReasoningPart) or part.state != "stale":
-            key = timeline.part_entry_key(message, part)
-            for kind in _TEXT_KINDS:
-                _end_entry(draft, fact, f"{kind}:{key}")
-
-
-def _end_entry(draft: "StateDraft", fact: Fact, key: str) -> None:
-    place = draft.memory.entries.get(key)
-    entry = None if place is None else draft.state.timeline[place]
-    if entry is not None and entry.completed_at is None:
-        path = f"{timeline.TIMELINE_PATH}/{place}"
-        draft.put(entry, path, "status", fact.status)
-        draft.put(entry, path, "completed_at", fact.completed_at or fact.created_at)
-
-
-def _end_node(draft: "StateDraft", fact: Fact, key: str, status: str) -> None:
-    node = draft.state.graph.nodes.get(key)
-    if node is not None:
-        path = f"{graph.GRAPH_NODES_PATH}/{escape_key(key)}"
-        draft.put(node, path, "status", status)
-        draft.put(node, path, "completed_at", fact.completed_at or fact.created_at)
-
 
 Reducer = Callable[[StateDraft, Fact], None]
 
 _TURN_END: Final = (
-    close_open_entries,
-    tools.end_turn_tools,
+    turn_closing.close_turn_work,
     messages.end_turn_messages,
     actions.end_turn_permissions,
     thread_status.end_turn,
 )
 _ACTION_END_REDUCERS: Final = (actions.close_action, actions.settle_permission)
-_TOOL_END: Final = (artifacts.mention_artifacts,)
+_MADE: Final = (artifacts.mention_artifacts,)
+_CALL_END: Final = (turn_closing.withdraw_call_work, *_MADE)
 _TEAMMATE: Final = (subagents.update_subagent, team.update_member)
 _TASK: Final = (tasks.update_task, team.update_work_item)
 _ARTIFACT: Final = (artifacts.update_artifacts,)
@@ -160,13 +106,13 @@ _BY_CLASS: Final[dict[str, tuple[Reducer, ...]]] = {
     "plan.final": (reasoning.finish_plan,),
     "messages.snapshot": (repair.apply_messages_snapshot,),
     "tool.catalog.resolved": (model_usage.set_tool_catalog,),
-    "tool.started": (tools.start_tool, *_TOOL_END),
+    "tool.started": (tools.start_tool, *_MADE),
     "tool.args": (tools.set_args,),
     "tool.args.delta": (tools.add_args,),
     "tool.progress": (tools.update_progress,),
     "tool.output.delta": (tools.add_output,),
-    "tool.result": (tools.finish_tool, *_TOOL_END),
-    "tool.failed": (tools.fail_tool, *_TOOL_END),
+    "tool.result": (tools.finish_tool, *_CALL_END),
+    "tool.failed": (tools.end_tool, *_CALL_END),
     "action.required": (actions.open_action,),
     "action.updated": (actions.update_action,),
     "action.resolved": _ACTION_END_REDUCERS,

@@ -49,6 +49,11 @@ SUBAGENT_STATES: Final = {
     "channel.resumed": "connected",
     "channel.disconnected": "disconnected",
 }
+_STARTING_CLASSES: Final = frozenset(
+    {"subagent.spawned", "subagent.started", "worker.started", "agent.spawned"}
+)
+"""Classes that say when a teammate began."""
+
 _STATED: Final = ("subagent.status", "agent.changed")
 """Classes whose payload says how the teammate is; in others, `status` is about something else."""
 
@@ -144,6 +149,8 @@ def update_subagent(draft: "StateDraft", fact: Fact) -> None:
         draft.put(thread, path, "status", state)
         draft.put(thread, path, "completed_at", fact.created_at if state in _ENDED else None)
         _mark_active(draft, key, active=state in ACTIVE_STATES)
+    if thread.started_at is None and fact.event_class in _STARTING_CLASSES:
+        draft.put(thread, path, "started_at", fact.created_at)
     _describe_thread(draft, thread, path, fact, payload)
     _set_lineage(draft, thread, path, fact)
     _record_delegation(draft, fact, thread)
@@ -185,7 +192,6 @@ def _ensure_thread(draft: "StateDraft", fact: Fact, key: str) -> tuple[SubagentT
         status=UNKNOWN,
         lineage=UNKNOWN,
         turn_id=turn_of(fact),
-        started_at=fact.created_at,
     )
     return draft.create(draft.state.subagents.threads, SUBAGENT_THREADS_PATH, key, thread), path
 
