@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from factwire.facts.classes.class_tables import status_of
 from factwire.facts.fact import Fact
 from factwire.facts.shapes import read_fact
 
@@ -49,7 +50,7 @@ def wire(event_class: str = "turn.started", sequence: int = 1, /, **fields: Any)
     return {
         "id": f"fact_{sequence}",
         "kind": "state",
-        "status": "running",
+        "status": status_of(event_class),
         "title": "A fact",
         "createdAt": "2026-06-10T00:00:00.000Z",
         "schemaVersion": "lime-runtime-event/v0.1",

@@ -15,6 +15,7 @@ from factwire.facts import (
     decode_fact,
     inspect_stream,
     is_valid,
+    status_of,
 )
 
 SECRET = "ghp_" + "a1B2" * 9
@@ -24,7 +25,7 @@ def event(number: int, event_class: str = "model.delta", **fields: Any) -> dict[
     return {
         "id": f"evt_{number}",
         "kind": "model",
-        "status": "running",
+        "status": status_of(event_class),
         "title": "Answer",
         "createdAt": "2026-06-10T00:00:00Z",
         "schemaVersion": "v",

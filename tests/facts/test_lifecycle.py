@@ -486,3 +486,35 @@ def test_events_that_name_no_id_are_never_duplicates():
     delta = read_fact({"type": "text.delta", "payload": {"delta": "ha"}})
     piece = read_fact({"type": "plan.delta", "turnId": "t1", "payload": {"delta": "ha"}})
     assert verify([delta, delta, piece, piece, piece]) == []
+
+
+@pytest.mark.requirement("lifecycle.action_already_decided")
+@pytest.mark.parametrize("name", CLOSERS["action"])
+@pytest.mark.parametrize("again", CLOSERS["action"])
+def test_an_answered_action_is_not_answered_otherwise(name: str, again: str):
+    spellings = {"action.canceled": "action.cancelled"}
+    same = spellings.get(name, name) == spellings.get(again, again)
+    assert codes("action.required", name, again) == ([] if same else ["action_already_decided"])
+
+
+@pytest.mark.requirement("lifecycle.action_already_decided")
+@pytest.mark.parametrize(
+    ("first", "second", "found"),
+    [
+        ("approve", "approved", []),
+        ("approve", "deny", ["action_already_decided"]),
+        ("deny", "allow", ["action_already_decided"]),
+        ("deny", "rejected", []),
+        ("edit", "edit", []),
+    ],
+)
+def test_spellings_of_a_decision_are_the_same_answer(first: str, second: str, found: list[str]):
+    ids = {"turnId": "t1", "actionId": "a"}
+    facts = [
+        fact("action.required", 1, **ids),
+        fact("action.resolved", 2, **ids, payload={"decision": first}),
+        fact("action.resolved", 3, **ids, payload={"decision": second}),
+        fact("action.required", 4, **ids),
+        fact("action.resolved", 5, **ids, payload={"decision": second}),
+    ]
+    assert [violation.code for violation in verify(facts)] == found

@@ -47,13 +47,14 @@ def test_what_is_opened_stays_open_until_it_is_closed_in_its_turn():
     assert list(work.list_open("tool")) == [("a", "t2")]
 
 
-def test_the_end_of_a_turn_leaves_what_outlives_it():
+def test_the_end_of_a_turn_leaves_nothing_open_in_it():
     work = OpenWork(LastIds(8))
     work.open("t1", "tool", "a")
     work.open("t1", "action", "b")
-    work.end_turn("t1", frozenset({"action"}))
-    assert work.open_ids("t1", "tool") == ()
-    assert work.open_ids("t1", "action") == ("b",)
+    work.open("t2", "action", "c")
+    work.end_turn("t1")
+    assert (work.open_ids("t1", "tool"), work.open_ids("t1", "action")) == ((), ())
+    assert work.open_ids("t2", "action") == ("c",)
     assert "t1" in work.ended
 
 
@@ -105,8 +106,8 @@ def test_exactly_the_last_ids_are_remembered():
                 step("action.resolved", "t2", actionId="a"),
             ],
             ["action_unresolved_at_turn_end", "action_resolved_without_request"],
-            [],
-            id="a request outlives its turn",
+            ["action_not_open"],
+            id="a request ends with its turn",
         ),
         pytest.param(
             [step("turn.completed"), step("permission.evaluated")],

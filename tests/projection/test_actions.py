@@ -122,7 +122,7 @@ def test_of_all_that_holds_at_once_the_strongest_shows():
         "blocked",
         "waiting",
         "failed",
-        "waiting",
+        "running",
         "running",
         "canceled",
     ]

@@ -163,7 +163,8 @@ def test_a_channel_says_nothing_of_a_teammate_that_is_done():
         task_id="tsk",
     )
     thread = state.subagents.threads["sub"]
-    assert (thread.status, thread.completed_at) == ("completed", thread.started_at)
+    assert (thread.status, thread.completed_at) == ("completed", "2026-06-10T09:00:03.000Z")
+    assert thread.started_at is None
 
 
 def test_the_status_of_a_message_is_not_that_of_who_sent_it():
@@ -228,8 +229,8 @@ def test_a_rollback_leaves_older_messages_that_were_fetched_since():
     ("end", "status", "tool", "node"),
     [
         ("turn.canceled", "canceled", "canceled", "cancelled"),
-        ("turn.failed", "failed", "running", "running"),
-        ("turn.completed", "completed", "running", "running"),
+        ("turn.failed", "failed", "unknown", "unknown"),
+        ("turn.completed", "completed", "unknown", "unknown"),
     ],
 )
 def test_what_a_turn_cuts_off_is_not_shown_as_under_way(

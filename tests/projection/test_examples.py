@@ -124,7 +124,7 @@ def test_together_the_streams_show_every_part_of_a_message():
 
 
 def test_together_the_streams_show_every_state_of_a_tool():
-    assert collect_values()["tool"] == set(TOOL_STATES)
+    assert collect_values()["tool"] == {*TOOL_STATES, UNKNOWN}
 
 
 def test_together_the_streams_show_every_state_of_a_task():

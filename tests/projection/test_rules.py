@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from factwire.facts import KNOWN_CLASSES, Fact
+from factwire.facts.classes.class_tables import TURN_TERMINALS
 from factwire.projection import Projection, ProjectionState, thread_read_model
 from factwire.projection.limits import HELD_FACTS
 from tests.facts.samples import EXTRA_IDS
@@ -387,7 +388,7 @@ def test_only_a_closing_fact_closes_an_action(name: str, status: str):
     sorted(
         set(KNOWN_CLASSES)
         - {f"action.{end}" for end in ("resolved", "cancelled", "canceled")}
-        - {"action.expired"}
+        - {"action.expired", *TURN_TERMINALS, "run.finished", "run.failed"}
     ),
 )
 def test_no_other_class_closes_an_action(name: str):
@@ -755,10 +756,11 @@ def test_a_state_of_no_facts_is_idle_and_unknown():
 
 
 @pytest.mark.requirement("projection.missing")
-def test_an_open_tool_stays_open_when_its_turn_completes_because_nobody_knows_how_it_ended():
+def test_an_open_tool_reads_unknown_when_its_turn_completes_because_nobody_knows_how_it_ended():
     tell = FactMaker()
     state = project_facts(tell("tool.started", **CALL), tell("turn.completed", **TURN))
-    assert state.tools["call"].state == "running"
+    assert state.tools["call"].state == "unknown"
+    assert state.tools["call"].completed_at is None
     assert codes(state) == ["tool_unclosed_at_turn_end"]
 
 

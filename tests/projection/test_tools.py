@@ -165,12 +165,12 @@ def test_a_cancelled_turn_cancels_its_open_calls_and_no_others():
 
 @pytest.mark.requirement("projection.tool.turn-end")
 @pytest.mark.parametrize("end", ["turn.completed", "turn.failed"])
-def test_any_other_end_leaves_an_open_call_open_and_remarks_on_it_once(end: str):
+def test_after_any_other_end_an_open_call_reads_unknown_and_is_remarked_on_once(end: str):
     tell = FactMaker()
     state = project_facts(
         tell("tool.started", **CALL), tell(end, turnId="turn"), tell(end, turnId="turn")
     )
-    assert state.tools["call"].state == "running"
+    assert state.tools["call"].state == "unknown"
     assert codes(state) == ["tool_unclosed_at_turn_end"]
 
 

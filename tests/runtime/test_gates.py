@@ -39,6 +39,12 @@ def resolve_action(decision: str) -> Fact:
     return build_fact("action.resolved", action_id="a", payload={"decision": decision})
 
 
+CANCELLED_CALL = build_fact(
+    "tool.failed", tool_call_id="c", payload={"failureCategory": "cancelled"}
+)
+CANCELLED_ACTION = build_fact("action.cancelled", action_id="a")
+
+
 def code_of(*facts: Fact) -> str | None:
     gates = Gates()
     for fact in facts[:-1]:
@@ -123,8 +129,12 @@ def test_only_a_started_tool_goes_on_and_ends(facts: list[Fact], code: str | Non
         ([resolve_action("approved")], "action_not_open"),
         (
             [require_action(), resolve_action("approved"), resolve_action("denied")],
-            "action_not_open",
+            "action_already_decided",
         ),
+        ([require_action(), resolve_action("approved"), resolve_action("approve")], None),
+        ([require_action(), CANCELLED_CALL, CANCELLED_ACTION], None),
+        ([require_action(), CANCELLED_CALL, resolve_action("approved")], "action_already_decided"),
+        ([require_action(), CANCELLED_CALL, start_tool(), result()], None),
         ([require_action(None), result()], None),
         ([require_action(kind="structured_input"), resolve_action("denied"), result()], None),
         ([require_action(kind="clarification"), result()], None),
@@ -190,7 +200,11 @@ def accepted_facts(draw: st.DrawFn) -> list[Fact]:
             turn=draw(st.sampled_from(["u", "v"])),
             tool_call_id=draw(st.sampled_from(["c", "d"])),
             action_id=draw(st.sampled_from(["a", "b"])),
-            payload={"delta": "x", "decision": draw(st.sampled_from(["approved", "denied"]))},
+            payload={
+                "delta": "x",
+                "decision": draw(st.sampled_from(["approved", "denied"])),
+                "failureCategory": draw(st.sampled_from(["timeout", "cancelled"])),
+            },
         )
         try:
             gates.feed(fact)

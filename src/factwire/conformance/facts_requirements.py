@@ -22,6 +22,8 @@ _SHAPES: Final = requirements(
         "word.",
         "facts.title-default": "A fact without a title is titled with its class.",
         "facts.legacy-terminals": "Old spellings of a turn's end are refused.",
+        "facts.outcome-mismatch": "A status or an error flag that contradicts the class is an "
+        "issue.",
         "facts.unknown-fields": "Top-level fields that nobody knows survive every round trip.",
         "facts.unknown-classes": "A class that nobody knows is kept as it is.",
         "facts.sequence.range": "A sequence is a whole number every reader keeps exact, from zero "
@@ -230,5 +232,7 @@ LIFECYCLE_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "lifecycle.turn-owner": "The end of somebody else's turn does not end the thread's own.",
         "lifecycle.subjects": "A patch, command or test is known by its own id, else by its call, "
         "in camel and snake case.",
+        "lifecycle.action_already_decided": "An action that was answered is not answered "
+        "otherwise; the same answer again is a repeat.",
     },
 )

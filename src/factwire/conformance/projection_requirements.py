@@ -72,7 +72,7 @@ _RULES: Final = requirements(
         "projection.text.final": "The final text replaces the streamed one in the same part.",
         "projection.snapshot.older": "A snapshot or read model older than the state is left aside.",
         "projection.snapshot.keeps": "A snapshot completes and erases neither tool nor action.",
-        "projection.action.closers": "Only a closing fact closes an action.",
+        "projection.action.closers": "Only a closing fact or the end of its turn closes an action.",
         "projection.action.absent": "So does a newer read model that no longer lists it.",
         "projection.needs.degraded": "A fact without what its class needs is degraded, and never "
         "completed.",
@@ -166,8 +166,8 @@ _SURFACES: Final = requirements(
         "projection.tool.diagnostic": "A failed call is among the diagnostics; a stopped one is "
         "not.",
         "projection.tool.bounded": "Input and output are shown as far as there is room.",
-        "projection.tool.turn-end": "A cancelled turn cancels its open calls; any other end leaves "
-        "them open.",
+        "projection.tool.turn-end": "A cancelled turn cancels its open calls; after any other end "
+        "they read unknown.",
         "projection.action.request": "A request shows who asks, and what for.",
         "projection.action.decision": "A decision and its application are two things.",
         "projection.action.waiting": "A thread waits until its last open action is closed.",
@@ -264,6 +264,23 @@ _SCENARIOS: Final = requirements(
     },
 )
 
+_OUTCOMES: Final = requirements(
+    "spec facts §4, status and times",
+    {
+        "projection.outcome.tool": "A result that states a failure is a failure on every surface.",
+        "projection.outcome.turn": "A turn is shown no better than its class or status says.",
+        "projection.outcome.status": "A stated status is shown where it says more than the class.",
+        "projection.outcome.turn-end": "A finished turn leaves nothing pending, running or "
+        "blocked, but for what outlives a turn.",
+        "projection.outcome.cancel": "A cancelled call is cancelled everywhere, and its approval "
+        "is withdrawn.",
+        "projection.action.first-answer": "The first answer to an action counts; another one is "
+        "remarked on.",
+        "projection.times": "Only a fact of the beginning says when something began.",
+        "projection.evidence-of": "The evidence that a call, text or turn names is kept with it.",
+    },
+)
+
 PROJECTION_RULE_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
     *_RULES,
     *_LAWS,
@@ -271,4 +288,5 @@ PROJECTION_RULE_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
     *_CONVERSATION,
     *_SURFACES,
     *_SCENARIOS,
+    *_OUTCOMES,
 )

@@ -21,6 +21,7 @@ from factwire.edge.records import Records
 from factwire.facts import Fact, entity_of
 from factwire.facts.classes.class_tables import ACTION_CLOSERS, TURN_TERMINALS
 from factwire.facts.json_values import number_at, text_at
+from factwire.facts.outcomes import status_shown
 from factwire.projection.payload_fields import other_id, outcome_of, subagent_of, tool_of
 from factwire.serving.envelopes import derive_trace_id, run_id_of
 from factwire.serving.limits import KEPT_SPANS
@@ -235,7 +236,7 @@ class RunSpans:
             return
         run = self._find_or_start_run(run_id, fact)
         run.span.set_attribute("factwire.run.status", outcome_of(fact))
-        set_error(run.span, fact, failed=fact.event_class == "turn.failed")
+        set_error(run.span, fact, failed=outcome_of(fact) == "failed")
         run.end(fact_time(fact))
         del self._runs[run_id]
 
@@ -264,7 +265,7 @@ class RunSpans:
         if part is None:
             return
         set_attributes(part.span, step.describe_end(fact))
-        set_error(part.span, fact, failed=step.fails)
+        set_error(part.span, fact, failed=step.fails or status_shown(fact) == "failed")
         part.heard = fact_time(fact)
         if step.family != "model":
             part.end(part.heard)

@@ -32,6 +32,7 @@ from factwire.journal.filter import find_thread_id
 from factwire.projection import Projection, ProjectionState, conversation
 from factwire.projection.artifacts import artifact_ids
 from factwire.projection.messages import Message, TextPart
+from factwire.projection.payload_fields import outcome_of
 from factwire.projection.tools import Tool
 
 
@@ -96,7 +97,7 @@ class PackView:
             self._known.add(("turn", turn))
             self._last_turn[thread] = turn
             if name in TURN_OUTCOMES:
-                self._turns[turn] = TURN_OUTCOMES[name], fact.id
+                self._turns[turn] = outcome_of(fact), fact.id
             if name.startswith(("model.", "text.")):
                 self._witnesses["answer", turn] = fact.id
         for kind, key in _find_subjects(fact, name):

@@ -22,6 +22,7 @@ from factwire.facts.classes.required_fields import RequiredField
 from factwire.facts.fact import Fact
 from factwire.facts.issues import Issue, path_step, type_mismatches
 from factwire.facts.limits import PAYLOAD_CHARACTERS, PREVIEW_CHARACTERS
+from factwire.facts.outcomes import STATED_STATUSES, outcome_issue
 from factwire.facts.redaction import find_in_value
 from factwire.facts.refs import REF_LISTS, ref_issue
 from factwire.facts.secret_shapes import find_secrets, may_hold_secret
@@ -66,6 +67,7 @@ class _ClassRules(msgspec.Struct, frozen=True):
     required: tuple[RequiredField, ...]
     payload: type[Payload] | None
     refs: tuple[str, ...] = ()
+    statuses: frozenset[str] | None = None
 
 
 def _rules_of(event_class: str | None, shape: Shape) -> _ClassRules:
@@ -74,7 +76,8 @@ def _rules_of(event_class: str | None, shape: Shape) -> _ClassRules:
     known = event_class in KNOWN_CLASSES
     payload = PAYLOAD_TYPES.get(event_class)
     refs = _ref_fields(payload) if payload else ()
-    return _ClassRules(known, required_fields_of(event_class, shape), payload, refs)
+    statuses = STATED_STATUSES.get(event_class)
+    return _ClassRules(known, required_fields_of(event_class, shape), payload, refs, statuses)
 
 
 @lru_cache(maxsize=256)
@@ -112,6 +115,9 @@ def class_issues(fact: Fact, shape: Shape = "facts") -> list[Issue]:
         issues.append(_unknown_class_issue(fact.event_class or "", shape))
     if rules.required:
         issues += [_missing_field_issue(need, fact) for need in missing_fields(fact, shape)]
+    if rules.statuses is not None:
+        issue = outcome_issue(fact, rules.statuses)
+        issues += [] if issue is None else [issue]
     if rules.payload is not None and fact.payload:
         try:
             msgspec.convert(fact.payload, rules.payload)

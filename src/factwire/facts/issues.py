@@ -18,6 +18,7 @@ IssueCode = Literal[
     "secret_leak_risk",
     "large_payload_inline",
     "unknown_event_type",
+    "outcome_mismatch",
 ]
 
 ISSUE_CODES: Final[dict[IssueCode, str]] = {
@@ -30,6 +31,7 @@ ISSUE_CODES: Final[dict[IssueCode, str]] = {
     "secret_leak_risk": "a key names a secret or a value is one",
     "large_payload_inline": "a payload or a preview is too large for a fact",
     "unknown_event_type": "the class is not in the vocabulary; kept as it is",
+    "outcome_mismatch": "the status or the payload contradicts the class",
 }
 
 INFORMATION: Final[frozenset[str]] = frozenset({"unknown_event_type"})

@@ -22,7 +22,14 @@ from factwire.facts.classes.specification import SUBJECTS, Move
 from factwire.facts.fact import Fact, entity_of, id_of
 from factwire.facts.issues import FactError
 from factwire.facts.limits import IDENTITY_WINDOW
-from factwire.facts.open_work import OpenWork, RecentIds, find_subject_id
+from factwire.facts.open_work import (
+    NO_TURN,
+    AnsweredActions,
+    OpenWork,
+    RecentIds,
+    find_subject_id,
+)
+from factwire.facts.outcomes import answer_of
 from factwire.facts.shapes import is_derived_id
 
 VerifierMode = Literal["fail-closed", "collect", "off"]
@@ -62,6 +69,7 @@ VIOLATION_CODES: Final = tuple(
             *(subject.unclosed for subject in SUBJECTS.values()),
             "execution_after_turn_terminal",
             "turn_terminal_repeated",
+            "action_already_decided",
         )
     )
 )
@@ -80,6 +88,7 @@ class LifecycleVerifier:
         self.mode: VerifierMode = mode
         self._work = OpenWork(RecentIds(window), limit=window)
         self._ids = RecentIds(window)
+        self._answers = AnsweredActions(window)
         self._running: str | None = None
 
     def feed(self, fact: Fact) -> list[Violation]:
@@ -143,6 +152,14 @@ class LifecycleVerifier:
         is_open = self._work.is_open(id_of(fact, "turnId"), move.subject, subject_id)
         if is_open != (move.does == "open"):
             return []
+        if move.subject == "action" and move.does == "close":
+            is_conflict = self._answers.find_conflict(
+                _action_key(fact, subject_id), answer_of(fact)
+            )
+            if is_conflict is not None:
+                message = f"action {subject_id} was answered otherwise before"
+                decided = Violation("action_already_decided", fact.id, subject_id, message)
+                return [decided] if is_conflict else []
         state = "is open already" if is_open else "was never opened, or is closed already"
         message = f"{move.subject} {subject_id} {state}"
         return [Violation(code, fact.id, subject_id, message)]
@@ -172,6 +189,19 @@ class LifecycleVerifier:
         subject_id = find_subject_id(fact, move.subject)
         if subject_id is not None:
             self._work.apply(move, id_of(fact, "turnId"), subject_id)
+            if move.subject == "action":
+                self._remember_answer(fact, move, _action_key(fact, subject_id))
+
+    def _remember_answer(self, fact: Fact, move: Move, key: str) -> None:
+        if move.does == "open":
+            self._answers.pop(key, None)
+        else:
+            self._answers.add(key, answer_of(fact))
+
+
+def _action_key(fact: Fact, action: str) -> str:
+    """Each turn is taken by itself."""
+    return f"{id_of(fact, 'turnId') or NO_TURN}\n{action}"
 
 
 _TURN_STARTS: Final = frozenset({"turn.submitted", "turn.started"})

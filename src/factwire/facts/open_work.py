@@ -11,6 +11,7 @@ from typing import Final, Protocol
 from factwire.facts.classes.specification import SUBJECTS, Move
 from factwire.facts.fact import Fact, entity_of, id_of
 from factwire.facts.limits import IDENTITY_WINDOW
+from factwire.facts.outcomes import ActionAnswer
 
 
 class IdMemory(Protocol):
@@ -76,6 +77,33 @@ class LastIds(dict[str, None]):
 
     def copy(self) -> "LastIds":
         twin = LastIds(self._count)
+        twin.update(self)
+        return twin
+
+
+class AnsweredActions(dict[str, ActionAnswer]):
+    """The answers that actions got, of the last `count` that were answered: the first one counts
+    until the action is asked for again.
+    """
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self._count = count
+
+    def add(self, action: str, answer: ActionAnswer | None) -> None:
+        """Remember the answer to an action, unless it has one."""
+        if answer is not None and action not in self:
+            self[action] = answer
+            if len(self) > self._count:
+                del self[next(iter(self))]
+
+    def find_conflict(self, action: str, answer: ActionAnswer | None) -> bool | None:
+        """Whether an action was answered otherwise before; None where it was not answered."""
+        first = self.get(action)
+        return None if first is None or answer is None else first != answer
+
+    def copy(self) -> "AnsweredActions":
+        twin = AnsweredActions(self._count)
         twin.update(self)
         return twin
 
@@ -174,15 +202,11 @@ class OpenWork:
             if not subjects:
                 del self._open[key]
 
-    def end_turn(self, turn: str | None, outliving: frozenset[str] = frozenset()) -> None:
-        """Forget what is open in a turn, but for subjects that outlive it, and remember its end."""
-        key = turn or NO_TURN
-        subjects = self._open.pop(key, None)
+    def end_turn(self, turn: str | None) -> None:
+        """Forget what is open in a turn, and remember its end."""
+        subjects = self._open.pop(turn or NO_TURN, None)
         if subjects is not None:
             self._count -= sum(map(len, subjects.values()))
-            for subject in outliving.intersection(subjects):
-                for subject_id in subjects[subject]:
-                    self.open(key, subject, subject_id)
         self.remember_end(turn)
 
     def remember_end(self, turn: str | None) -> None:

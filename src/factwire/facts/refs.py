@@ -18,6 +18,7 @@ import msgspec
 
 from factwire.facts.fact import Fact, snake_case
 from factwire.facts.issues import FactError, Issue
+from factwire.facts.json_values import text_at
 from factwire.facts.secret_shapes import find_secrets
 
 RefKind = Literal["output", "artifact", "evidence", "diagnostic", "trace", "raw"]
@@ -97,6 +98,9 @@ def ref_issue(ref: str, path: str) -> Issue | None:
 def refs_of(fact: Fact) -> list[str]:
     """Every ref that a fact states, once, in its order: its lists first, then its payload."""
     refs: list[str] = [*fact.ref_ids, *fact.artifact_refs, *fact.evidence_refs]
+    own = _own_evidence(fact)
+    if own is not None:
+        refs.append(own)
     payload = fact.payload
     # Most payloads have no such field, and this runs for every fact that is projected.
     if "ef" in " ".join(payload) or not REF_HOLDERS.isdisjoint(payload):
@@ -131,8 +135,21 @@ def artifact_refs_of(fact: Fact) -> list[str]:
 
 
 def evidence_refs_of(fact: Fact) -> list[str]:
-    """The evidence that a fact lists, at its top level or in its payload."""
-    return [*fact.evidence_refs, *refs_at(fact.payload, "evidenceRefs")]
+    """The evidence that a fact lists, at its top level or in its payload, and that it names as the
+    evidence of its subject.
+    """
+    own = _own_evidence(fact)
+    listed = [*fact.evidence_refs, *refs_at(fact.payload, "evidenceRefs")]
+    return listed if own is None or own in listed else [*listed, own]
+
+
+_EVIDENCE_FAMILIES: Final = ("evidence.", "review.", "benchmark.")
+
+
+def _own_evidence(fact: Fact) -> str | None:
+    """The `evidenceId` of a fact about something else; in facts of evidence it is their own id."""
+    own = fact.evidence_id or text_at(fact.payload, "evidenceId", "evidence_id")
+    return None if own is None or (fact.event_class or "").startswith(_EVIDENCE_FAMILIES) else own
 
 
 def _refs_in_payload(payload: Mapping[str, Any]) -> Iterator[str]:

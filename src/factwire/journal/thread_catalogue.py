@@ -12,6 +12,7 @@ import msgspec
 
 from factwire.facts.classes.class_tables import ACTION_CLOSERS, TURN_OUTCOMES
 from factwire.facts.fact import Fact, id_of
+from factwire.facts.outcomes import status_shown
 from factwire.journal.cursor import Cursor
 
 ThreadStatus = Literal["idle", "running", "waiting", "completed", "failed", "canceled"]
@@ -24,6 +25,11 @@ STATUS_OF_CLASS: Final[Mapping[str, ThreadStatus]] = {
 ACTION_OPENERS: Final = frozenset({"action.required"})
 _CLOSERS: Final = frozenset(ACTION_CLOSERS)
 _TITLED: Final = frozenset({"thread.started", "thread.updated"})
+_OUTCOMES: Final[Mapping[str, ThreadStatus]] = {
+    "completed": "completed",
+    "failed": "failed",
+    "canceled": "canceled",
+}
 _LIVE: Final = frozenset({"idle", "running"})
 _NOTED: Final = frozenset(STATUS_OF_CLASS) | ACTION_OPENERS | _CLOSERS | _TITLED
 
@@ -93,7 +99,7 @@ class CatalogueRecord(msgspec.Struct, kw_only=True):
     def _note_class(self, fact: Fact, event_class: str, seq: int) -> None:
         moved = STATUS_OF_CLASS.get(event_class)
         if moved is not None:
-            self.turn_status = moved
+            self.turn_status = _OUTCOMES.get(status_shown(fact) or "") or moved
         action = id_of(fact, "actionId")
         if action and event_class in ACTION_OPENERS:
             self.open.setdefault(action, seq)

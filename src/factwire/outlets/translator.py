@@ -10,6 +10,7 @@ from typing import Final
 
 from factwire.facts import Fact, id_of
 from factwire.facts.json_values import text_at, texts_of
+from factwire.facts.outcomes import call_outcome
 from factwire.outlets.limits import PROMPTS_REMEMBERED
 from factwire.outlets.open_turn import OpenTurn, TextKey
 from factwire.outlets.protocol_writer import (
@@ -240,6 +241,10 @@ def _report_progress(turn: OpenTurn, fact: Fact) -> None:
 
 
 def _finish_call(turn: OpenTurn, fact: Fact) -> None:
+    """The result of a call; one that states a failure is told as a failure."""
+    if call_outcome(fact) in ("failed", "canceled"):
+        _fail_call(turn, fact)
+        return
     call = _find_call(turn, fact)
     if call is not None:
         _settle_args(turn, fact, call)

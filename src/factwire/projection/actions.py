@@ -20,8 +20,10 @@ from factwire.facts.classes.payloads import (
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import text_at
+from factwire.facts.outcomes import answer_of, build_answer
 from factwire.facts.refs import ref_at, refs_of
 from factwire.projection import reasoning, thread_status
+from factwire.projection.diagnostics import add_remark
 from factwire.projection.limits import LANE_EVENTS_KEPT
 from factwire.projection.payload_fields import (
     other_id,
@@ -94,6 +96,7 @@ def open_action(draft: "StateDraft", fact: Fact) -> None:
     draft.put(action, path, "status", "pending")
     for field in ("decision", "reason", "decided_by", "applied", "response", "resolved_at"):
         draft.put(action, path, field, None)
+    draft.put(action, path, "requested_at", fact.created_at)
     draft.memory.open_actions[action.action_id] = None
     _describe_action(draft, action, path, fact)
     _link_action(draft, action)
@@ -109,7 +112,13 @@ def update_action(draft: "StateDraft", fact: Fact) -> None:
 
 
 def close_action(draft: "StateDraft", fact: Fact) -> None:
+    """The answer to a request. The first one counts: the same again changes nothing, and another
+    one is remarked on.
+    """
     action, path = _ensure_action(draft, fact)
+    if is_answered(action):
+        _overrule_answer(draft, action, fact)
+        return
     payload = read_payload(fact, ActionDecisionPayload)
     status = _ACTION_ENDS[fact.event_class or ""]
     draft.put(action, path, "status", status)
@@ -128,10 +137,29 @@ def close_action(draft: "StateDraft", fact: Fact) -> None:
     _decide_plan(draft, action)
 
 
+def is_answered(action: Action) -> bool:
+    """Whether a fact closed the action; one that was only found closed has no answer yet."""
+    return action.status in _ACTION_ENDS.values() and action.decision != "unknown"
+
+
+def _overrule_answer(draft: "StateDraft", action: Action, fact: Fact) -> None:
+    draft.overruled = fact.id
+    first = build_answer(action.status, action.decision, action.response)
+    if answer_of(fact) != first:
+        decision = action.decision or action.status
+        message = f"action {action.action_id} was answered before ({decision}), which counts"
+        add_remark(draft, fact, "action_already_decided", message, subject=action.action_id)
+
+
 def close_absent_action(draft: "StateDraft", action_id: str) -> None:
     """A newer read model no longer lists an open action: it is closed, nobody says how."""
+    withdraw_action(draft, action_id, "closed")
+
+
+def withdraw_action(draft: "StateDraft", action_id: str, status: str) -> None:
+    """Nobody answers an open action any more; a fact that does so after all still counts."""
     action, path = draft.state.actions[action_id], f"{ACTIONS_PATH}/{escape_key(action_id)}"
-    draft.put(action, path, "status", "closed")
+    draft.put(action, path, "status", status)
     draft.put(action, path, "decision", "unknown")
     draft.memory.open_actions.pop(action_id, None)
     _decide_plan(draft, action)
@@ -152,7 +180,6 @@ def _ensure_action(draft: "StateDraft", fact: Fact) -> tuple[Action, str]:
         agent_id=fact.agent_id,
         subagent_id=subagent_of(fact),
         tool_call_id=tool_of(fact),
-        requested_at=fact.created_at,
         sequence=fact.sequence,
     )
     return draft.create(draft.state.actions, ACTIONS_PATH, key, action), path

@@ -396,7 +396,6 @@ def record_review(draft: "StateDraft", fact: Fact) -> None:
             turn_id=turn_of(fact),
             task_id=task_of(fact),
             subagent_id=subagent_of(fact),
-            requested_at=fact.created_at,
         )
         draft.create(reviews, REVIEWS_PATH, key, review)
     status = _REVIEW_STATUS[fact.event_class or ""]
@@ -405,6 +404,7 @@ def record_review(draft: "StateDraft", fact: Fact) -> None:
     if status == "requested":
         draft.put(review, path, "verdict", None)
         draft.put(review, path, "completed_at", None)
+        draft.put(review, path, "requested_at", fact.created_at)
     draft.fill(
         review,
         path,

@@ -4,6 +4,7 @@ Output is shown as far as there is room, with the byte offset from which a log i
 rest. Each thing is known by its own id; a path is a path in the workspace.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from factwire.facts.classes.payloads import (
@@ -17,6 +18,7 @@ from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import number_at, text_at
 from factwire.facts.limits import SEQUENCE_MAX
+from factwire.facts.outcomes import status_shown
 from factwire.facts.refs import ref_at, refs_of
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.artifacts import artifact_ids, set_diff
@@ -106,10 +108,11 @@ def update_process(draft: "StateDraft", fact: Fact) -> None:
     if state == "running":
         for field in ("exit_code", "signal", "failure_category", "completed_at"):
             draft.put(process, path, field, None)
+        draft.put(process, path, "started_at", fact.created_at)
     draft.fill(
         process,
         path,
-        status=_exit_status(payload, code) if name == "command.exited" else state,
+        status=_exit_status(fact, payload, code) if name == "command.exited" else state,
         command=payload.command,
         cwd=payload.cwd,
         exit_code=code,
@@ -120,6 +123,7 @@ def update_process(draft: "StateDraft", fact: Fact) -> None:
         completed_at=fact.created_at if state not in (None, "running") else None,
     )
     draft.extend(process, path, "refs", refs_of(fact))
+    draft.memory.track_work(process.kind, key, is_open=process.status == "running")
 
 
 def add_output(draft: "StateDraft", fact: Fact) -> None:
@@ -159,19 +163,14 @@ def record_hook(draft: "StateDraft", fact: Fact) -> None:
     key = payload.hook_id or fact.id
     hooks, path = draft.state.hooks, f"{HOOKS_PATH}/{escape_key(key)}"
     if key not in hooks:
-        hook = Hook(
-            hook_id=key,
-            status=UNKNOWN,
-            tool_call_id=tool_of(fact),
-            turn_id=turn_of(fact),
-            started_at=fact.created_at,
-        )
+        hook = Hook(hook_id=key, status=UNKNOWN, tool_call_id=tool_of(fact), turn_id=turn_of(fact))
         draft.create(hooks, HOOKS_PATH, key, hook)
     state = _HOOK_STATES[name]
     draft.put(hooks[key], path, "status", state)
     if name == "hook.started":
         for field in ("outcome", "exit_code", "message", "completed_at"):
             draft.put(hooks[key], path, field, None)
+        draft.put(hooks[key], path, "started_at", fact.created_at)
     draft.fill(
         hooks[key],
         path,
@@ -183,6 +182,7 @@ def record_hook(draft: "StateDraft", fact: Fact) -> None:
         completed_at=None if state == "running" else fact.created_at,
     )
     draft.extend(hooks[key], path, "refs", refs_of(fact))
+    draft.memory.track_work("hook", key, is_open=state == "running")
 
 
 def _ensure_process(draft: "StateDraft", fact: Fact, key: str) -> tuple[Process, str]:
@@ -199,14 +199,13 @@ def _ensure_process(draft: "StateDraft", fact: Fact, key: str) -> tuple[Process,
         tool_call_id=tool_of(fact),
         turn_id=turn_of(fact),
         subagent_id=subagent_of(fact),
-        started_at=fact.created_at,
     )
     return draft.create(draft.state.processes, PROCESSES_PATH, key, process), path
 
 
-def _exit_status(payload: ProcessPayload, code: int | None) -> str:
+def _exit_status(fact: Fact, payload: ProcessPayload, code: int | None) -> str:
     if code is None:
-        return payload.status or "exited"
+        return payload.status or _stated_end(fact) or "exited"
     return "completed" if code == 0 else "failed"
 
 
@@ -319,18 +318,17 @@ def record_patch(draft: "StateDraft", fact: Fact) -> None:
     patches, path = draft.state.coding.patches, f"{CODING_PATH}/patches/{escape_key(key)}"
     if key not in patches:
         patch = Patch(
-            patch_id=key,
-            status=UNKNOWN,
-            tool_call_id=tool_of(fact),
-            turn_id=turn_of(fact),
-            started_at=fact.created_at,
+            patch_id=key, status=UNKNOWN, tool_call_id=tool_of(fact), turn_id=turn_of(fact)
         )
         draft.create(patches, f"{CODING_PATH}/patches", key, patch)
     state = _PATCH_STATUS[name]
+    if state == "applied":
+        state = _stated_end(fact) or state
     draft.put(patches[key], path, "status", state)
     if state == "running":
         for field in ("failure_category", "message", "completed_at"):
             draft.put(patches[key], path, field, None)
+        draft.put(patches[key], path, "started_at", fact.created_at)
     draft.fill(
         patches[key],
         path,
@@ -341,6 +339,7 @@ def record_patch(draft: "StateDraft", fact: Fact) -> None:
     )
     set_diff(draft, patches[key], path, fact)
     draft.extend(patches[key], path, "refs", refs_of(fact))
+    draft.memory.track_work("patch", key, is_open=state == "running")
 
 
 def record_test_run(draft: "StateDraft", fact: Fact) -> None:
@@ -349,15 +348,13 @@ def record_test_run(draft: "StateDraft", fact: Fact) -> None:
     tests, path = draft.state.coding.tests, f"{CODING_PATH}/tests/{escape_key(key)}"
     if key not in tests:
         run = TestRun(
-            test_run_id=key,
-            status=UNKNOWN,
-            tool_call_id=tool_of(fact),
-            turn_id=turn_of(fact),
-            started_at=fact.created_at,
+            test_run_id=key, status=UNKNOWN, tool_call_id=tool_of(fact), turn_id=turn_of(fact)
         )
         draft.create(tests, f"{CODING_PATH}/tests", key, run)
-    draft.put(tests[key], path, "status", "running" if started else _test_outcome(payload))
+    status = "running" if started else _test_outcome(fact, payload)
+    draft.put(tests[key], path, "status", status)
     if started:
+        draft.put(tests[key], path, "started_at", fact.created_at)
         for field in ("result", "passed", "failed", "skipped", "completed_at"):
             draft.put(tests[key], path, field, None)
     draft.fill(
@@ -371,12 +368,63 @@ def record_test_run(draft: "StateDraft", fact: Fact) -> None:
         completed_at=None if started else fact.created_at,
     )
     draft.extend(tests[key], path, "refs", refs_of(fact))
+    draft.memory.track_work("test", key, is_open=status == "running")
 
 
-def _test_outcome(payload: TestRunPayload) -> str:
+def _test_outcome(fact: Fact, payload: TestRunPayload) -> str:
     """How a run ended, as it says itself; counts decide only where there is no word."""
     if isinstance(payload.result, str):
         return payload.result
     if payload.status is not None:
         return payload.status
-    return UNKNOWN if payload.failed is None else ("failed" if payload.failed else "passed")
+    if payload.failed is None:
+        return _stated_end(fact) or UNKNOWN
+    return "failed" if payload.failed else "passed"
+
+
+Work = Process | Hook | Patch | TestRun
+
+
+def open_work(draft: "StateDraft") -> list[tuple[str, str]]:
+    """Kind and id of every program, patch, test run and hook that goes on."""
+    return [
+        (kind, key)
+        for kind, keys in draft.memory.open_work.items()
+        for key in sorted(keys)
+        if find_work(draft, kind, key).status == "running"
+    ]
+
+
+def find_work(draft: "StateDraft", kind: str, key: str) -> Work:
+    """A program, patch, test run or hook by its id."""
+    return _work_tables(draft)[kind][0][key]
+
+
+def end_work(
+    draft: "StateDraft", kind: str, key: str, status: str, completed_at: str | None
+) -> None:
+    """End what a turn or a call that is over cut off."""
+    table, path = _work_tables(draft)[kind]
+    work, place = table[key], f"{path}/{escape_key(key)}"
+    draft.put(work, place, "status", status)
+    draft.put(work, place, "completed_at", completed_at)
+    draft.memory.track_work(kind, key, is_open=False)
+
+
+def _work_tables(draft: "StateDraft") -> dict[str, tuple[Mapping[str, Work], str]]:
+    state = draft.state
+    return {
+        "process": (state.processes, PROCESSES_PATH),
+        "command": (state.processes, PROCESSES_PATH),
+        "patch": (state.coding.patches, f"{CODING_PATH}/patches"),
+        "test": (state.coding.tests, f"{CODING_PATH}/tests"),
+        "hook": (state.hooks, HOOKS_PATH),
+    }
+
+
+def _stated_end(fact: Fact) -> str | None:
+    """A failure or a cancellation that the status of a fact states."""
+    return _STATED_ENDS.get(status_shown(fact) or "")
+
+
+_STATED_ENDS: Final = {"failed": "failed", "canceled": "cancelled"}

@@ -40,6 +40,7 @@ DiagnosticCode = Literal[
     "teammate_unnamed",
     "tool_unclosed_at_turn_end",
     "part_ambiguous",
+    "action_already_decided",
 ]
 
 DIAGNOSTIC_CODES: Final[dict[DiagnosticCode, str]] = {
@@ -58,6 +59,7 @@ DIAGNOSTIC_CODES: Final[dict[DiagnosticCode, str]] = {
     "teammate_unnamed": "a fact about a teammate does not name it",
     "tool_unclosed_at_turn_end": "a turn that was not cancelled ended with an open tool call",
     "part_ambiguous": "a text does not name its part while several are open; it is kept apart",
+    "action_already_decided": "an answered action was answered differently; the first one counts",
 }
 """What each code of a projection's own remarks means."""
 
@@ -65,6 +67,7 @@ _SEVERITY: Final = {
     "runtime.error": "error",
     "model.failed": "error",
     "tool.failed": "warning",
+    "tool.result": "warning",
     "hook.failed": "warning",
     "permission.denied": "warning",
     "runtime.warning": "warning",
@@ -78,6 +81,10 @@ _SEVERITY: Final = {
     "sandbox.blocked": "warning",
     "run.persistence_error": "error",
 }
+
+
+_CODE_OF_CLASS: Final = {"tool.result": "tool.failed"}
+"""A result is a diagnostic only where it states a failure."""
 
 
 class Diagnostic(View):
@@ -146,7 +153,7 @@ def record_diagnostic(draft: "StateDraft", fact: Fact) -> None:
         code=payload.code
         or payload.failure_category
         or text_at(fact.payload, "reasonCode")
-        or name,
+        or _CODE_OF_CLASS.get(name, name),
         severity=severity,
         message=shorten_detail(payload.message or fact.detail or fact.title) or name,
         event_id=fact.id,

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from factwire.facts.json_patch import WIRE_NAMES, escape_key, same, wire_spelling_of_field
+from factwire.facts.outcomes import OPEN_STATUSES
 from factwire.projection.changes import Operation
 from factwire.projection.messages import (
     Message,
@@ -23,6 +24,7 @@ from factwire.projection.messages import (
 )
 from factwire.projection.payload_fields import FieldChecks
 from factwire.projection.state import ProjectionState
+from factwire.projection.timeline import TimelineEntry
 from factwire.projection.tools import is_open
 from factwire.projection.views import Text
 
@@ -38,9 +40,12 @@ class StateIndex:
         "names",
         "newest",
         "open_actions",
+        "open_entries",
         "open_messages",
+        "open_runs",
         "open_texts",
         "open_tools",
+        "open_work",
         "own_parts",
         "part_ids",
         "parts",
@@ -55,9 +60,47 @@ class StateIndex:
         self.open_actions = {
             key: None for key, action in state.actions.items() if action.status == "pending"
         }
+        self.open_entries: dict[str | None, dict[int, None]] = {}
+        for place, entry in enumerate(state.timeline):
+            self.track_entry(entry, place)
+        self.open_runs = {
+            key: None
+            for key, node in state.graph.nodes.items()
+            if node.node_type == "run" and node.status in OPEN_STATUSES
+        }
+        works = {
+            "process": {k: w for k, w in state.processes.items() if w.kind != "command"},
+            "command": {k: w for k, w in state.processes.items() if w.kind == "command"},
+            "patch": state.coding.patches,
+            "test": state.coding.tests,
+            "hook": state.hooks,
+        }
+        self.open_work: dict[str, dict[str, None]] = {
+            kind: {key: None for key, work in table.items() if work.status == "running"}
+            for kind, table in works.items()
+        }
         self._tool_places = {key: place for place, key in enumerate(state.tools)}
         self.open_tools = {key: None for key, tool in state.tools.items() if is_open(tool)}
         self.index_messages(state.messages)
+
+    def track_entry(self, entry: TimelineEntry, place: int) -> None:
+        """Keep an entry among the open ones of its turn, or take it out, as it reads now."""
+        places = self.open_entries.setdefault(entry.turn_id, {})
+        if entry.status in OPEN_STATUSES:
+            places[place] = None
+        else:
+            places.pop(place, None)
+
+    def take_open_entries(self, turn: str | None) -> dict[int, None]:
+        """The open entries of a turn, which are tracked no longer."""
+        return self.open_entries.pop(turn, {})
+
+    def track_work(self, kind: str, key: str, *, is_open: bool) -> None:
+        """Keep a program, patch, test run or hook among the open ones, or take it out."""
+        if is_open:
+            self.open_work[kind][key] = None
+        else:
+            self.open_work[kind].pop(key, None)
 
     def open_tool(self, key: str) -> None:
         self._tool_places.setdefault(key, len(self._tool_places))
@@ -163,7 +206,7 @@ def to_plain_json(value: object) -> Any:
 class StateDraft:
     """A state, what the reducers remember beside it, and the operations of the fact under way."""
 
-    __slots__ = ("ambiguous", "memory", "opened", "ops", "part", "state")
+    __slots__ = ("ambiguous", "memory", "opened", "ops", "overruled", "part", "state")
 
     def __init__(self, state: ProjectionState, memory: StateIndex) -> None:
         self.state = state
@@ -171,6 +214,7 @@ class StateDraft:
         self.ops: list[Operation] = []
         self.opened = False
         self.ambiguous = False
+        self.overruled: str | None = None
         self.part: PartHandle | None = None
 
     def begin(self) -> None:

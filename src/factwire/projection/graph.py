@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from factwire.facts.fact import Fact, entity_of
 from factwire.facts.json_patch import escape_key
-from factwire.facts.json_values import text_at
+from factwire.facts.outcomes import ENDED_STATUSES, OPEN_STATUSES, status_shown
 from factwire.facts.refs import refs_of
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.changes import Operation
@@ -151,6 +151,15 @@ _PARENTS: Final[dict[str, tuple[tuple[str, _Find], ...]]] = {
     ),
 }
 
+_STARTING_CLASSES: Final = frozenset(
+    {
+        *("turn.started", "run.started", "tool.started", "action.required", "job.started"),
+        *("task.started", "task.attempt.started", "subagent.spawned", "subagent.started"),
+        *("worker.started", "agent.spawned"),
+    }
+)
+"""Classes that say when a node began; of any other node the start is not known."""
+
 _KIND: Final = {"subagent": "spawned", "tool": "called", "action": "asked", "attempt": "tried"}
 _SILENT: Final = frozenset({"worker.notification", "tool.catalog.resolved"})
 
@@ -200,23 +209,31 @@ def _describe_node(draft: "StateDraft", fact: Fact, node: GraphNode) -> None:
     if sources[-1] != fact.id and fact.event_class not in COUNTED_CLASSES:
         sources.append(fact.id)
         draft.ops.append(Operation("add", f"{path}/sourceEventIds/-", fact.id))
-    aside = fact.event_class in STATUSLESS_CLASSES
-    draft.put(
-        node, path, "status", _node_status(draft, node) or (node.status if aside else fact.status)
-    )
+    aside = fact.event_class in STATUSLESS_CLASSES or draft.overruled == fact.id
+    status = None if aside else status_shown(fact)
+    draft.put(node, path, "status", _node_status(draft, node) or status or node.status)
+    if node.node_type == "run":
+        _track_run(draft, node)
     draft.put(
         node, path, "title", _node_title(draft, node) or (node.title if aside else fact.title)
     )
-    if node.started_at is None:
+    if node.started_at is None and fact.event_class in _STARTING_CLASSES:
         draft.put(node, path, "started_at", fact.created_at)
     refs = refs_of(fact)
     if refs:
         draft.put(node, path, "refs", join_texts(node.refs, refs))
-    if not aside:
-        ended = fact.status in ("completed", "failed", "canceled")
+    if status is not None:
+        ended = status in ENDED_STATUSES
         if ended or node.completed_at is not None:
             at = fact.completed_at or fact.created_at
             draft.put(node, path, "completed_at", at if ended else None)
+
+
+def _track_run(draft: "StateDraft", node: GraphNode) -> None:
+    if node.status in OPEN_STATUSES:
+        draft.memory.open_runs[node.node_id] = None
+    else:
+        draft.memory.open_runs.pop(node.node_id, None)
 
 
 def _set_parent(draft: "StateDraft", fact: Fact, node: GraphNode) -> None:

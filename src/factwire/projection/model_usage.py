@@ -173,7 +173,7 @@ def _add_compaction(draft: "StateDraft", fact: Fact, status: str) -> Compaction:
         status=status,
         turn_id=turn_of(fact),
         sequence=fact.sequence,
-        started_at=fact.created_at,
+        started_at=fact.created_at if status == "running" else None,
     )
     draft.push(draft.state.context.compactions, f"{CONTEXT_PATH}/compactions", boundary)
     return boundary

@@ -7,24 +7,18 @@ common with its payload, by a table that is made from the two types.
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 import msgspec
 
-from factwire.facts.classes.class_tables import TURN_OUTCOMES
 from factwire.facts.classes.payloads import Payload
 from factwire.facts.fact import Fact, id_in_payload
+from factwire.facts.outcomes import CLASS_STATUSES, ENDED_STATUSES, status_shown
 from factwire.facts.refs import Ref
 from factwire.projection.limits import DETAIL_CHARACTERS
 from factwire.projection.views import View
 
 Read = TypeVar("Read", bound=Payload)
-
-_OUTCOMES: Final[dict[str, str]] = {
-    **TURN_OUTCOMES,
-    "run.finished": "completed",
-    "run.failed": "failed",
-}
 
 
 def read_payload(fact: Fact, kind: type[Read]) -> Read:
@@ -86,9 +80,10 @@ def join_texts(existing: list[str] | None, more: Iterable[str]) -> list[str] | N
 
 def outcome_of(fact: Fact) -> str:
     """How a turn ended, by the fact that ends it; a UI event says no more than that it finished."""
-    status = _OUTCOMES[fact.event_class or ""]
-    stopped = fact.status in ("canceled", "cancelled") or fact.phase in ("cancelled", "interrupted")
-    return "canceled" if stopped and status == "completed" else status
+    outcome = status_shown(fact)
+    if outcome == "completed" and fact.phase in ("cancelled", "interrupted"):
+        return "canceled"
+    return outcome if outcome in ENDED_STATUSES else CLASS_STATUSES[fact.event_class or ""] or ""
 
 
 def _valid_fields(payload: dict[str, Any], kind: type[Payload]) -> dict[str, Any]:

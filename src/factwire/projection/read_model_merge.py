@@ -41,9 +41,8 @@ def align_timeline_and_graph(
     """Give the entry and the node of a subject its status; `node` where a node has its own word."""
     place = draft.memory.entries.get(key)
     if place is not None:
-        entry, path = draft.state.timeline[place], f"{timeline.TIMELINE_PATH}/{place}"
-        draft.put(entry, path, "status", status)
-        draft.fill(entry, path, completed_at=at)
+        entry = draft.state.timeline[place]
+        timeline.set_entry_status(draft, place, status, at or entry.completed_at)
     existing = draft.state.graph.nodes.get(key)
     if existing is not None:
         path = f"{graph.GRAPH_NODES_PATH}/{escape_key(key)}"

@@ -1,8 +1,6 @@
 """Which reducers an event class has: one row for each class, in the order in which they run.
 
-The end of a turn also closes what it cuts off in timeline and graph: open text ends as its turn
-does, and an open tool is cancelled with a cancelled turn. At any other end nobody knows how the
-tool ended, and its entry stays.
+The end of a turn first closes what is open in it (`turn_closing`), then its messages.
 """
 
 from collections.abc import Callable
@@ -10,13 +8,11 @@ from typing import Final
 
 from factwire.facts.classes.class_tables import KNOWN_CLASSES, NO_CLASS, required_fields_of
 from factwire.facts.fact import ATTRIBUTES, Fact
-from factwire.facts.json_patch import escape_key
 from factwire.projection import (
     actions,
     artifacts,
     coding,
     diagnostics,
-    graph,
     messages,
     model_usage,
     reasoning,
@@ -25,100 +21,26 @@ from factwire.projection import (
     tasks,
     team,
     thread_status,
-    timeline,
     tools,
+    turn_closing,
     turns,
 )
 from factwire.projection.draft import StateDraft
-from factwire.projection.messages import Message, ReasoningPart, TextPart
-from factwire.projection.payload_fields import outcome_of, turn_of
-
-_TEXT_KINDS: Final = ("text", "reasoning")
-
-
-def close_open_entries(draft: "StateDraft", fact: Fact) -> None:
-    """Runs before tools and messages of the turn are closed, since it closes what is open."""
-    if fact.event_class == "turn.canceled":
-        for key in draft.memory.open_tools_in_order():
-            tool = draft.state.tools[key]
-            if turns.is_in_ended_turn(draft, fact, tool.turn_id, tool.subagent_id):
-                _end_entry(draft, fact, f"tool:{key}")
-                _end_node(draft, fact, f"tool:{key}", "cancelled")
-    own = turns.is_own_run(draft, fact)
-    run = fact.run_id or (draft.state.runtime.active_run_id if own else None)
-    for name in dict.fromkeys((run, turn_of(fact))):
-        key = turns.run_key(draft, fact, name or "")
-        _end_entry(draft, fact, f"run:{key}")
-        _end_node(draft, fact, f"run:{key}", outcome_of(fact))
-    if draft.memory.unreconciled:
-        return
-    for _, message in draft.memory.open_messages_in_order():
-        if turns.is_in_ended_turn(draft, fact, message.turn_id, message.subagent_id):
-            _end_texts(draft, fact, message)
-
-
-def _end_texts(draft: "StateDraft", fact: Fact, message: Message) -> None:
-    """How far a stale text got is not known, whatever becomes of its turn."""
-    for part in message.parts:
-        if not isinstance(part, TextPart | ReasoningPart) or part.state != "stale":
-            key = timeline.part_entry_key(message, part)
-            for kind in _TEXT_KINDS:
-                _end_entry(draft, fact, f"{kind}:{key}")
-
-
-def _end_entry(draft: "StateDraft", fact: Fact, key: str) -> None:
-    place = draft.memory.entries.get(key)
-    entry = None if place is None else draft.state.timeline[place]
-    if entry is not None and entry.completed_at is None:
-        path = f"{timeline.TIMELINE_PATH}/{place}"
-        draft.put(entry, path, "status", fact.status)
-        draft.put(entry, path, "completed_at", fact.completed_at or fact.created_at)
-
-
-def _end_node(draft: "StateDraft", fact: Fact, key: str, status: str) -> None:
-    node = draft.state.graph.nodes.get(key)
-    if node is not None:
-        path = f"{graph.GRAPH_NODES_PATH}/{escape_key(key)}"
-        draft.put(node, path, "status", status)
-        draft.put(node, path, "completed_at", fact.completed_at or fact.created_at)
-
-
-def align_entity(draft: "StateDraft", fact: Fact) -> None:
-    """Give the entry and the node of whoever took a turn the state that the turn left them in."""
-    entity, state = turns.find_entity(draft, fact), draft.state
-    if entity is None or entity.id is None:
-        return
-    lists = {"subagent": state.subagents.threads, "task": state.tasks, "job": state.jobs}
-    found = lists.get(entity.kind, {}).get(entity.id)
-    if found is None:
-        return
-    key, ended = f"{entity.kind}:{entity.id}", found.completed_at
-    place, node = draft.memory.entries.get(key), state.graph.nodes.get(key)
-    if place is not None:
-        entry, path = state.timeline[place], f"{timeline.TIMELINE_PATH}/{place}"
-        status = "canceled" if found.status == "cancelled" else found.status
-        draft.put(entry, path, "status", status if ended else "running")
-        draft.put(entry, path, "completed_at", ended)
-    if node is not None:
-        path = f"{graph.GRAPH_NODES_PATH}/{escape_key(key)}"
-        draft.put(node, path, "status", found.status)
-        draft.put(node, path, "completed_at", ended)
-
 
 Reducer = Callable[[StateDraft, Fact], None]
 
 _TURN_END: Final = (
-    close_open_entries,
-    tools.end_turn_tools,
+    turn_closing.close_turn_work,
     messages.end_turn_messages,
     actions.end_turn_permissions,
     turns.end_turn,
     team.follow_turn,
-    align_entity,
+    turn_closing.align_entity,
     thread_status.end_turn,
 )
 _ACTION_END_REDUCERS: Final = (actions.close_action, actions.settle_permission)
-_TOOL_END: Final = (artifacts.mention_artifacts,)
+_MADE: Final = (artifacts.mention_artifacts,)
+_CALL_END: Final = (turn_closing.withdraw_call_work, *_MADE)
 _TEAMMATE: Final = (subagents.update_subagent, team.update_member)
 _TASK: Final = (tasks.update_task, team.update_work_item)
 _ARTIFACT: Final = (artifacts.update_artifacts,)
@@ -167,13 +89,18 @@ _BY_CLASS: Final[dict[str, tuple[Reducer, ...]]] = {
         thread_status.remove_from_queue,
         turns.start_turn,
         team.follow_turn,
-        align_entity,
+        turn_closing.align_entity,
         thread_status.start_turn,
     ),
     "turn.completed": _TURN_END,
     "turn.failed": _TURN_END,
     "turn.canceled": _TURN_END,
-    "run.started": (turns.start_turn, team.follow_turn, align_entity, thread_status.start_turn),
+    "run.started": (
+        turns.start_turn,
+        team.follow_turn,
+        turn_closing.align_entity,
+        thread_status.start_turn,
+    ),
     "run.finished": _TURN_END,
     "run.failed": _TURN_END,
     "run.status": (thread_status.update_run_status, team.note_run_status),
@@ -196,13 +123,13 @@ _BY_CLASS: Final[dict[str, tuple[Reducer, ...]]] = {
     "plan.final": (reasoning.finish_plan,),
     "messages.snapshot": (repair.apply_messages_snapshot,),
     "tool.catalog.resolved": (model_usage.set_tool_catalog,),
-    "tool.started": (tools.start_tool, *_TOOL_END),
+    "tool.started": (tools.start_tool, *_MADE),
     "tool.args": (tools.set_args,),
     "tool.args.delta": (tools.add_args,),
     "tool.progress": (tools.update_progress,),
     "tool.output.delta": (tools.add_output,),
-    "tool.result": (tools.finish_tool, *_TOOL_END),
-    "tool.failed": (tools.fail_tool, *_TOOL_END),
+    "tool.result": (tools.finish_tool, *_CALL_END),
+    "tool.failed": (tools.end_tool, *_CALL_END),
     "action.required": (actions.open_action,),
     "action.updated": (actions.update_action,),
     "action.resolved": _ACTION_END_REDUCERS,

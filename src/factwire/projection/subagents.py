@@ -49,6 +49,11 @@ SUBAGENT_STATES: Final = {
     "channel.resumed": "connected",
     "channel.disconnected": "disconnected",
 }
+_STARTING_CLASSES: Final = frozenset(
+    {"subagent.spawned", "subagent.started", "worker.started", "agent.spawned"}
+)
+"""Classes that say when a teammate began."""
+
 _STATED: Final = ("subagent.status", "agent.changed")
 """Classes whose payload says how the teammate is; in others, `status` is about something else."""
 
@@ -140,6 +145,8 @@ def update_subagent(draft: "StateDraft", fact: Fact) -> None:
     thread, path = _ensure_thread(draft, fact, key)
     payload = read_payload(fact, TeammatePayload)
     _enter_state(draft, fact, thread, path, _next_state(fact, thread, payload))
+    if thread.started_at is None and fact.event_class in _STARTING_CLASSES:
+        draft.put(thread, path, "started_at", fact.created_at)
     _describe_thread(draft, thread, path, fact, payload)
     _set_lineage(draft, thread, path, fact)
     _record_delegation(draft, fact, thread)
@@ -215,7 +222,6 @@ def _ensure_thread(draft: "StateDraft", fact: Fact, key: str) -> tuple[SubagentT
         status=UNKNOWN,
         lineage=UNKNOWN,
         turn_id=turn_of(fact),
-        started_at=fact.created_at,
     )
     return draft.create(draft.state.subagents.threads, SUBAGENT_THREADS_PATH, key, thread), path
 

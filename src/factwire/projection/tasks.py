@@ -166,6 +166,8 @@ def update_task(draft: "StateDraft", fact: Fact) -> None:
     if state is not None and state != task.status:
         _enter_state(draft, task, path, state, fact.created_at)
     draft.count(task, path, "retries", name == "task.retrying")
+    if name == "task.created":
+        draft.put(task, path, "created_at", fact.created_at)
     _describe_task(draft, task, path, fact, payload)
     if name in _ATTEMPT_STATES:
         _update_attempt(draft, task, path, fact, payload)
@@ -247,7 +249,7 @@ def ensure_task(draft: "StateDraft", fact: Fact, task_id: str) -> tuple[Projecte
         attempts=[],
         retries=0,
         turn_id=turn_of(fact),
-        created_at=fact.created_at,
+        created_at=fact.created_at if fact.event_class == "task.created" else None,
     )
     return draft.create(draft.state.tasks, TASKS_PATH, task_id, task), path
 
@@ -317,13 +319,15 @@ def _update_attempt(
         if attempt.attempt_id == key:
             place = f"{path}/attempts/{index}"
             draft.put(attempt, place, "status", status)
+            if status == "running":
+                draft.fill(attempt, place, started_at=fact.created_at)
             draft.fill(attempt, place, completed_at=ended, **fields)
             return
     attempt = Attempt(
         attempt_id=key,
         status=status,
         number=payload.attempt or len(task.attempts) + 1,
-        started_at=fact.created_at,
+        started_at=fact.created_at if status == "running" else None,
         completed_at=ended,
         **fields,
     )
@@ -354,7 +358,7 @@ def _ensure_job(draft: "StateDraft", fact: Fact, key: str) -> tuple[Job, str]:
             items_failed=0,
             running_item_ids=[],
             task_id=task_of(fact),
-            created_at=fact.created_at,
+            created_at=fact.created_at if fact.event_class == "job.created" else None,
         )
         draft.create(jobs, JOBS_PATH, key, job)
     return jobs[key], path
@@ -365,6 +369,8 @@ def _describe_job(draft: "StateDraft", fact: Fact, job: Job, path: str, state: s
     if state is not None and state not in ENDED_TASKS:
         draft.put(job, path, "failure_category", None)
         draft.put(job, path, "completed_at", None)
+    if fact.event_class == "job.created":
+        draft.put(job, path, "created_at", fact.created_at)
     total = number_at(fact.payload, "totalItems", "total")
     draft.fill(
         job,

@@ -233,15 +233,14 @@ def record_handoff(draft: "StateDraft", fact: Fact) -> None:
         f"{TEAM_PATH}/handoffEvents/{escape_key(key)}",
     )
     if key not in events:
-        event = HandoffEvent(
-            handoff_id=key, status=UNKNOWN, turn_id=turn_of(fact), requested_at=fact.created_at
-        )
+        event = HandoffEvent(handoff_id=key, status=UNKNOWN, turn_id=turn_of(fact))
         draft.create(events, f"{TEAM_PATH}/handoffEvents", key, event)
     status = payload.status if name == "agent.handoff" and payload.status else _HANDOFF_STATUS[name]
     draft.put(events[key], path, "status", status)
     draft.fill(
         events[key],
         path,
+        requested_at=fact.created_at if status == "requested" else None,
         from_agent=payload.from_agent,
         to_agent=payload.to_agent,
         reason=payload.reason,

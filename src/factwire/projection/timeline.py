@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from factwire.facts.classes.specification import EventClass
 from factwire.facts.fact import Fact
 from factwire.facts.json_values import text_at
+from factwire.facts.outcomes import ENDED_STATUSES, first_status, status_shown
 from factwire.facts.refs import refs_of
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.artifacts import artifact_ids, evidence_ids
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from factwire.projection.draft import StateDraft
 
 TIMELINE_PATH: Final = "/timeline"
-
-_ENDED: Final = frozenset({"completed", "failed", "canceled"})
 
 
 class TimelineEntry(View):
@@ -79,7 +78,7 @@ def record_entry(
 def _begin_entry(
     draft: "StateDraft", fact: Fact, row: EventClass, key: str, *, degraded: bool
 ) -> None:
-    status = UNKNOWN if degraded else fact.status
+    status = UNKNOWN if degraded else first_status(fact)
     if fact.event_class in STATUSLESS_CLASSES:
         status = "running"
     entry = TimelineEntry(
@@ -101,9 +100,10 @@ def _begin_entry(
         turn_id=turn_of(fact),
         subagent_id=subagent_of(fact),
         created_at=fact.created_at,
-        completed_at=_end_status(fact) if status in _ENDED else None,
+        completed_at=_end_time(fact) if status in ENDED_STATUSES else None,
     )
-    draft.memory.entries[key] = len(draft.state.timeline)
+    place = draft.memory.entries[key] = len(draft.state.timeline)
+    draft.memory.track_entry(entry, place)
     draft.push(draft.state.timeline, TIMELINE_PATH, entry)
 
 
@@ -116,14 +116,12 @@ def _continue_entry(draft: "StateDraft", fact: Fact, row: EventClass, place: int
         return
     entry.source_event_ids.append(fact.id)
     draft.ops.append(Operation("add", f"{path}/sourceEventIds/-", fact.id))
-    if fact.event_class in STATUSLESS_CLASSES:
+    if fact.event_class in STATUSLESS_CLASSES or draft.overruled == fact.id:
         return
-    if entry.status != fact.status:
-        draft.put(entry, path, "status", fact.status)
-    if fact.status in _ENDED:
-        draft.put(entry, path, "completed_at", _end_status(fact))
-    elif entry.completed_at is not None:
-        draft.put(entry, path, "completed_at", None)
+    status = status_shown(fact)
+    if status is not None:
+        ended = _end_time(fact) if status in ENDED_STATUSES else None
+        set_entry_status(draft, place, status, ended)
     draft.put(entry, path, "event_class", fact.event_class)
     draft.put(entry, path, "failure_category", _failure_field(fact, "failureCategory"))
     draft.put(entry, path, "recovery_hint", _failure_field(fact, "recoveryHint"))
@@ -159,7 +157,17 @@ def _failure_field(fact: Fact, name: str) -> str | None:
     return text_at(fact.payload, name) if fact.status == "failed" else None
 
 
-def _end_status(fact: Fact) -> str:
+def set_entry_status(
+    draft: "StateDraft", place: int, status: str, completed_at: str | None
+) -> None:
+    """Put an entry into a status, and keep track of which ones are open."""
+    entry, path = draft.state.timeline[place], f"{TIMELINE_PATH}/{place}"
+    draft.put(entry, path, "status", status)
+    draft.put(entry, path, "completed_at", completed_at)
+    draft.memory.track_entry(entry, place)
+
+
+def _end_time(fact: Fact) -> str:
     return fact.completed_at or fact.created_at
 
 

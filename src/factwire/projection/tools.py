@@ -1,7 +1,7 @@
 """Tools: what an agent called, with which input, and what came of it.
 
 The state of a call is told by its own facts. A turn that is cancelled cancels what was open in it;
-any other end leaves an open call open, because nobody knows how it ended.
+after any other end an open call reads `unknown`, because nobody knows how it ended.
 """
 
 from typing import TYPE_CHECKING, Any, Final
@@ -10,7 +10,9 @@ from factwire.facts.classes.payloads import ToolCallPayload
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import text_at
-from factwire.facts.refs import REF_NAME, artifact_refs_of, refs_at, refs_of
+from factwire.facts.outcomes import call_outcome
+from factwire.facts.refs import REF_NAME, artifact_refs_of, evidence_refs_of, refs_at, refs_of
+from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.diagnostics import add_remark, record_diagnostic
 from factwire.projection.limits import ARGS_CHARACTERS, OUTPUT_CHARACTERS
 from factwire.projection.messages import ToolPreviewPart, add_part, find_part, message_beside
@@ -18,13 +20,11 @@ from factwire.projection.payload_fields import (
     build_field_checks,
     join_texts,
     other_id,
-    read_payload,
     subagent_of,
     task_of,
     tool_of,
     turn_of,
 )
-from factwire.projection.turns import is_in_ended_turn
 from factwire.projection.views import Text, View
 
 if TYPE_CHECKING:
@@ -34,8 +34,6 @@ TOOLS_PATH: Final = "/tools"
 
 ENDED_TOOLS: Final = frozenset({"output-available", "output-error", "cancelled"})
 """States that a call does not leave, unless it begins anew."""
-
-_CANCEL_CATEGORIES: Final = frozenset({"cancelled", "canceled", "user_cancelled", "user_canceled"})
 
 
 class Tool(View):
@@ -72,6 +70,7 @@ class Tool(View):
     action_id: str | None = None
     artifact_ids: list[str] | None = None
     ref_ids: list[str] | None = None
+    evidence_refs: list[str] | None = None
     unclosed: bool | None = None
     started_at: str | None = None
     completed_at: str | None = None
@@ -96,9 +95,9 @@ def start_tool(draft: "StateDraft", fact: Fact) -> None:
     if not is_open(tool):
         _restart_tool(draft, tool, path)
         _move_tool(draft, tool, path, fact)
+    draft.put(tool, path, "unclosed", None)
     _enter_state(draft, tool, path, "running")
     draft.fill(tool, path, started_at=fact.created_at)
-    draft.put(tool, path, "unclosed", None)
     draft.memory.open_tool(tool.tool_call_id)
     describe_tool(draft, tool, path, fact)
 
@@ -149,7 +148,9 @@ def write_output(draft: "StateDraft", tool: Tool, path: str, piece: str) -> None
 
 
 def finish_tool(draft: "StateDraft", fact: Fact) -> None:
-    """The end of a call that worked; output that it states whole stands in for its pieces."""
+    """The result of a call; output that it states whole stands in for its pieces. One that states
+    a failure is a failure.
+    """
     tool, path = ensure_tool(draft, fact)
     whole = fact.payload.get("output")
     if not isinstance(whole, str):
@@ -159,15 +160,18 @@ def finish_tool(draft: "StateDraft", fact: Fact) -> None:
         draft.put(tool, path, "output_characters", len(whole))
         cut = len(whole) > OUTPUT_CHARACTERS
         draft.put(tool, path, "output_truncated", cut or None)
-    _end_tool(draft, fact, "output-available")
+    end_tool(draft, fact)
 
 
-def fail_tool(draft: "StateDraft", fact: Fact) -> None:
-    category = read_payload(fact, ToolCallPayload).failure_category
-    stopped = category in _CANCEL_CATEGORIES or fact.status in ("canceled", "cancelled")
-    _end_tool(draft, fact, "cancelled" if stopped else "output-error")
-    if not stopped:
+def end_tool(draft: "StateDraft", fact: Fact) -> None:
+    """The end of a call, as its fact states it."""
+    state = _END_STATES.get(call_outcome(fact), "output-available")
+    _end_tool(draft, fact, state)
+    if state == "output-error":
         record_diagnostic(draft, fact)
+
+
+_END_STATES: Final = {"failed": "output-error", "canceled": "cancelled"}
 
 
 def _end_tool(draft: "StateDraft", fact: Fact, state: str) -> None:
@@ -175,31 +179,29 @@ def _end_tool(draft: "StateDraft", fact: Fact, state: str) -> None:
     describe_tool(draft, tool, path, fact)
     draft.put(tool, path, "state", state)
     draft.put(tool, path, "completed_at", fact.completed_at or fact.created_at)
+    draft.put(tool, path, "unclosed", None)
     draft.memory.open_tools.pop(tool.tool_call_id, None)
     _add_preview(draft, tool, fact)
 
 
-def end_turn_tools(draft: "StateDraft", fact: Fact) -> None:
-    """What was open in a cancelled turn is cancelled with it; else nobody knows how it ended."""
-    canceled = fact.event_class == "turn.canceled"
-    for key in draft.memory.open_tools_in_order():
-        tool = draft.state.tools[key]
-        if not is_in_ended_turn(draft, fact, tool.turn_id, tool.subagent_id):
-            continue
-        del draft.memory.open_tools[key]
-        if canceled:
-            _cancel_tool(draft, fact, key)
-        else:
-            draft.put(draft.state.tools[key], _tool_path(key), "unclosed", value=True)
-            message = f"tool {key} was open when its turn ended"
-            add_remark(draft, fact, "tool_unclosed_at_turn_end", message, subject=key)
-
-
-def _cancel_tool(draft: "StateDraft", fact: Fact, key: str) -> None:
+def cancel_tool(draft: "StateDraft", fact: Fact, key: str) -> None:
+    """An open call whose turn was cancelled is cancelled with it."""
     tool, path = draft.state.tools[key], _tool_path(key)
     draft.put(tool, path, "state", "cancelled")
     draft.put(tool, path, "completed_at", fact.created_at)
+    draft.memory.open_tools.pop(key, None)
     _add_preview(draft, tool, fact)
+
+
+def leave_unclosed(draft: "StateDraft", fact: Fact, key: str) -> None:
+    """An open call whose turn is over: it goes on no longer, and nobody knows how it ended."""
+    tool, path = draft.state.tools[key], _tool_path(key)
+    draft.put(tool, path, "state", UNKNOWN)
+    draft.put(tool, path, "unclosed", value=True)
+    draft.memory.open_tools.pop(key, None)
+    update_preview(draft, tool)
+    message = f"tool {key} was open when its turn ended"
+    add_remark(draft, fact, "tool_unclosed_at_turn_end", message, subject=key)
 
 
 def ensure_tool(draft: "StateDraft", fact: Fact) -> tuple[Tool, str]:
@@ -219,7 +221,6 @@ def ensure_tool(draft: "StateDraft", fact: Fact) -> tuple[Tool, str]:
         task_id=task_of(fact),
         agent_id=fact.agent_id,
         subagent_id=subagent_of(fact),
-        started_at=fact.created_at,
     )
     draft.create(draft.state.tools, TOOLS_PATH, key, tool)
     draft.memory.open_tool(key)
@@ -235,6 +236,9 @@ def describe_tool(draft: "StateDraft", tool: Tool, path: str, fact: Fact) -> Non
     refs = refs_of(fact)
     if refs:
         _take_refs(draft, tool, path, fact, refs)
+    evidence = evidence_refs_of(fact)
+    if evidence:
+        draft.fill(tool, path, evidence_refs=join_texts(tool.evidence_refs, evidence))
 
 
 _RESULTS: Final = frozenset({"tool.output.delta", "tool.result", "tool.failed"})
@@ -293,7 +297,7 @@ def _add_preview(draft: "StateDraft", tool: Tool, fact: Fact) -> None:
 
 def _enter_state(draft: "StateDraft", tool: Tool, path: str, state: str) -> None:
     """Put a call into a state, and its preview with it; one that has ended stays as it ended."""
-    if tool.state == state or has_ended(tool):
+    if tool.state == state or tool.unclosed or has_ended(tool):
         return
     draft.put(tool, path, "state", state)
     update_preview(draft, tool)

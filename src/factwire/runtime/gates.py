@@ -18,10 +18,12 @@ from factwire.facts.classes.class_tables import (
     TURN_TERMINALS,
 )
 from factwire.facts.classes.specification import Move
-from factwire.facts.open_work import LastIds, OpenWork, find_subject_id
+from factwire.facts.open_work import AnsweredActions, LastIds, OpenWork, find_subject_id
+from factwire.facts.outcomes import DENIALS, WITHDRAWN, answer_of, build_answer, call_outcome
 from factwire.projection import ProjectionState
+from factwire.projection.actions import is_answered
 from factwire.runtime.errors import GateRefused, TurnAlreadyActive
-from factwire.runtime.limits import ENDED_TURNS
+from factwire.runtime.limits import ANSWERED_ACTIONS, ENDED_TURNS
 
 
 class _Refusal(msgspec.Struct, frozen=True):
@@ -46,14 +48,10 @@ is open or not whatever the turn, where the verifier takes each turn by itself.
 """
 
 _GATED: Final = {name: move for name, move in MOVES.items() if move.subject in _REFUSALS}
-_OUTLIVING: Final = frozenset({"action"})
-"""A request outlives its turn: it stays to be answered or cancelled."""
-
 _EXECUTION: Final = EXECUTION_FAMILIES - {"permission"}
 """What is refused after the end of its turn; the verifier counts permissions too."""
 
 _GIVES_OUTPUT: Final = frozenset({"tool.output.delta", "tool.result"})
-_DENIALS: Final = frozenset({"deny", "denied", "reject", "rejected"})
 _QUESTIONS: Final = frozenset({"structured_input", "clarification"})
 """Requests by which a call asks for words: it goes on without them, and nobody forbids it."""
 
@@ -63,14 +61,16 @@ _TURN_CLASSES: Final = frozenset([*TURN_TERMINALS, "turn.submitted", "turn.start
 class Gates:
     """What is open on one thread. `stated` is the last sequence that the agent stated itself."""
 
-    __slots__ = ("_awaiting", "_work", "active_turn", "denied", "stated")
+    __slots__ = ("_answers", "_awaiting", "_calls", "_work", "active_turn", "denied", "stated")
 
     def __init__(self, work: OpenWork | None = None) -> None:
         self.stated: int | None = None
         self.active_turn: str | None = None
         self.denied: set[str] = set()
         self._work = work or OpenWork(LastIds(ENDED_TURNS))
+        self._answers = AnsweredActions(ANSWERED_ACTIONS)
         self._awaiting: dict[str, str] = {}
+        self._calls: dict[str, str] = {}
 
     @classmethod
     def of(cls, state: ProjectionState) -> "Gates":
@@ -81,6 +81,9 @@ class Gates:
             if action.status == "pending":
                 gates._work.open(action.turn_id, "action", action.action_id)
                 gates._await(action.action_id, action.action_type, action.tool_call_id)
+            elif is_answered(action) or action.status == "cancelled":
+                answer = build_answer(action.status, action.decision, action.response)
+                gates._answers.add(action.action_id, answer)
         for tool in state.tools.values():
             if tool.completed_at is None and tool.turn_id == gates.active_turn:
                 gates._work.open(tool.turn_id, "tool", tool.tool_call_id)
@@ -106,7 +109,9 @@ class Gates:
         twin.stated = self.stated
         twin.active_turn = self.active_turn
         twin.denied = set(self.denied)
+        twin._answers = self._answers.copy()
         twin._awaiting = dict(self._awaiting)
+        twin._calls = dict(self._calls)
         return twin
 
     def after_batch(self, batch: Sequence[Fact]) -> "Gates":
@@ -145,6 +150,8 @@ class Gates:
     def _feed_move(self, fact: Fact, move: Move) -> None:
         subject_id = find_subject_id(fact, move.subject)
         opened_in = self._work.find_turn(move.subject, subject_id)
+        if subject_id is not None and opened_in is None and self._is_repeat(fact, move, subject_id):
+            return
         if subject_id is None or (opened_in is None) != (move.does == "open"):
             refusal = _REFUSALS[move.subject]
             code, message = refusal.not_open if opened_in is None else refusal.already_open
@@ -159,10 +166,33 @@ class Gates:
         if move.subject == "tool":
             if move.does == "open":
                 self.denied.discard(subject_id)
+            elif move.does == "close" and call_outcome(fact) == "canceled":
+                self._withdraw_requests(subject_id)
         elif move.does == "open":
+            self._answers.pop(subject_id, None)
             self._await(subject_id, fact.payload.get("actionType"), id_of(fact, "toolCallId"))
         else:
+            self._answers.add(subject_id, answer_of(fact))
+            self._calls.pop(subject_id, None)
             self._decide(fact, self._awaiting.pop(subject_id, None))
+
+    def _withdraw_requests(self, call: str) -> None:
+        """Nobody answers what a call asked that was cancelled."""
+        for action_id in [action for action, asking in self._calls.items() if asking == call]:
+            self._work.close(self._work.find_turn("action", action_id), "action", action_id)
+            self._answers.add(action_id, WITHDRAWN)
+            self._awaiting.pop(action_id, None)
+            del self._calls[action_id]
+
+    def _is_repeat(self, fact: Fact, move: Move, action_id: str) -> bool:
+        """Whether a fact gives the answer that a closed action has; another one is refused."""
+        if move.subject != "action" or move.does != "close":
+            return False
+        is_conflict = self._answers.find_conflict(action_id, answer_of(fact))
+        if is_conflict:
+            message = f"action {action_id} was answered otherwise before"
+            raise GateRefused("action_already_decided", message, fact.id)
+        return is_conflict is not None
 
     def _check_approval(self, fact: Fact, call: str) -> None:
         if call in self._awaiting.values():
@@ -193,7 +223,7 @@ class Gates:
             self._work.begin_turn(turn, beside=True)
         elif self._work.is_turn_of(fact):
             self._check_ended(fact)
-            self._work.end_turn(turn, _OUTLIVING)
+            self._end(turn)
 
     def _check_ended(self, fact: Fact) -> None:
         name, turn = fact.event_class or "", id_of(fact, "turnId")
@@ -204,17 +234,22 @@ class Gates:
 
     def _await(self, action_id: str, action_type: object, call: str | None) -> None:
         """A call that waits for a decision, and that a no ends."""
+        if call is not None:
+            self._calls[action_id] = call
         if call is not None and action_type not in _QUESTIONS:
             self._awaiting[action_id] = call
 
     def _decide(self, fact: Fact, call: str | None) -> None:
         decision = fact.payload.get("decision")
-        allowed = fact.event_class == "action.resolved" and decision not in _DENIALS
+        allowed = fact.event_class == "action.resolved" and decision not in DENIALS
         if call is not None and not allowed:
             self.denied.add(call)
 
     def _end(self, turn: str | None) -> None:
-        self._work.end_turn(turn, _OUTLIVING)
+        for action_id in self._work.open_ids(turn, "action"):
+            self._awaiting.pop(action_id, None)
+            self._calls.pop(action_id, None)
+        self._work.end_turn(turn)
         if self.active_turn == turn:
             self.active_turn = None
             self.stated = None

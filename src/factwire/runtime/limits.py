@@ -6,6 +6,9 @@ ENDED_TURNS: Final = 1_024
 """Turns of a thread remembered as ended; a fact for an older one is no longer recognized as late.
 """
 
+ANSWERED_ACTIONS: Final = 1_024
+"""Requests of a thread whose answer is remembered, to refuse another one."""
+
 UNWRITTEN_FACTS: Final = 4_096
 """Facts of a thread that may wait to be written; an agent that is faster has to wait."""
 

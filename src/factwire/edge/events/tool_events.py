@@ -5,6 +5,7 @@ from typing import Any, Final, Literal
 from factwire.facts import Fact
 from factwire.facts.classes.payloads import FileChangePayload, ToolCallPayload
 from factwire.facts.json_values import finite_number_at
+from factwire.facts.outcomes import call_outcome
 from factwire.facts.resources import Item, ItemContent
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.payload_fields import read_payload, ref_text, subagent_of, tool_of
@@ -117,7 +118,7 @@ def _to_tool_result(fact: Fact) -> TypedPayload | None:
     fields = read_payload(fact, ToolCallPayload)
     return "run.agent.tool_result", ToolResult(
         call_id=call,
-        is_error=fact.event_class == "tool.failed",
+        is_error=call_outcome(fact) in _ITEM_STATUSES,
         tool_name=fields.tool_name,
         content=_result_content(fields),
         ref=ref_text(fields.output_ref),
@@ -162,18 +163,22 @@ def _to_result_item(fact: Fact) -> TypedPayload | None:
     call = tool_of(fact)
     if call is None:
         return None
-    fields, failed = read_payload(fact, ToolCallPayload), fact.event_class == "tool.failed"
+    fields, outcome = read_payload(fact, ToolCallPayload), call_outcome(fact)
     content = ItemContent(
         tool_name=fields.tool_name,
         output=_result_content(fields),
         output_ref=ref_text(fields.output_ref),
-        is_error=failed,
+        is_error=outcome in _ITEM_STATUSES,
         exit_code=fields.exit_code,
         failure_category=fields.failure_category,
     )
     return "item.updated", _build_tool_item(
-        fact, call, "failed" if failed else "completed", content
+        fact, call, _ITEM_STATUSES.get(outcome, "completed"), content
     )
+
+
+_ITEM_STATUSES: Final = {"failed": "failed", "canceled": "cancelled"}
+"""Ends of a call that gave nothing to go on with → the status of its item."""
 
 
 def _build_tool_item(

@@ -7,6 +7,7 @@ import msgspec
 from factwire.edge.events.run_events import build_run_error
 from factwire.edge.records.thread_records import key_of, row_of, thread_of
 from factwire.facts import Fact, entity_of, id_of
+from factwire.facts.classes.class_tables import TURN_TERMINALS
 from factwire.facts.classes.payloads import ActionDecisionPayload, ActionRequestPayload
 from factwire.facts.json_values import list_at, object_at, text_at
 from factwire.facts.resources import (
@@ -19,7 +20,13 @@ from factwire.facts.resources import (
     RunWorktree,
     Thread,
 )
-from factwire.projection.payload_fields import other_id, read_payload, subagent_of, turn_of
+from factwire.projection.payload_fields import (
+    other_id,
+    outcome_of,
+    read_payload,
+    subagent_of,
+    turn_of,
+)
 from factwire.runtime.mint import run_of
 from factwire.serving.envelopes import run_id_of
 
@@ -28,9 +35,9 @@ if TYPE_CHECKING:
 
 
 _ENDS: Final[dict[str, tuple[RunStatus, Activity]]] = {
-    "turn.completed": ("finished", "completed"),
-    "turn.failed": ("failed", "failed"),
-    "turn.canceled": ("cancelled", "canceled"),
+    "completed": ("finished", "completed"),
+    "failed": ("failed", "failed"),
+    "canceled": ("cancelled", "canceled"),
 }
 
 
@@ -104,7 +111,7 @@ def _end_run(records: "Records", _: int, fact: Fact) -> None:
     run = _find_run(records, fact)
     if run is None or entity_of(fact) is not None:
         return
-    run.status, activity = _ENDS[fact.event_class or ""]
+    run.status, activity = _ENDS[outcome_of(fact)]
     run.finished_at = fact.completed_at or fact.created_at
     run.updated_at = fact.created_at
     if run.status == "failed":
@@ -112,6 +119,17 @@ def _end_run(records: "Records", _: int, fact: Fact) -> None:
     thread = _find_thread(records, fact)
     if thread is not None:
         thread.activity = activity
+        _withdraw_approvals(records, thread, run.run_id, fact)
+
+
+def _withdraw_approvals(records: "Records", thread: Thread, run_id: str, fact: Fact) -> None:
+    """Nobody answers any more what a run asked that is over."""
+    for approval_id in thread.open_approvals:
+        if _is_open(records, approval_id, run_id):
+            row = records.approvals.rows[approval_id]
+            row.status, row.updated_at = "cancelled", fact.created_at
+    left = (each for each in thread.open_approvals if not _is_open(records, each, run_id))
+    thread.open_approvals = tuple(left)
 
 
 def _read_run_error(fact: Fact) -> RunError:
@@ -179,7 +197,7 @@ RUN_HANDLERS = {
     "queue.changed": _update_queue,
     "turn.submitted": _submit_run,
     "turn.started": _start_run,
-    **dict.fromkeys(_ENDS, _end_run),
+    **dict.fromkeys(TURN_TERMINALS, _end_run),
 }
 
 
@@ -228,7 +246,7 @@ def _add_approval(records: "Records", seq: int, fact: Fact) -> None:
 
 def _resolve_approval(records: "Records", _: int, fact: Fact) -> None:
     row = row_of(records.approvals, thread_of(fact), id_of(fact, "actionId"))
-    if row is None:
+    if row is None or row.status in _ANSWERED:
         return
     fields = read_payload(fact, ActionDecisionPayload)
     row.decision = fields.decision or row.decision
@@ -242,11 +260,15 @@ def _resolve_approval(records: "Records", _: int, fact: Fact) -> None:
 
 def _close_approval(records: "Records", _: int, fact: Fact) -> None:
     row = row_of(records.approvals, thread_of(fact), id_of(fact, "actionId"))
-    if row is None:
+    if row is None or row.status in _ANSWERED:
         return
     row.status = _CLOSED_STATUS[fact.event_class or ""]
     row.updated_at = fact.created_at
     _update_waiting(records, fact, row.approval_id, is_open=False)
+
+
+_ANSWERED: Final = ("approved", "denied", "expired")
+"""The first answer counts. An approval that was withdrawn may still get one."""
 
 
 def _update_waiting(records: "Records", fact: Fact, approval_id: str, *, is_open: bool) -> None:

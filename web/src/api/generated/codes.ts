@@ -3,12 +3,14 @@
 /** What each stable code means, by what it is said of; facts bring others as well. */
 export const CODE_MEANINGS = {
   "remark": {
+    "action_already_decided": "an answered action was answered differently; the first one counts",
     "conflicting_fact": "an id was used again with different content; the first one counts",
     "foreign_thread": "facts of an unrelated thread were ignored",
     "large_payload_inline": "a payload or a preview is too large for a fact",
     "lineage_missing": "no fact states which task a subagent works on",
     "missing_scope_id": "a fact without a required id is shown only in the timeline",
     "part_ambiguous": "a text does not name its part while several are open; it is kept apart",
+    "outcome_mismatch": "the status or the payload contradicts the class",
     "schema_mismatch": "a required field or timestamp is missing or wrong, or the class is a legacy terminal",
     "secret_leak_risk": "a key names a secret or a value is one",
     "sequence_conflict": "two facts claim the same sequence; the first one counts",

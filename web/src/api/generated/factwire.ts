@@ -1449,7 +1449,8 @@ export type IssueCode =
   | "sequence_violation"
   | "secret_leak_risk"
   | "large_payload_inline"
-  | "unknown_event_type";
+  | "unknown_event_type"
+  | "outcome_mismatch";
 
 export type AssetKind =
   | "image"

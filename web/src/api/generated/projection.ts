@@ -995,6 +995,7 @@ export interface Tool {
   actionId?: string | null;
   artifactIds?: string[] | null;
   refIds?: string[] | null;
+  evidenceRefs?: string[] | null;
   unclosed?: boolean | null;
   startedAt?: string | null;
   completedAt?: string | null;

@@ -1,6 +1,6 @@
 import type { Process, ProjectionState, Tool } from "../../api/generated/projection";
 
-const ENDED = new Set(["output-available", "output-error", "cancelled", "stale"]);
+const ENDED = new Set(["output-available", "output-error", "cancelled", "stale", "unknown"]);
 
 export function hasEnded(tool: Tool | undefined): boolean {
   return tool !== undefined && ENDED.has(tool.state);

@@ -1,0 +1,295 @@
+"""How something ended, read from a fact: by its class, its stated status and its payload.
+
+A class says how a thing is; the status of a fact may say more (a result that failed), less (the
+`pending` that a source writes when it has nothing to say) or the opposite. The rules are here once,
+as tables, for every reader: an outcome is never better than the worse of class and status, a status
+that a class rules out is an issue (`outcome_mismatch`), and the first answer to an action counts.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from factwire.facts.classes.class_tables import (
+    ACTION_CLOSERS,
+    KNOWN_CLASSES,
+    TURN_OUTCOMES,
+    status_of,
+)
+from factwire.facts.classes.specification import EventClass
+from factwire.facts.fact import Fact
+from factwire.facts.issues import Issue
+from factwire.facts.vocabulary import STATUSES, UNKNOWN
+
+OPEN_STATUSES: Final = frozenset({"pending", "running", "blocked"})
+"""What reads as going on or waiting."""
+
+ENDED_STATUSES: Final = frozenset({"completed", "failed", "canceled"})
+
+_STATUS_OF_SUFFIX: Final = {
+    "required": "blocked",
+    "started": "running",
+    "delta": "running",
+    "progress": "running",
+    "output": "running",
+    "input": "running",
+    "args": "running",
+    "failed": "failed",
+    "result": "completed",
+    "completed": "completed",
+    "resolved": "completed",
+    "final": "completed",
+    "finished": "completed",
+}
+_STATUS_OF_PHASE: Final = {"completed": "completed", "failed": "failed", "cancelled": "canceled"}
+_STATUS_OF_CLASS: Final = {
+    "turn.submitted": "pending",
+    "permission.requested": "blocked",
+    "channel.permission_forwarded": "blocked",
+    "task.created": "pending",
+    "task.accepted": "pending",
+    "task.queued": "pending",
+    "task.waiting": "blocked",
+    "task.blocked": "blocked",
+    "task.paused": "blocked",
+    "task.resumed": "running",
+    "task.retrying": "running",
+    "task.cancel_requested": "running",
+    "task.lost": "failed",
+    "job.created": "pending",
+    "job.queued": "pending",
+    "subagent.spawned": "pending",
+    "subagent.closed": "completed",
+    "agent.spawned": "pending",
+    "handoff.requested": "pending",
+    "handoff.accepted": "running",
+    "review.requested": "pending",
+}
+"""Classes whose last word does not tell."""
+
+_SILENT_CLASSES: Final = frozenset({"subagent.input", "thread.started", "state.delta"})
+"""Classes whose last word is about something other than their subject."""
+
+
+def _status_of_row(row: EventClass) -> str | None:
+    name = row.name
+    if name in _SILENT_CLASSES:
+        return None
+    return (
+        TURN_OUTCOMES.get(name)
+        or _STATUS_OF_CLASS.get(name)
+        or _STATUS_OF_SUFFIX.get(name.rpartition(".")[2])
+        or _STATUS_OF_PHASE.get(row.phase)
+    )
+
+
+CLASS_STATUSES: Final[dict[str, str | None]] = {
+    name: _status_of_row(row) for name, row in KNOWN_CLASSES.items()
+}
+"""What each known class says about its subject; None where it says nothing."""
+
+_LASTING_FAMILIES: Final = frozenset(
+    {"turn", "run", "tool", "action", "task", "job", "subagent", "worker", "agent", "handoff"}
+    | {"review", "process", "command", "patch", "test", "hook"}
+)
+"""Families of things that begin and end. Any other fact is over once it has happened."""
+
+_STATUS_OF_WORD: Final = {
+    **{status: status for status in STATUSES},
+    "cancelled": "canceled",
+    "interrupted": "canceled",
+    "terminated": "canceled",
+    "error": "failed",
+    "errored": "failed",
+    "timed_out": "failed",
+    "lost": "failed",
+    "passed": "completed",
+    "draft": "pending",
+    "accepted": "pending",
+    "queued": "pending",
+    "preparing": "running",
+    "retrying": "running",
+    "cancelling": "running",
+    "waiting": "blocked",
+    "waiting_input": "blocked",
+    "waiting_permission": "blocked",
+    "waiting_resource": "blocked",
+    "paused": "blocked",
+}
+"""What agents write in a payload → the status that it means."""
+
+_WORD_KEYS: Final = {
+    "command.exited": ("status",),
+    "test.completed": ("result", "status"),
+    "run.status": ("status",),
+    "task.updated": ("status",),
+    "task.changed": ("status",),
+    "subagent.status": ("status",),
+    "agent.changed": ("status",),
+}
+"""Classes whose payload says how their subject is, and under which keys."""
+
+_CANCEL_CATEGORIES: Final = ("cancelled", "canceled", "user_cancelled", "user_canceled")
+_ERROR_FLAGS: Final = ("isError", "is_error")
+
+
+def status_shown(fact: Fact) -> str | None:
+    """The status to show for the subject of a fact; None where the fact says nothing about it."""
+    name = fact.event_class or ""
+    if name not in CLASS_STATUSES:
+        return UNKNOWN if fact.status == "pending" else fact.status
+    meaning, stated = CLASS_STATUSES[name], _spell(fact.status)
+    if meaning in ENDED_STATUSES:
+        return _worse(name, meaning or "", stated, _payload_status(fact))
+    is_default = stated == status_of(name)
+    if meaning is not None:
+        return meaning if is_default or stated in ENDED_STATUSES else stated
+    return _payload_status(fact) or (None if is_default else stated)
+
+
+def first_status(fact: Fact) -> str:
+    """The status to show for a subject of which this is the first fact."""
+    status = status_shown(fact)
+    if status is not None:
+        return status
+    family = (fact.event_class or "").partition(".")[0]
+    return UNKNOWN if family in _LASTING_FAMILIES else "completed"
+
+
+def call_outcome(fact: Fact) -> str:
+    """How a tool call ended, by the fact that ends it."""
+    return status_shown(fact) or UNKNOWN
+
+
+def _worse(name: str, meaning: str, stated: str, word: str | None) -> str:
+    """Failed or canceled beats completed, whoever says so; a status of its own is kept."""
+    if stated not in STATUSES:
+        return stated
+    if meaning != "completed":
+        may_be_stopped = "canceled" in STATED_STATUSES.get(name, ())
+        return "canceled" if may_be_stopped and "canceled" in (stated, word) else meaning
+    return next((status for status in (stated, word) if status in ("failed", "canceled")), meaning)
+
+
+def _payload_status(fact: Fact) -> str | None:
+    """What the payload says about the subject, for classes where it is known to."""
+    name, payload = fact.event_class or "", fact.payload
+    if name == "tool.result":
+        return "failed" if _error_flag(payload) else None
+    if name == "tool.failed":
+        category = payload.get("failureCategory")
+        return "canceled" if category in _CANCEL_CATEGORIES else None
+    if name == "command.exited":
+        code = payload.get("exitCode", payload.get("exit_code"))
+        if type(code) is int:
+            return "failed" if code else "completed"
+    words = (payload.get(key) for key in _WORD_KEYS.get(name, ()))
+    return next((_STATUS_OF_WORD.get(word) for word in words if isinstance(word, str)), None)
+
+
+def _error_flag(payload: dict[str, Any]) -> str | None:
+    return next((key for key in _ERROR_FLAGS if payload.get(key) is True), None)
+
+
+def _spell(status: str) -> str:
+    return "canceled" if status == "cancelled" else status
+
+
+def _statuses_of(name: str) -> frozenset[str] | None:
+    """The statuses that a class may state; None where it may state any."""
+    if name in _STATUSES_OF_CLASS:
+        return _STATUSES_OF_CLASS[name]
+    return _STATUSES_OF_SUFFIX.get(name.rpartition(".")[2])
+
+
+_STATUSES_OF_SUFFIX: Final = {
+    "required": OPEN_STATUSES,
+    "started": OPEN_STATUSES,
+    "completed": frozenset({"completed"}),
+    "result": frozenset({"completed"}),
+    "failed": frozenset({"failed", "canceled"}),
+}
+_STATUSES_OF_CLASS: Final[dict[str, frozenset[str] | None]] = {
+    "thread.started": None,
+    "job.item.started": None,
+    "job.item.completed": None,
+    "job.item.failed": None,
+    "turn.failed": frozenset({"failed"}),
+    "turn.canceled": frozenset({"canceled"}),
+    "run.finished": frozenset({"completed", "canceled", "pending"}),
+    "run.failed": frozenset({"failed"}),
+    "action.resolved": ENDED_STATUSES,
+    "action.cancelled": ENDED_STATUSES | {"pending"},
+    "action.canceled": ENDED_STATUSES | {"pending"},
+    "action.expired": ENDED_STATUSES | {"pending"},
+    "patch.applied": frozenset({"completed", "pending"}),
+    "command.exited": ENDED_STATUSES | {"pending"},
+    "test.completed": ENDED_STATUSES,
+    "review.completed": ENDED_STATUSES,
+    "task.cancelled": frozenset({"canceled", "pending"}),
+    "job.cancelled": frozenset({"canceled", "pending"}),
+    "process.terminated": frozenset({"canceled", "failed", "pending"}),
+    "benchmark.trial.completed": ENDED_STATUSES,
+}
+"""Classes for which the last word does not decide; a fact about an item states the status of its
+job. `pending` is what a source states that derives the status from such a class.
+"""
+
+STATED_STATUSES: Final = {
+    name: statuses for name in KNOWN_CLASSES if (statuses := _statuses_of(name)) is not None
+}
+"""Class → the statuses that do not contradict it. A status outside the vocabulary never does."""
+
+
+def outcome_issue(fact: Fact, statuses: frozenset[str]) -> Issue | None:
+    """What is wrong with a fact whose status or payload contradicts its class."""
+    status, name = _spell(fact.status), fact.event_class
+    if status not in statuses and status in STATUSES:
+        message = f"{name} with status {fact.status}; expected {' or '.join(sorted(statuses))}"
+        return Issue("outcome_mismatch", "$.status", message)
+    if name == "tool.result" and (flag := _error_flag(fact.payload)):
+        message = f"tool.result with {flag}; a call that failed ends with tool.failed"
+        return Issue("outcome_mismatch", f"$.payload.{flag}", message)
+    return None
+
+
+class ActionAnswer(msgspec.Struct, frozen=True):
+    """How an action was closed, so that two closings can be compared."""
+
+    closing: str
+    decision: str | None = None
+    response: bytes | None = None
+
+
+WITHDRAWN: Final = ActionAnswer("cancelled")
+"""How an action ends that nobody waits for any more."""
+
+_CLOSINGS: Final = {
+    "action.resolved": "resolved",
+    "action.cancelled": "cancelled",
+    "action.canceled": "cancelled",
+    "action.expired": "expired",
+}
+
+DENIALS: Final = frozenset({"deny", "denied", "reject", "rejected"})
+"""Decisions that forbid."""
+
+_APPROVALS: Final = frozenset({"approve", "approved", "allow", "allowed", "accept", "accepted"})
+
+
+def answer_of(fact: Fact) -> ActionAnswer | None:
+    """The answer that a fact gives to its action; None where its class closes none."""
+    name = fact.event_class or ""
+    if name not in ACTION_CLOSERS:
+        return None
+    return build_answer(_CLOSINGS[name], fact.payload.get("decision"), fact.payload.get("response"))
+
+
+def build_answer(closing: str, decision: object, response: object = None) -> ActionAnswer:
+    """An answer; spellings of one decision are the same, and only a resolved action has one."""
+    if closing != "resolved":
+        return ActionAnswer(closing)
+    word = decision if isinstance(decision, str) else None
+    word = "deny" if word in DENIALS else "approve" if word in _APPROVALS else word
+    told = None if response is None else msgspec.json.encode(response, order="deterministic")
+    return ActionAnswer(closing, word, told)
