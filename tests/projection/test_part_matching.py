@@ -129,7 +129,8 @@ def test_the_same_final_again_adds_no_part(kind: str, ids: tuple[tuple[str, str]
 def test_parts_that_are_streamed_beside_each_other_end_by_their_names(
     order: list[str], named: str, messages: tuple[str, str], *, end_names_message: bool
 ):
-    make, of = FactMaker(), dict(zip(("p", "q"), messages, strict=True))
+    make = FactMaker()
+    of: dict[str, str] = dict(zip(["p", "q"], messages, strict=True))
     facts = [make("turn.started", **TURN)]
     for piece in ("1", "2"):
         for part in ("p", "q"):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factwire.facts import Fact, verify
-from factwire.projection import ProjectionState, thread_read_model
+from factwire.projection import Projection, ProjectionState, task_snapshot, thread_read_model
 from tests.projection.fact_maker import FactMaker, as_json, project_facts, watch_facts
 
 TURN = {"turnId": "turn"}
@@ -320,3 +320,100 @@ def test_a_child_thread_by_itself_shows_its_subagents_turn_as_its_own():
     own |= {"parentThreadId": "main", "taskId": "task"}
     state = project_facts(make("turn.started", **own), make("turn.completed", **own))
     assert (state.runtime.status, state.runtime.latest_turn_id) == ("completed", "inner")
+
+
+@pytest.mark.requirement("projection.turn-failures")
+def test_every_failed_turn_keeps_why_it_failed():
+    make = FactMaker()
+    failures = {
+        "one": {"failureCategory": "timeout", "message": "Too slow.", "recoveryHint": "Retry."},
+        "two": {"failureCategory": "quota", "message": "None left.", "recoveryHint": "Wait."},
+        "three": {"failureCategory": "tool_error"},
+    }
+    facts: list[Fact] = []
+    for turn, failure in failures.items():
+        facts += [make("turn.started", turnId=turn), make("turn.failed", turnId=turn, **failure)]
+    facts += [make("turn.started", turnId="four"), make("turn.completed", turnId="four")]
+    state = project_facts(*facts)
+    read = thread_read_model(state)
+    fields = ("failureCategory", "message", "recoveryHint")
+    turns = {key: as_json(turn) for key, turn in state.turns.items()}
+    entries = {entry.turn_id: as_json(entry) for entry in state.timeline}
+    incidents = {incident.turn_id: as_json(incident) for incident in read.incidents}
+    for turn, failure in failures.items():
+        expected = [failure.get(name) for name in fields]
+        assert [turns[turn].get(name) for name in fields] == expected
+        entry = entries[turn]
+        assert [entry.get(name) for name in ("failureCategory", "detail", "recoveryHint")] == (
+            expected
+        )
+        assert [incidents[turn].get(name) for name in fields] == [
+            expected[0],
+            expected[1] or expected[0],
+            expected[2],
+        ]
+    assert set(incidents) == set(failures)
+    assert (turns["four"]["status"], turns["four"].get("failureCategory")) == ("completed", None)
+    restored = Projection.from_read_model(read).state
+    for turn in failures:
+        kept = as_json(restored.turns[turn])
+        assert [kept.get(name) for name in fields] == [turns[turn].get(name) for name in fields]
+    again = Projection("thread")
+    again.apply_all(facts)
+    before = again.snapshot()
+    again.repair(read)
+    assert msgspec.json.decode(again.snapshot())["turns"] == msgspec.json.decode(before)["turns"]
+
+
+@pytest.mark.requirement("projection.turn-failures")
+def test_a_turn_that_runs_again_has_not_failed():
+    make = FactMaker()
+    state = project_facts(
+        make("turn.started", **TURN),
+        make("turn.failed", **TURN, **FAILURE),
+        make("turn.started", **TURN),
+    )
+    assert as_json(state.turns["turn"]) == {
+        "turnId": "turn",
+        "status": "running",
+        "startedAt": "2026-06-10T00:00:03Z",
+    }
+    assert thread_read_model(state).incidents == []
+
+
+@pytest.mark.requirement("projection.task-refs")
+@pytest.mark.parametrize("name", ["task.progress", "task.completed", "task.updated"])
+def test_a_task_keeps_its_outputs_progress_and_evidence(name: str):
+    make = FactMaker()
+    state = project_facts(
+        make("task.started", **TURN, taskId="task", outputRefs=["output:1"]),
+        make(
+            name,
+            **TURN,
+            taskId="task",
+            payload={
+                "outputRefs": ["output:2", {"ref": "output:3"}],
+                "outputRef": "output:4",
+                "evidenceRefs": ["evidence:1"],
+                "artifactRefs": ["artifact:1"],
+                "progress": {"completedSteps": 2, "totalSteps": 5},
+            },
+            evidenceRefs=["evidence:0"],
+        ),
+    )
+    read = as_json(task_snapshot(state, "task"))
+    assert {
+        key: read[key] for key in ("outputRefs", "evidenceRefs", "artifactRefs", "progress")
+    } == {
+        "outputRefs": ["output:1", "output:2", "output:3", "output:4"],
+        "evidenceRefs": ["evidence:0", "evidence:1"],
+        "artifactRefs": ["artifact:1"],
+        "progress": {"completedSteps": 2, "totalSteps": 5},
+    }
+
+
+@pytest.mark.requirement("projection.task-refs")
+def test_progress_without_steps_is_kept_as_a_share():
+    make = FactMaker()
+    state = project_facts(make("task.progress", **TURN, taskId="task", progress=0.4))
+    assert task_snapshot(state, "task").progress_share == 0.4

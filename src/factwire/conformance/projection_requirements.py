@@ -233,6 +233,9 @@ _SURFACES: Final = requirements(
         "changes.",
         "projection.turn-owner": "A turn, failure or end that carries a subagent, a job or a task "
         "elsewhere ends that, and changes nothing of the thread's own run.",
+        "projection.turn-failures": "Why a turn failed is kept on the turn, in its entry and among "
+        "the incidents of the read model, whatever follows.",
+        "projection.task-refs": "Outputs, progress and evidence of a task are kept.",
         "projection.part-ids": "The end of a text replaces what was streamed whichever side "
         "carries ids; an end that could mean several open parts is kept apart and remarked.",
         "projection.steers": "A steer that was delivered is a message of its own and never another "

@@ -24,14 +24,16 @@ from factwire.projection import (
     thread_status,
     timeline,
     tools,
+    turns,
 )
 from factwire.projection.diagnostics import keep_diagnostic
 from factwire.projection.draft import StateDraft
 from factwire.projection.messages import Message, ReasoningPart, TextPart, mark_message_stale
-from factwire.projection.read_models import ThreadReadModel, ToolCallSummary
+from factwire.projection.read_models import FAILED_TURN, ThreadReadModel, ToolCallSummary
 from factwire.projection.reasoning import PLANS_PATH
 from factwire.projection.timeline import part_entry_key
 from factwire.projection.tools import Tool
+from factwire.projection.turns import ENDED_TURNS
 from factwire.projection.views import Text
 
 
@@ -189,6 +191,7 @@ def merge_read_model(draft: StateDraft, model: ThreadReadModel, *, missed: bool)
     _merge_queue(draft, model)
     _merge_turns(draft, model, over, missed=missed)
     _merge_runtime(draft, model, missed=missed)
+    _merge_turn_records(draft, model, over)
     mark_texts_stale(draft, over, missed=missed)
     actions.forget_permissions(draft, over, every=missed)
     if missed:
@@ -333,6 +336,40 @@ def _merge_turns(
             status = None if _is_waiting(draft, model, turn) else STALE
         if status is not None and (status != "running" or kind == "turn"):
             align_timeline_and_graph(draft, entry.entry_id, status)
+
+
+def _merge_turn_records(draft: StateDraft, model: ThreadReadModel, over: Collection[str]) -> None:
+    """How turns ended, as far as the read model states it; of one that is over and that it does not
+    speak of, nobody knows.
+    """
+    records = draft.state.turns
+    for turn in over:
+        if turn in records and records[turn].status not in ENDED_TURNS:
+            turns.restore_turn(draft, turn, STALE)
+    for incident in model.incidents:
+        turn = incident.turn_id
+        is_failed_turn = incident.diagnostic_id == f"{FAILED_TURN}{turn}"
+        if turn is not None and is_failed_turn and incident.subject is None:
+            turns.restore_turn(
+                draft,
+                turn,
+                "failed",
+                category=incident.failure_category,
+                message=incident.message if incident.message != incident.code else None,
+                hint=incident.recovery_hint,
+                at=incident.created_at,
+            )
+    outcome = model.last_outcome
+    if model.active_turn_id is not None:
+        turns.restore_turn(draft, model.active_turn_id, "running")
+    elif outcome is not None and outcome.turn_id is not None:
+        turns.restore_turn(
+            draft,
+            outcome.turn_id,
+            outcome.status,
+            category=outcome.failure_category,
+            hint=outcome.recovery_hint,
+        )
 
 
 def _turn_status(model: ThreadReadModel, turn: str | None) -> str | None:

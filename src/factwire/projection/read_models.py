@@ -16,6 +16,7 @@ from factwire.projection.state import ProjectionState
 from factwire.projection.tasks import Attempt, ProjectedTask
 from factwire.projection.thread_status import QueuedTurn
 from factwire.projection.tools import Tool
+from factwire.projection.turns import ProjectedTurn
 from factwire.projection.views import View
 
 READ_MODEL_VERSION: Final = "factwire-read-model/v1"
@@ -89,10 +90,12 @@ class TaskSnapshot(View):
     subagents: list[str]
     artifact_refs: list[str]
     evidence_refs: list[str]
+    output_refs: list[str] | None = None
     objective: str | None = None
     parent_task_id: str | None = None
     current_run_id: str | None = None
     progress: TaskSteps | None = None
+    progress_share: float | None = None
     event_cursor: int | None = None
 
 
@@ -158,11 +161,35 @@ def thread_read_model(state: ProjectionState) -> ThreadReadModel:
         pending_actions=[a for a in state.actions.values() if a.status == "pending"],
         tool_calls=[_summarize_tool(tool) for tool in state.tools.values()],
         queued_turns=state.queue.turns,
-        incidents=[remark for remark in remarks if remark.severity == "error"],
+        incidents=[
+            *(remark for remark in remarks if remark.severity == "error"),
+            *(_to_incident(turn) for turn in state.turns.values() if turn.status == "failed"),
+        ],
         diagnostics=remarks[-_DIAGNOSTICS_SHOWN:],
         last_outcome=_last_outcome(state),
         history_cursor=state.read_model.history_cursor,
         event_cursor=state.hydration.cursor,
+    )
+
+
+FAILED_TURN: Final = "turn_failed:"
+"""How the id of an incident begins that is the failure of a turn."""
+
+
+def _to_incident(turn: ProjectedTurn) -> Diagnostic:
+    """Why a turn failed: of every turn, not only of the latest."""
+    category = turn.failure_category or "unknown"
+    return Diagnostic(
+        diagnostic_id=f"{FAILED_TURN}{turn.turn_id}",
+        code=category,
+        severity="error",
+        message=turn.message or category,
+        event_id=turn.ended_by or turn.turn_id,
+        turn_id=turn.turn_id,
+        subject=turn.subagent_id or turn.job_id or (turn.task_id if turn.entity else None),
+        failure_category=turn.failure_category,
+        recovery_hint=turn.recovery_hint,
+        created_at=turn.completed_at,
     )
 
 
@@ -278,10 +305,12 @@ def _to_task_snapshot(state: ProjectionState, task: ProjectedTask) -> TaskSnapsh
         subagents=task.subagent_ids or [],
         artifact_refs=task.artifact_refs or [],
         evidence_refs=task.evidence_refs or [],
+        output_refs=task.output_refs,
         objective=task.objective,
         parent_task_id=task.parent_task_id,
         current_run_id=task.current_run_id,
         progress=steps,
+        progress_share=task.progress,
         event_cursor=state.hydration.cursor,
     )
 

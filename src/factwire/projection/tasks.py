@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from factwire.facts.classes.payloads import ProgressPayload, TaskPayload, TaskProfilePayload
 from factwire.facts.fact import Fact, id_of
 from factwire.facts.json_patch import escape_key
-from factwire.facts.json_values import number_at, text_at
+from factwire.facts.json_values import list_at, number_at, object_at, text_at, whole_number_at
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.payload_fields import (
     join_texts,
@@ -133,6 +133,7 @@ class ProjectedTask(View):
     failure_category: str | None = None
     artifact_refs: list[str] | None = None
     evidence_refs: list[str] | None = None
+    output_refs: list[str] | None = None
     runtime_entity: str | None = None
     created_at: str | None = None
     updated_at: str | None = None
@@ -273,7 +274,8 @@ def _next_state(fact: Fact, payload: TaskPayload) -> str | None:
 def _describe_task(
     draft: "StateDraft", task: ProjectedTask, path: str, fact: Fact, payload: TaskPayload
 ) -> None:
-    steps = payload.progress if isinstance(payload.progress, ProgressPayload) else ProgressPayload()
+    stated = payload.progress
+    steps = stated if isinstance(stated, ProgressPayload) else _flat_steps(fact)
     share = None if isinstance(payload.progress, ProgressPayload) else payload.progress
     draft.fill(
         task,
@@ -293,14 +295,34 @@ def _describe_task(
         reason=payload.reason,
         message=payload.message,
         failure_category=payload.failure_category,
-        artifact_refs=join_texts(task.artifact_refs, fact.artifact_refs),
-        evidence_refs=join_texts(task.evidence_refs, fact.evidence_refs),
+        artifact_refs=_join_refs(task.artifact_refs, fact, "artifactRefs", fact.artifact_refs),
+        evidence_refs=_join_refs(task.evidence_refs, fact, "evidenceRefs", fact.evidence_refs),
+        output_refs=_join_refs(task.output_refs, fact, "outputRefs", fact.ref_ids),
         runtime_entity=fact.runtime_entity,
         updated_at=fact.created_at,
     )
     worker = subagent_of(fact)
     if worker is not None:
         add_subagent(draft, fact, task.task_id, worker)
+
+
+def _flat_steps(fact: Fact) -> ProgressPayload:
+    """Steps that a payload states beside its progress."""
+    return ProgressPayload(
+        completed_steps=whole_number_at(fact.payload, "completedSteps"),
+        total_steps=whole_number_at(fact.payload, "totalSteps"),
+    )
+
+
+def _join_refs(
+    existing: list[str] | None, fact: Fact, name: str, stated: tuple[str, ...]
+) -> list[str] | None:
+    """Refs of a task, from the top level or the payload, as texts or as objects, and one by itself
+    under the name in the singular.
+    """
+    rows = [*(list_at(fact.payload.get(name)) or ()), fact.payload.get(name.removesuffix("s"))]
+    found = (row if isinstance(row, str) else text_at(object_at(row) or {}, "ref") for row in rows)
+    return join_texts(existing, (*stated, *filter(None, found)))
 
 
 def _update_attempt(

@@ -49,6 +49,7 @@ class ProjectedTurn(View):
     started_at: str | None = None
     completed_at: str | None = None
     entity: EntityKind | None = None
+    ended_by: str | None = None
 
 
 def is_own_run(draft: "StateDraft", fact: Fact) -> bool:
@@ -190,6 +191,7 @@ def _update_turn(draft: "StateDraft", fact: Fact, status: str) -> None:
     )
     ended = status in ENDED_TURNS
     draft.put(turn, path, "completed_at", (fact.completed_at or fact.created_at) if ended else None)
+    draft.put(turn, path, "ended_by", fact.id if ended else None)
     _set_failure(draft, turn, path, fact if status == "failed" else None)
 
 

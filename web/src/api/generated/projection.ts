@@ -609,6 +609,7 @@ export interface ProjectedTask {
   failureCategory?: string | null;
   artifactRefs?: string[] | null;
   evidenceRefs?: string[] | null;
+  outputRefs?: string[] | null;
   runtimeEntity?: RuntimeEntity | null;
   createdAt?: string | null;
   updatedAt?: string | null;
@@ -635,6 +636,7 @@ export interface ProjectedTurn {
   startedAt?: string | null;
   completedAt?: string | null;
   entity?: "job" | "subagent" | "task" | "thread" | null;
+  endedBy?: string | null;
 }
 
 /** What waits, in order. */
@@ -1127,10 +1129,12 @@ export interface TaskSnapshot {
   subagents: string[];
   artifactRefs: string[];
   evidenceRefs: string[];
+  outputRefs?: string[] | null;
   objective?: string | null;
   parentTaskId?: string | null;
   currentRunId?: string | null;
   progress?: TaskSteps | null;
+  progressShare?: number | null;
   eventCursor?: number | null;
 }
 

@@ -617,10 +617,12 @@ export interface TaskSnapshot {
   subagents: string[];
   artifactRefs: string[];
   evidenceRefs: string[];
+  outputRefs?: string[] | null;
   objective?: string | null;
   parentTaskId?: string | null;
   currentRunId?: string | null;
   progress?: TaskSteps | null;
+  progressShare?: number | null;
   eventCursor?: number | null;
 }
 
