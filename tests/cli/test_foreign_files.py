@@ -4,7 +4,7 @@ import zipfile
 from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -195,10 +195,10 @@ def text_places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, .
         yield path
     elif isinstance(value, dict):
         yield (*path, "added")
-        for key, item in value.items():
+        for key, item in cast("dict[str, Any]", value).items():
             yield from text_places(item, (*path, key))
     elif isinstance(value, list):
-        for index, item in enumerate(value):
+        for index, item in enumerate(cast("list[Any]", value)):
             yield from text_places(item, (*path, index))
 
 

@@ -177,6 +177,8 @@ _INPUTS: Final = requirements(
         "inputs.workspace": "Objects of the application travel as workspace refs.",
         "inputs.capabilities": "Sensitive attachments travel as capability refs.",
         "inputs.refused": "Bytes, data URLs, local paths and unknown parts are refused in place.",
+        "inputs.carried": "Attachments, parts, queued turns and answers in facts are held to the "
+        "same rules.",
     },
 )
 

@@ -20,6 +20,7 @@ from factwire.facts.classes.class_tables import (
 from factwire.facts.classes.payloads import Payload
 from factwire.facts.classes.required_fields import THREAD, TURN, RequiredField
 from factwire.facts.fact import Fact
+from factwire.facts.inputs import INPUT_FIELDS, carried_input_issues
 from factwire.facts.issues import Issue, path_step, type_mismatches
 from factwire.facts.limits import PAYLOAD_CHARACTERS, PREVIEW_CHARACTERS
 from factwire.facts.redaction import find_in_value, redact_text
@@ -138,6 +139,8 @@ def class_issues(fact: Fact, shape: Shape = "facts") -> list[Issue]:
                 issues += _payload_ref_issues(fact.payload[name], f"$.payload.{name}")
     if fact.ref_ids or fact.artifact_refs or fact.evidence_refs:
         issues += _ref_issues(fact)
+    if fact.extra or not INPUT_FIELDS.isdisjoint(fact.payload):
+        issues += carried_input_issues(fact)
     return issues
 
 
