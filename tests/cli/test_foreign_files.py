@@ -266,3 +266,15 @@ def test_a_secret_planted_anywhere_in_a_file_comes_out_nowhere(
     for command, output in all_output(factwire, path):
         assert secret.encode() not in output, command
         assert msgspec.json.encode(secret)[1:-1] not in output, command
+
+
+@pytest.mark.requirement("redaction.foreign-files")
+@pytest.mark.parametrize("raw", [b'{"type": "odd", "note": "%s"}\n', b"not JSON: %s\n"])
+def test_a_raw_item_is_kept_without_its_secrets(factwire: Factwire, raw: bytes):
+    secret = b"ghp_" + b"a1B2c3D4" * 5
+    path, blobs = factwire.file(raw % secret), factwire.folder / "blobs"
+    done = factwire("convert", path, "--from", "claude-code", "--blobs", blobs)
+    kept = [file.read_bytes() for file in blobs.rglob("*") if file.is_file()]
+    assert done.code == 0
+    assert secret not in b"".join([done.out.encode(), done.err.encode(), *kept])
+    assert b"[redacted]" in b"".join(kept)

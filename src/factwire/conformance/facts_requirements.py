@@ -115,7 +115,8 @@ _VALIDATION: Final = requirements(
         "sequences.invalid-facts": "A refused fact still holds its place in the order.",
         "validation.inline-size": "Title, detail, refs and unknown fields are held to the limit of "
         "a payload.",
-        "validation.names-secret": "A secret in an id, a title or a ref is reported at it.",
+        "validation.secret-places": "A secret in a title, a detail, a ref or an unknown field is "
+        "reported at it.",
         "validation.split-secrets": "A secret that is split over the pieces of a text is reported.",
         "reading.lenient": "A reader of files fills in what seeds 000 and 001 leave out, from the "
         "file alone, and remarks it.",
@@ -133,6 +134,7 @@ _REDACTION: Final = requirements(
         "redaction.split-deltas": "A secret split over consecutive deltas of a text is found.",
         "redaction.linear-time": "Searching takes time linear in the text, for hostile text too.",
         "redaction.counters-untouched": "Counters that merely mention tokens stay as they are.",
+        "redaction.named": "A value that a field or an item beside it names a secret is replaced.",
         "redaction.foreign-files": "A secret anywhere in a file comes out of no command.",
         "redaction.recordings": "Redacting a complete recording redacts each text as a whole and "
         "loses none of it.",

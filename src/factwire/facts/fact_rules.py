@@ -25,7 +25,7 @@ from factwire.facts.issues import Issue, path_step, type_mismatches
 from factwire.facts.limits import PAYLOAD_CHARACTERS, PREVIEW_CHARACTERS
 from factwire.facts.redaction import find_in_value, redact_text
 from factwire.facts.refs import REF_LISTS, ref_issue
-from factwire.facts.secret_shapes import find_secrets
+from factwire.facts.secret_shapes import find_secrets, may_hold_secret
 from factwire.facts.shapes import wire_name
 from factwire.facts.spill import json_characters
 from factwire.facts.vocabulary import LEGACY_TERMINALS, SHAPES, UNKNOWN, Shape
@@ -58,9 +58,6 @@ _REWRITE_FACTOR: Final = 5
 
 
 _EXCERPT_CHARACTERS: Final = 40
-
-_SHORT_TEXT: Final = 64
-"""Characters of a text whose verdict is remembered: ids, titles and names come again and again."""
 
 
 class _ClassRules(msgspec.Struct, frozen=True):
@@ -113,7 +110,7 @@ def rule_issues(
     was decoded from, spares measuring the payload of a fact that is short as a whole.
     """
     issues = class_issues(fact, shape)
-    issues += secret_issues(fact, shape)
+    issues += secret_issues(fact)
     if wire_bytes is None or wire_bytes > PREVIEW_CHARACTERS:
         issues += _size_issues(fact, shape, wire_bytes)
     return issues
@@ -186,7 +183,7 @@ def _payload_issues(payload: dict[str, Any], expected: type[Payload]) -> list[Is
     ]
 
 
-def secret_issues(fact: Fact, shape: Shape = "facts") -> list[Issue]:
+def secret_issues(fact: Fact) -> list[Issue]:
     """Keys that name a secret and values that are one, wherever the fact holds them."""
     findings = find_in_value(fact.payload, "$.payload") if fact.payload else []
     if fact.extra:
@@ -195,13 +192,11 @@ def secret_issues(fact: Fact, shape: Shape = "facts") -> list[Issue]:
         Issue("secret_leak_risk", finding.path, f"looks like a secret ({finding.rule})")
         for finding in findings
     ]
-    for attribute, name in _TEXT_FIELDS:
-        text = getattr(fact, attribute)
-        if text is not None and (rules := _secret_rules(text)):
-            path = f"$.{wire_name(shape, name)}"
+    for name, text in (("title", fact.title), ("detail", fact.detail)):
+        if text and may_hold_secret(text):
             issues += [
-                Issue("secret_leak_risk", path, f"looks like a secret (value:{rule})")
-                for rule in rules
+                Issue("secret_leak_risk", f"$.{name}", f"looks like a secret (value:{found.rule})")
+                for found in find_secrets(text)
             ]
     return issues
 
@@ -212,17 +207,6 @@ _TEXT_FIELDS: Final = tuple(
     if field.type in (str, str | None)
 )
 """Attribute and wire name of each field that is a text, an id, a name or a time."""
-
-
-def _secret_rules(text: str) -> tuple[str, ...]:
-    return _short_rules(text) if len(text) <= _SHORT_TEXT else _find_rules(text)
-
-
-def _find_rules(text: str) -> tuple[str, ...]:
-    return tuple(found.rule for found in find_secrets(text))
-
-
-_short_rules = lru_cache(maxsize=4096)(_find_rules)
 
 
 def _size_issues(fact: Fact, shape: Shape, wire_bytes: int | None) -> list[Issue]:

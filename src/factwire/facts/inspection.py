@@ -19,14 +19,20 @@ from factwire.facts.classes.class_tables import (
     TURN_TERMINALS,
 )
 from factwire.facts.classes.specification import TextPieces
-from factwire.facts.delta_fast_path import TextKey, is_end_of_text, text_key
+from factwire.facts.delta_fast_path import (
+    DeltaPattern,
+    TextKey,
+    delta_pattern_of,
+    is_end_of_text,
+    text_key,
+)
 from factwire.facts.delta_redaction import DeltaRedactor
 from factwire.facts.fact import Fact, id_of
-from factwire.facts.fact_rules import rebase_issues, rule_issues
+from factwire.facts.fact_rules import is_timestamp, rebase_issues, rule_issues
 from factwire.facts.issues import InvalidFacts, Issue, UnreadableInput, is_valid, type_mismatches
 from factwire.facts.json_values import decode_json, unwritable_reason
 from factwire.facts.lifecycle import LifecycleError, LifecycleVerifier, VerifierMode
-from factwire.facts.limits import IDENTITY_WINDOW, ISSUES_KEPT
+from factwire.facts.limits import IDENTITY_WINDOW, ISSUES_KEPT, PREVIEW_CHARACTERS
 from factwire.facts.shapes import (
     decode_plain,
     read_checked_fact,
@@ -164,6 +170,7 @@ class _SplitSecrets:
 
     def __init__(self) -> None:
         self._deltas = DeltaRedactor()
+        self.pass_through = self._deltas.pass_through
         self._alone: dict[TextKey, int] = {}
         self._open: dict[TextKey, str] = {}
 
@@ -251,6 +258,7 @@ class StreamInspector:
         self._gaps_declared = gaps_declared
         self._sequences = SequenceTracker()
         self._split_secrets = _SplitSecrets()
+        self._pattern: DeltaPattern | None = None
         self._verifier = LifecycleVerifier(mode)
         self._read_model = None if read_model is None else ReadModelView(read_model)
         for turn, family, subject in self._read_model.open_subjects() if self._read_model else ():
@@ -260,7 +268,8 @@ class StreamInspector:
         """The issues of the next fact. JSON text that is not JSON raises `UnreadableInput`."""
         if self.stopped:
             return []
-        fact, issues = read_and_inspect(item, self._shape)
+        reading = read_item(item, self._shape)
+        fact, issues = reading.fact, reading.issues
         index, self.facts = self.facts, self.facts + 1
         path = f"{self._path}[{index}]"
         if fact is None:
@@ -268,8 +277,7 @@ class StreamInspector:
             self._sequences.feed_refused(value, path)
             return rebase_issues(issues, path)
         self._sequences.feed(fact, path)
-        split = self._split_secrets.feed(fact, path, issues)
-        issues = [*rebase_issues(issues, path), *split] if issues or split else issues
+        issues = [] if self._is_plain_piece(fact, reading) else self._inspect(fact, reading, path)
         if self._read_model is not None and self._read_model.covers(fact):
             return issues
         try:
@@ -281,6 +289,28 @@ class StreamInspector:
             message = f"{violation.code}: {violation.message}"
             issues.append(Issue("sequence_violation", path, message))
         return issues
+
+    def _inspect(self, fact: Fact, reading: FactReading, path: str) -> list[Issue]:
+        issues = rule_issues(fact, reading.shape, wire_bytes=reading.wire_bytes)
+        split = self._split_secrets.feed(fact, path, issues)
+        self._pattern = None
+        if issues or split:
+            return [*rebase_issues(issues, path), *split]
+        if reading.shape == "facts":
+            self._pattern = delta_pattern_of(fact)
+        return issues
+
+    def _is_plain_piece(self, fact: Fact, reading: FactReading) -> bool:
+        """Whether a fact only goes on with a text that was in order, by a piece that is."""
+        pattern, size = self._pattern, reading.wire_bytes
+        if pattern is None or size is None or size > PREVIEW_CHARACTERS:
+            return False
+        text = pattern.next_piece(fact)
+        return (
+            text is not None
+            and is_timestamp(fact.created_at)
+            and self._split_secrets.pass_through(pattern.key, text)
+        )
 
     @property
     def gap_count(self) -> int:
