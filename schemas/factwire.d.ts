@@ -555,7 +555,10 @@ export interface ActionRequestPayload extends Payload {
   responseSchema?: JsonObject | null;
 }
 
-/** artifact.*: one version of a thing that the agent made. */
+/**
+ * artifact.*: one version of a thing that the agent made. A bare `ref` is what its class is
+ * about: the export, the preview, the diff, or else the content.
+ */
 export interface ArtifactPayload extends Payload {
   kind?: string | null;
   title?: string | null;
@@ -564,8 +567,10 @@ export interface ArtifactPayload extends Payload {
   mediaType?: string | null;
   previewRef?: string | Ref | null;
   contentRef?: string | Ref | null;
+  diff?: string | null;
   diffRef?: string | Ref | null;
   exportRef?: string | Ref | null;
+  ref?: string | Ref | null;
   source?: string | null;
   message?: string | null;
   failureCategory?: string | null;
@@ -587,6 +592,7 @@ export interface ContextPayload extends Payload {
   compactionId?: string | null;
   trigger?: string | null;
   summary?: string | null;
+  summaryRef?: string | Ref | null;
   message?: string | null;
   tokensBefore?: number | null;
   tokensAfter?: number | null;
@@ -640,6 +646,9 @@ export interface EvidencePayload extends Payload {
   summary?: string | null;
   summaryRef?: string | Ref | null;
   exportRef?: string | Ref | null;
+  replayRef?: string | Ref | null;
+  reviewRef?: string | Ref | null;
+  packRef?: string | Ref | null;
   url?: string | null;
 }
 
@@ -722,6 +731,7 @@ export interface OutputPayload extends Payload {
 export interface PatchPayload extends Payload {
   patchId?: string | null;
   paths?: string[] | null;
+  diff?: string | null;
   diffRef?: string | Ref | null;
   failureCategory?: string | null;
   message?: string | null;
@@ -961,6 +971,8 @@ export interface ToolCallPayload extends Payload {
   summary?: string | null;
   output?: unknown;
   outputRef?: string | Ref | null;
+  diff?: string | null;
+  diffRef?: string | Ref | null;
   exitCode?: number | null;
   durationMs?: number | null;
   failureCategory?: string | null;
@@ -1437,7 +1449,8 @@ export type IssueCode =
   | "sequence_violation"
   | "secret_leak_risk"
   | "large_payload_inline"
-  | "unknown_event_type";
+  | "unknown_event_type"
+  | "outcome_mismatch";
 
 export type AssetKind =
   | "image"

@@ -66,6 +66,7 @@ export interface Action {
   cwd?: string | null;
   rule?: string | null;
   diffRef?: string | null;
+  refs?: string[] | null;
   argsHash?: string | null;
   expiresAt?: string | null;
   options?: unknown[] | null;
@@ -100,7 +101,10 @@ export interface ArtifactCardPart {
   versionId?: string | null;
 }
 
-/** One thing that was made. `kind` is what its facts say, else `unknown`. */
+/**
+ * One thing that was made. `kind` is what its facts say, else `unknown`. An inline diff is with
+ * its version, and here where its fact names none.
+ */
 export interface ArtifactState {
   artifactId: string;
   kind: string;
@@ -113,9 +117,12 @@ export interface ArtifactState {
   path?: string | null;
   contentRef?: string | null;
   previewRef?: string | null;
+  diff?: string | null;
   diffRef?: string | null;
+  diffTruncated?: boolean | null;
   exportStatus?: string | null;
   exportRef?: string | null;
+  refs?: string[] | null;
   source?: string | null;
   message?: string | null;
   failureCategory?: string | null;
@@ -133,7 +140,9 @@ export interface ArtifactVersion {
   eventId: string;
   contentRef?: string | null;
   previewRef?: string | null;
+  diff?: string | null;
   diffRef?: string | null;
+  diffTruncated?: boolean | null;
   createdAt?: string | null;
 }
 
@@ -165,6 +174,7 @@ export interface Compaction {
   sequence?: number | null;
   trigger?: string | null;
   summary?: string | null;
+  summaryRef?: string | null;
   tokensBefore?: number | null;
   tokensAfter?: number | null;
   failureCategory?: string | null;
@@ -265,6 +275,9 @@ export interface EvidenceItem {
   summary?: string | null;
   summaryRef?: string | null;
   exportRef?: string | null;
+  replayRef?: string | null;
+  reviewRef?: string | null;
+  packRef?: string | null;
   url?: string | null;
   reviewIds?: string[] | null;
   refs?: string[] | null;
@@ -278,7 +291,7 @@ export interface EvidenceItem {
   updatedAt?: string | null;
 }
 
-/** One file of the workspace, as far as facts touched it. */
+/** One file of the workspace, as far as facts touched it, with the last diff of it. */
 export interface File {
   path: string;
   reads: number;
@@ -286,7 +299,10 @@ export interface File {
   addedLines: number;
   removedLines: number;
   change?: string | null;
+  diff?: string | null;
   diffRef?: string | null;
+  diffTruncated?: boolean | null;
+  refs?: string[] | null;
   artifactId?: string | null;
   toolCallId?: string | null;
   turnId?: string | null;
@@ -337,6 +353,7 @@ export interface HandoffEvent {
   taskId?: string | null;
   subagentId?: string | null;
   turnId?: string | null;
+  refs?: string[] | null;
   requestedAt?: string | null;
   completedAt?: string | null;
 }
@@ -350,6 +367,7 @@ export interface Hook {
   outcome?: string | null;
   exitCode?: number | null;
   message?: string | null;
+  refs?: string[] | null;
   toolCallId?: string | null;
   turnId?: string | null;
   startedAt?: string | null;
@@ -471,7 +489,10 @@ export interface Patch {
   patchId: string;
   status: string;
   paths?: string[] | null;
+  diff?: string | null;
   diffRef?: string | null;
+  diffTruncated?: boolean | null;
+  refs?: string[] | null;
   failureCategory?: string | null;
   message?: string | null;
   toolCallId?: string | null;
@@ -551,6 +572,7 @@ export interface Process {
   signal?: string | number | null;
   truncated?: boolean | null;
   outputRef?: string | null;
+  refs?: string[] | null;
   failureCategory?: string | null;
   toolCallId?: string | null;
   turnId?: string | null;
@@ -587,6 +609,7 @@ export interface ProjectedTask {
   failureCategory?: string | null;
   artifactRefs?: string[] | null;
   evidenceRefs?: string[] | null;
+  outputRefs?: string[] | null;
   runtimeEntity?: RuntimeEntity | null;
   createdAt?: string | null;
   updatedAt?: string | null;
@@ -613,6 +636,7 @@ export interface ProjectedTurn {
   startedAt?: string | null;
   completedAt?: string | null;
   entity?: "job" | "subagent" | "task" | "thread" | null;
+  endedBy?: string | null;
 }
 
 /** What waits, in order. */
@@ -671,6 +695,9 @@ export interface Review {
   verdict?: string | null;
   reviewer?: string | null;
   summary?: string | null;
+  summaryRef?: string | null;
+  reviewRef?: string | null;
+  refs?: string[] | null;
   evidenceIds?: string[] | null;
   turnId?: string | null;
   taskId?: string | null;
@@ -886,6 +913,7 @@ export interface TestRun {
   passed?: number | null;
   failed?: number | null;
   skipped?: number | null;
+  refs?: string[] | null;
   toolCallId?: string | null;
   turnId?: string | null;
   startedAt?: string | null;
@@ -949,6 +977,8 @@ export interface Tool {
   argsTruncated?: boolean | null;
   output?: unknown;
   outputRef?: string | null;
+  diff?: string | null;
+  diffRef?: string | null;
   outputTruncated?: boolean | null;
   summary?: string | null;
   message?: string | null;
@@ -967,6 +997,7 @@ export interface Tool {
   actionId?: string | null;
   artifactIds?: string[] | null;
   refIds?: string[] | null;
+  evidenceRefs?: string[] | null;
   unclosed?: boolean | null;
   startedAt?: string | null;
   completedAt?: string | null;
@@ -1005,6 +1036,7 @@ export interface Trial {
   configuration?: JsonObject | null;
   reward?: number | null;
   trajectoryRef?: string | null;
+  refs?: string[] | null;
   failureCategory?: string | null;
 }
 
@@ -1097,10 +1129,12 @@ export interface TaskSnapshot {
   subagents: string[];
   artifactRefs: string[];
   evidenceRefs: string[];
+  outputRefs?: string[] | null;
   objective?: string | null;
   parentTaskId?: string | null;
   currentRunId?: string | null;
   progress?: TaskSteps | null;
+  progressShare?: number | null;
   eventCursor?: number | null;
 }
 

@@ -109,6 +109,8 @@ class _Placed(NamedTuple):
 
 _RSA: Final = "-----BEGIN RSA " + "PRIVATE KEY-----\n"
 
+_BEGIN: Final = "-----BEGIN RSA " + "PRIVATE KEY-----"
+
 _PLACED: Final = (
     _Placed(
         "slack-webhook", "https://hooks.slack.com/services/", _ALNUM, 24, "", "T01AB2CDE/B01AB2CDE/"
@@ -175,9 +177,28 @@ _PLACED: Final = (
         "-----BEGIN PGP " + "PRIVATE KEY BLOCK-----\nVersion: GnuPG v2.0.22 (GNU/Linux)\n\nlQOYBF",
     ),
     *(
+        _Placed("private-key", mark, _BASE64, 64, "\n" + mark, _BEGIN + "\n" + mark)
+        for mark in ("> ", "   12→", "12:\t", "# ", "| ", "// ", "+", "-", ">> ", " * ")
+    ),
+    _Placed("signed-url", "https://s3.example.com/a?X-Amz-Signature=", _HEX, 64, "&x=1"),
+    _Placed("signed-url", "https://s3.example.com/a?b=1&X-Goog-Signature=", _HEX, 128, ""),
+    _Placed("assignment", "https://maps.example.com/api/js?key=", _WORD, 32, "&v=3", "a1"),
+    _Placed("assignment", "GET /v1/models?page=2&key=", _ALNUM, 39, " HTTP/1.1", "b2"),
+    *(
         _Placed("assignment", before, _ALNUM, 24, after, "a1")
         for before, after in (
             ("API_KEY=", ""),
+            ("token ⇒ ", " thanks"),
+            ("the token → ", ""),
+            ("token -> ", "\n"),
+            ("token\uff1a", "。"),
+            ("secret\uff1d", ""),
+            ("**API key:** ", "\n"),
+            ("password\xa0:\xa0", ""),
+            ("TOKEN=$'", "'"),
+            ("<password>", "</password>"),
+            ("+export DEPLOY_SECRET=", "\n"),
+            ("- x-api-key=", "\n"),
             ("export OPENAI_API_KEY=", "\n"),
             ('"client_secret": "', '"'),
             ('{\\"api_key\\": \\"', '\\"}'),
@@ -254,6 +275,18 @@ def _near_misses(rng: Random) -> Iterable[Case]:
 _TALK: Final = {
     "assignment": (
         "password: required",
+        "token -> str",
+        "def read(token: str) -> dict2: ...",
+        "the token → the next word",
+        "a password ⇒ an account",
+        "<password>required</password>",
+        "<token>${TOKEN1}</token>",
+        "List<Token>item2name",
+        "Map<String, Token>value12",
+        "**Password:** required",
+        "token -> <your-token-1>",
+        "secret -> config.secret_2",
+        "if (token > 100000) fail1()",
         "token: str",
         'token: "string"',
         "token: Optional[str] = None",
@@ -325,6 +358,14 @@ _TALK: Final = {
     ),
     "telegram": ("at 12345678:AA the", "ratio 123456789:1", "id 12345678:AAshort"),
     "terraform": ("a.atlasv1.short", "the atlasv1. format", "x.atlasv1 is a name"),
+    "signed-url": ("X-Amz-Signature=abc", "the X-Amz-Signature= part", "X-Goog-Signature=<sig>"),
+    "url-key": (
+        "?key=name",
+        "https://x.org/?key=primary-key-of-the-table",
+        "a?x=1&key=a1b2c3d4",
+        "a ?key= b",
+        "monkey=a1b2c3d4e5f6a1b2c3d4e5f6",
+    ),
     "azure-sas": ("sig=short", "the sig= part", "design=" + "a1" * 30),
     "azure-key": ("AccountKey=short", "AccountKey=<key>", "the AccountKey= part"),
     "slack-webhook": (
@@ -424,6 +465,14 @@ FRAGMENTS: Final[tuple[str, ...]] = (
         ":",
         ": ",
         " = ",
+        "->",
+        ">",
+        "<",
+        "⇒",
+        "\uff1a",
+        "\xa0",
+        "**",
+        "?key=",
         "://",
         "/",
         "@",

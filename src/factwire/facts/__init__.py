@@ -74,6 +74,7 @@ from factwire.facts.issues import (
     is_valid,
 )
 from factwire.facts.json_values import decode_json
+from factwire.facts.lenient_reading import FIELDS_FILLED_IN, LenientReader
 from factwire.facts.lifecycle import (
     RESUME_CODES,
     VERIFIER_MODES,
@@ -88,6 +89,12 @@ from factwire.facts.lifecycle import (
     Violation,
     resume_issues,
     verify,
+)
+from factwire.facts.recording_redaction import (
+    SECRETS_REDACTED,
+    NameRedactor,
+    RecordingRedactor,
+    redacted_remark,
 )
 from factwire.facts.redaction import (
     RedactedFact,
@@ -123,6 +130,7 @@ from factwire.facts.vocabulary import SHAPES, AnyShape, Shape
 __all__ = [
     "CORRELATION_IDS",
     "EDGE_CLASSES",
+    "FIELDS_FILLED_IN",
     "FIXTURE_VERSION",
     "INFORMATION",
     "ISSUE_CODES",
@@ -134,6 +142,7 @@ __all__ = [
     "REQUIRED_FIELDS",
     "RESUME_CODES",
     "RUNTIME_CLASSES",
+    "SECRETS_REDACTED",
     "SHAPES",
     "UI_CLASSES",
     "VERIFIER_MODES",
@@ -157,10 +166,13 @@ __all__ = [
     "Issue",
     "IssueCode",
     "Item",
+    "LenientReader",
     "LifecycleError",
     "LifecycleVerifier",
+    "NameRedactor",
     "OpenAction",
     "OpenActions",
+    "RecordingRedactor",
     "RedactedFact",
     "RedactionFinding",
     "Redactor",
@@ -210,6 +222,7 @@ __all__ = [
     "redact_fact",
     "redact_text",
     "redact_value",
+    "redacted_remark",
     "ref_issue",
     "refs_of",
     "required_fields_of",

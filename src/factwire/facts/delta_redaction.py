@@ -21,7 +21,9 @@ from factwire.facts.secret_shapes import (
     SecretShape,
     SecretTail,
     find_open_assignment,
+    holds_separator,
     may_hold_secret,
+    may_hold_token,
     may_name_secret,
     scan_secrets,
     tail_of,
@@ -183,12 +185,14 @@ def _is_plain(text: str) -> bool:
     """Whether a piece, on a stream at rest, neither holds nor begins anything; quick, and wrong
     only by saying no.
     """
-    if ":" in text or "=" in text or ("B" in text and ("Bearer" in text or "Bot" in text)):
+    if ":" in text or "=" in text or ">" in text or (not text.isascii() and holds_separator(text)):
+        return False
+    if "B" in text and ("Bearer" in text or "Bot" in text):
         return False
     word = text[text.rfind(" ") + 1 :]
     if word and not _has_plain_end(word):
         return False
-    return not ("-" in text and "-----" in text) and not may_hold_secret(text)
+    return not ("-" in text and "-----" in text) and not may_hold_token(text)
 
 
 def _has_plain_end(word: str) -> bool:
@@ -223,7 +227,7 @@ def _swallow(stream: _Stream, rest: SecretTail, *, at_end: bool = False) -> bool
 def _settle(stream: _Stream, *, at_end: bool = False) -> tuple[str, list[str]]:
     """Shows all that no later text can change."""
     # Without a separator, names that were shown before have nothing to say.
-    named = stream.armed or ":" in stream.held or "=" in stream.held
+    named = stream.armed or holds_separator(stream.held)
     context = stream.context[-CONTEXT_CHARACTERS if named else -_LOOK :]
     text = context + stream.held
     matches = scan_secrets(text, _LOOK) if may_hold_secret(text) else iter(())

@@ -6,6 +6,7 @@ seconds seen last are remembered, because the facts of a stream come many to the
 """
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final, cast
 
@@ -14,16 +15,16 @@ import msgspec
 from factwire.facts.classes.class_tables import (
     KNOWN_CLASSES,
     PAYLOAD_TYPES,
-    missing_fields,
     required_fields_of,
 )
 from factwire.facts.classes.payloads import Payload
-from factwire.facts.classes.required_fields import RequiredField
+from factwire.facts.classes.required_fields import THREAD, TURN, RequiredField
 from factwire.facts.fact import Fact
+from factwire.facts.inputs import INPUT_FIELDS, carried_input_issues
 from factwire.facts.issues import Issue, path_step, type_mismatches
 from factwire.facts.limits import PAYLOAD_CHARACTERS, PREVIEW_CHARACTERS
 from factwire.facts.outcomes import STATED_STATUSES, outcome_issue
-from factwire.facts.redaction import find_in_value
+from factwire.facts.redaction import find_in_value, redact_text
 from factwire.facts.refs import REF_LISTS, ref_issue
 from factwire.facts.secret_shapes import find_secrets, may_hold_secret
 from factwire.facts.shapes import wire_name
@@ -77,7 +78,20 @@ def _rules_of(event_class: str | None, shape: Shape) -> _ClassRules:
     payload = PAYLOAD_TYPES.get(event_class)
     refs = _ref_fields(payload) if payload else ()
     statuses = STATED_STATUSES.get(event_class)
-    return _ClassRules(known, required_fields_of(event_class, shape), payload, refs, statuses)
+    return _ClassRules(known, _gate_fields(event_class, shape), payload, refs, statuses)
+
+
+def _gate_fields(event_class: str, shape: Shape) -> tuple[RequiredField, ...]:
+    """What a provider's fact must carry. A fact about a turn names it and its thread in shape A,
+    too; a reader of files does without, since a file of one thread need not name it.
+    """
+    fields = required_fields_of(event_class, shape)
+    if shape == "facts" and event_class in _TURN_CLASSES:
+        return (THREAD, TURN, *fields)
+    return fields
+
+
+_TURN_CLASSES: Final = frozenset(name for name in KNOWN_CLASSES if name.startswith("turn."))
 
 
 @lru_cache(maxsize=256)
@@ -101,7 +115,7 @@ def rule_issues(
     issues = class_issues(fact, shape)
     issues += secret_issues(fact)
     if wire_bytes is None or wire_bytes > PREVIEW_CHARACTERS:
-        issues += _size_issues(fact.payload, wire_bytes)
+        issues += _size_issues(fact, shape, wire_bytes)
     return issues
 
 
@@ -114,7 +128,7 @@ def class_issues(fact: Fact, shape: Shape = "facts") -> list[Issue]:
     if not rules.known:
         issues.append(_unknown_class_issue(fact.event_class or "", shape))
     if rules.required:
-        issues += [_missing_field_issue(need, fact) for need in missing_fields(fact, shape)]
+        issues += [_missing_field_issue(it, fact) for it in rules.required if not it.is_met(fact)]
     if rules.statuses is not None:
         issue = outcome_issue(fact, rules.statuses)
         issues += [] if issue is None else [issue]
@@ -128,11 +142,14 @@ def class_issues(fact: Fact, shape: Shape = "facts") -> list[Issue]:
                 issues += _payload_ref_issues(fact.payload[name], f"$.payload.{name}")
     if fact.ref_ids or fact.artifact_refs or fact.evidence_refs:
         issues += _ref_issues(fact)
+    if fact.extra or not INPUT_FIELDS.isdisjoint(fact.payload):
+        issues += carried_input_issues(fact)
     return issues
 
 
 def _timestamp_issue(text: str, shape: Shape) -> Issue:
-    excerpt = text if len(text) <= _EXCERPT_CHARACTERS else f"{text[:_EXCERPT_CHARACTERS]}…"
+    clean = redact_text(text)[0]
+    excerpt = clean if len(clean) <= _EXCERPT_CHARACTERS else f"{clean[:_EXCERPT_CHARACTERS]}…"
     message = f"expected a time such as 2026-06-10T00:00:00Z (RFC 3339), got {excerpt!r}"
     return Issue("schema_mismatch", f"$.{wire_name(shape, 'createdAt')}", message)
 
@@ -152,7 +169,8 @@ def _unknown_class_issue(event_class: str, shape: Shape) -> Issue:
             "use turn.completed, turn.failed or turn.canceled"
         )
         return Issue("schema_mismatch", path, message)
-    return Issue("unknown_event_type", path, f"{event_class!r} is not in the vocabulary")
+    name = redact_text(event_class)[0]
+    return Issue("unknown_event_type", path, f"{name!r} is not in the vocabulary")
 
 
 def _missing_field_issue(field: RequiredField, fact: Fact) -> Issue:
@@ -189,14 +207,38 @@ def secret_issues(fact: Fact) -> list[Issue]:
     return issues
 
 
-def _size_issues(payload: dict[str, Any], wire_bytes: int | None) -> list[Issue]:
+_TEXT_FIELDS: Final = tuple(
+    (field.name, field.encode_name)
+    for field in msgspec.structs.fields(Fact)
+    if field.type in (str, str | None)
+)
+"""Attribute and wire name of each field that is a text, an id, a name or a time."""
+
+
+def _size_issues(fact: Fact, shape: Shape, wire_bytes: int | None) -> list[Issue]:
     issues: list[Issue] = []
     if wire_bytes is None or wire_bytes > PAYLOAD_CHARACTERS // _REWRITE_FACTOR:
-        size = json_characters(payload)
-        if size > PAYLOAD_CHARACTERS:
-            message = f"{size} characters of JSON, at most {PAYLOAD_CHARACTERS} travel inline"
-            issues.append(Issue("large_payload_inline", "$.payload", message))
-    return issues + _preview_issues(payload, "$.payload")
+        for step, value in _inline_values(fact, shape):
+            size = json_characters(value)
+            if size > PAYLOAD_CHARACTERS:
+                message = f"{size} characters of JSON, at most {PAYLOAD_CHARACTERS} travel inline"
+                issues.append(Issue("large_payload_inline", f"${step}", message))
+    issues += _preview_issues(fact.payload, "$.payload")
+    return issues + _preview_issues(fact.extra, "$") if fact.extra else issues
+
+
+def _inline_values(fact: Fact, shape: Shape) -> Iterator[tuple[str, object]]:
+    """Everything of a fact that can grow, by its step in a path."""
+    yield ".payload", fact.payload
+    for attribute, name in _TEXT_FIELDS:
+        text = getattr(fact, attribute)
+        if text is not None and len(text) * _REWRITE_FACTOR > PAYLOAD_CHARACTERS:
+            yield f".{wire_name(shape, name)}", text
+    for attribute, name in REF_LISTS.items():
+        if getattr(fact, attribute):
+            yield f".{name}", list(getattr(fact, attribute))
+    for key, value in fact.extra.items():
+        yield path_step(redact_text(key)[0]), value
 
 
 def _preview_issues(value: object, path: str) -> list[Issue]:

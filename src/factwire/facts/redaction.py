@@ -6,6 +6,8 @@ nothing. Text that arrives in pieces is searched across the pieces: what may be 
 secret is held back until the next piece or the fact that closes the text. One fact in, one out.
 """
 
+import re
+from collections.abc import Collection
 from typing import Any, Final, cast
 
 import msgspec
@@ -20,7 +22,12 @@ from factwire.facts.issues import path_step
 from factwire.facts.limits import NESTING_DEPTH
 from factwire.facts.refs import REF_LISTS
 from factwire.facts.secret_key_names import REDACTED, names_secret, secret_name
-from factwire.facts.secret_shapes import find_secrets, may_hold_secret
+from factwire.facts.secret_shapes import (
+    find_secrets,
+    is_assigned_secret,
+    may_hold_secret,
+    may_name_secret,
+)
 
 _DEPTH_RULE: Final = "depth"
 
@@ -92,8 +99,10 @@ def _redact_items(items: list[object] | tuple[object, ...], depth: int) -> _Repl
         return _TOO_DEEP
     changed: list[object] | None = None
     findings: list[RedactionFinding] = []
+    before: object = None
     for place, item in enumerate(items):
-        hidden = _redact(item, depth + 1)
+        hidden = _redact_named_item(before, item) or _redact(item, depth + 1)
+        before = item
         if hidden is not None:
             changed = list(items) if changed is None else changed
             changed[place] = hidden.value
@@ -103,12 +112,55 @@ def _redact_items(items: list[object] | tuple[object, ...], depth: int) -> _Repl
     return _Replacement(tuple(changed) if isinstance(items, tuple) else changed, findings)
 
 
+_HEADER: Final = re.compile(r"[A-Za-z0-9_.-]{2,64}")
+_LABEL: Final = re.compile(r"[\w.-]{1,64}(?:[ ][\w.-]{1,64}){0,2}")
+_NO_ARGUMENT: Final = ("-", "$", "<", "{", "[redacted]")
+
+
+def _redact_named_item(before: object, item: object) -> _Replacement | None:
+    """An item of a list that the item before names: the argument of a flag, the value of a header.
+    After a flag anything is one, after a plain name only what looks like a credential.
+    """
+    if type(before) is not str or type(item) is not str or not item:
+        return None
+    if not may_name_secret(before) or not _HEADER.fullmatch(before):
+        return None
+    name = secret_name(before)
+    if name is None or not names_secret(before, item):
+        return None
+    if before[0] == "-":
+        found = not item.startswith(_NO_ARGUMENT)
+    else:
+        found = is_assigned_secret(before, item)
+    return _Replacement(REDACTED, [RedactionFinding("", f"key:{name}")]) if found else None
+
+
+def _named_values(mapping: dict[object, object]) -> dict[object, _Replacement]:
+    """The values of an object that is one entry of a list of names and values."""
+    for label in _LABEL_KEYS:
+        name = mapping.get(label)
+        if type(name) is str and _LABEL.fullmatch(name) and (rule := secret_name(name)):
+            return {
+                key: _Replacement(REDACTED, [RedactionFinding("", f"key:{rule}")])
+                for key in VALUE_KEYS
+                if key in mapping and names_secret(name, mapping[key])
+            }
+    return {}
+
+
+_LABEL_KEYS: Final = ("name", "key", "header", "variable", "env", "field", "k")
+VALUE_KEYS: Final = frozenset(("value", "val", "values", "v"))
+"""Fields whose meaning another field of the same object names."""
+
+
 def _redact_mapping(mapping: dict[object, object], depth: int) -> _Replacement | None:
     if depth >= NESTING_DEPTH:
         return _TOO_DEEP
-    replaced: dict[object, _Replacement] = {}
+    replaced = _named_values(mapping) if not VALUE_KEYS.isdisjoint(mapping) else {}
     secret_keys: dict[object, _Replacement] = {}
     for key, value in mapping.items():
+        if key in replaced:
+            continue
         if isinstance(key, str):
             if may_hold_secret(key) and (found := _redact_string(key)):
                 secret_keys[key] = found
@@ -210,7 +262,7 @@ class _CleanTexts:
     def learn(self, payload: dict[str, Any]) -> None:
         """Take the entries of a payload in which nothing was found."""
         for key, value in payload.items():
-            if isinstance(value, str) and len(key) <= _SHORT:
+            if isinstance(value, str) and len(key) <= _SHORT and key not in VALUE_KEYS:
                 self._keys.add(key)
                 self.learn_text(value)
 
@@ -247,6 +299,16 @@ class Redactor:
     def feed_whole(self, fact: Fact) -> RedactedFact:
         """The fact as it may be stored when it is no piece of a text that goes on."""
         return self._redact_fields(fact, [])
+
+    @property
+    def held_texts(self) -> Collection[TextKey]:
+        """The texts of which something is held back."""
+        return self._held.keys()
+
+    def release(self, key: TextKey) -> tuple[str, list[str]]:
+        """The rest of a text that is known to be over; a secret in it is replaced."""
+        self._held.pop(key, None)
+        return self._deltas.flush(key)
 
     def _redact_piece(self, fact: Fact, pieces: TextPieces) -> RedactedFact:
         text = fact.payload.get(pieces.key)

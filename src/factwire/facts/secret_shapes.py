@@ -178,8 +178,12 @@ _KEY_LABELS: Final = "|".join(
     f"{kind}PRIVATE~KEY"
     for kind in ("", "RSA~", "EC~", "DSA~", "OPENSSH~", "ENCRYPTED~", "PGP~", "SSH2~ENCRYPTED~")
 )
-_PEM: Final = rf"-----BEGIN~ {_KEY_LABELS} -----|~BLOCK----- [\s\\rn]{{0,8}}"
-_PEM_REST: Final = r"A-Za-z0-9+/=:,\s\\"
+# Lines of a key may stand behind quote marks, comment signs, or the numbers of lines.
+_PEM_GAP: Final = r"[\s\\rn>#|*/+:→0-9]{0,24}"
+_PEM: Final = rf"-----BEGIN~ {_KEY_LABELS} -----|~BLOCK----- {_PEM_GAP}"
+_PEM_REST: Final = r"A-Za-z0-9+/=:,>#|*→\s\\"
+# In a diff that removes a key each line begins with one more dash, also that of the mark.
+_PEM_REMOVED: Final = rf"------BEGIN~ {_KEY_LABELS} -----|~BLOCK----- [\s\\rn-]{{0,8}}"
 _PEM_END: Final = rf"-----END~ [A-Z0-9\x20]{{0,40}} ----- ![{WORD}]"
 _DISCORD: Final = f"[MNO] [DTjz] [{WORD}]{{20,26}} . [{WORD}]{{6}} . [{WORD}]{{27}}"
 _GITLAB: Final = "glpat-|gldt-|glrt-|glcbt-|glptt-|glft-|glimt-|glagent-|gloas-|glsoat-"
@@ -283,6 +287,17 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
         boundary=BOUNDARY + NOT_REDACTED,
     ),
     _build_shape(
+        "private-key",
+        f"{_PEM_REMOVED} [A-Za-z0-9+/=]{{16}}",
+        rest=rf"{_PEM_REST}-",
+        boundary=BOUNDARY + NOT_REDACTED,
+    ),
+    _build_shape(
+        "signed-url",
+        "[0-9a-fA-F]{32}",
+        lead="X-Amz-Signature=|X-Goog-Signature=|x-amz-signature=|x-goog-signature=",
+    ),
+    _build_shape(
         "bearer", "[A-Za-z0-9._~+/=-]{16}", lead="Bearer~", rest=f"._~+/={WORD}", digit=True
     ),
     _build_shape(
@@ -307,6 +322,9 @@ MIXED: Final = 6
 SIGNED: Final = 8
 """Characters without a digit that make one by a sign, by capitals or by the environment's form."""
 
+QUERY_KEY: Final = 20
+"""Characters of a key in the query of a URL; shorter ones name something."""
+
 QUOTED_WORD: Final = 20
 """Letters in quotes that are no word of a language any more."""
 
@@ -317,11 +335,14 @@ _LEAD: Final = re.compile(
     r"(?:(?<![A-Za-z0-9_.-])|(?<=\\[nrt]))"
     + NOT_REDACTED
     + r"(?P<key>[A-Za-z0-9_.-]{2,64}+(?:\x20[Kk][Ee][Yy])?+)"
-    r"\\{0,4}+[\"'`*]{0,3}+[ \t]{0,8}+"
-    r"(?P<sep>=>|:=|[=:])[ \t]{0,8}+"
-    r"(?:[bruf]{1,2}+(?=[\"']))?+\\{0,4}+(?P<quote>[\"'`]{0,3}+)"
+    r"\\{0,4}+[\"'`*]{0,3}+[ \t\xa0]{0,8}+"
+    r"(?P<sep>=>|:=|->|[=:\u21d2\u2192\uff1a\uff1d>])\*{0,3}+[ \t\xa0]{0,8}+"
+    r"(?:(?:[bruf]{1,2}+|\$)(?=[\"']))?+\\{0,4}+(?P<quote>[\"'`]{0,3}+)"
     r"(?P<scheme>(?i:bearer|basic|token|bot|apikey|digest)\x20{1,4}+)?+"
 )
+
+_QUERY_KEY: Final = "query-key"
+_TAG_BEGINS: Final = re.compile(r"[^A-Za-z0-9_.]?<\Z")
 
 _BARE: Final = r"^\s\"'`\\,;&|<>(){}\[\]"
 _QUOTED: Final = r"^\s\"'`\\"
@@ -355,7 +376,7 @@ _COOKIE_PAIR: Final = re.compile(r"[^\s=;,]{1,64}+=[^\s;,]{6}")
 def search_assignment(text: str, start: int) -> SecretMatch | None:
     """The first assignment of a credential whose name starts at or after `start`."""
     while lead := _LEAD.search(text, start):
-        name = secret_name(lead["key"])
+        name = _secret_named_by(lead)
         if name is not None:
             pattern, rest = _VALUES[_value_kind(lead, name)]
             value = pattern.match(text, lead.end())
@@ -372,14 +393,32 @@ def search_assignment(text: str, start: int) -> SecretMatch | None:
     return None
 
 
+def is_assigned_secret(name: str, value: str) -> bool:
+    """Whether a value that stands beside a name would be a secret in an assignment to it."""
+    match = search_assignment(f'{name}="{value}"', 0)
+    return match is not None and match.start == 0
+
+
 def find_open_assignment(text: str, start: int) -> tuple[int, int] | None:
     """Start of the name and of the value of an assignment that the end of the text cuts off."""
     while lead := _LEAD.search(text, start):
-        name = secret_name(lead["key"])
+        name = _secret_named_by(lead)
         if name is not None and _is_open(lead, name, text):
             return lead.start(), lead.end()
         start = lead.start() + 1
     return None
+
+
+def _secret_named_by(lead: re.Match[str]) -> str | None:
+    """What the name before a separator says. ``>`` is a separator at the end of a tag, which is no
+    type of a type; a plain ``key`` is a name in the query of a URL.
+    """
+    key, sep = lead["key"], lead["sep"]
+    if sep == ">" and not _TAG_BEGINS.match(lead.string[max(lead.start() - 2, 0) : lead.start()]):
+        return None
+    if key == "key" and sep == "=" and lead.string[max(lead.start() - 1, 0) :][:1] in ("?", "&"):
+        return _QUERY_KEY
+    return secret_name(key)
 
 
 def _is_open(lead: re.Match[str], name: str, text: str) -> bool:
@@ -403,6 +442,8 @@ def _value_kind(lead: re.Match[str], name: str) -> str:
 def _is_credential(lead: re.Match[str], name: str, value: str, following: str) -> bool:
     if _value_kind(lead, name) == _COOKIE:
         return _COOKIE_PAIR.match(value) is not None
+    if lead["sep"] == ">" and not value[0].isalnum():
+        return False
     if len(value) >= SETTLED and ("=" in value or ":" in value):
         return True
     if not lead["quote"] and following in _CODE_FOLLOWS and len(value) < JUDGED:
@@ -416,6 +457,8 @@ def _is_credential(lead: re.Match[str], name: str, value: str, following: str) -
 def _is_random(lead: re.Match[str], name: str, value: str) -> bool:
     letters = any(character.isalpha() for character in value)
     digits = any(character.isdigit() for character in value)
+    if name == _QUERY_KEY:
+        return letters and digits and len(value) >= QUERY_KEY
     if digits and not letters:
         return name == "password" and len(value) >= MIXED
     if digits:
@@ -451,7 +494,19 @@ _ENDING: Final = 3
 
 _WORD: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 
-_AROUND_SEPARATOR: Final = " \t\"'`*\\"
+_AROUND_SEPARATOR: Final = " \t\xa0\"'`*\\-"
+
+_WIDE_SEPARATORS: Final = "\u21d2\u2192\uff1a\uff1d"
+
+
+def holds_separator(text: str) -> bool:
+    """Whether a name may be separated from its value in a text."""
+    return (
+        ":" in text
+        or "=" in text
+        or ">" in text
+        or (not text.isascii() and any(mark in text for mark in _WIDE_SEPARATORS))
+    )
 
 
 class Secret(msgspec.Struct, frozen=True):
@@ -493,7 +548,7 @@ def _searches_for(text: str) -> list[Callable[[str, int], SecretMatch | None]]:
         for shape in SECRET_SHAPES
         if any(trigger in text for trigger in shape.triggers)
     ]
-    if ":" in text or "=" in text:
+    if holds_separator(text):
         searches.append(search_assignment)
     return searches
 
@@ -517,12 +572,21 @@ _JSON: Final = _triggers_by_ending("J")
 
 def may_hold_secret(text: str) -> bool:
     """Whether a search is worth it: false means that there is no secret in the text."""
+    return len(text) >= SHORTEST and (
+        may_hold_token(text)
+        or ("=" in text and _has_named(text, "="))
+        or (":" in text and _has_named(text, ":"))
+        or (">" in text and _has_named(text, ">"))
+        or (not text.isascii() and any(_has_named(text, mark) for mark in _WIDE_SEPARATORS))
+    )
+
+
+def may_hold_token(text: str) -> bool:
+    """The same for secrets that no name and separator come before."""
     # Looking for one character is many times cheaper than looking for two, hence the pairs.
     return len(text) >= SHORTEST and (
         ("-" in text and _has_marked(text, "-", _DASHED))
         or ("_" in text and _has_marked(text, "_", _SCORED))
-        or ("=" in text and _has_named(text, "="))
-        or (":" in text and _has_named(text, ":"))
         or ("J" in text and _has_marked(text, "J", _JSON))
         or ("K" in text and ("AKIA" in text or "SK" in text))
         or ("I" in text and "S" in text and "ASIA" in text)
@@ -587,6 +651,7 @@ def may_name_secret(name: str) -> bool:
         or "authorization" in lowered
         or "cookie" in lowered
         or "bearer" in lowered
+        or "ignature" in lowered
         or "AC" in name
         or name[-3:] == "sig"
     )

@@ -18,7 +18,13 @@ from typing import Any, Final, Literal, Protocol
 import msgspec
 
 from factwire.facts import Fact, Intake
-from factwire.sources.kit.fact_builder import START, FactBuilder, KeepRaw, name_raw
+from factwire.sources.kit.fact_builder import (
+    START,
+    FactBuilder,
+    KeepRaw,
+    name_raw,
+    redact_raw,
+)
 from factwire.sources.kit.stream_framing import Framing, Unreadable, read_items
 
 
@@ -175,7 +181,7 @@ def convert_recording(
     """
     intake = Intake("collect", "facts")
     sequence = 0
-    for fact in _build_facts(source, lines, thread_id, at, keep):
+    for fact in _build_facts(source, lines, thread_id, at, lambda raw: keep(redact_raw(raw))):
         taken = intake.feed(fact)
         for blob in taken.blobs:
             keep(blob.content)

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-from factwire.facts import Fact, class_issues, content_ref
+from factwire.facts import Fact, class_issues, content_ref, redact_text, redact_value
 from factwire.facts.fact import ATTRIBUTES
 from factwire.facts.json_values import text_at
 from factwire.runtime.mint import FactScope, Mint
@@ -98,6 +98,17 @@ KeepRaw = Callable[[bytes], str]
 def name_raw(data: bytes) -> str:
     """The ref of a raw item that nobody keeps."""
     return content_ref("raw", data)
+
+
+def redact_raw(data: bytes) -> bytes:
+    """A raw item as it may be kept: without secrets, and the very same bytes if it has none."""
+    try:
+        value: Any = msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        clean, rules = redact_text(data.decode("utf-8", "replace"))
+        return clean.encode("utf-8", "replace") if rules else data
+    found, findings = redact_value(value)
+    return msgspec.json.encode(found) if findings else data
 
 
 class FactBuilder:
