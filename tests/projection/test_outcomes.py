@@ -292,6 +292,17 @@ def test_a_process_ends_with_the_call_that_is_cut_off_and_goes_on_after_one_that
     assert found == {"inner": "cancelled", "background": "running"}
 
 
+@pytest.mark.requirement("projection.outcome.turn-end")
+@pytest.mark.parametrize("end", ENDS)
+def test_what_is_begun_again_in_another_turn_ends_with_that_one(end: str):
+    tell = FactMaker()
+    begun = {name: STARTS[name] for name in STARTS if name.endswith((".started", ".required"))}
+    first = [tell(name, turnId="first", **fields) for name, fields in begun.items()]
+    first.append(tell("turn.completed", turnId="first"))
+    again = [tell(name, **TURN, **fields) for name, fields in begun.items()]
+    assert open_things(project_facts(*first, *again, tell(end, **TURN)), {"first", "turn"}) == []
+
+
 CANCELS: list[tuple[str, dict[str, Any]]] = [
     ("turn.canceled", {}),
     ("tool.failed", {"toolCallId": "call", "status": "canceled"}),

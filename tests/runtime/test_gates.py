@@ -131,7 +131,10 @@ def test_only_a_started_tool_goes_on_and_ends(facts: list[Fact], code: str | Non
             [require_action(), resolve_action("approved"), resolve_action("denied")],
             "action_already_decided",
         ),
-        ([require_action(), resolve_action("approved"), resolve_action("approve")], None),
+        (
+            [require_action(), resolve_action("approved"), resolve_action("approve")],
+            "action_not_open",
+        ),
         ([require_action(), CANCELLED_CALL, CANCELLED_ACTION], None),
         ([require_action(), CANCELLED_CALL, resolve_action("approved")], "action_already_decided"),
         ([require_action(), CANCELLED_CALL, start_tool(), result()], None),

@@ -97,6 +97,7 @@ def open_action(draft: "StateDraft", fact: Fact) -> None:
     for field in ("decision", "reason", "decided_by", "applied", "response", "resolved_at"):
         draft.put(action, path, field, None)
     draft.put(action, path, "requested_at", fact.created_at)
+    draft.fill(action, path, turn_id=turn_of(fact))
     draft.memory.open_actions[action.action_id] = None
     _describe_action(draft, action, path, fact)
     _link_action(draft, action)

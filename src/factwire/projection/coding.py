@@ -109,6 +109,7 @@ def update_process(draft: "StateDraft", fact: Fact) -> None:
         for field in ("exit_code", "signal", "failure_category", "completed_at"):
             draft.put(process, path, field, None)
         draft.put(process, path, "started_at", fact.created_at)
+        draft.fill(process, path, turn_id=turn_of(fact))
     draft.fill(
         process,
         path,
@@ -171,6 +172,7 @@ def record_hook(draft: "StateDraft", fact: Fact) -> None:
         for field in ("outcome", "exit_code", "message", "completed_at"):
             draft.put(hooks[key], path, field, None)
         draft.put(hooks[key], path, "started_at", fact.created_at)
+        draft.fill(hooks[key], path, turn_id=turn_of(fact))
     draft.fill(
         hooks[key],
         path,
@@ -329,6 +331,7 @@ def record_patch(draft: "StateDraft", fact: Fact) -> None:
         for field in ("failure_category", "message", "completed_at"):
             draft.put(patches[key], path, field, None)
         draft.put(patches[key], path, "started_at", fact.created_at)
+        draft.fill(patches[key], path, turn_id=turn_of(fact))
     draft.fill(
         patches[key],
         path,
@@ -355,6 +358,7 @@ def record_test_run(draft: "StateDraft", fact: Fact) -> None:
     draft.put(tests[key], path, "status", status)
     if started:
         draft.put(tests[key], path, "started_at", fact.created_at)
+        draft.fill(tests[key], path, turn_id=turn_of(fact))
         for field in ("result", "passed", "failed", "skipped", "completed_at"):
             draft.put(tests[key], path, field, None)
     draft.fill(

@@ -61,7 +61,16 @@ _TURN_CLASSES: Final = frozenset([*TURN_TERMINALS, "turn.submitted", "turn.start
 class Gates:
     """What is open on one thread. `stated` is the last sequence that the agent stated itself."""
 
-    __slots__ = ("_answers", "_awaiting", "_calls", "_work", "active_turn", "denied", "stated")
+    __slots__ = (
+        "_answers",
+        "_awaiting",
+        "_calls",
+        "_withdrawn",
+        "_work",
+        "active_turn",
+        "denied",
+        "stated",
+    )
 
     def __init__(self, work: OpenWork | None = None) -> None:
         self.stated: int | None = None
@@ -71,6 +80,7 @@ class Gates:
         self._answers = AnsweredActions(ANSWERED_ACTIONS)
         self._awaiting: dict[str, str] = {}
         self._calls: dict[str, str] = {}
+        self._withdrawn: set[str | None] = set()
 
     @classmethod
     def of(cls, state: ProjectionState) -> "Gates":
@@ -84,6 +94,8 @@ class Gates:
             elif is_answered(action) or action.status == "cancelled":
                 answer = build_answer(action.status, action.decision, action.response)
                 gates._answers.add(action.action_id, answer)
+                if not is_answered(action):
+                    gates._withdrawn.add(action.action_id)
         for tool in state.tools.values():
             if tool.completed_at is None and tool.turn_id == gates.active_turn:
                 gates._work.open(tool.turn_id, "tool", tool.tool_call_id)
@@ -112,6 +124,7 @@ class Gates:
         twin._answers = self._answers.copy()
         twin._awaiting = dict(self._awaiting)
         twin._calls = dict(self._calls)
+        twin._withdrawn = set(self._withdrawn)
         return twin
 
     def after_batch(self, batch: Sequence[Fact]) -> "Gates":
@@ -150,8 +163,13 @@ class Gates:
     def _feed_move(self, fact: Fact, move: Move) -> None:
         subject_id = find_subject_id(fact, move.subject)
         opened_in = self._work.find_turn(move.subject, subject_id)
-        if subject_id is not None and opened_in is None and self._is_repeat(fact, move, subject_id):
+        if subject_id in self._withdrawn and answer_of(fact) == WITHDRAWN:
+            # The agent closes a request that the end of its call has closed.
+            self._check_ended(fact)
+            self._withdrawn.discard(subject_id)
             return
+        if subject_id is not None and opened_in is None:
+            self._check_answer(fact, move, subject_id)
         if subject_id is None or (opened_in is None) != (move.does == "open"):
             refusal = _REFUSALS[move.subject]
             code, message = refusal.not_open if opened_in is None else refusal.already_open
@@ -163,6 +181,10 @@ class Gates:
             self._work.open(id_of(fact, "turnId"), move.subject, subject_id)
         elif move.does == "close":
             self._work.close(opened_in, move.subject, subject_id)
+        self._follow_move(fact, move, subject_id)
+
+    def _follow_move(self, fact: Fact, move: Move, subject_id: str) -> None:
+        """What a move means for the requests that calls wait for."""
         if move.subject == "tool":
             if move.does == "open":
                 self.denied.discard(subject_id)
@@ -170,6 +192,7 @@ class Gates:
                 self._withdraw_requests(subject_id)
         elif move.does == "open":
             self._answers.pop(subject_id, None)
+            self._withdrawn.discard(subject_id)
             self._await(subject_id, fact.payload.get("actionType"), id_of(fact, "toolCallId"))
         else:
             self._answers.add(subject_id, answer_of(fact))
@@ -181,18 +204,16 @@ class Gates:
         for action_id in [action for action, asking in self._calls.items() if asking == call]:
             self._work.close(self._work.find_turn("action", action_id), "action", action_id)
             self._answers.add(action_id, WITHDRAWN)
+            self._withdrawn.add(action_id)
             self._awaiting.pop(action_id, None)
             del self._calls[action_id]
 
-    def _is_repeat(self, fact: Fact, move: Move, action_id: str) -> bool:
-        """Whether a fact gives the answer that a closed action has; another one is refused."""
-        if move.subject != "action" or move.does != "close":
-            return False
-        is_conflict = self._answers.find_conflict(action_id, answer_of(fact))
-        if is_conflict:
+    def _check_answer(self, fact: Fact, move: Move, action_id: str) -> None:
+        """Refuse another answer than the one that a closed action has."""
+        closes = move.subject == "action" and move.does == "close"
+        if closes and self._answers.find_conflict(action_id, answer_of(fact)):
             message = f"action {action_id} was answered otherwise before"
             raise GateRefused("action_already_decided", message, fact.id)
-        return is_conflict is not None
 
     def _check_approval(self, fact: Fact, call: str) -> None:
         if call in self._awaiting.values():
