@@ -133,17 +133,25 @@ def class_issues(fact: Fact, shape: Shape = "facts") -> list[Issue]:
         issue = outcome_issue(fact, rules.statuses)
         issues += [] if issue is None else [issue]
     if rules.payload is not None and fact.payload:
-        try:
-            msgspec.convert(fact.payload, rules.payload)
-        except msgspec.ValidationError:
-            issues += _payload_issues(fact.payload, rules.payload)
-        for name in rules.refs:
-            if name in fact.payload:
-                issues += _payload_ref_issues(fact.payload[name], f"$.payload.{name}")
+        issues += _typed_payload_issues(fact.payload, rules.payload, rules.refs)
     if fact.ref_ids or fact.artifact_refs or fact.evidence_refs:
         issues += _ref_issues(fact)
     if fact.extra or not INPUT_FIELDS.isdisjoint(fact.payload):
         issues += carried_input_issues(fact)
+    return issues
+
+
+def _typed_payload_issues(
+    payload: dict[str, Any], kind: type[Payload], refs: tuple[str, ...]
+) -> list[Issue]:
+    issues: list[Issue] = []
+    try:
+        msgspec.convert(payload, kind)
+    except msgspec.ValidationError:
+        issues += _payload_issues(payload, kind)
+    for name in refs:
+        if name in payload:
+            issues += _payload_ref_issues(payload[name], f"$.payload.{name}")
     return issues
 
 
