@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from factwire.facts import Fact, decode_fact, refs_of
 from factwire.facts.classes.class_tables import KNOWN_CLASSES
 from factwire.facts.fact import snake_case
+from factwire.facts.refs import PLAIN_NAMES, REF_HOLDERS, REF_NAME
 from factwire.projection import ProjectionState, project
 from factwire.projection.limits import DIFF_CHARACTERS
 from tests.projection.fact_maker import FactMaker, as_json, project_facts
@@ -98,6 +99,11 @@ def test_a_field_holds_refs_if_its_name_ends_in_a_word_for_one(start: str, word:
     name = f"{'' if word == 'ref' else start}{word}{many}"
     assert refs_of(FactMaker()("tool.result", payload={name: REF})) == [REF]
     assert refs_of(FactMaker()("tool.result", payload={f"{name}erence": REF, "href": REF})) == []
+
+
+@pytest.mark.requirement("refs.found")
+def test_no_field_that_is_passed_over_can_hold_a_ref():
+    assert [name for name in PLAIN_NAMES if REF_NAME.search(name) or name in REF_HOLDERS] == []
 
 
 @pytest.mark.requirement("refs.found")

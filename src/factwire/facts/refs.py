@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, cast
 
 import msgspec
 
-from factwire.facts.fact import Fact, snake_case
+from factwire.facts.fact import PAYLOAD_NAMES, Fact, snake_case
 from factwire.facts.issues import FactError, Issue
 from factwire.facts.json_values import text_at
 from factwire.facts.secret_shapes import find_secrets
@@ -44,6 +44,19 @@ REF_NAME: Final = re.compile(r"(?:^ref|Ref|_ref)(?:s|Ids?|_ids?)?$")
 
 REF_HOLDERS: Final = frozenset({"attachments", "expired", "input", "outputs", "spilled"})
 """Payload fields that hold a list of objects, each of which may have fields with refs."""
+
+PLAIN_NAMES: Final = frozenset(
+    {
+        *(name for names in PAYLOAD_NAMES.values() for name in names),
+        *("args", "command", "delta", "decision", "durationMs", "exitCode", "failureCategory"),
+        *("message", "mode", "model", "offset", "output", "path", "phase", "progress", "prompt"),
+        *("provider", "reason", "reasonCode", "recoveryHint", "rule", "status", "stream"),
+        *("summary", "text", "title", "toolName", "total", "usage"),
+    }
+)
+"""Frequent names of payload fields that hold no ref: a payload with no others is not searched,
+because `refs_of` runs several times for every fact that is projected.
+"""
 
 _OWN: Final = re.compile(r"(output|artifact|evidence|diagnostic|trace|raw):sha256:([0-9a-f]{64})")
 _LOCAL: Final = re.compile(r"/|\\|~|[a-z]:[\\/]|file:", re.IGNORECASE)
@@ -97,15 +110,13 @@ def ref_issue(ref: str, path: str) -> Issue | None:
 
 def refs_of(fact: Fact) -> list[str]:
     """Every ref that a fact states, once, in its order: its lists first, then its payload."""
-    refs: list[str] = [*fact.ref_ids, *fact.artifact_refs, *fact.evidence_refs]
+    is_plain = PLAIN_NAMES.issuperset(fact.payload)
     own = _own_evidence(fact)
-    if own is not None:
-        refs.append(own)
-    payload = fact.payload
-    # Most payloads have no such field, and this runs for every fact that is projected.
-    if "ef" in " ".join(payload) or not REF_HOLDERS.isdisjoint(payload):
-        refs.extend(_refs_in_payload(payload))
-    return list(dict.fromkeys(refs)) if refs else refs
+    if is_plain and not (fact.ref_ids or fact.artifact_refs or fact.evidence_refs or own):
+        return []
+    lists = (*fact.ref_ids, *fact.artifact_refs, *fact.evidence_refs, *((own,) if own else ()))
+    found = () if is_plain else _refs_in_payload(fact.payload)
+    return list(dict.fromkeys((*lists, *found)))
 
 
 def ref_at(payload: Mapping[str, Any], *names: str) -> str | None:

@@ -232,8 +232,13 @@ class Projection:
             if draft.opened:
                 thread_status.identify_thread(draft, fact)
                 self._record(fact, row)
-            elif len(fact.payload) > 1 or fact.ref_ids or fact.artifact_refs or fact.evidence_refs:
-                timeline.add_streamed_refs(draft, fact)
+            else:
+                payload = fact.payload
+                is_plain = len(payload) == 1 or (
+                    len(payload) == 2 and "delta" in payload and "messageId" in payload  # noqa: PLR2004
+                )
+                if not is_plain or fact.ref_ids or fact.artifact_refs or fact.evidence_refs:
+                    timeline.add_streamed_refs(draft, fact)
         whole.event_count += 1
         latest.latest_event_id = fact.id
         sequence = fact.sequence
