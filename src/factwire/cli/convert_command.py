@@ -15,10 +15,11 @@ from typing import Annotated, Any, Final, cast
 import msgspec
 import typer
 
-from factwire.cli.fact_files import open_source, read_document, watch_progress
-from factwire.cli.recordings import print_note
+from factwire.cli.fact_files import FactSource, open_source, read_document, watch_progress
+from factwire.cli.recordings import open_seekable, print_note
 from factwire.cli.terminal import DONE, ISSUES, UNUSABLE, CliError, report
 from factwire.facts import (
+    AnyShape,
     Fact,
     FactReading,
     Issue,
@@ -29,8 +30,10 @@ from factwire.facts import (
     to_ui_events,
     write_fact,
 )
+from factwire.facts.shapes import RepeatNumbers
 from factwire.journal.blobs import FileBlobs
 from factwire.outlets import OUTLETS, Framing, find_outlet, frame_item
+from factwire.projection.ordering import OrderCheck, order_facts
 from factwire.sources import (
     SOURCE_NAMES,
     START,
@@ -145,20 +148,57 @@ def convert(
 
     outlet = outlet_stream(target.value, sse=sse)
     failed = 0
-    with open_source(file) as source:
-        for index, (line, item) in enumerate(
-            watch_progress(read_document(source).facts, source, "converting")
-        ):
-            try:
-                reading = read_item(item, source_form)
-            except UnreadableInput as error:
-                raise UnreadableInput(error.reason, line=line) from error
+    with open_seekable(file) as source:
+        for place, reading in _read_in_order(source, source_form):
             problems = _write_facts(reading, target.value, outlet)
-            _report_issues(problems, f"line {line}" if line else f"fact {index + 1}")
+            _report_issues(problems, place)
             failed += bool(problems)
     if outlet is not None:
         outlet.finish()
     raise typer.Exit(ISSUES if failed else DONE)
+
+
+def _read_in_order(source: FactSource, form: AnyShape) -> Iterator[tuple[str, FactReading]]:
+    """What each item of a file reads as, and where it stands. Facts come in order, and before them,
+    where they are not so in the file, what is no fact. A file that cannot be read to its end comes
+    as it stands, up to there.
+    """
+    if _is_in_order(source, form):
+        yield from _read_items(source, form)
+        return
+    places: dict[int, tuple[str, FactReading]] = {}
+    readable: list[Fact] = []
+    for place, reading in _read_items(source, form):
+        if reading.fact is None:
+            yield place, reading
+        else:
+            places[id(reading.fact)] = place, reading
+            readable.append(reading.fact)
+    for fact in order_facts(readable):
+        yield places[id(fact)]
+
+
+def _is_in_order(source: FactSource, form: AnyShape) -> bool:
+    check = OrderCheck()
+    try:
+        facts = (reading.fact for _, reading in _read_items(source, form))
+        return all(fact is None or check.follows(fact) for fact in facts)
+    except UnreadableInput:
+        return True
+
+
+def _read_items(source: FactSource, form: AnyShape) -> Iterator[tuple[str, FactReading]]:
+    source.stream.seek(0)
+    items = watch_progress(read_document(source).facts, source, "converting")
+    repeats = RepeatNumbers()
+    for number, (line, item) in enumerate(items, 1):
+        try:
+            reading = read_item(item, form)
+        except UnreadableInput as error:
+            raise UnreadableInput(error.reason, line=line) from error
+        if reading.fact is not None:
+            reading = msgspec.structs.replace(reading, fact=repeats.number(reading.fact))
+        yield f"line {line}" if line else f"fact {number}", reading
 
 
 def write_fact_line(fact: Fact, source: Shape, target: Shape) -> list[dict[str, Any]]:
