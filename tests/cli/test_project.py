@@ -161,8 +161,8 @@ def test_a_person_sees_the_team_and_what_is_missing(factwire: Factwire):
     _, _, team = whole.partition("\nTeam\n")
     assert [line.strip() for line in team.splitlines()] == [
         "Crew  coordinator_team",
-        "▸ Writer  subagent  on k1",
         "✓ Reviewer  reviewer  on k2",
+        "▸ Writer  subagent  on k1",
         "▸ task Write it",
         "requested handoff Writer → Reviewer  review",
     ]
