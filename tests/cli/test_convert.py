@@ -123,6 +123,16 @@ def test_unreadable_input_ends_it_with_line_and_reason(factwire: Factwire):
 
 
 @pytest.mark.requirement("cli.convert.shapes")
+def test_facts_are_converted_in_order_and_two_events_without_ids_are_two(factwire: Factwire):
+    done = factwire("convert", factwire.file(lines(*reversed(FACTS))))
+    assert (done.code, objects(done.out)) == (0, FACTS)
+    laugh = {"type": "text.delta", "threadId": "t", "turnId": "u", "payload": {"delta": "ha"}}
+    other = {**laugh, "threadId": "other"}
+    done = factwire("convert", factwire.file(lines(laugh, other, laugh)), "--to", "ui")
+    assert (done.code, objects(done.out)) == (0, [laugh, other, laugh])
+
+
+@pytest.mark.requirement("cli.convert.shapes")
 def test_a_source_that_is_not_known_is_wrong_usage(factwire: Factwire):
     done = factwire("convert", "-", "--from", "nonsense")
     assert done.code == 2

@@ -35,12 +35,26 @@ def test_a_final_text_that_only_grew_is_sent_as_its_growth():
 
 
 @pytest.mark.requirement("projection.changes.small")
-def test_where_nothing_changed_nothing_is_sent():
+def test_where_only_a_count_changed_nothing_else_is_sent():
     tell = FactMaker()
     fact = tell("turn.started", turnId="turn")
     seen = watch_facts([fact])
-    changes = seen.apply(fact)
-    assert (bool(changes), changes.ops, changes.operations()) == (False, [], [])
+    assert seen.apply(fact).operations() == [
+        Operation("replace", "/hydration/repeated", 1),
+        Operation("replace", "/hydration/received", 2),
+    ]
+
+
+@pytest.mark.requirement("projection.changes.folded")
+def test_folding_keeps_the_last_count_of_facts_that_came():
+    tell = FactMaker()
+    facts = [tell("turn.started", turnId="turn"), tell("run.status")]
+    projection = Projection(THREAD)
+    copy = JsonDocument(msgspec.json.decode(projection.snapshot()))
+    sent = [projection.apply(fact) for fact in (*facts, facts[0], facts[1])]
+    advance(copy, fold_changes(sent))
+    assert copy.root == msgspec.json.decode(projection.snapshot())
+    assert (copy.root["hydration"]["received"], copy.root["hydration"]["eventCount"]) == (4, 2)
 
 
 @pytest.mark.requirement("projection.changes.folded")
@@ -54,6 +68,7 @@ def test_folding_joins_text_and_keeps_the_last_head():
         Operation("replace", "/runtime/latestSequence", 4),
         Operation("replace", "/hydration/cursor", 4),
         Operation("replace", "/hydration/eventCount", 4),
+        Operation("replace", "/hydration/received", 4),
     ]
 
 

@@ -64,7 +64,9 @@ def test_a_stream_has_exactly_the_defects_that_it_is_about(story: Story):
 
 @every_story
 def test_a_screen_shows_at_the_end_what_the_story_says(story: Story):
-    assert screen(project(facts_of(story))) == story.expected
+    projection = Projection()
+    projection.apply_all(facts_of(story))
+    assert screen(projection.state) == story.expected
 
 
 @every_story

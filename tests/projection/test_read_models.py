@@ -107,8 +107,11 @@ def test_a_first_screen_comes_from_a_read_model_alone_and_the_stream_goes_on():
     screen.apply(tell("action.resolved", **CALL, actionId="act"))
     assert screen.state.hydration.status == "live"
     assert screen.state.runtime.status == "running"
-    for fact in facts:
-        assert not screen.apply(fact)
+    for number, fact in enumerate(facts, 1):
+        counted = {"/hydration/late": number, "/hydration/received": number + 1}
+        sent = screen.apply(fact).operations()
+        assert {operation.path: operation.value for operation in sent} == counted
+    assert screen.state.hydration.status == "live"
 
 
 @pytest.mark.requirement("projection.read-model.invalid")

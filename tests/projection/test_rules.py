@@ -38,10 +38,11 @@ def test_a_fact_that_comes_twice_changes_nothing():
     tell = FactMaker()
     facts = [tell("turn.started", **TURN), tell("model.delta", **PART, delta="once ")]
     seen = watch_facts(facts)
-    before = seen.projection.snapshot()
+    before = drop_repeats(seen)
     for fact in facts:
-        assert not seen.apply(copy_fact(fact))
-    assert seen.projection.snapshot() == before
+        seen.apply(copy_fact(fact))
+    assert drop_repeats(seen) == before
+    assert (seen.state.hydration.received, seen.state.hydration.repeated) == (4, 2)
 
 
 @pytest.mark.requirement("projection.repeat")
@@ -54,10 +55,18 @@ def test_a_fact_without_a_sequence_that_comes_twice_changes_nothing():
 def test_a_fact_that_came_too_late_and_comes_again_changes_nothing_more():
     tell = FactMaker()
     late = tell("run.status", sequence=3)
-    seen = watch_facts([tell("turn.started", sequence=5, **TURN), late])
-    before = seen.projection.snapshot()
-    assert not seen.apply(copy_fact(late))
-    assert seen.projection.snapshot() == before
+    seen = watch_facts([tell("turn.started", sequence=5, **TURN), late], first=5)
+    before = drop_repeats(seen)
+    seen.apply(copy_fact(late))
+    assert drop_repeats(seen) == before
+    assert (seen.state.hydration.late, seen.state.hydration.repeated) == (1, 1)
+
+
+def drop_repeats(seen: WatchedProjection) -> Any:
+    """A state without the counts that a repeat changes."""
+    plain = as_json(seen.state)
+    del plain["hydration"]["received"], plain["hydration"]["repeated"]
+    return plain
 
 
 @pytest.mark.requirement("projection.conflict")
@@ -114,9 +123,12 @@ def test_what_comes_after_a_hole_waits_and_the_state_is_stale():
     assert as_json(state.hydration) == {
         "status": "stale",
         "cursor": 2,
+        "received": 4,
         "eventCount": 2,
-        "held": 2,
+        "repeated": 0,
         "late": 0,
+        "dropped": 0,
+        "held": 2,
         "gaps": [{"fromSequence": 3, "toSequence": 3}],
         "reasons": [],
         "ignored": [],
@@ -152,20 +164,43 @@ def test_a_thread_starts_with_whatever_comes_first():
 @pytest.mark.requirement("projection.order.hole")
 def test_a_fact_from_before_the_start_is_counted_and_puts_the_state_in_doubt():
     tell = FactMaker()
-    state = project_facts(tell("turn.started", sequence=5, **TURN), tell("run.status", sequence=4))
+    facts = [tell("turn.started", sequence=5, **TURN), tell("run.status", sequence=4)]
+    state = project_facts(*facts, first=5)
     assert (state.hydration.status, state.hydration.late) == ("stale", 1)
 
 
+@pytest.mark.requirement("projection.order.rebuilt")
+def test_a_fact_from_before_the_start_is_taken_in_its_place():
+    tell = FactMaker(3)
+    facts = [tell("turn.started", **TURN), *(tell("model.delta", **PART, delta=d) for d in "abc")]
+    mixed = watch_facts([facts[2], facts[3], facts[1], facts[0]])
+    assert mixed.projection.snapshot() == watch_facts(facts).projection.snapshot()
+
+
+@pytest.mark.requirement("projection.order.starts-late")
+def test_a_stream_that_starts_in_the_middle_says_so():
+    state = project_facts(FactMaker(41)("model.delta", **PART, delta="x"))
+    assert (state.hydration.status, state.hydration.reasons) == ("stale", ["starts_late"])
+    assert texts(state) == [("assistant", ["x"])]
+
+
 @pytest.mark.requirement("projection.order.covered")
-def test_a_snapshot_covers_a_hole():
+@pytest.mark.parametrize(
+    ("name", "status", "gaps"),
+    [("messages.snapshot", "stale", [(2, 3)]), ("snapshot.repaired", "live", [])],
+)
+def test_a_snapshot_covers_what_it_carries_of_a_hole(
+    name: str, status: str, gaps: list[tuple[int, int]]
+):
     tell = FactMaker()
     facts = [
         tell("turn.started", **TURN),
         tell("model.delta", sequence=4, **PART, delta="late"),
-        tell("messages.snapshot", messages=[{"messageId": "m", "text": "whole"}]),
+        tell(name, messages=[{"messageId": "m", "text": "whole"}]),
     ]
     state = project_facts(*facts)
-    assert (state.hydration.status, state.hydration.cursor) == ("live", 5)
+    assert (state.hydration.status, state.hydration.cursor) == (status, 5)
+    assert [(gap.from_sequence, gap.to_sequence) for gap in state.hydration.gaps] == gaps
     assert texts(state) == [("assistant", ["whole"])]
 
 

@@ -23,7 +23,7 @@ from factwire.cli.fact_files import (
     reread_items,
     watch_progress,
 )
-from factwire.cli.recordings import print_note, print_remark
+from factwire.cli.recordings import open_seekable, print_note, print_remark
 from factwire.cli.terminal import DONE, ISSUES, UNUSABLE, CliError, report
 from factwire.facts import (
     FIELDS_FILLED_IN,
@@ -43,8 +43,10 @@ from factwire.facts import (
     to_ui_events,
     write_fact,
 )
+from factwire.facts.shapes import RepeatNumbers
 from factwire.journal.blobs import FileBlobs
 from factwire.outlets import OUTLETS, Framing, find_outlet, frame_item
+from factwire.projection.ordering import OrderCheck, order_facts
 from factwire.sources import (
     SOURCE_NAMES,
     START,
@@ -161,7 +163,7 @@ def convert(
 
     outlet = outlet_stream(target.value, sse=sse)
     failed = 0
-    with open_source(file) as source:
+    with open_seekable(file) as source:
         for place, reading in _read_clean(source, source_form):
             problems = _write_facts(reading, target.value, outlet)
             _report_issues(problems, place)
@@ -172,19 +174,13 @@ def convert(
 
 
 def _read_clean(source: FactSource, shape: AnyShape) -> Iterator[tuple[str, FactReading]]:
-    """What was read of each item, without secrets, and where it stands."""
+    """What was read of each item, in order and without secrets, and where it stands."""
     reader, names = LenientReader(shape, reread_items(source)), NameRedactor()
     redactor = RecordingRedactor()
     waiting: deque[tuple[str, FactReading]] = deque()
-    items = watch_progress(read_document(source).facts, source, "converting")
-    for number, (line, item) in enumerate(items, 1):
-        place = f"line {line}" if line else f"fact {number}"
-        try:
-            reading = reader.feed(item)
-        except UnreadableInput as error:
-            raise UnreadableInput(error.reason, line=line) from error
+    for place, reading in _read_in_order(source, shape, reader, names):
         waiting.append((place, reading))
-        ready = () if reading.fact is None else redactor.feed(names.feed(reading.fact))
+        ready = () if reading.fact is None else redactor.feed(reading.fact)
         yield from _take_ready(waiting, ready)
     yield from _take_ready(waiting, redactor.finish())
     print_remark(FIELDS_FILLED_IN, source.name, reader.remark)
@@ -202,6 +198,54 @@ def _take_ready(
         yield place, msgspec.structs.replace(reading, fact=fact)
     while waiting and waiting[0][1].fact is None:
         yield waiting.popleft()
+
+
+def _read_in_order(
+    source: FactSource, shape: AnyShape, reader: LenientReader, names: NameRedactor
+) -> Iterator[tuple[str, FactReading]]:
+    """What each item of a file reads as, and where it stands. Facts come in order, and before them,
+    where they are not so in the file, what is no fact. A file that cannot be read to its end comes
+    as it stands, up to there.
+    """
+    if _is_in_order(source, shape):
+        yield from _read_items(source, reader, names)
+        return
+    places: dict[int, tuple[str, FactReading]] = {}
+    readable: list[Fact] = []
+    for place, reading in _read_items(source, reader, names):
+        if reading.fact is None:
+            yield place, reading
+        else:
+            places[id(reading.fact)] = place, reading
+            readable.append(reading.fact)
+    for fact in order_facts(readable):
+        yield places[id(fact)]
+
+
+def _is_in_order(source: FactSource, shape: AnyShape) -> bool:
+    check, reader = OrderCheck(), LenientReader(shape, reread_items(source))
+    try:
+        facts = (reading.fact for _, reading in _read_items(source, reader, NameRedactor()))
+        return all(fact is None or check.follows(fact) for fact in facts)
+    except UnreadableInput:
+        return True
+
+
+def _read_items(
+    source: FactSource, reader: LenientReader, names: NameRedactor
+) -> Iterator[tuple[str, FactReading]]:
+    source.stream.seek(0)
+    items = watch_progress(read_document(source).facts, source, "converting")
+    repeats = RepeatNumbers()
+    for number, (line, item) in enumerate(items, 1):
+        try:
+            reading = reader.feed(item)
+        except UnreadableInput as error:
+            raise UnreadableInput(error.reason, line=line) from error
+        if reading.fact is not None:
+            fact = names.feed(repeats.number(reading.fact))
+            reading = msgspec.structs.replace(reading, fact=fact)
+        yield f"line {line}" if line else f"fact {number}", reading
 
 
 def write_fact_line(fact: Fact, source: Shape, target: Shape) -> list[dict[str, Any]]:

@@ -11,7 +11,6 @@ import re
 import sys
 from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import repeat
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, cast
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, cast
 import msgspec
 import typer
 
-from factwire.cli.recordings import PlacedRow, ThreadFamily, ThreadKinship
+from factwire.cli.recordings import PlacedRow, ThreadFamily, ThreadKinship, place_facts
 from factwire.cli.targets import (
     JournalOption,
     journal_url,
@@ -30,6 +29,7 @@ from factwire.cli.targets import (
 from factwire.cli.terminal import DONE, ISSUES, UNUSABLE, CliError, count_of, errors, terminal_safe
 from factwire.facts import Fact
 from factwire.journal import Journal
+from factwire.projection import order_facts
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -185,21 +185,16 @@ class PackRecording:
         return kinship.family(thread)
 
     async def facts(self, family: ThreadFamily, at: int | None = None) -> AsyncIterator[PlacedRow]:
-        furthest: int | None = None
-        for seq, fact in self._rows():
-            if not family.has(fact):
-                continue
-            place = furthest if seq is None else seq
-            if seq is None and fact.sequence is not None and family.is_main(fact):
-                place = fact.sequence
-                furthest = place if furthest is None else max(furthest, place)
-            if at is None or place is None or place <= at:
-                yield PlacedRow(place, fact)
+        for row in self._rows(family):
+            if at is None or row.place is None or row.place <= at:
+                yield row
 
-    def _rows(self) -> Iterator[tuple[int | None, Fact]]:
+    def _rows(self, family: ThreadFamily) -> Iterator[PlacedRow]:
         if self.kept:
-            return zip(self._pack.seqs(), self._pack.facts(), strict=True)
-        return zip(repeat(None), self._pack.facts(), strict=False)
+            rows = zip(self._pack.seqs(), self._pack.facts(), strict=True)
+            return (PlacedRow(seq, fact) for seq, fact in rows if family.has(fact))
+        facts = order_facts(filter(family.has, self._pack.facts()), family.thread_id)
+        return place_facts(facts, family)
 
 
 _UNNAMABLE: Final = re.compile(r"[^A-Za-z0-9._-]+")
@@ -368,13 +363,12 @@ async def _export_file(
 
 
 async def _read_file(file: str, thread: str | None) -> Iterator[Fact]:
-    from factwire.cli.fact_files import open_source
-    from factwire.cli.recordings import read_facts
+    from factwire.cli.recordings import open_file
     from factwire.journal.filter import find_thread_id
 
     def read() -> Iterator[Fact]:
-        with open_source(file) as source:
-            for fact in read_facts(source):
+        with open_file(file) as recording:
+            for fact in recording.ordered_facts():
                 if thread is None or find_thread_id(fact) == thread:
                     yield fact
 

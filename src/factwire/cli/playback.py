@@ -74,13 +74,15 @@ class Player:
         if wanted < self.position or nearest > self.position:
             self._projection = Projection.restore(self._checkpoints[nearest])
             self.position = nearest
-        take = self._projection.replay if self._kept else self._projection.apply
+        take = self._projection.replay if self._kept else self._projection.apply_ordered
         while self.position < wanted:
             take(self._facts[self.position].fact)
             self.applied += 1
             self.position += 1
             if self.position % self._spacing == 0 and self.position not in self._checkpoints:
                 self._keep_checkpoint()
+        if self.at_end:
+            self._projection.close()
 
     def seek_place(self, place: int) -> None:
         """Go to a place: every fact up to it is shown, and none beyond."""

@@ -74,11 +74,12 @@ async def _show_projection(where: str, thread: str | None, at: int | None, *, as
     async with open_recording(where) as recording:
         family = await choose_family(recording, thread)
         projection = Projection(family.thread_id)
-        take = projection.replay if recording.kept else projection.apply
+        take = projection.replay if recording.kept else projection.apply_ordered
         facts = 0
         async for _, fact in recording.facts(family, at):
             take(fact)
             facts += 1
+    projection.close()
     if not facts:
         print_note(f"{recording.name} contains no facts{f' up to {at}' if at is not None else ''}")
     if as_json:

@@ -3,14 +3,16 @@
 Every fact comes with its place, by which a person names a point of the run. In a journal that is
 the journal's seq. In a file it is the fact's sequence in its thread; a fact that has none there,
 because it carries no sequence or belongs to a child thread, stands at the furthest place that came
-before it, or before all others. Up to a place means every fact whose place is not beyond it.
+before it, or before all others. Where each run of a thread counts by itself, places go on counting
+from run to run. Up to a place means every fact whose place is not beyond it.
 
-A thread is the child of another when its first fact names that one as its parent thread, or when a
+A thread is the child of another when a fact of it names that one as its parent thread, or when a
 subagent of that one runs on it. A thread with its children, and theirs, is one family, and what a
 person means by one run. All of this follows from facts; nothing is guessed from names or times.
 
-A file is read twice, first for the threads it holds and then for the facts of one, and so never
-held in memory when it has one fact to a line. What cannot be read twice is put into a temporary
+A file is read twice, first for the threads it holds and then for the facts of one, and so not held
+in memory when it has one fact to a line, in order. The facts of any other file are put in order
+first, as `order_facts` does. What cannot be read twice is put into a temporary
 file. A journal is read by filter: a thread and its children, and nothing of the others.
 """
 
@@ -50,19 +52,21 @@ from factwire.facts import (
     redact_text,
     redacted_remark,
 )
+from factwire.facts.shapes import RepeatNumbers
 from factwire.journal import JOURNAL_SCHEMES, CatalogueThread, Cursor, FactBatch, Filter, Journal
 from factwire.journal.filter import find_thread_id
+from factwire.projection.ordering import (
+    TEAMMATE_CLASSES,
+    OrderCheck,
+    child_thread_of,
+    order_facts,
+)
 
-TEAMMATE_CLASSES: Final = ("subagent", "worker", "agent", "channel")
-"""Families of classes that tell which thread a subagent runs on."""
-
-_NO_TEAMMATE: Final = frozenset({"worker.notification", "agent.handoff"})
-_CHILD_NAMES: Final = ("subagentThreadId", "childThreadId")
 _TITLED: Final = frozenset({"thread.started", "thread.updated"})
 
 
 class ThreadKin(msgspec.Struct, kw_only=True):
-    """One thread: the parent that its first fact names, and the threads its subagents run on."""
+    """One thread: the parent that its facts name, and the threads its subagents run on."""
 
     thread_id: str
     title: str | None = None
@@ -106,6 +110,7 @@ class ThreadKinship:
         if kin is None:
             kin = self.add(ThreadKin(thread_id=thread, parent=fact.parent_thread_id))
         kin.facts += 1
+        kin.parent = kin.parent or fact.parent_thread_id
         if fact.event_class in _TITLED and isinstance(fact.payload.get("title"), str):
             kin.title = fact.payload["title"]
         kin.named.update(named_children(fact))
@@ -154,11 +159,8 @@ def _reach(threads: Iterable[str], children: dict[str, set[str]]) -> set[str]:
 
 def named_children(fact: Fact) -> list[str]:
     """The thread that a fact about a subagent says it runs on."""
-    name = fact.event_class or ""
-    if name in _NO_TEAMMATE or not name.startswith(tuple(f"{it}." for it in TEAMMATE_CLASSES)):
-        return []
-    words = (fact.payload.get(field) for field in _CHILD_NAMES)
-    return [word for word in words if isinstance(word, str) and word][:1]
+    child = child_thread_of(fact)
+    return [] if child is None else [child]
 
 
 OPTION: Final = "choose one with --thread ID"
@@ -329,12 +331,21 @@ _COPIED: Final = 1024 * 1024
 @contextmanager
 def open_file(path: str) -> Generator["FileRecording"]:
     """Open a file, or standard input for `-`; raises `CliError` for what cannot be opened."""
+    with open_seekable(path) as source:
+        yield FileRecording(source)
+
+
+@contextmanager
+def open_seekable(path: str) -> Generator[FactSource]:
+    """Open a file, or standard input for `-`, as something that can be read twice."""
     with open_source(path) as source:
         if source.stream.seekable():
-            yield FileRecording(source)
+            yield source
             return
         with TemporaryFile() as copy:
-            yield FileRecording(_copy_source(source, copy))
+            copied = _copy_source(source, copy)
+            copy.seek(0)
+            yield copied
 
 
 class FileRecording:
@@ -346,32 +357,51 @@ class FileRecording:
     def __init__(self, source: FactSource) -> None:
         self.name = source.name
         self._source = source
+        self._in_order = False
 
     async def kinship(self, thread: str | None) -> ThreadKinship:
         del thread
-        found = ThreadKinship()
+        found, check = ThreadKinship(), OrderCheck()
         for fact in self._read("reading", remarks=False):
             found.note(fact)
+            check.follows(fact)
+        self._in_order = check.in_order
         return found
 
     async def family(self, kinship: ThreadKinship, thread: str | None) -> ThreadFamily:
         return kinship.family(thread)
 
     async def facts(self, family: ThreadFamily, at: int | None = None) -> AsyncIterator[PlacedRow]:
-        furthest: int | None = None
-        for fact in self._read("projecting"):
-            if not family.has(fact):
-                continue
-            place = furthest
-            if fact.sequence is not None and family.is_main(fact):
-                place = fact.sequence
-                furthest = place if furthest is None else max(furthest, place)
-            if at is None or place is None or place <= at:
-                yield PlacedRow(place, fact)
+        facts: Iterable[Fact] = filter(family.has, self._read("projecting"))
+        if not self._in_order:
+            facts = order_facts(facts, family.thread_id)
+        for row in place_facts(facts, family):
+            if at is None or row.place is None or row.place <= at:
+                yield row
+
+    def ordered_facts(self) -> Iterable[Fact]:
+        """The facts of every thread, in order."""
+        check = OrderCheck()
+        if all(check.follows(fact) for fact in self._read("reading", remarks=False)):
+            return self._read("reading")
+        return order_facts(self._read("reading"))
 
     def _read(self, doing: str, *, remarks: bool = True) -> Iterator[Fact]:
         self._source.stream.seek(0)
         return read_facts(self._source, doing, remarks=remarks)
+
+
+def place_facts(facts: Iterable[Fact], family: ThreadFamily) -> Iterator[PlacedRow]:
+    """Facts in order with their places."""
+    furthest: int | None = None
+    latest, before = None, 0
+    for fact in facts:
+        if fact.sequence is not None and family.is_main(fact):
+            if latest is not None and fact.sequence < latest:
+                before = furthest or 0  # Another run, which counts by itself.
+            latest = fact.sequence
+            furthest = before + fact.sequence
+        yield PlacedRow(furthest, fact)
 
 
 def read_facts(
@@ -386,8 +416,10 @@ def read_facts(
     try:
         items = read_document(source).facts
         shown = items if doing is None else watch_progress(items, source, doing)
+        repeats = RepeatNumbers()
         for number, (line, item) in enumerate(shown, 1):
-            yield names.feed(_to_fact(reader, item, line, number))
+            fact = _to_fact(reader, item, line, number)
+            yield names.feed(repeats.number(fact))
     except UnreadableInput as error:
         raise CliError(f"{terminal_safe(source.name)}: {redact_text(str(error))[0]}") from error
     if remarks:

@@ -199,6 +199,10 @@ def _doubts(whole: Hydration) -> list[str]:
         words.append(f"missing {places}{f' and {more} more' if more > 0 else ''}")
     if whole.held:
         words.append(f"{whole.held:,} held back")
+    if whole.late:
+        words.append(f"{whole.late:,} too late")
+    if whole.dropped:
+        words.append(f"{whole.dropped:,} left out")
     return words + [terminal_safe(reason, NAME) for reason in whole.reasons]
 
 

@@ -11,6 +11,8 @@ _SHAPES: Final = requirements(
         "facts.shapes.detection": "The shape of an object is found by the fields only it has.",
         "facts.shapes.round-trip": "A fact written in a shape and read again is the same fact.",
         "facts.shapes.conversion": "A fact that passes through another shape loses nothing.",
+        "facts.shapes.repeated-events": "Two events of a stream that name no id are two "
+        "events, and get the same ids each time it is read.",
         "facts.shapes.null-is-absent": "A known field that is null counts as absent.",
         "facts.shapes.fast-is-slow": "JSON text and the object it decodes to are judged alike.",
         "facts.aliases": "Four other spellings of classes become the standard ones on the way in.",

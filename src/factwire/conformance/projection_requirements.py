@@ -59,12 +59,13 @@ PROJECTION_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
 _RULES: Final = requirements(
     "spec facts §4, rules",
     {
-        "projection.repeat": "A fact that comes twice changes nothing.",
+        "projection.repeat": "A fact that comes twice changes nothing but its count.",
         "projection.conflict": "Another body under a known id, or another fact in a taken place, "
         "is remarked on; the first one counts.",
         "projection.order.hole": "Order is the sequence; what comes after a hole waits, and the "
         "state is stale until the hole is filled.",
-        "projection.order.covered": "A snapshot covers the holes before it and none after it.",
+        "projection.order.covered": "A snapshot covers what it carries of the holes before it, and "
+        "nothing after it.",
         "projection.order.given-up": "Past the window a hole is given up: what waited is shown, "
         "and nothing is final until a repair.",
         "projection.order.threads": "Facts of unrelated threads are left out.",
@@ -88,6 +89,17 @@ _RULES: Final = requirements(
         "projection.unknown-class": "An unknown class is an entry and a diagnostic, nothing else.",
         "projection.missing": "What no fact says reads unknown.",
         "projection.wrong-types": "A payload field of a wrong type counts as absent.",
+        "projection.order.complete": "The facts of a complete input come to the same state in any "
+        "order; what follows a hole is shown, and the hole listed.",
+        "projection.order.runs": "Runs that count by themselves are ordered each by itself, and "
+        "follow each other as their turns began.",
+        "projection.order.early-snapshot": "A snapshot hides no fact that comes after it: it is "
+        "shown, or the state is not live.",
+        "projection.order.starts-late": "A stream that starts in the middle says so.",
+        "projection.order.rebuilt": "A fact that comes late is taken in its place as long as the "
+        "facts since are remembered, and counted after that.",
+        "projection.hydration.counts": "Facts received are those taken, repeated, late, dropped "
+        "and held, after every fact.",
     },
 )
 
@@ -98,7 +110,8 @@ _LAWS: Final = (
             "projection.law.replay": "Batch, one by one, in chunks and from a checkpoint, facts "
             "come to the same state by the same changes.",
             "projection.law.changes": "Changes applied to the last snapshot give the next exactly.",
-            "projection.law.duplicates": "Duplicates change nothing, wherever they come.",
+            "projection.law.duplicates": "Duplicates change nothing but their count, wherever "
+            "they come.",
             "projection.law.order": "Any order without a lasting hole gives the state of the right "
             "order.",
             "projection.law.garbage": "Every fact that a decoder lets through can be projected.",
@@ -120,7 +133,7 @@ _LAWS: Final = (
 _CHANGES: Final = requirements(
     "docs/projection.md",
     {
-        "projection.changes.small": "A delta is sent as one append, and nothing as nothing.",
+        "projection.changes.small": "A delta is sent as one append, and a repeat as its count.",
         "projection.changes.folded": "Several changes can be sent as one.",
         "projection.changes.own": "What was sent or taken does not change with the state.",
         "projection.changes.wire": "Changes survive the wire.",

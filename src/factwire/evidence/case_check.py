@@ -29,7 +29,7 @@ from factwire.facts import Fact, id_of
 from factwire.facts.classes.class_tables import KNOWN_CLASSES, TURN_OUTCOMES
 from factwire.facts.json_patch import InvalidPatch, JsonDocument
 from factwire.journal.filter import find_thread_id
-from factwire.projection import Projection, ProjectionState, conversation
+from factwire.projection import Projection, ProjectionState, conversation, order_facts
 from factwire.projection.artifacts import artifact_ids
 from factwire.projection.messages import Message, TextPart
 from factwire.projection.payload_fields import outcome_of
@@ -110,11 +110,13 @@ def build_pack_view(
     """Project some threads, with those of their subagents; None stands for the first thread."""
     projections = {thread: Projection(thread) for thread in {*threads, None}}
     view = PackView(projections)
-    takes = [each.replay if kept else each.apply for each in projections.values()]
-    for fact in facts:
+    takes = [each.replay if kept else each.apply_ordered for each in projections.values()]
+    for fact in facts if kept else order_facts(facts):
         view.note(fact)
         for take in takes:
             take(fact)
+    for projection in projections.values():
+        projection.close()
     return view
 
 

@@ -184,7 +184,7 @@ class ProjectedThreads:
         if self._kept:
             run.projection.replay(fact)
         else:
-            run.projection.apply(fact)
+            run.projection.apply_ordered(fact)
 
     def close(self) -> None:
         """Write down what is still held."""
@@ -200,7 +200,9 @@ class ProjectedThreads:
         return run
 
     def _finish(self, thread: str | None) -> None:
-        state = self._live.pop(thread).projection.state
+        projection = self._live.pop(thread).projection
+        projection.close()
+        state = projection.state
         name = f"{state.thread_id or ''}\0"
         put = self._scratch.put
         for entry in state.timeline:

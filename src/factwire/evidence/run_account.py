@@ -28,7 +28,7 @@ from factwire.facts.classes.payloads import (
     TurnEndPayload,
 )
 from factwire.facts.fact import ATTRIBUTES
-from factwire.projection import Projection, ProjectionState
+from factwire.projection import Projection, ProjectionState, order_facts
 from factwire.projection.payload_fields import outcome_of, read_payload, subagent_of, turn_of
 
 HIDDEN_ID: Final = "<id>"
@@ -325,13 +325,13 @@ class RunAccount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AccountBuilder:
-    """Takes the facts of one run, one by one. Facts of a journal come in order, with nothing
-    missing but what was removed on purpose: they are `kept`.
+    """Takes the facts of one run, one by one, as `order_facts` orders them. Facts of a journal come
+    in order, with nothing missing but what was removed on purpose: they are `kept`.
     """
 
     def __init__(self, thread_id: str | None = None, *, kept: bool = False) -> None:
         self._projection = Projection(thread_id)
-        self._take = self._projection.replay if kept else self._projection.apply
+        self._take = self._projection.replay if kept else self._projection.apply_ordered
         self._ledger = RunLedger()
         self._volatile = VolatileValues()
         self._threads: set[str] = set()
@@ -346,7 +346,8 @@ class AccountBuilder:
             self._facts += 1
 
     def build(self) -> RunAccount:
-        """What the run came to."""
+        """What the run came to. Nothing more comes, so what waits for missing facts is shown."""
+        self._projection.close()
         state, ledger = self._projection.state, self._ledger.turns()
         items = self._build_items(state, ledger)
         turns = [
@@ -437,9 +438,9 @@ class AccountBuilder:
 
 
 def build_account(facts: Iterable[Fact], thread_id: str | None = None) -> RunAccount:
-    """The account of a run's facts; without a thread the first fact decides which one it is."""
+    """The account of a run's facts; without a thread, that of the first one without a parent."""
     accountant = AccountBuilder(thread_id)
-    for fact in facts:
+    for fact in order_facts(facts, thread_id):
         accountant.take(fact)
     return accountant.build()
 

@@ -15,7 +15,7 @@ from factwire.facts.issues import InvalidFacts, is_valid
 from factwire.facts.lifecycle import LifecycleVerifier, VerifierMode, Violation
 from factwire.facts.limits import PAYLOAD_CHARACTERS
 from factwire.facts.redaction import Redactor
-from factwire.facts.shapes import decode_plain, encode_fact
+from factwire.facts.shapes import RepeatNumbers, decode_plain, encode_fact
 from factwire.facts.spill import Blob, plan_spill
 from factwire.facts.vocabulary import AnyShape, Shape
 
@@ -40,6 +40,7 @@ class Intake:
         self._pass_through = self._redactor.pass_through
         self._plain = shape in ("auto", "facts")
         self._pattern: DeltaPattern | None = None
+        self._numbers = RepeatNumbers()
 
     def feed(self, item: Item) -> IntakeResult:
         """Take one fact; raises `UnreadableInput`, `InvalidFacts` or `LifecycleError`."""
@@ -65,7 +66,7 @@ class Intake:
         reading = read_item(item, self._shape)
         if reading.fact is None:
             raise InvalidFacts(reading.issues)
-        return reading.fact, reading.shape
+        return self._numbers.number(reading.fact), reading.shape
 
     def _take(self, fact: Fact, shape: Shape) -> IntakeResult:
         issues = class_issues(fact, shape)

@@ -218,6 +218,22 @@ def _derive_id(fact: Fact) -> Fact:
     return msgspec.structs.replace(fact, id=_DERIVED_ID + sha256(content).hexdigest())
 
 
+class RepeatNumbers:
+    """Tells apart the events of one stream that name no id and say the same: two of them are two
+    events. They are numbered as they come, so that the same stream gives the same ids again.
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def number(self, fact: Fact) -> Fact:
+        """The fact, under an id of its own if an event before it said the same."""
+        if not is_derived_id(fact.id):
+            return fact
+        count = self._counts[fact.id] = self._counts.get(fact.id, 0) + 1
+        return fact if count == 1 else msgspec.structs.replace(fact, id=f"{fact.id}:{count}")
+
+
 def _drop_derived(fields: dict[str, Any], shape: Shape) -> None:
     event_class: str = fields.setdefault("eventClass", UNKNOWN)
     derived = {

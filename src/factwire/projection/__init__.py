@@ -6,6 +6,7 @@ Facts go in one at a time; a state and the changes to it come out. No input or o
 from factwire.facts.json_patch import InvalidPatch, JsonDocument
 from factwire.projection.changes import Changes, Operation, advance, fold_changes
 from factwire.projection.diagnostics import DIAGNOSTIC_CODES, DiagnosticCode
+from factwire.projection.ordering import order_facts
 from factwire.projection.projection import Projection, project
 from factwire.projection.read_models import (
     READ_MODEL_VERSION,
@@ -87,6 +88,7 @@ __all__ = [
     "fold_changes",
     "from_ui_messages",
     "graph_view",
+    "order_facts",
     "pending_actions",
     "project",
     "read_thread_model",

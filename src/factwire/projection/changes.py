@@ -23,7 +23,8 @@ class Operation(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 class Changes(msgspec.Struct, frozen=True, gc=False):
     """The changes of one call, and how far the state has come with it.
 
-    `event_id` is the last fact that was taken; without one, no fact was.
+    `event_id` is the last fact that was taken; without one, no fact was. `received` counts every
+    fact that came, taken or not; 0 means that it did not change.
     """
 
     ops: list[Operation]
@@ -31,24 +32,27 @@ class Changes(msgspec.Struct, frozen=True, gc=False):
     sequence: int | None = None
     cursor: int | None = None
     event_count: int = 0
+    received: int = 0
 
     def __bool__(self) -> bool:
         return self.event_id is not None or bool(self.ops)
 
     def operations(self) -> list[Operation]:
         """Every operation, with those for how far the state has come."""
-        return self.ops if self.event_id is None else [*self.ops, *_position_operations(self)]
+        return [*self.ops, *_position_operations(self, self.received)]
 
 
 def fold_changes(changes: Iterable[Changes]) -> list[Operation]:
     """The operations of several changes as one list: text joined, only the last head kept."""
     found: list[Operation] = []
     last: Changes | None = None
+    received = 0
     for change in changes:
         last = change if change.event_id is not None else last
+        received = change.received or received
         for operation in change.ops:
             _fold_operation(found, operation)
-    return [*found, *_position_operations(last)] if last else found
+    return [*found, *_position_operations(last, received)]
 
 
 def advance(document: JsonDocument, changes: Changes | Iterable[Operation]) -> None:
@@ -69,11 +73,15 @@ def _fold_operation(found: list[Operation], operation: Operation) -> None:
     found.append(operation)
 
 
-def _position_operations(changes: Changes) -> tuple[Operation, ...]:
+def _position_operations(changes: Changes | None, received: int) -> list[Operation]:
     """Where every fact moves the state; these places are always written, known or not."""
-    return (
+    counted = [Operation("replace", "/hydration/received", received)] if received else []
+    if changes is None or changes.event_id is None:
+        return counted
+    return [
         Operation("replace", "/runtime/latestEventId", changes.event_id),
         Operation("replace", "/runtime/latestSequence", changes.sequence),
         Operation("replace", "/hydration/cursor", changes.cursor),
         Operation("replace", "/hydration/eventCount", changes.event_count),
-    )
+        *counted,
+    ]

@@ -10,9 +10,14 @@
 | degraded | so much came after a hole that it was shown without what is missing |
 
 A lane orders the facts of one thread by `sequence`. What comes after a hole is held in a bounded
-window until the hole is filled or a snapshot covers it; past the window the hole is lost. Ids of
-recent facts are kept so that a repeat changes nothing, and bodies so that a contradiction is
-noticed.
+window until the hole is filled or a snapshot covers it; past the window the hole is lost. A
+snapshot covers what it carries: one of messages lets the thread go on, but the hole stays listed.
+Ids of recent facts are kept so that a repeat changes nothing but its count, and bodies so that a
+contradiction is noticed.
+
+Every fact that comes is counted once: `received` is the sum of `event_count` (taken), `repeated`,
+`late` (it came too late to be taken), `dropped` (of another thread, or in conflict with one that
+was taken) and `held`.
 """
 
 from collections.abc import Iterator
@@ -48,9 +53,12 @@ class Hydration(View):
 
     status: HydrationStatus
     cursor: int | None
+    received: int
     event_count: int
-    held: int
+    repeated: int
     late: int
+    dropped: int
+    held: int
     gaps: list[Gap]
     reasons: list[str]
     ignored: list[str]
@@ -59,7 +67,17 @@ class Hydration(View):
 
 def idle_hydration() -> Hydration:
     return Hydration(
-        status="idle", cursor=None, event_count=0, held=0, late=0, gaps=[], reasons=[], ignored=[]
+        status="idle",
+        cursor=None,
+        received=0,
+        event_count=0,
+        repeated=0,
+        late=0,
+        dropped=0,
+        held=0,
+        gaps=[],
+        reasons=[],
+        ignored=[],
     )
 
 
@@ -108,7 +126,7 @@ def settle_hydration(draft: "StateDraft", lanes: "list[Lane]") -> None:
 def _hydration_status(hydration: Hydration, lanes: "list[Lane]") -> HydrationStatus:
     if "repair_started" in hydration.reasons:
         return "repairing"
-    if any(lane.lost for lane in lanes):
+    if any(lane.lost or lane.earlier for lane in lanes):
         return "degraded"
     if hydration.held or hydration.gaps or hydration.reasons:
         return "stale"
@@ -121,22 +139,53 @@ BEFORE_ANY_SEQUENCE: Final = -SEQUENCE_MAX - 1
 """Before any sequence."""
 
 
-class Lane:
-    """One thread's place in its own order."""
+Sequences = tuple[int, int]
+"""A range of sequences, both ends included."""
 
-    __slots__ = ("covered", "expected", "held", "lost", "start", "thread_id")
+
+class Lane:
+    """One thread's place in its own order.
+
+    Sequences that were passed over are `skipped` where a repair or a whole read model stands in
+    for them, `uncovered` where a snapshot carries only the messages of them, and `lost` where
+    nothing does. `earlier` are those of runs before the one that counts now.
+    """
+
+    __slots__ = (
+        "covered",
+        "covered_messages",
+        "earlier",
+        "expected",
+        "held",
+        "lost",
+        "skipped",
+        "start",
+        "thread_id",
+        "uncovered",
+    )
 
     def __init__(self, thread_id: str | None, start: int | None = None) -> None:
         self.thread_id = thread_id
         self.start = start
         self.expected = start
         self.held: dict[int, Fact] = {}
-        self.lost: list[tuple[int, int]] = []
+        self.lost: list[Sequences] = []
+        self.uncovered: list[Sequences] = []
+        self.skipped: list[Sequences] = []
+        self.earlier: list[Sequences] = []
         self.covered = BEFORE_ANY_SEQUENCE
+        self.covered_messages = BEFORE_ANY_SEQUENCE
 
     def begin(self, sequence: int) -> None:
         """The first fact of a lane that starts wherever it starts."""
         self.start = self.expected = sequence
+
+    def begin_again(self, sequence: int) -> None:
+        """Another run counts by itself, from `sequence` on."""
+        self.earlier = merge_ranges([*self.earlier, *self.lost, *self.uncovered])
+        self.lost, self.uncovered, self.skipped = [], [], []
+        self.covered = self.covered_messages = BEFORE_ANY_SEQUENCE
+        self.begin(sequence)
 
     def hold(self, fact: Fact, sequence: int) -> None:
         self.held[sequence] = fact
@@ -151,37 +200,69 @@ class Lane:
             sequence = self.expected
             if sequence not in self.held:
                 following = min(self.held)
-                if following - 1 > self.covered:
+                if following - 1 > max(self.covered, self.covered_messages):
                     return
+                self.pass_hole(following)
                 sequence = following
             yield sequence, self.held.pop(sequence)
 
-    def give_up(self) -> Iterator[tuple[int, Fact]]:
-        """Take out all that was held; the holes in between are lost."""
-        for sequence in sorted(self.held):
-            if self.expected is not None and sequence > self.expected:
-                self._lose(self.expected, sequence - 1)
-            yield sequence, self.held.pop(sequence)
+    def passes_hole(self) -> bool:
+        """Whether what is ready comes after facts that are missing."""
+        ready = max(self.covered, self.covered_messages)
+        return bool(self.held) and self.expected not in self.held and min(self.held) - 1 <= ready
 
-    def _lose(self, first: int, last: int) -> None:
-        self.lost.append((first, last))
-        if len(self.lost) > GAPS_KEPT:
-            (first, _), (_, last), *rest = self.lost
-            self.lost = [(first, last), *rest]
+    def give_up(self, cursor: int = SEQUENCE_MAX) -> Iterator[tuple[int, Fact]]:
+        """Take out all that was held, up to `cursor`, and pass over the holes in between."""
+        for sequence in sorted(place for place in self.held if place <= cursor):
+            if sequence in self.held:  # What follows a repeat goes out along with it.
+                self.pass_hole(sequence)
+                yield sequence, self.held.pop(sequence)
+
+    def pass_hole(self, sequence: int) -> None:
+        """Go on to `sequence`; what is missing before it is covered, or lost."""
+        if self.expected is None or sequence <= self.expected:
+            return
+        hole = self.expected, sequence - 1
+        if sequence - 1 <= self.covered:
+            self.skipped = merge_ranges([*self.skipped, hole])
+        elif sequence - 1 <= self.covered_messages:
+            self.uncovered = merge_ranges([*self.uncovered, hole])
+        else:
+            self.lost = merge_ranges([*self.lost, hole])
+        self.expected = sequence
 
     def cover(self, covered: int) -> None:
-        """A snapshot stands in for what is missing up to `covered`."""
+        """A repair stands in for everything that is missing up to `covered`."""
         self.covered = max(self.covered, covered)
-        self.lost = [(first, last) for first, last in self.lost if last > covered]
+        settled = [hole for hole in (*self.lost, *self.uncovered) if hole[1] <= covered]
+        if settled:
+            self.skipped = merge_ranges([*self.skipped, *settled])
+            self.lost = [hole for hole in self.lost if hole[1] > covered]
+            self.uncovered = [hole for hole in self.uncovered if hole[1] > covered]
+        self.earlier = []
+
+    def cover_messages(self, covered: int) -> None:
+        """A snapshot carries the messages, and only those, of what is missing up to `covered`."""
+        self.covered_messages = max(self.covered_messages, covered)
+        settled = [hole for hole in self.lost if hole[1] <= covered]
+        if settled:
+            self.uncovered = merge_ranges([*self.uncovered, *settled])
+            self.lost = [hole for hole in self.lost if hole[1] > covered]
+
+    def cover_as(self, other: "Lane | None") -> None:
+        """What stood in for missing facts of the same thread in another lane does so here."""
+        if other is not None:
+            self.covered = max(self.covered, other.covered)
+            self.covered_messages = max(self.covered_messages, other.covered_messages)
 
     def skip_to(self, cursor: int) -> None:
         """A read model knows of everything up to `cursor`: go on behind it."""
         self.cover(cursor)
         if self.start is None:
             self.start = cursor + 1
-        if self.expected is None or self.expected <= cursor:
+        if self.expected is None:
             self.expected = cursor + 1
-        self.held = {place: fact for place, fact in self.held.items() if place > cursor}
+        self.pass_hole(cursor + 1)
 
     def misses(self, cursor: int) -> bool:
         """Whether facts up to `cursor` have not been taken."""
@@ -189,16 +270,22 @@ class Lane:
 
     def pass_over(self, sequence: int) -> None:
         """What is missing before `sequence` was removed on purpose, and is no hole."""
-        if self.expected is not None and sequence > self.expected:
+        if self.expected is None:
+            self.begin(sequence)
+        elif sequence > self.expected:
             self.covered = max(self.covered, sequence - 1)
-            self.expected = sequence
+            self.pass_hole(sequence)
 
-    def is_lost(self, sequence: int) -> bool:
-        return any(first <= sequence <= last for first, last in self.lost)
+    def has_missed(self, sequence: int) -> bool:
+        """Whether a sequence behind the cursor was never taken."""
+        if self.start is not None and sequence < self.start:
+            return True
+        holes = (*self.lost, *self.uncovered, *self.skipped)
+        return any(first <= sequence <= last for first, last in holes)
 
     def gaps(self) -> list[Gap]:
         """What is missing, lost or waited for."""
-        holes = [*self.lost, *self._holes()]
+        holes = [*sorted([*self.earlier, *self.lost, *self.uncovered]), *self._holes()]
         return [
             Gap(from_sequence=first, to_sequence=last, thread_id=self.thread_id)
             for first, last in holes
@@ -210,6 +297,20 @@ class Lane:
             if expected is not None and sequence > expected:
                 yield expected, sequence - 1
             expected = sequence + 1
+
+
+def merge_ranges(ranges: list[Sequences]) -> list[Sequences]:
+    """Ranges in order; neighbours are one, and past a bound the oldest are taken together."""
+    merged: list[Sequences] = []
+    for first, last in sorted(ranges):
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = merged[-1][0], max(last, merged[-1][1])
+        else:
+            merged.append((first, last))
+    while len(merged) > GAPS_KEPT:
+        (first, _), (_, last), *rest = merged
+        merged = [(first, last), *rest]
+    return merged
 
 
 _body_encoder: Final = msgspec.json.Encoder(order="deterministic")
@@ -256,6 +357,28 @@ class RecentFacts:
             return False
         # Only bytes tell 1 from true and 1.0, and only they are there after a restore.
         return digest_body(existing) != digest_body(fact)
+
+    def newest(self, count: int) -> list[Fact] | None:
+        """The facts that were taken last, if that many are remembered whole."""
+        if not count:
+            return []
+        bodies = [*self.old_bodies.values(), *self.bodies.values()][-count:]
+        facts = [body for body in bodies if not isinstance(body, bytes)]
+        return facts if len(facts) == count else None
+
+    def remember_whole(self, facts: list[Fact]) -> None:
+        """Facts that are remembered by their digests alone, as they are."""
+        for fact in facts:
+            for bodies in (self.old_bodies, self.bodies):
+                if fact.id in bodies:
+                    bodies[fact.id] = fact
+
+    def replace_newest(self, count: int, facts: list[Fact]) -> None:
+        """Other facts, or the same in another order, in place of those that were taken last."""
+        bodies = [*self.old_bodies.items(), *self.bodies.items()]
+        self.old_bodies = dict(bodies[: len(bodies) - count])
+        self.bodies = {fact.id: fact for fact in facts}
+        self.ids.update(dict.fromkeys(self.bodies))
 
     def dump(self) -> dict[str, Any]:
         """As plain data, for a checkpoint."""

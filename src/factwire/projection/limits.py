@@ -11,6 +11,12 @@ REMEMBERED_IDS: Final = 8_192
 REMEMBERED_FACTS: Final = 256
 """Whole facts remembered in each of two generations, to tell a repeat from another body."""
 
+REBUILD_POINTS: Final = 4
+"""Places that a projection can go back to, to take a fact that came late in its right place."""
+
+REBUILD_SPACING: Final = 32
+"""Facts between two such places; each costs a copy of the state."""
+
 OUTPUT_CHARACTERS: Final = 65_536
 """Characters of one tool's or process's output that a state shows; a log has the rest."""
 

@@ -1,13 +1,19 @@
 """`Projection`: facts in, state and changes out; a pure function of the facts, one at a time.
 
 The same facts give the same state, whole or in pieces, repeated or not, and in any order that
-leaves no hole. A hole shows as stale; what was held back is taken in order once it is filled.
+leaves no hole. A hole shows as stale; what was held back is taken in order once it is filled. A
+fact that comes after the state went on without it is taken in its place all the same, as long as
+the facts since are remembered; after that it is counted as late.
 """
 
 from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
 
 from factwire.facts.classes.class_tables import NO_CLASS
 from factwire.facts.fact import Fact, id_of
+from factwire.facts.shapes import encode_fact
 from factwire.projection import (
     graph,
     hydration,
@@ -17,13 +23,21 @@ from factwire.projection import (
     timeline,
 )
 from factwire.projection.changes import Changes, Operation
-from factwire.projection.diagnostics import add_remark
+from factwire.projection.diagnostics import add_remark, keep_diagnostic
 from factwire.projection.draft import StateDraft, StateIndex
 from factwire.projection.hydration import Lane, RecentFacts
 from factwire.projection.limits import IGNORED_THREADS, LANES, REMEMBERED_IDS
+from factwire.projection.ordering import RUN_OPENERS, order_facts
 from factwire.projection.read_models import ThreadReadModel
+from factwire.projection.rebuild import (
+    RebuildPoint,
+    add_point,
+    insert_fact,
+    needs_point,
+    root_operations,
+)
 from factwire.projection.reducers import REDUCER_ROWS, ReducerRow
-from factwire.projection.repair import REPAIRS, covered_sequence
+from factwire.projection.repair import REPAIRS, cover_lane, covered_sequence
 from factwire.projection.state import (
     STATE_VERSION,
     ProjectionCheckpoint,
@@ -37,6 +51,18 @@ from factwire.projection.state import (
     save_lane,
 )
 
+_BEGINNINGS: Final = RUN_OPENERS | {"session.created", "session.opened", "thread.started"}
+"""Classes that a stream may begin with at any sequence; any other at a sequence after 1 shows that
+it was joined in the middle.
+"""
+
+_REMARKS_ON_UNTAKEN: Final = frozenset(
+    {"conflicting_fact", "sequence_conflict", "foreign_thread", "window_overflow"}
+)
+"""Codes of remarks that facts got which are not in the state."""
+
+_COUNTED: Final = ("received", "repeated", "late", "dropped", "ignored")
+
 
 class Projection:
     """The live projection of one thread.
@@ -48,6 +74,7 @@ class Projection:
 
     def __init__(self, thread_id: str | None = None, *, first: int | None = None) -> None:
         self._set_up(empty_state(thread_id), Lane(None, first))
+        self._points = [_starting_point()] if first is None else []
 
     def _set_up(self, state: ProjectionState, main: Lane) -> None:
         self._draft = StateDraft(state, StateIndex(state))
@@ -55,24 +82,31 @@ class Projection:
         self._main = main
         self._lanes: dict[str, Lane] = {}
         self._current = main
+        self._points: list[RebuildPoint] = []
+        self._first_thread = state.thread_id
 
     @classmethod
     def restore(cls, data: bytes) -> "Projection":
         """The projection that a checkpoint was taken of."""
-        saved = decode_checkpoint(data)
         projection = cls()
-        main, *others = (restore_lane(lane) for lane in saved.lanes)
-        projection._set_up(saved.state, main)
-        projection._recent = restore_recent(saved)
-        projection._lanes = {lane.thread_id or "": lane for lane in others}
-        projection._current = projection._lanes.get(saved.current or "", main)
-        projection._mark_reconciliation()
+        projection._load(decode_checkpoint(data))
         return projection
+
+    def _load(self, saved: ProjectionCheckpoint) -> None:
+        main, *others = (restore_lane(lane) for lane in saved.lanes)
+        self._set_up(saved.state, main)
+        self._recent = restore_recent(saved)
+        self._points = saved.points
+        self._first_thread = saved.first_thread
+        self._lanes = {lane.thread_id or "": lane for lane in others}
+        self._current = self._lanes.get(saved.current or "", main)
+        self._mark_reconciliation()
 
     @classmethod
     def from_read_model(cls, model: ThreadReadModel) -> "Projection":
         """A first screen from a read model alone; the stream goes on after its cursor."""
         projection = cls(model.thread_id)
+        projection._points = []
         projection.repair(model)
         return projection
 
@@ -86,6 +120,10 @@ class Projection:
             return Changes(ops)
         cursor, whole = model.event_cursor, draft.state.hydration
         behind = cursor is not None and self._main.misses(cursor)
+        self._points = []
+        if cursor is not None:
+            # What arrived is shown, though the read model is newer and has the last word.
+            self._take_all(self._main, self._main.give_up(cursor))
         read_model_merge.merge_read_model(
             draft, model, missed=behind or "gap_reported" in whole.reasons
         )
@@ -97,15 +135,26 @@ class Projection:
             self._drain(self._main)
         hydration.clear_doubts(draft, but="state_delta_failed")
         self._settle_order()
-        if whole.event_count == 0:
-            return Changes(ops)
-        latest = draft.state.runtime
+        return Changes(ops) if whole.event_count == 0 else self._changes_so_far(ops)
+
+    def _changes_so_far(self, ops: list[Operation]) -> Changes:
+        latest, whole = self.state.runtime, self.state.hydration
         return Changes(
-            ops, latest.latest_event_id, latest.latest_sequence, whole.cursor, whole.event_count
+            ops,
+            latest.latest_event_id,
+            latest.latest_sequence,
+            whole.cursor,
+            whole.event_count,
+            whole.received,
         )
 
     def checkpoint(self) -> bytes:
         """The projection as bytes, to go on from later."""
+        self._drop_old_points()
+        return self._encode(self._points)
+
+    def _encode(self, points: list[RebuildPoint]) -> bytes:
+        taken = self._taken_since(points[0]) if points else None
         lanes = [self._main, *self._lanes.values()]
         current = None if self._current is self._main else self._current.thread_id
         recent = self._recent.dump()
@@ -117,6 +166,9 @@ class Projection:
                 current=current,
                 ids=recent["ids"],
                 bodies=recent["bodies"],
+                points=points,
+                taken=[encode_fact(fact) for fact in taken or ()],
+                first_thread=self._first_thread,
             )
         )
 
@@ -141,46 +193,85 @@ class Projection:
         ops: list[Operation] = []
         draft.ops = ops
         state = draft.state
+        whole = state.hydration
+        whole.received += 1
         thread = fact.thread_id
         if thread is None:
-            lane = self._current
+            # A number counts in the thread's own order; only a fact without one goes along.
+            lane = self._current if fact.sequence is None else self._main
         elif thread == state.thread_id:
             lane = self._current = self._main
         else:
             lane = self._other_lane(fact, thread)
             if lane is None:
-                return Changes(ops)
-        whole = state.hydration
-        count, cursor = whole.event_count, whole.cursor
+                return Changes(ops, received=whole.received)
         recent, fact_id = self._recent, fact.id
         is_next = fact.sequence == lane.expected is not None and not lane.held
         if is_next and fact_id not in recent.ids and fact_id not in recent.old_ids:
             self._take(lane, fact)
-        else:
-            self._arrange(lane, fact)
+            latest = state.runtime
+            return Changes(
+                ops,
+                latest.latest_event_id,
+                latest.latest_sequence,
+                whole.cursor,
+                whole.event_count,
+                whole.received,
+            )
+        count, cursor = whole.event_count, whole.cursor
+        self._arrange(lane, fact)
+        whole = self.state.hydration
         if whole.event_count == count and whole.cursor == cursor:
-            return Changes(ops)
-        latest = state.runtime
-        return Changes(
-            ops, latest.latest_event_id, latest.latest_sequence, whole.cursor, whole.event_count
-        )
+            return Changes(ops, received=whole.received)
+        return self._changes_so_far(ops)
 
     def apply_all(self, facts: Iterable[Fact]) -> None:
         """Take many facts, when nobody asks what each one changed."""
         for fact in facts:
             self.apply(fact)
 
+    def apply_ordered(self, fact: Fact) -> Changes:
+        """Take the next fact of a complete input that `order_facts` put in order.
+
+        There, a sequence that is lower than the one before belongs to another run, which counts by
+        itself.
+        """
+        lane, sequence = self._find_lane(fact), fact.sequence
+        if lane is not None and sequence is not None and lane.expected is not None:
+            latest = max(lane.held) if lane.held else lane.expected - 1
+            if sequence < latest and fact.id not in self._recent:
+                self._draft.ops = []
+                self._begin_run(lane, sequence)
+        return self.apply(fact)
+
+    def close(self) -> Changes:
+        """No more facts come: show what is held, and list what is missing before it."""
+        ops: list[Operation] = []
+        self._draft.ops = ops
+        held = [lane for lane in (self._main, *self._lanes.values()) if lane.held]
+        for lane in held:
+            self._give_up(lane)
+        if not held:
+            return Changes(ops)
+        self._settle_order()
+        return self._changes_so_far(ops)
+
     def replay(self, fact: Fact) -> Changes:
         """Take a fact as a journal hands it out: in order, with nothing missing before it but what
         was removed on purpose.
         """
-        lane: Lane | None = self._current
-        if fact.thread_id is not None:
-            own = fact.thread_id == self.state.thread_id
-            lane = self._main if own else self._lanes.get(fact.thread_id)
+        lane = self._find_lane(fact)
+        self._points = []
         if lane is not None and fact.sequence is not None and not lane.held:
             lane.pass_over(fact.sequence)
         return self.apply(fact)
+
+    def _find_lane(self, fact: Fact) -> Lane | None:
+        """The lane that a fact belongs to, if there is one already."""
+        if fact.thread_id is None:
+            return self._current if fact.sequence is None else self._main
+        own = fact.thread_id == self.state.thread_id
+        return self._main if own else self._lanes.get(fact.thread_id)
 
     def _other_lane(self, fact: Fact, thread: str) -> Lane | None:
         """The lane of a thread that is not the main one: this thread's own, a child's, or none."""
@@ -195,6 +286,7 @@ class Projection:
         if lane is None:
             self._draft.begin()
             self._count_ignored(fact, thread)
+            self._count("dropped")
             return None
         self._current = lane
         return lane
@@ -281,6 +373,9 @@ class Projection:
             message = "several texts are open, and the fact does not name the one that it means"
             add_remark(draft, fact, "part_ambiguous", message)
 
+    def _count(self, field: str) -> None:
+        self._draft.count(self.state.hydration, hydration.HYDRATION_PATH, field)
+
     def _arrange(self, lane: Lane, fact: Fact) -> None:
         """Find the place of a fact that does not simply come next."""
         sequence = fact.sequence
@@ -289,7 +384,7 @@ class Projection:
         elif sequence is None:
             self._take(lane, fact)
         elif lane.expected is None:
-            lane.begin(sequence)
+            self._begin_lane(lane, fact, sequence)
             self._take(lane, fact)
         elif sequence < lane.expected:
             self._handle_late(lane, fact, sequence)
@@ -297,23 +392,38 @@ class Projection:
             self._handle_held_twice(lane, fact, sequence)
         else:
             lane.hold(fact, sequence)
-            covered = covered_sequence(fact)
-            if covered is not None:
-                lane.cover(covered)
+            cover_lane(lane, fact)
+            if lane.passes_hole():
+                self._keep_point()
             self._drain(lane)
             if lane.is_full:
                 self._give_up(lane)
         self._settle_order()
 
+    def _begin_lane(self, lane: Lane, fact: Fact, sequence: int) -> None:
+        lane.begin(sequence)
+        if sequence > 1 and fact.event_class not in _BEGINNINGS:
+            hydration.add_doubt(self._draft, "starts_late", sequence - 1)
+
+    def _begin_run(self, lane: Lane, sequence: int) -> None:
+        """Another run of the thread counts by itself; what the one before misses stays listed."""
+        if lane.held:
+            self._give_up(lane)
+        lane.begin_again(sequence)
+        self._points = []
+
     def _drain(self, lane: Lane) -> None:
-        for _, fact in lane.take_ready():
+        self._take_all(lane, lane.take_ready())
+
+    def _take_all(self, lane: Lane, held: Iterable[tuple[int, Fact]]) -> None:
+        for _, fact in held:
             if fact.id in self._recent:
                 self._handle_repeat(lane, fact)
             else:
                 self._take(lane, fact)
 
     def _give_up(self, lane: Lane) -> None:
-        """Too much is held: show it, and say what is missing."""
+        """Too much is held, or nothing more will come: show it, and say what is missing."""
         draft = self._draft
         draft.memory.unreconciled = True
         first = lane.expected
@@ -331,40 +441,68 @@ class Projection:
         """An id that came before: the first body counts. Its place in the order is taken."""
         if self._recent.contradicts(fact):
             self._draft.begin()
+            self._count("dropped")
             message = f"{fact.id} came before with another body; the first one counts"
-            if f"conflicting_fact:{fact.id}" not in self._draft.state.diagnostics.items:
+            if f"conflicting_fact:{fact.id}" not in self.state.diagnostics.items:
                 add_remark(self._draft, fact, "conflicting_fact", message)
+        else:
+            self._count("repeated")
         if fact.sequence is not None and fact.sequence == lane.expected:
             lane.expected = fact.sequence + 1
             if lane is self._main:
-                self._draft.state.hydration.cursor = fact.sequence
+                self._draft.put(
+                    self.state.hydration, hydration.HYDRATION_PATH, "cursor", fact.sequence
+                )
             self._drain(lane)
 
     def _handle_held_twice(self, lane: Lane, fact: Fact, sequence: int) -> None:
         existing = lane.held[sequence]
-        if existing != fact:
-            self._draft.begin()
-            code = "conflicting_fact" if existing.id == fact.id else "sequence_conflict"
-            message = f"sequence {sequence} is held for {existing.id}; the first one counts"
-            if f"{code}:{fact.id}" not in self._draft.state.diagnostics.items:
-                add_remark(self._draft, fact, code, message)
+        if existing == fact:
+            self._count("repeated")
+            return
+        self._draft.begin()
+        self._count("dropped")
+        code = "conflicting_fact" if existing.id == fact.id else "sequence_conflict"
+        message = f"sequence {sequence} is held for {existing.id}; the first one counts"
+        if f"{code}:{fact.id}" not in self.state.diagnostics.items:
+            add_remark(self._draft, fact, code, message)
 
     def _handle_late(self, lane: Lane, fact: Fact, sequence: int) -> None:
         """A fact behind the cursor whose id is not remembered."""
         self._draft.begin()
-        whole = self._draft.state.hydration
-        start = lane.start or 0
-        if sequence <= lane.covered:
-            return
-        if sequence < start or lane.is_lost(sequence):
-            self._recent.add(fact)
-            self._draft.count(whole, hydration.HYDRATION_PATH, "late")
-            if sequence < start:
-                hydration.add_doubt(self._draft, "starts_late")
+        if lane.has_missed(sequence):
+            point = self._find_point(lane, sequence)
+            if point is None:
+                self._miss(lane, fact, sequence)
+            else:
+                self._rebuild(point, fact, sequence)
+        elif self._opens_run(fact):
+            self._begin_run(lane, sequence)
+            self._take(lane, fact)
         elif self._remembers(lane, sequence):
+            self._count("dropped")
             message = f"sequence {sequence} belongs to another fact; the first one counts"
-            if f"sequence_conflict:{fact.id}" not in self._draft.state.diagnostics.items:
+            if f"sequence_conflict:{fact.id}" not in self.state.diagnostics.items:
                 add_remark(self._draft, fact, "sequence_conflict", message)
+        else:
+            self._count("repeated")
+
+    def _miss(self, lane: Lane, fact: Fact, sequence: int) -> None:
+        """A fact came too late to be taken; what a read model knows of is not in doubt."""
+        self._recent.ids[fact.id] = None
+        self._count("late")
+        before = lane.start is not None and sequence < lane.start
+        if not before:
+            hydration.add_doubt(self._draft, "late_facts", sequence)
+        elif sequence > lane.covered:
+            hydration.add_doubt(self._draft, "starts_late", sequence)
+
+    def _opens_run(self, fact: Fact) -> bool:
+        """Whether a fact begins a run that is new and so may count by itself."""
+        if fact.event_class not in RUN_OPENERS or id_of(fact, "runId") is None:
+            return False
+        nodes, turn = self.state.graph.nodes, id_of(fact, "turnId")
+        return (f"run:{id_of(fact, 'runId')}" if turn is None else f"turn:{turn}") not in nodes
 
     def _remembers(self, lane: Lane, sequence: int) -> bool:
         """Whether the id that was taken at a place would still be known."""
@@ -372,14 +510,104 @@ class Projection:
             return self._draft.state.hydration.event_count <= REMEMBERED_IDS
         return lane.expected is not None and sequence >= lane.expected - REMEMBERED_IDS
 
+    def _taken_since(self, point: RebuildPoint) -> list[Fact] | None:
+        return self._recent.newest(self.state.hydration.event_count - point.event_count)
+
+    def _drop_old_points(self) -> None:
+        while self._points and self._taken_since(self._points[0]) is None:
+            del self._points[0]
+
+    def _keep_point(self) -> None:
+        """Remember the state from before facts that are missing, to go back to."""
+        self._drop_old_points()
+        count = self.state.hydration.event_count
+        if needs_point(self._points, count):
+            lanes = (self._main, *self._lanes.values())
+            point = RebuildPoint(
+                data=self._encode([]),
+                event_count=count,
+                expected={
+                    lane.thread_id or "": lane.expected
+                    for lane in lanes
+                    if lane.expected is not None
+                },
+            )
+            self._points = add_point(self._points, point)
+
+    def _find_point(self, lane: Lane, sequence: int) -> RebuildPoint | None:
+        self._drop_old_points()
+        thread = lane.thread_id or ""
+        usable = (each for each in reversed(self._points) if each.is_before(thread, sequence))
+        return next(usable, None)
+
+    def _rebuild(self, point: RebuildPoint, fact: Fact, sequence: int) -> None:
+        """Go back to a point and take the facts since then again, with a late one in its place."""
+        taken = self._taken_since(point) or []
+        ops, before, old = self._draft.ops, self._to_plain(), self.state
+        past = {each.thread_id: each for each in (self._main, *self._lanes.values())}
+        recent, current, points = self._recent, self._current.thread_id, self._points
+        self._go_back(point, past)
+        facts = insert_fact(taken, fact, sequence)
+        for each in facts:
+            self._take_again(each, past)
+        recent.replace_newest(len(taken), facts)
+        self._recent = recent
+        self._points = points[: points.index(point) + 1]
+        for each in (self._main, *self._lanes.values()):
+            if each.thread_id in past:
+                each.held = past[each.thread_id].held
+            self._drain(each)
+        self._current = self._main if current is None else self._lanes[current]
+        self._keep_counts(old, point)
+        self._settle_order()
+        ops[:] = root_operations(before, self._to_plain())
+        self._draft.ops = ops
+
+    def _go_back(self, point: RebuildPoint, past: dict[str | None, Lane]) -> None:
+        """The state at a point, with nothing held; what came to be covered since stays so."""
+        if point.data is None:
+            self._set_up(empty_state(self._first_thread), Lane(None))
+        else:
+            self._load(decode_checkpoint(point.data))
+        for lane in (self._main, *self._lanes.values()):
+            lane.held = {}
+            lane.cover_as(past.get(lane.thread_id))
+        self._settle_order()
+
+    def _take_again(self, fact: Fact, past: dict[str | None, Lane]) -> None:
+        """Take a fact whose place in the order is settled, past what is missing before it."""
+        lane = self._find_lane(fact)
+        if lane is None:
+            lane = self._other_lane(fact, fact.thread_id or "") or self._main
+        self._current = lane
+        if fact.sequence is not None:
+            if lane.expected is None:
+                lane.cover_as(past.get(lane.thread_id))
+                self._begin_lane(lane, fact, fact.sequence)
+            lane.pass_hole(fact.sequence)
+        self._take(lane, fact)
+
+    def _keep_counts(self, old: ProjectionState, point: RebuildPoint) -> None:
+        """Keep what is known of facts that are not in the state."""
+        whole = self.state.hydration
+        for field in _COUNTED:
+            setattr(whole, field, getattr(old.hydration, field))
+        for reason in ("late_facts", "starts_late"):
+            if reason in old.hydration.reasons and (reason == "late_facts" or point.data):
+                hydration.add_doubt(self._draft, reason, old.hydration.doubted_at)
+        for key, remark in old.diagnostics.items.items():
+            if remark.code in _REMARKS_ON_UNTAKEN and key not in self.state.diagnostics.items:
+                keep_diagnostic(self._draft, remark)
+
+    def _to_plain(self) -> dict[str, Any]:
+        return msgspec.json.decode(self.snapshot())
+
     def _settle(self, lane: Lane, fact: Fact, row: ReducerRow | None) -> None:
         """After a fact that may have closed a gap, or while not all is well."""
-        covered = covered_sequence(fact) if row is not None and row.repairs else None
-        if covered is not None:
-            lane.cover(covered)
-            hydration.clear_doubts(self._draft, covered)
-        elif fact.event_class in REPAIRS:
-            hydration.clear_doubts(self._draft)
+        if row is not None and row.repairs:
+            cover_lane(lane, fact)
+        if fact.event_class in REPAIRS:
+            hydration.clear_doubts(self._draft, covered_sequence(fact))
         self._settle_order()
 
     def _settle_order(self) -> None:
@@ -393,7 +621,13 @@ class Projection:
 
 
 def project(facts: Iterable[Fact], thread_id: str | None = None) -> ProjectionState:
-    """The state that facts come to."""
+    """The state that a complete input comes to, whatever order its facts are in."""
     projection = Projection(thread_id)
-    projection.apply_all(facts)
+    for fact in order_facts(facts, thread_id):
+        projection.apply_ordered(fact)
+    projection.close()
     return projection.state
+
+
+def _starting_point() -> RebuildPoint:
+    return RebuildPoint(data=None, event_count=0, expected={})

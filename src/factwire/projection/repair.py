@@ -23,6 +23,7 @@ from factwire.projection.views import Text
 
 if TYPE_CHECKING:
     from factwire.projection.draft import StateDraft
+    from factwire.projection.hydration import Lane
 
 REPAIRS: Final = frozenset(
     {"snapshot.repaired", "stream.repair.completed", "history.reconstructed"}
@@ -44,6 +45,17 @@ def covered_sequence(fact: Fact) -> int | None:
     if (name in REPAIRS or holds_content) and fact.sequence is not None:
         return fact.sequence - 1
     return None
+
+
+def cover_lane(lane: "Lane", fact: Fact) -> None:
+    """Note what a fact stands in for: a repair for everything, a snapshot for what it carries."""
+    covered = covered_sequence(fact)
+    if covered is None:
+        return
+    if fact.event_class in REPAIRS:
+        lane.cover(covered)
+    elif isinstance(fact.payload.get("messages"), list):
+        lane.cover_messages(covered)
 
 
 def apply_messages_snapshot(draft: "StateDraft", fact: Fact) -> None:

@@ -11,7 +11,7 @@ import msgspec
 
 from factwire.facts.fact import Fact
 from factwire.facts.issues import FactError
-from factwire.facts.shapes import decode_fact, encode_fact
+from factwire.facts.shapes import decode_object, decode_plain, encode_fact, read_checked_fact
 from factwire.projection import (
     actions,
     artifacts,
@@ -30,6 +30,7 @@ from factwire.projection.coding import Hook, Process
 from factwire.projection.hydration import BEFORE_ANY_SEQUENCE, Lane, RecentFacts
 from factwire.projection.messages import Message
 from factwire.projection.reasoning import Plan
+from factwire.projection.rebuild import RebuildPoint
 from factwire.projection.tasks import Job, ProjectedTask
 from factwire.projection.timeline import TimelineEntry
 from factwire.projection.tools import Tool
@@ -156,10 +157,16 @@ class SavedLane(msgspec.Struct, kw_only=True, omit_defaults=True):
     held: list[bytes]
     lost: list[tuple[int, int]]
     covered: int = BEFORE_ANY_SEQUENCE
+    covered_messages: int = BEFORE_ANY_SEQUENCE
+    uncovered: list[tuple[int, int]] = []
+    skipped: list[tuple[int, int]] = []
+    earlier: list[tuple[int, int]] = []
 
 
 class ProjectionCheckpoint(msgspec.Struct, kw_only=True):
-    """Everything that a projection consists of. The first of `lanes` is the main one."""
+    """Everything that a projection consists of. The first of `lanes` is the main one. `taken` are
+    the facts since the oldest of `points`.
+    """
 
     version: str
     state: ProjectionState
@@ -167,6 +174,9 @@ class ProjectionCheckpoint(msgspec.Struct, kw_only=True):
     current: str | None
     ids: list[list[str]]
     bodies: list[dict[str, bytes]]
+    points: list[RebuildPoint]
+    taken: list[bytes]
+    first_thread: str | None
 
 
 class _EncodedCheckpoint(msgspec.Struct, kw_only=True):
@@ -178,6 +188,9 @@ class _EncodedCheckpoint(msgspec.Struct, kw_only=True):
     current: str | None
     ids: tuple[list[str], list[str]]
     bodies: tuple[dict[str, bytes], dict[str, bytes]]
+    points: list[RebuildPoint] = []
+    taken: list[bytes] = []
+    first_thread: str | None = None
 
 
 _checkpoint_encoder: Final = msgspec.msgpack.Encoder()
@@ -196,6 +209,8 @@ def decode_checkpoint(data: bytes) -> ProjectionCheckpoint:
         state = decode_state(saved.state)
         for lane in saved.lanes:
             restore_lane(lane)
+        for line in saved.taken:
+            _restore_fact(line)
     except (msgspec.DecodeError, FactError, RecursionError, ValueError) as error:
         raise UnreadableCheckpoint(f"these bytes are no checkpoint: {error}") from error
     if saved.version != STATE_VERSION:
@@ -207,6 +222,9 @@ def decode_checkpoint(data: bytes) -> ProjectionCheckpoint:
         current=saved.current,
         ids=list(saved.ids),
         bodies=list(saved.bodies),
+        points=saved.points,
+        taken=saved.taken,
+        first_thread=saved.first_thread,
     )
 
 
@@ -218,7 +236,16 @@ def save_lane(lane: Lane) -> SavedLane:
         held=[encode_fact(fact) for fact in lane.held.values()],
         lost=lane.lost,
         covered=lane.covered,
+        covered_messages=lane.covered_messages,
+        uncovered=lane.uncovered,
+        skipped=lane.skipped,
+        earlier=lane.earlier,
     )
+
+
+def _restore_fact(line: bytes) -> Fact:
+    """A fact that was taken once; it may lack what only a gate asks for, such as a sequence."""
+    return decode_plain(line) or read_checked_fact(decode_object(line), "facts")
 
 
 def restore_lane(saved: SavedLane) -> Lane:
@@ -226,8 +253,12 @@ def restore_lane(saved: SavedLane) -> Lane:
     lane.expected = saved.expected
     lane.lost = list(saved.lost)
     lane.covered = saved.covered
+    lane.covered_messages = saved.covered_messages
+    lane.uncovered = list(saved.uncovered)
+    lane.skipped = list(saved.skipped)
+    lane.earlier = list(saved.earlier)
     for line in saved.held:
-        fact: Fact = decode_fact(line)
+        fact = _restore_fact(line)
         lane.hold(fact, fact.sequence or 0)
     return lane
 
@@ -235,4 +266,5 @@ def restore_lane(saved: SavedLane) -> Lane:
 def restore_recent(checkpoint: ProjectionCheckpoint) -> RecentFacts:
     recent = RecentFacts()
     recent.load(checkpoint.ids, checkpoint.bodies)
+    recent.remember_whole([_restore_fact(line) for line in checkpoint.taken])
     return recent

@@ -378,9 +378,12 @@ export interface Hook {
 export interface Hydration {
   status: HydrationStatus;
   cursor: number | null;
+  received: number;
   eventCount: number;
-  held: number;
+  repeated: number;
   late: number;
+  dropped: number;
+  held: number;
   gaps: Gap[];
   reasons: string[];
   ignored: string[];

@@ -36,9 +36,12 @@ export function Wholeness({ threadId, hydration, readModel, until }: WholenessPr
       </p>
       <dl className={styles.figures}>
         <Figure name="Complete up to fact" value={hydration.cursor ?? "unknown"} />
+        <Figure name="Facts received" value={hydration.received} />
         <Figure name="Facts applied" value={hydration.eventCount} />
+        <Figure name="Repeated" value={hydration.repeated} />
         <Figure name="Held after a gap" value={hydration.held} />
         <Figure name="Late" value={hydration.late} />
+        <Figure name="Dropped" value={hydration.dropped} />
         <Figure name="Restored from" value={readModel.eventCursor == null ? "nothing" : `a read model at fact ${readModel.eventCursor}`} />
       </dl>
       {hydration.gaps.length > 0 && <p>Missing: {hydration.gaps.map(gapWords).join(", ")}</p>}
