@@ -37,7 +37,10 @@ STREAM: Final = requirements(
         "stream.one-turn": "A thread has one active turn.",
         "stream.failure": "A failed turn states its category and what could help.",
         "stream.secrets": "No fact holds a secret.",
-        "stream.size": "Nothing big travels in a fact.",
+        "stream.size": "No fact holds a large value; large values are behind refs.",
+        "stream.input": "What a person attaches travels as refs, never as bytes, local paths or "
+        "file addresses.",
+        "stream.decision": "A request is decided once; a contrary second answer is refused.",
     },
 )
 
@@ -53,6 +56,34 @@ SCREEN: Final = requirements(
         "screen.final-text": "What streamed as a part is its final text, in the same words, once.",
         "screen.stable-ids": "A message or call has one id, in pieces, final and read model.",
         "screen.expected": "A screen shows exactly what a fixture expects.",
+        "screen.facts-shown": "Every fact that is given is in the timeline, and every text, call, "
+        "request, artifact, task and subagent that facts state is shown.",
+        "screen.outcomes": "Every surface shows the outcome of a call, request, task, subagent or "
+        "turn that its facts state.",
+        "screen.edges": "The graph has every edge that facts state, in whichever form.",
+        "screen.times": "A time is shown only if a fact states it.",
+        "screen.nothing-left-open": "Nothing of a turn that has ended reads pending, running or "
+        "blocked, except what may outlive a turn.",
+        "screen.first-answer": "The first answer to a request counts; a contrary one changes "
+        "nothing and is remarked on.",
+        "screen.prompts": "Every text of an input is shown, and a steer that is delivered replaces "
+        "no prompt.",
+        "screen.order": "A complete list of facts comes to the same state in any order.",
+        "screen.early-snapshots": "A snapshot that arrives before facts it claims to cover hides "
+        "none of them.",
+        "screen.late-facts": "A stream that starts in the middle does not read whole; a fact from "
+        "before its start is shown, or counted as lost.",
+        "screen.counts": "Facts received are the facts taken, repeated, late, dropped and held.",
+        "screen.recovery": "A read model restores tasks, artifacts and evidence, and no part of a "
+        "text as the whole.",
+        "screen.child-turns": "A turn of a subagent, job, external task or work item ends that "
+        "and not the thread.",
+        "screen.one-part": "Pieces and final text are one part, whichever of them carries the ids.",
+        "screen.cancelled-work": "A turn that is cancelled ends its open calls and requests on "
+        "every surface.",
+        "screen.lenient": "Facts without schemaVersion, runtimeId and sequence are shown.",
+        "screen.ui-round-trip": "Facts that become UI events and facts again show the same.",
+        "screen.ui-repeats": "Two UI events without ids are two, even with the same content.",
     },
 )
 
