@@ -29,6 +29,7 @@ LEFTOVERS: Final = "screen.nothing-left-open"
 DECISIONS: Final = "screen.first-answer"
 PROMPTS: Final = "screen.prompts"
 REFS: Final = "screen.refs"
+GUESSED: Final = "screen.nothing-guessed"
 
 _TIMELINE_STATUS: Final = {
     "output-available": ("completed",),
@@ -83,19 +84,33 @@ ACCOUNT_REQUIREMENTS: Final = (
     DECISIONS,
     PROMPTS,
     REFS,
+    GUESSED,
 )
 """The requirements that a difference can be about."""
 
 
 def find_differences_shown(events: Sequence[Wire], document: Wire) -> Iterator[Difference]:
     """The differences of a state that claims to be whole; that a state makes no such claim is a
-    difference where the facts have no hole and nothing casts doubt on them.
+    difference where the facts have no hole and nothing casts doubt on them. Where facts are
+    missing, what came after them may wait.
     """
+    if _has_hole(events):
+        return
     if reads_whole(document):
         yield from find_differences(events, document)
     elif _is_unbroken(events):
         status = object_of(document.get("hydration")).get("status")
         yield Difference(SHOWN, f"no fact is missing, and the state reads {status}")
+
+
+def _has_hole(events: Sequence[Wire]) -> bool:
+    """Whether sequences of a thread are missing."""
+    found: dict[str | None, set[int]] = {}
+    for event in events:
+        sequence = event.get("sequence")
+        if isinstance(sequence, int):
+            found.setdefault(id_in(event, "threadId"), set()).add(sequence)
+    return any(len(each) != max(each) - min(each) + 1 for each in found.values())
 
 
 def _is_unbroken(events: Sequence[Wire]) -> bool:
@@ -230,7 +245,7 @@ def _wrong_calls(account: FactAccount, document: Wire) -> Iterator[Difference]:
         for place, state in surfaces.items():
             if not _is_call_state(state, call.outcome):
                 message = f"call {name} is {call.outcome} and reads {state} in {place}"
-                yield Difference(OUTCOMES, message)
+                yield Difference(GUESSED if call.outcome == OPEN else OUTCOMES, message)
         entry = entries.get(f"tool:{name}")
         wanted = _TIMELINE_STATUS.get(call.outcome)
         if entry is not None and wanted is not None and entry.get("status") not in wanted:
@@ -249,7 +264,8 @@ def _wrong_requests(account: FactAccount, document: Wire) -> Iterator[Difference
     for name, request in account.requests.items():
         if name not in actions:
             continue
-        requirement = DECISIONS if request.contrary else OUTCOMES
+        requirement = GUESSED if request.outcome == OPEN else OUTCOMES
+        requirement = DECISIONS if request.contrary else requirement
         row, wanted = actions[name], _REQUEST_STATUS.get(request.outcome, ("pending",))
         surfaces = {
             "actions": row.get("status"),

@@ -7,7 +7,7 @@ what a person reads, so that a report can be handed on.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, Protocol, cast
 
 import msgspec
 
@@ -30,12 +30,25 @@ further parameters as a reducer.
 Wire = dict[str, Any]
 """A JSON object."""
 
-Reducer = Callable[..., Wire]
+Reducer = Callable[[Sequence[Wire], Wire | None], Wire]
 """What is judged by a projection case: facts in shape A, in the order in which they arrive, and a
 read model or None, to a state document. One that has a third parameter is given a newer read model
 in it, which comes after the facts. One that has a parameter `complete` is given True in it where
 the facts are a whole file, in whatever order: it may put them in order before it reduces them.
 """
+
+
+class FullReducer(Protocol):
+    """A reducer that has every parameter."""
+
+    def __call__(
+        self,
+        events: Sequence[Wire],
+        model: Wire | None,
+        repair: Wire | None = None,
+        *,
+        complete: bool = False,
+    ) -> Wire: ...
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):

@@ -16,7 +16,7 @@ from typing import Any, Final, Self, cast
 
 import msgspec
 
-from factwire.conformance.case import Projector, Reducer, Wire, factwire_projector
+from factwire.conformance.case import FullReducer, Projector, Wire, factwire_projector
 from factwire.conformance.errors import ConformanceError
 from factwire.conformance.limits import CASE_SECONDS
 from factwire.facts import read_fact
@@ -39,7 +39,7 @@ class NoRepair(BrokenReducer):
     code = "no_repair"
 
 
-def to_reducer(projector: Projector) -> Reducer:
+def to_reducer(projector: Projector) -> FullReducer:
     """A projector of Python objects, as a reducer of documents."""
 
     def reduce(
@@ -93,7 +93,7 @@ factwire_reducer: Final = to_reducer(factwire_projector)
 """Factwire's own projection."""
 
 
-def program_reducer(command: Sequence[str], seconds: float = CASE_SECONDS) -> Reducer:
+def program_reducer(command: Sequence[str], seconds: float = CASE_SECONDS) -> FullReducer:
     """A program that reads `{"events": […], "readModel": …, "repair": …, "complete": …}` from its
     standard input and writes the state document. It is started for each request.
     """

@@ -117,6 +117,8 @@ ENGINE: Final = requirements(
         "conformance.coverage": "A report names every requirement of its subject, judged or not.",
         "conformance.time": "Nothing an agent does makes a run hang.",
         "conformance.projectors": "A projection that doubles, loses or guesses is caught.",
+        "conformance.reducers": "A reducer or mapping that breaks one rule fails exactly that "
+        "requirement, in Python or as a program.",
         "conformance.recorded": "A recorded stream is judged as that of an agent is.",
         "conformance.subjects": "An agent that cannot be had is an error with a stable code.",
         "conformance.discreet": "A report repeats no secret, and nothing long.",
