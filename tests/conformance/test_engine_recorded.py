@@ -247,8 +247,8 @@ def project_twice(
     for place, fact in enumerate(facts):
         repeated = fact.id in seen
         seen.add(fact.id)
-        name = f"{fact.id}_{place}" if repeated else fact.id
-        renamed.append(msgspec.structs.replace(fact, id=name, sequence=None))
+        again = msgspec.structs.replace(fact, id=f"{fact.id}_{place}", sequence=None)
+        renamed.append(again if repeated else fact)
     return factwire_projector(renamed, model, complete=complete)
 
 

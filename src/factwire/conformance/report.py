@@ -224,7 +224,22 @@ def _outcomes_by_requirement(
             if status == "failed" and name not in each.broken:
                 status = "passed"
             found.setdefault(name, []).append((status, each.reason))
+            for other in _SAME_CHECK.get((each.id.partition(".")[0], name), ()):
+                found.setdefault(other, []).append((status, each.reason))
     return found
+
+
+_SAME_CHECK: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
+    ("fixture", "stream.schema"): ("seed.fixtures.valid",),
+    ("fixture", "screen.expected"): ("seed.fixtures.expected",),
+    ("fixture", "screen.first-screen"): ("seed.fixtures.first-screen",),
+    ("fixture", "screen.replay"): ("seed.fixtures.replay",),
+    ("fixture", "screen.refs"): ("seed.fixtures.refs",),
+    ("fixture", "screen.nothing-guessed"): ("seed.prose.reworded",),
+    ("delivery", "screen.order"): ("projection.law.order",),
+    ("delivery", "screen.child-turns"): ("seed.runtime.entities",),
+}
+"""First word of a case and a requirement that it judges → requirements that say the same."""
 
 
 def _build_standing(name: str, outcomes: list[tuple[Status, str | None]], upto: Level) -> Standings:

@@ -32,11 +32,13 @@ from factwire.conformance.errors import (
     UnknownModule,
 )
 from factwire.conformance.fixture_checks import fixture_cases, fixture_findings, fixtures
+from factwire.conformance.law_checks import law_cases
 from factwire.conformance.limits import CASE_SECONDS, TRIAL_SECONDS
 from factwire.conformance.provider_checks import Make, provider_results
 from factwire.conformance.provider_minimums import PROMPTS
 from factwire.conformance.reducers import factwire_reducer
 from factwire.conformance.report import Report, Subject, build_report
+from factwire.conformance.rule_checks import rule_cases
 from factwire.conformance.scenario import scenarios
 from factwire.conformance.screen_checks import check_screens
 from factwire.conformance.stream_checks import JudgedStream, check_streams
@@ -218,8 +220,10 @@ def try_reducer(
 
 
 def try_factwire(level: Level = "runtime") -> Report:
-    """Factwire itself: fixtures, scenarios, deliveries, the UI mapping and the demo agent."""
-    results = case_results((*reducer_cases(), *mapping_cases(fixture_streams(fixtures()))))
+    """Factwire itself: fixtures, scenarios, deliveries, rules, laws, UI mapping and demo agent."""
+    streams = fixture_streams(fixtures())
+    own = (*rule_cases(), *law_cases(streams), *mapping_cases(streams))
+    results = case_results((*reducer_cases(), *own))
     if level == "runtime":
         demo = provider_results(_try_demo(), _try_demo, _DEMO_PROMPTS)
         results += [msgspec.structs.replace(each, id=f"demo.{each.id}") for each in demo]
