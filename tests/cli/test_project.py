@@ -390,8 +390,11 @@ def test_facts_that_break_rules_are_shown_as_far_as_that_goes(factwire: Factwire
     del run[5]["toolCallId"]
     run[9]["eventClass"] = "never.heard.of"
     run[8]["payload"] = {"summary": 5, "token": "x"}
-    done = factwire("project", factwire.file(lines(*run)), "--json")
-    assert done == (0, snapshot(run), "")
+    path = factwire.file(lines(*run))
+    done = factwire("project", path, "--json")
+    run[8]["payload"]["token"] = "[redacted]"
+    remark = f"note: secrets_redacted: {path}: 1 secret was replaced by [redacted]\n"
+    assert done == (0, snapshot(run), remark)
     remarks = msgspec.json.decode(done.out)["diagnostics"]["items"]
     codes = {remark["code"] for remark in remarks.values()}
     assert {"missing_scope_id", "unknown_event_type"} <= codes

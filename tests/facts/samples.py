@@ -44,7 +44,7 @@ FULL_PAYLOADS: dict[str, dict[str, Any]] = {
 }
 
 
-def wire(event_class: str = "turn.started", sequence: int = 1, /, **fields: Any) -> dict[str, Any]:
+def wire(event_class: str = "run.status", sequence: int = 1, /, **fields: Any) -> dict[str, Any]:
     """A minimal fact in shape A, without any id beyond its own."""
     return {
         "id": f"fact_{sequence}",

@@ -285,7 +285,7 @@ def test_a_stream_is_validated_as_a_whole():
 @pytest.mark.requirement("validation.paths")
 def test_issues_of_a_stream_stand_at_the_index_of_their_fact():
     stream = [
-        fact("turn.started", 1),
+        fact("run.status", 1),
         json.dumps(without(wire("run.status", 2), "title")),
         "{",
         runtime_event("model.delta", 3),
@@ -441,7 +441,7 @@ NO_TIMES = [
 @pytest.mark.requirement("validation.timestamp")
 @pytest.mark.parametrize("at", TIMES)
 def test_a_time_is_one_by_rfc_3339(at: str):
-    assert find_issues(wire("turn.started", turnId="t", createdAt=at)) == []
+    assert find_issues(wire("turn.started", threadId="t", turnId="t", createdAt=at)) == []
     event = runtime_event("turn.started", threadId="t1", turnId="u1", timestamp=at)
     assert find_issues(event) == []
 
@@ -449,7 +449,7 @@ def test_a_time_is_one_by_rfc_3339(at: str):
 @pytest.mark.requirement("validation.timestamp")
 @pytest.mark.parametrize("at", NO_TIMES)
 def test_a_time_that_is_none_is_a_mismatch_in_its_place(at: str):
-    value = wire("turn.started", turnId="t", createdAt=at)
+    value = wire("turn.started", threadId="t", turnId="t", createdAt=at)
     assert find_issues(value) == [("schema_mismatch", "$.createdAt")]
     assert find_issues(json.dumps(value).encode()) == [("schema_mismatch", "$.createdAt")]
     event = runtime_event("turn.started", threadId="t1", turnId="u1", timestamp=at)
@@ -466,7 +466,7 @@ def test_an_event_of_a_user_interface_may_have_no_time_and_none_that_is_wrong():
 
 @pytest.mark.requirement("validation.timestamp")
 def test_a_long_text_instead_of_a_time_is_cut_in_the_message():
-    (issue,) = inspect_fact(wire("turn.started", turnId="t", createdAt="x" * 5_000))
+    (issue,) = inspect_fact(wire("turn.started", threadId="t", turnId="t", createdAt="x" * 5_000))
     assert len(issue.message) < 200
 
 
@@ -477,5 +477,5 @@ def test_a_long_text_instead_of_a_time_is_cut_in_the_message():
 )
 def test_every_moment_is_a_time_if_it_has_an_offset(moment: Any, rest: str):
     at = moment.isoformat(timespec="seconds") + rest
-    issues = find_issues(wire("turn.started", turnId="t", createdAt=at))
+    issues = find_issues(wire("turn.started", threadId="t", turnId="t", createdAt=at))
     assert (issues == []) is (rest not in ("", "+05"))

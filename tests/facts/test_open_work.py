@@ -22,7 +22,7 @@ def step(event_class: str, turn: str = "t1", **fields: Any) -> Step:
 def judge(steps: list[Step]) -> tuple[list[str], list[str]]:
     """The codes of the verifier and those of the gates, for the same facts."""
     facts = [
-        fact(name, number, turnId=turn, **fields)
+        fact(name, number, threadId="thread_1", turnId=turn, **fields)
         for number, (name, turn, fields) in enumerate(steps, 1)
     ]
     return [violation.code for violation in verify(facts)], list(refusals(facts))

@@ -198,11 +198,11 @@ def _try_recorded(path: str, thread: str | None, level: Any) -> "Report":
 
 async def _try_kept(where: str, thread: str | None, level: Any) -> "Report":
     """A thread of a pack or a journal, with the threads that belong to it."""
-    from factwire.cli.recordings import choose_family, open_recording
+    from factwire.cli.recordings import choose_family, open_raw_recording
     from factwire.conformance import try_facts
     from factwire.facts import write_fact
 
-    async with open_recording(where) as recording:
+    async with open_raw_recording(where) as recording:
         family = await choose_family(recording, thread)
         items = [write_fact(each.fact) async for each in recording.facts(family)]
         return try_facts(items, name=recording.name, level=level, gaps_declared=recording.kept)

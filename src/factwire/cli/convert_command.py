@@ -7,7 +7,8 @@ protocol.
 import asyncio
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final, cast
@@ -15,16 +16,29 @@ from typing import Annotated, Any, Final, cast
 import msgspec
 import typer
 
-from factwire.cli.fact_files import open_source, read_document, watch_progress
-from factwire.cli.recordings import print_note
+from factwire.cli.fact_files import (
+    FactSource,
+    open_source,
+    read_document,
+    reread_items,
+    watch_progress,
+)
+from factwire.cli.recordings import print_note, print_remark
 from factwire.cli.terminal import DONE, ISSUES, UNUSABLE, CliError, report
 from factwire.facts import (
+    FIELDS_FILLED_IN,
+    SECRETS_REDACTED,
+    AnyShape,
     Fact,
     FactReading,
     Issue,
+    LenientReader,
+    NameRedactor,
+    RecordingRedactor,
     Shape,
     UnreadableInput,
-    read_item,
+    redact_text,
+    redacted_remark,
     shape_issues,
     to_ui_events,
     write_fact,
@@ -146,19 +160,46 @@ def convert(
     outlet = outlet_stream(target.value, sse=sse)
     failed = 0
     with open_source(file) as source:
-        for index, (line, item) in enumerate(
-            watch_progress(read_document(source).facts, source, "converting")
-        ):
-            try:
-                reading = read_item(item, source_form)
-            except UnreadableInput as error:
-                raise UnreadableInput(error.reason, line=line) from error
+        for place, reading in _read_clean(source, source_form):
             problems = _write_facts(reading, target.value, outlet)
-            _report_issues(problems, f"line {line}" if line else f"fact {index + 1}")
+            _report_issues(problems, place)
             failed += bool(problems)
     if outlet is not None:
         outlet.finish()
     raise typer.Exit(ISSUES if failed else DONE)
+
+
+def _read_clean(source: FactSource, shape: AnyShape) -> Iterator[tuple[str, FactReading]]:
+    """What was read of each item, without secrets, and where it stands."""
+    reader, names = LenientReader(shape, reread_items(source)), NameRedactor()
+    redactor = RecordingRedactor()
+    waiting: deque[tuple[str, FactReading]] = deque()
+    items = watch_progress(read_document(source).facts, source, "converting")
+    for number, (line, item) in enumerate(items, 1):
+        place = f"line {line}" if line else f"fact {number}"
+        try:
+            reading = reader.feed(item)
+        except UnreadableInput as error:
+            raise UnreadableInput(error.reason, line=line) from error
+        waiting.append((place, reading))
+        ready = () if reading.fact is None else redactor.feed(names.feed(reading.fact))
+        yield from _take_ready(waiting, ready)
+    yield from _take_ready(waiting, redactor.finish())
+    print_remark(FIELDS_FILLED_IN, source.name, reader.remark)
+    print_remark(SECRETS_REDACTED, source.name, redacted_remark(names.count + redactor.count))
+
+
+def _take_ready(
+    waiting: deque[tuple[str, FactReading]], ready: Iterable[Fact]
+) -> Iterator[tuple[str, FactReading]]:
+    """The items up to those whose facts are ready; what is no fact comes out in its turn."""
+    for fact in ready:
+        while waiting[0][1].fact is None:
+            yield waiting.popleft()
+        place, reading = waiting.popleft()
+        yield place, msgspec.structs.replace(reading, fact=fact)
+    while waiting and waiting[0][1].fact is None:
+        yield waiting.popleft()
 
 
 def write_fact_line(fact: Fact, source: Shape, target: Shape) -> list[dict[str, Any]]:
@@ -184,7 +225,7 @@ def _write_facts(reading: FactReading, target: str, outlet: "OutletStream | None
 
 def _report_issues(issues: list[Issue], place: str) -> None:
     for issue in issues:
-        report(f"{place}: {issue.code} at {issue.path}: {issue.message}")
+        report(redact_text(f"{place}: {issue.code} at {issue.path}: {issue.message}")[0])
 
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
@@ -219,7 +260,8 @@ def convert_stream(
             at=at or START,
             keep=_blob_store(blobs),
         )
-        for fact in facts:
+        names = NameRedactor()
+        for fact in map(names.feed, facts):
             warnings += fact.event_class == "runtime.warning"
             if outlet is not None:
                 outlet.take(fact)

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal, TypeVar, cast
@@ -70,6 +70,24 @@ def read_document(source: FactSource) -> FactDocument:
     if following is None:
         return _to_document(value, number)
     return FactDocument("lines", _chain_rows((number, first), following, lines))
+
+
+def reread_items(source: FactSource) -> Callable[[], Iterator[Any]] | None:
+    """A second look at all items of an input, from the first on; None where there is none."""
+    stream = source.stream
+    if not stream.seekable():
+        return None
+
+    def reread() -> Iterator[Any]:
+        place = stream.tell()
+        stream.seek(0)
+        try:
+            for _, item in read_document(source).facts:
+                yield item
+        finally:
+            stream.seek(place)
+
+    return reread
 
 
 def _chain_rows(

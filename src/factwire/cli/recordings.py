@@ -17,6 +17,7 @@ file. A journal is read by filter: a thread and its children, and nothing of the
 import asyncio
 import heapq
 import shutil
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable, Iterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
@@ -28,10 +29,27 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from factwire.cli.fact_files import FactSource, open_source, read_document, watch_progress
+from factwire.cli.fact_files import (
+    FactSource,
+    open_source,
+    read_document,
+    reread_items,
+    watch_progress,
+)
 from factwire.cli.targets import SCHEMES, open_for_reading
 from factwire.cli.terminal import CliError, errors, terminal_safe
-from factwire.facts import Fact, InvalidFacts, UnreadableInput, read_item
+from factwire.facts import (
+    FIELDS_FILLED_IN,
+    SECRETS_REDACTED,
+    Fact,
+    InvalidFacts,
+    LenientReader,
+    NameRedactor,
+    RecordingRedactor,
+    UnreadableInput,
+    redact_text,
+    redacted_remark,
+)
 from factwire.journal import CatalogueThread, Cursor, FactBatch, Filter, Journal
 from factwire.journal.filter import find_thread_id
 
@@ -184,7 +202,14 @@ class Recording(Protocol):
 
 @asynccontextmanager
 async def open_recording(where: str) -> AsyncGenerator[Recording]:
-    """Open what a command was given: a path, `-`, an evidence pack, or a journal's URL."""
+    """Open what a command was given, to be shown: nothing that comes out of it is a secret."""
+    async with open_raw_recording(where) as recording:
+        yield RedactedRecording(recording)
+
+
+@asynccontextmanager
+async def open_raw_recording(where: str) -> AsyncGenerator[Recording]:
+    """Open a path, `-`, an evidence pack, or a journal's URL, to be examined as it is."""
     if is_journal(where):
         async with open_for_reading(where) as journal:
             yield JournalRecording(journal)
@@ -249,6 +274,12 @@ def print_note(message: str) -> None:
     errors.print(terminal_safe(message), markup=False, soft_wrap=True)
 
 
+def print_remark(code: str, name: str, remark: str | None) -> None:
+    """Tell a person what had to be done to a recording before it could be used, if anything."""
+    if remark is not None:
+        print_note(f"{code}: {name}: {remark}")
+
+
 def _print_threads(roots: list[ThreadKin]) -> None:
     if not roots:
         return
@@ -257,11 +288,39 @@ def _print_threads(roots: list[ThreadKin]) -> None:
     table.add_column("facts", justify="right")
     table.add_column("title", overflow="ellipsis", no_wrap=True)
     for kin in roots[:LISTED]:
-        title = Text(terminal_safe(kin.title or "", 80))
-        table.add_row(Text(terminal_safe(kin.thread_id)), f"{kin.facts:,}", title)
+        title = Text(terminal_safe(redact_text(kin.title or "")[0], 80))
+        name = Text(terminal_safe(redact_text(kin.thread_id)[0]))
+        table.add_row(name, f"{kin.facts:,}", title)
     if len(roots) > LISTED:
         table.caption = "and more"
     Console(stderr=True, highlight=False).print(table)
+
+
+class RedactedRecording:
+    """A recording, wherever it came from, with its secrets replaced."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.name, self.unit, self.kept = recording.name, recording.unit, recording.kept
+        self._recording = recording
+
+    async def kinship(self, thread: str | None) -> ThreadKinship:
+        return await self._recording.kinship(thread)
+
+    async def family(self, kinship: ThreadKinship, thread: str | None) -> ThreadFamily:
+        return await self._recording.family(kinship, thread)
+
+    async def facts(self, family: ThreadFamily, at: int | None = None) -> AsyncIterator[PlacedRow]:
+        redactor = RecordingRedactor()
+        places: deque[int | None] = deque()
+        found = cast("AsyncGenerator[PlacedRow]", self._recording.facts(family, at))
+        async with aclosing(found) as rows:
+            async for place, fact in rows:
+                places.append(place)
+                for clean in redactor.feed(fact):
+                    yield PlacedRow(places.popleft(), clean)
+        for clean in redactor.finish(cut=at is not None):
+            yield PlacedRow(places.popleft(), clean)
+        print_remark(SECRETS_REDACTED, self.name, redacted_remark(redactor.count))
 
 
 _COPIED: Final = 1024 * 1024
@@ -291,7 +350,7 @@ class FileRecording:
     async def kinship(self, thread: str | None) -> ThreadKinship:
         del thread
         found = ThreadKinship()
-        for fact in self._read("reading"):
+        for fact in self._read("reading", remarks=False):
             found.note(fact)
         return found
 
@@ -310,29 +369,36 @@ class FileRecording:
             if at is None or place is None or place <= at:
                 yield PlacedRow(place, fact)
 
-    def _read(self, doing: str) -> Iterator[Fact]:
+    def _read(self, doing: str, *, remarks: bool = True) -> Iterator[Fact]:
         self._source.stream.seek(0)
-        return read_facts(self._source, doing)
+        return read_facts(self._source, doing, remarks=remarks)
 
 
-def read_facts(source: FactSource, doing: str | None = None) -> Iterator[Fact]:
+def read_facts(
+    source: FactSource, doing: str | None = None, *, remarks: bool = True
+) -> Iterator[Fact]:
     """The facts of an open input; raises `CliError`, which names it, for what cannot be read.
 
-    With `doing`, how far it got is shown under this word.
+    With `doing`, how far it got is shown under this word. Fields that only a provider's gate
+    requires are filled in and remarked. Ids hold no secret; texts still may.
     """
+    reader, names = LenientReader(reread=reread_items(source)), NameRedactor()
     try:
         items = read_document(source).facts
         shown = items if doing is None else watch_progress(items, source, doing)
         for number, (line, item) in enumerate(shown, 1):
-            yield _to_fact(item, line, number)
+            yield names.feed(_to_fact(reader, item, line, number))
     except UnreadableInput as error:
-        raise CliError(f"{terminal_safe(source.name)}: {error}") from error
+        raise CliError(f"{terminal_safe(source.name)}: {redact_text(str(error))[0]}") from error
+    if remarks:
+        print_remark(FIELDS_FILLED_IN, source.name, reader.remark)
+        print_remark(SECRETS_REDACTED, source.name, redacted_remark(names.count))
 
 
-def _to_fact(item: Any, line: int | None, number: int) -> Fact:
+def _to_fact(reader: LenientReader, item: Any, line: int | None, number: int) -> Fact:
     """The fact of an item; what is none is named with its line, or its number in the document."""
     try:
-        reading = read_item(item)
+        reading = reader.feed(item)
     except UnreadableInput as error:
         raise UnreadableInput(error.reason, line=line) from error
     if reading.fact is not None:

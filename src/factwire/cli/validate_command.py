@@ -26,6 +26,7 @@ from factwire.facts import (
     UnreadableInput,
     inspect_fact,
     inspect_fixture,
+    redact_text,
     schemas,
 )
 from factwire.facts.limits import ISSUES_KEPT
@@ -65,7 +66,7 @@ class ValidationReport(msgspec.Struct):
         for issue in found:
             self.invalid = self.invalid or issue.code not in INFORMATION
             if len(self.issues) < ISSUES_KEPT:
-                self.issues.append(issue)
+                self.issues.append(_redact_issue(issue))
                 self.lines.append(line)
             else:
                 self.issues_omitted += 1
@@ -149,6 +150,11 @@ def _inspect_all(
             break
     for gap in inspector.finish():
         result.add([gap], gap_lines.get(gap.path))
+
+
+def _redact_issue(issue: Issue) -> Issue:
+    """Paths and messages repeat keys and ids, which may hold a secret."""
+    return Issue(issue.code, redact_text(issue.path)[0], redact_text(issue.message)[0])
 
 
 def _to_published(result: ValidationReport) -> schemas.IssueReport:

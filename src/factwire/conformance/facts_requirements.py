@@ -113,6 +113,13 @@ _VALIDATION: Final = requirements(
         "sequences.repaired": "A completed repair settles the gaps before it in its thread.",
         "sequences.bounded": "Following many threads and gaps takes bounded memory.",
         "sequences.invalid-facts": "A refused fact still holds its place in the order.",
+        "validation.inline-size": "Title, detail, refs and unknown fields are held to the limit of "
+        "a payload.",
+        "validation.names-secret": "A secret in an id, a title or a ref is reported at it.",
+        "validation.split-secrets": "A secret that is split over the pieces of a text is reported.",
+        "reading.lenient": "A reader of files fills in what seeds 000 and 001 leave out, from the "
+        "file alone, and remarks it.",
+        "reading.gate-strict": "What a reader of files fills in is refused at the gate.",
     },
 )
 
@@ -126,6 +133,9 @@ _REDACTION: Final = requirements(
         "redaction.split-deltas": "A secret split over consecutive deltas of a text is found.",
         "redaction.linear-time": "Searching takes time linear in the text, for hostile text too.",
         "redaction.counters-untouched": "Counters that merely mention tokens stay as they are.",
+        "redaction.foreign-files": "A secret anywhere in a file comes out of no command.",
+        "redaction.recordings": "Redacting a complete recording redacts each text as a whole and "
+        "loses none of it.",
         "spill.fits": "A payload that was spilled fits the limit.",
         "spill.nothing-lost": "The blobs and the smaller payload together hold the whole payload.",
         "spill.refs-verify": "Every blob is stored under the hash of its content.",
@@ -167,6 +177,8 @@ _INPUTS: Final = requirements(
         "inputs.workspace": "Objects of the application travel as workspace refs.",
         "inputs.capabilities": "Sensitive attachments travel as capability refs.",
         "inputs.refused": "Bytes, data URLs, local paths and unknown parts are refused in place.",
+        "inputs.carried": "Attachments, parts, queued turns and answers in facts are held to the "
+        "same rules.",
     },
 )
 

@@ -19,7 +19,7 @@ from factwire.evidence.limits import ANCHORS, PROGRESS_FACTS
 from factwire.evidence.pack_format import ChainAnchor, JournalAnchors
 from factwire.evidence.pack_writer import PackWriter, WrittenPack, add_blobs
 from factwire.evidence.replay_cases import ReplayCase
-from factwire.facts import Fact, Redactor, encode_fact
+from factwire.facts import Fact, RecordingRedactor, encode_fact
 from factwire.journal import Cursor, FactBatch, Filter, Journal
 from factwire.journal.blobs import BlobStore
 from factwire.journal.chunks import decode_line
@@ -222,11 +222,10 @@ async def export_facts(
 
     What nobody has redacted yet is redacted here, by the rules of a journal's intake.
     """
-    redactor = Redactor()
+    redactor = RecordingRedactor()
     with PackWriter(target, source="file", stored=options.stored) as writer:
         counter = _ProgressCounter(progress)
-        for raw_fact in facts:
-            fact = redactor.feed(raw_fact).fact
+        for fact in redactor.redact(facts):
             writer.take(fact, encode_fact(fact))
             counter.count_fact()
         counter.flush()

@@ -66,6 +66,7 @@ from factwire.facts.issues import (
     is_valid,
 )
 from factwire.facts.json_values import decode_json
+from factwire.facts.lenient_reading import FIELDS_FILLED_IN, LenientReader
 from factwire.facts.lifecycle import (
     RESUME_CODES,
     VERIFIER_MODES,
@@ -80,6 +81,12 @@ from factwire.facts.lifecycle import (
     Violation,
     resume_issues,
     verify,
+)
+from factwire.facts.recording_redaction import (
+    SECRETS_REDACTED,
+    NameRedactor,
+    RecordingRedactor,
+    redacted_remark,
 )
 from factwire.facts.redaction import (
     RedactedFact,
@@ -114,6 +121,7 @@ from factwire.facts.vocabulary import SHAPES, AnyShape, Shape
 __all__ = [
     "CORRELATION_IDS",
     "EDGE_CLASSES",
+    "FIELDS_FILLED_IN",
     "FIXTURE_VERSION",
     "INFORMATION",
     "ISSUE_CODES",
@@ -125,6 +133,7 @@ __all__ = [
     "REQUIRED_FIELDS",
     "RESUME_CODES",
     "RUNTIME_CLASSES",
+    "SECRETS_REDACTED",
     "SHAPES",
     "UI_CLASSES",
     "VERIFIER_MODES",
@@ -148,10 +157,13 @@ __all__ = [
     "Issue",
     "IssueCode",
     "Item",
+    "LenientReader",
     "LifecycleError",
     "LifecycleVerifier",
+    "NameRedactor",
     "OpenAction",
     "OpenActions",
+    "RecordingRedactor",
     "RedactedFact",
     "RedactionFinding",
     "Redactor",
@@ -198,6 +210,7 @@ __all__ = [
     "redact_fact",
     "redact_text",
     "redact_value",
+    "redacted_remark",
     "ref_issue",
     "required_fields_of",
     "resume_issues",

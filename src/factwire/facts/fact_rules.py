@@ -6,6 +6,7 @@ seconds seen last are remembered, because the facts of a stream come many to the
 """
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final, cast
 
@@ -14,17 +15,17 @@ import msgspec
 from factwire.facts.classes.class_tables import (
     KNOWN_CLASSES,
     PAYLOAD_TYPES,
-    missing_fields,
     required_fields_of,
 )
 from factwire.facts.classes.payloads import Payload
-from factwire.facts.classes.required_fields import RequiredField
+from factwire.facts.classes.required_fields import THREAD, TURN, RequiredField
 from factwire.facts.fact import Fact
+from factwire.facts.inputs import INPUT_FIELDS, carried_input_issues
 from factwire.facts.issues import Issue, path_step, type_mismatches
 from factwire.facts.limits import PAYLOAD_CHARACTERS, PREVIEW_CHARACTERS
-from factwire.facts.redaction import find_in_value
+from factwire.facts.redaction import find_in_value, redact_text
 from factwire.facts.refs import REF_LISTS, ref_issue
-from factwire.facts.secret_shapes import find_secrets, may_hold_secret
+from factwire.facts.secret_shapes import find_secrets
 from factwire.facts.shapes import wire_name
 from factwire.facts.spill import json_characters
 from factwire.facts.vocabulary import LEGACY_TERMINALS, SHAPES, UNKNOWN, Shape
@@ -58,6 +59,9 @@ _REWRITE_FACTOR: Final = 5
 
 _EXCERPT_CHARACTERS: Final = 40
 
+_SHORT_TEXT: Final = 64
+"""Characters of a text whose verdict is remembered: ids, titles and names come again and again."""
+
 
 class _ClassRules(msgspec.Struct, frozen=True):
     """What is known about a class before any fact of it is seen."""
@@ -74,7 +78,20 @@ def _rules_of(event_class: str | None, shape: Shape) -> _ClassRules:
     known = event_class in KNOWN_CLASSES
     payload = PAYLOAD_TYPES.get(event_class)
     refs = _ref_fields(payload) if payload else ()
-    return _ClassRules(known, required_fields_of(event_class, shape), payload, refs)
+    return _ClassRules(known, _gate_fields(event_class, shape), payload, refs)
+
+
+def _gate_fields(event_class: str, shape: Shape) -> tuple[RequiredField, ...]:
+    """What a provider's fact must carry. A fact about a turn names it and its thread in shape A,
+    too; a reader of files does without, since a file of one thread need not name it.
+    """
+    fields = required_fields_of(event_class, shape)
+    if shape == "facts" and event_class in _TURN_CLASSES:
+        return (THREAD, TURN, *fields)
+    return fields
+
+
+_TURN_CLASSES: Final = frozenset(name for name in KNOWN_CLASSES if name.startswith("turn."))
 
 
 @lru_cache(maxsize=256)
@@ -96,9 +113,9 @@ def rule_issues(
     was decoded from, spares measuring the payload of a fact that is short as a whole.
     """
     issues = class_issues(fact, shape)
-    issues += secret_issues(fact)
+    issues += secret_issues(fact, shape)
     if wire_bytes is None or wire_bytes > PREVIEW_CHARACTERS:
-        issues += _size_issues(fact.payload, wire_bytes)
+        issues += _size_issues(fact, shape, wire_bytes)
     return issues
 
 
@@ -111,7 +128,7 @@ def class_issues(fact: Fact, shape: Shape = "facts") -> list[Issue]:
     if not rules.known:
         issues.append(_unknown_class_issue(fact.event_class or "", shape))
     if rules.required:
-        issues += [_missing_field_issue(need, fact) for need in missing_fields(fact, shape)]
+        issues += [_missing_field_issue(it, fact) for it in rules.required if not it.is_met(fact)]
     if rules.payload is not None and fact.payload:
         try:
             msgspec.convert(fact.payload, rules.payload)
@@ -122,11 +139,14 @@ def class_issues(fact: Fact, shape: Shape = "facts") -> list[Issue]:
                 issues += _payload_ref_issues(fact.payload[name], f"$.payload.{name}")
     if fact.ref_ids or fact.artifact_refs or fact.evidence_refs:
         issues += _ref_issues(fact)
+    if fact.extra or not INPUT_FIELDS.isdisjoint(fact.payload):
+        issues += carried_input_issues(fact)
     return issues
 
 
 def _timestamp_issue(text: str, shape: Shape) -> Issue:
-    excerpt = text if len(text) <= _EXCERPT_CHARACTERS else f"{text[:_EXCERPT_CHARACTERS]}…"
+    clean = redact_text(text)[0]
+    excerpt = clean if len(clean) <= _EXCERPT_CHARACTERS else f"{clean[:_EXCERPT_CHARACTERS]}…"
     message = f"expected a time such as 2026-06-10T00:00:00Z (RFC 3339), got {excerpt!r}"
     return Issue("schema_mismatch", f"$.{wire_name(shape, 'createdAt')}", message)
 
@@ -146,7 +166,8 @@ def _unknown_class_issue(event_class: str, shape: Shape) -> Issue:
             "use turn.completed, turn.failed or turn.canceled"
         )
         return Issue("schema_mismatch", path, message)
-    return Issue("unknown_event_type", path, f"{event_class!r} is not in the vocabulary")
+    name = redact_text(event_class)[0]
+    return Issue("unknown_event_type", path, f"{name!r} is not in the vocabulary")
 
 
 def _missing_field_issue(field: RequiredField, fact: Fact) -> Issue:
@@ -165,7 +186,7 @@ def _payload_issues(payload: dict[str, Any], expected: type[Payload]) -> list[Is
     ]
 
 
-def secret_issues(fact: Fact) -> list[Issue]:
+def secret_issues(fact: Fact, shape: Shape = "facts") -> list[Issue]:
     """Keys that name a secret and values that are one, wherever the fact holds them."""
     findings = find_in_value(fact.payload, "$.payload") if fact.payload else []
     if fact.extra:
@@ -174,23 +195,60 @@ def secret_issues(fact: Fact) -> list[Issue]:
         Issue("secret_leak_risk", finding.path, f"looks like a secret ({finding.rule})")
         for finding in findings
     ]
-    for name, text in (("title", fact.title), ("detail", fact.detail)):
-        if text and may_hold_secret(text):
+    for attribute, name in _TEXT_FIELDS:
+        text = getattr(fact, attribute)
+        if text is not None and (rules := _secret_rules(text)):
+            path = f"$.{wire_name(shape, name)}"
             issues += [
-                Issue("secret_leak_risk", f"$.{name}", f"looks like a secret (value:{found.rule})")
-                for found in find_secrets(text)
+                Issue("secret_leak_risk", path, f"looks like a secret (value:{rule})")
+                for rule in rules
             ]
     return issues
 
 
-def _size_issues(payload: dict[str, Any], wire_bytes: int | None) -> list[Issue]:
+_TEXT_FIELDS: Final = tuple(
+    (field.name, field.encode_name)
+    for field in msgspec.structs.fields(Fact)
+    if field.type in (str, str | None)
+)
+"""Attribute and wire name of each field that is a text, an id, a name or a time."""
+
+
+def _secret_rules(text: str) -> tuple[str, ...]:
+    return _short_rules(text) if len(text) <= _SHORT_TEXT else _find_rules(text)
+
+
+def _find_rules(text: str) -> tuple[str, ...]:
+    return tuple(found.rule for found in find_secrets(text))
+
+
+_short_rules = lru_cache(maxsize=4096)(_find_rules)
+
+
+def _size_issues(fact: Fact, shape: Shape, wire_bytes: int | None) -> list[Issue]:
     issues: list[Issue] = []
     if wire_bytes is None or wire_bytes > PAYLOAD_CHARACTERS // _REWRITE_FACTOR:
-        size = json_characters(payload)
-        if size > PAYLOAD_CHARACTERS:
-            message = f"{size} characters of JSON, at most {PAYLOAD_CHARACTERS} travel inline"
-            issues.append(Issue("large_payload_inline", "$.payload", message))
-    return issues + _preview_issues(payload, "$.payload")
+        for step, value in _inline_values(fact, shape):
+            size = json_characters(value)
+            if size > PAYLOAD_CHARACTERS:
+                message = f"{size} characters of JSON, at most {PAYLOAD_CHARACTERS} travel inline"
+                issues.append(Issue("large_payload_inline", f"${step}", message))
+    issues += _preview_issues(fact.payload, "$.payload")
+    return issues + _preview_issues(fact.extra, "$") if fact.extra else issues
+
+
+def _inline_values(fact: Fact, shape: Shape) -> Iterator[tuple[str, object]]:
+    """Everything of a fact that can grow, by its step in a path."""
+    yield ".payload", fact.payload
+    for attribute, name in _TEXT_FIELDS:
+        text = getattr(fact, attribute)
+        if text is not None and len(text) * _REWRITE_FACTOR > PAYLOAD_CHARACTERS:
+            yield f".{wire_name(shape, name)}", text
+    for attribute, name in REF_LISTS.items():
+        if getattr(fact, attribute):
+            yield f".{name}", list(getattr(fact, attribute))
+    for key, value in fact.extra.items():
+        yield path_step(redact_text(key)[0]), value
 
 
 def _preview_issues(value: object, path: str) -> list[Issue]:

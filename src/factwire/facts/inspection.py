@@ -12,7 +12,15 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from factwire.facts.classes.class_tables import GAP_REPAIRS
+from factwire.facts.classes.class_tables import (
+    GAP_REPAIRS,
+    TEXT_ENDS,
+    TEXT_PIECES,
+    TURN_TERMINALS,
+)
+from factwire.facts.classes.specification import TextPieces
+from factwire.facts.delta_fast_path import TextKey, is_end_of_text, text_key
+from factwire.facts.delta_redaction import DeltaRedactor
 from factwire.facts.fact import Fact, id_of
 from factwire.facts.fact_rules import rebase_issues, rule_issues
 from factwire.facts.issues import InvalidFacts, Issue, UnreadableInput, is_valid, type_mismatches
@@ -168,6 +176,73 @@ class FactReading(msgspec.Struct, frozen=True, gc=False):
 _NONE: Final[list[Issue]] = []
 
 
+class _SplitSecrets:
+    """Finds the secrets that no piece of a text holds by itself. Feed it facts in order."""
+
+    def __init__(self) -> None:
+        self._deltas = DeltaRedactor()
+        self._alone: dict[TextKey, int] = {}
+        self._open: dict[TextKey, str] = {}
+
+    def feed(self, fact: Fact, path: str, issues: list[Issue]) -> list[Issue]:
+        """The secrets that this fact completes or ends; `issues` are those of the fact alone."""
+        event_class = fact.event_class or ""
+        pieces = TEXT_PIECES.get(event_class)
+        if pieces is not None:
+            return self._take_piece(fact, pieces, path, issues)
+        if not self._open:
+            return _NONE
+        end = TEXT_ENDS.get(event_class)
+        if end is not None:
+            ending = TEXT_PIECES[end.pieces]
+            return self._close([key for key in self._open if is_end_of_text(fact, ending, key)])
+        if event_class in TURN_TERMINALS:
+            turn = id_of(fact, "turnId")
+            return self._close([key for key in self._open if key[0] == turn])
+        return _NONE
+
+    def finish(self) -> list[Issue]:
+        """The secrets in texts that nothing ended."""
+        return self._close(list(self._open))
+
+    def _take_piece(
+        self, fact: Fact, pieces: TextPieces, path: str, issues: list[Issue]
+    ) -> list[Issue]:
+        text = fact.payload.get(pieces.key)
+        if not isinstance(text, str):
+            return _NONE
+        key = text_key(fact, pieces)
+        safe, rules = self._deltas.feed(key, text)
+        if safe is text and key not in self._open:
+            return _NONE
+        place = f"$.payload.{pieces.key}"
+        alone = sum(each.path == place and each.code == "secret_leak_risk" for each in issues)
+        self._alone[key] = self._alone.get(key, 0) + alone
+        found = self._settle(key, f"{path}{place[1:]}", rules)
+        if self._deltas.pending_text(key):
+            self._open[key] = f"{path}{place[1:]}"
+        else:
+            self._open.pop(key, None)
+            self._alone.pop(key, None)
+        return found
+
+    def _close(self, keys: list[TextKey]) -> list[Issue]:
+        found: list[Issue] = []
+        for key in keys:
+            found += self._settle(key, self._open.pop(key), self._deltas.flush(key)[1])
+            self._alone.pop(key, None)
+        return found
+
+    def _settle(self, key: TextKey, path: str, rules: list[str]) -> list[Issue]:
+        """Issues for the secrets that no piece was reported for."""
+        alone = self._alone.get(key, 0)
+        self._alone[key] = max(0, alone - len(rules))
+        return [
+            Issue("secret_leak_risk", path, f"looks like a secret split over pieces (value:{rule})")
+            for rule in rules[alone:]
+        ]
+
+
 class StreamInspector:
     """Inspects a stream fact by fact: each fact's rules, the lifecycle, and, at the end, gaps.
 
@@ -192,6 +267,7 @@ class StreamInspector:
         self._path = path
         self._gaps_declared = gaps_declared
         self._sequences = SequenceTracker()
+        self._split_secrets = _SplitSecrets()
         self._verifier = LifecycleVerifier(mode)
         self._read_model = None if read_model is None else ReadModelView(read_model)
         for turn, family, subject in self._read_model.open_subjects() if self._read_model else ():
@@ -209,7 +285,8 @@ class StreamInspector:
             self._sequences.feed_refused(value, path)
             return rebase_issues(issues, path)
         self._sequences.feed(fact, path)
-        issues = rebase_issues(issues, path) if issues else issues
+        split = self._split_secrets.feed(fact, path, issues)
+        issues = [*rebase_issues(issues, path), *split] if issues or split else issues
         if self._read_model is not None and self._read_model.covers(fact):
             return issues
         try:
@@ -228,8 +305,11 @@ class StreamInspector:
         return 0 if self._gaps_declared else self._sequences.gap_count
 
     def finish(self) -> list[Issue]:
-        """The issues that show only at the end: gaps that nothing settled or declared."""
-        return [] if self._gaps_declared else self._sequences.gaps()
+        """The issues that show only at the end: secrets in texts that nothing ended, and gaps that
+        nothing settled or declared.
+        """
+        split = self._split_secrets.finish()
+        return split if self._gaps_declared else split + self._sequences.gaps()
 
 
 def read_item(item: Item, shape: AnyShape = "auto") -> FactReading:

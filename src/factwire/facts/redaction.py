@@ -6,6 +6,7 @@ nothing. Text that arrives in pieces is searched across the pieces: what may be 
 secret is held back until the next piece or the fact that closes the text. One fact in, one out.
 """
 
+from collections.abc import Collection
 from typing import Any, Final, cast
 
 import msgspec
@@ -247,6 +248,16 @@ class Redactor:
     def feed_whole(self, fact: Fact) -> RedactedFact:
         """The fact as it may be stored when it is no piece of a text that goes on."""
         return self._redact_fields(fact, [])
+
+    @property
+    def held_texts(self) -> Collection[TextKey]:
+        """The texts of which something is held back."""
+        return self._held.keys()
+
+    def release(self, key: TextKey) -> tuple[str, list[str]]:
+        """The rest of a text that is known to be over; a secret in it is replaced."""
+        self._held.pop(key, None)
+        return self._deltas.flush(key)
 
     def _redact_piece(self, fact: Fact, pieces: TextPieces) -> RedactedFact:
         text = fact.payload.get(pieces.key)
