@@ -199,11 +199,11 @@ def answered_twice(script: Script) -> Any:
     script.tell("tool.started", "Deploy", {"toolName": "deploy"}, **CALL)
     script.tell("action.required", "Deploy?", {"actionType": "tool_approval"}, **ASKED)
     script.tell("action.resolved", "Denied", {"decision": "denied"}, **ASKED)
-    second = script.tell("action.resolved", "Approved", {"decision": "approved"}, **ASKED)
+    script.tell("action.resolved", "Approved", {"decision": "approved"}, **ASKED)
     return [
         equals("/actions/act_1/status", "resolved"),
         equals("/actions/act_1/decision", "denied"),
-        equals(f"/diagnostics/items/action_already_decided:{second.id}/eventId", second.id),
+        count("/diagnostics/items", 1),
     ]
 
 

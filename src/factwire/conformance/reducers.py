@@ -19,7 +19,7 @@ import msgspec
 from factwire.conformance.case import FullReducer, Projector, Wire, factwire_projector
 from factwire.conformance.errors import ConformanceError
 from factwire.conformance.limits import CASE_SECONDS
-from factwire.facts import read_fact
+from factwire.facts import Fact, InvalidFacts, LenientReader
 from factwire.projection import encode_state, read_thread_model
 
 _SHOWN: Final = 400
@@ -49,7 +49,7 @@ def to_reducer(projector: Projector) -> FullReducer:
         *,
         complete: bool = False,
     ) -> Wire:
-        facts = [read_fact(event, "facts") for event in events]
+        facts = _read_events(events)
         state = call_reducer(
             projector,
             facts,
@@ -60,6 +60,16 @@ def to_reducer(projector: Projector) -> FullReducer:
         return msgspec.json.decode(encode_state(state))
 
     return reduce
+
+
+def _read_events(events: Sequence[Wire]) -> list[Fact]:
+    """Facts as a reader of files reads them: what seed 000 makes optional may be left out."""
+    reader = LenientReader("facts", lambda: events)
+    readings = [reader.feed(event) for event in events]
+    issues = [issue for reading in readings if reading.fact is None for issue in reading.issues]
+    if issues:
+        raise InvalidFacts(issues)
+    return [reading.fact for reading in readings if reading.fact is not None]
 
 
 def call_reducer(

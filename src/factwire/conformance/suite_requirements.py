@@ -127,6 +127,8 @@ ENGINE: Final = requirements(
         "conformance.report.html": "The page loads nothing and runs nothing from facts.",
         "conformance.pytest": "Every requirement is a test of its own in an author's suite.",
         "cli.conformance": "The command says what failed and shows the fact.",
+        "cli.conformance.reducer": "A reducer is judged by name or as a program that speaks JSON "
+        "lines.",
         "cli.conformance.exit": "The exit code is 0 for conformant, 1 for not, 2 for an error.",
         "cli.conformance.errors": "What cannot be tried is said in one line with a code.",
     },
