@@ -428,7 +428,7 @@ def find_guesses(facts: Sequence[Fact], state: ProjectionState) -> Iterator[Find
         stated = {id_of(f, ending.id_name) for f in facts if f.event_class in ending.classes}
         for name, status in ending.shown(state).items():
             if status in ending.ended and name not in stated:
-                message = f"{ending.noun} {name} reads {status}, and no fact says so"
+                message = f"{ending.noun} {name} reads {status}, and no fact states it"
                 yield build_finding(
                     _GUESSES, message, level="projection", fact=_fact_about(facts, name)
                 )
@@ -441,7 +441,7 @@ def _fact_about(facts: Sequence[Fact], name: str) -> Fact | None:
 
 
 def _hidden_gap(facts: Sequence[Fact], state: ProjectionState) -> Iterator[Finding]:
-    """A hole in the sequences of the thread that the screen does not own up to."""
+    """A gap in the sequences of the thread that the screen does not show."""
     own = [fact for fact in facts if fact.thread_id in (None, state.thread_id)]
     present = sorted({fact.sequence for fact in own if fact.sequence is not None})
     covered = [_covered_range(fact) for fact in own if fact.event_class in _COVERING]
