@@ -191,7 +191,7 @@ def check_late_facts(delivery: Delivery) -> Problems:
         for difference in delivery.differences(arrived):
             yield f"{place} first facts came last: {difference.message}"
         document = delivery.reduce(arrived)
-        lost = _unshown_ids(arrived, document)
+        lost = _unshown_ids(arrived, document) - _unshown_ids(events, delivery.reduce(events))
         hydration = object_of(document.get("hydration"))
         counted = sum(_count_at(hydration, name) for name in ("late", "dropped", "held"))
         if lost > counted:
