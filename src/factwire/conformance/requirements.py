@@ -116,7 +116,7 @@ _LEVEL_BY_AREA: Final[dict[Level, tuple[str, ...]]] = {
     "facts": (
         *("stream", "facts", "vocabulary", "classification", "payloads", "ui", "needs"),
         *("validation", "fixtures", "sequences", "redaction", "spill", "intake", "refs"),
-        *("resume", "capabilities", "schemas", "inputs", "fuzz", "lifecycle"),
+        *("resume", "capabilities", "schemas", "inputs", "fuzz", "lifecycle", "reading"),
     ),
     "projection": ("screen", "projection", "seed", "comparison", "evidence", "outlets"),
     "runtime": (
