@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.conformance.reference_provider import PROMPTS
 ROOT = Path(__file__).resolve().parents[2]
 AGENTS = "tests.conformance.broken_providers"
 REFERENCE = "tests.conformance.reference_provider"
+REDUCERS = "tests.conformance.broken_reducers"
 BROKEN = ROOT / "examples" / "broken_turn.ndjson"
 SOUND = ROOT / "examples" / "first_turn.ndjson"
 
@@ -87,6 +89,50 @@ def test_without_a_word_factwire_itself_is_tried_and_conforms(factwire: Factwire
     assert left == {"demo.stream.sequence", "demo.provider.read-model"}
 
 
+@pytest.mark.requirement("cli.conformance.reducer")
+def test_a_reducer_is_judged_by_what_its_states_show(factwire: Factwire):
+    own = "factwire.conformance.reducers:factwire_reducer"
+    done = factwire("conformance", "--reducer", own, "--json")
+    report = json.loads(done.out)
+    assert (done.code, report["conformant"], report["subject"]["kind"]) == (0, True, "reducer")
+    broken = factwire("conformance", "--reducer", f"{REDUCERS}:draws_no_edges_of_calls")
+    assert broken.code == 1
+    assert "screen.edges: no edge leads from tool:call_1 to action:act_1" in broken.out
+    assert "not conformant" in broken.out
+
+
+LINES = """
+import json, sys
+for line in sys.stdin:
+    json.loads(line)
+    print("{}", flush=True)
+"""
+
+
+@pytest.mark.requirement("cli.conformance.reducer")
+def test_a_program_that_speaks_json_lines_is_judged_too(factwire: Factwire, tmp_path: Path):
+    program = tmp_path / "reduce.py"
+    program.write_text(LINES)
+    command = f"{sys.executable} {program}"
+    done = factwire("conformance", "--reducer-command", command, "--json")
+    report = json.loads(done.out)
+    assert (done.code, report["subject"]["name"]) == (1, command)
+    assert {"screen.expected", "screen.facts-shown"} <= {
+        row["id"] for row in report["requirements"] if row["status"] == "failed"
+    }
+
+
+@pytest.mark.requirement("conformance.coverage")
+def test_what_was_judged_and_what_was_not_adds_up(factwire: Factwire):
+    report = json.loads(factwire("conformance", "--facts", SOUND, "--json").out)
+    total = sum(level["total"] for level in report["coverage"])
+    assert total == len(report["requirements"])
+    for level in report["coverage"]:
+        left = sum(row["count"] for row in level["notJudged"])
+        assert level["judged"] + left == level["total"]
+        assert all(row["reason"] for row in level["notJudged"])
+
+
 @pytest.mark.requirement("cli.conformance.errors")
 @pytest.mark.requirement("cli.conformance.exit")
 @pytest.mark.parametrize(
@@ -98,6 +144,12 @@ def test_without_a_word_factwire_itself_is_tried_and_conforms(factwire: Factwire
         (["--provider", f"{REFERENCE}:Keeps", "--prompt", "dance=now"], "unknown_minimum"),
         (["--provider", f"{REFERENCE}:Keeps", "--prompt", "text"], "NAME=TEXT"),
         (["--provider", f"{REFERENCE}:Keeps", "--facts", "x"], "choose one"),
+        (["--reducer", "nowhere:reduce"], "unknown_module"),
+        (["--reducer", f"{REFERENCE}:PROMPTS"], "not_a_reducer"),
+        (["--reducer", "a:b", "--facts", "x"], "choose one"),
+        (["--reducer-command", "no-such-program-anywhere"], "broken_reducer"),
+        (["--reducer-command", " "], "needs a program"),
+        (["--reducer-command", "'"], "cannot be split into words"),
         (["--prompt", "text=hello"], "name one with --provider"),
         (["--facts", "/nowhere/at/all"], "does not exist"),
         (["--facts", "/"], "is a folder"),

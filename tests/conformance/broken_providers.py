@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -392,6 +392,64 @@ class OnlyHangs(Fresh):
         yield self.build_fact(turn, "turn.completed")
 
 
+class CallsFailureResult(Fresh):
+    """States a failure as a result whose status is failed."""
+
+    def spoilt(self, turn: StartTurn, fact: Fact) -> list[Any]:
+        del turn
+        if "outputRef" not in fact.payload:
+            return [fact]
+        return [msgspec.structs.replace(fact, status="failed")]
+
+    async def read_thread(self, read: ReadThread) -> ThreadReadModel | None:
+        del read
+        return None
+
+
+class LeaksInTitle(Fresh):
+    """Puts a key into the title of a fact."""
+
+    def spoilt(self, turn: StartTurn, fact: Fact) -> list[Any]:
+        del turn
+        if fact.event_class != "tool.started":
+            return [fact]
+        return [msgspec.structs.replace(fact, title=f"Call with {SECRET}")]
+
+
+class LeaksInUnknownField(Fresh):
+    """Puts a key into a field that nobody knows."""
+
+    def spoilt(self, turn: StartTurn, fact: Fact) -> list[Any]:
+        del turn
+        if fact.event_class != "tool.started":
+            return [fact]
+        return [msgspec.structs.replace(fact, extra={"debug": {"header": SECRET}})]
+
+
+class AttachesLocalFile(Fresh):
+    """Attaches a file by its path on this machine."""
+
+    attachment: ClassVar[dict[str, str]] = {"type": "file", "path": "/home/me/plan.png"}
+
+    def spoilt(self, turn: StartTurn, fact: Fact) -> list[Any]:
+        if fact.event_class != "tool.started":
+            return [fact]
+        payload = {"attachments": [self.attachment]}
+        return [self.build_fact(turn, "context.attached", payload), fact]
+
+
+class AttachesFileAddress(AttachesLocalFile):
+    """Attaches a file by its address on this machine."""
+
+    attachment: ClassVar[dict[str, str]] = {"type": "file", "url": "file:///home/me/plan.png"}
+
+
+class AttachesBytes(AttachesLocalFile):
+    """Attaches the bytes of an image."""
+
+    attachment: ClassVar[dict[str, str]] = {"type": "image", "data": "iVBORw0KGgo="}
+
+
 BROKEN: dict[Callable[[], Reference], set[str]] = {
     DoublesText: {"screen.final-text"},
     DoublesFinal: {"screen.final-text"},
@@ -427,4 +485,10 @@ BROKEN: dict[Callable[[], Reference], set[str]] = {
     Misremembers: {"provider.read-model"},
     LosesRefs: {"provider.read-model"},
     ContradictsItself: {"provider.manifest"},
+    CallsFailureResult: {"stream.status"},
+    LeaksInTitle: {"stream.secrets"},
+    LeaksInUnknownField: {"stream.secrets"},
+    AttachesLocalFile: {"stream.input"},
+    AttachesFileAddress: {"stream.input"},
+    AttachesBytes: {"stream.input"},
 }

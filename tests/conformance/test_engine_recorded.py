@@ -14,8 +14,9 @@ from factwire.conformance import (
     html_report,
     try_facts,
 )
-from factwire.conformance.case import Case, Finding, Projector, factwire_projector
+from factwire.conformance.case import Case, Finding, Projector, Reducer, factwire_projector
 from factwire.conformance.fixture_checks import fixture, fixture_cases
+from factwire.conformance.reducers import to_reducer
 from factwire.conformance.runner import try_fixture
 from factwire.conformance.screen_checks import check_screens
 from factwire.facts import Fact, read_fact, write_fact
@@ -111,6 +112,50 @@ def second_turn() -> list[Any]:
     ]
 
 
+def asked_turn(*decisions: str) -> list[Any]:
+    """A turn in which a person is asked, and answers."""
+    call: Any = {"toolCallId": "call"}
+    asked: Any = {**call, "actionId": "act"}
+    place = 3 + len(decisions)
+    failure = {"failureCategory": "permission_denied"}
+    return [
+        event(1, "turn.started"),
+        event(2, "tool.started", {"toolName": "deploy"}, **call),
+        event(3, "action.required", {"actionType": "tool_approval"}, **asked, status="blocked"),
+        *(
+            event(number, "action.resolved", {"decision": each}, **asked, status="completed")
+            for number, each in enumerate(decisions, 4)
+        ),
+        event(place + 1, "tool.failed", failure, **call, status="failed"),
+        event(place + 2, "turn.completed"),
+    ]
+
+
+@pytest.mark.requirement("stream.decision")
+def test_a_request_that_is_answered_the_other_way_afterwards_is_found():
+    assert try_recorded(asked_turn("denied")).failed == set()
+    assert try_recorded(asked_turn("denied", "approved")).failed == {"stream.decision"}
+
+
+@pytest.mark.requirement("stream.sequence")
+@pytest.mark.requirement("screen.nothing-guessed")
+@pytest.mark.parametrize(
+    ("covers", "failed"),
+    [
+        ({"toSequence": 4}, False),
+        ({}, False),
+        ({"fromSequence": 2, "toSequence": 4}, False),
+        ({"toSequence": 3}, True),
+        ({"fromSequence": 4, "toSequence": 4}, True),
+    ],
+)
+def test_a_gap_is_excused_only_by_a_repair_that_covers_it(covers: Any, failed: bool):
+    """Facts 2 to 4 are missing."""
+    repair = event(6, "stream.repair.completed", covers, status="completed")
+    events = [event(1, "turn.started"), event(5, "run.status"), repair, event(7, "turn.completed")]
+    assert ("stream.sequence" in try_recorded(events).failed) is failed
+
+
 SPOILT: dict[str, tuple[Callable[[], list[Any]], set[str]]] = {
     "no JSON": (lambda: [*turn(), b"{"], {"stream.schema"}),
     "not an object": (lambda: [*turn(), 5], {"stream.schema"}),
@@ -193,34 +238,45 @@ def test_a_block_is_on_the_first_screen_and_comes_back_with_a_repair():
     assert restored.state.runtime.status == "blocked"
 
 
-def project_twice(facts: Sequence[Fact], model: ThreadReadModel | None) -> ProjectionState:
+def project_twice(
+    facts: Sequence[Fact], model: ThreadReadModel | None, *, complete: bool = False
+) -> ProjectionState:
     """Takes a fact that came before for a new one."""
-    renamed = [
-        msgspec.structs.replace(fact, id=f"{fact.id}_{place}", sequence=None)
-        for place, fact in enumerate(facts)
-    ]
-    return factwire_projector(renamed, model)
+    seen: set[str] = set()
+    renamed: list[Fact] = []
+    for place, fact in enumerate(facts):
+        repeated = fact.id in seen
+        seen.add(fact.id)
+        again = msgspec.structs.replace(fact, id=f"{fact.id}_{place}", sequence=None)
+        renamed.append(again if repeated else fact)
+    return factwire_projector(renamed, model, complete=complete)
 
 
-def project_without_refs(facts: Sequence[Fact], model: ThreadReadModel | None) -> ProjectionState:
+def project_without_refs(
+    facts: Sequence[Fact], model: ThreadReadModel | None, *, complete: bool = False
+) -> ProjectionState:
     """Loses refs."""
-    text = encode_state(factwire_projector(facts, model)).replace(b"output:readme", b"lost")
+    text = encode_state(factwire_projector(facts, model, complete=complete)).replace(
+        b"output:readme", b"lost"
+    )
     return decode_state(text)
 
 
 def project_completed_calls(
-    facts: Sequence[Fact], model: ThreadReadModel | None
+    facts: Sequence[Fact], model: ThreadReadModel | None, *, complete: bool = False
 ) -> ProjectionState:
     """Takes every call for completed."""
-    state = factwire_projector(facts, model)
+    state = factwire_projector(facts, model, complete=complete)
     for tool in state.tools.values():
         tool.state = "output-available"
     return state
 
 
-def project_without_gaps(facts: Sequence[Fact], model: ThreadReadModel | None) -> ProjectionState:
+def project_without_gaps(
+    facts: Sequence[Fact], model: ThreadReadModel | None, *, complete: bool = False
+) -> ProjectionState:
     """Says that nothing is missing."""
-    state = factwire_projector(facts, model)
+    state = factwire_projector(facts, model, complete=complete)
     state.hydration.status = "live"
     return state
 
@@ -263,18 +319,19 @@ def raise_key_error(facts: Sequence[Fact], model: ThreadReadModel | None) -> Pro
 def test_a_projection_that_raises_is_a_finding():
     found = check_screens([read_fact(each) for each in turn()], raise_key_error)
     broken = {name for each in found for name in each.broken}
-    assert broken == {"screen.replay", "screen.refs", "screen.nothing-guessed"}
+    judged = {"screen.replay", "screen.refs", "screen.nothing-guessed"}
+    assert broken == judged | {"screen.facts-shown", "screen.order"}
     assert "KeyError" in found[0].findings[0].message
 
 
 @pytest.mark.requirement("conformance.projectors")
 def test_fixtures_catch_a_broken_projector_too():
     cases = [case for case in fixture_cases() if case.id == "fixture.tool-success.screen"]
-    [result] = case_results(cases, project_twice)
+    [result] = case_results(cases, to_reducer(project_twice))
     assert "screen.replay" in result.broken
 
 
-def case_that(run: Callable[[Projector], list[Finding]]) -> Case:
+def case_that(run: Callable[[Reducer], list[Finding]]) -> Case:
     return Case(
         id="case",
         title="A case",
@@ -287,12 +344,12 @@ def case_that(run: Callable[[Projector], list[Finding]]) -> Case:
 
 @pytest.mark.requirement("conformance.time")
 def test_a_case_that_takes_too_long_or_raises_is_a_finding():
-    def endless(_: Projector) -> list[Finding]:
+    def endless(_: Reducer) -> list[Finding]:
         while not stop:
             pass
         return []
 
-    def raise_value_error(_: Projector) -> list[Finding]:
+    def raise_value_error(_: Reducer) -> list[Finding]:
         raise ValueError("no state")
 
     stop: list[bool] = []

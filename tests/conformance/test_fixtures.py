@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from factwire.conformance.case import factwire_projector
+from factwire.conformance.case import Reducer
 from factwire.conformance.fixture_checks import (
     check_expected,
     check_facts,
@@ -24,7 +24,7 @@ from factwire.conformance.fixture_checks import (
     fixtures,
     read_figures,
 )
-from factwire.conformance.reducers import Reducer, factwire_reducer
+from factwire.conformance.reducers import factwire_reducer
 from factwire.conformance.requirements import REQUIREMENTS
 from factwire.conformance.scenario import scenario, scenario_names
 from factwire.facts import Fixture, read_fact
@@ -164,7 +164,7 @@ def test_every_fixture_is_two_cases_that_factwire_passes():
     assert len(cases) == 2 * len(fixtures())
     assert len({case.id for case in cases}) == len(cases)
     assert {name for case in cases for name in case.requirements} <= set(REQUIREMENTS)
-    assert [finding for case in cases for finding in case.run(factwire_projector)] == []
+    assert [finding for case in cases for finding in case.run(factwire_reducer)] == []
 
 
 def find_broken(reduce: Reducer) -> set[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from factwire.conformance import KNOWN_GAPS, REQUIREMENTS
+from factwire.conformance.requirements import LEVEL_OF_AREA, NOT_JUDGEABLE
 
 TESTS = Path(__file__).resolve().parent.parent
 ID = re.compile(r"[a-z]+(\.[a-z0-9_-]+)+")
@@ -72,6 +73,17 @@ def test_a_requirement_has_an_id_a_source_and_a_sentence(name: str):
     assert requirement.source
     assert requirement.sentence[0].isupper()
     assert requirement.sentence.endswith(".")
+
+
+@pytest.mark.requirement("conformance.coverage")
+def test_every_area_has_a_level_and_every_reason_names_tests_that_exist():
+    areas = {name.partition(".")[0] for name in REQUIREMENTS}
+    assert areas == set(LEVEL_OF_AREA)
+    assert set(NOT_JUDGEABLE) <= areas
+    for area, reason in NOT_JUDGEABLE.items():
+        folders = re.findall(r"tests/(\w+)", reason)
+        assert folders, area
+        assert all((TESTS / folder).is_dir() for folder in folders), area
 
 
 def test_no_id_is_claimed_twice():

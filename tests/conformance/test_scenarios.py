@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from factwire.conformance.case import factwire_projector
 from factwire.conformance.reducers import (
     BrokenReducer,
     factwire_reducer,
@@ -68,7 +67,7 @@ def test_a_scenario_names_a_requirement_that_is_claimed(name: str):
 def test_scenarios_are_cases_that_factwire_passes():
     cases = scenarios()
     assert [case.id for case in cases] == [f"scenario.{name}" for name in scenario_names()]
-    assert [finding for case in cases for finding in case.run(factwire_projector)] == []
+    assert [finding for case in cases for finding in case.run(factwire_reducer)] == []
 
 
 def test_a_scenario_that_is_not_there_is_refused_with_those_that_are():

@@ -12,6 +12,7 @@ from . import (
     acceptance_scenarios,
     action_fixtures,
     boundary_scenarios,
+    delivery_scenarios,
     provider_fixtures,
     provider_scenarios,
     rule_scenarios,
@@ -35,6 +36,7 @@ SCENARIOS: Final = (
     *provider_scenarios.SCENARIOS,
     *rule_scenarios.SCENARIOS,
     *boundary_scenarios.SCENARIOS,
+    *delivery_scenarios.SCENARIOS,
 )
 
 

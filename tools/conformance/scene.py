@@ -58,7 +58,12 @@ Scene = Callable[[Script], list[Expectation]]
 
 
 def scenario(
-    title: str, source: str, requirement: str, issues: tuple[str, ...] = ()
+    title: str,
+    source: str,
+    requirement: str,
+    issues: tuple[str, ...] = (),
+    *,
+    complete: bool = False,
 ) -> Callable[[Scene], SceneScript]:
     """Make a scenario of a scene, named as the scene is."""
 
@@ -78,6 +83,7 @@ def scenario(
                 events=[write_fact(fact, "facts") for fact in script.facts],
                 expectations=expectations,
                 issues=list(issues),
+                complete=complete,
             )
         )
 

@@ -61,6 +61,21 @@ def conformance(
             help="A recorded stream, a fixture, a pack or a journal; - for standard input.",
         ),
     ] = None,
+    reducer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:FUNCTION",
+            help="A function that turns facts into a state document.",
+        ),
+    ] = None,
+    reducer_command: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="A program that does the same: a request on each line of its standard input, "
+            "a state document on each line of its standard output.",
+        ),
+    ] = None,
     url: Annotated[
         str | None,
         typer.Option(metavar="EDGE", help="A running Edge; --thread selects the thread."),
@@ -86,14 +101,14 @@ def conformance(
         Path | None, typer.Option(metavar="FILE", help="Write the report as an HTML page.")
     ] = None,
 ) -> None:
-    """Test an agent, a stream or an Edge's thread for conformance; by default, Factwire itself.
+    """Test an agent, a stream, a reducer or an Edge's thread; by default, Factwire itself.
 
     The agent runs in a temporary folder with a journal in memory. Whatever it asks for is approved,
     except once, when it is denied. Exit code 0: conformant. 1: not conformant. 2: it could not be
     tested.
     """
-    if sum(each is not None for each in (provider, facts, url)) > 1:
-        raise CliError("choose one: --provider, --facts or --url")
+    if sum(each is not None for each in (provider, facts, url, reducer, reducer_command)) > 1:
+        raise CliError("choose one: --provider, --facts, --reducer, --reducer-command or --url")
     if url is not None and thread is None:
         raise CliError("--url needs --thread to select a thread of the Edge")
     if thread is not None and url is None and facts is None:
@@ -103,6 +118,8 @@ def conformance(
     before = set(threading.enumerate())
     if url is not None and thread is not None:
         report = _try_streamed(url, thread, level.value)
+    elif reducer is not None or reducer_command is not None:
+        report = _try_reducer(reducer, reducer_command, seconds)
     else:
         recorded = None if facts is None else (facts, thread)
         report = _try_subject(
@@ -133,6 +150,27 @@ def _try_subject(
         return try_factwire(level) if recorded is None else _try_recorded(*recorded, level)
     except ConformanceError as error:
         raise CliError(f"{error.code}: {error}") from error
+
+
+def _try_reducer(function: str | None, command: str | None, seconds: float) -> "Report":
+    """A reducer is judged at one level: by what its states show."""
+    import shlex
+
+    from factwire.conformance import ConformanceError, LinesReducer, load_reducer, try_reducer
+
+    try:
+        if function is not None:
+            return try_reducer(load_reducer(function), name=function, seconds=seconds)
+        words = shlex.split(command or "")
+        if not words:
+            raise CliError("--reducer-command needs a program")
+        with LinesReducer(words, seconds) as reduce:
+            reduce([], None)
+            return try_reducer(reduce, name=command or "", seconds=seconds)
+    except ConformanceError as error:
+        raise CliError(f"{error.code}: {error}") from error
+    except ValueError as error:
+        raise CliError(f"--reducer-command cannot be split into words: {error}") from error
 
 
 def _try_recorded(path: str, thread: str | None, level: Any) -> "Report":
@@ -261,6 +299,10 @@ def _show_summary(report: "Report", write: Callable[[Text], None]) -> None:
     line.append(f"{counts.not_applicable:,} not applicable; ")
     held_to = count_of(len(report.requirements), "requirement")
     write(line.append(f"{report.judged:,} of {held_to} judged"))
+    for each in report.coverage:
+        write(Text(f"  {_LEVELS[each.level]}: {each.judged:,} of {each.total:,} judged"))
+        for row in each.not_judged:
+            write(Text(f"    {row.count:,} not judged: {row.reason}", style="bright_black"))
 
 
 def _exit_at_once(code: int, before: set[threading.Thread]) -> None:

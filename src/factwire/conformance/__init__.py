@@ -1,18 +1,19 @@
 """Conformance: what Factwire promises and asks of others, as data, and runs that try it."""
 
-from factwire.conformance.case import LEVELS, Case, Finding, Level, Projector, Result
+from factwire.conformance.case import LEVELS, Case, Finding, Level, Projector, Reducer, Result
 from factwire.conformance.errors import (
     BrokenFactory,
     ConformanceError,
     EmptyStream,
     NotAProvider,
+    NotAReducer,
     UnknownFactory,
     UnknownMinimum,
     UnknownModule,
 )
 from factwire.conformance.fixture_checks import fixture, fixtures
 from factwire.conformance.html_report import html_report
-from factwire.conformance.reducers import BrokenReducer, Reducer, program_reducer
+from factwire.conformance.reducers import BrokenReducer, LinesReducer, program_reducer
 from factwire.conformance.report import (
     REPORT_VERSION,
     Report,
@@ -25,10 +26,13 @@ from factwire.conformance.requirements import KNOWN_GAPS, REQUIREMENTS
 from factwire.conformance.runner import (
     case_results,
     load_factory,
+    load_reducer,
+    reducer_cases,
     try_facts,
     try_factwire,
     try_fixture,
     try_provider,
+    try_reducer,
 )
 from factwire.conformance.scenario import scenarios
 from factwire.conformance.suite_requirements import Requirement
@@ -45,7 +49,9 @@ __all__ = [
     "EmptyStream",
     "Finding",
     "Level",
+    "LinesReducer",
     "NotAProvider",
+    "NotAReducer",
     "Projector",
     "Reducer",
     "Report",
@@ -62,11 +68,14 @@ __all__ = [
     "fixtures",
     "html_report",
     "load_factory",
+    "load_reducer",
     "program_reducer",
+    "reducer_cases",
     "report_schema",
     "scenarios",
     "try_facts",
     "try_factwire",
     "try_fixture",
     "try_provider",
+    "try_reducer",
 ]

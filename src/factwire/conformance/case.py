@@ -7,24 +7,48 @@ what a person reads, so that a report can be handed on.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, Protocol, cast
 
 import msgspec
 
 from factwire.conformance.limits import FINDINGS_KEPT, SHOWN_CHARACTERS, SHOWN_ITEMS
 from factwire.facts import Fact, redact_text, redact_value, write_fact
 from factwire.facts.limits import NESTING_DEPTH
-from factwire.projection import Projection, ProjectionState, ThreadReadModel
+from factwire.projection import Projection, ProjectionState, ThreadReadModel, project
 
 Level = Literal["facts", "projection", "runtime"]
 
 LEVELS: Final[tuple[Level, ...]] = ("facts", "projection", "runtime")
 """In the order in which they are reached: each one presupposes those before it."""
 
-Projector = Callable[[Sequence[Fact], ThreadReadModel | None], ProjectionState]
-"""What is tried by a projection case: facts, maybe on top of a read model, make a state. One that
-has a third parameter is given a newer read model in it, which comes after the facts.
+Projector = Callable[..., ProjectionState]
+"""A reducer of Python objects: facts and a read model or None, to a state. It may have the same
+further parameters as a reducer.
 """
+
+
+Wire = dict[str, Any]
+"""A JSON object."""
+
+Reducer = Callable[[Sequence[Wire], Wire | None], Wire]
+"""What is judged by a projection case: facts in shape A, in the order in which they arrive, and a
+read model or None, to a state document. One that has a third parameter is given a newer read model
+in it, which comes after the facts. One that has a parameter `complete` is given True in it where
+the facts are a whole file, in whatever order: it may put them in order before it reduces them.
+"""
+
+
+class FullReducer(Protocol):
+    """A reducer that has every parameter."""
+
+    def __call__(
+        self,
+        events: Sequence[Wire],
+        model: Wire | None,
+        repair: Wire | None = None,
+        *,
+        complete: bool = False,
+    ) -> Wire: ...
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
@@ -39,8 +63,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ren
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """`run` is handed a projector, and yields what is wrong. `requirements` are those that it
-    exercises; it may find no other broken.
+    """`run` judges a reducer and yields what is wrong with it. `requirements` are those that the
+    case judges; it reports no other as broken.
     """
 
     id: str
@@ -48,7 +72,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     requirements: tuple[str, ...]
     level: Level
-    run: Callable[[Projector], Iterable[Finding]]
+    run: Callable[[Reducer], Iterable[Finding]]
 
 
 def build_finding(
@@ -71,9 +95,15 @@ def build_finding(
 
 
 def factwire_projector(
-    facts: Sequence[Fact], model: ThreadReadModel | None, repair: ThreadReadModel | None = None
+    facts: Sequence[Fact],
+    model: ThreadReadModel | None,
+    repair: ThreadReadModel | None = None,
+    *,
+    complete: bool = False,
 ) -> ProjectionState:
-    """Factwire's own projection."""
+    """Factwire's own projection: of facts as they arrive, or of a complete list of them."""
+    if complete and model is None and repair is None:
+        return project(facts)
     projection = Projection() if model is None else Projection.from_read_model(model)
     projection.apply_all(facts)
     if repair is not None:

@@ -25,7 +25,7 @@ _FACTS: Final = requirements(
         "cli.errors.no-traceback": "Every failure is a line for people, never a traceback.",
         "cli.errors.harmless-text": "Text from the input cannot steer the terminal.",
         "cli.errors.closed-pipe": "A reader that leaves early is no failure worth words.",
-        "cli.help": "Every verb explains itself, and the version is told.",
+        "cli.help": "Every command has help, and the version can be printed.",
     },
 )
 
@@ -105,7 +105,7 @@ _LOOKING: Final = requirements(
         "cli.threads": "Threads are listed with status, first prompt, time and open approvals.",
         "cli.threads.pages": "A list of threads goes on where the page before it ended.",
         "cli.threads.stale": "A thread that reads as running and that nobody runs is stale.",
-        "cli.doctor": "What is installed and set up is told, with how to mend what is not.",
+        "cli.doctor": "It reports what is installed and configured, and how to fix what is not.",
         "cli.doctor.agents": "Of each outside agent the version and the place are told, or how to "
         "install it.",
         "cli.doctor.fails": "What fails is said with a fix, and makes the exit code 1.",
@@ -132,7 +132,7 @@ CLIENT_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "client.retries": "What is safe to repeat is tried again in time, and nothing else is.",
         "client.idempotency": "A POST carries one fresh key, the same for all of its tries.",
         "client.problems": "What an Edge refuses is raised with its status, code and trace id.",
-        "client.unreachable": "Where nobody answers, the error says so and what to do.",
+        "client.unreachable": "If no server answers, the error explains it and what to do.",
         "client.token": "A token is found in named places, and shown in none.",
         "client.one-place": "A token goes to the Edge it was given for, and follows no redirect.",
         "client.content": "Content of any length is handed over in pieces of bounded size.",

@@ -7,9 +7,10 @@ from factwire.conformance.suite_requirements import Requirement, requirements
 EDGE_REST_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
     "edge.md Commands, Runs",
     {
-        "edge.rest.runs": "A run is accepted at once, and its end is told by facts and lists.",
+        "edge.rest.runs": "A run is accepted at once; facts and lists report its end.",
         "edge.rest.approvals": "An approval is decided once, for its run, on what was shown.",
-        "edge.rest.standing": "The rule of an always is told before it is granted, or why none is.",
+        "edge.rest.standing": "What an approval for always allows is shown before it is granted, "
+        "or why not.",
         "edge.rest.cancel": "A run is cancelled once; it can be tried again as a new one.",
         "edge.rest.queue": "A second run on a thread waits in a queue that can be changed.",
         "edge.rest.limits": "As many runs as may are active; one more is refused and leaves "
@@ -20,10 +21,10 @@ EDGE_REST_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "edge.rest.snapshot-cursor": "Every snapshot says the cursor from which events go on.",
         "edge.rest.outside-facts": "Facts from outside are checked, redacted, atomic, idempotent.",
         "edge.rest.evidence": "A thread's evidence pack is made, fetched and verified.",
-        "edge.rest.evidence.progress": "While a pack is made, it is told how far it is.",
+        "edge.rest.evidence.progress": "While a pack is made, its progress is reported.",
         "edge.rest.artifacts": "Artifacts and blobs are attachments, by id and never by path.",
         "edge.rest.time-travel": "A thread's state can be read as of any cursor.",
-        "edge.rest.problems": "Whatever is refused is told by a stable code and a trace id.",
+        "edge.rest.problems": "Every refusal has a stable code and a trace id.",
         "edge.records.belonging": "What a fact says changes rows of its own thread alone.",
         "edge.records.pure": "Lists follow from facts alone, and go on from where they were saved.",
         "edge.recovery": "Approvals and queued runs of a former run of the server stay.",
@@ -44,7 +45,8 @@ EDGE_EVENT_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "edge.events.types.specified": "Every type of the specification is listed with its fields.",
         "edge.events.payloads": "A payload is what its type says, whatever the fact holds.",
         "edge.events.views": "Where two words fit a fact, the view chooses.",
-        "edge.events.runs": "A turn is told as a run, with one of seven codes where it failed; a "
+        "edge.events.runs": "A turn is reported as a run, with one of seven codes where it "
+        "failed; a "
         "subagent's turn is not.",
         "edge.events.unpromoted": "A fact that lacks what a type needs keeps its class.",
         "edge.events.unforged": "No fact passes for a type or a frame that is not its own.",
@@ -59,8 +61,9 @@ _FEED: Final = requirements(
     {
         "edge.feed.order": "Every subscriber is handed each fact once, in order, uncopied.",
         "edge.feed.reached": "Whoever waits for a seq goes on once it has been handed out.",
-        "edge.feed.degraded": "An absent journal is told, and followed on exactly where it was.",
-        "edge.feed.isolated": "A subscriber that fails is told, and is the only one to lose.",
+        "edge.feed.degraded": "A missing journal is reported, and followed again from the same "
+        "place.",
+        "edge.feed.isolated": "A subscriber that fails is notified, and is the only one affected.",
     },
 )
 
@@ -68,7 +71,7 @@ _STREAMS: Final = requirements(
     "edge.md Cursor and resume; guarantees.md R6 R7 R8 R11 R14",
     {
         "edge.stream.order": "A reader gets what is kept and what comes, once and in order.",
-        "edge.stream.bytes": "A fact is told with the bytes that are stored.",
+        "edge.stream.bytes": "A fact is sent as the bytes that are stored.",
         "edge.stream.resume": "A stream cut after any frame resumes without hole or repeat.",
         "edge.stream.cursor": "One cursor, event id or fact id serves every face and filter.",
         "edge.stream.now": "A stream that starts now says where that is.",
@@ -111,7 +114,8 @@ EDGE_PREVIEW_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
         "edge.md Commands",
         {
             "edge.preview.served": "A folder of a run is served on an origin of its own, by type.",
-            "edge.preview.facts": "A preview is told as ready and as stopped, and made once a key.",
+            "edge.preview.facts": "A preview is reported as ready and as stopped, and made once "
+            "per key.",
             "edge.preview.stops": "A preview ends when told, idle, with its thread or its Edge; a "
             "later start tells as stopped what was left as ready.",
             "edge.preview.limits": "No more previews than may be are served at once.",
@@ -203,7 +207,8 @@ EDGE_FAULT_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "runs are closed and reaped, queued runs start, approvals wait.",
         "edge.faults.stop": "A stop under load loses no answer, closes streams with 1012 and is "
         "over within five seconds.",
-        "edge.faults.disk": "A disk that refuses is told by a code and by run.persistence_error; "
+        "edge.faults.disk": "A disk that refuses a write is reported by a code and "
+        "run.persistence_error; "
         "reads go on, and no restart is needed.",
         "edge.faults.servers": "A journal's server that dies makes the Edge degraded; once it is "
         "back, all goes on exactly.",

@@ -5,6 +5,7 @@ ConformanceError
 ├── UnknownFactory   the module has nothing of that name
 ├── BrokenFactory    the factory raised
 ├── NotAProvider     what the factory made lacks what a provider has
+├── NotAReducer      what `module:function` names cannot be called
 ├── UnknownMinimum   a prompt is given for something that is no minimum
 └── EmptyStream      there is not one fact to judge
 """
@@ -30,6 +31,10 @@ class BrokenFactory(ConformanceError):
 
 class NotAProvider(ConformanceError):
     code = "not_a_provider"
+
+
+class NotAReducer(ConformanceError):
+    code = "not_a_reducer"
 
 
 class UnknownMinimum(ConformanceError):

@@ -14,8 +14,18 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from factwire.conformance.case import Case, Finding, Level, Projector
-from factwire.conformance.reducers import Reducer, Wire, to_reducer
+from factwire.conformance.account_checks import (
+    ACCOUNT_REQUIREMENTS,
+    REFS,
+    Difference,
+    find_differences_shown,
+    missing_refs,
+    object_of,
+    objects_of,
+    rows_of,
+)
+from factwire.conformance.case import Case, Finding, Level, Reducer, Wire
+from factwire.conformance.reducers import call_reducer
 from factwire.facts import (
     Fixture,
     decode_json,
@@ -51,15 +61,15 @@ def fixture_names() -> tuple[str, ...]:
 
 def read_figures(document: Wire) -> Wire:
     """Status, counts, coding, subagents and diagnostic codes of a state, named as in a fixture."""
-    messages = _rows_at(document.get("messages"))
+    messages = rows_of(document.get("messages"))
     return {
-        "status": _object_at(document.get("runtime")).get("status"),
-        "messagePartCount": sum(len(_rows_at(message.get("parts"))) for message in messages),
-        "timelineEntryCount": len(_rows_at(document.get("timeline"))),
-        "graphNodeCount": len(_object_at(_object_at(document.get("graph")).get("nodes"))),
+        "status": object_of(document.get("runtime")).get("status"),
+        "messagePartCount": sum(len(rows_of(message.get("parts"))) for message in messages),
+        "timelineEntryCount": len(rows_of(document.get("timeline"))),
+        "graphNodeCount": len(object_of(object_of(document.get("graph")).get("nodes"))),
         "pendingActionCount": len(pending_actions(document)),
-        "artifactCount": len(_object_at(document.get("artifacts"))),
-        "evidenceCount": len(_object_at(_object_at(document.get("evidence")).get("items"))),
+        "artifactCount": len(object_of(document.get("artifacts"))),
+        "evidenceCount": len(object_of(object_of(document.get("evidence")).get("items"))),
         "coding": _summarize_coding(document),
         "subagents": _subagents(document),
         "diagnostics": _codes(document),
@@ -79,7 +89,7 @@ def read_states(document: Wire) -> Wire:
 
 def screen_of_state(document: Wire) -> Wire:
     """What a first screen shows of a state."""
-    runtime = _object_at(document.get("runtime"))
+    runtime = object_of(document.get("runtime"))
     outcome = {
         "status": runtime.get("latestTurnStatus"),
         "failureCategory": runtime.get("failureCategory"),
@@ -92,17 +102,17 @@ def screen_of_state(document: Wire) -> Wire:
         "lastOutcome": outcome if is_over else None,
         "pendingActions": pending_actions(document),
         "toolCalls": _field_by_key(document.get("tools"), "state"),
-        "queuedTurns": _ids(_object_at(document.get("queue")).get("turns"), "queuedTurnId"),
+        "queuedTurns": _ids(object_of(document.get("queue")).get("turns"), "queuedTurnId"),
         "diagnostics": _codes(document),
-        "eventCursor": _object_at(document.get("hydration")).get("cursor"),
+        "eventCursor": object_of(document.get("hydration")).get("cursor"),
     }
 
 
 def screen_of_read_model(model: Wire) -> Wire:
     """What a read model says of the same."""
-    outcome = _object_at(model.get("lastOutcome"))
+    outcome = object_of(model.get("lastOutcome"))
     calls = {
-        str(row.get("toolCallId")): row.get("state") for row in _rows_at(model.get("toolCalls"))
+        str(row.get("toolCallId")): row.get("state") for row in rows_of(model.get("toolCalls"))
     }
     fields = ("status", "failureCategory", "recoveryHint")
     return {
@@ -112,7 +122,7 @@ def screen_of_read_model(model: Wire) -> Wire:
         "pendingActions": _ids(model.get("pendingActions"), "actionId"),
         "toolCalls": calls,
         "queuedTurns": _ids(model.get("queuedTurns"), "queuedTurnId"),
-        "diagnostics": sorted({str(row.get("code")) for row in _rows_at(model.get("diagnostics"))}),
+        "diagnostics": sorted({str(row.get("code")) for row in rows_of(model.get("diagnostics"))}),
         "eventCursor": model.get("eventCursor"),
     }
 
@@ -124,18 +134,18 @@ def pending_actions(document: Wire) -> list[str]:
 
 
 def _summarize_coding(document: Wire) -> Wire:
-    coding = _object_at(document.get("coding"))
-    processes = _object_at(document.get("processes"))
+    coding = object_of(document.get("coding"))
+    processes = object_of(document.get("processes"))
     return {
         "files": {
             path: {"reads": file.get("reads"), "changes": file.get("changes")}
-            for path, file in _objects_at(coding.get("files")).items()
+            for path, file in objects_of(coding.get("files")).items()
         },
         "patches": _field_by_key(coding.get("patches"), "status"),
         "tests": _field_by_key(coding.get("tests"), "status"),
         "commands": {
             key: row.get("status")
-            for key, row in _objects_at(processes).items()
+            for key, row in objects_of(processes).items()
             if row.get("kind") == "command"
         },
     }
@@ -143,47 +153,33 @@ def _summarize_coding(document: Wire) -> Wire:
 
 def _subagents(document: Wire) -> Wire:
     subagents, team = (
-        _object_at(document.get("subagents")),
-        _object_at(document.get("teamWorkbench")),
+        object_of(document.get("subagents")),
+        object_of(document.get("teamWorkbench")),
     )
     return {
         "threads": _field_by_key(subagents.get("threads"), "status"),
         "active": subagents.get("activeThreadIds"),
         "handoffs": _field_by_key(team.get("handoffEvents"), "status"),
-        "reviews": _field_by_key(_object_at(document.get("evidence")).get("reviews"), "verdict"),
+        "reviews": _field_by_key(object_of(document.get("evidence")).get("reviews"), "verdict"),
     }
 
 
 def _codes(document: Wire) -> list[str]:
-    items = _field_by_key(_object_at(document.get("diagnostics")).get("items"), "code")
+    items = _field_by_key(object_of(document.get("diagnostics")).get("items"), "code")
     return sorted({str(code) for code in items.values()})
 
 
 def _field_by_key(rows: object, field: str) -> dict[str, Any]:
-    return {key: row.get(field) for key, row in _objects_at(rows).items()}
+    return {key: row.get(field) for key, row in objects_of(rows).items()}
 
 
 def _ids(rows: object, field: str) -> list[str]:
-    return [str(row.get(field)) for row in _rows_at(rows)]
-
-
-def _object_at(value: object) -> Wire:
-    return cast("Wire", value) if isinstance(value, Mapping) else {}
-
-
-def _objects_at(value: object) -> dict[str, Wire]:
-    return {key: _object_at(row) for key, row in _object_at(value).items()}
-
-
-def _rows_at(value: object) -> list[Wire]:
-    found = cast("list[object]", value) if isinstance(value, list) else []
-    return [_object_at(row) for row in found]
+    return [str(row.get(field)) for row in rows_of(rows)]
 
 
 _PROSE: Final = ("title", "detail")
 _PROSE_IN_PAYLOAD: Final = ("delta", "message", "prompt", "reason", "summary", "text", "title")
 _OTHER_WORDS: Final = "Approved by the user. The tool succeeded and wrote report.pdf; it failed."
-_REF_LISTS: Final = ("refIds", "artifactRefs", "evidenceRefs")
 
 Check = Callable[[Fixture, Reducer], Iterator[str]]
 
@@ -198,6 +194,20 @@ def fixture_findings(fixture: Fixture, reduce: Reducer) -> Iterator[Finding]:
     for requirement, check in _CHECKS.items():
         for problem in check(fixture, reduce):
             yield _fixture_finding(requirement, "projection", f"{fixture.id}: {problem}")
+    for difference in find_unshown(fixture, reduce):
+        if difference.requirement != REFS:
+            message = f"{fixture.id}: {difference.message}"
+            finding = _fixture_finding(difference.requirement, "projection", message)
+            yield msgspec.structs.replace(finding, fact_id=difference.fact_id)
+
+
+def find_unshown(fixture: Fixture, reduce: Reducer) -> list[Difference]:
+    """What the facts of a fixture state and a reducer's state does not show. A fixture that goes
+    on after a read model is left out: what happened before is not among its facts.
+    """
+    if fixture.initial_read_model is not None:
+        return []
+    return list(find_differences_shown(fixture.events, _reduce_fixture(fixture, reduce)))
 
 
 def check_facts(fixture: Fixture) -> Iterator[Finding]:
@@ -223,7 +233,10 @@ def check_first_screen(fixture: Fixture, reduce: Reducer) -> Iterator[str]:
     model = fixture.final_read_model
     if model is None:
         return
-    expected_screen, restored = screen_of_read_model(model), screen_of_state(reduce([], model))
+    expected_screen, restored = (
+        screen_of_read_model(model),
+        screen_of_state(call_reducer(reduce, [], model)),
+    )
     yield from _differences("restored from the read model", expected_screen, restored)
     shown = screen_of_state(_reduce_fixture(fixture, reduce))
     if shown["eventCursor"] == expected_screen["eventCursor"]:
@@ -233,7 +246,7 @@ def check_first_screen(fixture: Fixture, reduce: Reducer) -> Iterator[str]:
 def check_replay(fixture: Fixture, reduce: Reducer) -> Iterator[str]:
     """Facts that come twice, at once or all over again, change nothing."""
     once = _reduce_fixture(fixture, reduce)
-    again = reduce([*fixture.events, *fixture.events], fixture.initial_read_model)
+    again = _reduce_events(fixture, reduce, [*fixture.events, *fixture.events])
     doubled = [event for event in fixture.events for _ in range(2)]
     for name, state in (("again", again), ("twice each", _reduce_events(fixture, reduce, doubled))):
         changed = [
@@ -256,11 +269,11 @@ def _drop_repeat_counts(root: str, document: Wire) -> object:
 
 def check_refs(fixture: Fixture, reduce: Reducer) -> Iterator[str]:
     """Every ref that a fact names is somewhere in the state."""
-    found = set(_texts_in(_reduce_fixture(fixture, reduce)))
-    for event in fixture.events:
-        for ref in _refs_in(event):
-            if ref not in found:
-                yield f"{event.get('eventClass')} names {ref}, which is nowhere in the state"
+    document = _reduce_fixture(fixture, reduce)
+    yield from (difference.message for difference in missing_refs(fixture.events, document))
+    for difference in find_unshown(fixture, reduce):
+        if difference.requirement == REFS:
+            yield difference.message
 
 
 def check_nothing_guessed(fixture: Fixture, reduce: Reducer) -> Iterator[str]:
@@ -281,11 +294,8 @@ _CHECKS: Final[Mapping[str, Check]] = {
 
 
 def _cases_of(fixture: Fixture) -> Iterator[Case]:
-    def facts(_: Projector) -> Iterator[Finding]:
+    def facts(_: Reducer) -> Iterator[Finding]:
         return check_facts(fixture)
-
-    def screen(fixture: Fixture, projector: Projector) -> Iterator[Finding]:
-        return fixture_findings(fixture, to_reducer(projector))
 
     yield Case(
         id=f"fixture.{fixture.id}.facts",
@@ -299,9 +309,9 @@ def _cases_of(fixture: Fixture) -> Iterator[Case]:
         id=f"fixture.{fixture.id}.screen",
         title=fixture.title,
         source="seed 001, provider conformance slice; facts.md §5",
-        requirements=tuple(_CHECKS),
+        requirements=tuple(dict.fromkeys((*_CHECKS, *ACCOUNT_REQUIREMENTS))),
         level="projection",
-        run=partial(screen, fixture),
+        run=partial(fixture_findings, fixture),
     )
 
 
@@ -310,7 +320,7 @@ def _reduce_fixture(fixture: Fixture, reduce: Reducer) -> Wire:
 
 
 def _reduce_events(fixture: Fixture, reduce: Reducer, events: list[Wire]) -> Wire:
-    return reduce(events, fixture.initial_read_model)
+    return call_reducer(reduce, events, fixture.initial_read_model)
 
 
 def _stream_codes(fixture: Fixture) -> set[str]:
@@ -323,28 +333,6 @@ def _differences(what: str, wanted: Wire, got: Wire) -> Iterator[str]:
     for name in wanted:
         if wanted[name] != got.get(name):
             yield f"{what}: expected {name} {wanted[name]}, got {got.get(name)}"
-
-
-def _refs_in(event: Wire) -> Iterator[str]:
-    for name in _REF_LISTS:
-        yield from event.get(name, ())
-    payload: dict[str, Any] = event.get("payload", {})
-    yield from (
-        value for key, value in payload.items() if key.endswith("Ref") and isinstance(value, str)
-    )
-
-
-def _texts_in(value: object) -> Iterator[str]:
-    """Every text of a document, names included."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for key, member in cast("Wire", value).items():
-            yield key
-            yield from _texts_in(member)
-    elif isinstance(value, list):
-        for item in cast("list[object]", value):
-            yield from _texts_in(item)
 
 
 def _reword(event: Wire) -> Wire:

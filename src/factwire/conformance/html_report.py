@@ -211,10 +211,23 @@ def _coverage(report: Report) -> str:
     left = [row for row in rows if row not in found]
     return (
         f"<section><h2>Requirements</h2><p>{len(found):,} of {len(rows):,} were judged in this run."
-        f"</p><details><summary>{len(found):,} judged</summary>{_standings(found)}</details>"
+        f"</p>{_reasons(report)}"
+        f"<details><summary>{len(found):,} judged</summary>{_standings(found)}</details>"
         f"<details><summary>{len(left):,} not judged, and why</summary>{_standings(left)}"
         "</details></section>"
     )
+
+
+def _reasons(report: Report) -> str:
+    """What was judged of each level, and the rest by reason; the numbers add up."""
+    rows = "".join(
+        f"<tr><td>{_LEVELS[each.level][0]}<td>{each.judged:,} of {each.total:,}<td>"
+        + "<br>".join(f"{row.count:,}: {_text(row.reason)}" for row in each.not_judged)
+        + "</tr>"
+        for each in report.coverage
+    )
+    head = "<thead><tr><th>level<th>judged<th>not judged</tr></thead>"
+    return f"<table>{head}<tbody>{rows}</tbody></table>"
 
 
 def _standings(rows: Iterable[Standings]) -> str:

@@ -43,3 +43,9 @@ SHOWN_CHARACTERS: Final = 400
 
 SHOWN_ITEMS: Final = 40
 """Members of one list or object of a fact that a report shows."""
+
+ORDERED_FACTS: Final = 20_000
+"""Facts of a recorded stream that are put in other orders; a longer one is not."""
+
+SHUFFLES: Final = 4
+"""Random orders in which each complete stream is given to a reducer, beside two that are worst."""

@@ -173,7 +173,7 @@ _SURFACES: Final = requirements(
         "projection.runtime.turns": "Only a started turn is active, until its own end.",
         "projection.runtime.submitted": "A thread with a submitted turn runs, in phase submitted.",
         "projection.runtime.phase": "What ends inside a turn does not end the run.",
-        "projection.tool.states": "The state of a call is told by its own facts.",
+        "projection.tool.states": "The state of a call follows from its own facts.",
         "projection.tool.preview": "A call stands once in its message, with its state.",
         "projection.tool.parallel": "Parallel calls are kept apart.",
         "projection.tool.diagnostic": "A failed call is among the diagnostics; a stopped one is "
@@ -273,7 +273,8 @@ _SCENARIOS: Final = requirements(
         "projection.scenario.export": "An export copies no content.",
         "projection.scenario.queued-turn": "A queued turn makes no prose.",
         "projection.scenario.subagent": "A subagent is not flattened into the answer.",
-        "projection.scenario.notification": "A notification is told apart from a user's message.",
+        "projection.scenario.notification": "A notification is distinguished from a user's "
+        "message.",
         "projection.scenario.delegated-approval": "A delegated approval names who asks.",
         "projection.scenario.compaction": "A compaction repeats no old reasoning.",
         "projection.scenario.diagnostics": "Diagnostics stay inspectable outside the conversation.",

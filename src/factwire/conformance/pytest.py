@@ -17,12 +17,14 @@ from factwire.conformance.provider_checks import Make
 from factwire.conformance.provider_minimums import MINIMUMS
 from factwire.conformance.report import Report
 from factwire.conformance.runner import try_provider
-from factwire.conformance.screen_checks import SCREEN_CHECKS
+from factwire.conformance.screen_checks import ACCOUNT_TITLES, ORDER, SCREEN_CHECKS
 from factwire.conformance.stream_checks import STREAM_CHECKS
 
 REQUIREMENTS: Final = (
     *(check.requirement for check in STREAM_CHECKS),
     *(check.requirement for check in SCREEN_CHECKS),
+    *ACCOUNT_TITLES,
+    ORDER,
     "provider.manifest",
     *(minimum.requirement for minimum in MINIMUMS),
     "provider.read-model",

@@ -1,10 +1,12 @@
-"""The report of a conformance run, as data: what was tried, what came of it, what was not tried.
+"""The report of a conformance run, as data: what was judged, with which result, and what was not.
 
-Every requirement that its subject is held to is in it, those that were not tried with the reason,
-so that a green report cannot hide how little was looked at. What Factwire promises of itself is
-only in its own report: nobody else can keep or break that.
+Every requirement that its subject is held to is in it. One that was not judged has a reason, and
+the coverage of each level adds up: judged and not judged, by reason, are all of its requirements.
+So a green report cannot hide how little was looked at. What Factwire promises of itself is only in
+its own report: nobody else can keep or break that.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
 
@@ -12,19 +14,41 @@ import msgspec
 
 from factwire import __version__
 from factwire.conformance.case import LEVELS, Level, Result, Status
-from factwire.conformance.requirements import KNOWN_GAPS, REQUIREMENTS
+from factwire.conformance.requirements import (
+    KNOWN_GAPS,
+    NOT_JUDGEABLE,
+    REQUIREMENTS,
+    level_of,
+)
 from factwire.facts.schemas.schema_files import document_text
 
 REPORT_VERSION: Final = "factwire-conformance/v1"
 
-Kind = Literal["provider", "facts", "factwire"]
+Kind = Literal["provider", "facts", "factwire", "reducer"]
 Standing = Literal["passed", "failed", "not-applicable", "not-tried"]
 
-_OWN: Final = "a promise of Factwire's own, which its test suite proves"
-_SUITE: Final = ("stream.", "screen.", "provider.")
-"""How the names of requirements begin that anybody's agent or stream is held to."""
+_OWN: Final = "needs the test suite of the repository, which proves it"
+_HELD_TO: Final[dict[Kind, tuple[str, ...]]] = {
+    "provider": ("stream.", "screen.", "provider."),
+    "facts": ("stream.", "screen.", "provider."),
+    "reducer": ("screen.",),
+    "factwire": ("",),
+}
+"""Kind of subject → how the names of the requirements begin that it is held to."""
 
+_LEVELLED: Final = frozenset({"stream", "screen", "provider"})
+_JUDGED: Final = frozenset({"passed", "failed"})
+
+_NEEDS_REDUCER: Final = "needs a reducer: --reducer module:function"
+_REDUCER_ONLY: Final = (
+    *("screen.early-snapshots", "screen.late-facts", "screen.counts", "screen.recovery"),
+    *("screen.child-turns", "screen.one-part", "screen.cancelled-work", "screen.lenient"),
+)
+_NEEDS_MAPPING: Final = "needs a mapping to UI events; the report about Factwire judges its own"
 _NOT_TRIED: Final = {
+    **dict.fromkeys(_REDUCER_ONLY, _NEEDS_REDUCER),
+    "screen.ui-round-trip": _NEEDS_MAPPING,
+    "screen.ui-repeats": _NEEDS_MAPPING,
     "screen.expected": "needs a fixture, which says what it expects",
     "provider": "needs an agent: --provider module:factory",
     "screen": "needs facts that were read",
@@ -58,6 +82,24 @@ class Standings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str | None = None
 
 
+class Unjudged(msgspec.Struct, frozen=True, kw_only=True):
+    """How many requirements were not judged for one reason."""
+
+    reason: str
+    count: int
+
+
+class Coverage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How many requirements of a level there are, and how many were judged: `total` is `judged`
+    and the counts of `not_judged` together.
+    """
+
+    level: Level
+    total: int
+    judged: int
+    not_judged: tuple[Unjudged, ...]
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """A conformance run. `level` is the highest that was reached, None if not even facts were."""
 
@@ -69,6 +111,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rena
     counts: Counts
     results: tuple[Result, ...]
     requirements: tuple[Standings, ...]
+    coverage: tuple[Coverage, ...]
 
     @property
     def failed(self) -> frozenset[str]:
@@ -78,7 +121,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rena
     @property
     def judged(self) -> int:
         """How many requirements were found kept or broken."""
-        return sum(row.status in ("passed", "failed") for row in self.requirements)
+        return sum(row.status in _JUDGED for row in self.requirements)
 
 
 def build_report(subject: Subject, results: Iterable[Result], upto: Level = "runtime") -> Report:
@@ -86,6 +129,7 @@ def build_report(subject: Subject, results: Iterable[Result], upto: Level = "run
     wanted = LEVELS[: LEVELS.index(upto) + 1]
     kept = tuple(each for each in results if each.level in wanted)
     counts = _counts(kept)
+    standings = build_standings(kept, upto, kind=subject.kind)
     return Report(
         schema_version=REPORT_VERSION,
         factwire=__version__,
@@ -94,7 +138,26 @@ def build_report(subject: Subject, results: Iterable[Result], upto: Level = "run
         level=highest_level(kept),
         counts=counts,
         results=kept,
-        requirements=build_standings(kept, upto, own=subject.kind == "factwire"),
+        requirements=standings,
+        coverage=build_coverage(standings),
+    )
+
+
+def build_coverage(standings: Iterable[Standings]) -> tuple[Coverage, ...]:
+    """The coverage of each level that has requirements; the most frequent reasons first."""
+    rows: dict[Level, list[Standings]] = {}
+    for row in standings:
+        rows.setdefault(level_of(row.id), []).append(row)
+    return tuple(_coverage_of(level, rows[level]) for level in LEVELS if level in rows)
+
+
+def _coverage_of(level: Level, rows: list[Standings]) -> Coverage:
+    reasons = Counter(row.reason or "" for row in rows if row.status not in _JUDGED)
+    return Coverage(
+        level=level,
+        total=len(rows),
+        judged=sum(row.status in _JUDGED for row in rows),
+        not_judged=tuple(Unjudged(reason=why, count=n) for why, n in reasons.most_common()),
     )
 
 
@@ -113,11 +176,13 @@ def highest_level(results: Iterable[Result]) -> Level | None:
 
 
 def build_standings(
-    results: Iterable[Result], upto: Level = "runtime", *, own: bool = True
+    results: Iterable[Result], upto: Level = "runtime", *, kind: Kind = "factwire"
 ) -> tuple[Standings, ...]:
-    """Every requirement of the suite, with `own` all of Factwire's, and whatever was tried."""
+    """Every requirement that a kind of subject is held to, and whatever was judged. Factwire itself
+    is held to all of its own.
+    """
     found = _outcomes_by_requirement(results)
-    held_to = [name for name in REQUIREMENTS if own or name.startswith(_SUITE)]
+    held_to = [name for name in REQUIREMENTS if name.startswith(_HELD_TO[kind])]
     names = [*held_to, *(name for name in found if name not in held_to)]
     return tuple(_build_standing(name, found.get(name, []), upto) for name in names)
 
@@ -159,7 +224,22 @@ def _outcomes_by_requirement(
             if status == "failed" and name not in each.broken:
                 status = "passed"
             found.setdefault(name, []).append((status, each.reason))
+            for other in _SAME_CHECK.get((each.id.partition(".")[0], name), ()):
+                found.setdefault(other, []).append((status, each.reason))
     return found
+
+
+_SAME_CHECK: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
+    ("fixture", "stream.schema"): ("seed.fixtures.valid",),
+    ("fixture", "screen.expected"): ("seed.fixtures.expected",),
+    ("fixture", "screen.first-screen"): ("seed.fixtures.first-screen",),
+    ("fixture", "screen.replay"): ("seed.fixtures.replay",),
+    ("fixture", "screen.refs"): ("seed.fixtures.refs",),
+    ("fixture", "screen.nothing-guessed"): ("seed.prose.reworded",),
+    ("delivery", "screen.order"): ("projection.law.order",),
+    ("delivery", "screen.child-turns"): ("seed.runtime.entities",),
+}
+"""First word of a case and a requirement that it judges → requirements that say the same."""
 
 
 def _build_standing(name: str, outcomes: list[tuple[Status, str | None]], upto: Level) -> Standings:
@@ -183,7 +263,7 @@ def _build_standing(name: str, outcomes: list[tuple[Status, str | None]], upto: 
 
 def _reason_not_tried(name: str, upto: Level) -> str:
     first, _, _ = name.partition(".")
-    at = {"stream": "facts", "screen": "projection", "provider": "runtime"}.get(first)
-    if at is not None and LEVELS.index(at) > LEVELS.index(upto):  # pyright: ignore[reportArgumentType]
+    if first in _LEVELLED and LEVELS.index(level_of(name)) > LEVELS.index(upto):
         return f"beyond the level that was asked for, {upto}"
-    return KNOWN_GAPS.get(name) or _NOT_TRIED.get(name) or _NOT_TRIED.get(first) or _OWN
+    tables = (KNOWN_GAPS.get(name), _NOT_TRIED.get(name), _NOT_TRIED.get(first))
+    return next(filter(None, tables), None) or NOT_JUDGEABLE.get(first, _OWN)

@@ -1,4 +1,4 @@
-"""Every behaviour that Factwire claims, by id.
+"""Every behaviour that Factwire claims, by id; its level, and why a run may be unable to judge it.
 
 A test carries the id of what it proves (`@pytest.mark.requirement("…")`); a test of this table
 checks both directions. One module an area; a new area is one import and one line here.
@@ -6,6 +6,7 @@ checks both directions. One module an area; a new area is one import and one lin
 
 from typing import Final
 
+from factwire.conformance.case import Level
 from factwire.conformance.cli_requirements import CLI_REQUIREMENTS, CLIENT_REQUIREMENTS
 from factwire.conformance.edge_requirements import (
     EDGE_ATTACK_REQUIREMENTS,
@@ -110,3 +111,48 @@ REQUIREMENTS: Final[dict[str, Requirement]] = {
 
 KNOWN_GAPS: Final[dict[str, str]] = {}
 """Id of a requirement that does not hold yet, or that nothing proves yet → the reason."""
+
+_LEVEL_BY_AREA: Final[dict[Level, tuple[str, ...]]] = {
+    "facts": (
+        *("stream", "facts", "vocabulary", "classification", "payloads", "ui", "needs"),
+        *("validation", "fixtures", "sequences", "redaction", "spill", "intake", "refs"),
+        *("resume", "capabilities", "schemas", "inputs", "fuzz", "lifecycle", "reading"),
+    ),
+    "projection": ("screen", "projection", "seed", "comparison", "evidence", "outlets"),
+    "runtime": (
+        *("provider", "runtime", "journal", "sources", "cli", "client", "edge", "workbench"),
+        "conformance",
+    ),
+}
+"""Level → the first words of its requirements."""
+
+LEVEL_OF_AREA: Final[dict[str, Level]] = {
+    area: level for level, areas in _LEVEL_BY_AREA.items() for area in areas
+}
+
+
+def level_of(name: str) -> Level:
+    """The level that a requirement belongs to; one of nobody's area is the runtime's."""
+    return LEVEL_OF_AREA.get(name.partition(".")[0], "runtime")
+
+
+NOT_JUDGEABLE: Final[dict[str, str]] = {
+    "edge": "needs a running server; tests/edge proves it",
+    "client": "needs a running server; tests/client proves it",
+    "workbench": "needs a browser; tests/workbench proves it",
+    "cli": "needs a terminal and processes of its own; tests/cli proves it",
+    "sources": "needs recordings of outside agents, or the agents; tests/sources and tests/agents "
+    "prove it",
+    "outlets": "needs the packages of other protocols; tests/outlets proves it",
+    "journal": "needs databases, crashes and restarts; tests/journal proves it",
+    "evidence": "needs journals, keys and files; tests/evidence proves it",
+    "comparison": "needs runs to compare; tests/evidence proves it",
+    "runtime": "needs programs, restarts and failures on purpose; tests/runtime proves it",
+    "projection": "needs more streams than the package contains; tests/projection proves it",
+    "schemas": "needs the files of the repository; tests/facts proves it",
+    "fuzz": "needs a long series of random inputs; tests/facts proves it",
+    "spill": "needs a store for blobs; tests/facts proves it",
+    "seed": "needs the seeds and the scripts of the fixtures; tests/conformance proves it",
+    "conformance": "is about a run itself, which cannot judge itself; tests/conformance proves it",
+}
+"""First word of a requirement → why no black-box run can judge it, and what proves it instead."""

@@ -16,29 +16,34 @@ from factwire.conformance.case import (
     Case,
     Finding,
     Level,
-    Projector,
+    Reducer,
     Result,
     build_result,
-    factwire_projector,
 )
+from factwire.conformance.delivery_checks import delivery_cases
+from factwire.conformance.delivery_streams import fixture_streams
 from factwire.conformance.errors import (
     BrokenFactory,
     EmptyStream,
     NotAProvider,
+    NotAReducer,
     UnknownFactory,
     UnknownMinimum,
     UnknownModule,
 )
-from factwire.conformance.fixture_checks import fixture_cases, fixture_findings
+from factwire.conformance.fixture_checks import fixture_cases, fixture_findings, fixtures
+from factwire.conformance.law_checks import law_cases
 from factwire.conformance.limits import CASE_SECONDS, TRIAL_SECONDS
 from factwire.conformance.provider_checks import Make, provider_results
 from factwire.conformance.provider_minimums import PROMPTS
 from factwire.conformance.reducers import factwire_reducer
 from factwire.conformance.report import Report, Subject, build_report
+from factwire.conformance.rule_checks import rule_cases
 from factwire.conformance.scenario import scenarios
 from factwire.conformance.screen_checks import check_screens
 from factwire.conformance.stream_checks import JudgedStream, check_streams
 from factwire.conformance.time_limits import TookTooLong, run_in_time
+from factwire.conformance.ui_checks import mapping_cases
 from factwire.facts import CapabilityManifest, Fixture, id_of, read_item
 from factwire.runtime import Provider
 from factwire.runtime.agents import DemoAgent, DemoOptions
@@ -54,6 +59,17 @@ def load_factory(where: str) -> Make:
         raise UnknownFactory(f"expected module:factory, got {where!r}")
     found = _find_attribute(_import_module(module_name), path, where)
     return lambda: _make_provider(found, where)
+
+
+def load_reducer(where: str) -> Reducer:
+    """The function that `module:function` names."""
+    module_name, colon, path = where.partition(":")
+    if not colon or not module_name or not path:
+        raise UnknownFactory(f"expected module:function, got {where!r}")
+    found = _find_attribute(_import_module(module_name), path, where)
+    if not callable(found):
+        raise NotAReducer(f"expected {where} to be a function, got {_type_name(found)}")
+    return cast("Reducer", found)
 
 
 def collect_prompts(provider: Provider, prompts: Mapping[str, str]) -> dict[str, str]:
@@ -187,9 +203,27 @@ def try_fixture(value: Mapping[str, Any], *, name: str, level: Level = "runtime"
     return build_report(Subject(kind="facts", name=name), results, level)
 
 
+def reducer_cases() -> tuple[Case, ...]:
+    """Everything that a reducer is judged by: fixtures, scenarios and deliveries."""
+    return (*fixture_cases(), *scenarios(), *delivery_cases(fixture_streams(fixtures())))
+
+
+def try_reducer(
+    reduce: Reducer, *, name: str, level: Level = "projection", seconds: float = CASE_SECONDS
+) -> Report:
+    """A reducer of anybody's: a function of facts and a read model that returns a state document,
+    or a program (`LinesReducer`). The facts are Factwire's own, so nothing is said of them.
+    """
+    cases = [case for case in reducer_cases() if case.level == "projection"]
+    results = case_results(cases, reduce, seconds)
+    return build_report(Subject(kind="reducer", name=name), results, level)
+
+
 def try_factwire(level: Level = "runtime") -> Report:
-    """Factwire itself: its fixtures, its scenarios and its demo agent."""
-    results = case_results((*fixture_cases(), *scenarios()))
+    """Factwire itself: fixtures, scenarios, deliveries, rules, laws, UI mapping and demo agent."""
+    streams = fixture_streams(fixtures())
+    own = (*rule_cases(), *law_cases(streams), *mapping_cases(streams))
+    results = case_results((*reducer_cases(), *own))
     if level == "runtime":
         demo = provider_results(_try_demo(), _try_demo, _DEMO_PROMPTS)
         results += [msgspec.structs.replace(each, id=f"demo.{each.id}") for each in demo]
@@ -202,19 +236,19 @@ def _try_demo() -> DemoAgent:
 
 def case_results(
     cases: Iterable[Case],
-    projector: Projector = factwire_projector,
+    reduce: Reducer = factwire_reducer,
     seconds: float = CASE_SECONDS,
 ) -> list[Result]:
-    """What comes of cases, one after the other."""
-    return [_case_result(case, projector, seconds) for case in cases]
+    """The results of judging a reducer by cases, one after the other."""
+    return [_case_result(case, reduce, seconds) for case in cases]
 
 
-def _case_result(case: Case, projector: Projector, seconds: float) -> Result:
+def _case_result(case: Case, reduce: Reducer, seconds: float) -> Result:
     try:
-        findings = run_in_time(lambda: list(case.run(projector)), seconds)
+        findings = run_in_time(lambda: list(case.run(reduce)), seconds)
     except TookTooLong as error:
         findings = [_failed_result(case, str(error))]
-    except Exception as error:  # noqa: BLE001 - what a projector raises is what is wrong with it
+    except Exception as error:  # noqa: BLE001 - what a reducer raises is what is wrong with it
         findings = [_failed_result(case, f"{type(error).__name__}: {error}")]
     return build_result(
         case.id, case.title, case.level, case.requirements, findings, source=case.source

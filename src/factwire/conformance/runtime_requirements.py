@@ -30,7 +30,8 @@ _CONFIGURATION: Final = requirements(
         "runtime.configuration.gathered": "Rules that ask or deny add up over all sources.",
         "runtime.configuration.agents": "An agent is put together field by field.",
         "runtime.configuration.files": "The nearest project file and the user's file are found.",
-        "runtime.configuration.errors": "Every problem is told with place, expected and got.",
+        "runtime.configuration.errors": "Every problem names its place, what was expected and "
+        "what was found.",
         "runtime.configuration.secrets": "No secret is shown, not even where it is wrong.",
         "cli.config": "Every setting is shown with its value and its source.",
     },
@@ -123,7 +124,8 @@ _STEERING: Final = requirements(
         "runtime.steer.queued-turn": "A queued turn can be said to the running one instead.",
         "runtime.steer.bounded": "A steer stays whole in its fact; more, or too many, is refused.",
         "runtime.steer.kill": "A steer survives a kill: it was taken, or is the next turn.",
-        "runtime.steer.demo": "The demo agent takes steers between its steps and says so.",
+        "runtime.steer.demo": "The demo agent takes steers between its steps and acknowledges "
+        "them.",
         "runtime.queue.whole": "A queued turn runs on all of its prompt, after a restart too.",
         "runtime.queue.concurrent": "Turns that come at once are each run once, in some order.",
         "runtime.queue.cannot-start": "A queued turn that cannot start any more ends as failed.",
@@ -153,7 +155,7 @@ _HANDOVER: Final = requirements(
         "decided and applied are two facts.",
         "runtime.handover.bound": "Such a request expires, and is bound to what is shown.",
         "runtime.handover.expired": "A request that expires is handed over as a no.",
-        "runtime.handover.lost": "A decision that does not arrive is told; the tool fails.",
+        "runtime.handover.lost": "A decision that does not arrive is reported, and the tool fails.",
         "runtime.handover.once": "A decision that the agent repeats or made itself is not doubled.",
         "runtime.handover.restart": "A request is answered and handed over after a restart.",
     },
@@ -188,7 +190,8 @@ _SERVING: Final = requirements(
         "runtime.full": "A submission that would exceed the limit can be refused instead of wait.",
         "runtime.workspaces": "A turn works in a folder of an allowed workspace, or not at all.",
         "runtime.close": "Closing takes nothing new, loses nothing, and leaves what waits.",
-        "runtime.toolbox.run-changes": "What a command changed is told, bounded, with diffs.",
+        "runtime.toolbox.run-changes": "What a command changed is reported with diffs, up to a "
+        "limit.",
     },
 )
 
@@ -233,7 +236,7 @@ _PROCESSES: Final = requirements(
         "runtime.process.reaper": "What a killed Factwire left running is ended at the next start.",
         "runtime.process.reaper.recycled": "A process that only has the same number is never "
         "killed.",
-        "runtime.process.facts": "A process is told as valid facts from its start to its end.",
+        "runtime.process.facts": "A process is recorded as valid facts from its start to its end.",
     },
 )
 
@@ -248,8 +251,9 @@ _SECRETS: Final = requirements(
 _SANDBOX: Final = requirements(
     "guarantees, S12",
     {
-        "runtime.sandbox.probe": "Whether a sandbox works is tried, and why not is told.",
-        "runtime.sandbox.policy": "A required sandbox that cannot be had refuses the program.",
+        "runtime.sandbox.probe": "Whether a sandbox works is tested, and if not, the reason is "
+        "given.",
+        "runtime.sandbox.policy": "If a required sandbox is unavailable, the program is refused.",
         "runtime.sandbox.account": "The account of a sandbox is exact, also of what is missing.",
         "runtime.sandbox.write-outside": "Nothing outside the workspace can be written.",
         "runtime.sandbox.hidden": "The home and known places of credentials cannot be read.",
@@ -286,7 +290,8 @@ _TOOLBOX: Final = requirements(
     {
         "runtime.toolbox.call": "A call is started, judged, done and ended, in facts in order.",
         "runtime.toolbox.read": "A file is read whole or by lines.",
-        "runtime.toolbox.write": "A written file is told with its diff and its content by refs.",
+        "runtime.toolbox.write": "A written file is recorded with its diff, and its content by "
+        "refs.",
         "runtime.toolbox.patch": "A patch changes all its files or none.",
         "runtime.toolbox.search": "A search is bounded, and passes over what may not be read.",
         "runtime.toolbox.approval": "A person is asked about exactly what is done; no answer is "

@@ -12,8 +12,8 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from factwire.conformance.case import Case, Finding, Projector
-from factwire.conformance.reducers import NoRepair, Reducer, Wire, reduce_with_repair, to_reducer
+from factwire.conformance.case import Case, Finding, Reducer, Wire
+from factwire.conformance.reducers import NoRepair, call_reducer
 from factwire.facts import inspect_stream
 from factwire.facts.json_patch import InvalidPatch, JsonDocument
 
@@ -38,7 +38,8 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """`issues` are the validator's codes for defects that the stream has on purpose; `repair` is a
-    newer read model that arrives when all events have.
+    newer read model that arrives when all events have. Where `complete`, the events are a whole
+    file, in whatever order; otherwise they arrive one by one.
     """
 
     id: str
@@ -51,6 +52,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, re
     read_model: dict[str, Any] | None = None
     repair: dict[str, Any] | None = None
     issues: list[str] = []
+    complete: bool = False
 
 
 def to_case(scenario: Scenario) -> Case:
@@ -61,12 +63,8 @@ def to_case(scenario: Scenario) -> Case:
         source=scenario.source,
         requirements=(scenario.requirement,),
         level="projection",
-        run=partial(_run_scenario, scenario),
+        run=partial(scenario_findings, scenario),
     )
-
-
-def _run_scenario(scenario: Scenario, projector: Projector) -> Iterator[Finding]:
-    return scenario_findings(scenario, to_reducer(projector))
 
 
 def scenario_findings(scenario: Scenario, reduce: Reducer) -> Iterator[Finding]:
@@ -160,9 +158,14 @@ def _excerpt(value: object) -> str:
 def _state_after(scenario: Scenario, reduce: Reducer) -> Callable[[int], Wire]:
     @cache
     def state(after: int) -> Wire:
-        if scenario.repair is None or after < len(scenario.events):
-            return reduce(scenario.events[:after], scenario.read_model)
-        return reduce_with_repair(reduce, scenario.events, scenario.read_model, scenario.repair)
+        everything = after >= len(scenario.events)
+        return call_reducer(
+            reduce,
+            scenario.events[:after],
+            scenario.read_model,
+            scenario.repair if everything else None,
+            complete=scenario.complete and everything,
+        )
 
     return state
 

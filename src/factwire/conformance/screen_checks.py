@@ -7,13 +7,26 @@ from the screen. Guesses: every end on the screen is stated by a fact, and where
 the screen does not look as if it had them all. One result a requirement, over all threads.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
+from random import Random
 from typing import Any, Final, cast
 
 import msgspec
 
+from factwire.conformance.account_checks import (
+    DECISIONS,
+    EDGES,
+    LEFTOVERS,
+    OUTCOMES,
+    PROMPTS,
+    SHOWN,
+    TIMES,
+    find_differences_shown,
+)
 from factwire.conformance.case import (
     Finding,
     Level,
@@ -23,11 +36,12 @@ from factwire.conformance.case import (
     build_result,
     factwire_projector,
 )
-from factwire.conformance.limits import CUT_FACTS, CUTS, FEW_CUTS
-from factwire.facts import REF_KINDS, Fact, id_of, redact_text, redact_value
+from factwire.conformance.limits import CUT_FACTS, CUTS, FEW_CUTS, ORDERED_FACTS
+from factwire.conformance.reducers import call_reducer
+from factwire.facts import REF_KINDS, Fact, id_of, redact_text, redact_value, write_fact
 from factwire.facts.classes.class_tables import ACTION_CLOSERS, TURN_TERMINALS
 from factwire.facts.json_patch import JsonDocument
-from factwire.facts.json_values import object_at
+from factwire.facts.json_values import number_at, object_at
 from factwire.projection import (
     Projection,
     ProjectionState,
@@ -425,7 +439,7 @@ def find_guesses(facts: Sequence[Fact], state: ProjectionState) -> Iterator[Find
         stated = {id_of(f, ending.id_name) for f in facts if f.event_class in ending.classes}
         for name, status in ending.shown(state).items():
             if status in ending.ended and name not in stated:
-                message = f"{ending.noun} {name} reads {status}, and no fact says so"
+                message = f"{ending.noun} {name} reads {status}, and no fact states it"
                 yield build_finding(
                     _GUESSES, message, level="projection", fact=_fact_about(facts, name)
                 )
@@ -438,23 +452,43 @@ def _fact_about(facts: Sequence[Fact], name: str) -> Fact | None:
 
 
 def _hidden_gap(facts: Sequence[Fact], state: ProjectionState) -> Iterator[Finding]:
-    """A hole in the sequences of the thread that the screen does not own up to."""
+    """A gap in the sequences of the thread that the screen does not show."""
     own = [fact for fact in facts if fact.thread_id in (None, state.thread_id)]
-    known = sorted({fact.sequence for fact in own if fact.sequence is not None})
-    whole = not known or len(known) == known[-1] - known[0] + 1
-    says_so = state.hydration.status != "live" or any(_is_repair(fact) for fact in own)
-    if not whole and not says_so:
-        message = "sequences are missing, and the screen reads as if it had them all"
-        yield build_finding(_GUESSES, message, level="projection", fact=own[-1])
+    present = sorted({fact.sequence for fact in own if fact.sequence is not None})
+    covered = [_covered_range(fact) for fact in own if fact.event_class in _COVERING]
+    for before, after in pairwise(present):
+        missing = before + 1, after - 1
+        excused = any(first <= missing[0] and missing[1] <= last for first, last in covered)
+        if missing[0] <= missing[1] and not excused and state.hydration.status == "live":
+            message = (
+                f"sequences {missing[0]} to {missing[1]} are missing, no snapshot covers them, "
+                "and the screen reads as if nothing was missing"
+            )
+            yield build_finding(_GUESSES, message, level="projection", fact=own[-1])
 
 
-def _is_repair(fact: Fact) -> bool:
-    return (fact.event_class or "").startswith(
-        ("snapshot.", "stream.repair.", "messages.", "history.")
+_COVERING: Final = frozenset(
+    {"snapshot.updated", "snapshot.repaired", "state.snapshot", "stream.repair.completed"}
+    | {"messages.snapshot", "history.reconstructed"}
+)
+
+
+def _covered_range(fact: Fact) -> tuple[float, float]:
+    """The sequences that a snapshot or a repair stands in for: those that it states, else those
+    before it if it carries anything.
+    """
+    first = number_at(fact.payload, "fromSequence", "from_sequence", "firstSequence")
+    last = number_at(fact.payload, "toSequence", "to_sequence", "lastSequence")
+    if last is None and (fact.event_class != "snapshot.updated" or fact.payload):
+        last = None if fact.sequence is None else fact.sequence - 1
+    return (
+        -math.inf if first is None else first,
+        -math.inf if last is None else last,
     )
 
 
 NO_REFS: Final = "no fact states a ref"
+NO_SCREEN: Final = "there are no facts"
 
 
 class ScreenCheck(msgspec.Struct, frozen=True, kw_only=True):
@@ -512,11 +546,81 @@ SCREEN_CHECKS: Final = (
 def check_screens(facts: Sequence[Fact], projector: Projector = factwire_projector) -> list[Result]:
     """A result for each requirement of screens, over all threads among the facts."""
     found = group_by_family(facts)
-    return [_screen_result(check, found, projector) for check in SCREEN_CHECKS]
+    return [
+        *(_screen_result(check, found, projector) for check in SCREEN_CHECKS),
+        *_account_results(found, projector),
+        _order_result(found, projector),
+    ]
+
+
+ACCOUNT_TITLES: Final = {
+    SHOWN: "Every fact is shown",
+    OUTCOMES: "One outcome on every surface",
+    EDGES: "Every edge is drawn",
+    TIMES: "No invented times",
+    LEFTOVERS: "Nothing of an ended turn is left open",
+    DECISIONS: "The first answer counts",
+    PROMPTS: "Every prompt is shown",
+}
+"""Requirement → title, for those that facts given are compared with facts shown by."""
+
+ORDER: Final = "screen.order"
+
+
+def _account_results(found: list[ScreenFacts], projector: Projector) -> Iterator[Result]:
+    """Facts given against facts shown, a result for each requirement."""
+    findings: dict[str, list[Finding]] = {name: [] for name in ACCOUNT_TITLES}
+    for family in found:
+        for each in _run_check(_ACCOUNT_CHECK, family, projector):
+            findings.setdefault(each.requirement, []).append(each)
+    reason = None if found else NO_SCREEN
+    for name, title in ACCOUNT_TITLES.items():
+        yield build_result(name, title, "projection", (name,), findings[name], reason=reason)
+
+
+def _find_unshown(family: ScreenFacts, projector: Projector) -> Iterator[Finding]:
+    facts = {fact.id: fact for fact in family[1]}
+    events = [write_fact(fact, "facts") for fact in family[1]]
+    document = to_document(projector(family[1], None))
+    for requirement, message, name in find_differences_shown(events, document):
+        if requirement in ACCOUNT_TITLES:
+            fact = facts.get(name or "")
+            yield build_finding(requirement, message, level="projection", fact=fact)
+
+
+def _order_result(found: list[ScreenFacts], projector: Projector) -> Result:
+    """The same facts as a complete list, in other orders."""
+    reason = None if found else NO_SCREEN
+    if sum(len(facts) for _, facts in found) > ORDERED_FACTS:
+        reason, found = f"more than {ORDERED_FACTS:,} facts are not put in other orders", []
+    findings = [each for family in found for each in _run_check(_ORDER_CHECK, family, projector)]
+    title = "The same state in any order"
+    return build_result(ORDER, title, "projection", (ORDER,), findings, reason=reason)
+
+
+def _check_orders(family: ScreenFacts, projector: Projector) -> Iterator[Finding]:
+    facts = family[1]
+    mixed = list(facts)
+    Random(len(facts)).shuffle(mixed)  # noqa: S311 - not for secrets
+    orders = {"in reverse": list(reversed(facts)), "shuffled": mixed}
+    straight = to_document(call_reducer(projector, facts, None, complete=True))
+    for name, order in orders.items():
+        document = to_document(call_reducer(projector, order, None, complete=True))
+        differs = find_difference(document | {"hydration": None}, straight | {"hydration": None})
+        if differs is not None:
+            yield build_finding(ORDER, f"{name}: {differs}", level="projection", fact=facts[-1])
+
+
+_ACCOUNT_CHECK: Final = ScreenCheck(
+    requirement=SHOWN, title=ACCOUNT_TITLES[SHOWN], check=_find_unshown
+)
+_ORDER_CHECK: Final = ScreenCheck(
+    requirement=ORDER, title="The same state in any order", check=_check_orders
+)
 
 
 def _screen_result(check: ScreenCheck, found: list[ScreenFacts], projector: Projector) -> Result:
-    reason = None if found else "there are no facts"
+    reason = None if found else NO_SCREEN
     if check.requirement == "screen.refs" and not any(
         True for _, facts in found for fact in facts for _ in refs_of(fact)
     ):

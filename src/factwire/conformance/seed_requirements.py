@@ -8,7 +8,7 @@ _FIXTURES: Final = requirements(
     "seed 001, provider conformance slice",
     {
         "seed.fixtures.named": "The seven fixtures are there by name, and more of our own.",
-        "seed.fixtures.current": "The documents are what their scripts tell.",
+        "seed.fixtures.current": "The documents are what their scripts produce.",
         "seed.fixtures.valid": "The facts of every fixture are valid.",
         "seed.fixtures.expected": "A state shows exactly what a fixture expects.",
         "seed.fixtures.first-screen": "A fixture's read model restores the first screen.",
@@ -24,7 +24,7 @@ _SCENARIOS: Final = requirements(
     "facts.md §5; seed 002, acceptance scenarios",
     {
         "seed.scenarios.complete": "The acceptance scenarios and provider minimums are all there.",
-        "seed.scenarios.exact": "An expectation states one thing, and a difference is told.",
+        "seed.scenarios.exact": "An expectation states one thing, and a difference is reported.",
         "seed.reducers.program": "A program in any language can be held to the same data.",
         "seed.provider.text": "A recorded text turn has life cycle, message and snapshot.",
         "seed.provider.tool": "A recorded tool turn has its big output behind a ref.",

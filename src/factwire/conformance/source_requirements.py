@@ -9,7 +9,7 @@ SOURCE_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
     {
         "sources.recordings.valid": "A recorded stream becomes valid facts, every turn ended.",
         "sources.recordings.screen": "A recorded stream shows exactly what was reviewed.",
-        "sources.recordings.same-ids": "A stream that is told twice gives the same facts.",
+        "sources.recordings.same-ids": "A stream that is converted twice gives the same facts.",
         "sources.recordings.hostile": "Odd items give valid facts, and never an error.",
         "sources.recordings.cut": "A stream cut at any line is valid and says that it was cut.",
         "sources.ai-sdk.resume": "A resumed AI SDK stream tells nothing twice.",
@@ -110,7 +110,7 @@ SOURCE_ACP_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "sources.acp.tools": "Calls, diffs and terminals are told once, when they are true.",
         "sources.acp.approvals": "A question is decided as the kind of the chosen option says.",
         "sources.acp.ends": "A turn ends as the response to its prompt says.",
-        "sources.acp.costs": "A turn is told its share of what the session has used.",
+        "sources.acp.costs": "A turn is charged its share of what the session has used.",
         "sources.acp.live.turn": "A turn goes on with its session, or says that it cannot.",
         "sources.acp.live.approvals": "A decision is the option that says the same.",
         "sources.acp.live.policy": "A rule answers the agent before a person is asked.",
@@ -160,10 +160,11 @@ SOURCE_SDK_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "sources.openai-agents.unknown": "Events that are not known are warnings with a ref.",
         "sources.langgraph.identity": "A node that runs twice is two tasks.",
         "sources.langgraph.subgraphs": "What a subgraph says stands in its own transcript.",
-        "sources.langgraph.modes": "What several modes say is told once.",
+        "sources.langgraph.modes": "What several modes state is recorded once.",
         "sources.langgraph.failed-tool": "A tool message with an error is a failed call.",
-        "sources.pydantic-ai.outcomes": "A result is told as its outcome says.",
-        "sources.pydantic-ai.deferred": "Deferred calls are asked, and a handler's ruling is told.",
+        "sources.pydantic-ai.outcomes": "A result is recorded with its outcome.",
+        "sources.pydantic-ai.deferred": "Deferred calls are asked about, and a handler's "
+        "decision is recorded.",
         "sources.pydantic-ai.places": "Parts of another response are other messages.",
         "sources.a2a.states": "A remote task ends its turn as its state says.",
         "sources.a2a.teammate": "A remote agent is a teammate with a transcript of its own.",
@@ -210,8 +211,9 @@ SOURCE_LIVE_SDK_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
         {
             "sources.observe.edge": "Facts of an observed program reach an Edge.",
             "sources.observe.redaction": "No secret leaves an observed program.",
-            "sources.observe.pydantic-ai": "A run is told the same however it is driven.",
-            "sources.observe.langgraph": "A graph is told, and one that goes on is the same turn.",
+            "sources.observe.pydantic-ai": "A run is recorded the same, however it is driven.",
+            "sources.observe.langgraph": "A graph is recorded, and one that continues is the "
+            "same turn.",
             "sources.observe.openai-agents": "A run is told whether or not it is streamed.",
             "sources.observe.approvals": "What waits for the program is told, and what it decides.",
             "sources.observe.failures": "A run ends as the program ended it, and raises what it "

@@ -60,13 +60,17 @@ _REQUIREMENTS: Final[dict[str, str]] = {
     "secret_leak_risk": "stream.secrets",
     "large_payload_inline": "stream.size",
     "sequence_violation": "stream.lifecycle",
+    "outcome_mismatch": "stream.status",
+    "action_already_decided": "stream.decision",
 }
 _VIOLATIONS: Final = {
     "duplicate_event_id": "stream.ids",
     "turn_terminal_repeated": "stream.terminal",
+    "action_already_decided": "stream.decision",
 }
 """Violations of the lifecycle that have a requirement of their own."""
 
+_INPUT: Final = re.compile(r"\.(?:input|attachments)\b")
 _INDEX: Final = re.compile(r"\[(\d+)\]")
 
 
@@ -128,13 +132,20 @@ def _to_finding(issue: Issue, stream: JudgedStream) -> Finding:
     shown = shown_item(stream.items[int(place[1])]) if place else None
     code, _, _ = issue.message.partition(":")
     return Finding(
-        requirement=_VIOLATIONS.get(code, _REQUIREMENTS[issue.code]),
+        requirement=_requirement_of(issue, code),
         message=f"{stream.prefix}{issue.message}",
         level="facts",
         fact_id=_id_of(shown),
         fact=shown,
         path=issue.path,
     )
+
+
+def _requirement_of(issue: Issue, violation: str) -> str:
+    """The requirement that an issue is about; every rule about inputs belongs to one."""
+    if _INPUT.search(issue.path) and issue.code != "secret_leak_risk":
+        return "stream.input"
+    return _VIOLATIONS.get(violation) or _REQUIREMENTS.get(issue.code, "stream.schema")
 
 
 def shown_item(item: object) -> dict[str, Any] | None:
@@ -189,6 +200,63 @@ def _reason(call: str, waiting: dict[str, str], denied: set[str]) -> str | None:
 
 def _allows(fact: Fact) -> bool:
     return fact.event_class == "action.resolved" and fact.payload.get("decision") not in _DENIALS
+
+
+def check_decisions(read: ReadStream) -> Iterator[Finding]:
+    """Requests that are answered again, the other way."""
+    answers: dict[str, str] = {}
+    for fact in read.facts:
+        action = id_of(fact, "actionId")
+        if action is None:
+            continue
+        if fact.event_class == "action.required":
+            answers.pop(action, None)
+        elif fact.event_class in ACTION_CLOSERS:
+            answer = str(fact.payload.get("decision") or fact.event_class)
+            first = answers.setdefault(action, answer)
+            if answer != first:
+                message = f"{read.stream.prefix}{action} was answered {first}, and then {answer}"
+                yield build_finding("stream.decision", message, level="facts", fact=fact)
+
+
+def check_inputs(read: ReadStream) -> Iterator[Finding]:
+    """Attachments that are bytes, local paths or file addresses instead of refs."""
+    for fact in read.facts:
+        payload = {**fact.extra, **fact.payload}
+        for name in ("input", "attachments"):
+            rows: object = payload.get(name)
+            for place, row in enumerate(
+                cast("list[object]", rows) if isinstance(rows, list) else ()
+            ):
+                reason = _inline_content(row)
+                if reason:
+                    message = f"{read.stream.prefix}{name}[{place}] {reason}; expected a ref"
+                    path = f"$.payload.{name}[{place}]"
+                    yield build_finding(
+                        "stream.input", message, level="facts", fact=fact, path=path
+                    )
+
+
+_LOCAL_FIELDS: Final = ("ref", "url", "uri", "path", "href", "source", "file")
+_BYTE_FIELDS: Final = ("bytes", "data", "base64", "content")
+_LOCAL: Final = re.compile(r"(?:file:|/|~|\.\.?[/\\]|[A-Za-z]:[/\\]|\\\\)")
+
+
+def _inline_content(row: object) -> str | None:
+    if not isinstance(row, Mapping):
+        return None
+    fields = cast("Mapping[str, Any]", row)
+    if fields.get("type") == "text":
+        return None
+    for name in _LOCAL_FIELDS:
+        value = fields.get(name)
+        if isinstance(value, str) and _LOCAL.match(value.strip()):
+            return "is a local path or a file address"
+        if isinstance(value, str) and value.strip()[:5].lower() == "data:":
+            return "holds its content"
+    if any(isinstance(fields.get(name), str) and fields[name] for name in _BYTE_FIELDS):
+        return "holds its content"
+    return None
 
 
 _ENDED: Final = frozenset({"completed", "failed", "canceled"})
@@ -510,6 +578,18 @@ STREAM_CHECKS: Final = (
     ),
     StreamCheck(requirement="stream.secrets", title="No secrets"),
     StreamCheck(requirement="stream.size", title="Nothing big inline"),
+    StreamCheck(
+        requirement="stream.input",
+        title="Attachments by ref",
+        check=check_inputs,
+    ),
+    StreamCheck(
+        requirement="stream.decision",
+        title="One decision for a request",
+        check=check_decisions,
+        about=_classes("action."),
+        none="nobody is asked",
+    ),
     StreamCheck(
         requirement="screen.final-text",
         title="Final text is what streamed",

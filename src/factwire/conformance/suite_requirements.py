@@ -28,16 +28,20 @@ STREAM: Final = requirements(
         "stream.schema": "Every fact has the fields that it needs, of the right types.",
         "stream.scope-ids": "Every fact carries the ids that its class needs.",
         "stream.ids": "No two facts have the same id.",
-        "stream.sequence": "Sequences of a thread rise by one, or a repair says why not.",
+        "stream.sequence": "Sequences of a thread rise by one, unless a repair covers the gap.",
         "stream.lifecycle": "Nothing ends that was not begun, nothing is left open or done after "
         "a turn's end.",
         "stream.terminal": "Every turn that begins ends, once, unless it waits for a person.",
         "stream.status": "No fact states an end that its class or what follows contradicts.",
-        "stream.approval": "No output while a decision is open, no result after a no.",
+        "stream.approval": "There is no output while a decision is open, and no result after a "
+        "denial.",
         "stream.one-turn": "A thread has one active turn.",
-        "stream.failure": "A failed turn states its category and what could help.",
+        "stream.failure": "A failed turn states its category and a recovery hint.",
         "stream.secrets": "No fact holds a secret.",
-        "stream.size": "Nothing big travels in a fact.",
+        "stream.size": "No fact holds a large value; large values are behind refs.",
+        "stream.input": "What a person attaches travels as refs, never as bytes, local paths or "
+        "file addresses.",
+        "stream.decision": "A request is decided once; a contrary second answer is refused.",
     },
 )
 
@@ -53,6 +57,34 @@ SCREEN: Final = requirements(
         "screen.final-text": "What streamed as a part is its final text, in the same words, once.",
         "screen.stable-ids": "A message or call has one id, in pieces, final and read model.",
         "screen.expected": "A screen shows exactly what a fixture expects.",
+        "screen.facts-shown": "Every fact that is given is in the timeline, and every text, call, "
+        "request, artifact, task and subagent that facts state is shown.",
+        "screen.outcomes": "Every surface shows the outcome of a call, request, task, subagent or "
+        "turn that its facts state.",
+        "screen.edges": "The graph has every edge that facts state, in whichever form.",
+        "screen.times": "A time is shown only if a fact states it.",
+        "screen.nothing-left-open": "Nothing of a turn that has ended reads pending, running or "
+        "blocked, except what may outlive a turn.",
+        "screen.first-answer": "The first answer to a request counts; a contrary one changes "
+        "nothing and is remarked on.",
+        "screen.prompts": "Every text of an input is shown, and a steer that is delivered replaces "
+        "no prompt.",
+        "screen.order": "A complete list of facts comes to the same state in any order.",
+        "screen.early-snapshots": "A snapshot that arrives before facts it claims to cover hides "
+        "none of them.",
+        "screen.late-facts": "A stream that starts in the middle does not read whole; a fact from "
+        "before its start is shown, or counted as lost.",
+        "screen.counts": "Facts received are the facts taken, repeated, late, dropped and held.",
+        "screen.recovery": "A read model restores tasks, artifacts and evidence, and no part of a "
+        "text as the whole.",
+        "screen.child-turns": "A turn of a subagent, job, external task or work item ends that "
+        "and not the thread.",
+        "screen.one-part": "Pieces and final text are one part, whichever of them carries the ids.",
+        "screen.cancelled-work": "A turn that is cancelled ends its open calls and requests on "
+        "every surface.",
+        "screen.lenient": "Facts without schemaVersion, runtimeId and sequence are shown.",
+        "screen.ui-round-trip": "Facts that become UI events and facts again show the same.",
+        "screen.ui-repeats": "Two UI events without ids are two, even with the same content.",
     },
 )
 
@@ -64,13 +96,13 @@ PROVIDER: Final = requirements(
         "provider.tool": "A tool turn calls a tool whose big output is behind a ref.",
         "provider.approval": "An approval turn suspends until it is answered, and then goes on.",
         "provider.denial": "What was denied is not done, and the turn still ends.",
-        "provider.failure": "A turn that fails says so itself.",
+        "provider.failure": "An agent whose turn fails states the failure itself.",
         "provider.repair": "A cut stream of the agent is repaired from the read model.",
         "provider.retry": "No second turn is started by a retry.",
         "provider.cancel": "A turn that is cancelled stops.",
         "provider.resume": "A turn that waits for a person goes on after a restart.",
         "provider.refs": "Content behind a ref that the agent states can be fetched.",
-        "provider.read-model": "The thread as the agent has it is what its facts say.",
+        "provider.read-model": "The agent's own read model agrees with its facts.",
     },
 )
 
@@ -79,23 +111,30 @@ ENGINE: Final = requirements(
     {
         "conformance.broken": "An agent that breaks one rule fails exactly that requirement.",
         "conformance.reference": "An agent that breaks none passes every requirement.",
-        "conformance.raw": "What an agent yields is judged before the runtime mends or refuses it.",
+        "conformance.raw": "What an agent yields is judged before the runtime repairs or refuses "
+        "it.",
         "conformance.levels": "The level reached is the highest without a failure up to it.",
-        "conformance.not-applicable": "What an agent says it cannot do is named, never passed.",
-        "conformance.prompts": "A minimum without a prompt has failed, and says how to give one.",
+        "conformance.not-applicable": "What an agent declares it cannot do is named, and never "
+        "counted as passed.",
+        "conformance.prompts": "A minimum without a prompt fails, with an instruction how to "
+        "give one.",
         "conformance.coverage": "A report names every requirement of its subject, judged or not.",
         "conformance.time": "Nothing an agent does makes a run hang.",
         "conformance.projectors": "A projection that doubles, loses or guesses is caught.",
+        "conformance.reducers": "A reducer or mapping that breaks one rule fails exactly that "
+        "requirement, in Python or as a program.",
         "conformance.recorded": "A recorded stream is judged as that of an agent is.",
-        "conformance.subjects": "An agent that cannot be had is an error with a stable code.",
+        "conformance.subjects": "An agent that cannot be loaded is an error with a stable code.",
         "conformance.discreet": "A report repeats no secret, and nothing long.",
         "conformance.own": "Factwire itself conforms.",
         "conformance.report.json": "The report in JSON is what its schema says.",
         "conformance.report.html": "The page loads nothing and runs nothing from facts.",
         "conformance.pytest": "Every requirement is a test of its own in an author's suite.",
-        "cli.conformance": "The command says what failed and shows the fact.",
+        "cli.conformance": "The command names what failed and shows the fact.",
+        "cli.conformance.reducer": "A reducer is judged by name or as a program that speaks JSON "
+        "lines.",
         "cli.conformance.exit": "The exit code is 0 for conformant, 1 for not, 2 for an error.",
-        "cli.conformance.errors": "What cannot be tried is said in one line with a code.",
+        "cli.conformance.errors": "What cannot be tested is reported in one line with a code.",
     },
 )
 

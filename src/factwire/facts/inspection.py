@@ -1,7 +1,7 @@
 """Validation: `inspect_*` collects issues and never raises, `validate_*` raises with all of them.
 
 A stream is inspected one fact at a time in bounded memory: the rules of each fact, the lifecycle,
-and gaps in the sequence of each thread, unless a repair settles them. A stream may go on behind a
+and gaps in the sequence of each thread, unless a repair covers them. A stream may go on behind a
 read model, and a fixture is a stream with what a projection must make of it. Information, such as
 a class that nobody knows, is among the issues but does not make facts invalid.
 """
@@ -30,7 +30,7 @@ from factwire.facts.delta_redaction import DeltaRedactor
 from factwire.facts.fact import Fact, id_of
 from factwire.facts.fact_rules import is_timestamp, rebase_issues, rule_issues
 from factwire.facts.issues import InvalidFacts, Issue, UnreadableInput, is_valid, type_mismatches
-from factwire.facts.json_values import decode_json, unwritable_reason
+from factwire.facts.json_values import decode_json, number_at, unwritable_reason
 from factwire.facts.lifecycle import LifecycleError, LifecycleVerifier, VerifierMode
 from factwire.facts.limits import IDENTITY_WINDOW, ISSUES_KEPT, PREVIEW_CHARACTERS
 from factwire.facts.shapes import (
@@ -87,15 +87,31 @@ class SequenceTracker:
 
     def __init__(self) -> None:
         self._last: OrderedDict[str, int] = OrderedDict()
-        self._gaps: dict[str, list[Issue]] = {}
+        self._gaps: dict[str, list[tuple[int, int, Issue]]] = {}
         self._current = ""
         self._kept = 0
 
     def feed(self, fact: Fact, path: str) -> None:
         """Take the next fact of the stream, which stands at `path`."""
         self._follow(fact.thread_id or id_of(fact, "threadId"), fact.sequence, path)
-        if fact.event_class in GAP_REPAIRS:
-            self._kept -= len(self._gaps.pop(self._current, ()))
+        if fact.event_class in GAP_REPAIRS and self._current in self._gaps:
+            self._settle(fact)
+
+    def _settle(self, repair: Fact) -> None:
+        """A repair settles the gaps that lie within the sequences that it covers: those that it
+        states, or all before it.
+        """
+        first = number_at(repair.payload, "fromSequence", "from_sequence", "firstSequence")
+        last = number_at(repair.payload, "toSequence", "to_sequence", "lastSequence")
+        gaps = self._gaps.pop(self._current)
+        left = [
+            gap
+            for gap in gaps
+            if (first is not None and gap[0] < first) or (last is not None and gap[1] > last)
+        ]
+        self._kept -= len(gaps) - len(left)
+        if left:
+            self._gaps[self._current] = left
 
     def feed_refused(self, value: object, path: str) -> None:
         """Take an object that is no fact; the thread and the place that it states still count."""
@@ -126,7 +142,7 @@ class SequenceTracker:
 
     def gaps(self) -> list[Issue]:
         """The gaps that nothing has settled, thread by thread."""
-        return [issue for issues in self._gaps.values() for issue in issues]
+        return [issue for gaps in self._gaps.values() for _, _, issue in gaps]
 
     def _switch(self, thread: str) -> None:
         if not self._current and self._current in self._last:
@@ -144,7 +160,8 @@ class SequenceTracker:
             self._kept += 1
             message = f"expected sequence {expected}, got {got}"
             issue = Issue("sequence_gap", f"{path}.sequence", message)
-            self._gaps.setdefault(thread, []).append(issue)
+            missing = min(expected, got), max(expected, got) - 1
+            self._gaps.setdefault(thread, []).append((*missing, issue))
 
 
 Item = Fact | Mapping[str, Any] | bytes | str
