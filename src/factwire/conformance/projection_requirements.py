@@ -231,6 +231,13 @@ _SURFACES: Final = requirements(
         "it makes it good.",
         "projection.repair.goes-on": "A repaired projection goes on, restored or not, by the same "
         "changes.",
+        "projection.read-model.recovery": "A read model of any prefix and the rest of the stream "
+        "come to the same screen, with every surface that a read model carries.",
+        "projection.read-model.whole-text": "A restored text is whole only where its length and "
+        "digest match; any other is stale until the whole text comes.",
+        "projection.read-model.extensions": "Fields of a read model that are not known survive.",
+        "projection.read-model.bounded": "A read model is bounded, and counts the messages that it "
+        "leaves out.",
     },
 )
 

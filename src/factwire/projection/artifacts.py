@@ -68,7 +68,9 @@ class ArtifactVersion(View):
 
 
 class ArtifactState(View):
-    """One thing that was made. `kind` is what its facts say, else `unknown`."""
+    """One thing that was made. `kind` is what its facts say, else `unknown`. `origin_thread_id` is
+    the thread that a fork has it from.
+    """
 
     artifact_id: str
     kind: str
@@ -91,6 +93,7 @@ class ArtifactState(View):
     turn_id: str | None = None
     task_id: str | None = None
     subagent_id: str | None = None
+    origin_thread_id: str | None = None
     created_at: str | None = None
     updated_at: str | None = None
 

@@ -95,7 +95,7 @@ class Projection:
                 whole.cursor = cursor
                 ops.append(Operation("replace", f"{hydration.HYDRATION_PATH}/cursor", cursor))
             self._drain(self._main)
-        hydration.clear_doubts(draft, but="state_delta_failed")
+        read_model_merge.settle_doubts(draft, model)
         self._settle_order()
         if whole.event_count == 0:
             return Changes(ops)

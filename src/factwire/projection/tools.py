@@ -36,7 +36,9 @@ _CANCEL_CATEGORIES: Final = frozenset({"cancelled", "canceled", "user_cancelled"
 
 
 class Tool(View):
-    """One call. `args` and `output` are what a person may see; big output is behind a ref."""
+    """One call. `args` and `output` are what a person may see; big output is behind a ref.
+    `origin_thread_id` is the thread that a fork has it from.
+    """
 
     tool_call_id: str
     state: str
@@ -68,6 +70,7 @@ class Tool(View):
     artifact_ids: list[str] | None = None
     ref_ids: list[str] | None = None
     unclosed: bool | None = None
+    origin_thread_id: str | None = None
     started_at: str | None = None
     completed_at: str | None = None
 
