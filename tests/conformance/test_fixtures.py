@@ -133,7 +133,8 @@ def _without_words(model: object) -> Wire:
     for row in fields["toolCalls"]:
         for name in row.keys() - _SCRIPTED_CALL:
             del row[name]
-    fields.pop("blockedReason", None)
+    for name in ("blockedReason", "doubts"):
+        fields.pop(name, None)
     return fields
 
 

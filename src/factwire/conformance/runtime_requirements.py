@@ -189,6 +189,8 @@ _SERVING: Final = requirements(
         "runtime.workspaces": "A turn works in a folder of an allowed workspace, or not at all.",
         "runtime.close": "Closing takes nothing new, loses nothing, and leaves what waits.",
         "runtime.toolbox.run-changes": "What a command changed is told, bounded, with diffs.",
+        "runtime.read-thread": "Every built-in agent answers for its thread; a runtime answers for "
+        "an agent that cannot.",
     },
 )
 
