@@ -103,7 +103,8 @@ export interface ArtifactCardPart {
 
 /**
  * One thing that was made. `kind` is what its facts say, else `unknown`. An inline diff is with
- * its version, and here where its fact names none.
+ * its version, and here where its fact names none. `originThreadId` is the thread that a fork
+ * has it from.
  */
 export interface ArtifactState {
   artifactId: string;
@@ -130,6 +131,7 @@ export interface ArtifactState {
   turnId?: string | null;
   taskId?: string | null;
   subagentId?: string | null;
+  originThreadId?: string | null;
   createdAt?: string | null;
   updatedAt?: string | null;
 }
@@ -378,9 +380,12 @@ export interface Hook {
 export interface Hydration {
   status: HydrationStatus;
   cursor: number | null;
+  received: number;
   eventCount: number;
-  held: number;
+  repeated: number;
   late: number;
+  dropped: number;
+  held: number;
   gaps: Gap[];
   reasons: string[];
   ignored: string[];
@@ -434,7 +439,10 @@ export interface Limit {
   updatedAt?: string | null;
 }
 
-/** One message of the conversation, with its parts in the order of their first facts. */
+/**
+ * One message of the conversation, with its parts in the order of their first facts.
+ * `originThreadId` is the thread that a fork has it from.
+ */
 export interface Message {
   messageId: string;
   role: string;
@@ -448,10 +456,30 @@ export interface Message {
   taskId?: string | null;
   optimisticId?: string | null;
   inputRefs?: string[] | null;
+  originThreadId?: string | null;
   createdAt?: string | null;
   completedAt?: string | null;
   settles?: PartState | null;
   aliases?: string[] | null;
+}
+
+/** One message at the moment of a read model. */
+export interface MessageSnapshot {
+  messageId: string;
+  role: string;
+  status: MessageStatus;
+  parts: (TextSnapshot | ReasoningSnapshot | ToolPreviewPart | ArtifactCardPart | EvidenceCitationPart | DiagnosticRefPart)[];
+  sequence?: number | null;
+  turnId?: string | null;
+  threadId?: string | null;
+  agentId?: string | null;
+  subagentId?: string | null;
+  taskId?: string | null;
+  optimisticId?: string | null;
+  inputRefs?: string[] | null;
+  originThreadId?: string | null;
+  createdAt?: string | null;
+  completedAt?: string | null;
 }
 
 /** Figures of the thread. */
@@ -676,16 +704,33 @@ export interface ReasoningPart {
   aliases?: string[] | null;
 }
 
+/** A summary of reasoning, with length and digest as a text has them. */
+export interface ReasoningSnapshot {
+  type: "reasoning";
+  partId: string;
+  messageId: string;
+  summary: string;
+  characters: number;
+  state: PartState;
+  length?: number | null;
+  digest?: string | null;
+  encryptedRef?: string | null;
+}
+
 /**
  * The read model that a state was restored from or last repaired with, if any.
  *
  * `stale` is set when the last one offered was older than the state, and was left aside.
+ * `earlierMessages` is how many messages came before those that it carried, `extensions` what it
+ * carried beyond the fields of this version.
  */
 export interface RestoredFrom {
   eventCursor?: number | null;
   historyCursor?: string | null;
   status?: string | null;
   stale?: boolean | null;
+  earlierMessages?: number | null;
+  extensions?: JsonObject | null;
 }
 
 /** One review: asked for, and perhaps answered. */
@@ -931,6 +976,20 @@ export interface TextPart {
   aliases?: string[] | null;
 }
 
+/**
+ * A text, or the first characters of a longer one. `length` and `digest` are those of the
+ * whole text as far as it was written; where pieces of it may be missing, there are none.
+ */
+export interface TextSnapshot {
+  type: "text";
+  partId: string;
+  messageId: string;
+  text: string;
+  state: PartState;
+  length?: number | null;
+  digest?: string | null;
+}
+
 /** A thread as one line of a session. */
 export interface ThreadSummary {
   threadId: string;
@@ -964,7 +1023,10 @@ export interface TimelineEntry {
   completedAt?: string | null;
 }
 
-/** One call. `args` and `output` are what a person may see; big output is behind a ref. */
+/**
+ * One call. `args` and `output` are what a person may see; big output is behind a ref.
+ * `originThreadId` is the thread that a fork has it from.
+ */
 export interface Tool {
   toolCallId: string;
   state: ToolState;
@@ -999,11 +1061,12 @@ export interface Tool {
   refIds?: string[] | null;
   evidenceRefs?: string[] | null;
   unclosed?: boolean | null;
+  originThreadId?: string | null;
   startedAt?: string | null;
   completedAt?: string | null;
 }
 
-/** One call, without its input and output. */
+/** One call, without its input and output; `outputCharacters` is how much output it wrote. */
 export interface ToolCallSummary {
   toolCallId: string;
   state: ToolState;
@@ -1015,6 +1078,21 @@ export interface ToolCallSummary {
   failureCategory?: string | null;
   startedAt?: string | null;
   completedAt?: string | null;
+  outputCharacters?: number;
+  summary?: string | null;
+  message?: string | null;
+  recoveryHint?: string | null;
+  exitCode?: number | null;
+  durationMs?: number | null;
+  messageId?: string | null;
+  stepId?: string | null;
+  taskId?: string | null;
+  agentId?: string | null;
+  actionId?: string | null;
+  artifactIds?: string[] | null;
+  refIds?: string[] | null;
+  unclosed?: boolean | null;
+  originThreadId?: string | null;
 }
 
 /** A tool call in its place among the text; the tool itself is in `tools`. */
@@ -1102,7 +1180,15 @@ export interface ProjectionState {
   agentSessions?: { [key: string]: string } | null;
 }
 
-/** One thread at `eventCursor`, the sequence of the last fact that it knows of. */
+/**
+ * One thread at `eventCursor`, the sequence of the last fact that it knows of.
+ *
+ * `messages` are the latest of the conversation, after `earlierMessages` that were left out. A
+ * list that is absent says nothing; an empty one says that there is nothing. `doubts` are the
+ * reasons for which the thread may lack something: `gapReported` where facts are missing,
+ * `stateDeltaFailed` where `shared` may be wrong. `extensions` are the fields that a reader of
+ * this version does not know.
+ */
 export interface ThreadReadModel {
   schemaVersion: string;
   runtimeId: string;
@@ -1118,6 +1204,17 @@ export interface ThreadReadModel {
   lastOutcome?: Outcome | null;
   historyCursor?: string | null;
   eventCursor?: number | null;
+  blockedReason?: string | null;
+  messages?: MessageSnapshot[] | null;
+  earlierMessages?: number | null;
+  tasks?: ProjectedTask[] | null;
+  artifacts?: ArtifactState[] | null;
+  evidence?: EvidenceItem[] | null;
+  reviews?: Review[] | null;
+  subagents?: SubagentThread[] | null;
+  shared?: JsonObject | null;
+  doubts?: string[] | null;
+  extensions?: JsonObject | null;
 }
 
 /** One task at `eventCursor`. */

@@ -31,7 +31,8 @@ from factwire.evidence.pack_format import FACTS, IDS, TIMELINE
 from factwire.facts import Fact, encode_fact
 from factwire.journal import Cursor
 from factwire.journal.blobs import BlobCorrupt
-from factwire.projection import project, thread_read_model
+from factwire.projection import project
+from factwire.projection.read_models import thread_outline
 from tests.evidence.sample_packs import (
     DIFF,
     KEY,
@@ -118,7 +119,7 @@ def test_timeline_and_read_model_are_those_of_the_projection(pack: Path):
     pack_journal(pack)
     state = project(run_facts(), "thread")
     found = summary_of(pack)
-    assert found.threads == [thread_read_model(state)]
+    assert found.threads == [thread_outline(state)]
     assert found.timeline == state.timeline
     with open_pack(pack) as opened:
         rows = [msgspec.json.decode(row) for row in opened.rows(TIMELINE)]

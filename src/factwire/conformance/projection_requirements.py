@@ -259,6 +259,13 @@ _SURFACES: Final = requirements(
         "projection.refs.surfaces": "A ref is on the surface of the thing it belongs to.",
         "projection.refs.makers": "An artifact keeps the task and subagent any fact of it names.",
         "projection.diff.inline": "An inline diff is shown; past the limit it is cut at a line.",
+        "projection.read-model.recovery": "A read model of any prefix and the rest of the stream "
+        "come to the same screen, with every surface that a read model carries.",
+        "projection.read-model.whole-text": "A restored text is whole only where its length and "
+        "digest match; any other is stale until the whole text comes.",
+        "projection.read-model.extensions": "Fields of a read model that are not known survive.",
+        "projection.read-model.bounded": "A read model is bounded, and counts the messages that it "
+        "leaves out.",
     },
 )
 

@@ -192,6 +192,8 @@ _SERVING: Final = requirements(
         "runtime.close": "Closing takes nothing new, loses nothing, and leaves what waits.",
         "runtime.toolbox.run-changes": "What a command changed is reported with diffs, up to a "
         "limit.",
+        "runtime.read-thread": "Every built-in agent answers for its thread; a runtime answers for "
+        "an agent that cannot.",
     },
 )
 

@@ -42,6 +42,8 @@ SOURCE_LIVE_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "continued by the command alone, here and over an Edge.",
         "sources.live.big": "What is too big for a fact leaves a live agent as a ref, redacted.",
         "sources.live.raw": "What is not known is named, and kept only on request, redacted.",
+        "sources.live.read-thread": "Every live agent answers for its thread from the facts, under "
+        "its own session.",
     },
 )
 

@@ -61,7 +61,6 @@ from factwire.projection import (
     artifact_ref,
     evidence_ref,
     task_snapshot,
-    thread_read_model,
 )
 from factwire.projection.read_models import (
     ArtifactRef,
@@ -69,6 +68,7 @@ from factwire.projection.read_models import (
     TaskSnapshot,
     ThreadReadModel,
     ToolCallSummary,
+    thread_outline,
 )
 from factwire.projection.timeline import TimelineEntry
 
@@ -207,7 +207,7 @@ class ProjectedThreads:
         put = self._scratch.put
         for entry in state.timeline:
             put(TIMELINE, name + entry.entry_id, _encode_timeline_row(entry, thread), _join_rows)
-        model = thread_read_model(state)
+        model = thread_outline(state)
         for call in model.tool_calls:
             put(TOOLS, name + call.tool_call_id, msgspec.json.encode(call), _join_rows)
         for artifact in map(artifact_ref, state.artifacts.values()):

@@ -86,7 +86,8 @@ class ArtifactVersion(View):
 
 class ArtifactState(View):
     """One thing that was made. `kind` is what its facts say, else `unknown`. An inline diff is with
-    its version, and here where its fact names none.
+    its version, and here where its fact names none. `origin_thread_id` is the thread that a fork
+    has it from.
     """
 
     artifact_id: str
@@ -113,6 +114,7 @@ class ArtifactState(View):
     turn_id: str | None = None
     task_id: str | None = None
     subagent_id: str | None = None
+    origin_thread_id: str | None = None
     created_at: str | None = None
     updated_at: str | None = None
 

@@ -46,3 +46,9 @@ IGNORED_THREADS: Final = 32
 
 GRAPH_DEPTH: Final = 1_000
 """Steps from a node up to its root; a longer line of descent is cut, so that no search grows."""
+
+READ_MODEL_MESSAGES: Final = 200
+"""Messages in a read model, the latest; those before them are counted."""
+
+READ_MODEL_TEXT_CHARACTERS: Final = 100_000
+"""Characters of one text in a read model; a longer one is cut, and restored as incomplete."""

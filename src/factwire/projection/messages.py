@@ -100,7 +100,9 @@ Part = (
 
 
 class Message(View):
-    """One message of the conversation, with its parts in the order of their first facts."""
+    """One message of the conversation, with its parts in the order of their first facts.
+    `origin_thread_id` is the thread that a fork has it from.
+    """
 
     message_id: str
     role: str
@@ -114,6 +116,7 @@ class Message(View):
     task_id: str | None = None
     optimistic_id: str | None = None
     input_refs: list[str] | None = None
+    origin_thread_id: str | None = None
     created_at: str | None = None
     completed_at: str | None = None
     settles: PartState | None = None

@@ -133,7 +133,7 @@ class Projection:
                 whole.cursor = cursor
                 ops.append(Operation("replace", f"{hydration.HYDRATION_PATH}/cursor", cursor))
             self._drain(self._main)
-        hydration.clear_doubts(draft, but="state_delta_failed")
+        read_model_merge.settle_doubts(draft, model)
         self._settle_order()
         return Changes(ops) if whole.event_count == 0 else self._changes_so_far(ops)
 

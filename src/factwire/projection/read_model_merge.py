@@ -1,10 +1,10 @@
 """Merging a read model into a state: the first screen, or the repair of what a stream lost.
 
 What a newer read model states comes from the owner and is taken: open requests, calls with their
-states, the active turn and how the last one ended, the queue. A request that it no longer lists is
-closed. Anything else that was under way where facts were missed reads `stale`: it is neither shown
-as live nor given an end that nobody stated. Timeline and graph follow, so that no surface
-contradicts another.
+states, the active turn and how the last one ended, the queue, and the rows of the conversation and
+of the work where it carries them. A request that it no longer lists is closed. Anything else that
+was under way where facts were missed reads `stale`: it is neither shown as live nor given an end
+that nobody stated. Timeline and graph follow, so that no surface contradicts another.
 """
 
 from collections.abc import Collection, Iterator
@@ -17,6 +17,7 @@ from factwire.projection import (
     actions,
     coding,
     graph,
+    hydration,
     model_usage,
     subagents,
     tasks,
@@ -29,6 +30,8 @@ from factwire.projection import (
 from factwire.projection.diagnostics import keep_diagnostic
 from factwire.projection.draft import StateDraft
 from factwire.projection.messages import Message, ReasoningPart, TextPart, mark_message_stale
+from factwire.projection.read_model_messages import STALE, copy_fields
+from factwire.projection.read_model_rows import merge_rows, message_key
 from factwire.projection.read_models import FAILED_TURN, ThreadReadModel, ToolCallSummary
 from factwire.projection.reasoning import PLANS_PATH
 from factwire.projection.timeline import part_entry_key
@@ -52,8 +55,6 @@ def align_timeline_and_graph(
         draft.fill(existing, path, completed_at=at)
 
 
-STALE: Final = "stale"
-
 _RUNNING_STATUS: Final = frozenset({"running"})
 _ACTIVE_TASK_STATES: Final = frozenset(
     {
@@ -64,11 +65,16 @@ _ACTIVE_TASK_STATES: Final = frozenset(
 """What claims that somebody is at it now; a task that only waits in a list claims nothing."""
 
 
-def mark_texts_stale(draft: "StateDraft", over: Collection[str], *, missed: bool) -> None:
-    """Open texts of turns that are over, and all of the thread's own where facts were missed."""
+def mark_texts_stale(
+    draft: "StateDraft", over: Collection[str], stated: Collection[str], *, missed: bool
+) -> None:
+    """Open texts of turns that are over, and all of the thread's own where facts were missed that
+    the read model does not state.
+    """
     own = (None, draft.state.thread_id)
     for path, message in draft.memory.open_messages_in_order():
-        if message.turn_id in over or (missed and message.thread_id in own):
+        lacks_facts = missed and message.thread_id in own and message_key(message) not in stated
+        if message.turn_id in over or lacks_facts:
             mark_message_stale(draft, message, path)
             for key in _stale_keys(message):
                 align_timeline_and_graph(draft, key, STALE)
@@ -81,11 +87,11 @@ def _stale_keys(message: Message) -> Iterator[str]:
             yield f"{kind}:{part_entry_key(message, part)}"
 
 
-def mark_work_stale(draft: "StateDraft") -> None:
+def mark_work_stale(draft: "StateDraft", stated: Collection[str]) -> None:
     """Everything else that a read model does not speak of."""
     _mark_plans(draft)
-    _mark_running(draft)
-    _mark_attempts(draft)
+    _mark_running(draft, stated)
+    _mark_attempts(draft, stated)
     _mark_compactions(draft)
     _mark_team(draft)
 
@@ -97,7 +103,7 @@ def _mark_plans(draft: "StateDraft") -> None:
             align_timeline_and_graph(draft, f"plan:{plan.turn_id}", STALE)
 
 
-def _mark_running(draft: "StateDraft") -> None:
+def _mark_running(draft: "StateDraft", stated: Collection[str]) -> None:
     state = draft.state
     surfaces: tuple[tuple[dict[str, Any], str, tuple[str, ...], frozenset[str]], ...] = (
         (state.tasks, tasks.TASKS_PATH, ("task",), _ACTIVE_TASK_STATES),
@@ -115,16 +121,16 @@ def _mark_running(draft: "StateDraft") -> None:
     )
     for things, path, names, under_way in surfaces:
         for key, thing in things.items():
-            if thing.status in under_way:
+            if thing.status in under_way and f"{names[0]}:{key}" not in stated:
                 draft.put(thing, f"{path}/{escape_key(key)}", "status", STALE)
                 for name in names:
                     align_timeline_and_graph(draft, f"{name}:{key}", STALE)
 
 
-def _mark_attempts(draft: "StateDraft") -> None:
+def _mark_attempts(draft: "StateDraft", stated: Collection[str]) -> None:
     for key, task in draft.state.tasks.items():
         for place, attempt in enumerate(task.attempts):
-            if attempt.status == "running":
+            if attempt.status == "running" and f"task:{key}" not in stated:
                 path = f"{tasks.TASKS_PATH}/{escape_key(key)}/attempts/{place}"
                 draft.put(attempt, path, "status", STALE)
                 align_timeline_and_graph(draft, f"attempt:{attempt.attempt_id}", STALE)
@@ -186,19 +192,34 @@ def merge_read_model(draft: StateDraft, model: ThreadReadModel, *, missed: bool)
     model = deepcopy(model)
     over = _find_ended_turns(draft, model)
     _note_read_model(draft, model)
+    merged = merge_rows(draft, model, missed=missed)
+    for key, status, node in merged.changed:
+        align_timeline_and_graph(draft, key, status, node=node)
     _merge_actions(draft, model, missed=missed)
     _merge_tools(draft, model, over, missed=missed)
     _merge_queue(draft, model)
+    if model.shared is not None and (missed or not draft.state.shared):
+        draft.put(draft.state, "", "shared", model.shared)
     _merge_turns(draft, model, over, missed=missed)
     _merge_runtime(draft, model, missed=missed)
     _merge_turn_records(draft, model, over)
-    mark_texts_stale(draft, over, missed=missed)
+    mark_texts_stale(draft, over, merged.stated, missed=missed)
     actions.forget_permissions(draft, over, every=missed)
     if missed:
-        mark_work_stale(draft)
-    for remark in model.diagnostics:
-        if remark.diagnostic_id not in draft.state.diagnostics.items:
+        mark_work_stale(draft, merged.stated)
+    latest = {remark.diagnostic_id for remark in model.diagnostics}
+    earlier = [remark for remark in model.incidents if remark.diagnostic_id not in latest]
+    for remark in (*earlier, *model.diagnostics):
+        is_turn = remark.diagnostic_id.startswith(FAILED_TURN)
+        if not is_turn and remark.diagnostic_id not in draft.state.diagnostics.items:
             keep_diagnostic(draft, remark)
+
+
+def settle_doubts(draft: StateDraft, model: ThreadReadModel) -> None:
+    """A read model settles what was in doubt, unless it says nothing of it or doubts it, too."""
+    hydration.clear_doubts(draft, but="state_delta_failed" if model.shared is None else None)
+    for reason in model.doubts or ():
+        hydration.add_doubt(draft, reason, model.event_cursor)
 
 
 def _find_ended_turns(draft: StateDraft, model: ThreadReadModel) -> set[str]:
@@ -223,6 +244,10 @@ def _note_read_model(draft: StateDraft, model: ThreadReadModel) -> None:
     draft.put(state.read_model, READ_MODEL_PATH, "event_cursor", model.event_cursor)
     draft.put(state.read_model, READ_MODEL_PATH, "history_cursor", model.history_cursor)
     draft.put(state.read_model, READ_MODEL_PATH, "status", model.status)
+    draft.put(state.read_model, READ_MODEL_PATH, "extensions", model.extensions)
+    if not state.messages:
+        earlier = model.earlier_messages
+        draft.put(state.read_model, READ_MODEL_PATH, "earlier_messages", earlier)
 
 
 def _merge_actions(draft: StateDraft, model: ThreadReadModel, *, missed: bool) -> None:
@@ -261,20 +286,14 @@ def _merge_tools(
 
 
 def _add_tool(draft: StateDraft, call: ToolCallSummary) -> None:
-    tool = Tool(
-        tool_call_id=call.tool_call_id,
-        state=call.state,
+    """A call as a read model states it; output that was written before is counted, not shown."""
+    tool = copy_fields(
+        call,
+        Tool,
         args_text=Text(),
         output_text=Text(),
-        output_characters=0,
-        tool_name=call.tool_name,
-        title=call.title,
-        turn_id=call.turn_id,
-        subagent_id=call.subagent_id,
-        output_ref=call.output_ref,
-        failure_category=call.failure_category,
-        started_at=call.started_at,
-        completed_at=call.completed_at,
+        args_truncated=True if call.state == "input-streaming" else None,
+        output_truncated=True if call.output_characters else None,
     )
     draft.create(draft.state.tools, tools.TOOLS_PATH, call.tool_call_id, tool)
     if tools.is_open(tool):
@@ -285,14 +304,12 @@ def _update_tool(draft: StateDraft, tool: Tool, call: ToolCallSummary) -> None:
     """The owner's own record of a call whose end is not known here."""
     path = f"{tools.TOOLS_PATH}/{escape_key(tool.tool_call_id)}"
     changed = tool.state != call.state
-    draft.put(tool, path, "state", call.state)
-    draft.fill(
-        tool,
-        path,
-        output_ref=call.output_ref,
-        failure_category=call.failure_category,
-        completed_at=call.completed_at,
-    )
+    stated = {name: getattr(call, name) for name in call.__struct_fields__}
+    if call.output_characters < tool.output_characters:
+        del stated["output_characters"]
+    elif call.output_characters > tool.output_characters:
+        stated["output_truncated"] = True
+    draft.fill(tool, path, **stated)
     if tools.has_ended(tool):
         draft.put(tool, path, "unclosed", None)
         draft.memory.open_tools.pop(tool.tool_call_id, None)
@@ -398,7 +415,9 @@ def _merge_runtime(draft: StateDraft, model: ThreadReadModel, *, missed: bool) -
             draft.put(now, thread_status.RUNTIME_PATH, field, None)
     draft.put(now, thread_status.RUNTIME_PATH, "active_turn_id", active)
     _merge_latest_turn(draft, model, was)
-    if model.status not in ("failed", "waiting"):
+    if model.blocked_reason is not None:
+        draft.put(now, thread_status.RUNTIME_PATH, "blocked_reason", model.blocked_reason)
+    elif model.status not in ("failed", "waiting"):
         # These two stand before a block, and leave open whether there is one.
         reason = now.blocked_reason or "blocked" if model.status == "blocked" else None
         draft.put(now, thread_status.RUNTIME_PATH, "blocked_reason", reason)

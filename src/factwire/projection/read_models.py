@@ -1,21 +1,29 @@
 """Read models: a thread, a task or a session at one moment, small enough for a first screen.
 
 They are built from a state and say nothing that it does not. A state can be restored from one and
-then be repaired by the stream.
+then be repaired by the stream. Fields that this version does not know are kept as `extensions`.
 """
 
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from typing import Any, Final
 
 import msgspec
 
 from factwire.projection.actions import Action
-from factwire.projection.artifacts import ArtifactState, EvidenceItem
+from factwire.projection.artifacts import ArtifactState, EvidenceItem, Review
 from factwire.projection.diagnostics import Diagnostic
+from factwire.projection.read_model_messages import (
+    MessageSnapshot,
+    copy_fields,
+    has_lost_facts,
+    latest_messages,
+    take_snapshot,
+)
 from factwire.projection.state import ProjectionState
+from factwire.projection.subagents import SubagentThread
 from factwire.projection.tasks import Attempt, ProjectedTask
 from factwire.projection.thread_status import QueuedTurn
-from factwire.projection.tools import Tool
 from factwire.projection.turns import ProjectedTurn
 from factwire.projection.views import View
 
@@ -31,7 +39,7 @@ class InvalidReadModel(ValueError):
 
 
 class ToolCallSummary(View):
-    """One call, without its input and output."""
+    """One call, without its input and output; `output_characters` is how much output it wrote."""
 
     tool_call_id: str
     state: str
@@ -43,6 +51,21 @@ class ToolCallSummary(View):
     failure_category: str | None = None
     started_at: str | None = None
     completed_at: str | None = None
+    output_characters: int = 0
+    summary: str | None = None
+    message: str | None = None
+    recovery_hint: str | None = None
+    exit_code: int | None = None
+    duration_ms: float | None = None
+    message_id: str | None = None
+    step_id: str | None = None
+    task_id: str | None = None
+    agent_id: str | None = None
+    action_id: str | None = None
+    artifact_ids: list[str] | None = None
+    ref_ids: list[str] | None = None
+    unclosed: bool | None = None
+    origin_thread_id: str | None = None
 
 
 class Outcome(View):
@@ -55,7 +78,14 @@ class Outcome(View):
 
 
 class ThreadReadModel(View):
-    """One thread at `event_cursor`, the sequence of the last fact that it knows of."""
+    """One thread at `event_cursor`, the sequence of the last fact that it knows of.
+
+    `messages` are the latest of the conversation, after `earlier_messages` that were left out. A
+    list that is absent says nothing; an empty one says that there is nothing. `doubts` are the
+    reasons for which the thread may lack something: `gap_reported` where facts are missing,
+    `state_delta_failed` where `shared` may be wrong. `extensions` are the fields that a reader of
+    this version does not know.
+    """
 
     schema_version: str
     runtime_id: str
@@ -71,6 +101,17 @@ class ThreadReadModel(View):
     last_outcome: Outcome | None = None
     history_cursor: str | None = None
     event_cursor: int | None = None
+    blocked_reason: str | None = None
+    messages: list[MessageSnapshot] | None = None
+    earlier_messages: int | None = None
+    tasks: list[ProjectedTask] | None = None
+    artifacts: list[ArtifactState] | None = None
+    evidence: list[EvidenceItem] | None = None
+    reviews: list[Review] | None = None
+    subagents: list[SubagentThread] | None = None
+    shared: dict[str, Any] | None = None
+    doubts: list[str] | None = None
+    extensions: dict[str, Any] | None = None
 
 
 class TaskSteps(View):
@@ -149,7 +190,25 @@ class SessionSnapshot(View):
 
 
 def thread_read_model(state: ProjectionState) -> ThreadReadModel:
-    """The thread as the state knows it; an id that no fact gave reads `unknown`."""
+    """The thread as the state has it, with all that a first screen shows; an id that no fact gave
+    reads `unknown`. Later facts do not change it.
+    """
+    shown = latest_messages(state.messages)
+    model = thread_outline(state)
+    model.messages = [take_snapshot(message, state.hydration) for message in shown]
+    earlier = len(state.messages) - len(shown) + (state.read_model.earlier_messages or 0)
+    model.earlier_messages = earlier or None
+    model.tasks = list(state.tasks.values())
+    model.artifacts = list(state.artifacts.values())
+    model.evidence = list(state.evidence.items.values())
+    model.reviews = list(state.evidence.reviews.values())
+    model.subagents = list(state.subagents.threads.values())
+    model.shared = state.shared or None
+    return deepcopy(model)
+
+
+def thread_outline(state: ProjectionState) -> ThreadReadModel:
+    """The thread without its conversation and the results of its work."""
     remarks = list(state.diagnostics.items.values())
     return ThreadReadModel(
         schema_version=READ_MODEL_VERSION,
@@ -159,7 +218,7 @@ def thread_read_model(state: ProjectionState) -> ThreadReadModel:
         status=state.runtime.status,
         active_turn_id=state.runtime.active_turn_id,
         pending_actions=[a for a in state.actions.values() if a.status == "pending"],
-        tool_calls=[_summarize_tool(tool) for tool in state.tools.values()],
+        tool_calls=[copy_fields(tool, ToolCallSummary) for tool in state.tools.values()],
         queued_turns=state.queue.turns,
         incidents=[
             *(remark for remark in remarks if remark.severity == "error"),
@@ -169,6 +228,9 @@ def thread_read_model(state: ProjectionState) -> ThreadReadModel:
         last_outcome=_last_outcome(state),
         history_cursor=state.read_model.history_cursor,
         event_cursor=state.hydration.cursor,
+        blocked_reason=state.runtime.blocked_reason,
+        doubts=_list_doubts(state) or None,
+        extensions=state.read_model.extensions,
     )
 
 
@@ -248,13 +310,23 @@ def session_snapshot(session_id: str, states: Iterable[ProjectionState]) -> Sess
 
 
 def read_thread_model(value: Mapping[str, Any] | bytes) -> ThreadReadModel:
-    """A read model as somebody sent it; fields that are not known are left out."""
+    """A read model as somebody sent it; fields that this version does not know are its
+    `extensions`.
+    """
     try:
-        if isinstance(value, bytes):
-            return msgspec.json.decode(value, type=ThreadReadModel)
-        return msgspec.convert(value, ThreadReadModel)
+        fields = msgspec.json.decode(value) if isinstance(value, bytes) else value
+        model = msgspec.convert(fields, ThreadReadModel)
     except (msgspec.DecodeError, ValueError) as error:
         raise InvalidReadModel(f"expected a ThreadReadModel: {error}") from error
+    unknown = {name: value for name, value in fields.items() if name not in _WIRE_FIELDS}
+    if unknown:
+        model.extensions = {**unknown, **(model.extensions or {})}
+    return model
+
+
+_WIRE_FIELDS: Final = frozenset(
+    field.encode_name for field in msgspec.structs.fields(ThreadReadModel)
+)
 
 
 _STRENGTH: Final = ("failed", "waiting", "blocked", "running", "completed", "canceled", "idle")
@@ -265,19 +337,12 @@ def _strongest_status(statuses: Iterable[str]) -> str:
     return next((status for status in _STRENGTH if status in found), "idle")
 
 
-def _summarize_tool(tool: Tool) -> ToolCallSummary:
-    return ToolCallSummary(
-        tool_call_id=tool.tool_call_id,
-        state=tool.state,
-        tool_name=tool.tool_name,
-        title=tool.title,
-        turn_id=tool.turn_id,
-        subagent_id=tool.subagent_id,
-        output_ref=tool.output_ref,
-        failure_category=tool.failure_category,
-        started_at=tool.started_at,
-        completed_at=tool.completed_at,
-    )
+def _list_doubts(state: ProjectionState) -> list[str]:
+    """What a state that is restored from here has to doubt, too."""
+    is_missing = "gap_reported" in state.hydration.reasons or has_lost_facts(state.hydration)
+    in_doubt = {"gap_reported": is_missing}
+    in_doubt["state_delta_failed"] = "state_delta_failed" in state.hydration.reasons
+    return [reason for reason, holds in in_doubt.items() if holds]
 
 
 def _last_outcome(state: ProjectionState) -> Outcome | None:

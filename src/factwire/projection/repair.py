@@ -134,7 +134,9 @@ def apply_state_snapshot(draft: "StateDraft", fact: Fact) -> None:
 def _is_outdated(draft: "StateDraft", fact: Fact) -> bool:
     """Whether a snapshot is older than a state that misses nothing, and so has nothing to add."""
     covered, now = covered_sequence(fact), draft.state.hydration
-    if covered is None or now.cursor is None or covered >= now.cursor or now.status != "live":
+    if covered is None or now.cursor is None or covered >= now.cursor:
+        return False
+    if now.status not in ("live", "hydrating"):
         return False
     message = f"a snapshot up to {covered} came when {now.cursor} was known; it was left aside"
     add_remark(draft, fact, "snapshot_outdated", message, severity="info")

@@ -42,12 +42,16 @@ class RestoredFrom(View):
     """The read model that a state was restored from or last repaired with, if any.
 
     `stale` is set when the last one offered was older than the state, and was left aside.
+    `earlier_messages` is how many messages came before those that it carried, `extensions` what it
+    carried beyond the fields of this version.
     """
 
     event_cursor: int | None = None
     history_cursor: str | None = None
     status: str | None = None
     stale: bool | None = None
+    earlier_messages: int | None = None
+    extensions: dict[str, Any] | None = None
 
 
 _state_encoder: Final = msgspec.json.Encoder(enc_hook=str)

@@ -37,7 +37,9 @@ ENDED_TOOLS: Final = frozenset({"output-available", "output-error", "cancelled"}
 
 
 class Tool(View):
-    """One call. `args` and `output` are what a person may see; big output is behind a ref."""
+    """One call. `args` and `output` are what a person may see; big output is behind a ref.
+    `origin_thread_id` is the thread that a fork has it from.
+    """
 
     tool_call_id: str
     state: str
@@ -72,6 +74,7 @@ class Tool(View):
     ref_ids: list[str] | None = None
     evidence_refs: list[str] | None = None
     unclosed: bool | None = None
+    origin_thread_id: str | None = None
     started_at: str | None = None
     completed_at: str | None = None
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from factwire.facts import CapabilityManifest, Fact, InputPart
-from factwire.projection import ProjectionState, ThreadReadModel
+from factwire.projection import ProjectionState, ThreadReadModel, thread_read_model
 from factwire.runtime.mint import FactScope, Mint
 from factwire.runtime.standing_rules import RuleSubject
 from factwire.runtime.turn_resources import TurnResources
@@ -135,7 +135,25 @@ class RespondAction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadThread(msgspec.Struct, frozen=True, kw_only=True):
+    """Which thread to read. `state` is what its facts come to, and `agent_id` the name under which
+    the runtime has the agent, where it is the runtime that asks.
+    """
+
     thread_id: str
+    agent_id: str | None = None
+    state: ProjectionState | None = None
+
+
+def read_from_facts(read: ReadThread) -> ThreadReadModel | None:
+    """The thread as its facts have it, under the name that the agent itself has for it; for agents
+    that keep no thread of their own.
+    """
+    if read.state is None:
+        return None
+    model = thread_read_model(read.state)
+    sessions = read.state.agent_sessions or {}
+    model.session_id = sessions.get(read.agent_id or "", model.session_id)
+    return model
 
 
 class Provider(Protocol):
@@ -160,5 +178,5 @@ class Provider(Protocol):
         ...
 
     async def read_thread(self, read: ReadThread) -> ThreadReadModel | None:
-        """The thread as the agent has it, if it keeps one."""
+        """The thread as the agent has it; one that keeps none answers with `read_from_facts`."""
         ...

@@ -12,7 +12,7 @@ import msgspec
 from factwire.facts import InputPart
 from factwire.journal import Journal
 from factwire.journal.blobs import BlobStore
-from factwire.projection import ProjectionState
+from factwire.projection import ProjectionState, ThreadReadModel, thread_read_model
 from factwire.runtime.errors import (
     NothingToSteer,
     RuntimeClosing,
@@ -26,7 +26,13 @@ from factwire.runtime.limits import CLOSE_SECONDS
 from factwire.runtime.live_thread import LiveThread, RuntimeServices, TurnSlots, WhenBusy
 from factwire.runtime.mint import FactScope, Mint, run_of
 from factwire.runtime.policy import PolicyRule, parse_rule
-from factwire.runtime.provider import Decision, DeliveredSteer, Provider, StartTurn
+from factwire.runtime.provider import (
+    Decision,
+    DeliveredSteer,
+    Provider,
+    ReadThread,
+    StartTurn,
+)
 from factwire.runtime.recovery import (
     close_turn,
     find_abandoned_turn,
@@ -285,6 +291,17 @@ class Runtime:
     async def state(self, thread_id: str) -> ProjectionState:
         """What the facts of a thread come to now."""
         return (await self.thread(thread_id)).projection.state
+
+    async def read_thread(self, thread_id: str, agent: str | None = None) -> ThreadReadModel:
+        """A thread as an agent has it, without a name the agent of its latest turn; where the agent
+        has none or is not registered, as the facts have it.
+        """
+        state = await self.state(thread_id)
+        name = agent or state.runtime.agent_id or ""
+        provider = self.agent(name) if agent is not None else self.agents.get(name)
+        read = ReadThread(thread_id=thread_id, agent_id=name, state=state)
+        model = None if provider is None else await provider.read_thread(read)
+        return model or thread_read_model(state)
 
     async def submit(
         self,

@@ -13,7 +13,13 @@ from factwire.facts import CapabilityManifest, Fact, Streaming
 from factwire.projection import ThreadReadModel
 from factwire.runtime.agents import demo_scenes
 from factwire.runtime.agents.demo_scenes import DemoStage, DemoStopped, Sleep, answer_steers
-from factwire.runtime.provider import CancelTurn, ReadThread, RespondAction, StartTurn
+from factwire.runtime.provider import (
+    CancelTurn,
+    ReadThread,
+    RespondAction,
+    StartTurn,
+    read_from_facts,
+)
 from factwire.runtime.toolbox import Toolbox
 
 Beat = Callable[[DemoStage], Awaitable[None]]
@@ -203,8 +209,8 @@ class DemoAgent:
     async def respond_action(self, respond: RespondAction) -> Fact | None:  # noqa: ARG002
         return None
 
-    async def read_thread(self, read: ReadThread) -> ThreadReadModel | None:  # noqa: ARG002
-        return None
+    async def read_thread(self, read: ReadThread) -> ThreadReadModel | None:
+        return read_from_facts(read)
 
 
 async def _play(stage: DemoStage) -> None:

@@ -28,7 +28,13 @@ from factwire.runtime.agents.openai_limits import (
 )
 from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.errors import InvalidAgent, MissingAgentExtra, TurnFailed
-from factwire.runtime.provider import CancelTurn, ReadThread, RespondAction, StartTurn
+from factwire.runtime.provider import (
+    CancelTurn,
+    ReadThread,
+    RespondAction,
+    StartTurn,
+    read_from_facts,
+)
 from factwire.runtime.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -338,8 +344,8 @@ class OpenAIAgent:
     async def respond_action(self, respond: RespondAction) -> Fact | None:  # noqa: ARG002
         return None
 
-    async def read_thread(self, read: ReadThread) -> ThreadReadModel | None:  # noqa: ARG002
-        return None
+    async def read_thread(self, read: ReadThread) -> ThreadReadModel | None:
+        return read_from_facts(read)
 
     async def _hold_conversation(self, turn: StartTurn, progress: ModelTurnProgress) -> None:
         options = self._options.of_turn(turn.options)

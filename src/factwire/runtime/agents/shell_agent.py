@@ -9,7 +9,13 @@ from typing import Any, Final
 
 from factwire.facts import CapabilityManifest, Fact, Streaming
 from factwire.projection import ThreadReadModel
-from factwire.runtime.provider import CancelTurn, ReadThread, RespondAction, StartTurn
+from factwire.runtime.provider import (
+    CancelTurn,
+    ReadThread,
+    RespondAction,
+    StartTurn,
+    read_from_facts,
+)
 from factwire.runtime.toolbox import Toolbox, ToolOutcome
 from factwire.runtime.toolbox.tool_calls import find_pending_call
 from factwire.runtime.turn_end import failure_payload
@@ -69,8 +75,8 @@ class ShellAgent:
     async def respond_action(self, respond: RespondAction) -> Fact | None:  # noqa: ARG002
         return None
 
-    async def read_thread(self, read: ReadThread) -> ThreadReadModel | None:  # noqa: ARG002
-        return None
+    async def read_thread(self, read: ReadThread) -> ThreadReadModel | None:
+        return read_from_facts(read)
 
 
 async def _outcome(turn: StartTurn, toolbox: Toolbox) -> ToolOutcome:

@@ -31,7 +31,14 @@ from factwire.runtime.agents import InvalidAgent
 from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.errors import TurnFailed
 from factwire.runtime.mint import FactScope
-from factwire.runtime.provider import CancelTurn, Decision, ReadThread, RespondAction, StartTurn
+from factwire.runtime.provider import (
+    CancelTurn,
+    Decision,
+    ReadThread,
+    RespondAction,
+    StartTurn,
+    read_from_facts,
+)
 from factwire.sources.kit.fact_builder import FactBuilder, KeepRaw, name_raw
 from factwire.sources.kit.limits import FACTS_WAITING
 from factwire.sources.kit.stream_framing import Item, Unreadable
@@ -378,8 +385,8 @@ class LiveAgent(ABC):
         await driver.answer(question, decision)
         return None
 
-    async def read_thread(self, read: ReadThread) -> ThreadReadModel | None:  # noqa: ARG002
-        return None
+    async def read_thread(self, read: ReadThread) -> ThreadReadModel | None:
+        return read_from_facts(read)
 
 
 class TurnDriver(ABC):

@@ -85,6 +85,15 @@ export interface ArtifactAnswer {
   details?: ArtifactState | null;
 }
 
+/** A thing that was made, in its place; the thing itself is in `artifacts`. */
+export interface ArtifactCardPart {
+  type: "artifact-card";
+  partId: string;
+  messageId: string;
+  artifactId: string;
+  versionId?: string | null;
+}
+
 /** Some rows, and where the next page begins; without `next` there is none. */
 export interface ArtifactPage {
   items: Artifact[];
@@ -172,6 +181,14 @@ export interface DecisionBody {
   response?: unknown;
 }
 
+/** A way to a diagnostic; its words are in `diagnostics` and not here. */
+export interface DiagnosticRefPart {
+  type: "diagnostic-ref";
+  partId: string;
+  messageId: string;
+  diagnosticId: string;
+}
+
 /**
  * Envelopes, oldest first; `cursor` is where the next page begins, `more` whether there is one
  * now.
@@ -185,6 +202,41 @@ export interface EventPage {
 export interface EvidenceBody {
   threadId: string;
   withBlobs?: boolean;
+}
+
+/** A citation in its place; the evidence itself is in `evidence`. */
+export interface EvidenceCitationPart {
+  type: "evidence-citation";
+  partId: string;
+  messageId: string;
+  evidenceId: string;
+  verdict?: string | null;
+}
+
+/** One piece of evidence, behind its refs; a verdict is only what a fact says. */
+export interface EvidenceItem {
+  evidenceId: string;
+  kind: string;
+  status: string;
+  title?: string | null;
+  verdict?: string | null;
+  summary?: string | null;
+  summaryRef?: string | null;
+  exportRef?: string | null;
+  replayRef?: string | null;
+  reviewRef?: string | null;
+  packRef?: string | null;
+  url?: string | null;
+  reviewIds?: string[] | null;
+  refs?: string[] | null;
+  turnId?: string | null;
+  runId?: string | null;
+  taskId?: string | null;
+  subagentId?: string | null;
+  toolCallId?: string | null;
+  traceId?: string | null;
+  createdAt?: string | null;
+  updatedAt?: string | null;
 }
 
 /** A pack that was made of a thread. */
@@ -357,6 +409,25 @@ export interface MessageBody {
   mode?: "queue" | "refuse" | "steer";
 }
 
+/** One message at the moment of a read model. */
+export interface MessageSnapshot {
+  messageId: string;
+  role: string;
+  status: "final" | "interrupted" | "retracted" | "stale" | "streaming";
+  parts: (TextSnapshot | ReasoningSnapshot | ToolPreviewPart | ArtifactCardPart | EvidenceCitationPart | DiagnosticRefPart)[];
+  sequence?: number | null;
+  turnId?: string | null;
+  threadId?: string | null;
+  agentId?: string | null;
+  subagentId?: string | null;
+  taskId?: string | null;
+  optimisticId?: string | null;
+  inputRefs?: string[] | null;
+  originThreadId?: string | null;
+  createdAt?: string | null;
+  completedAt?: string | null;
+}
+
 /** How the last turn ended. */
 export interface Outcome {
   status: string;
@@ -451,11 +522,77 @@ export interface ProjectPage {
   next?: string | null;
 }
 
+/** One piece of work. */
+export interface ProjectedTask {
+  taskId: string;
+  status: string;
+  attempts: Attempt[];
+  retries: number;
+  title?: string | null;
+  objective?: string | null;
+  role?: string | null;
+  assignee?: string | null;
+  parentTaskId?: string | null;
+  turnId?: string | null;
+  currentRunId?: string | null;
+  agentId?: string | null;
+  subagentIds?: string[] | null;
+  remoteTaskId?: string | null;
+  completedSteps?: number | null;
+  totalSteps?: number | null;
+  progress?: number | null;
+  dependsOn?: string[] | null;
+  dependencies?: { [key: string]: string } | null;
+  delegatedTo?: string | null;
+  profile?: TaskProfilePayload | null;
+  reason?: string | null;
+  message?: string | null;
+  failureCategory?: string | null;
+  artifactRefs?: string[] | null;
+  evidenceRefs?: string[] | null;
+  outputRefs?: string[] | null;
+  runtimeEntity?: string | null;
+  createdAt?: string | null;
+  updatedAt?: string | null;
+  completedAt?: string | null;
+}
+
 /** A run that has not started. */
 export interface QueuedRun {
   runId: string;
   prompt?: string | null;
   agentId?: string | null;
+}
+
+/** A summary of reasoning, with length and digest as a text has them. */
+export interface ReasoningSnapshot {
+  type: "reasoning";
+  partId: string;
+  messageId: string;
+  summary: string;
+  characters: number;
+  state: "final" | "interrupted" | "stale" | "streaming";
+  length?: number | null;
+  digest?: string | null;
+  encryptedRef?: string | null;
+}
+
+/** One review: asked for, and perhaps answered. */
+export interface Review {
+  reviewId: string;
+  status: string;
+  verdict?: string | null;
+  reviewer?: string | null;
+  summary?: string | null;
+  summaryRef?: string | null;
+  reviewRef?: string | null;
+  refs?: string[] | null;
+  evidenceIds?: string[] | null;
+  turnId?: string | null;
+  taskId?: string | null;
+  subagentId?: string | null;
+  requestedAt?: string | null;
+  completedAt?: string | null;
 }
 
 /** One turn of an agent. */
@@ -579,6 +716,42 @@ export interface Streaming {
   toolOutput?: "no" | "unknown" | "yes";
 }
 
+/** One teammate as a thread of its own: where it comes from, how it is, what it left. */
+export interface SubagentThread {
+  subagentId: string;
+  status: string;
+  lineage: string;
+  name?: string | null;
+  role?: string | null;
+  title?: string | null;
+  agentId?: string | null;
+  workerId?: string | null;
+  threadId?: string | null;
+  sessionId?: string | null;
+  parentThreadId?: string | null;
+  parentSessionId?: string | null;
+  taskId?: string | null;
+  parentTaskId?: string | null;
+  parentSubagentId?: string | null;
+  toolCallId?: string | null;
+  turnId?: string | null;
+  channelId?: string | null;
+  remoteTaskId?: string | null;
+  topology?: string | null;
+  runtimeEntity?: string | null;
+  summary?: string | null;
+  message?: string | null;
+  failureCategory?: string | null;
+  recoveryHint?: string | null;
+  resultRef?: string | null;
+  transcriptRef?: string | null;
+  artifactRefs?: string[] | null;
+  evidenceRefs?: string[] | null;
+  startedAt?: string | null;
+  updatedAt?: string | null;
+  completedAt?: string | null;
+}
+
 /** A piece of work; the whole of it is in the projection of its thread. */
 export interface Task {
   seq: number;
@@ -608,6 +781,17 @@ export interface TaskPage {
   next?: string | null;
 }
 
+/** task.profile.resolved: with what a task is worked on. */
+export interface TaskProfilePayload {
+  profile?: string | null;
+  model?: string | null;
+  provider?: string | null;
+  role?: string | null;
+  mode?: string | null;
+  effort?: string | null;
+  reason?: string | null;
+}
+
 /** One task at `eventCursor`. */
 export interface TaskSnapshot {
   taskId: string;
@@ -630,6 +814,20 @@ export interface TaskSnapshot {
 export interface TaskSteps {
   completedSteps: number;
   totalSteps: number;
+}
+
+/**
+ * A text, or the first characters of a longer one. `length` and `digest` are those of the whole
+ * text as far as it was written; where pieces of it may be missing, there are none.
+ */
+export interface TextSnapshot {
+  type: "text";
+  partId: string;
+  messageId: string;
+  text: string;
+  state: "final" | "interrupted" | "stale" | "streaming";
+  length?: number | null;
+  digest?: string | null;
 }
 
 /** `activity` is what its turns are at; `runtimeId` is who writes it. */
@@ -677,7 +875,14 @@ export interface ThreadPage {
   next?: string | null;
 }
 
-/** One thread at `eventCursor`, the sequence of the last fact that it knows of. */
+/**
+ * One thread at `eventCursor`, the sequence of the last fact that it knows of. `messages` are
+ * the latest of the conversation, after `earlierMessages` that were left out. A list that is
+ * absent says nothing; an empty one says that there is nothing. `doubts` are the reasons for
+ * which the thread may lack something: `gapReported` where facts are missing, `stateDeltaFailed`
+ * where `shared` may be wrong. `extensions` are the fields that a reader of this version does
+ * not know.
+ */
 export interface ThreadReadModel {
   schemaVersion: string;
   runtimeId: string;
@@ -693,6 +898,17 @@ export interface ThreadReadModel {
   lastOutcome?: Outcome | null;
   historyCursor?: string | null;
   eventCursor?: number | null;
+  blockedReason?: string | null;
+  messages?: MessageSnapshot[] | null;
+  earlierMessages?: number | null;
+  tasks?: ProjectedTask[] | null;
+  artifacts?: ArtifactState[] | null;
+  evidence?: EvidenceItem[] | null;
+  reviews?: Review[] | null;
+  subagents?: SubagentThread[] | null;
+  shared?: { [key: string]: unknown } | null;
+  doubts?: string[] | null;
+  extensions?: { [key: string]: unknown } | null;
 }
 
 /** The projection of a thread at a cursor; its stream of changes goes on from there. */
@@ -708,7 +924,7 @@ export interface Ticket {
   expiresIn: number;
 }
 
-/** One call, without its input and output. */
+/** One call, without its input and output; `outputCharacters` is how much output it wrote. */
 export interface ToolCallSummary {
   toolCallId: string;
   state: string;
@@ -720,6 +936,31 @@ export interface ToolCallSummary {
   failureCategory?: string | null;
   startedAt?: string | null;
   completedAt?: string | null;
+  outputCharacters?: number;
+  summary?: string | null;
+  message?: string | null;
+  recoveryHint?: string | null;
+  exitCode?: number | null;
+  durationMs?: number | null;
+  messageId?: string | null;
+  stepId?: string | null;
+  taskId?: string | null;
+  agentId?: string | null;
+  actionId?: string | null;
+  artifactIds?: string[] | null;
+  refIds?: string[] | null;
+  unclosed?: boolean | null;
+  originThreadId?: string | null;
+}
+
+/** A tool call in its place among the text; the tool itself is in `tools`. */
+export interface ToolPreviewPart {
+  type: "tool-preview";
+  partId: string;
+  messageId: string;
+  toolCallId: string;
+  status: string;
+  outputRef?: string | null;
 }
 
 /** `first` and `last` are bytes of the entry, counted from 0 and both included. */
