@@ -204,8 +204,8 @@ def test_a_broken_answer_leaves_a_request_open_for_people(name: str):
 
 
 PARTS = {
-    "text": {"text", "state", "settles"},
-    "reasoning": {"summary", "characters", "state", "settles", "encryptedRef"},
+    "text": {"text", "state", "settles", "aliases"},
+    "reasoning": {"summary", "characters", "state", "settles", "encryptedRef", "aliases"},
     "tool-preview": {"toolCallId", "status", "outputRef"},
     "artifact-card": {"artifactId", "versionId"},
     "evidence-citation": {"evidenceId", "verdict"},

@@ -83,7 +83,7 @@ def complete(event_class: str, sequence: int = 1, /, **fields: Any) -> dict[str,
     return wire(event_class, sequence, **{**EXTRA_IDS, "payload": payload, **refs, **fields})
 
 
-def fact(event_class: str = "turn.started", sequence: int = 1, /, **fields: Any) -> Fact:
+def fact(event_class: str = "run.status", sequence: int = 1, /, **fields: Any) -> Fact:
     """The typed fact of `wire`."""
     return read_fact(wire(event_class, sequence, **fields), "facts")
 

@@ -85,7 +85,7 @@ def final_texts(state: ProjectionState) -> dict[tuple[str | None, str, str], str
 @every_stream
 def test_a_read_model_of_any_prefix_and_the_rest_come_to_the_same_screen(name: str):
     facts = facts_of(name)
-    whole, prefix = project(facts), Projection()
+    whole, prefix = watch_facts(facts).state, Projection()
     places = set(places_of(facts))
     for place, fact in enumerate(facts, 1):
         prefix.apply(fact)
@@ -104,7 +104,7 @@ def test_a_read_model_of_any_prefix_and_the_rest_come_to_the_same_screen(name: s
 @pytest.mark.parametrize("seed", range(6))
 def test_the_law_holds_for_generated_streams(seed: int):
     facts = build_stream(seed)
-    whole, prefix = project(facts), Projection()
+    whole, prefix = watch_facts(facts).state, Projection()
     for place, fact in enumerate(facts, 1):
         prefix.apply(fact)
         if place % 17:

@@ -47,7 +47,11 @@ def own_run(state: ProjectionState) -> dict[str, Any]:
         "runtime": runtime,
         "outcome": as_json(model.last_outcome),
         "status": model.status,
-        "turns": [as_json(turn) for turn in state.turns.values() if turn.entity is None],
+        "turns": [
+            {**as_json(turn), "endedBy": None}
+            for turn in state.turns.values()
+            if turn.entity is None
+        ],
         "messages": [
             as_json(message.parts) for message in state.messages if message.subagent_id is None
         ],

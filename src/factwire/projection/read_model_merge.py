@@ -375,6 +375,7 @@ def _merge_turn_records(draft: StateDraft, model: ThreadReadModel, over: Collect
                 message=incident.message if incident.message != incident.code else None,
                 hint=incident.recovery_hint,
                 at=incident.created_at,
+                ended_by=incident.event_id if incident.event_id != turn else None,
             )
     outcome = model.last_outcome
     if model.active_turn_id is not None:

@@ -154,13 +154,14 @@ def restore_turn(
     message: str | None = None,
     hint: str | None = None,
     at: str | None = None,
+    ended_by: str | None = None,
 ) -> None:
     """A turn of the thread as a read model states it."""
     turn, path = _ensure_turn(draft, turn_id, turn_id)
     draft.put(turn, path, "status", status)
     draft.put(turn, path, "failure_category", category)
     draft.put(turn, path, "recovery_hint", hint)
-    draft.fill(turn, path, message=message, completed_at=at)
+    draft.fill(turn, path, message=message, completed_at=at, ended_by=ended_by)
 
 
 def _update_turn(draft: "StateDraft", fact: Fact, status: str) -> None:
