@@ -28,6 +28,8 @@ EDGE_REST_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "edge.records.belonging": "What a fact says changes rows of its own thread alone.",
         "edge.records.pure": "Lists follow from facts alone, and go on from where they were saved.",
         "edge.recovery": "Approvals and queued runs of a former run of the server stay.",
+        "edge.rest.fork-work": "A fork begins with the calls and artifacts of its parent up to the "
+        "place, marked as the parent's, their refs readable.",
     },
 )
 

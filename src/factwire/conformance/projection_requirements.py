@@ -266,6 +266,8 @@ _SURFACES: Final = requirements(
         "projection.read-model.extensions": "Fields of a read model that are not known survive.",
         "projection.read-model.bounded": "A read model is bounded, and counts the messages that it "
         "leaves out.",
+        "projection.forked-history": "What a fork has from its parent is shown as the parent's, "
+        "and nothing in it goes on.",
     },
 )
 

@@ -14,6 +14,9 @@ FACTS_IN_A_BATCH: Final = 10_000
 FORKED_TEXT_CHARACTERS: Final = 16_000
 """Characters of one fact of a forked thread's history; a longer message is cut there."""
 
+FORKED_VERSIONS: Final = 20
+"""Versions of one artifact that a forked thread begins with, the latest."""
+
 STOP_RUN_SECONDS: Final = 1.5
 """Seconds that runs have to end or pause during a stop; the next start handles the others."""
 

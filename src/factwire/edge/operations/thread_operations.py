@@ -4,16 +4,18 @@ A deleted thread is gone from every list and answer; its facts stay in the journ
 rewritten, until retention takes them.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from factwire.edge.edge_context import EdgeContext
-from factwire.edge.limits import FORKED_TEXT_CHARACTERS
+from factwire.edge.limits import FORKED_TEXT_CHARACTERS, FORKED_VERSIONS
 from factwire.edge.operations import preview_operations, worktree_operations
 from factwire.facts.resources import Conversation, Project, Thread
 from factwire.projection import ProjectionState, conversation
-from factwire.projection.messages import TextPart
+from factwire.projection.history_window import ForkedHistory, build_forked_history
+from factwire.projection.messages import Message
 from factwire.runtime.thread_states import ProjectedThread, ThreadStates
 from factwire.serving.asgi import Problem
 from factwire.serving.streams import read_cursor
@@ -180,14 +182,18 @@ async def add_fork(
     at: str | None,
     trace_id: str,
 ) -> Thread:
-    """Make a thread that begins with the conversation of another, as it stood then."""
+    """Make a thread that begins with the conversation, the calls and the artifacts of another, as
+    they were then.
+    """
     parent = edge.find_thread(parent_id)
     known = edge.records.threads.get(new.thread_id)
     if known is not None:
         return known
     seen = await read_state_at(edge, states, parent_id, at)
-    messages = _messages_until(seen.projection.state, from_item_id)
-    windows = [("history.window.loaded", {"messages": rows}) for rows in _split_windows(messages)]
+    state = seen.projection.state
+    history = build_forked_history(state, _messages_until(state, from_item_id))
+    origin = {"originThreadId": parent_id}
+    windows = [("history.window.loaded", {**origin, **rows}) for rows in _split_windows(history)]
     forked = {
         "threadId": new.thread_id,
         "parentThreadId": parent_id,
@@ -207,38 +213,51 @@ async def add_fork(
     return edge.find_thread(new.thread_id)
 
 
-def _messages_until(state: ProjectionState, item_id: str | None) -> list[dict[str, Any]]:
+def _messages_until(state: ProjectionState, item_id: str | None) -> list[Message]:
     """What was said up to an item, and with it."""
-    messages: list[dict[str, Any]] = []
-    for message in conversation(state):
-        texts = [str(part.text) for part in message.parts if isinstance(part, TextPart)]
-        if any(texts):
-            messages.append(_message_row(message.message_id, message.role, "\n\n".join(texts)))
-        if item_id is not None and item_id.partition("/")[0] == message.message_id:
-            return messages
-    if item_id is not None:
-        raise Problem(404, "unknown_item", "no message of this thread has this id")
-    return messages
+    messages = conversation(state)
+    if item_id is None:
+        return messages
+    message_id = item_id.partition("/")[0]
+    for place, message in enumerate(messages):
+        if message.message_id == message_id:
+            return messages[: place + 1]
+    raise Problem(404, "unknown_item", "no message of this thread has this id")
 
 
-def _message_row(message_id: str, role: str, text: str) -> dict[str, Any]:
-    row: dict[str, Any] = {"messageId": message_id, "role": role, "text": text}
-    if len(text) > FORKED_TEXT_CHARACTERS:
-        row |= {"text": text[:FORKED_TEXT_CHARACTERS] + "…", "truncated": True}
+def _split_windows(history: ForkedHistory) -> Iterator[dict[str, Any]]:
+    """A history in facts of a fair size: calls and artifacts, and then the messages, the newest
+    first, because each goes before what is there.
+    """
+    lists = (
+        ("toolCalls", history.tool_calls),
+        ("artifacts", history.artifacts),
+        ("messages", history.messages[::-1]),
+    )
+    for name, found in lists:
+        rows: list[dict[str, Any]] = []
+        size = 0
+        for row in (_shorten_row(msgspec.to_builtins(each)) for each in found):
+            characters = len(msgspec.json.encode(row))
+            if rows and size + characters > FORKED_TEXT_CHARACTERS:
+                yield {name: rows[::-1] if name == "messages" else rows}
+                rows, size = [], 0
+            rows.append(row)
+            size += characters
+        if rows:
+            yield {name: rows[::-1] if name == "messages" else rows}
+
+
+def _shorten_row(row: dict[str, Any]) -> dict[str, Any]:
+    """A row that fits into a fact. A text that is cut no longer matches its digest, and so is shown
+    as incomplete; of an artifact with many versions the latest are kept.
+    """
+    for part in row.get("parts", ()):
+        if "text" in part:
+            part["text"] = part["text"][:FORKED_TEXT_CHARACTERS]
+    if "versions" in row:
+        row["versions"] = row["versions"][-FORKED_VERSIONS:]
     return row
-
-
-def _split_windows(messages: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """The messages in facts of a fair size, the newest first: each goes before what is there."""
-    windows: list[list[dict[str, Any]]] = []
-    size = FORKED_TEXT_CHARACTERS
-    for row in reversed(messages):
-        if size + len(row["text"]) > FORKED_TEXT_CHARACTERS:
-            windows.append([])
-            size = 0
-        windows[-1].insert(0, row)
-        size += len(row["text"])
-    return windows
 
 
 def _ensure_never_used(edge: EdgeContext, thread_id: str) -> None:

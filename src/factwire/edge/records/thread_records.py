@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from factwire.facts import Fact, id_of
 from factwire.facts.classes import payloads
-from factwire.facts.json_values import text_at
+from factwire.facts.json_values import objects_of, text_at
 from factwire.facts.resources import (
     Artifact,
     Conversation,
@@ -232,6 +232,36 @@ def _update_artifact(records: "Records", seq: int, fact: Fact) -> None:
     row.content_ref = ref_text(fields.content_ref) or row.content_ref
 
 
+def _add_forked_artifacts(records: "Records", seq: int, fact: Fact) -> None:
+    """The artifacts that a fork has from its parent are listed with the fork, too."""
+    if text_at(fact.payload, "originThreadId") is None:
+        return
+    thread_id = thread_of(fact)
+    for fields in objects_of(fact.payload.get("artifacts")):
+        bare = text_at(fields, "artifactId")
+        if bare is None:
+            continue
+        artifact_id = key_of(records.artifacts, thread_id, bare)
+        if records.artifacts.get(artifact_id) is None:
+            records.artifacts.add(
+                artifact_id,
+                Artifact(
+                    seq=seq,
+                    created_at=text_at(fields, "createdAt") or fact.created_at,
+                    updated_at=text_at(fields, "updatedAt") or fact.created_at,
+                    artifact_id=artifact_id,
+                    status=text_at(fields, "status") or "updated",
+                    thread_id=thread_id,
+                    project_id=fact.project_id,
+                    kind=text_at(fields, "kind") or "unknown",
+                    title=text_at(fields, "title"),
+                    version_id=text_at(fields, "versionId"),
+                    media_type=text_at(fields, "mediaType"),
+                    content_ref=text_at(fields, "contentRef"),
+                ),
+            )
+
+
 def _update_task(records: "Records", seq: int, fact: Fact) -> None:
     bare, thread_id = id_of(fact, "taskId"), thread_of(fact)
     if bare is None:
@@ -314,6 +344,7 @@ def _run_key(records: "Records", fact: Fact) -> str | None:
 
 ARTIFACT_HANDLERS = {
     **dict.fromkeys(_ARTIFACT_CLASSES, _update_artifact),
+    "history.window.loaded": _add_forked_artifacts,
     **dict.fromkeys(TASK_STATES, _update_task),
     "preview.ready": _update_preview,
     "preview.stopped": _update_preview,
