@@ -155,7 +155,7 @@ def test_the_examples_in_one_file_fill_in_for_each_other(factwire: Factwire):
         ([None, None, 1], [None, 0, 1]),
         ([5, None, 6], [5, None, 6]),
         ([3, None, None], [3, 4, 5]),
-        ([9, None, 1], [9, 10, 1]),
+        ([9, None, 1], [1, 9, 10]),
     ],
 )
 def test_a_sequence_is_filled_in_by_place_where_no_fact_has_it(

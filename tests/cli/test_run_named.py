@@ -73,7 +73,7 @@ def test_the_installed_command_finds_it(home: Home):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("cli_no_such_module:agent", "No module named 'cli_no_such_module'; modules are looked"),
+        ("cli_no_such_module:agent", "No module named 'cli_no_such_module'; modules are imported"),
         ("cli_gardening:flower", "has no attribute 'flower'"),
         ("cli_gardening:MODULE:x", "cannot be loaded"),
         (":agent", "cannot be loaded"),

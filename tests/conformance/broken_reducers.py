@@ -48,11 +48,18 @@ def change_state(change: Callable[[Wire, list[Wire]], None]) -> Reducer:
 
 @change_events
 def begins_with_the_first_line(events: list[Wire], complete: bool) -> list[Wire]:
-    """Drops what a file holds from before its first line."""
-    first = events[0].get("sequence") if events and complete else None
-    if first is None:
+    """Drops what a file holds of a thread from before its first line."""
+    if not complete:
         return events
-    return [event for event in events if event.get("sequence", first) >= first]
+    starts: dict[str | None, int] = {}
+    for event in events:
+        if "sequence" in event:
+            starts.setdefault(event.get("threadId"), event["sequence"])
+    return [
+        event
+        for event in events
+        if "sequence" not in event or event["sequence"] >= starts[event.get("threadId")]
+    ]
 
 
 @change_events
@@ -247,6 +254,14 @@ def draws_no_edges_of_calls(state: Wire, _: list[Wire]) -> None:
     }
 
 
+@change_state
+def completes_open_calls(state: Wire, _: list[Wire]) -> None:
+    """Shows a call that goes on as one that ended well."""
+    for part in (part for message in state["messages"] for part in message["parts"]):
+        if part["type"] == "tool-preview" and part["status"] in ("running", "input-available"):
+            part["status"] = "output-available"
+
+
 BROKEN_REDUCERS: dict[str, tuple[Reducer, str]] = {
     "begins_with_the_first_line": (begins_with_the_first_line, "screen.order"),
     "believes_snapshots": (believes_snapshots, "screen.early-snapshots"),
@@ -265,6 +280,7 @@ BROKEN_REDUCERS: dict[str, tuple[Reducer, str]] = {
     "leaves_cancelled_calls_running": (leaves_cancelled_calls_running, "screen.cancelled-work"),
     "loses_transcripts": (loses_transcripts, "screen.refs"),
     "wants_every_field": (wants_every_field, "screen.lenient"),
+    "completes_open_calls": (completes_open_calls, "screen.nothing-guessed"),
     "names_one_source": (names_one_source, "screen.facts-shown"),
 }
 """Name → a reducer, and the one requirement that it breaks."""

@@ -169,7 +169,8 @@ def status_text(state: ProjectionState) -> Text:
     if line.plain != runtime.status:
         line.append(f" {terminal_safe(runtime.status, NAME)}", style="bold")
     turn = runtime.latest_turn_id and f"turn {runtime.latest_turn_id} {runtime.latest_turn_status}"
-    phase = runtime.phase if runtime.phase not in ("unknown", runtime.status) else None
+    shown = ("unknown", runtime.status, runtime.latest_turn_status)
+    phase = runtime.phase if runtime.phase not in shown else None
     queued = runtime.queued_turn_count and f"{runtime.queued_turn_count} queued"
     remarks = (runtime.message, runtime.failure_category, runtime.recovery_hint)
     for word in (phase, turn, runtime.model, *remarks, runtime.blocked_reason, queued):

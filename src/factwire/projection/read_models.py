@@ -64,6 +64,8 @@ class ToolCallSummary(View):
     action_id: str | None = None
     artifact_ids: list[str] | None = None
     ref_ids: list[str] | None = None
+    evidence_refs: list[str] | None = None
+    diff_ref: str | None = None
     unclosed: bool | None = None
     origin_thread_id: str | None = None
 
