@@ -169,7 +169,7 @@ def write_fact_line(fact: Fact, source: Shape, target: Shape) -> list[dict[str, 
 
 
 def _write_facts(reading: FactReading, target: str, outlet: "OutletStream | None") -> list[Issue]:
-    if reading.fact is None:
+    if reading.fact is None or reading.is_repeat:
         return reading.issues
     if outlet is not None:
         outlet.take(reading.fact)

@@ -324,19 +324,23 @@ def read_facts(source: FactSource, doing: str | None = None) -> Iterator[Fact]:
         items = read_document(source).facts
         shown = items if doing is None else watch_progress(items, source, doing)
         for number, (line, item) in enumerate(shown, 1):
-            yield _to_fact(item, line, number)
+            fact = _to_fact(item, line, number)
+            if fact is not None:
+                yield fact
     except UnreadableInput as error:
         raise CliError(f"{terminal_safe(source.name)}: {error}") from error
 
 
-def _to_fact(item: Any, line: int | None, number: int) -> Fact:
-    """The fact of an item; what is none is named with its line, or its number in the document."""
+def _to_fact(item: Any, line: int | None, number: int) -> Fact | None:
+    """The fact of an item, or None for a UI event whose fact came with the event before it; what
+    is no fact is named with its line, or its number in the document.
+    """
     try:
         reading = read_item(item)
     except UnreadableInput as error:
         raise UnreadableInput(error.reason, line=line) from error
     if reading.fact is not None:
-        return reading.fact
+        return None if reading.is_repeat else reading.fact
     reason = str(InvalidFacts(reading.issues))
     raise UnreadableInput(reason if line else f"fact {number}: {reason}", line=line)
 

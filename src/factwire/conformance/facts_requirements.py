@@ -58,6 +58,8 @@ _UI: Final = requirements(
         "never that class.",
         "ui.unknown-class": "A class that nobody knows becomes a diagnostic.",
         "ui.stable": "A UI event stays the UI event that it is.",
+        "ui.round-trip": "Read again, the UI events of a fact are that fact: the same screen, nothing "
+        "twice.",
     },
 )
 
