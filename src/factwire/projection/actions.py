@@ -108,7 +108,7 @@ def update_action(draft: "StateDraft", fact: Fact) -> None:
 def close_action(draft: "StateDraft", fact: Fact) -> None:
     action, path = _ensure_action(draft, fact)
     payload = read_payload(fact, ActionDecisionPayload)
-    status = _ACTION_ENDS[fact.event_class or ""]
+    status = _end_of_action(fact, payload)
     draft.put(action, path, "status", status)
     draft.fill(
         action,
@@ -122,6 +122,13 @@ def close_action(draft: "StateDraft", fact: Fact) -> None:
     )
     draft.memory.open_actions.pop(action.action_id, None)
     _decide_plan(draft, action)
+
+
+def _end_of_action(fact: Fact, payload: ActionDecisionPayload) -> str:
+    """How an action was closed. UI clients have one class for every end: theirs is the phase."""
+    status = _ACTION_ENDS[fact.event_class or ""]
+    withdrawn = payload.decision is None and fact.phase in ("cancelled", "interrupted")
+    return "cancelled" if status == "resolved" and withdrawn else status
 
 
 def close_absent_action(draft: "StateDraft", action_id: str) -> None:

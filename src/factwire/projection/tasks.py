@@ -60,6 +60,21 @@ TASK_STATES: Final = {
 }
 """The state that a class puts a task into; classes that are not here leave it as it was."""
 
+_STATES_OF_PHASE: Final = {
+    "draft": "draft",
+    "submitted": "queued",
+    "accepted": "accepted",
+    "preparing": "preparing",
+    "acting": "running",
+    "waiting": "blocked",
+    "interrupted": "cancelling",
+    "cancelled": "cancelled",
+    "failed": "failed",
+    "completed": "completed",
+    "archived": "archived",
+}
+"""The state that a UI event states by its phase, since its class only says that a task changed."""
+
 ENDED_TASKS: Final = frozenset(
     {"cancelled", "timed_out", "failed", "lost", "completed", "archived"}
 )
@@ -159,7 +174,10 @@ class Job(View):
 
 
 def update_task(draft: "StateDraft", fact: Fact) -> None:
-    """task.*: what the fact says of its task."""
+    """task.*: what the fact says of its task; `task.changed` may be about a job instead."""
+    if fact.event_class == "task.changed" and task_of(fact) is None:
+        update_job(draft, fact)
+        return
     task, path = ensure_task(draft, fact, task_of(fact) or "")
     payload, name = read_payload(fact, TaskPayload), fact.event_class or ""
     state = _next_state(fact, payload)
@@ -236,6 +254,8 @@ def _next_state(fact: Fact, payload: TaskPayload) -> str | None:
         return _WAITING_STATES.get(payload.reason or "", payload.status or "waiting_input")
     if name in TASK_STATES:
         return TASK_STATES[name]
+    if name == "task.changed" and payload.status is None and fact.attempt_id is None:
+        return _STATES_OF_PHASE.get(fact.phase or "")
     return payload.status if name in ("task.updated", "task.changed") else None
 
 
@@ -325,6 +345,8 @@ def update_job(draft: "StateDraft", fact: Fact) -> None:
         )
         draft.create(jobs, JOBS_PATH, key, job)
     job, state = jobs[key], _JOB_STATES.get(name)
+    if name == "task.changed" and fact.job_item_id is None:
+        state = payload.status or _STATES_OF_PHASE.get(fact.phase or "")
     if state is not None and state not in ENDED_TASKS:
         draft.put(job, path, "failure_category", None)
         draft.put(job, path, "completed_at", None)
