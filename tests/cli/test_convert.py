@@ -1,6 +1,7 @@
 """`factwire convert`: the same facts in another shape, one to a line."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ FACTS = [
     complete("tool.started", 2, payload={"toolName": "grep", "args": {"é": [1, None]}}),
     complete("model.delta", 3, payload={"delta": "a\nb"}),
 ]
+
+STREAMS = Path(__file__).resolve().parents[2] / "examples" / "streams"
 
 
 def objects(text: str) -> list[dict[str, Any]]:
@@ -144,3 +147,18 @@ def test_the_given_shape_is_the_one_that_is_read(factwire: Factwire):
     event = runtime_event("run.status")
     done = factwire("convert", factwire.file(json.dumps(event)), "--from", "facts")
     assert (done.code, done.out) == (1, "")
+
+
+@pytest.mark.requirement("ui.round-trip")
+@pytest.mark.parametrize("name", ["whole_day", "coding_fixed", "approval_expired"])
+def test_the_commands_read_ui_events_as_the_facts_they_were_made_from(
+    factwire: Factwire, name: str
+):
+    path = STREAMS / f"{name}.ndjson"
+    events = factwire("convert", str(path), "--to", "ui").out
+    ui = factwire.file(events)
+    assert len(events.splitlines()) >= len(path.read_bytes().splitlines())
+    facts = factwire("convert", str(path), "--to", "facts")
+    assert factwire("convert", ui, "--to", "facts") == facts
+    assert factwire("convert", ui, "--to", "ui").out == events
+    assert factwire("project", ui).out == factwire("project", str(path)).out

@@ -176,6 +176,30 @@ def test_the_way_there_is_the_same_after_the_way_back_for_what_messages_hold_the
         assert essences(from_ui_messages(to_ui_messages(state, back))) == essences(back)
 
 
+def details(messages: Iterable[Message]) -> list[Any]:
+    """What a message holds beside its words: whose it is, and how far each of its texts got."""
+    ids = ("thread_id", "turn_id", "agent_id", "subagent_id", "task_id", "optimistic_id")
+    return [
+        (
+            [getattr(message, name) for name in (*ids, "status", "created_at", "completed_at")],
+            [
+                (p.part_id, p.state)
+                for p in message.parts
+                if isinstance(p, TextPart | ReasoningPart)
+            ],
+        )
+        for message in messages
+        if message.status != "retracted"
+    ]
+
+
+@pytest.mark.requirement("projection.ai-sdk.round-trip")
+@pytest.mark.parametrize("path", sorted(STREAMS), ids=lambda path: path.stem)
+def test_there_and_back_keeps_whose_a_message_is_and_how_far_its_texts_got(path: Path):
+    for state in replay_states(path):
+        assert details(there_and_back(state)) == details(state.messages)
+
+
 @pytest.mark.requirement("projection.ai-sdk.only-refs")
 def test_a_message_that_only_has_refs_is_valid_and_keeps_them():
     request = fact(

@@ -242,6 +242,8 @@ def _read_items(
             reading = reader.feed(item)
         except UnreadableInput as error:
             raise UnreadableInput(error.reason, line=line) from error
+        if reading.is_repeat:
+            continue
         if reading.fact is not None:
             fact = names.feed(repeats.number(reading.fact))
             reading = msgspec.structs.replace(reading, fact=fact)
@@ -256,7 +258,7 @@ def write_fact_line(fact: Fact, source: Shape, target: Shape) -> list[dict[str, 
 
 
 def _write_facts(reading: FactReading, target: str, outlet: "OutletStream | None") -> list[Issue]:
-    if reading.fact is None:
+    if reading.fact is None or reading.is_repeat:
         return reading.issues
     if outlet is not None:
         outlet.take(reading.fact)

@@ -419,7 +419,8 @@ def read_facts(
         repeats = RepeatNumbers()
         for number, (line, item) in enumerate(shown, 1):
             fact = _to_fact(reader, item, line, number)
-            yield names.feed(repeats.number(fact))
+            if fact is not None:
+                yield names.feed(repeats.number(fact))
     except UnreadableInput as error:
         raise CliError(f"{terminal_safe(source.name)}: {redact_text(str(error))[0]}") from error
     if remarks:
@@ -427,14 +428,16 @@ def read_facts(
         print_remark(SECRETS_REDACTED, source.name, redacted_remark(names.count))
 
 
-def _to_fact(reader: LenientReader, item: Any, line: int | None, number: int) -> Fact:
-    """The fact of an item; what is none is named with its line, or its number in the document."""
+def _to_fact(reader: LenientReader, item: Any, line: int | None, number: int) -> Fact | None:
+    """The fact of an item, or None for a UI event whose fact came with the event before it; what
+    is no fact is named with its line, or its number in the document.
+    """
     try:
         reading = reader.feed(item)
     except UnreadableInput as error:
         raise UnreadableInput(error.reason, line=line) from error
     if reading.fact is not None:
-        return reading.fact
+        return None if reading.is_repeat else reading.fact
     reason = str(InvalidFacts(reading.issues))
     raise UnreadableInput(reason if line else f"fact {number}: {reason}", line=line)
 

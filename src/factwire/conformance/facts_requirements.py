@@ -62,6 +62,9 @@ _UI: Final = requirements(
         "never that class.",
         "ui.unknown-class": "A class that nobody knows becomes a diagnostic.",
         "ui.stable": "A UI event stays the UI event that it is.",
+        "ui.foreign": "A UI event of another maker means what its class, status and phase state.",
+        "ui.round-trip": "Read again, the UI events of a fact are that fact: the same screen, and "
+        "nothing twice.",
     },
 )
 

@@ -298,6 +298,8 @@ OUTLET_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "outlets.ag-ui.subagents": "A subagent is told apart, and suspended where its run ends.",
         "outlets.ag-ui.state": "Shared state is told as state, and nothing else is.",
         "outlets.vendors": "The vendors' own clients read what the outlets write.",
+        "outlets.outcomes": "Whatever ended reaches a client with its outcome, and whatever lasts "
+        "reaches it.",
         "cli.convert.outlets": "Facts and streams are converted for clients, as lines or events.",
     },
 )

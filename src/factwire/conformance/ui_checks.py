@@ -16,7 +16,8 @@ from factwire.conformance.account_checks import SHOWN, find_differences, texts_b
 from factwire.conformance.case import Case, Finding, Reducer, Wire
 from factwire.conformance.delivery_streams import DeliveredStream
 from factwire.conformance.reducers import call_reducer
-from factwire.facts import read_fact, to_ui_events, write_fact
+from factwire.facts import read_fact, read_item, to_ui_events, write_fact
+from factwire.facts.shapes import RepeatNumbers
 
 ROUND_TRIP: Final = "screen.ui-round-trip"
 REPEATS: Final = "screen.ui-repeats"
@@ -35,7 +36,10 @@ def _to_ui(events: Sequence[Wire]) -> list[Wire]:
 
 
 def _from_ui(events: Sequence[Wire]) -> list[Wire]:
-    return [write_fact(read_fact(event, "ui"), "facts") for event in events]
+    repeats = RepeatNumbers()
+    readings = [read_item(event, "ui") for event in events]
+    facts = [found.fact for found in readings if found.fact is not None and not found.is_repeat]
+    return [write_fact(repeats.number(fact), "facts") for fact in facts]
 
 
 factwire_mapping: Final = UiMapping(to_ui=_to_ui, from_ui=_from_ui)

@@ -2,7 +2,7 @@
 
 A note says that something in a fact was hidden or moved. The class rows say which UI events a
 runtime fact becomes; a fact that lacks what the UI class requires is not promoted to it: work in
-a process becomes run status, anything else a diagnostic.
+a process becomes run status, anything else a diagnostic. Every event carries its fact along.
 """
 
 from typing import Any, Final
@@ -21,6 +21,8 @@ from factwire.facts.classes.class_tables import (
 )
 from factwire.facts.classes.specification import EventClass
 from factwire.facts.fact import Fact, id_of
+from factwire.facts.shapes import is_derived_id
+from factwire.facts.ui_origin import carry_origin, origin_of
 
 
 def build_note(
@@ -53,14 +55,25 @@ _DIAGNOSTIC: Final = "diagnostic.changed"
 
 
 def to_ui_events(fact: Fact) -> tuple[Fact, ...]:
-    """The UI events of a fact, first the main one; an event that already is one stays itself."""
+    """The UI events of a fact, first the main one; an event that already is one stays itself.
+
+    Read again, each of them is the fact. Only the main one has the fact's id and its sequence.
+    """
+    if fact.event_class in UI_CLASSES and origin_of(fact.extra) is not None:
+        return (fact,)
+    names_id = is_derived_id(fact.id)
+    return tuple(carry_origin(fact, event, names_id=names_id) for event in _build_events(fact))
+
+
+def _build_events(fact: Fact) -> tuple[Fact, ...]:
     event_class = fact.event_class or ""
     row = RUNTIME_CLASSES.get(event_class) or EDGE_CLASSES.get(event_class)
     if row is None:
         return (_build_event(fact, event_class if event_class in UI_CLASSES else _DIAGNOSTIC),)
     main, *others = (*row.ui, *_artifact_classes(fact))
     return _promote(fact, main, row), *(
-        msgspec.structs.replace(_promote(fact, name), id=f"{fact.id}#{name}") for name in others
+        msgspec.structs.replace(_promote(fact, name), id=f"{fact.id}#{name}", sequence=None)
+        for name in others
     )
 
 

@@ -39,6 +39,7 @@ from factwire.facts.shapes import (
     shape_issues,
     shape_of,
 )
+from factwire.facts.ui_origin import origin_of, repeats_fact
 from factwire.facts.vocabulary import AnyShape, Shape
 
 _ENDED: Final = frozenset({"output-available", "output-error", "cancelled"})
@@ -170,13 +171,15 @@ Item = Fact | Mapping[str, Any] | bytes | str
 
 class FactReading(msgspec.Struct, frozen=True, gc=False):
     """A fact as it was read: its shape, how long its JSON was if known, and what kept it from
-    becoming a fact at all.
+    becoming a fact at all. A UI event that carries its fact has the shape of that; `is_repeat`
+    says that another event before it carries the same fact.
     """
 
     fact: Fact | None
     shape: Shape
     wire_bytes: int | None
     issues: list[Issue]
+    is_repeat: bool = False
 
 
 _NONE: Final[list[Issue]] = []
@@ -293,6 +296,8 @@ class StreamInspector:
             value = decode_json(item) if isinstance(item, (bytes, str)) else item
             self._sequences.feed_refused(value, path)
             return rebase_issues(issues, path)
+        if reading.is_repeat:
+            return []
         self._sequences.feed(fact, path)
         issues = [] if self._is_plain_piece(fact, reading) else self._inspect(fact, reading, path)
         if self._read_model is not None and self._read_model.covers(fact):
@@ -362,9 +367,13 @@ def read_item(item: Item, shape: AnyShape = "auto") -> FactReading:
 def read_and_inspect(item: Item, shape: AnyShape = "auto") -> tuple[Fact | None, list[Issue]]:
     """The fact, where its fields allow one to be made, and its issues with paths from `$`."""
     reading = read_item(item, shape)
+    return reading.fact, _issues_of(reading)
+
+
+def _issues_of(reading: FactReading) -> list[Issue]:
     if reading.fact is None:
-        return None, reading.issues
-    return reading.fact, rule_issues(reading.fact, reading.shape, wire_bytes=reading.wire_bytes)
+        return reading.issues
+    return rule_issues(reading.fact, reading.shape, wire_bytes=reading.wire_bytes)
 
 
 def inspect_fact(item: Item, shape: AnyShape = "auto") -> list[Issue]:
@@ -416,7 +425,10 @@ def _read_object(value: object, shape: AnyShape) -> FactReading:
     issues = shape_issues(value, resolved)
     if issues or not isinstance(value, Mapping):
         return FactReading(None, resolved, None, issues)
-    fact = read_checked_fact(value, resolved)  # pyright: ignore[reportUnknownArgumentType]
+    fields = cast("Mapping[str, Any]", value)
+    fact = read_checked_fact(fields, resolved)
+    if resolved == "ui" and origin_of(fields) is not None:
+        return FactReading(fact, "facts", None, [], repeats_fact(fields))
     return FactReading(fact, resolved, None, [])
 
 

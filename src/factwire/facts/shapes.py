@@ -3,7 +3,8 @@
 Shape A (`facts`) is the form Factwire keeps. Shape B (`runtime-event`) is what providers emit, and
 shape C (`ui`) what UI clients exchange; both are A with other names for a few fields, and with
 defaults that follow from the class. Reading fills those defaults, writing leaves them out again, so
-that every shape survives a round trip, unknown top-level fields included.
+that every shape survives a round trip, unknown top-level fields included. A UI event that was made
+from a fact of another class reads as that fact (`ui_origin`).
 """
 
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from factwire.facts.fact import Fact
 from factwire.facts.issues import InvalidFacts, Issue, type_mismatches
 from factwire.facts.json_values import decode_json, is_nested_too_deep, json_type, unwritable_reason
 from factwire.facts.limits import SEQUENCE_MAX
+from factwire.facts.ui_origin import ORIGIN, origin_of, restore_fields
 from factwire.facts.vocabulary import UNKNOWN, AnyShape, Shape
 
 _NAMES: Final[dict[Shape, dict[str, str]]] = {
@@ -57,6 +59,7 @@ SEQUENCE_FLOORS: Final[dict[Shape, int]] = {
 
 NEVER_EMPTY: Final = ("id", "eventId", "type")
 _DERIVED_ID: Final = "ui-sha256-"
+_DERIVED_ID_LENGTH: Final = len(_DERIVED_ID) + 64
 _FIELDS: Final = {
     field.encode_name: field for field in msgspec.structs.fields(Fact) if field.encode_name
 }
@@ -75,13 +78,15 @@ def wire_name(shape: Shape, field: str) -> str:
 
 def is_derived_id(fact_id: str) -> bool:
     """Whether an id was made from what an event says, since the event named none."""
-    return fact_id.startswith(_DERIVED_ID)
+    return len(fact_id) == _DERIVED_ID_LENGTH and fact_id.startswith(_DERIVED_ID)
 
 
 def shape_of(value: Mapping[str, object]) -> Shape:
     """The shape that an object most likely is of, by the fields that only one shape has."""
     if "eventClass" in value and ("id" in value or "eventId" not in value):
         return "facts"
+    if "type" in value and origin_of(value) is not None:
+        return "ui"
     stamped = "schemaVersion" in value and "createdAt" not in value
     if "eventId" in value or (stamped and "timestamp" in value):
         return "runtime-event"
@@ -106,6 +111,8 @@ def shape_issues(value: object, shape: Shape, path: str = "$") -> list[Issue]:
         value_found = fields.get(name)
         if value_found is not None:
             issues += type_mismatches(value_found, info.type, f"{path}.{name}")
+    if shape == "ui" and (origin := origin_of(fields)) is not None:
+        issues += _origin_issues(origin, f"{path}.{ORIGIN}")
     sequence = fields.get("sequence")
     if type(sequence) is int and not SEQUENCE_FLOORS[shape] <= sequence <= SEQUENCE_MAX:
         issues.append(_sequence_issue(sequence, shape, path))
@@ -140,6 +147,8 @@ def read_checked_fact(value: Mapping[str, Any], shape: Shape) -> Fact:
     if "" in value:
         rest[""] = value[""]
     _fill_defaults(fields, shape)
+    if shape == "ui" and (origin := origin_of(value)) is not None:
+        restore_fields(fields, rest, origin)
     fact = _resolve_alias(msgspec.convert({**fields, "": rest} if rest else fields, Fact))
     return _derive_id(fact) if fact.id == _DERIVED_ID else fact
 
@@ -243,7 +252,7 @@ def _drop_derived(fields: dict[str, Any], shape: Shape) -> None:
     }
     if shape == "ui":
         derived |= dict.fromkeys(_UI_UNKNOWN, UNKNOWN)
-        if is_derived_id(fields["id"]):
+        if fields["id"] == _DERIVED_ID or is_derived_id(fields["id"]):
             del fields["id"]
     for field, value in derived.items():
         if fields.get(field) == value:
@@ -256,6 +265,22 @@ def _resolve_alias(fact: Fact) -> Fact:
     event_class = fact.event_class
     alias = CLASS_ALIASES.get(event_class) if event_class else None
     return msgspec.structs.replace(fact, event_class=alias) if alias else fact
+
+
+def _origin_issues(origin: Mapping[str, Any], path: str) -> list[Issue]:
+    """Fields that a fact cannot have, or cannot be without."""
+    issues: list[Issue] = []
+    for name, value in origin.items():
+        field = _FIELDS.get(name)
+        if field is None:
+            continue
+        if value is not None:
+            issues += type_mismatches(value, field.type, f"{path}.{name}")
+        if (value is None and field.required) or (value == "" and name in NEVER_EMPTY):
+            issues.append(Issue("schema_mismatch", f"{path}.{name}", f"facts needs {name}"))
+        if name == "sequence" and type(value) is int and abs(value) > SEQUENCE_MAX:
+            issues.append(_sequence_issue(value, "facts", path))
+    return issues
 
 
 def _sequence_issue(sequence: int, shape: Shape, path: str) -> Issue:

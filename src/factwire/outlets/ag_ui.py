@@ -24,6 +24,8 @@ from factwire.outlets.protocol_writer import (
     UnansweredAction,
     WireNames,
     content_of,
+    failure_details,
+    has_failed,
     shared_patch_of,
     thing_of,
 )
@@ -260,7 +262,7 @@ class AgUiRun:
         name = self._started.pop(subagent_id)
         del self._working[subagent_id]
         payload = fact.payload
-        if fact.event_class == "subagent.failed":
+        if has_failed(fact):
             message = text_at(payload, "message") or "the subagent failed"
             code = text_at(payload, "failureCategory")
             self.emit(fact, "SUBAGENT_ERROR", subagentRunId=name, message=message, code=code)
@@ -349,21 +351,27 @@ class _EventWriter:
         self._finish(fact, usage, "success", result)
 
     def cancel_turn(self, fact: Fact, reason: str | None, usage: dict[str, Any]) -> None:
-        del reason
-        self._finish(fact, usage, "cancelled", None)
+        self._finish(fact, usage, "cancelled", None, reason)
 
-    def _finish(self, fact: Fact | None, usage: dict[str, Any], outcome: str, result: Any) -> None:
+    def _finish(
+        self,
+        fact: Fact | None,
+        usage: dict[str, Any],
+        outcome: str,
+        result: Any,
+        reason: str | None = None,
+    ) -> None:
         self._ensure_run(fact)
-        self.run.finish(
-            fact, outcome={"type": outcome}, result=result, usage=_to_token_usage(usage)
-        )
+        metadata = {_OURS: {"reason": reason}} if reason else None
+        fields = {"result": result, "usage": _to_token_usage(usage), "metadata": metadata}
+        self.run.finish(fact, outcome={"type": outcome}, **fields)
         self.run.end_turn()
 
     def fail_turn(
         self, fact: Fact | None, category: str, message: str, usage: dict[str, Any]
     ) -> None:
         self._ensure_run(fact)
-        ours = {_OURS: {"failureCategory": category}}
+        ours = {_OURS: failure_details(fact, category)}
         fields = {"message": message, "code": category, "metadata": ours}
         self.run.fail(fact, **fields, usage=_to_token_usage(usage))
         self.run.end_turn()
@@ -536,7 +544,9 @@ class _EventWriter:
 def _to_resume_entry(action: UnansweredAction, answer: ActionAnswer) -> dict[str, Any]:
     """An answer as the run that goes on has it."""
     if answer.decision is None:
-        return {"interruptId": action.action_id, "status": "cancelled"}
+        outcome = "expired" if answer.has_expired else "cancelled"
+        details = {"outcome": outcome, "reason": answer.reason}
+        return {"interruptId": action.action_id, "status": "cancelled", "payload": details}
     fields = {
         "decision": answer.decision,
         "approved": answer.is_approval,

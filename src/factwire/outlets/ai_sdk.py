@@ -20,6 +20,8 @@ from factwire.outlets.protocol_writer import (
     UnansweredAction,
     WireNames,
     content_of,
+    failure_details,
+    has_failed,
     thing_of,
 )
 from factwire.outlets.translator import Translator
@@ -146,9 +148,8 @@ class ChunkWriter:
     def fail_turn(
         self, fact: Fact | None, category: str, message: str, usage: dict[str, Any]
     ) -> None:
-        del fact
         self._drop_open()
-        self.data("failure", {"failureCategory": category, "message": message})
+        self.data("failure", {**failure_details(fact, category), "message": message})
         if usage:
             self.emit("message-metadata", messageMetadata={"usage": usage})
         self.emit("error", errorText=message)
@@ -325,7 +326,8 @@ class ChunkWriter:
             "reason": answer.reason,
             "response": answer.response,
         }
-        self._write_action(action, "resolved" if answer.decision else "cancelled", details)
+        ending = "expired" if answer.has_expired else "cancelled"
+        self._write_action(action, "resolved" if answer.decision else ending, details)
 
     def _write_action(self, action: UnansweredAction, status: str, payload: dict[str, Any]) -> None:
         ids = {"toolCallId": action.call_id, "subagentId": action.speaker}
@@ -337,8 +339,7 @@ class ChunkWriter:
         self._write_subagent(fact, subagent_id, "started")
 
     def end_subagent(self, fact: Fact, subagent_id: str) -> None:
-        is_failed = fact.event_class == "subagent.failed"
-        self._write_subagent(fact, subagent_id, "failed" if is_failed else "completed")
+        self._write_subagent(fact, subagent_id, "failed" if has_failed(fact) else "completed")
 
     def _write_subagent(self, fact: Fact, subagent_id: str, status: str) -> None:
         fields = {**content_of(fact), "status": status}

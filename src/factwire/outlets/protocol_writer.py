@@ -128,6 +128,7 @@ class ActionAnswer(msgspec.Struct, frozen=True, kw_only=True):
     decision: str | None
     reason: str | None = None
     response: Any = None
+    has_expired: bool = False
 
     @property
     def is_approval(self) -> bool | None:
@@ -151,6 +152,17 @@ def failure_of(fact: Fact) -> tuple[str, str]:
     return category, text_at(fact.payload, "message", "summary") or category
 
 
+def has_failed(fact: Fact) -> bool:
+    """Whether something ended badly, by its class or by its status."""
+    return (fact.event_class or "").endswith(".failed") or fact.status == "failed"
+
+
+def failure_details(fact: Fact | None, category: str) -> dict[str, str]:
+    """What is to be known of a failure besides its message."""
+    hint = text_at(fact.payload, "recoveryHint") if fact is not None else None
+    return {"failureCategory": category, **({"recoveryHint": hint} if hint else {})}
+
+
 def answer_of(fact: Fact) -> ActionAnswer:
     """What was decided, or why nothing was."""
     payload = fact.payload
@@ -160,6 +172,7 @@ def answer_of(fact: Fact) -> ActionAnswer:
         decision=(text_at(payload, "decision") or "unknown") if closed else None,
         reason=text_at(payload, "reason") or fallback,
         response=payload.get("response"),
+        has_expired=fact.event_class == "action.expired",
     )
 
 
@@ -221,25 +234,34 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _BY_FAMILY: Final[dict[str, Note]] = {
+    "agent": Note(name="agent", id_name="agentId"),
     "artifact": Note(name="artifact", id_name="artifactId"),
+    "benchmark": Note(name="benchmark", id_name="evidenceId"),
     "channel": Note(name="channel", id_name="channelId"),
     "command": Note(name="command"),
     "context": Note(name="context"),
+    "cost": Note(name="cost"),
     "evidence": Note(name="evidence", id_name="evidenceId"),
     "handoff": Note(name="handoff", id_name="handoffId"),
     "history": Note(name="context"),
     "hook": Note(name="hook"),
+    "job": Note(name="job", id_name="jobId"),
     "limit": Note(name="limit"),
+    "output": Note(name="diagnostic"),
     "patch": Note(name="patch"),
     "permission": Note(name="permission"),
     "plan": Note(name="plan", id_name="partId"),
+    "policy": Note(name="permission"),
+    "process": Note(name="process"),
     "queue": Note(name="queue"),
     "quota": Note(name="limit"),
     "rate_limit": Note(name="limit"),
     "review": Note(name="review", id_name="reviewId"),
+    "routing": Note(name="routing"),
     "sandbox": Note(name="permission"),
     "subagent": Note(name="subagent-news"),
     "task": Note(name="task", id_name="taskId"),
+    "team": Note(name="team"),
     "test": Note(name="test"),
     "worker": Note(name="worker", id_name="workerId"),
 }
@@ -249,6 +271,7 @@ _BY_CLASS: Final[dict[str, Note]] = {
     "file.read": Note(name="file"),
     "runtime.error": Note(name="diagnostic"),
     "runtime.warning": Note(name="diagnostic"),
+    "tool.catalog.resolved": Note(name="context"),
 }
 _IDS: Final = (
     ("subagentId", "subagent_id"),
@@ -260,12 +283,41 @@ _IDS: Final = (
     ("actionId", "action_id"),
     ("attemptId", "attempt_id"),
     ("reviewId", "review_id"),
+    ("agentId", "agent_id"),
+    ("workerId", "worker_id"),
+    ("channelId", "channel_id"),
+    ("jobId", "job_id"),
+    ("jobItemId", "job_item_id"),
+    ("processId", "process_id"),
 )
 _REFS: Final = (
     ("refIds", "ref_ids"),
     ("artifactRefs", "artifact_refs"),
     ("evidenceRefs", "evidence_refs"),
 )
+
+
+ACTION_NEWS: Final = _BY_CLASS["action.updated"]
+ARTIFACT: Final = _BY_FAMILY["artifact"]
+SUBAGENT_NEWS: Final = _BY_FAMILY["subagent"]
+
+
+def artifact_notes(fact: Fact) -> list[Fact]:
+    """A fact for each artifact that the fact of a call names."""
+    artifact_id = id_of(fact, "artifactId")
+    artifact_ids = dict.fromkeys(fact.artifact_refs if artifact_id is None else (artifact_id,))
+    return [
+        msgspec.structs.replace(
+            fact,
+            event_class="artifact.changed",
+            artifact_id=each,
+            artifact_refs=(),
+            ref_ids=(),
+            payload={},
+        )
+        for each in artifact_ids
+        if each
+    ]
 
 
 def note_of(event_class: str) -> Note | None:

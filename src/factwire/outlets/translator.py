@@ -14,12 +14,16 @@ from factwire.facts.outcomes import call_outcome
 from factwire.outlets.limits import PROMPTS_REMEMBERED
 from factwire.outlets.open_turn import OpenTurn, TextKey
 from factwire.outlets.protocol_writer import (
+    ACTION_NEWS,
+    ARTIFACT,
+    SUBAGENT_NEWS,
     UNNAMED_TOOL,
     OpenCall,
     ProtocolWriter,
     StreamedText,
     UnansweredAction,
     answer_of,
+    artifact_notes,
     failure_of,
     note_of,
     result_of,
@@ -250,6 +254,7 @@ def _finish_call(turn: OpenTurn, fact: Fact) -> None:
         _settle_args(turn, fact, call)
         del turn.calls[call.call_id]
         turn.writer.finish_call(fact, call, result_of(fact))
+        _write_artifacts(turn, fact)
 
 
 def _fail_call(turn: OpenTurn, fact: Fact) -> None:
@@ -258,6 +263,12 @@ def _fail_call(turn: OpenTurn, fact: Fact) -> None:
         _settle_args(turn, fact, call)
         del turn.calls[call.call_id]
         turn.writer.fail_call(fact, call, *failure_of(fact))
+        _write_artifacts(turn, fact)
+
+
+def _write_artifacts(turn: OpenTurn, fact: Fact) -> None:
+    for artifact in artifact_notes(fact):
+        turn.writer.write_note(artifact, ARTIFACT)
 
 
 def _open_action(turn: OpenTurn, fact: Fact) -> None:
@@ -280,6 +291,9 @@ def _open_action(turn: OpenTurn, fact: Fact) -> None:
 def _close_action(turn: OpenTurn, fact: Fact) -> None:
     action = turn.actions.pop(id_of(fact, "actionId") or "", None)
     if action is None:
+        if id_of(fact, "actionId") is not None:
+            turn.open(fact)
+            turn.writer.write_note(fact, ACTION_NEWS)
         return
     turn.open(fact)
     answer = answer_of(fact)
@@ -307,6 +321,15 @@ def _end_subagent(turn: OpenTurn, fact: Fact) -> None:
     turn.writer.end_subagent(fact, subagent_id)
 
 
+def _close_subagent(turn: OpenTurn, fact: Fact) -> None:
+    """A subagent that has ended stays as it ended when it is closed."""
+    if fact.subagent_id in turn.subagents:
+        _end_subagent(turn, fact)
+    else:
+        turn.open(fact)
+        turn.writer.write_note(fact, SUBAGENT_NEWS)
+
+
 def _write_state(turn: OpenTurn, fact: Fact) -> None:
     turn.open(fact)
     turn.writer.write_state(fact)
@@ -329,7 +352,7 @@ _WORK_HANDLERS: Final[dict[str, Callable[[OpenTurn, Fact], None]]] = {
     "subagent.started": _start_subagent,
     "subagent.completed": _end_subagent,
     "subagent.failed": _end_subagent,
-    "subagent.closed": _end_subagent,
+    "subagent.closed": _close_subagent,
     "state.snapshot": _write_state,
     "state.delta": _write_state,
 }

@@ -121,7 +121,7 @@ def close_action(draft: "StateDraft", fact: Fact) -> None:
         _overrule_answer(draft, action, fact)
         return
     payload = read_payload(fact, ActionDecisionPayload)
-    status = _ACTION_ENDS[fact.event_class or ""]
+    status = _end_of_action(fact, payload)
     draft.put(action, path, "status", status)
     draft.fill(
         action,
@@ -150,6 +150,13 @@ def _overrule_answer(draft: "StateDraft", action: Action, fact: Fact) -> None:
         decision = action.decision or action.status
         message = f"action {action.action_id} was answered before ({decision}), which counts"
         add_remark(draft, fact, "action_already_decided", message, subject=action.action_id)
+
+
+def _end_of_action(fact: Fact, payload: ActionDecisionPayload) -> str:
+    """How an action was closed. UI clients have one class for every end: theirs is the phase."""
+    status = _ACTION_ENDS[fact.event_class or ""]
+    withdrawn = payload.decision is None and fact.phase in ("cancelled", "interrupted")
+    return "cancelled" if status == "resolved" and withdrawn else status
 
 
 def close_absent_action(draft: "StateDraft", action_id: str) -> None:

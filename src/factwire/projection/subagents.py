@@ -57,6 +57,17 @@ _STARTING_CLASSES: Final = frozenset(
 _STATED: Final = ("subagent.status", "agent.changed")
 """Classes whose payload says how the teammate is; in others, `status` is about something else."""
 
+_STATES_OF_PHASE: Final = {
+    "preparing": "spawned",
+    "acting": "running",
+    "waiting": "waiting",
+    "completed": "completed",
+    "failed": "failed",
+    "cancelled": "closed",
+    "archived": "closed",
+}
+"""The state that a UI event states by its phase, since its class says less than a runtime's."""
+
 _ENDED: Final = frozenset({"completed", "failed", "cancelled", "closed"})
 ACTIVE_STATES: Final = frozenset({"spawned", "running", "connected", "waiting"})
 _REMOTE: Final = ("remote_teammate", "background_teammate")
@@ -192,6 +203,11 @@ def _next_state(fact: Fact, thread: SubagentThread, payload: TeammatePayload) ->
     if _has_channel(fact) and thread.status in _ENDED:
         return None
     name = fact.event_class or ""
+    if name == "agent.completed":
+        ended_badly = "failed" if fact.status == "failed" else None
+        return ended_badly or _STATES_OF_PHASE.get(fact.phase or "", "completed")
+    if name == "agent.changed" and payload.status is None:
+        return _STATES_OF_PHASE.get(fact.phase or "")
     return SUBAGENT_STATES.get(name) or (payload.status if name in _STATED else None)
 
 

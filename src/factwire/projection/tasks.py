@@ -60,6 +60,21 @@ TASK_STATES: Final = {
 }
 """The state that a class puts a task into; classes that are not here leave it as it was."""
 
+_STATES_OF_PHASE: Final = {
+    "draft": "draft",
+    "submitted": "queued",
+    "accepted": "accepted",
+    "preparing": "preparing",
+    "acting": "running",
+    "waiting": "blocked",
+    "interrupted": "cancelling",
+    "cancelled": "cancelled",
+    "failed": "failed",
+    "completed": "completed",
+    "archived": "archived",
+}
+"""The state that a UI event states by its phase, since its class only says that a task changed."""
+
 ENDED_TASKS: Final = frozenset(
     {"cancelled", "timed_out", "failed", "lost", "completed", "archived"}
 )
@@ -160,7 +175,10 @@ class Job(View):
 
 
 def update_task(draft: "StateDraft", fact: Fact) -> None:
-    """task.*: what the fact says of its task."""
+    """task.*: what the fact says of its task; `task.changed` may be about a job instead."""
+    if fact.event_class == "task.changed" and task_of(fact) is None:
+        update_job(draft, fact)
+        return
     task, path = ensure_task(draft, fact, task_of(fact) or "")
     payload, name = read_payload(fact, TaskPayload), fact.event_class or ""
     state = _next_state(fact, payload)
@@ -268,6 +286,8 @@ def _next_state(fact: Fact, payload: TaskPayload) -> str | None:
         return _WAITING_STATES.get(payload.reason or "", payload.status or "waiting_input")
     if name in TASK_STATES:
         return TASK_STATES[name]
+    if name == "task.changed" and payload.status is None and fact.attempt_id is None:
+        return _STATES_OF_PHASE.get(fact.phase or "")
     return payload.status if name in ("task.updated", "task.changed") else None
 
 
@@ -363,7 +383,11 @@ def update_job(draft: "StateDraft", fact: Fact) -> None:
         return
     name = fact.event_class or ""
     job, path = _ensure_job(draft, fact, key)
-    _describe_job(draft, fact, job, path, _JOB_STATES.get(name))
+    state = _JOB_STATES.get(name)
+    if name == "task.changed" and fact.job_item_id is None:
+        status = read_payload(fact, TaskPayload).status
+        state = status or _STATES_OF_PHASE.get(fact.phase or "")
+    _describe_job(draft, fact, job, path, state)
     if name in _ITEM_STATES:
         item = fact.job_item_id or other_id(fact, "jobItemId", "job_item_id") or fact.id
         _count_item(draft, job, path, item, _ITEM_STATES[name])

@@ -6,7 +6,7 @@ become a second owner of tools, artifacts or evidence.
 """
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, cast, get_args
 
 from factwire.facts.json_values import list_at, object_at, text_at
 from factwire.projection.actions import Action
@@ -25,6 +25,8 @@ from factwire.projection.state import ProjectionState
 from factwire.projection.tools import Tool
 from factwire.projection.views import Text
 
+_OURS: Final = "factwire"
+_ENDED_STATES: Final = frozenset(get_args(PartState)) - {"streaming"}
 _ROLES: Final = ("system", "user", "assistant")
 _DENIALS: Final = ("deny", "denied", "rejected", "reject")
 
@@ -60,8 +62,12 @@ def from_ui_messages(rows: Iterable[object]) -> list[Message]:
 def _to_ui_message(state: ProjectionState, message: Message) -> dict[str, Any]:
     metadata = {
         "status": message.status,
+        "threadId": message.thread_id,
         "turnId": message.turn_id,
+        "agentId": message.agent_id,
         "subagentId": message.subagent_id,
+        "taskId": message.task_id,
+        "optimisticId": message.optimistic_id,
         "createdAt": message.created_at,
         "completedAt": message.completed_at,
     }
@@ -79,13 +85,9 @@ def _to_ui_message(state: ProjectionState, message: Message) -> dict[str, Any]:
 def _to_ui_part(state: ProjectionState, part: Part) -> dict[str, Any]:
     match part:
         case TextPart():
-            return {"type": "text", "text": str(part.text), "state": _to_ui_state(part.state)}
+            return {"type": "text", "text": str(part.text), **_to_text_fields(part)}
         case ReasoningPart():
-            return {
-                "type": "reasoning",
-                "text": str(part.summary),
-                "state": _to_ui_state(part.state),
-            }
+            return {"type": "reasoning", "text": str(part.summary), **_to_text_fields(part)}
         case ToolPreviewPart():
             return _to_tool_part(state, part)
         case ArtifactCardPart():
@@ -96,8 +98,12 @@ def _to_ui_part(state: ProjectionState, part: Part) -> dict[str, Any]:
             return _to_data_part("diagnostic", part.diagnostic_id)
 
 
-def _to_ui_state(state: PartState) -> str:
-    return "streaming" if state == "streaming" else "done"
+def _to_text_fields(part: TextPart | ReasoningPart) -> dict[str, Any]:
+    """The AI SDK knows two states of a text, and no id: ours are in the metadata of a provider."""
+    return {
+        "state": "streaming" if part.state == "streaming" else "done",
+        "providerMetadata": {_OURS: {"partId": part.part_id, "state": part.state}},
+    }
 
 
 def _to_data_part(kind: str, key: str, **fields: str | None) -> dict[str, Any]:
@@ -196,8 +202,12 @@ def _from_ui_message(row: dict[str, Any]) -> Message:
         sequence=None,
         parts=parts,
         input_refs=refs or None,
+        thread_id=text_at(metadata, "threadId"),
         turn_id=text_at(metadata, "turnId"),
+        agent_id=text_at(metadata, "agentId"),
         subagent_id=text_at(metadata, "subagentId"),
+        task_id=text_at(metadata, "taskId"),
+        optimistic_id=text_at(metadata, "optimisticId"),
         created_at=text_at(metadata, "createdAt"),
         completed_at=text_at(metadata, "completedAt"),
     )
@@ -205,8 +215,11 @@ def _from_ui_message(row: dict[str, Any]) -> Message:
 
 def _from_ui_part(row: dict[str, Any], message_id: str, index: int) -> Part | None:
     kind = text_at(row, "type") or ""
-    own = text_at(row, "id") or f"{message_id}:{index}"
+    ours = object_at((object_at(row.get("providerMetadata")) or {}).get(_OURS)) or {}
+    own = text_at(ours, "partId") or text_at(row, "id") or f"{message_id}:{index}"
     state: PartState = "streaming" if row.get("state") == "streaming" else "final"
+    if state == "final" and (exact := text_at(ours, "state")) in _ENDED_STATES:
+        state = cast("PartState", exact)
     text = Text(text_at(row, "text") or "")
     if kind == "text":
         return TextPart(part_id=own, message_id=message_id, text=text, state=state)

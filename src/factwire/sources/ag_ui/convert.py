@@ -23,7 +23,10 @@ def resume_run(
 def _on_answer(agui: "AgUi", entry: dict[str, Any]) -> None:
     action, payload = text_at(entry, "interruptId") or "interrupt", entry.get("payload")
     if text_at(entry, "status") == "cancelled":
-        agui.builder.cancel_action(action, "cancelled")
+        details = object_at(payload) or {}
+        has_expired = text_at(details, "outcome") == "expired"
+        reason = text_at(details, "reason") or "cancelled"
+        agui.builder.cancel_action(action, reason, has_expired=has_expired)
         return
     fields = object_at(payload) or {}
     approved = fields.get("approved")
@@ -180,7 +183,7 @@ def _on_run_finished(agui: AgUi, item: dict[str, Any]) -> None:
         return
     agui.open_actions, agui.denied = {}, set()
     if kind == "cancelled":
-        agui.builder.cancel_turn("cancelled")
+        agui.builder.cancel_turn(text_at(read_own_fields(item), "reason") or "cancelled")
         return
     agui.builder.complete_turn(structuredOutput=item.get("result"))
 
@@ -188,8 +191,10 @@ def _on_run_finished(agui: AgUi, item: dict[str, Any]) -> None:
 def _on_run_error(agui: AgUi, item: dict[str, Any]) -> None:
     _note_usage(agui, item)
     code = text_at(item, "code")
-    category = text_at(read_own_fields(item), "failureCategory") or "provider_error"
-    agui.builder.fail_turn(category, text_at(item, "message") or "the run failed", code=code)
+    own = read_own_fields(item)
+    category = text_at(own, "failureCategory") or "provider_error"
+    message, hint = text_at(item, "message") or "the run failed", text_at(own, "recoveryHint")
+    agui.builder.fail_turn(category, message, hint, code=code)
 
 
 def _note_usage(agui: AgUi, item: dict[str, Any]) -> None:

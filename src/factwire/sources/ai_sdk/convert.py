@@ -56,7 +56,8 @@ def _on_action(sdk: "AiSdk", payload: dict[str, Any]) -> None:
         answer = {"reason": text_at(payload, "reason"), "response": payload.get("response")}
         sdk.builder.resolve_action(action_id, text_at(payload, "decision") or "unknown", **answer)
     else:
-        sdk.builder.cancel_action(action_id, text_at(payload, "reason") or "withdrawn")
+        reason = text_at(payload, "reason") or "withdrawn"
+        sdk.builder.cancel_action(action_id, reason, has_expired=status == "expired")
 
 
 def _on_retraction(sdk: "AiSdk", payload: dict[str, Any]) -> None:

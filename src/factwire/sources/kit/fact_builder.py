@@ -342,11 +342,12 @@ class FactBuilder:
             payload = {"decision": decision, **extra_fields}
             self._append_fact(scope, "action.resolved", payload, action_id=action_id)
 
-    def cancel_action(self, action_id: str, reason: str) -> None:
+    def cancel_action(self, action_id: str, reason: str, *, has_expired: bool = False) -> None:
         """Nobody waits for an answer any more."""
         scope = self.actions.pop(action_id, None)
         if scope is not None:
-            self._append_fact(scope, "action.cancelled", {"reason": reason}, action_id=action_id)
+            event_class = "action.expired" if has_expired else "action.cancelled"
+            self._append_fact(scope, event_class, {"reason": reason}, action_id=action_id)
 
     # Teams
 
@@ -511,23 +512,32 @@ class FactBuilder:
 
 _FAMILIES: Final = frozenset(
     {
+        "agent",
         "artifact",
+        "benchmark",
         "channel",
         "context",
+        "cost",
         "evidence",
         "handoff",
         "history",
         "hook",
+        "job",
         "limit",
+        "output",
         "permission",
         "plan",
+        "policy",
+        "process",
         "queue",
         "quota",
         "rate_limit",
         "review",
+        "routing",
         "runtime",
         "sandbox",
         "task",
+        "team",
         "worker",
     }
 )
@@ -537,9 +547,11 @@ _CLASSES: Final = frozenset(
         "file.read",
         "state.delta",
         "state.snapshot",
+        "subagent.closed",
         "subagent.input",
         "subagent.progress",
         "subagent.status",
+        "tool.catalog.resolved",
     }
 )
 _COVERED_BY_THEIR_CALL: Final = frozenset({"command", "patch", "test"})
@@ -553,6 +565,12 @@ _IDS: Final = (
     "handoffId",
     "attemptId",
     "reviewId",
+    "agentId",
+    "workerId",
+    "channelId",
+    "jobId",
+    "jobItemId",
+    "processId",
 )
 _NOT_IN_PAYLOAD: Final = frozenset({*_IDS, "class", "refIds"})
 
