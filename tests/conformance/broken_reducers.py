@@ -254,14 +254,6 @@ def draws_no_edges_of_calls(state: Wire, _: list[Wire]) -> None:
     }
 
 
-@change_state
-def completes_open_calls(state: Wire, _: list[Wire]) -> None:
-    """Shows a call that goes on as one that ended well."""
-    for part in (part for message in state["messages"] for part in message["parts"]):
-        if part["type"] == "tool-preview" and part["status"] in ("running", "input-available"):
-            part["status"] = "output-available"
-
-
 BROKEN_REDUCERS: dict[str, tuple[Reducer, str]] = {
     "begins_with_the_first_line": (begins_with_the_first_line, "screen.order"),
     "believes_snapshots": (believes_snapshots, "screen.early-snapshots"),
@@ -280,7 +272,6 @@ BROKEN_REDUCERS: dict[str, tuple[Reducer, str]] = {
     "leaves_cancelled_calls_running": (leaves_cancelled_calls_running, "screen.cancelled-work"),
     "loses_transcripts": (loses_transcripts, "screen.refs"),
     "wants_every_field": (wants_every_field, "screen.lenient"),
-    "completes_open_calls": (completes_open_calls, "screen.nothing-guessed"),
     "names_one_source": (names_one_source, "screen.facts-shown"),
 }
 """Name → a reducer, and the one requirement that it breaks."""
@@ -295,8 +286,9 @@ def _change_ui(change: Callable[[list[Wire]], list[Wire]]) -> UiMapping:
 
 def loses_subagent_failures(events: list[Wire]) -> list[Wire]:
     """Gives a failed subagent a tick."""
+    done = {"eventClass": "subagent.completed", "status": "completed"}
     return [
-        {**event, "status": "completed"}
+        {**event, "status": "completed", "runtimeFact": {**event.get("runtimeFact", {}), **done}}
         if event.get("subagentId") and event.get("status") == "failed"
         else event
         for event in events

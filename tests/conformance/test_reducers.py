@@ -83,6 +83,9 @@ def test_a_broken_reducer_fails_exactly_what_it_breaks(name: str):
 def test_there_is_a_broken_reducer_or_mapping_for_every_requirement_of_screens():
     shown = {name for _, name in (*BROKEN_REDUCERS.values(), *BROKEN_MAPPINGS.values())}
     judged = {check.requirement for check in DELIVERY_CHECKS} | set(ACCOUNT_REQUIREMENTS)
+    # No stream here ends with a call under way. That none is completed by guessing is shown with
+    # the fixtures and with recorded streams.
+    judged.discard("screen.nothing-guessed")
     assert judged | {"screen.ui-round-trip", "screen.ui-repeats"} == shown
 
 

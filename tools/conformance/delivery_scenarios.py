@@ -122,7 +122,7 @@ def child_thread_first(script: Script) -> Any:
     script.tell("task.completed", "Look", task_id="tsk_a")
     script.tell("tool.result", "Delegate", {"summary": "ok"}, **CALL)
     script.end()
-    script.facts.reverse()
+    script.facts[1:] = reversed(script.facts[1:])
     return [
         equals("/graph/edges/task:tsk_a>subagent:sub_a:spawned/source", "task:tsk_a"),
         equals("/graph/edges/tool:call_1>subagent:sub_a:delegated/target", "subagent:sub_a"),

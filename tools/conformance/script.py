@@ -69,7 +69,11 @@ class Script(Recorder):
     def expect_ended(self, status: str = "completed", **fields: Any) -> None:
         """The final read model of a thread whose last turn is over."""
         turn = fields.pop("turn", "trn_1")
-        outcome = {"status": status, "turnId": turn, **fields.pop("why", {})}
+        why = fields.pop("why", {})
+        if status == "failed":
+            ended = next(fact for fact in reversed(self.facts) if fact.event_class == "turn.failed")
+            fields["incidents"] = [*fields.get("incidents", []), failed_turn(ended)]
+        outcome = {"status": status, "turnId": turn, **why}
         self.final = self.model(status, lastOutcome=outcome, **fields)
 
     def expect_running(self, status: str = "running", **fields: Any) -> None:
@@ -121,6 +125,22 @@ def remark(about: Fact, code: str, severity: str, **fields: Any) -> dict[str, An
         "eventId": about.id,
         **fields,
     }
+
+
+def failed_turn(ended: Fact) -> dict[str, Any]:
+    """The failure of a turn as a read model lists it among the incidents."""
+    why = {name: ended.payload[name] for name in ("failureCategory", "recoveryHint")}
+    category: str = why["failureCategory"]
+    return remark(
+        ended,
+        category,
+        "error",
+        diagnosticId=f"turn_failed:{ended.turn_id}",
+        message=ended.payload.get("message", category),
+        turnId=ended.turn_id,
+        createdAt=ended.created_at,
+        **why,
+    )
 
 
 class FixtureScript(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,7 +27,8 @@ from factwire.facts import (
     redact_text,
     write_fact,
 )
-from factwire.facts.classes.class_tables import ACTION_CLOSERS, TURN_TERMINALS
+from factwire.facts.classes.class_tables import ACTION_CLOSERS, TURN_TERMINALS, status_of
+from factwire.facts.outcomes import CLASS_STATUSES, OPEN_STATUSES
 
 
 class JudgedStream(msgspec.Struct, frozen=True, kw_only=True):
@@ -320,10 +321,15 @@ def check_failures(read: ReadStream) -> Iterator[Finding]:
 
 
 def check_statuses(read: ReadStream) -> Iterator[Finding]:
-    """Nothing is over while it goes on. That an end agrees with its class is validated."""
+    """Nothing is over while it goes on, or goes on once it is over. That an end agrees with its
+    class is validated.
+    """
     for fact in read.facts:
-        words = (fact.event_class or "").split(".")
-        if words[0] in _BEGUN and words[-1] in _BEGINNINGS and fact.status in _ENDED:
+        name = fact.event_class or ""
+        words = name.split(".")
+        begins = words[0] in _BEGUN and words[-1] in _BEGINNINGS
+        ends = CLASS_STATUSES.get(name) in _ENDED and fact.status != status_of(name)
+        if (begins and fact.status in _ENDED) or (ends and fact.status in OPEN_STATUSES):
             message = f"{read.stream.prefix}{fact.event_class} cannot have the status {fact.status}"
             yield build_finding("stream.status", message, level="facts", fact=fact, path="$.status")
     yield from _check_early_ends(read)

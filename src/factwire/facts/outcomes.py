@@ -236,16 +236,21 @@ job. `pending` is what a source states that derives the status from such a class
 """
 
 STATED_STATUSES: Final = {
-    name: statuses for name in KNOWN_CLASSES if (statuses := _statuses_of(name)) is not None
+    name: statuses | OPEN_STATUSES
+    for name in KNOWN_CLASSES
+    if (statuses := _statuses_of(name)) is not None
 }
-"""Class → the statuses that do not contradict it. A status outside the vocabulary never does."""
+"""Class → the statuses that do not contradict it. A status that is no end contradicts none, since
+the class says more, and neither does one outside the vocabulary.
+"""
 
 
 def outcome_issue(fact: Fact, statuses: frozenset[str]) -> Issue | None:
     """What is wrong with a fact whose status or payload contradicts its class."""
     status, name = _spell(fact.status), fact.event_class
     if status not in statuses and status in STATUSES:
-        message = f"{name} with status {fact.status}; expected {' or '.join(sorted(statuses))}"
+        ends = " or ".join(sorted(statuses & ENDED_STATUSES)) or "no end"
+        message = f"{name} with status {fact.status}; expected {ends}"
         return Issue("outcome_mismatch", "$.status", message)
     if name == "tool.result" and (flag := _error_flag(fact.payload)):
         message = f"tool.result with {flag}; a call that failed ends with tool.failed"
