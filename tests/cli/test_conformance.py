@@ -34,7 +34,7 @@ def test_what_fails_is_named_with_the_fact_that_shows_it(factwire: Factwire):
     done = factwire("conformance", "--provider", f"{AGENTS}:GuessesStatus")
     assert done.code == 1
     assert "✗ stream.status" in done.out
-    assert "stream.status: tool: tool.started with status completed; expected " in done.out
+    assert "stream.status: tool: tool.started cannot have the status completed" in done.out
     assert "        tool.started " in done.out
     assert '"eventClass"' not in done.out
     assert "not conformant" in done.out

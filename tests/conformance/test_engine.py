@@ -116,7 +116,7 @@ def test_a_failure_is_shown_by_the_fact_that_commits_it():
     [finding, *_] = result_of(report, "stream.status").findings
     assert finding.fact is not None
     assert (finding.fact["eventClass"], finding.fact["status"]) == ("tool.started", "completed")
-    assert finding.path == "$[0].status"
+    assert finding.path == "$.status"
     assert finding.fact_id == finding.fact["id"]
 
 

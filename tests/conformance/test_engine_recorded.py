@@ -115,15 +115,15 @@ def second_turn() -> list[Any]:
 def asked_turn(*decisions: str) -> list[Any]:
     """A turn in which a person is asked, and answers."""
     call: Any = {"toolCallId": "call"}
-    asked: Any = {**call, "actionId": "act"}
+    request: Any = {**call, "actionId": "act"}
     place = 3 + len(decisions)
     failure = {"failureCategory": "permission_denied"}
     return [
         event(1, "turn.started"),
         event(2, "tool.started", {"toolName": "deploy"}, **call),
-        event(3, "action.required", {"actionType": "tool_approval"}, **asked, status="blocked"),
+        event(3, "action.required", {"actionType": "tool_approval"}, **request, status="blocked"),
         *(
-            event(number, "action.resolved", {"decision": each}, **asked, status="completed")
+            event(number, "action.resolved", {"decision": each}, **request, status="completed")
             for number, each in enumerate(decisions, 4)
         ),
         event(place + 1, "tool.failed", failure, **call, status="failed"),

@@ -40,8 +40,8 @@ def strip_origin(fact: Fact) -> list[Fact]:
     ],
 )
 def test_an_action_closes_as_its_event_states(fields: dict[str, Any], status: str):
-    asked = event("action.required", actionId="a", sequence=1)
-    state = project([asked, event("action.resolved", actionId="a", sequence=2, **fields)])
+    request = event("action.required", actionId="a", sequence=1)
+    state = project([request, event("action.resolved", actionId="a", sequence=2, **fields)])
     assert state.actions["a"].status == status
 
 

@@ -485,7 +485,7 @@ def test_the_evidence_of_a_call_a_text_and_a_turn_is_kept(inside: bool):
 @pytest.mark.requirement("projection.outcome.tool")
 @pytest.mark.parametrize("outlet", sorted(OUTLETS))
 def test_every_outlet_tells_a_failed_result_as_it_tells_a_failure(outlet: str):
-    def told(name: str, **fields: Any) -> list[Any]:
+    def outlet_events(name: str, **fields: Any) -> list[Any]:
         tell = FactMaker()
         facts = [
             tell("turn.started", **TURN),
@@ -496,4 +496,4 @@ def test_every_outlet_tells_a_failed_result_as_it_tells_a_failure(outlet: str):
         wire = OUTLETS[outlet].make()
         return [item for fact in facts for item in wire.take(fact)] + wire.finish()
 
-    assert told("tool.result", status="failed") == told("tool.failed")
+    assert outlet_events("tool.result", status="failed") == outlet_events("tool.failed")

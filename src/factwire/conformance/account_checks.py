@@ -50,7 +50,7 @@ _DOUBTFUL: Final = ("stream.", "snapshot.", "state.", "messages.", "history.")
 _WHOLE: Final = frozenset({"live"})
 
 
-class Difference(NamedTuple):
+class ScreenDifference(NamedTuple):
     """One way in which a state does not show what the facts state."""
 
     requirement: str
@@ -58,7 +58,7 @@ class Difference(NamedTuple):
     fact_id: str | None = None
 
 
-def find_differences(events: Sequence[Wire], document: Wire) -> Iterator[Difference]:
+def find_differences(events: Sequence[Wire], document: Wire) -> Iterator[ScreenDifference]:
     """Everything that the facts of one screen state and the state does not show, or shows
     otherwise.
     """
@@ -89,7 +89,7 @@ ACCOUNT_REQUIREMENTS: Final = (
 """The requirements that a difference can be about."""
 
 
-def find_differences_shown(events: Sequence[Wire], document: Wire) -> Iterator[Difference]:
+def find_differences_shown(events: Sequence[Wire], document: Wire) -> Iterator[ScreenDifference]:
     """The differences of a state that claims to be whole; that a state makes no such claim is a
     difference where the facts have no hole and nothing casts doubt on them. Where facts are
     missing, what came after them may wait.
@@ -100,7 +100,7 @@ def find_differences_shown(events: Sequence[Wire], document: Wire) -> Iterator[D
         yield from find_differences(events, document)
     elif _is_unbroken(events):
         status = object_of(document.get("hydration")).get("status")
-        yield Difference(SHOWN, f"no fact is missing, and the state reads {status}")
+        yield ScreenDifference(SHOWN, f"no fact is missing, and the state reads {status}")
 
 
 def _has_hole(events: Sequence[Wire]) -> bool:
@@ -132,7 +132,7 @@ def reads_whole(document: Wire) -> bool:
     return hydration.get("status") in _WHOLE and not hydration.get("reasons")
 
 
-def _missing_facts(account: FactAccount, document: Wire) -> Iterator[Difference]:
+def _missing_facts(account: FactAccount, document: Wire) -> Iterator[ScreenDifference]:
     shown = {
         name
         for entry in rows_of(document.get("timeline"))
@@ -140,7 +140,7 @@ def _missing_facts(account: FactAccount, document: Wire) -> Iterator[Difference]
     }
     for name in account.fact_ids:
         if name not in shown:
-            yield Difference(SHOWN, f"fact {name} is not in the timeline", name)
+            yield ScreenDifference(SHOWN, f"fact {name} is not in the timeline", name)
 
 
 def texts_by_speaker(document: Wire) -> dict[Speaker, list[tuple[str, str]]]:
@@ -157,7 +157,7 @@ def texts_by_speaker(document: Wire) -> dict[Speaker, list[tuple[str, str]]]:
     return found
 
 
-def _missing_texts(account: FactAccount, document: Wire) -> Iterator[Difference]:
+def _missing_texts(account: FactAccount, document: Wire) -> Iterator[ScreenDifference]:
     if account.texts is None:
         return
     shown = texts_by_speaker(document)
@@ -169,17 +169,17 @@ def _missing_texts(account: FactAccount, document: Wire) -> Iterator[Difference]
                 f"the texts of turn {speaker[0]} read {_quote(got)}; "
                 f"the facts state {_quote(wanted)}"
             )
-            yield Difference(SHOWN, message)
+            yield ScreenDifference(SHOWN, message)
         states = dict(shown.get(speaker, ()))
         for text in texts:
             is_open = text.is_final and states.get(text.text, "final") != "final"
             if is_open and reads_whole(document):
                 message = f"the final text {text.text[:60]!r} reads {states[text.text]}"
-                yield Difference(SHOWN, message)
+                yield ScreenDifference(SHOWN, message)
     yield from _missing_prompts(account, document)
 
 
-def _missing_prompts(account: FactAccount, document: Wire) -> Iterator[Difference]:
+def _missing_prompts(account: FactAccount, document: Wire) -> Iterator[ScreenDifference]:
     written: dict[object, str] = {}
     for message in rows_of(document.get("messages")):
         if message.get("role") == "user":
@@ -190,7 +190,7 @@ def _missing_prompts(account: FactAccount, document: Wire) -> Iterator[Differenc
         for text in texts:
             if text not in written.get(turn, ""):
                 message = f"the user's text {text[:60]!r} of turn {turn} is not shown"
-                yield Difference(PROMPTS, message)
+                yield ScreenDifference(PROMPTS, message)
 
 
 def _quote(texts: Counter[str]) -> str:
@@ -198,7 +198,7 @@ def _quote(texts: Counter[str]) -> str:
     return ", ".join(shown[:5]) or "nothing"
 
 
-def _missing_things(account: FactAccount, document: Wire) -> Iterator[Difference]:
+def _missing_things(account: FactAccount, document: Wire) -> Iterator[ScreenDifference]:
     evidence = object_of(document.get("evidence"))
     places: tuple[tuple[str, object, object], ...] = (
         ("call", account.calls, document.get("tools")),
@@ -216,16 +216,16 @@ def _missing_things(account: FactAccount, document: Wire) -> Iterator[Difference
     for noun, wanted, shown in places:
         for name in cast("Iterator[str]", wanted):
             if name not in object_of(shown):
-                yield Difference(SHOWN, f"{noun} {name} is not shown")
+                yield ScreenDifference(SHOWN, f"{noun} {name} is not shown")
     for name, owners in account.artifacts.items():
         row = object_of(object_of(document.get("artifacts")).get(name))
         for field, owner in owners.items() if row else ():
             if row.get(field) != owner:
                 message = f"artifact {name} does not name {owner} as its {field}"
-                yield Difference(REFS, message)
+                yield ScreenDifference(REFS, message)
 
 
-def _wrong_calls(account: FactAccount, document: Wire) -> Iterator[Difference]:
+def _wrong_calls(account: FactAccount, document: Wire) -> Iterator[ScreenDifference]:
     tools, nodes = objects_of(document.get("tools")), _nodes(document)
     entries = _entries(document)
     previews = {
@@ -245,21 +245,21 @@ def _wrong_calls(account: FactAccount, document: Wire) -> Iterator[Difference]:
         for place, state in surfaces.items():
             if not _is_call_state(state, call.outcome):
                 message = f"call {name} is {call.outcome} and reads {state} in {place}"
-                yield Difference(GUESSED if call.outcome == OPEN else OUTCOMES, message)
+                yield ScreenDifference(GUESSED if call.outcome == OPEN else OUTCOMES, message)
         entry = entries.get(f"tool:{name}")
         wanted = _TIMELINE_STATUS.get(call.outcome)
         if entry is not None and wanted is not None and entry.get("status") not in wanted:
             message = (
                 f"call {name} is {call.outcome} and reads {entry.get('status')} in the timeline"
             )
-            yield Difference(OUTCOMES, message)
+            yield ScreenDifference(OUTCOMES, message)
 
 
 def _is_call_state(state: object, outcome: str) -> bool:
     return state not in _TIMELINE_STATUS if outcome == OPEN else state == outcome
 
 
-def _wrong_requests(account: FactAccount, document: Wire) -> Iterator[Difference]:
+def _wrong_requests(account: FactAccount, document: Wire) -> Iterator[ScreenDifference]:
     actions, nodes = objects_of(document.get("actions")), _nodes(document)
     for name, request in account.requests.items():
         if name not in actions:
@@ -274,16 +274,16 @@ def _wrong_requests(account: FactAccount, document: Wire) -> Iterator[Difference
         for place, status in surfaces.items():
             if status not in wanted:
                 message = f"request {name} is {request.outcome} and reads {status} in {place}"
-                yield Difference(requirement, message)
+                yield ScreenDifference(requirement, message)
         if request.decision is not None and row.get("decision") != request.decision:
             message = (
                 f"request {name} was answered {request.decision!r} first "
                 f"and reads {row.get('decision')!r}"
             )
-            yield Difference(requirement, message)
+            yield ScreenDifference(requirement, message)
         if request.contrary and not _has_remark(document, request.contrary):
             message = f"request {name} was answered again, and no diagnostic remarks on it"
-            yield Difference(DECISIONS, message, request.contrary[0])
+            yield ScreenDifference(DECISIONS, message, request.contrary[0])
 
 
 def _has_remark(document: Wire, fact_ids: list[str]) -> bool:
@@ -291,7 +291,7 @@ def _has_remark(document: Wire, fact_ids: list[str]) -> bool:
     return any(row.get("eventId") in fact_ids for row in items.values())
 
 
-def _wrong_work(account: FactAccount, document: Wire) -> Iterator[Difference]:
+def _wrong_work(account: FactAccount, document: Wire) -> Iterator[ScreenDifference]:
     nodes = _nodes(document)
     threads = objects_of(object_of(document.get("subagents")).get("threads"))
     kinds = (
@@ -306,10 +306,10 @@ def _wrong_work(account: FactAccount, document: Wire) -> Iterator[Difference]:
             for status in (shown[name].get("status"), node.get("status", outcome)):
                 if status != outcome:
                     message = f"{noun} {name} is {outcome} and reads {status}"
-                    yield Difference(OUTCOMES, message)
+                    yield ScreenDifference(OUTCOMES, message)
 
 
-def _wrong_turns(account: FactAccount, document: Wire) -> Iterator[Difference]:
+def _wrong_turns(account: FactAccount, document: Wire) -> Iterator[ScreenDifference]:
     entries, nodes = _entries(document), _nodes(document)
     for turn, outcome in account.turn_ends.items():
         for place, row in (
@@ -319,28 +319,30 @@ def _wrong_turns(account: FactAccount, document: Wire) -> Iterator[Difference]:
             status = None if row is None else row.get("status")
             if status != outcome:
                 message = f"turn {turn} is {outcome} and reads {status} in {place}"
-                yield Difference(OUTCOMES, message)
+                yield ScreenDifference(OUTCOMES, message)
     runtime = object_of(document.get("runtime"))
     shown = runtime.get("latestTurnId"), runtime.get("latestTurnStatus")
     if account.last_turn is not None and shown != account.last_turn:
         message = f"the latest turn is {account.last_turn} and reads {shown}"
-        yield Difference(OUTCOMES, message)
+        yield ScreenDifference(OUTCOMES, message)
 
 
-def _missing_edges(account: FactAccount, document: Wire) -> Iterator[Difference]:
+def _missing_edges(account: FactAccount, document: Wire) -> Iterator[ScreenDifference]:
     rows = objects_of(object_of(document.get("graph")).get("edges"))
     drawn = {(row.get("source"), row.get("target")) for row in rows.values()}
     for source, target in sorted(account.edges):
         if (source, target) not in drawn:
-            yield Difference(EDGES, f"no edge leads from {source} to {target}")
+            yield ScreenDifference(EDGES, f"no edge leads from {source} to {target}")
     threads = objects_of(object_of(document.get("subagents")).get("threads"))
     for name, parent in account.parents.items():
         shown = threads.get(name, {}).get("parentThreadId")
         if name in threads and shown != parent:
-            yield Difference(EDGES, f"subagent {name} has the parent {parent} and reads {shown}")
+            yield ScreenDifference(
+                EDGES, f"subagent {name} has the parent {parent} and reads {shown}"
+            )
 
 
-def _invented_times(account: FactAccount, document: Wire) -> Iterator[Difference]:
+def _invented_times(account: FactAccount, document: Wire) -> Iterator[ScreenDifference]:
     threads = object_of(document.get("subagents")).get("threads")
     kinds = (
         ("call", "startedAt", document.get("tools"), account.calls),
@@ -351,14 +353,14 @@ def _invented_times(account: FactAccount, document: Wire) -> Iterator[Difference
         for name, thing in things.items():
             time = shown.get(name, {}).get(field)
             if time is not None and time not in thing.starts:
-                yield Difference(TIMES, f"{noun} {name} has a {field} that no fact states")
+                yield ScreenDifference(TIMES, f"{noun} {name} has a {field} that no fact states")
     for name in account.subagents:
         time = objects_of(threads).get(name, {}).get("startedAt")
         if time is not None and time not in account.subagent_starts.get(name, ()):
-            yield Difference(TIMES, f"subagent {name} has a startedAt that no fact states")
+            yield ScreenDifference(TIMES, f"subagent {name} has a startedAt that no fact states")
 
 
-def _left_open(account: FactAccount, document: Wire) -> Iterator[Difference]:
+def _left_open(account: FactAccount, document: Wire) -> Iterator[ScreenDifference]:
     if not reads_whole(document):
         return
     for entry in rows_of(document.get("timeline")):
@@ -367,10 +369,10 @@ def _left_open(account: FactAccount, document: Wire) -> Iterator[Difference]:
         is_open = status in _OPEN_STATUSES and entry.get("subagentId") is None
         if over is not None and is_open and not name.startswith(_OUTLIVING):
             message = f"turn {entry.get('turnId')} is {over}, and {name} reads {status}"
-            yield Difference(LEFTOVERS, message)
+            yield ScreenDifference(LEFTOVERS, message)
 
 
-def missing_refs(events: Sequence[Wire], document: Wire) -> Iterator[Difference]:
+def missing_refs(events: Sequence[Wire], document: Wire) -> Iterator[ScreenDifference]:
     """Refs that facts state and that are nowhere in a state. Notes about output are about other
     facts; what was said in messages that were taken back since is not lost.
     """
@@ -388,7 +390,7 @@ def missing_refs(events: Sequence[Wire], document: Wire) -> Iterator[Difference]
         if not (replaced and is_message):
             reported.add(ref)
             message = f"{name} names {ref[:120]}, which is nowhere in the state"
-            yield Difference(REFS, message, str(event.get("id")))
+            yield ScreenDifference(REFS, message, str(event.get("id")))
 
 
 def _held_facts(events: Sequence[Wire], document: Wire) -> set[object]:

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from factwire.conformance.account_checks import (
-    Difference,
+    ScreenDifference,
     find_differences,
     find_differences_shown,
     object_of,
@@ -111,7 +111,7 @@ class Delivery:
         found = find_differences_shown(self.events, document)
         return frozenset(difference.requirement for difference in found)
 
-    def differences(self, events: Sequence[Wire]) -> Iterator[Difference]:
+    def differences(self, events: Sequence[Wire]) -> Iterator[ScreenDifference]:
         """What the state of a changed delivery does not show. One that does not claim to be whole
         hides nothing.
         """
@@ -119,7 +119,7 @@ class Delivery:
         if reads_whole(document):
             yield from self.new_differences(events, document)
 
-    def new_differences(self, events: Sequence[Wire], document: Wire) -> Iterator[Difference]:
+    def new_differences(self, events: Sequence[Wire], document: Wire) -> Iterator[ScreenDifference]:
         for difference in find_differences(events, document):
             if difference.requirement not in self.faults:
                 yield difference

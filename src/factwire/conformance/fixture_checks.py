@@ -17,7 +17,7 @@ import msgspec
 from factwire.conformance.account_checks import (
     ACCOUNT_REQUIREMENTS,
     REFS,
-    Difference,
+    ScreenDifference,
     find_differences_shown,
     missing_refs,
     object_of,
@@ -201,7 +201,7 @@ def fixture_findings(fixture: Fixture, reduce: Reducer) -> Iterator[Finding]:
             yield msgspec.structs.replace(finding, fact_id=difference.fact_id)
 
 
-def find_unshown(fixture: Fixture, reduce: Reducer) -> list[Difference]:
+def find_unshown(fixture: Fixture, reduce: Reducer) -> list[ScreenDifference]:
     """What the facts of a fixture state and a reducer's state does not show. A fixture that goes
     on after a read model is left out: what happened before is not among its facts.
     """

@@ -170,10 +170,10 @@ def _check_gaps(requirement: str) -> Problems:
             build_event(name or "run.status", place, sequence=sequence, threadId=thread or None)
             for place, (sequence, thread, name) in enumerate(rows)
         ]
-        given = [
+        stated = [
             {key: value for key, value in each.items() if value is not None} for each in events
         ]
-        got = sum(issue.code == "sequence_gap" for issue in inspect_stream(given))
+        got = sum(issue.code == "sequence_gap" for issue in inspect_stream(stated))
         yield from _expect(f"sequences {[row[0] for row in rows]}", got, wanted)
 
 

@@ -261,10 +261,14 @@ def _inline_content(row: object) -> str | None:
 
 
 _ENDED: Final = frozenset({"completed", "failed", "canceled"})
-_BEGINNINGS: Final = frozenset({"submitted", "requested", "args", "delta", "progress"})
-"""Last words of classes that end nothing, and whose status validation leaves open."""
+_BEGINNINGS: Final = frozenset(
+    {"submitted", "started", "requested", "required", "args", "delta", "progress"}
+)
+"""Last words of classes that end nothing."""
 
-_BEGUN: Final = frozenset({"turn", "model", "reasoning", "tool", "action", "task", "subagent"})
+_BEGUN: Final = frozenset(
+    {"turn", "model", "reasoning", "tool", "action", "task", "subagent", "command", "patch", "test"}
+)
 """Families of things that begin and end; other facts are over with themselves."""
 
 _WORK: Final = frozenset({"model", "reasoning", "tool", "command", "patch", "test", "file"})

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from factwire.facts.classes.specification import SUBJECTS, Move
 from factwire.facts.fact import Fact, entity_of, id_of
 from factwire.facts.limits import IDENTITY_WINDOW
-from factwire.facts.outcomes import ActionAnswer
+from factwire.facts.outcomes import ActionClosing
 
 
 class IdMemory(Protocol):
@@ -81,7 +81,7 @@ class LastIds(dict[str, None]):
         return twin
 
 
-class AnsweredActions(dict[str, ActionAnswer]):
+class AnsweredActions(dict[str, ActionClosing]):
     """The answers that actions got, of the last `count` that were answered: the first one counts
     until the action is asked for again.
     """
@@ -90,14 +90,14 @@ class AnsweredActions(dict[str, ActionAnswer]):
         super().__init__()
         self._count = count
 
-    def add(self, action: str, answer: ActionAnswer | None) -> None:
+    def add(self, action: str, answer: ActionClosing | None) -> None:
         """Remember the answer to an action, unless it has one."""
         if answer is not None and action not in self:
             self[action] = answer
             if len(self) > self._count:
                 del self[next(iter(self))]
 
-    def find_conflict(self, action: str, answer: ActionAnswer | None) -> bool | None:
+    def find_conflict(self, action: str, answer: ActionClosing | None) -> bool | None:
         """Whether an action was answered otherwise before; None where it was not answered."""
         first = self.get(action)
         return None if first is None or answer is None else first != answer

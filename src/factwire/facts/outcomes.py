@@ -203,8 +203,6 @@ def _statuses_of(name: str) -> frozenset[str] | None:
 
 
 _STATUSES_OF_SUFFIX: Final = {
-    "required": OPEN_STATUSES,
-    "started": OPEN_STATUSES,
     "completed": frozenset({"completed"}),
     "result": frozenset({"completed"}),
     "failed": frozenset({"failed", "canceled"}),
@@ -258,7 +256,7 @@ def outcome_issue(fact: Fact, statuses: frozenset[str]) -> Issue | None:
     return None
 
 
-class ActionAnswer(msgspec.Struct, frozen=True):
+class ActionClosing(msgspec.Struct, frozen=True):
     """How an action was closed, so that two closings can be compared."""
 
     closing: str
@@ -266,7 +264,7 @@ class ActionAnswer(msgspec.Struct, frozen=True):
     response: bytes | None = None
 
 
-WITHDRAWN: Final = ActionAnswer("cancelled")
+WITHDRAWN: Final = ActionClosing("cancelled")
 """How an action ends that nobody waits for any more."""
 
 _CLOSINGS: Final = {
@@ -282,7 +280,7 @@ DENIALS: Final = frozenset({"deny", "denied", "reject", "rejected"})
 _APPROVALS: Final = frozenset({"approve", "approved", "allow", "allowed", "accept", "accepted"})
 
 
-def answer_of(fact: Fact) -> ActionAnswer | None:
+def answer_of(fact: Fact) -> ActionClosing | None:
     """The answer that a fact gives to its action; None where its class closes none."""
     name = fact.event_class or ""
     if name not in ACTION_CLOSERS:
@@ -290,11 +288,11 @@ def answer_of(fact: Fact) -> ActionAnswer | None:
     return build_answer(_CLOSINGS[name], fact.payload.get("decision"), fact.payload.get("response"))
 
 
-def build_answer(closing: str, decision: object, response: object = None) -> ActionAnswer:
+def build_answer(closing: str, decision: object, response: object = None) -> ActionClosing:
     """An answer; spellings of one decision are the same, and only a resolved action has one."""
     if closing != "resolved":
-        return ActionAnswer(closing)
+        return ActionClosing(closing)
     word = decision if isinstance(decision, str) else None
     word = "deny" if word in DENIALS else "approve" if word in _APPROVALS else word
-    told = None if response is None else msgspec.json.encode(response, order="deterministic")
-    return ActionAnswer(closing, word, told)
+    content = None if response is None else msgspec.json.encode(response, order="deterministic")
+    return ActionClosing(closing, word, content)

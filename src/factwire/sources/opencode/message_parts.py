@@ -446,13 +446,13 @@ def _note_change(thread: OpenCodeThread, call_id: str, state: Part, metadata: Pa
     text of a file that was not there before.
     """
     row = object_at(metadata.get("filediff")) or {}
-    asked = thread.proposed_diffs.pop(call_id, None)
+    proposed = thread.proposed_diffs.pop(call_id, None)
     is_new = metadata.get("exists") is False
-    path = text_at(row, "file") or (text_at(metadata, "filepath") if asked or is_new else None)
+    path = text_at(row, "file") or (text_at(metadata, "filepath") if proposed or is_new else None)
     if path is None:
         return
     change, content = "created" if is_new else "modified", (object_at(state.get("input")) or {})
-    diff = read_row_diff(row) or text_at(metadata, "diff") or asked
+    diff = read_row_diff(row) or text_at(metadata, "diff") or proposed
     if diff is None and is_new and (text := text_at(content, "content")):
         diff = diff_texts(path, None, text)
     add_file_change(thread.builder, path, change, diff, call_id=call_id)
