@@ -81,7 +81,7 @@ def final_texts(state: ProjectionState) -> dict[tuple[str | None, str, str], str
     }
 
 
-def live_state(facts: list[Fact]) -> ProjectionState:
+def live_state(facts: Sequence[Fact]) -> ProjectionState:
     """What a screen shows that got all facts as they came."""
     projection = Projection()
     projection.apply_all(facts)
