@@ -37,7 +37,7 @@ from factwire.runtime.agents import openai_limits
 from factwire.runtime.agents.openai_agent import MODEL_FAILURES
 from factwire.runtime.processes import limits as process_limits
 from factwire.runtime.sandbox import limits as sandbox_limits
-from factwire.runtime.toolbox import TOOL_FAILURES, mcp_limits
+from factwire.runtime.toolbox import TOOL_FAILURES
 from factwire.runtime.toolbox import limits as toolbox_limits
 from factwire.serving import limits as serving_limits
 from factwire.sources import OUTSIDE_AGENTS, SOURCE_NAMES, find_source
@@ -190,7 +190,6 @@ def limits() -> str:
         "Processes": process_limits,
         "Sandbox": sandbox_limits,
         "Toolbox": toolbox_limits,
-        "MCP servers": mcp_limits,
         "The agent openai": openai_limits,
         "Evidence and comparison": evidence_limits,
         "Conformance": conformance_limits,

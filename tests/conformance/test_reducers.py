@@ -18,10 +18,9 @@ from factwire.conformance import (
     try_reducer,
 )
 from factwire.conformance.account_checks import ACCOUNT_REQUIREMENTS, find_differences
-from factwire.conformance.case import Case, Reducer
+from factwire.conformance.case import Case, ConformanceError, Reducer
 from factwire.conformance.delivery_checks import DELIVERY_CHECKS, delivery_cases
 from factwire.conformance.delivery_streams import fixture_streams
-from factwire.conformance.errors import ConformanceError
 from factwire.conformance.fact_account import build_account
 from factwire.conformance.fixture_checks import fixture_cases
 from factwire.conformance.reducers import BrokenReducer, call_reducer, factwire_reducer

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from factwire.conformance.requirements import KNOWN_GAPS, REQUIREMENTS
-from factwire.conformance.seed_requirements import SEED_REQUIREMENTS
+from factwire.conformance.suite_requirements import SEED_REQUIREMENTS
 from tests.conformance.seed_rules import SEED_RULES, SeedRule
 from tests.conformance.test_requirements import proven
 

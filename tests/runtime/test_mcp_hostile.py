@@ -11,8 +11,8 @@ import pytest
 
 from factwire.runtime.configuration import McpServer
 from factwire.runtime.toolbox import Toolbox, mcp_connection, mcp_content, mcp_transports
+from factwire.runtime.toolbox.limits import NAME_CHARACTERS
 from factwire.runtime.toolbox.mcp_content import OfferedTool, build_tool_name
-from factwire.runtime.toolbox.mcp_limits import NAME_CHARACTERS
 from tests.runtime.mcp_library_server import make_server
 from tests.runtime.mcp_turns import make_kept, raw, serve_http, turn
 from tests.runtime.toolboxes import Used

@@ -1,12 +1,18 @@
 """Conformance: what Factwire promises and asks of others, as data, and runs that try it."""
 
-from factwire.conformance.case import LEVELS, Case, Finding, Level, Projector, Reducer, Result
-from factwire.conformance.errors import (
+from factwire.conformance.case import (
+    LEVELS,
     BrokenFactory,
+    Case,
     ConformanceError,
     EmptyStream,
+    Finding,
+    Level,
     NotAProvider,
     NotAReducer,
+    Projector,
+    Reducer,
+    Result,
     UnknownFactory,
     UnknownMinimum,
     UnknownModule,

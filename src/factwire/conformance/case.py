@@ -4,6 +4,17 @@ Cases know nothing of reports, and nothing of what is tried beyond what they are
 finds nothing has passed; every finding names the requirement that is broken and, where there is
 one, the fact that shows it. What does not apply says why. Findings are bounded, redacted and cut to
 what a person reads, so that a report can be handed on.
+
+Why something cannot be tried at all, each with a stable code.
+
+ConformanceError
+├── UnknownModule    the module of `module:factory` is not there, or fails to load
+├── UnknownFactory   the module has nothing of that name
+├── BrokenFactory    the factory raised
+├── NotAProvider     what the factory made lacks what a provider has
+├── NotAReducer      what `module:function` names cannot be called
+├── UnknownMinimum   a prompt is given for something that is no minimum
+└── EmptyStream      there is not one fact to judge
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -207,3 +218,37 @@ def _cut_text(text: str) -> str:
     if len(text) <= SHOWN_CHARACTERS:
         return text
     return f"{text[:SHOWN_CHARACTERS]}… ({len(text):,} characters)"
+
+
+class ConformanceError(Exception):
+    """The root; `code` never changes, the words may."""
+
+    code = "conformance_error"
+
+
+class UnknownModule(ConformanceError):
+    code = "unknown_module"
+
+
+class UnknownFactory(ConformanceError):
+    code = "unknown_factory"
+
+
+class BrokenFactory(ConformanceError):
+    code = "broken_factory"
+
+
+class NotAProvider(ConformanceError):
+    code = "not_a_provider"
+
+
+class NotAReducer(ConformanceError):
+    code = "not_a_reducer"
+
+
+class UnknownMinimum(ConformanceError):
+    code = "unknown_minimum"
+
+
+class EmptyStream(ConformanceError):
+    code = "empty_stream"

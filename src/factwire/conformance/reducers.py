@@ -16,8 +16,13 @@ from typing import Any, Final, Self, cast
 
 import msgspec
 
-from factwire.conformance.case import FullReducer, Projector, Wire, factwire_projector
-from factwire.conformance.errors import ConformanceError
+from factwire.conformance.case import (
+    ConformanceError,
+    FullReducer,
+    Projector,
+    Wire,
+    factwire_projector,
+)
 from factwire.conformance.limits import CASE_SECONDS
 from factwire.facts import Fact, InvalidFacts, LenientReader
 from factwire.projection import encode_state, read_thread_model

@@ -37,7 +37,6 @@ from factwire.conformance.runtime_requirements import (
     STEERING_REQUIREMENTS,
     TURN_REQUIREMENTS,
 )
-from factwire.conformance.seed_requirements import SEED_REQUIREMENTS
 from factwire.conformance.source_requirements import (
     CLAUDE_CODE_REQUIREMENTS,
     CODEX_REQUIREMENTS,
@@ -51,7 +50,11 @@ from factwire.conformance.source_requirements import (
     SOURCE_REQUIREMENTS,
     SOURCE_SDK_REQUIREMENTS,
 )
-from factwire.conformance.suite_requirements import ENGINE_REQUIREMENTS, Requirement
+from factwire.conformance.suite_requirements import (
+    ENGINE_REQUIREMENTS,
+    SEED_REQUIREMENTS,
+    Requirement,
+)
 from factwire.conformance.workbench_requirements import (
     WORKBENCH_QUALITY_REQUIREMENTS,
     WORKBENCH_REQUIREMENTS,

@@ -13,24 +13,22 @@ from typing import Any, Final, cast
 import msgspec
 
 from factwire.conformance.case import (
+    BrokenFactory,
     Case,
+    EmptyStream,
     Finding,
     Level,
+    NotAProvider,
+    NotAReducer,
     Reducer,
     Result,
+    UnknownFactory,
+    UnknownMinimum,
+    UnknownModule,
     build_result,
 )
 from factwire.conformance.delivery_checks import delivery_cases
 from factwire.conformance.delivery_streams import fixture_streams
-from factwire.conformance.errors import (
-    BrokenFactory,
-    EmptyStream,
-    NotAProvider,
-    NotAReducer,
-    UnknownFactory,
-    UnknownMinimum,
-    UnknownModule,
-)
 from factwire.conformance.fixture_checks import fixture_cases, fixture_findings, fixtures
 from factwire.conformance.law_checks import law_cases
 from factwire.conformance.limits import CASE_SECONDS, TRIAL_SECONDS

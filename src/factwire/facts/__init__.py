@@ -34,6 +34,14 @@ from factwire.facts.fact import (
     is_of_thread,
 )
 from factwire.facts.fact_rules import class_issues, rule_issues, secret_issues
+from factwire.facts.foreign_files import (
+    FIELDS_FILLED_IN,
+    SECRETS_REDACTED,
+    LenientReader,
+    NameRedactor,
+    RecordingRedactor,
+    redacted_remark,
+)
 from factwire.facts.inputs import (
     AssetInput,
     CapabilityInput,
@@ -74,7 +82,6 @@ from factwire.facts.issues import (
     is_valid,
 )
 from factwire.facts.json_values import decode_json
-from factwire.facts.lenient_reading import FIELDS_FILLED_IN, LenientReader
 from factwire.facts.lifecycle import (
     RESUME_CODES,
     VERIFIER_MODES,
@@ -89,12 +96,6 @@ from factwire.facts.lifecycle import (
     Violation,
     resume_issues,
     verify,
-)
-from factwire.facts.recording_redaction import (
-    SECRETS_REDACTED,
-    NameRedactor,
-    RecordingRedactor,
-    redacted_remark,
 )
 from factwire.facts.redaction import (
     RedactedFact,

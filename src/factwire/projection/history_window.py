@@ -16,7 +16,7 @@ from factwire.projection import artifacts, repair, tools
 from factwire.projection.artifacts import ArtifactState
 from factwire.projection.diagnostics import add_remark
 from factwire.projection.messages import ArtifactCardPart, Message, ToolPreviewPart
-from factwire.projection.read_model_messages import (
+from factwire.projection.read_model_rows import (
     STALE,
     MessageSnapshot,
     TextSnapshot,

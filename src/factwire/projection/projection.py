@@ -25,17 +25,18 @@ from factwire.projection import (
 from factwire.projection.changes import Changes, Operation
 from factwire.projection.diagnostics import add_remark, keep_diagnostic
 from factwire.projection.draft import StateDraft, StateIndex
-from factwire.projection.hydration import Lane, RecentFacts
-from factwire.projection.limits import IGNORED_THREADS, LANES, REMEMBERED_IDS
-from factwire.projection.ordering import RUN_OPENERS, order_facts
-from factwire.projection.read_models import ThreadReadModel
-from factwire.projection.rebuild import (
+from factwire.projection.hydration import (
+    Lane,
     RebuildPoint,
+    RecentFacts,
     add_point,
     insert_fact,
     needs_point,
     root_operations,
 )
+from factwire.projection.limits import IGNORED_THREADS, LANES, REMEMBERED_IDS
+from factwire.projection.ordering import RUN_OPENERS, order_facts
+from factwire.projection.read_models import ThreadReadModel
 from factwire.projection.reducers import REDUCER_ROWS, ReducerRow
 from factwire.projection.repair import REPAIRS, cover_lane, covered_sequence
 from factwire.projection.state import (

@@ -30,8 +30,7 @@ from factwire.projection import (
 from factwire.projection.diagnostics import keep_diagnostic
 from factwire.projection.draft import StateDraft
 from factwire.projection.messages import Message, ReasoningPart, TextPart, mark_message_stale
-from factwire.projection.read_model_messages import STALE, copy_fields
-from factwire.projection.read_model_rows import merge_rows, message_key
+from factwire.projection.read_model_rows import STALE, copy_fields, merge_rows, message_key
 from factwire.projection.read_models import FAILED_TURN, ThreadReadModel, ToolCallSummary
 from factwire.projection.reasoning import PLANS_PATH
 from factwire.projection.timeline import part_entry_key

@@ -13,7 +13,7 @@ import msgspec
 from factwire.projection.actions import Action
 from factwire.projection.artifacts import ArtifactState, EvidenceItem, Review
 from factwire.projection.diagnostics import Diagnostic
-from factwire.projection.read_model_messages import (
+from factwire.projection.read_model_rows import (
     MessageSnapshot,
     copy_fields,
     has_lost_facts,

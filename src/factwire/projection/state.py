@@ -27,10 +27,9 @@ from factwire.projection import (
 from factwire.projection.actions import Action, Permissions
 from factwire.projection.artifacts import ArtifactState, Evidence
 from factwire.projection.coding import Hook, Process
-from factwire.projection.hydration import BEFORE_ANY_SEQUENCE, Lane, RecentFacts
+from factwire.projection.hydration import BEFORE_ANY_SEQUENCE, Lane, RebuildPoint, RecentFacts
 from factwire.projection.messages import Message
 from factwire.projection.reasoning import Plan
-from factwire.projection.rebuild import RebuildPoint
 from factwire.projection.tasks import Job, ProjectedTask
 from factwire.projection.timeline import TimelineEntry
 from factwire.projection.tools import Tool

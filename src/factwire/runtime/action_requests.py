@@ -173,6 +173,13 @@ class ActionRequests:
             if self.require_action(action_id).status != "pending":
                 self._announce_decision(action_id)
 
+    def withdraw(self, call_id: str | None) -> None:
+        """Close the open requests of a call that was cancelled: nobody needs an answer any more."""
+        for action in list(self._log.projection.state.actions.values()):
+            if action.status == "pending" and action.tool_call_id == call_id is not None:
+                reason = {"reason": "call_cancelled"}
+                self._log.put(self._build_closing(action, "action.cancelled", reason))
+
     async def mark_applied(self, decision: Decision) -> None:
         """Note that a decision has been acted upon."""
         action = self.require_action(decision.action_id)

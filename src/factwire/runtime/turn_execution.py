@@ -7,8 +7,9 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
-from factwire.facts import Fact, entity_of
+from factwire.facts import Fact, entity_of, id_of
 from factwire.facts.classes.class_tables import TURN_TERMINALS
+from factwire.facts.outcomes import call_outcome
 from factwire.journal import Journal, JournalError
 from factwire.runtime.action_requests import ActionRequests, DecisionDelivery
 from factwire.runtime.errors import GateRefused, TurnFailed
@@ -51,6 +52,7 @@ def open_agent_stream(provider: Provider, turn: StartTurn) -> AsyncGenerator[Fac
     raise TurnFailed("provider_error", describe_non_stream(what), hint)
 
 
+_CALL_ENDS: Final = ("tool.result", "tool.failed")
 _OPENINGS: Final = ("turn.submitted", "turn.started")
 
 
@@ -267,6 +269,8 @@ class Turn:
 
     def _write(self, fact: Fact) -> None:
         if not (fact.event_class or "").startswith("action."):
+            if fact.event_class in _CALL_ENDS and call_outcome(fact) == "canceled":
+                self._approvals.withdraw(id_of(fact, "toolCallId"))
             self._log.put(fact)
             return
         heard = self._handover.to_recorded_fact(fact)

@@ -24,13 +24,13 @@ from factwire import __version__
 from factwire.journal import JournalError
 from factwire.runtime.errors import RuntimeRefused
 from factwire.runtime.provider import Decision
+from factwire.runtime.toolbox.limits import CLOSE_SECONDS, PAGES, PROGRESS_FACTS, QUESTIONS
 from factwire.runtime.toolbox.mcp_content import (
     Elicitation,
     ListedTool,
     build_reply,
     build_tool_refusal,
 )
-from factwire.runtime.toolbox.mcp_limits import CLOSE_SECONDS, PAGES, PROGRESS_FACTS, QUESTIONS
 from factwire.runtime.toolbox.mcp_servers import McpServerAccess
 from factwire.runtime.toolbox.mcp_transports import McpServerProgram, http_streams
 from factwire.runtime.toolbox.tool_calls import ActiveCall, ToolRefused

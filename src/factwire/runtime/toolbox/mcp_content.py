@@ -23,12 +23,12 @@ from factwire.facts.limits import SEQUENCE_MAX
 from factwire.runtime.configuration.configuration import McpServer
 from factwire.runtime.policy import PolicyRequest, hash_request, make_visible, show_request
 from factwire.runtime.provider import Decision, DecisionRequest
-from factwire.runtime.toolbox.limits import INLINE_CHARACTERS
-from factwire.runtime.toolbox.mcp_limits import (
+from factwire.runtime.toolbox.limits import (
     CONTENT_BYTES,
     CONTENTS,
     DATA_DEPTH,
     DESCRIPTION_CHARACTERS,
+    INLINE_CHARACTERS,
     MESSAGE_CHARACTERS,
     NAME_CHARACTERS,
     QUESTION_CHARACTERS,

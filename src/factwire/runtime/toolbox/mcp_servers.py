@@ -19,6 +19,7 @@ from factwire.runtime.configuration.configuration import McpServer
 from factwire.runtime.policy import PolicyRequest, make_visible
 from factwire.runtime.processes import InvalidSpec, Processes, ProcessSpec
 from factwire.runtime.provider import Decision, Host
+from factwire.runtime.toolbox.limits import WARNINGS
 from factwire.runtime.toolbox.mcp_content import (
     Catalog,
     Elicitation,
@@ -34,7 +35,6 @@ from factwire.runtime.toolbox.mcp_content import (
     resolve_references,
     to_action_request,
 )
-from factwire.runtime.toolbox.mcp_limits import WARNINGS
 from factwire.runtime.toolbox.tool_calls import ActiveCall, CallResult, ToolRefused
 from factwire.runtime.toolbox.tool_context import PreparedCall, ToolContext
 from factwire.runtime.turn_resources import TurnResources

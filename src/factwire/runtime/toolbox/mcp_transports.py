@@ -23,7 +23,7 @@ from factwire.runtime.processes import (
     stream_process_facts,
 )
 from factwire.runtime.provider import Host
-from factwire.runtime.toolbox.mcp_limits import (
+from factwire.runtime.toolbox.limits import (
     CONNECT_SECONDS,
     GRACE_SECONDS,
     MESSAGE_BYTES,

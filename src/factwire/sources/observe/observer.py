@@ -210,11 +210,11 @@ def _is_installed(package: str) -> bool:
 def _make_sink(edge: str | None, token: str | None, journal: str | None) -> Callable[[], FactSink]:
     """What makes the place; each needs libraries of its own."""
     if edge is not None and journal is None:
-        from factwire.sources.observe.edge_sink import EdgeSink  # noqa: PLC0415 - as said
+        from factwire.sources.observe.fact_sinks import EdgeSink  # noqa: PLC0415 - as said
 
         return partial(EdgeSink, edge, token)
     if journal is not None and edge is None:
-        from factwire.sources.observe.journal_sink import JournalSink  # noqa: PLC0415 - as said
+        from factwire.sources.observe.fact_sinks import JournalSink  # noqa: PLC0415 - as said
 
         return partial(JournalSink, journal)
     raise NoPlace("neither" if edge is None else "both")

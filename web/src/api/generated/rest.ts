@@ -949,6 +949,8 @@ export interface ToolCallSummary {
   actionId?: string | null;
   artifactIds?: string[] | null;
   refIds?: string[] | null;
+  evidenceRefs?: string[] | null;
+  diffRef?: string | null;
   unclosed?: boolean | null;
   originThreadId?: string | null;
 }
