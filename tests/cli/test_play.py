@@ -75,7 +75,7 @@ def test_without_a_terminal_the_last_view_is_printed(factwire: Factwire):
         "  [artifact: report.py]",
         "",
         "Process",
-        "  ▸ thread.started",
+        "  ✓ thread.started",
         "  ✓ turn.completed",
         "  ✓ tool.result  bash  12 passed",
         "  ✓ action.resolved",

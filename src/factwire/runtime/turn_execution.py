@@ -81,6 +81,9 @@ class TurnHost:
         self._standing = standing
 
     def emit(self, *batch: Fact) -> None:
+        for fact in batch:
+            if fact.event_class in _CALL_ENDS and call_outcome(fact) == "canceled":
+                self._approvals.withdraw(id_of(fact, "toolCallId"))
         self._log.put(*batch)
 
     async def ask(self, request: DecisionRequest) -> Decision:
@@ -269,9 +272,7 @@ class Turn:
 
     def _write(self, fact: Fact) -> None:
         if not (fact.event_class or "").startswith("action."):
-            if fact.event_class in _CALL_ENDS and call_outcome(fact) == "canceled":
-                self._approvals.withdraw(id_of(fact, "toolCallId"))
-            self._log.put(fact)
+            self._start.host.emit(fact)
             return
         heard = self._handover.to_recorded_fact(fact)
         if heard is not None:
