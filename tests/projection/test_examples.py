@@ -67,6 +67,8 @@ def test_a_screen_shows_at_the_end_what_the_story_says(story: Story):
     projection = Projection()
     projection.apply_all(facts_of(story))
     assert screen(projection.state) == story.expected
+    if not projection.state.hydration.gaps:
+        assert screen(project(facts_of(story))) == story.expected
 
 
 @every_story

@@ -1,6 +1,6 @@
 /** Rows that stand between texts: plans, requests on their own, cards, boundaries, ends of turns. */
 
-import type { Action, Compaction, Plan, ProjectionState, RuntimeStatus } from "../../api/generated/projection";
+import type { Action, Compaction, Plan, ProjectedTurn, ProjectionState } from "../../api/generated/projection";
 import { ApprovalCard } from "../../approval/ApprovalCard";
 import { requestOfAction } from "../../approval/request";
 import { Badge, Card, Icon, Markdown, StatusBadge, StatusIcon } from "../../ui";
@@ -114,15 +114,14 @@ const BOUNDARY_WORDS: Record<string, string> = {
 };
 
 /** How a turn ended; why is known of the latest one. */
-export function OutcomeRow({ turnId, status, runtime }: { turnId: string; status: string; runtime: RuntimeStatus }) {
-  const latest = runtime.latestTurnId === turnId;
+export function OutcomeRow({ status, turn }: { status: string; turn: ProjectedTurn | undefined }) {
   return (
     <p className={styles.outcome}>
       <StatusBadge status={status} />
-      {latest && runtime.failureCategory != null && <span>{runtime.failureCategory.replaceAll("_", " ")}</span>}
-      {latest && runtime.recoveryHint != null && (
+      {turn?.failureCategory != null && <span>{turn.failureCategory.replaceAll("_", " ")}</span>}
+      {turn?.recoveryHint != null && (
         <span className={styles.caption} dir="auto">
-          {runtime.recoveryHint}
+          {turn.recoveryHint}
         </span>
       )}
     </p>

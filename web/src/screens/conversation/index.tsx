@@ -68,7 +68,7 @@ export function RowView({ row, state, live }: { row: Shown; state: ProjectionSta
     case "boundary":
       return <BoundaryRow compaction={row.compaction} />;
     case "outcome":
-      return <OutcomeRow turnId={row.turnId} status={row.status} runtime={state.runtime} />;
+      return <OutcomeRow status={row.status} turn={state.turns[row.turnId]} />;
     case "sent":
       return <Unconfirmed sent={row.sent} />;
   }
