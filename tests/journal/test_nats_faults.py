@@ -225,6 +225,15 @@ def check(stored: list[tuple[int, str]], load: Load) -> None:
     assert Counter(batches) == {name: load.sizes[name] for name in starts}
 
 
+async def _append_when_reached(journal: NatsJournal, fact: Fact) -> tuple[int, ...]:
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                return (await journal.append([fact])).seqs
+            except JournalUnavailable:
+                await asyncio.sleep(0)
+
+
 @pytest.mark.asyncio
 @pytest.mark.fault
 @pytest.mark.requirement("journal.nats.unavailable")
@@ -244,7 +253,9 @@ async def test_a_server_that_stays_away_is_reported_in_bounded_time_and_recovere
                     await collect(journal.read())
                 server.start()
                 await until(lambda: journal.outage is None)
-                assert (await journal.append([make_fact(2)])).seqs == (2,)
+                # On a busy machine one answer may take longer than the patience; the same fact
+                # again is written once.
+                assert await _append_when_reached(journal, make_fact(2)) == (2,)
                 assert await take(batches, 1) == ids(2, start=2)
             assert (await journal.verify()).ok
 

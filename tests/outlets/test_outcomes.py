@@ -8,11 +8,12 @@ import msgspec
 import pytest
 
 from factwire.facts import RUNTIME_CLASSES, Fact, decode_fact
+from factwire.outlets import OUTLETS
 from factwire.projection import ProjectionState, project
 from factwire.sources import FactBuilder
 from tests.facts.samples import full_fact
 from tests.outlets.gists import convert_back, encode_facts
-from tests.outlets.stories import ON_FILE, OUTLETS, build_turn, facts_on_file
+from tests.outlets.stories import ON_FILE, build_turn, facts_on_file
 
 STREAMS = Path(__file__).resolve().parents[2] / "examples" / "streams"
 NAMES = (*sorted(path.stem for path in STREAMS.glob("*.ndjson")), *ON_FILE)

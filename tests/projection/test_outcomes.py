@@ -1,5 +1,6 @@
 """How things end: by class, status and payload, with their turn, and at which times."""
 
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -497,3 +498,58 @@ def test_every_outlet_tells_a_failed_result_as_it_tells_a_failure(outlet: str):
         return [item for fact in facts for item in wire.take(fact)] + wire.finish()
 
     assert outlet_events("tool.result", status="failed") == outlet_events("tool.failed")
+
+
+TEAMMATE = {"subagentId": "s", "taskId": "t"}
+ATTEMPT = {"taskId": "t", "attemptId": "a"}
+TESTS = {"testRunId": "r", "result": "passed"}
+COMMAND = {"commandId": "c", "exitCode": 0}
+ROWS_OF_ENDS: dict[str, tuple[dict[str, Any], Callable[[ProjectionState], str]]] = {
+    "subagent.completed": (TEAMMATE, lambda state: state.subagents.threads["s"].status),
+    "worker.completed": (TEAMMATE, lambda state: state.subagents.threads["s"].status),
+    "task.completed": ({"taskId": "t"}, lambda state: state.tasks["t"].status),
+    "task.attempt.completed": (ATTEMPT, lambda state: state.tasks["t"].attempts[0].status),
+    "job.completed": ({"jobId": "j"}, lambda state: state.jobs["j"].status),
+    "hook.completed": ({"hookId": "h"}, lambda state: state.hooks["h"].status),
+    "test.completed": (TESTS, lambda state: state.coding.tests["r"].status),
+    "command.exited": (COMMAND, lambda state: state.processes["c"].status),
+    "tool.result": ({"toolCallId": "c"}, lambda state: state.tools["c"].state),
+}
+
+
+@pytest.mark.requirement("projection.outcome.status")
+@pytest.mark.parametrize("name", ROWS_OF_ENDS)
+def test_an_end_that_states_a_failure_is_a_failure_in_its_row_too(name: str):
+    fields, find = ROWS_OF_ENDS[name]
+    state = project_facts(FactMaker()(name, status="failed", **fields))
+    assert find(state) in ("failed", "output-error")
+
+
+@pytest.mark.requirement("projection.outcome.status")
+@pytest.mark.parametrize(
+    ("name", "status", "state"),
+    [
+        ("tool.failed", "timed_out", "output-error"),
+        ("tool.failed", "their own word", "output-error"),
+        ("tool.result", "error", "output-error"),
+        ("tool.result", "their own word", "output-available"),
+    ],
+)
+def test_a_status_of_another_vocabulary_never_makes_a_failure_a_success(
+    name: str, status: str, state: str
+):
+    shown = project_facts(FactMaker()(name, status=status, toolCallId="c"))
+    assert shown.tools["c"].state == state
+
+
+@pytest.mark.requirement("projection.outcome.status")
+@pytest.mark.parametrize("status", ["failed", "pending"])
+def test_a_failed_entry_says_why_whatever_status_its_fact_states(status: str):
+    tell = FactMaker()
+    why = {"failureCategory": "rate_limited", "recoveryHint": "Wait."}
+    state = project_facts(
+        tell("turn.started", turnId="turn"),
+        tell("turn.failed", status=status, turnId="turn", **why),
+    )
+    (entry,) = [entry for entry in state.timeline if entry.entry_id == "turn:turn"]
+    assert (entry.failure_category, entry.recovery_hint) == ("rate_limited", "Wait.")

@@ -157,8 +157,21 @@ def first_status(fact: Fact) -> str:
 
 
 def call_outcome(fact: Fact) -> str:
-    """How a tool call ended, by the fact that ends it."""
-    return status_shown(fact) or UNKNOWN
+    """How a tool call ended, by the fact that ends it; a status of another's own vocabulary counts
+    as what it means.
+    """
+    status = status_shown(fact) or UNKNOWN
+    return _STATUS_OF_WORD.get(status, status)
+
+
+def bad_end(fact: Fact) -> str | None:
+    """The failure or cancellation that a fact states, whatever its class says; as the words of
+    states have it.
+    """
+    return _BAD_ENDS.get(call_outcome(fact))
+
+
+_BAD_ENDS: Final = {"failed": "failed", "canceled": "cancelled"}
 
 
 def _worse(name: str, meaning: str, stated: str, word: str | None) -> str:
@@ -282,10 +295,15 @@ _APPROVALS: Final = frozenset({"approve", "approved", "allow", "allowed", "accep
 
 def answer_of(fact: Fact) -> ActionClosing | None:
     """The answer that a fact gives to its action; None where its class closes none."""
-    name = fact.event_class or ""
+    name, decision = fact.event_class or "", fact.payload.get("decision")
     if name not in ACTION_CLOSERS:
         return None
-    return build_answer(_CLOSINGS[name], fact.payload.get("decision"), fact.payload.get("response"))
+    closing = _CLOSINGS[name]
+    if closing == "resolved" and decision is None and fact.phase in ("cancelled", "interrupted"):
+        closing = (
+            "cancelled"  # UI clients have one class for every end, and say which by the phase.
+        )
+    return build_answer(closing, decision, fact.payload.get("response"))
 
 
 def build_answer(closing: str, decision: object, response: object = None) -> ActionClosing:

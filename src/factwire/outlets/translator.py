@@ -146,8 +146,11 @@ def _start_turn(turn: OpenTurn, fact: Fact) -> None:
 
 
 def _is_end_of_turn(turn: OpenTurn, fact: Fact) -> bool:
-    """Whether a terminal is that of the turn that is told."""
-    if fact.subagent_id is not None or fact.turn_id == turn.ended:
+    """Whether a terminal is that of the turn that is told; one of a subagent's own turn ends it."""
+    if fact.subagent_id is not None:
+        _close_subagent(turn, fact)
+        return False
+    if fact.turn_id == turn.ended:
         return False
     turn.open(fact)
     return fact.turn_id in (None, turn.turn_id)

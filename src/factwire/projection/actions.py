@@ -121,7 +121,7 @@ def close_action(draft: "StateDraft", fact: Fact) -> None:
         _overrule_answer(draft, action, fact)
         return
     payload = read_payload(fact, ActionDecisionPayload)
-    status = _end_of_action(fact, payload)
+    status = _end_of_action(fact)
     draft.put(action, path, "status", status)
     draft.fill(
         action,
@@ -152,11 +152,10 @@ def _overrule_answer(draft: "StateDraft", action: Action, fact: Fact) -> None:
         add_remark(draft, fact, "action_already_decided", message, subject=action.action_id)
 
 
-def _end_of_action(fact: Fact, payload: ActionDecisionPayload) -> str:
-    """How an action was closed. UI clients have one class for every end: theirs is the phase."""
-    status = _ACTION_ENDS[fact.event_class or ""]
-    withdrawn = payload.decision is None and fact.phase in ("cancelled", "interrupted")
-    return "cancelled" if status == "resolved" and withdrawn else status
+def _end_of_action(fact: Fact) -> str:
+    """How an action was closed."""
+    answer = answer_of(fact)
+    return _ACTION_ENDS[fact.event_class or ""] if answer is None else answer.closing
 
 
 def close_absent_action(draft: "StateDraft", action_id: str) -> None:

@@ -18,7 +18,7 @@ from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import number_at, text_at
 from factwire.facts.limits import SEQUENCE_MAX
-from factwire.facts.outcomes import status_shown
+from factwire.facts.outcomes import bad_end
 from factwire.facts.refs import ref_at, refs_of
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.artifacts import artifact_ids, set_diff
@@ -167,6 +167,8 @@ def record_hook(draft: "StateDraft", fact: Fact) -> None:
         hook = Hook(hook_id=key, status=UNKNOWN, tool_call_id=tool_of(fact), turn_id=turn_of(fact))
         draft.create(hooks, HOOKS_PATH, key, hook)
     state = _HOOK_STATES[name]
+    if state == "completed":
+        state = bad_end(fact) or state
     draft.put(hooks[key], path, "status", state)
     if name == "hook.started":
         for field in ("outcome", "exit_code", "message", "completed_at"):
@@ -207,8 +209,8 @@ def _ensure_process(draft: "StateDraft", fact: Fact, key: str) -> tuple[Process,
 
 def _exit_status(fact: Fact, payload: ProcessPayload, code: int | None) -> str:
     if code is None:
-        return payload.status or _stated_end(fact) or "exited"
-    return "completed" if code == 0 else "failed"
+        return payload.status or bad_end(fact) or "exited"
+    return (bad_end(fact) or "completed") if code == 0 else "failed"
 
 
 CODING_PATH: Final = "/coding"
@@ -325,7 +327,7 @@ def record_patch(draft: "StateDraft", fact: Fact) -> None:
         draft.create(patches, f"{CODING_PATH}/patches", key, patch)
     state = _PATCH_STATUS[name]
     if state == "applied":
-        state = _stated_end(fact) or state
+        state = bad_end(fact) or state
     draft.put(patches[key], path, "status", state)
     if state == "running":
         for field in ("failure_category", "message", "completed_at"):
@@ -378,11 +380,11 @@ def record_test_run(draft: "StateDraft", fact: Fact) -> None:
 def _test_outcome(fact: Fact, payload: TestRunPayload) -> str:
     """How a run ended, as it says itself; counts decide only where there is no word."""
     if isinstance(payload.result, str):
-        return payload.result
+        return payload.result if payload.result != "passed" else bad_end(fact) or "passed"
     if payload.status is not None:
         return payload.status
     if payload.failed is None:
-        return _stated_end(fact) or UNKNOWN
+        return bad_end(fact) or UNKNOWN
     return "failed" if payload.failed else "passed"
 
 
@@ -424,11 +426,3 @@ def _work_tables(draft: "StateDraft") -> dict[str, tuple[Mapping[str, Work], str
         "test": (state.coding.tests, f"{CODING_PATH}/tests"),
         "hook": (state.hooks, HOOKS_PATH),
     }
-
-
-def _stated_end(fact: Fact) -> str | None:
-    """A failure or a cancellation that the status of a fact states."""
-    return _STATED_ENDS.get(status_shown(fact) or "")
-
-
-_STATED_ENDS: Final = {"failed": "failed", "canceled": "cancelled"}

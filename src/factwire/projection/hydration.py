@@ -128,6 +128,8 @@ def clear_doubt(draft: "StateDraft", reason: str) -> None:
     if reason in reasons:
         others = [other for other in reasons if other != reason]
         draft.put(draft.state.hydration, HYDRATION_PATH, "reasons", others)
+        if not others:
+            draft.put(draft.state.hydration, HYDRATION_PATH, "doubted_at", None)
 
 
 def settle_hydration(draft: "StateDraft", lanes: "list[Lane]") -> None:

@@ -159,17 +159,22 @@ def _order_thread(lane: list[Fact]) -> list[Fact]:
 
 
 def _counts_by_run(lane: list[Fact]) -> bool:
-    """Whether different facts of different runs have the same sequence."""
-    owners: dict[int, list[tuple[str, str]]] = {}
+    """Whether the runs of a thread count by themselves: two of them begin with the same sequence,
+    or have several in common. A single one in common is a conflict within one count.
+    """
+    lowest: dict[str, tuple[int, str]] = {}
+    owners: dict[int, tuple[str, str]] = {}
+    common: set[int] = set()
     for fact in lane:
-        run = id_of(fact, "runId")
+        run, sequence = id_of(fact, "runId"), fact.sequence or 0
         if run is None:
             continue
-        others = owners.setdefault(fact.sequence or 0, [])
-        if any(run != other_run and fact.id != other_id for other_run, other_id in others):
-            return True
-        others.append((run, fact.id))
-    return False
+        lowest[run] = min(lowest.get(run, (sequence, fact.id)), (sequence, fact.id))
+        other_run, other_id = owners.setdefault(sequence, (run, fact.id))
+        if other_run != run and other_id != fact.id:
+            common.add(sequence)
+    starts = {start for start, _ in lowest.values()}
+    return len(common) > 1 or (bool(common) and len(starts) < len(lowest))
 
 
 class _RunRanks:
@@ -207,7 +212,11 @@ class _RunRanks:
 def _natural_order(name: str) -> list[tuple[int, str]]:
     """A key that puts `run-2` before `run-10`."""
     pieces = _DIGITS.split(name)
-    return [(int(piece), "") if place % 2 else (0, piece) for place, piece in enumerate(pieces)]
+    numbers = [piece.lstrip("0") for piece in pieces[1::2]]
+    return [
+        (len(numbers[place // 2]), numbers[place // 2]) if place % 2 else (0, piece)
+        for place, piece in enumerate(pieces)
+    ]
 
 
 class _ThreadCursor:

@@ -558,7 +558,7 @@ class Projection:
             if each.thread_id in past:
                 each.held = past[each.thread_id].held
             self._drain(each)
-        self._current = self._main if current is None else self._lanes[current]
+        self._current = self._lanes.get(current or "", self._main)
         self._keep_counts(old, point)
         self._settle_order()
         ops[:] = root_operations(before, self._to_plain())

@@ -250,11 +250,19 @@ def _to_incident(turn: ProjectedTurn) -> Diagnostic:
         message=turn.message or category,
         event_id=turn.ended_by or turn.turn_id,
         turn_id=turn.turn_id,
-        subject=turn.subagent_id or turn.job_id or (turn.task_id if turn.entity else None),
+        subject=_subject_of(turn),
         failure_category=turn.failure_category,
         recovery_hint=turn.recovery_hint,
         created_at=turn.completed_at,
     )
+
+
+def _subject_of(turn: ProjectedTurn) -> str | None:
+    """Who took a turn that is not the thread's own."""
+    if turn.entity is None:
+        return None
+    named = turn.subagent_id or turn.job_id or turn.task_id or turn.thread_id
+    return named or turn.entity
 
 
 def task_snapshot(state: ProjectionState, task_id: str) -> TaskSnapshot:
@@ -343,7 +351,8 @@ def _list_doubts(state: ProjectionState) -> list[str]:
     """What a state that is restored from here has to doubt, too."""
     is_missing = "gap_reported" in state.hydration.reasons or has_lost_facts(state.hydration)
     in_doubt = {"gap_reported": is_missing}
-    in_doubt["state_delta_failed"] = "state_delta_failed" in state.hydration.reasons
+    for reason in ("state_delta_failed", "late_facts"):
+        in_doubt[reason] = reason in state.hydration.reasons
     return [reason for reason, holds in in_doubt.items() if holds]
 
 

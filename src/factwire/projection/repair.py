@@ -13,7 +13,7 @@ import msgspec
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import InvalidPatch, JsonDocument
 from factwire.facts.json_values import list_at, number_at, object_at, text_at, texts_of
-from factwire.facts.limits import NESTING_DEPTH, PAYLOAD_CHARACTERS
+from factwire.facts.limits import NESTING_DEPTH, PAYLOAD_CHARACTERS, SEQUENCE_MAX
 from factwire.projection import hydration, messages
 from factwire.projection.changes import Operation
 from factwire.projection.diagnostics import add_remark
@@ -40,7 +40,8 @@ def covered_sequence(fact: Fact) -> int | None:
     stated = number_at(fact.payload, "toSequence", "to_sequence", "lastSequence")
     if stated is not None:
         # A snapshot cannot know of facts that come after it.
-        return int(stated if fact.sequence is None else min(stated, fact.sequence - 1))
+        last = SEQUENCE_MAX if fact.sequence is None else fact.sequence - 1
+        return max(-SEQUENCE_MAX, int(min(stated, last)))
     holds_content = name == "messages.snapshot" or isinstance(fact.payload.get("messages"), list)
     if (name in REPAIRS or holds_content) and fact.sequence is not None:
         return fact.sequence - 1

@@ -10,6 +10,7 @@ from factwire.facts.classes.payloads import TeammatePayload
 from factwire.facts.fact import Fact, id_of
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import text_at
+from factwire.facts.outcomes import bad_end
 from factwire.facts.refs import artifact_refs_of, evidence_refs_of, ref_at, refs_of
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import tasks
@@ -204,11 +205,11 @@ def _next_state(fact: Fact, thread: SubagentThread, payload: TeammatePayload) ->
         return None
     name = fact.event_class or ""
     if name == "agent.completed":
-        ended_badly = "failed" if fact.status == "failed" else None
-        return ended_badly or _STATES_OF_PHASE.get(fact.phase or "", "completed")
+        return bad_end(fact) or _STATES_OF_PHASE.get(fact.phase or "", "completed")
     if name == "agent.changed" and payload.status is None:
         return _STATES_OF_PHASE.get(fact.phase or "")
-    return SUBAGENT_STATES.get(name) or (payload.status if name in _STATED else None)
+    state = SUBAGENT_STATES.get(name) or (payload.status if name in _STATED else None)
+    return bad_end(fact) or state if state == "completed" else state
 
 
 def _is_main_agent(draft: "StateDraft", fact: Fact, key: str) -> bool:

@@ -10,6 +10,7 @@ from factwire.facts.classes.payloads import ProgressPayload, TaskPayload, TaskPr
 from factwire.facts.fact import Fact, id_of
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import list_at, number_at, object_at, text_at, whole_number_at
+from factwire.facts.outcomes import bad_end
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.payload_fields import (
     join_texts,
@@ -285,7 +286,8 @@ def _next_state(fact: Fact, payload: TaskPayload) -> str | None:
     if name == "task.waiting":
         return _WAITING_STATES.get(payload.reason or "", payload.status or "waiting_input")
     if name in TASK_STATES:
-        return TASK_STATES[name]
+        state = TASK_STATES[name]
+        return bad_end(fact) or state if state == "completed" else state
     if name == "task.changed" and payload.status is None and fact.attempt_id is None:
         return _STATES_OF_PHASE.get(fact.phase or "")
     return payload.status if name in ("task.updated", "task.changed") else None
@@ -351,6 +353,8 @@ def _update_attempt(
     run = fact.run_id or other_id(fact, "runId", "run_id")
     key = fact.attempt_id or other_id(fact, "attemptId", "attempt_id") or run or ""
     status = _ATTEMPT_STATES[fact.event_class or ""]
+    if status == "completed":
+        status = bad_end(fact) or status
     ended = fact.created_at if status != "running" else None
     fields = {
         "failure_category": payload.failure_category,
@@ -384,6 +388,8 @@ def update_job(draft: "StateDraft", fact: Fact) -> None:
     name = fact.event_class or ""
     job, path = _ensure_job(draft, fact, key)
     state = _JOB_STATES.get(name)
+    if state == "completed":
+        state = bad_end(fact) or state
     if name == "task.changed" and fact.job_item_id is None:
         status = read_payload(fact, TaskPayload).status
         state = status or _STATES_OF_PHASE.get(fact.phase or "")

@@ -154,7 +154,8 @@ def _entry_detail(fact: Fact) -> str | None:
 
 def _failure_field(fact: Fact, name: str) -> str | None:
     """Why something failed, as the fact that ends it states it."""
-    return text_at(fact.payload, name) if fact.status == "failed" else None
+    why = text_at(fact.payload, name)
+    return why if why is not None and status_shown(fact) == "failed" else None
 
 
 def set_entry_status(

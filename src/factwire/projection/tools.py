@@ -168,13 +168,14 @@ def finish_tool(draft: "StateDraft", fact: Fact) -> None:
 
 def end_tool(draft: "StateDraft", fact: Fact) -> None:
     """The end of a call, as its fact states it."""
-    state = _END_STATES.get(call_outcome(fact), "output-available")
+    state = _END_STATES.get(call_outcome(fact)) or _CLASS_ENDS[fact.event_class or ""]
     _end_tool(draft, fact, state)
     if state == "output-error":
         record_diagnostic(draft, fact)
 
 
 _END_STATES: Final = {"failed": "output-error", "canceled": "cancelled"}
+_CLASS_ENDS: Final = {"tool.result": "output-available", "tool.failed": "output-error"}
 
 
 def _end_tool(draft: "StateDraft", fact: Fact, state: str) -> None:

@@ -175,8 +175,9 @@ class ActionRequests:
 
     def withdraw(self, call_id: str | None) -> None:
         """Close the open requests of a call that was cancelled: nobody needs an answer any more."""
+        still_open = self._log.gates.open_actions
         for action in list(self._log.projection.state.actions.values()):
-            if action.status == "pending" and action.tool_call_id == call_id is not None:
+            if action.action_id in still_open and action.tool_call_id == call_id is not None:
                 reason = {"reason": "call_cancelled"}
                 self._log.put(self._build_closing(action, "action.cancelled", reason))
 

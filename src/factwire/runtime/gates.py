@@ -19,9 +19,10 @@ from factwire.facts.classes.class_tables import (
 )
 from factwire.facts.classes.specification import Move
 from factwire.facts.open_work import AnsweredActions, LastIds, OpenWork, find_subject_id
-from factwire.facts.outcomes import DENIALS, WITHDRAWN, answer_of, build_answer, call_outcome
+from factwire.facts.outcomes import WITHDRAWN, answer_of, build_answer, call_outcome
 from factwire.projection import ProjectionState
 from factwire.projection.actions import is_answered
+from factwire.projection.tools import is_open
 from factwire.runtime.errors import GateRefused, TurnAlreadyActive
 from factwire.runtime.limits import ANSWERED_ACTIONS, ENDED_TURNS
 
@@ -97,7 +98,7 @@ class Gates:
                 if not is_answered(action):
                     gates._withdrawn.add(action.action_id)
         for tool in state.tools.values():
-            if tool.completed_at is None and tool.turn_id == gates.active_turn:
+            if is_open(tool) and tool.turn_id == gates.active_turn:
                 gates._work.open(tool.turn_id, "tool", tool.tool_call_id)
         for node in state.graph.nodes.values():
             if node.node_type == "turn" and node.status in ("completed", "failed", "canceled"):
@@ -261,8 +262,8 @@ class Gates:
             self._awaiting[action_id] = call
 
     def _decide(self, fact: Fact, call: str | None) -> None:
-        decision = fact.payload.get("decision")
-        allowed = fact.event_class == "action.resolved" and decision not in DENIALS
+        answer = answer_of(fact)
+        allowed = answer is not None and answer.closing == "resolved" and answer.decision != "deny"
         if call is not None and not allowed:
             self.denied.add(call)
 
