@@ -26,6 +26,7 @@ ANY_SHAPE: tuple[AnyShape, ...] = ("auto", *SHAPES)
 
 REAL: list[bytes] = [
     *(json.dumps(complete(name)).encode() for name in spec.RUNTIME_CLASSES),
+    json.dumps({**complete("tool.result"), "status": "failed"}).encode(),
     *(json.dumps(runtime_event(name, payload={"delta": "é\n"})).encode() for name in spec.CLASSES),
     *(
         json.dumps({"type": name, "payload": {"a": [1, 2.5, None]}}).encode()
