@@ -532,6 +532,8 @@ def test_an_end_that_states_a_failure_is_a_failure_in_its_row_too(name: str):
         ("tool.failed", "timed_out", "output-error"),
         ("tool.failed", "their own word", "output-error"),
         ("tool.result", "error", "output-error"),
+        ("tool.result", "denied", "output-error"),
+        ("tool.result", "aborted", "cancelled"),
         ("tool.result", "their own word", "output-available"),
     ],
 )
@@ -553,3 +555,22 @@ def test_a_failed_entry_says_why_whatever_status_its_fact_states(status: str):
     )
     (entry,) = [entry for entry in state.timeline if entry.entry_id == "turn:turn"]
     assert (entry.failure_category, entry.recovery_hint) == ("rate_limited", "Wait.")
+
+
+@pytest.mark.requirement("projection.outcome.turn-end")
+def test_a_text_whose_turn_ended_in_a_gap_ends_once_the_gap_is_filled():
+    tell = FactMaker()
+    turn: Any = {"turnId": "turn", "messageId": "m"}
+    facts = [
+        tell("turn.started", turnId="turn"),
+        tell("model.delta", **turn, delta="a"),
+        tell("model.delta", **turn, delta="b"),
+        tell("turn.completed", turnId="turn"),
+        tell("run.status", status="completed"),
+    ]
+    projection = Projection(first=1)
+    projection.apply_all([*facts[:2], *facts[3:]])
+    projection.close()
+    projection.apply(tell("stream.repair.completed", toSequence=5))
+    (entry,) = [entry for entry in projection.state.timeline if entry.entry_id.startswith("text:")]
+    assert (projection.state.hydration.status, entry.status) == ("live", "completed")

@@ -41,7 +41,9 @@ async def test_remarks_have_codes_with_their_meaning_and_lead_to_their_fact(
     await page.goto(f"/threads/{looked_into}?tab=diagnostics")
     remark = page.get_by_label("Issues").get_by_role("listitem").first
     await expect(remark).to_contain_text("timeout")
-    await expect(remark).to_contain_text("Meaning: the program or the server exceeded its time limit")
+    await expect(remark).to_contain_text(
+        "Meaning: the program or the server exceeded its time limit"
+    )
     await expect(remark).to_contain_text("it took too long")
     failed = [each["sequence"] for each in facts if each["eventClass"] == "tool.failed"]
     await remark.get_by_role("button", name=f"Go to fact {failed[-1]}").click()

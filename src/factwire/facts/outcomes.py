@@ -99,7 +99,11 @@ _STATUS_OF_WORD: Final = {
     "cancelled": "canceled",
     "interrupted": "canceled",
     "terminated": "canceled",
+    "aborted": "canceled",
     "error": "failed",
+    "denied": "failed",
+    "rejected": "failed",
+    "refused": "failed",
     "errored": "failed",
     "timed_out": "failed",
     "lost": "failed",
@@ -116,7 +120,7 @@ _STATUS_OF_WORD: Final = {
     "waiting_resource": "blocked",
     "paused": "blocked",
 }
-"""What agents write in a payload → the status that it means."""
+"""What agents write in a payload, or as a status of their own → the status that it means."""
 
 _WORD_KEYS: Final = {
     "command.exited": ("status",),

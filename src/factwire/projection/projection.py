@@ -21,6 +21,7 @@ from factwire.projection import (
     read_model_merge,
     thread_status,
     timeline,
+    turn_closing,
 )
 from factwire.projection.changes import Changes, Operation
 from factwire.projection.diagnostics import add_remark, keep_diagnostic
@@ -618,6 +619,7 @@ class Projection:
         self._mark_reconciliation()
         if waited and not draft.memory.unreconciled:
             messages.settle_messages(draft)
+            turn_closing.end_settled_texts(draft)
         hydration.settle_hydration(draft, lanes)
 
 

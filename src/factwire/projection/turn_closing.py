@@ -21,6 +21,7 @@ from factwire.projection.messages import Message, ReasoningPart, TextPart
 from factwire.projection.payload_fields import outcome_of, tool_of, turn_of
 from factwire.projection.tools import Tool
 from factwire.projection.turns import (
+    ENDED_TURNS,
     find_entity,
     is_in_ended_turn,
     is_own_run,
@@ -221,6 +222,24 @@ def _open_texts(draft: "StateDraft", fact: Fact) -> dict[str, bool]:
         if is_in_ended_turn(draft, fact, message.turn_id, message.subagent_id):
             found |= _texts_of(message)
     return found
+
+
+def end_settled_texts(draft: "StateDraft") -> None:
+    """Runs once facts are whole again: a text of a turn that is over ended with the turn."""
+    settled = {
+        f"{kind}:{timeline.part_entry_key(message, part)}"
+        for message in draft.state.messages
+        for part in message.parts
+        if isinstance(part, TextPart | ReasoningPart) and part.state == "final"
+        for kind in _TEXT_KINDS
+    }
+    for turn_id, places in list(draft.memory.open_entries.items()):
+        turn = draft.state.turns.get(turn_id or "")
+        if turn is None or turn.status not in ENDED_TURNS:
+            continue
+        for place in sorted(places):
+            if draft.state.timeline[place].entry_id in settled:
+                timeline.set_entry_status(draft, place, turn.status, turn.completed_at)
 
 
 def _texts_of(message: Message) -> dict[str, bool]:
