@@ -185,6 +185,14 @@ class RunEntity(NamedTuple):
 _TASK_ENTITIES: Final = frozenset({"external_task", "work_item"})
 _CHILD_THREAD_KEYS: Final = ("childThreadId", "child_thread_id", "subagentThreadId")
 
+_ENTITY_KEYS: Final = frozenset(
+    {
+        *(PAYLOAD_NAMES["subagentId"] + PAYLOAD_NAMES["jobId"] + PAYLOAD_NAMES["jobItemId"]),
+        *(*PAYLOAD_NAMES["remoteTaskId"], "runtimeEntity", "runtime_entity", *_CHILD_THREAD_KEYS),
+    }
+)
+"""Payload fields that can name who takes a turn."""
+
 
 def entity_of(fact: Fact) -> RunEntity | None:
     """Whose turn, failure or end a fact reports; None where it is the thread's own.
@@ -193,6 +201,10 @@ def entity_of(fact: Fact) -> RunEntity | None:
     states that the task is what runs, since an agent's own turn may work on a task, too.
     """
     payload = fact.payload
+    stated_above = fact.subagent_id or fact.job_id or fact.job_item_id or fact.remote_task_id
+    # Most facts name nobody, and this is asked several times of each one.
+    if not (stated_above or fact.runtime_entity) and _ENTITY_KEYS.isdisjoint(payload):
+        return None
     subagent = fact.subagent_id or id_in_payload(payload, "subagentId")
     if subagent is not None:
         return RunEntity("subagent", subagent)
