@@ -245,6 +245,9 @@ _RUN_CLASSES: Final = ("turn.", "run.")
 """Classes in which a child thread is who the fact is about; a tool call only names one."""
 
 
+_PARENT_KEYS: Final = frozenset(PAYLOAD_NAMES["parentThreadId"])
+
+
 def is_of_thread(fact: Fact, thread_id: str | None) -> bool:
     """Whether a fact is about the thread's own run, and not about an entity beside it.
 
@@ -253,7 +256,9 @@ def is_of_thread(fact: Fact, thread_id: str | None) -> bool:
     if fact.thread_id is not None and fact.thread_id != thread_id:
         return False
     entity = entity_of(fact)
-    parent = fact.parent_thread_id or id_in_payload(fact.payload, "parentThreadId")
+    parent = fact.parent_thread_id or None
+    if parent is None and not _PARENT_KEYS.isdisjoint(fact.payload):
+        parent = id_in_payload(fact.payload, "parentThreadId")
     if parent is None:
         return entity is None
     is_child = parent == thread_id or fact.thread_id is None

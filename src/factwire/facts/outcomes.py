@@ -6,6 +6,7 @@ as tables, for every reader: an outcome is never better than the worse of class 
 that a class rules out is an issue (`outcome_mismatch`), and the first answer to an action counts.
 """
 
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -133,6 +134,8 @@ _WORD_KEYS: Final = {
 }
 """Classes whose payload says how their subject is, and under which keys."""
 
+_PAYLOAD_CLASSES: Final = frozenset({"tool.result", "tool.failed", *_WORD_KEYS})
+
 _CANCEL_CATEGORIES: Final = ("cancelled", "canceled", "user_cancelled", "user_canceled")
 _ERROR_FLAGS: Final = ("isError", "is_error")
 
@@ -140,15 +143,22 @@ _ERROR_FLAGS: Final = ("isError", "is_error")
 def status_shown(fact: Fact) -> str | None:
     """The status to show for the subject of a fact; None where the fact says nothing about it."""
     name = fact.event_class or ""
+    word = _payload_status(fact) if name in _PAYLOAD_CLASSES else None
+    return _combine_status(name, fact.status, word)
+
+
+@lru_cache(maxsize=4_096)
+def _combine_status(name: str, status: str, word: str | None) -> str | None:
+    """The status by class, by what the fact states and by what its payload says."""
     if name not in CLASS_STATUSES:
-        return UNKNOWN if fact.status == "pending" else fact.status
-    meaning, stated = CLASS_STATUSES[name], _spell(fact.status)
+        return UNKNOWN if status == "pending" else status
+    meaning, stated = CLASS_STATUSES[name], _spell(status)
     if meaning in ENDED_STATUSES:
-        return _worse(name, meaning or "", stated, _payload_status(fact))
+        return _worse(name, meaning or "", stated, word)
     is_default = stated == status_of(name)
     if meaning is not None:
         return meaning if is_default or stated in ENDED_STATUSES else stated
-    return _payload_status(fact) or (None if is_default else stated)
+    return word or (None if is_default else stated)
 
 
 def first_status(fact: Fact) -> str:

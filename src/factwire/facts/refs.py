@@ -159,7 +159,9 @@ _EVIDENCE_FAMILIES: Final = ("evidence.", "review.", "benchmark.")
 
 def _own_evidence(fact: Fact) -> str | None:
     """The `evidenceId` of a fact about something else; in facts of evidence it is their own id."""
-    own = fact.evidence_id or text_at(fact.payload, "evidenceId", "evidence_id")
+    own = fact.evidence_id or None
+    if own is None and ("evidenceId" in fact.payload or "evidence_id" in fact.payload):
+        own = text_at(fact.payload, "evidenceId", "evidence_id")
     return None if own is None or (fact.event_class or "").startswith(_EVIDENCE_FAMILIES) else own
 
 

@@ -81,6 +81,7 @@ def _begin_entry(
     status = UNKNOWN if degraded else first_status(fact)
     if fact.event_class in STATUSLESS_CLASSES:
         status = "running"
+    category, hint = _read_failure(fact)
     entry = TimelineEntry(
         entry_id=key,
         sequence=fact.sequence,
@@ -94,8 +95,8 @@ def _begin_entry(
         source_event_ids=[fact.id],
         detail=_entry_detail(fact),
         refs=refs_of(fact) or None,
-        failure_category=_failure_field(fact, "failureCategory"),
-        recovery_hint=_failure_field(fact, "recoveryHint"),
+        failure_category=category,
+        recovery_hint=hint,
         degraded=degraded or None,
         turn_id=turn_of(fact),
         subagent_id=subagent_of(fact),
@@ -123,8 +124,9 @@ def _continue_entry(draft: "StateDraft", fact: Fact, row: EventClass, place: int
         ended = _end_time(fact) if status in ENDED_STATUSES else None
         set_entry_status(draft, place, status, ended)
     draft.put(entry, path, "event_class", fact.event_class)
-    draft.put(entry, path, "failure_category", _failure_field(fact, "failureCategory"))
-    draft.put(entry, path, "recovery_hint", _failure_field(fact, "recoveryHint"))
+    category, hint = _read_failure(fact)
+    draft.put(entry, path, "failure_category", category)
+    draft.put(entry, path, "recovery_hint", hint)
     if entry.title != fact.title:
         draft.put(entry, path, "title", fact.title)
     phase = fact.phase or row.phase
@@ -152,10 +154,14 @@ def _entry_detail(fact: Fact) -> str | None:
     return None
 
 
-def _failure_field(fact: Fact, name: str) -> str | None:
-    """Why something failed, as the fact that ends it states it."""
-    why = text_at(fact.payload, name)
-    return why if why is not None and status_shown(fact) == "failed" else None
+def _read_failure(fact: Fact) -> tuple[str | None, str | None]:
+    """Why something failed and what could help, as the fact that ends it states it."""
+    payload = fact.payload
+    if "failureCategory" not in payload and "recoveryHint" not in payload:
+        return None, None
+    if status_shown(fact) != "failed":
+        return None, None
+    return text_at(payload, "failureCategory"), text_at(payload, "recoveryHint")
 
 
 def set_entry_status(
