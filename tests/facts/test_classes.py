@@ -61,7 +61,7 @@ def test_a_new_class_is_one_row(tmp_path: Path):
     source = Path(factwire.__file__).parent
     ignore = shutil.ignore_patterns("__pycache__", "workbench", "cli", "edge", "sources")
     shutil.copytree(source, tmp_path / "factwire", ignore=ignore)
-    table = tmp_path / "factwire/facts/classes/turn_classes.py"
+    table = tmp_path / "factwire/facts/classes/runtime_classes.py"
     text = table.read_text()
     assert text.count(BEFORE) == 1
     table.write_text(text.replace(BEFORE, ROW + BEFORE))

@@ -12,16 +12,7 @@ from typing import Final
 
 import msgspec
 
-from factwire.facts.classes import (
-    bookkeeping_classes,
-    coding_classes,
-    content_classes,
-    decision_classes,
-    edge_classes,
-    team_classes,
-    turn_classes,
-    ui_classes,
-)
+from factwire.facts.classes import edge_classes, runtime_classes, ui_classes
 from factwire.facts.classes.payloads import Payload
 from factwire.facts.classes.required_fields import THREAD, TURN, RequiredField
 from factwire.facts.classes.specification import (
@@ -35,15 +26,6 @@ from factwire.facts.classes.specification import (
 )
 from factwire.facts.fact import Fact
 from factwire.facts.vocabulary import UNKNOWN, Shape
-
-_RUNTIME_GROUPS: Final = (
-    turn_classes,
-    decision_classes,
-    content_classes,
-    team_classes,
-    coding_classes,
-    bookkeeping_classes,
-)
 
 
 def join_families(families: Iterable[Family]) -> dict[str, Family]:
@@ -67,11 +49,9 @@ def join_classes(rows: Iterable[EventClass], families: dict[str, Family]) -> dic
 
 
 FAMILIES: Final = join_families(
-    family for group in (*_RUNTIME_GROUPS, edge_classes, ui_classes) for family in group.FAMILIES
+    (*runtime_classes.FAMILIES, *edge_classes.FAMILIES, *ui_classes.FAMILIES)
 )
-RUNTIME_CLASSES: Final = join_classes(
-    (row for group in _RUNTIME_GROUPS for row in group.CLASSES), FAMILIES
-)
+RUNTIME_CLASSES: Final = join_classes(runtime_classes.CLASSES, FAMILIES)
 EDGE_CLASSES: Final = join_classes(edge_classes.CLASSES, FAMILIES)
 UI_CLASSES: Final = join_classes(ui_classes.CLASSES, FAMILIES)
 
