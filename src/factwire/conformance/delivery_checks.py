@@ -244,10 +244,12 @@ def check_recovery(delivery: Delivery) -> Problems:
     for place in sorted({len(events) // 3, len(events) // 2, len(events)} - {0}):
         model = read_model_of(events[:place])
         restored = call_reducer(delivery.reducer, [], model)
-        yield from _truncated(restored, build_account(events[:place]), f"restored at fact {place}")
+        yield from _find_truncated_texts(
+            restored, build_account(events[:place]), f"restored at fact {place}"
+        )
         yield from _not_restored(events[:place], restored, place)
         went_on = call_reducer(delivery.reducer, events[place:], model)
-        yield from _truncated(went_on, whole, f"restored at fact {place} and gone on")
+        yield from _find_truncated_texts(went_on, whole, f"restored at fact {place} and gone on")
 
 
 def read_model_of(events: Sequence[Wire]) -> Wire:
@@ -257,7 +259,7 @@ def read_model_of(events: Sequence[Wire]) -> Wire:
     return msgspec.json.decode(msgspec.json.encode(thread_read_model(projection.state)))
 
 
-def _truncated(document: Wire, account: FactAccount, where: str) -> Problems:
+def _find_truncated_texts(document: Wire, account: FactAccount, where: str) -> Problems:
     texts = account.texts or {}
     for speaker, rows in texts_by_speaker(document).items():
         finished = account.turn_ends.get(speaker[0] or "") == "completed"

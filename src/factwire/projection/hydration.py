@@ -19,12 +19,10 @@ Every fact that comes is counted once: `received` is the sum of `event_count` (t
 `late` (it came too late to be taken), `dropped` (of another thread, or in conflict with one that
 was taken) and `held`.
 
-Going back: how a fact that came late is taken in its right place.
-
-A projection that goes on past missing facts keeps the state from before them, as a point to go
-back to. As long as it remembers every fact that it took since, a missing one that comes after all
-is put among them, and the state is projected again from there. Nothing is kept for a stream
-without holes but where it started, which costs nothing.
+A fact that came late is taken in its right place by going back. A projection that goes on past
+missing facts keeps the state from before them, as a point to go back to. As long as it remembers
+every fact that it took since, a missing one that comes after all is put among them, and the state
+is projected again from there. For a stream without holes, only its start is kept.
 """
 
 from collections.abc import Iterator

@@ -1,18 +1,16 @@
-"""Which streamed part a fact means that does not name it as the facts before it did.
-
-The pieces of a text and its end may differ in the ids that they carry: a part id or a message id on
-one side only. An end that names less means the only part that its speaker has open in the turn; one
-that names more gives that part its name, if the part had none. Where several parts are open, nobody
-can tell which one is meant: the text gets a part of its own, and a remark. A piece always goes by
-the ids that it carries, because texts are streamed beside each other.
-
-Messages: what a person reads, in parts that are never doubled.
+"""Messages: what a person reads, in parts that are never doubled.
 
 A part is known by turn, message and part id. Deltas add to it exactly as they come; the final fact
 replaces its text and closes it, and never opens a second part. Only model text and the user's own
 input become text here: tools, artifacts, evidence and diagnostics stand beside it as parts that
 point elsewhere. `settles` is how something ends that cannot be called ended yet because facts
 before it are missing; `stale` is a text of which pieces may be missing.
+
+The pieces of a text and its end may differ in the ids that they carry: a part id or a message id on
+one side only. An end that names less means the only part that its speaker has open in the turn; one
+that names more gives that part its name, if the part had none. Where several parts are open, nobody
+can tell which one is meant: the text gets a part of its own, and a remark. A piece always goes by
+the ids that it carries, because texts are streamed beside each other.
 """
 
 from collections.abc import Sequence

@@ -1,17 +1,15 @@
-"""Messages in a read model: what was written, with a measure of each text.
-
-A text that was cut on its way reads like a whole one, so each text comes with the length and the
-digest of all of it. A text is restored as final, or as one that the next delta continues, only
-where they match. Any other reads `stale`: deltas go on behind it, and only a fact with the whole
-text makes it good.
-
-Rows that a read model carries, merged into a state: messages, tasks, artifacts, evidence,
+"""Rows that a read model carries, merged into a state: messages, tasks, artifacts, evidence,
 reviews and subagents.
 
 A row that the state lacks is added. Where facts were missed, the row of the read model is the newer
 one and replaces the state's; else the state has seen every fact that the read model has, and keeps
 its own. What a child's thread reports is newer in the state, whose order of that thread no read
 model of the parent covers.
+
+A text that was cut on its way reads like a whole one, so each text comes with the length and the
+digest of all of it. A text is restored as final, or as one that the next delta continues, only
+where they match. Any other reads `stale`: deltas go on behind it, and only a fact with the whole
+text makes it good.
 """
 
 from collections.abc import Iterator
