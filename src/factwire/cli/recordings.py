@@ -12,8 +12,8 @@ person means by one run. All of this follows from facts; nothing is guessed from
 
 A file is read twice, first for the threads it holds and then for the facts of one, and so not held
 in memory when it has one thread, one fact to a line and its facts in order. The facts of any other
-file are put in order first, as `order_facts` does. What cannot be read twice is put into a temporary
-file. A journal is read by filter: a thread and its children, and nothing of the others.
+file are put in order first, as `order_facts` does. What cannot be read twice is put into a
+temporary file. A journal is read by filter: a thread and its children, and nothing of the others.
 """
 
 import asyncio
