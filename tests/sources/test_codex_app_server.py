@@ -403,3 +403,25 @@ def test_a_thread_with_a_parent_is_an_agent_and_works_in_another_turn_each_time(
     assert turns == ["a:turn-1", "a:turn-2"]
     assert one(facts, "subagent.input").payload["message"] == "more"
     assert one(facts, "subagent.progress").turn_id == "a:turn-2"
+
+
+@pytest.mark.requirement("sources.codex-app-server.agents")
+def test_an_agent_that_was_done_before_its_creation_was_reported_starts_once():
+    def of(thread: str, method: str, /, **params: Any) -> dict[str, Any]:
+        return {"method": method, "params": {"threadId": thread, **params}}
+
+    opened, reported = item("subAgentActivity", "y", kind="started", agentThreadId="a")
+    spawned = item("collabAgentToolCall", "z", tool="spawnAgent", receiverThreadIds=["a"])
+    child: dict[str, Any] = {"id": "a", "parentThreadId": "main", "agentNickname": "Ada"}
+    facts = facts_from(
+        BEGIN,
+        opened,
+        of("a", "turn/started", turn={"id": "x"}),
+        of("a", "turn/completed", turn={"id": "x", "status": "completed"}),
+        reported,
+        *spawned,
+        of("main", "thread/started", thread=child),
+        end(),
+    )
+    assert one(facts, "subagent.started").subagent_id == "a"
+    assert one(facts, "subagent.completed").subagent_id == "a"

@@ -39,7 +39,7 @@ def on_thread_started(session: CodexSession, params: dict[str, Any]) -> None:
         session.builder.add_fact("thread.started", payload)
     elif parent is not None:
         name, role = text_at(thread, "agentNickname"), text_at(thread, "agentRole")
-        session.open_agent(thread_id, name=name, role=role)
+        session.announce_agent(thread_id, name=name, role=role)
 
 
 def on_thread_name(session: CodexSession, params: dict[str, Any]) -> None:

@@ -55,6 +55,11 @@ class CodexSession:
         own = f"{thread}:turn-{self.turns[thread]}"
         self.builder.start_subagent(thread, task_id=thread, turn_id=own, **about)
 
+    def announce_agent(self, thread: str, **about: Any) -> None:
+        """A subagent was created; one that worked before this arrived is not started again."""
+        if thread not in self.turns:
+            self.open_agent(thread, **about)
+
     def begin_prompt(self, prompt: str | None = None) -> None:
         """A turn that was announced begins, with the prompt that is known by now."""
         if self.pending is None:
@@ -157,7 +162,7 @@ def on_sub_agent_activity(
     elif kind == "started":
         path = text_at(item, "agentPath")
         name = path.rpartition("/")[2] if path else None
-        session.open_agent(thread, name=name, title=path, toolCallId=item_id or None)
+        session.announce_agent(thread, name=name, title=path, toolCallId=item_id or None)
     elif kind == "interacted" and ended:
         session.open_agent(thread)
         session.builder.add_subagent_fact(
@@ -179,7 +184,7 @@ def on_collab_call(
     if name == "spawnAgent":
         for thread in receivers:
             about = {"objective": text_at(item, "prompt"), "toolCallId": item_id}
-            session.open_agent(thread, **about)
+            session.announce_agent(thread, **about)
     if text_at(item, "status") == "failed":
         session.builder.fail_tool(item_id, "tool_error", "the call to the other agent failed")
     else:
