@@ -65,7 +65,7 @@ _PLAY: Final = requirements(
 _RUN: Final = requirements(
     "design.md; edge.md Runs",
     {
-        "cli.run.view": "The answer and the tools of a turn are told as they come, once each.",
+        "cli.run.view": "The answer and the tools of a turn are printed as they come, once each.",
         "cli.run.terminal": "On a terminal all stays as text that scrolls; no screen is taken.",
         "cli.run.harmless": "Nothing that an agent says or asks for steers the terminal.",
         "cli.run.asked": "An approval shows all that it is bound to, and only a key pressed after "
@@ -106,7 +106,7 @@ _LOOKING: Final = requirements(
         "cli.threads.pages": "A list of threads goes on where the page before it ended.",
         "cli.threads.stale": "A thread that reads as running and that nobody runs is stale.",
         "cli.doctor": "It reports what is installed and configured, and how to fix what is not.",
-        "cli.doctor.agents": "Of each outside agent the version and the place are told, or how to "
+        "cli.doctor.agents": "Of each outside agent the version and the place are shown, or how to "
         "install it.",
         "cli.doctor.fails": "What fails is said with a fix, and makes the exit code 1.",
     },

@@ -78,7 +78,7 @@ _STREAMS: Final = requirements(
         "edge.stream.cursor": "One cursor, event id or fact id serves every face and filter.",
         "edge.stream.now": "A stream that starts now says where that is.",
         "edge.stream.cursor-refused": "A cursor that is no place gets one error and a close code.",
-        "edge.stream.filters": "Only facts of the ids and classes named are told.",
+        "edge.stream.filters": "Only facts of the ids and classes named are sent.",
         "edge.stream.types": "A filter on types looks at the envelope in its view.",
         "edge.stream.checkpoints": "Facts passed over advance the reader, in few frames.",
         "edge.stream.query": "A query that is not understood is refused before the stream.",
@@ -118,7 +118,7 @@ EDGE_PREVIEW_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
             "edge.preview.served": "A folder of a run is served on an origin of its own, by type.",
             "edge.preview.facts": "A preview is reported as ready and as stopped, and made once "
             "per key.",
-            "edge.preview.stops": "A preview ends when told, idle, with its thread or its Edge; a "
+            "edge.preview.stops": "A preview ends when stopped or idle, or with its thread or Edge; a "
             "later start tells as stopped what was left as ready.",
             "edge.preview.limits": "No more previews than may be are served at once.",
             "edge.preview.address": "Only its address opens a preview, on a host the Edge knows.",
@@ -224,7 +224,7 @@ EDGE_OBSERVING_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
     "edge, Observability",
     {
         "edge.observing.metrics": "Requests, streams, journal, runs, approvals and the process are "
-        "told to Prometheus, by one registry an Edge.",
+        "reported to Prometheus, by one registry an Edge.",
         "edge.observing.bounded": "No id, path or method that somebody sends makes a series.",
         "edge.observing.one-trace": "A request, its run and what the run did are one trace: that "
         "of the run's envelopes.",

@@ -167,7 +167,7 @@ _CONTRACTS: Final = requirements(
         "refs.no-secrets": "A ref never holds a secret.",
         "refs.found": "Every ref of a fact is found, in any field and either spelling.",
         "resume.covers-all": "A resume answers every open action of its turn.",
-        "resume.codes": "Unknown, repeated and expired answers are told apart.",
+        "resume.codes": "Unknown, repeated and expired answers are distinguished.",
         "resume.open-actions": "Open actions are those asked for and not closed, in order.",
         "capabilities.unknown": "What a manifest does not say is unknown, not no.",
         "capabilities.words": "Words outside the vocabulary are information.",

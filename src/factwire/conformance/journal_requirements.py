@@ -71,7 +71,7 @@ _FAULTS: Final = (
 _SQLITE: Final = requirements(
     "docs/journal.md",
     {
-        "journal.sqlite.busy": "A second writer is refused and told who writes.",
+        "journal.sqlite.busy": "A second writer is refused, with the name of the first.",
         "journal.sqlite.private": "A new journal can be read and written by its owner alone.",
         "journal.sqlite.read_only": "A reader in another process follows beside the writer.",
         "journal.sqlite.migrations": "A migration happens whole or not at all.",
@@ -117,7 +117,7 @@ _NATS: Final = requirements(
         "journal.nats.ack": "The journal says what an ack means on its server.",
         "journal.nats.url": "Options that make no sense are refused, without the password.",
         "journal.nats.unavailable": "Without a server an append waits for a bounded time.",
-        "journal.nats.ids": "Ids take a few bytes each, and collisions are told apart.",
+        "journal.nats.ids": "Ids take a few bytes each, and collisions are distinguished.",
         "journal.nats.removal": "Retention and compaction leave what they leave in memory.",
         "journal.nats.merged": "Compaction merges small chunks, whose messages then go.",
         "journal.nats.holds": "Removals spare what readers in other processes need.",
@@ -262,7 +262,7 @@ _RUNS: Final = requirements(
         "comparison.texts": "A long text is shown by the lines that differ.",
         "comparison.mirrored": "Exchanging the sides exchanges the differences and nothing else.",
         "comparison.order": "Repeats, order of arrival and other threads change nothing.",
-        "comparison.figures": "Time, tokens and cost are told; time decides nothing.",
+        "comparison.figures": "Time, tokens and cost are shown; time decides nothing.",
         "comparison.narrowed": "A comparison is narrowed to aspects or to a turn.",
         "comparison.bounded": "The work grows with the runs, and a diff holds bounded text.",
         "comparison.contract": "A comparison has a schema, and is read back as it was written.",

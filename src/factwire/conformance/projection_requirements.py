@@ -34,7 +34,7 @@ _SELECTORS: Final = requirements(
         "projection.select.timeline": "The timeline comes in pages that leave nothing out.",
         "projection.select.graph": "The graph comes parents first, whole or from one node.",
         "projection.select.team": "A team has members, a board by columns, and its requests.",
-        "projection.select.optimistic": "A client's own ids are told from confirmed ones.",
+        "projection.select.optimistic": "A client's own ids are distinguished from confirmed ones.",
     },
 )
 
@@ -95,7 +95,7 @@ _RULES: Final = requirements(
         "follow each other as their turns began.",
         "projection.order.early-snapshot": "A snapshot hides no fact that comes after it: it is "
         "shown, or the state is not live.",
-        "projection.order.starts-late": "A stream that starts in the middle says so.",
+        "projection.order.starts-late": "A stream that starts in the middle is marked as such.",
         "projection.order.rebuilt": "A fact that comes late is taken in its place as long as the "
         "facts since are remembered, and counted after that.",
         "projection.hydration.counts": "Facts received are those taken, repeated, late, dropped "

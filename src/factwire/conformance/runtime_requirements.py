@@ -43,7 +43,7 @@ RUNTIME_REQUIREMENTS: Final[tuple[Requirement, ...]] = (*_POLICY, *_CONFIGURATIO
 _TURNS: Final = requirements(
     "facts.md Provider; edge.md Runs",
     {
-        "runtime.turn.id-taken": "A fact whose id is taken is left out and told; the turn goes on.",
+        "runtime.turn.id-taken": "A fact with a taken id is left out with a warning; turns go on.",
         "runtime.turn.result": "The snapshot after a turn says how long it took and what it used.",
         "runtime.turn.order": "A turn is submitted, started and ended in order, in valid facts.",
         "runtime.turn.idempotent": "A turn id that is known is not run again.",
@@ -168,9 +168,9 @@ _SHARING: Final = requirements(
         "runtime.sharing.dead": "What a dead process of the same data folder claimed is free.",
         "runtime.sharing.stale": "A thread on which somebody else wrote is read again.",
         "runtime.sharing.exclusive": "Where nobody else can write, what others claimed is free.",
-        "runtime.sharing.told": "A restart ends no turn of a thread that another runtime tells.",
+        "runtime.sharing.told": "A restart ends no turn of a thread that another runtime writes.",
         "runtime.journal-failure": "A thread whose journal failed goes on once it takes facts.",
-        "runtime.watchers": "A watcher that raises is dismissed and told; nothing else fails.",
+        "runtime.watchers": "A watcher that raises is dropped with a warning; nothing else fails.",
     },
 )
 
@@ -229,7 +229,7 @@ _PROCESSES: Final = requirements(
         "runtime.process.log.redacted": "No secret reaches a log or a blob of output.",
         "runtime.process.protocol": "A protocol is complete and unchanged, is not kept, and makes "
         "its program wait for its reader.",
-        "runtime.process.exit": "Exit code and signal are told as they were.",
+        "runtime.process.exit": "Exit code and signal are reported as they were.",
         "runtime.process.stop.ladder": "Stopping asks by protocol, then SIGTERM, then SIGKILL.",
         "runtime.process.stop.group": "Grandchildren that stay in the group end with it.",
         "runtime.process.time-limit": "A program that runs past its limit is stopped.",
@@ -274,7 +274,7 @@ _GIT: Final = requirements(
     "guarantees, S11",
     {
         "runtime.git.hostile-settings": "Git runs nothing that a repository's settings name.",
-        "runtime.git.diff": "Changed and untracked files are told with a bounded diff.",
+        "runtime.git.diff": "Changed and untracked files are reported with a bounded diff.",
         "runtime.git.unavailable": "Where git cannot tell, the diff is unavailable with a reason.",
     },
 )
@@ -356,7 +356,7 @@ _TURN: Final = requirements(
         "its whole text.",
         "runtime.agents.openai.reasoning": "Raw reasoning is counted; it is in no fact and in no "
         "answer.",
-        "runtime.agents.openai.tools": "A model is told of the toolbox from one table; its calls "
+        "runtime.agents.openai.tools": "A model gets the toolbox from one table; its calls "
         "are made under the policy, and it hears what came of them.",
         "runtime.agents.openai.parallel": "Calls of one answer that only look run together; what "
         "changes something runs alone.",
@@ -379,10 +379,10 @@ _TURN: Final = requirements(
 _PAST: Final = requirements(
     "facts, Projection; edge, Runs",
     {
-        "runtime.agents.openai.history": "A model is told the earlier turns of its thread, each "
+        "runtime.agents.openai.history": "A model gets the earlier turns of its thread, each "
         "call with its result.",
         "runtime.agents.openai.window": "The oldest of a long past is left out, whole calls at a "
-        "time, and a fact says so.",
+        "time, and a fact records it.",
         "runtime.agents.openai.attachments": "Text and images are given to the model; anything "
         "else is refused before it is asked.",
     },
@@ -414,7 +414,7 @@ OPENAI_AGENT_REQUIREMENTS: Final[tuple[Requirement, ...]] = (*_TURN, *_PAST, *_E
 _CALLS: Final = requirements(
     "sources, Targets and MCP; facts, Provider",
     {
-        "runtime.mcp.call": "A tool of a server is called by stdio or HTTP, and told as any call: "
+        "runtime.mcp.call": "A tool of a server is called by stdio or HTTP, recorded as any call: "
         "started, progress, and one end.",
         "runtime.mcp.lazy": "No server is started before a tool of it is wanted.",
         "runtime.mcp.policy": "The policy judges every call before it is made; what a server hints "

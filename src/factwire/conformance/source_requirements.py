@@ -81,7 +81,7 @@ CODEX_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
     {
         "sources.codex-exec.errors": "An error ends a turn only where nothing else does.",
         "sources.codex-exec.usage": "A turn's usage is what it used, not the thread's sum.",
-        "sources.codex-exec.agents": "Agents that a call names are told with their end.",
+        "sources.codex-exec.agents": "Agents that a call names become subagents, with their end.",
         "sources.codex-app-server.answers": "An answer belongs to the side that asked.",
         "sources.codex-app-server.unknown-decision": "A settled request unanswered is unknown.",
         "sources.codex-app-server.prompts": "The prompt is the turn's; a later one steers it.",
@@ -109,7 +109,7 @@ SOURCE_ACP_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
     {
         "sources.acp.ids": "A response finds its request, though both sides count from 0.",
         "sources.acp.text": "Chunks become whole messages, and history is no new turn.",
-        "sources.acp.tools": "Calls, diffs and terminals are told once, when they are true.",
+        "sources.acp.tools": "Calls, diffs and terminals become facts once, when they are true.",
         "sources.acp.approvals": "A question is decided as the kind of the chosen option says.",
         "sources.acp.ends": "A turn ends as the response to its prompt says.",
         "sources.acp.costs": "A turn is charged its share of what the session has used.",
@@ -121,7 +121,7 @@ SOURCE_ACP_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "sources.acp.live.inputs": "An agent is given what it says it can take.",
         "sources.acp.live.failures": "An agent that fails ends the turn, and says why.",
         "sources.acp.live.settings": "Settings that make no sense are refused.",
-        "sources.acp.signals": "Plans, modes and cancels are told; unheard updates are warnings.",
+        "sources.acp.signals": "Plans, modes and cancels become facts; unknown updates warn.",
     },
 )
 
@@ -134,7 +134,7 @@ SOURCE_OPENCODE_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "sources.opencode.turns": "A user's message is a turn; one during a turn steers it.",
         "sources.opencode.tools": "A tool ends as its state says, and asks before it if it must.",
         "sources.opencode.retractions": "Messages and parts that are removed are taken back.",
-        "sources.opencode.signals": "Retries, plans and diffs are told; the server's talk is not.",
+        "sources.opencode.signals": "Retries, plans and diffs become facts; server events do not.",
         "sources.opencode.live.approvals": "A decision reaches a live OpenCode, a no with why.",
         "sources.opencode.live.control": "A live OpenCode is steered, aborted, and killed if deaf.",
         "sources.opencode.live.failures": "A live OpenCode that fails ends its turn, and why.",
@@ -154,7 +154,7 @@ SOURCE_SDK_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "sources.recorded-runs.undecided": "A run left at its question ended with an interrupt.",
         "sources.recorded-runs.times": "A time is stated in UTC, and one that is none is left out.",
         "sources.openai-agents.usage": "Usage adds up over the responses of a run.",
-        "sources.openai-agents.same-id": "Items that share an id are told apart by their place.",
+        "sources.openai-agents.same-id": "Items that share an id are distinguished by their place.",
         "sources.openai-agents.items-only": "Run items alone tell the words and the calls.",
         "sources.openai-agents.handoff": "A handoff names both agents and changes who speaks.",
         "sources.openai-agents.hosted": "A call that the provider carries out ends with its item.",
@@ -183,13 +183,13 @@ SOURCE_LIVE_SDK_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
             "raises.",
             "sources.sdk.live.wrap": "An object of an SDK is an agent; anything else is left "
             "alone.",
-            "sources.sdk.live.failures": "What goes wrong at a model is told by category, with a "
+            "sources.sdk.live.failures": "A model's failure is reported by category, with a "
             "hint.",
             "sources.sdk.live.stop": "A turn is stopped while it speaks and while it waits, and "
             "the next one goes on.",
             "sources.sdk.live.policy": "A rule of the owner's decides before anybody is asked; "
             "that a tool sounds harmless does not.",
-            "sources.sdk.live.again": "What an SDK has forgotten is told it again from the facts.",
+            "sources.sdk.live.again": "An SDK that lost its history gets it again from the facts.",
             "sources.sdk.live.inputs": "A picture reaches the model; what it cannot take is "
             "refused by name.",
             "sources.openai-agents.live.stream": "A live run tells text, reasoning, tools and "
@@ -216,8 +216,8 @@ SOURCE_LIVE_SDK_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
             "sources.observe.pydantic-ai": "A run is recorded the same, however it is driven.",
             "sources.observe.langgraph": "A graph is recorded, and one that continues is the "
             "same turn.",
-            "sources.observe.openai-agents": "A run is told whether or not it is streamed.",
-            "sources.observe.approvals": "What waits for the program is told, and what it decides.",
+            "sources.observe.openai-agents": "A run becomes facts whether or not it is streamed.",
+            "sources.observe.approvals": "What waits for the program is a fact, as is its decision.",
             "sources.observe.failures": "A run ends as the program ended it, and raises what it "
             "raised.",
             "sources.observe.threads": "Runs are turns of the thread that is named; a run inside "
@@ -254,7 +254,7 @@ SOURCE_MAPPED_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "sources.mapped.screen": "A mapped stream shows exactly what was reviewed.",
         "sources.mapped.codex": "A mapping of Codex tells what the adapter of Codex tells.",
         "sources.mapped.cut": "A mapped stream is valid and closed wherever it is cut.",
-        "sources.mapped.same-ids": "A mapped stream that is told twice gives the same facts.",
+        "sources.mapped.same-ids": "A mapped stream that is converted twice gives the same facts.",
         "sources.mapped.hostile": "Odd items give valid facts by any mapping, and never an error.",
         "sources.mapped.values": "A mapping takes values by paths, constants and tables.",
         "sources.mapped.conditions": "A rule is about the items that its conditions hold for.",
@@ -282,7 +282,7 @@ OUTLET_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "outlets.bounded": "An outlet keeps what is open, and a fact costs the same at any time.",
         "outlets.round-trip": "Words, calls, questions, order and ends come back as they were.",
         "outlets.hidden-reasoning": "Of reasoning a client gets the summary and no other word.",
-        "outlets.notes": "What a protocol has no word for is told beside it.",
+        "outlets.notes": "What a protocol has no word for is sent beside it.",
         "outlets.hostile": "What pretends to come from an outlet is believed no more than others.",
         "outlets.beside-turns": "A turn that is joined late, and what is none, begins and ends.",
         "outlets.ai-sdk.versions": "A version of the AI SDK gets nothing that it does not know.",
@@ -295,8 +295,8 @@ OUTLET_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "outlets.ag-ui.turns": "A turn is a run with its prompt, its words and its calls.",
         "outlets.ag-ui.interrupts": "A question ends its run, and its answer starts the next.",
         "outlets.ag-ui.ends": "A run ends as its turn did, or was cut off.",
-        "outlets.ag-ui.subagents": "A subagent is told apart, and suspended where its run ends.",
-        "outlets.ag-ui.state": "Shared state is told as state, and nothing else is.",
+        "outlets.ag-ui.subagents": "A subagent is marked as one, and suspended where its run ends.",
+        "outlets.ag-ui.state": "Shared state is sent as state, and nothing else is.",
         "outlets.vendors": "The vendors' own clients read what the outlets write.",
         "outlets.outcomes": "Whatever ended reaches a client with its outcome, and whatever lasts "
         "reaches it.",

@@ -94,14 +94,14 @@ WORKBENCH_TEAM_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
             "workbench.graph.many": "Of thousands of nodes, those on screen alone are drawn.",
             "workbench.graph.moment": "At a moment of the past, the graph is as it was then.",
             "workbench.team.surfaces": "Members, work, handoffs and reviews are those of the "
-            "projection; where there are none, the page says so.",
+            "projection; where there are none, the page shows that.",
             "workbench.team.transcript": "A teammate opens with a transcript of its own.",
         },
     ),
     *requirements(
         "seed 002, acceptance 9 and 10",
         {
-            "workbench.team.reports": "A worker's report is told apart from what people say.",
+            "workbench.team.reports": "A worker's report is distinguished from what people write.",
             "workbench.team.requests": "A teammate's request names it, and is answered with the "
             "card that every request has.",
         },
