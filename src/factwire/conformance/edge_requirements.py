@@ -118,9 +118,9 @@ EDGE_PREVIEW_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
             "edge.preview.served": "A folder of a run is served on an origin of its own, by type.",
             "edge.preview.facts": "A preview is reported as ready and as stopped, and made once "
             "per key.",
-            "edge.preview.stops": "A preview ends when stopped or idle, or with its thread or Edge; a "
-            "later start tells as stopped what was left as ready.",
-            "edge.preview.limits": "No more previews than may be are served at once.",
+            "edge.preview.stops": "A preview ends when stopped, idle, or with its thread or Edge; "
+            "the next start reports those left ready as stopped.",
+            "edge.preview.limits": "The number of previews served at once is limited.",
             "edge.preview.address": "Only its address opens a preview, on a host the Edge knows.",
             "edge.preview.browser": "A page is kept to its own folder and only read; two previews "
             "are two origins.",

@@ -8,7 +8,7 @@ _POLICY: Final = requirements(
     "edge.md Runs; guarantees.md S8",
     {
         "runtime.policy.syntax": "A rule is a tool and maybe a pattern; anything else is refused.",
-        "runtime.policy.rules": "Deny beats ask beats allow, and what decided is said.",
+        "runtime.policy.rules": "Deny beats ask beats allow, and what decided is named.",
         "runtime.policy.modes": "A mode decides where no rule does; none asks where none may.",
         "runtime.policy.effects": "A tool does the worst of what name, caller and content say.",
         "runtime.policy.paths": "Paths match in normal form; a relative rule allows none outside.",
@@ -426,7 +426,7 @@ _CALLS: Final = requirements(
         "runtime.mcp.lists": "The lists of the configuration say which tools of a server count.",
         "runtime.mcp.changed-list": "A list of tools that changes is asked for again.",
         "runtime.mcp.log": "What a server logs as a warning or worse is a warning; the rest is "
-        "not told.",
+        "left out.",
         "runtime.mcp.agent": "The openai agent offers its model the tools of every server that can "
         "be had, and goes on without the others.",
         "runtime.mcp.not-offered": "A server is given the workspace as its root, and no model.",

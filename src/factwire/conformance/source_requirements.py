@@ -217,7 +217,7 @@ SOURCE_LIVE_SDK_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
             "sources.observe.langgraph": "A graph is recorded, and one that continues is the "
             "same turn.",
             "sources.observe.openai-agents": "A run becomes facts whether or not it is streamed.",
-            "sources.observe.approvals": "What waits for the program is a fact, as is its decision.",
+            "sources.observe.approvals": "Requests to the program and its decisions are facts.",
             "sources.observe.failures": "A run ends as the program ended it, and raises what it "
             "raised.",
             "sources.observe.threads": "Runs are turns of the thread that is named; a run inside "
