@@ -20,6 +20,7 @@ from factwire.conformance.requirements import (
     REQUIREMENTS,
     level_of,
 )
+from factwire.facts.schemas.json_schema import struct_schema
 from factwire.facts.schemas.schema_files import document_text
 
 REPORT_VERSION: Final = "factwire-conformance/v1"
@@ -195,7 +196,7 @@ def report_schema() -> dict[str, Any]:
     """The JSON Schema of a report."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **msgspec.json.schema(Report),
+        **struct_schema(Report, {}),
     }
 
 
