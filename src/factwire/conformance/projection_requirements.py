@@ -307,6 +307,15 @@ _OUTCOMES: Final = requirements(
     },
 )
 
+_LOSS: Final = requirements(
+    "spec facts §4, rules 2 and 13",
+    {
+        "projection.loss.visible": "What is lost shows: a repair settles only what it carries, a "
+        "run or turn without its head starts late, and a fact whose place is taken leaves the "
+        "state stale.",
+    },
+)
+
 PROJECTION_RULE_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
     *_RULES,
     *_LAWS,
@@ -315,4 +324,5 @@ PROJECTION_RULE_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
     *_SURFACES,
     *_SCENARIOS,
     *_OUTCOMES,
+    *_LOSS,
 )

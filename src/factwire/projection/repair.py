@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from factwire.facts.fact import Fact
+from factwire.facts.inspection import carries_messages, repaired_range
 from factwire.facts.json_patch import InvalidPatch, JsonDocument
 from factwire.facts.json_values import list_at, number_at, object_at, text_at, texts_of
 from factwire.facts.limits import NESTING_DEPTH, PAYLOAD_CHARACTERS, SEQUENCE_MAX
@@ -42,21 +43,43 @@ def covered_sequence(fact: Fact) -> int | None:
         # A snapshot cannot know of facts that come after it.
         last = SEQUENCE_MAX if fact.sequence is None else fact.sequence - 1
         return max(-SEQUENCE_MAX, int(min(stated, last)))
-    holds_content = name == "messages.snapshot" or isinstance(fact.payload.get("messages"), list)
+    holds_content = name == "messages.snapshot" or carries_messages(fact)
     if (name in REPAIRS or holds_content) and fact.sequence is not None:
         return fact.sequence - 1
     return None
 
 
 def cover_lane(lane: "Lane", fact: Fact) -> None:
-    """Note what a fact stands in for: a repair for everything, a snapshot for what it carries."""
+    """Note what a fact stands in for: the messages that it carries, and where it is a repair,
+    everything in the range that it states. One that carries no messages stands in for nothing.
+    """
     covered = covered_sequence(fact)
-    if covered is None:
+    if covered is None or not carries_messages(fact):
         return
-    if fact.event_class in REPAIRS:
-        lane.cover(covered)
-    elif isinstance(fact.payload.get("messages"), list):
+    stated = repaired_range(fact) if fact.event_class in REPAIRS else None
+    if stated is None:
         lane.cover_messages(covered)
+    else:
+        lane.cover(*stated)
+
+
+def settle_repair(draft: "StateDraft", lane: "Lane", fact: Fact) -> None:
+    """End what was in doubt as far as a repair covers it: everything in the range that it states
+    the messages of, and a gap that was reported where no fact of the range is missing.
+    """
+    if fact.event_class == "stream.repair.completed":
+        hydration.clear_doubt(draft, "repair_started")
+    stated, doubted = repaired_range(fact), draft.state.hydration.doubted_at
+    if stated is None or (doubted is not None and doubted > stated[1]):
+        return
+    if not carries_messages(fact):
+        if not lane.misses_between(*stated):
+            hydration.clear_doubt(draft, "gap_reported")
+        return
+    for reason in draft.state.hydration.reasons:
+        starts_late = reason == "starts_late" and stated[0] > 1
+        if reason != "state_delta_failed" and not starts_late:
+            hydration.clear_doubt(draft, reason)
 
 
 def apply_messages_snapshot(draft: "StateDraft", fact: Fact) -> None:
