@@ -313,6 +313,8 @@ _LOSS: Final = requirements(
         "projection.loss.visible": "What is lost shows: a repair settles only what it carries, a "
         "run or turn without its head starts late, and a fact whose place is taken leaves the "
         "state stale.",
+        "projection.loss.restored": "A read model passes on every doubt, what is over and what "
+        "failed, and never settles texts that it does not carry.",
     },
 )
 

@@ -54,6 +54,12 @@ HYDRATION_PATH: Final = "/hydration"
 HydrationStatus = Literal["idle", "hydrating", "live", "stale", "repairing", "degraded"]
 
 
+LACKING_REASONS: Final = frozenset(
+    {"gap_reported", "starts_late", "late_facts", "sequence_conflict", "messages_missing"}
+)
+"""Reasons that mean that facts of the thread are not in the state."""
+
+
 class Gap(View):
     """Sequences that are missing, both ends included; `thread_id` where it is another thread's."""
 
@@ -104,20 +110,6 @@ def add_doubt(draft: "StateDraft", reason: str, at: int | None = None) -> None:
         draft.put(hydration, HYDRATION_PATH, "reasons", [*hydration.reasons, reason])
     if at is not None:
         draft.put(hydration, HYDRATION_PATH, "doubted_at", max(at, hydration.doubted_at or at))
-
-
-def clear_doubts(
-    draft: "StateDraft", covered: int | None = None, *, but: str | None = None
-) -> None:
-    """A snapshot or a repair settled what was in doubt, if it covers the place where it showed;
-    all `but` one reason, where it says nothing of that.
-    """
-    hydration = draft.state.hydration
-    if covered is not None and covered < (hydration.doubted_at or 0):
-        return
-    reasons = [reason for reason in hydration.reasons if reason == but]
-    draft.put(hydration, HYDRATION_PATH, "reasons", reasons)
-    draft.put(hydration, HYDRATION_PATH, "doubted_at", hydration.doubted_at if reasons else None)
 
 
 def clear_doubt(draft: "StateDraft", reason: str) -> None:
@@ -296,7 +288,9 @@ class Lane:
 
     def misses(self, cursor: int) -> bool:
         """Whether facts up to `cursor` have not been taken."""
-        return bool(self.lost) or (self.expected is not None and self.expected <= cursor)
+        if self.lost or self.uncovered or self.earlier:
+            return True
+        return self.expected is not None and self.expected <= cursor
 
     def pass_over(self, sequence: int) -> None:
         """What is missing before `sequence` was removed on purpose, and is no hole."""

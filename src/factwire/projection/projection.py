@@ -27,6 +27,7 @@ from factwire.projection.changes import Changes, Operation
 from factwire.projection.diagnostics import add_remark, keep_diagnostic
 from factwire.projection.draft import StateDraft, StateIndex
 from factwire.projection.hydration import (
+    LACKING_REASONS,
     Lane,
     RebuildPoint,
     RecentFacts,
@@ -124,20 +125,19 @@ class Projection:
             return Changes(ops)
         cursor, whole = model.event_cursor, draft.state.hydration
         behind = cursor is not None and self._main.misses(cursor)
+        missed = behind or not LACKING_REASONS.isdisjoint(whole.reasons)
         self._points = []
         if cursor is not None:
             # What arrived is shown, though the read model is newer and has the last word.
             self._take_all(self._main, self._main.give_up(cursor))
-        read_model_merge.merge_read_model(
-            draft, model, missed=behind or "gap_reported" in whole.reasons
-        )
+        read_model_merge.merge_read_model(draft, model, missed=missed)
         if cursor is not None:
             self._main.skip_to(cursor)
             if whole.cursor != cursor:
                 whole.cursor = cursor
                 ops.append(Operation("replace", f"{hydration.HYDRATION_PATH}/cursor", cursor))
             self._drain(self._main)
-        read_model_merge.settle_doubts(draft, model)
+        read_model_merge.settle_doubts(draft, model, missed=missed)
         self._settle_order()
         return Changes(ops) if whole.event_count == 0 else self._changes_so_far(ops)
 

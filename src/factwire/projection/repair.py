@@ -85,7 +85,8 @@ def settle_repair(draft: "StateDraft", lane: "Lane", fact: Fact) -> None:
 def apply_messages_snapshot(draft: "StateDraft", fact: Fact) -> None:
     """The messages as they are: named ones are replaced, absent ones taken back.
 
-    What began after the place that the snapshot covers is newer than it, and stays.
+    What began after the place that the snapshot covers is newer than it, and stays. The snapshot is
+    the source's own word and counts, but text that it takes away is remarked.
     """
     rows = list_at(fact.payload.get("messages"))
     for message_id in texts_of(fact.payload.get("retractedMessageIds")):
@@ -100,7 +101,31 @@ def apply_messages_snapshot(draft: "StateDraft", fact: Fact) -> None:
         for message in draft.state.messages
         if message.message_id not in named and _is_newer(message, covered)
     ]
+    if fact.event_class != "history.rollback.completed":
+        _remark_lost_text(draft, fact, [*found, *newer])
     _replace_messages(draft, [*found, *newer])
+    if covered is not None and covered >= (draft.state.hydration.doubted_at or covered):
+        hydration.clear_doubt(draft, "messages_missing")
+
+
+def _remark_lost_text(draft: "StateDraft", fact: Fact, kept: list[Message]) -> None:
+    """Name the messages of which a snapshot shows less text than facts did."""
+    lengths: dict[str, int] = {}
+    for message in kept:
+        length = _text_length(message)
+        lengths[message.message_id] = max(length, lengths.get(message.message_id, 0))
+    shown = draft.state.messages
+    lost = [
+        each.message_id for each in shown if _text_length(each) > lengths.get(each.message_id, 0)
+    ]
+    if lost:
+        names = shorten_detail(", ".join(lost))
+        message = f"the snapshot leaves out or shortens {len(lost)} that facts had shown: {names}"
+        add_remark(draft, fact, "snapshot_lacks_text", message)
+
+
+def _text_length(message: Message) -> int:
+    return sum(len(str(part.text)) for part in message.parts if isinstance(part, TextPart))
 
 
 def add_older_messages(draft: "StateDraft", fact: Fact) -> None:
