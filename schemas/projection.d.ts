@@ -1188,8 +1188,9 @@ export interface ProjectionState {
  * `messages` are the latest of the conversation, after `earlierMessages` that were left out. A
  * list that is absent says nothing; an empty one says that there is nothing. `doubts` are the
  * reasons for which the thread may lack something: `gapReported` where facts are missing,
- * `stateDeltaFailed` where `shared` may be wrong. `extensions` are the fields that a reader of
- * this version does not know.
+ * `stateDeltaFailed` where `shared` may be wrong. `resolvedActions` are requests that are over,
+ * so that a second answer is known for one. `extensions` are the fields that a reader of this
+ * version does not know.
  */
 export interface ThreadReadModel {
   schemaVersion: string;
@@ -1217,6 +1218,7 @@ export interface ThreadReadModel {
   shared?: JsonObject | null;
   doubts?: string[] | null;
   extensions?: JsonObject | null;
+  resolvedActions?: Action[] | null;
 }
 
 /** One task at `eventCursor`. */

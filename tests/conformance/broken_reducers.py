@@ -254,6 +254,52 @@ def draws_no_edges_of_calls(state: Wire, _: list[Wire]) -> None:
     }
 
 
+@change_state
+def believes_empty_repairs(state: Wire, events: list[Wire]) -> None:
+    """Takes a repair that carries nothing for the facts that are missing."""
+    repairs = ("stream.repair.completed", "snapshot.repaired")
+    if any(class_of(event) in repairs and "messages" not in payload_of(event) for event in events):
+        state["hydration"] |= {"status": "live", "gaps": [], "reasons": []}
+
+
+def takes_turns_for_conflicts(
+    events: Events, model: Wire | None, repair: Wire | None = None, *, complete: bool = False
+) -> Wire:
+    """Drops a turn without a run that counts from one on, and reads live."""
+    places: set[tuple[Any, Any]] = set()
+    kept: list[Wire] = []
+    for event in events:
+        place = event.get("threadId"), event.get("sequence")
+        if "runId" in event or place[1] is None or place not in places:
+            kept.append(event)
+        places.add(place)
+    state = factwire_reducer(kept, model, repair, complete=complete)
+    lost = len(events) - len(kept)
+    if lost and len({event["id"] for event in events}) == len(events):
+        state["hydration"]["received"] += lost
+        state["hydration"]["dropped"] += lost
+        return state
+    return factwire_reducer(events, model, repair, complete=complete)
+
+
+@change_state
+def loses_text_in_silence(state: Wire, _: list[Wire]) -> None:
+    """Does not remark that a snapshot took text away."""
+    items = state["diagnostics"]["items"]
+    state["diagnostics"]["items"] = {
+        name: item for name, item in items.items() if item["code"] != "snapshot_lacks_text"
+    }
+
+
+def forgets_doubts(
+    events: Events, model: Wire | None, repair: Wire | None = None, *, complete: bool = False
+) -> Wire:
+    """Restores what a read model doubts as if it were certain."""
+    if model is not None:
+        model = {key: value for key, value in model.items() if key != "doubts"}
+    return factwire_reducer(events, model, repair, complete=complete)
+
+
 BROKEN_REDUCERS: dict[str, tuple[Reducer, str]] = {
     "begins_with_the_first_line": (begins_with_the_first_line, "screen.order"),
     "believes_snapshots": (believes_snapshots, "screen.early-snapshots"),
@@ -273,6 +319,10 @@ BROKEN_REDUCERS: dict[str, tuple[Reducer, str]] = {
     "loses_transcripts": (loses_transcripts, "screen.refs"),
     "wants_every_field": (wants_every_field, "screen.lenient"),
     "names_one_source": (names_one_source, "screen.facts-shown"),
+    "believes_empty_repairs": (believes_empty_repairs, "screen.empty-repairs"),
+    "takes_turns_for_conflicts": (takes_turns_for_conflicts, "screen.restarts"),
+    "loses_text_in_silence": (loses_text_in_silence, "screen.lost-text"),
+    "forgets_doubts": (forgets_doubts, "screen.restored-doubts"),
 }
 """Name → a reducer, and the one requirement that it breaks."""
 

@@ -27,6 +27,7 @@ SECONDS = 20.0
 NEEDS_REDUCER = {
     *("screen.early-snapshots", "screen.late-facts", "screen.counts", "screen.recovery"),
     *("screen.child-turns", "screen.one-part", "screen.cancelled-work", "screen.lenient"),
+    *("screen.empty-repairs", "screen.restarts", "screen.lost-text", "screen.restored-doubts"),
     *("screen.ui-round-trip", "screen.ui-repeats"),
 }
 

@@ -142,11 +142,13 @@ def test_a_request_that_is_answered_the_other_way_afterwards_is_found():
 @pytest.mark.parametrize(
     ("covers", "failed"),
     [
-        ({"toSequence": 4}, False),
-        ({}, False),
-        ({"fromSequence": 2, "toSequence": 4}, False),
-        ({"toSequence": 3}, True),
-        ({"fromSequence": 4, "toSequence": 4}, True),
+        ({"toSequence": 4, "messages": []}, False),
+        ({"fromSequence": 2, "toSequence": 4, "messages": []}, False),
+        ({}, True),
+        ({"messages": []}, True),
+        ({"toSequence": 4}, True),
+        ({"toSequence": 3, "messages": []}, True),
+        ({"fromSequence": 4, "toSequence": 4, "messages": []}, True),
     ],
 )
 def test_a_gap_is_excused_only_by_a_repair_that_covers_it(covers: Any, failed: bool):

@@ -65,6 +65,10 @@ def find_broken(reduce: Reducer, cases: tuple[Case, ...] | None = None) -> set[s
 @pytest.mark.requirement("screen.one-part")
 @pytest.mark.requirement("screen.cancelled-work")
 @pytest.mark.requirement("screen.lenient")
+@pytest.mark.requirement("screen.empty-repairs")
+@pytest.mark.requirement("screen.restarts")
+@pytest.mark.requirement("screen.lost-text")
+@pytest.mark.requirement("screen.restored-doubts")
 @pytest.mark.parametrize("case", reducer_cases(), ids=lambda case: case.id)
 def test_factwire_passes_every_case_of_reducers(case: Case):
     [result] = case_results([case], factwire_reducer, SECONDS)

@@ -10,13 +10,22 @@ from hypothesis import strategies as st
 from factwire.facts import Issue, SequenceTracker, inspect_stream, inspection, limits
 from tests.facts.samples import fact, wire, without
 
+Step = (
+    tuple[int | None, str | None]
+    | tuple[int | None, str | None, str]
+    | tuple[int | None, str | None, str, dict[str, Any]]
+)
+CARRIED: dict[str, Any] = {"toSequence": 99, "messages": []}
 
-def gaps(*facts: tuple[int | None, str | None] | tuple[int | None, str | None, str]) -> list[str]:
-    """Where facts of (sequence, thread, class) leave gaps."""
+
+def gaps(*facts: Step) -> list[str]:
+    """Where facts of (sequence, thread, class, payload) leave gaps."""
     tracker = SequenceTracker()
-    for index, (sequence, thread, *name) in enumerate(facts):
-        item = fact(name[0] if name else "run.status")
-        item = msgspec.structs.replace(item, sequence=sequence, thread_id=thread)
+    for index, (sequence, thread, *rest) in enumerate(facts):
+        name = str(rest[0]) if rest else "run.status"
+        payload = rest[1] if len(rest) > 1 else {}
+        item = fact(name)
+        item = msgspec.structs.replace(item, sequence=sequence, thread_id=thread, payload=payload)
         tracker.feed(item, f"$[{index}]")
     return [issue.path for issue in tracker.gaps()]
 
@@ -77,7 +86,7 @@ def test_a_fact_without_a_thread_belongs_to_the_one_before_it():
 def test_facts_before_the_first_thread_belong_to_it():
     assert gaps((1, None), (2, None), (3, "a"), (4, "a")) == []
     assert gaps((1, None), (3, None), (5, "a")) == ["$[1].sequence", "$[2].sequence"]
-    assert gaps((1, None), (3, None), (4, "a", "stream.repair.completed")) == []
+    assert gaps((1, None), (3, None), (4, "a", "snapshot.repaired", CARRIED)) == []
 
 
 @pytest.mark.requirement("sequences.unassigned")
@@ -88,20 +97,49 @@ def test_a_fact_without_a_sequence_waits_for_one():
 @pytest.mark.requirement("sequences.repaired")
 @pytest.mark.parametrize("repair", ["stream.repair.completed", "snapshot.repaired"])
 def test_a_repair_settles_the_gaps_before_it(repair: str):
-    assert gaps((1, "a"), (5, "a"), (6, "a", repair)) == []
-    assert gaps((1, "a"), (5, "a", repair)) == []
+    assert gaps((1, "a"), (5, "a"), (6, "a", repair, CARRIED)) == []
+    assert gaps((1, "a"), (5, "a", repair, CARRIED)) == []
+
+
+@pytest.mark.requirement("sequences.repaired")
+@pytest.mark.parametrize("repair", ["stream.repair.completed", "snapshot.repaired"])
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {},
+        {"messages": []},
+        {"toSequence": 5},
+        {"toSequence": 3, "messages": []},
+        {"fromSequence": 3, "toSequence": 5, "messages": []},
+    ],
+    ids=str,
+)
+def test_a_repair_settles_no_gap_that_it_does_not_carry(repair: str, payload: dict[str, Any]):
+    found = gaps((1, "a"), (5, "a"), (6, "a", repair, payload))
+    assert found == ["$[1].sequence"]
+
+
+@pytest.mark.requirement("sequences.repaired")
+@pytest.mark.parametrize(("late", "settled"), [((2, 3, 4), True), ((2, 4), False), ((), False)])
+def test_a_repair_that_carries_nothing_settles_what_came_after_all(
+    late: tuple[int, ...], settled: bool
+):
+    stream: list[Step] = [(1, "a"), (5, "a"), *((place, "a") for place in late)]
+    stated = {"fromSequence": 1, "toSequence": 5}
+    found = gaps(*stream, (6, "a", "stream.repair.completed", stated))
+    assert (found == []) is settled
 
 
 @pytest.mark.requirement("sequences.repaired")
 def test_a_repair_settles_nothing_after_it_and_nothing_elsewhere():
     repair = "stream.repair.completed"
-    assert gaps((1, "a"), (2, "a", repair), (5, "a")) == ["$[2].sequence"]
-    assert gaps((1, "a"), (5, "a"), (1, "b"), (2, "b", repair)) == ["$[1].sequence"]
+    assert gaps((1, "a"), (2, "a", repair, CARRIED), (5, "a")) == ["$[2].sequence"]
+    assert gaps((1, "a"), (5, "a"), (1, "b"), (2, "b", repair, CARRIED)) == ["$[1].sequence"]
 
 
 @pytest.mark.requirement("sequences.repaired")
 def test_a_repair_without_a_sequence_settles_too():
-    assert gaps((1, "a"), (5, "a"), (None, "a", "stream.repair.completed")) == []
+    assert gaps((1, "a"), (5, "a"), (None, "a", "stream.repair.completed", CARRIED)) == []
 
 
 @pytest.mark.requirement("sequences.repaired")
@@ -149,7 +187,8 @@ def test_threads_and_gaps_are_remembered_up_to_a_bound(monkeypatch: pytest.Monke
 @pytest.mark.requirement("sequences.bounded")
 def test_settled_gaps_make_room(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(inspection, "ISSUES_KEPT", 1)
-    assert gaps((1, "a"), (5, "a"), (6, "a", "snapshot.repaired"), (9, "a")) == ["$[3].sequence"]
+    repair: Step = (6, "a", "snapshot.repaired", CARRIED)
+    assert gaps((1, "a"), (5, "a"), repair, (9, "a")) == ["$[3].sequence"]
 
 
 @pytest.mark.requirement("validation.sequence_gap")

@@ -63,7 +63,7 @@ def test_a_row_that_cannot_be_read_is_remarked_and_the_others_are_taken():
     window = {"originThreadId": "parent", "toolCalls": [{"state": "running"}, call]}
     seen = WatchedProjection()
     seen.apply(tell("history.window.loaded", payload=msgspec.to_builtins(window)))
-    assert codes(seen.state) == ["missing_scope_id"]
+    assert codes(seen.state) == ["unreadable_row"]
     tool = seen.state.tools["call"]
     assert (tool.unclosed, tool.origin_thread_id) == (True, "parent")
     seen.apply(tell("turn.started", turnId="turn"))

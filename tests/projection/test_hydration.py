@@ -54,9 +54,10 @@ def test_a_gap_that_the_source_reports_is_stale_until_it_says_that_it_was_mended
         tell("stream.gap.detected", reason="lost connection"),
         tell("stream.repair.started"),
         tell("stream.repair.completed"),
+        tell("stream.repair.completed", toSequence=3),
     ]
-    found = [project_facts(*facts[:count]).hydration.status for count in (1, 2, 3, 4)]
-    assert found == ["live", "stale", "repairing", "live"]
+    found = [project_facts(*facts[:count]).hydration.status for count in range(1, 6)]
+    assert found == ["live", "stale", "repairing", "stale", "live"]
     assert codes(project_facts(*facts)) == ["stream_gap_reported"]
 
 
@@ -68,7 +69,7 @@ def test_texts_are_not_final_while_a_gap_is_reported():
         tell("stream.gap.detected"),
         tell("model.completed", **part, text="x"),
         tell("turn.completed", **TURN),
-        tell("stream.repair.completed"),
+        tell("stream.repair.completed", toSequence=3),
     ]
     before, after = project_facts(*facts[:3]).messages[0], project_facts(*facts).messages[0]
     assert (before.status, as_json(before.parts)[0]["state"]) == ("streaming", "streaming")
@@ -85,7 +86,7 @@ def test_what_a_turn_left_open_during_a_gap_is_closed_after_the_repair(end: str,
         tell("stream.gap.detected"),
         tell("model.delta", **TURN, messageId="m", partId="p", delta="cut"),
         tell(end, **TURN),
-        tell("stream.repair.completed"),
+        tell("stream.repair.completed", toSequence=3),
     )
     assert state.messages[0].status == status
 
@@ -111,7 +112,9 @@ def test_holes_that_were_given_up_stay_listed_until_a_snapshot_covers_them():
     assert (hydration.status, len(hydration.gaps)) == ("degraded", 1)
     projection.apply(tell("run.status", sequence=2, id="late"))
     assert (hydration.status, hydration.late) == ("degraded", 1)
-    projection.apply(tell("snapshot.repaired", sequence=3 + HELD_FACTS + 1))
+    projection.apply(tell("snapshot.repaired", sequence=3 + HELD_FACTS + 1, toSequence=HELD_FACTS))
+    assert (hydration.status, len(hydration.gaps)) == ("degraded", 1)
+    projection.apply(tell("snapshot.repaired", toSequence=HELD_FACTS, messages=[]))
     assert (hydration.status, hydration.gaps) == ("live", [])
 
 

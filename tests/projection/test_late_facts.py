@@ -124,18 +124,20 @@ def test_what_comes_too_late_after_a_repair_is_counted_and_leaves_the_state_in_d
     tell = FactMaker()
     start, failed = tell("turn.started", **TURN), tell("turn.failed", **TURN)
     projection = Projection(THREAD)
-    projection.apply_all([start, tell(kind)])
+    projection.apply_all([start, tell(kind, toSequence=2, messages=[])])
     projection.apply_all([tell("run.status") for _ in range(2 * REMEMBERED_FACTS)])
     assert projection.state.hydration.status == "live"
     projection.apply(failed)
     hydration = projection.state.hydration
     assert (hydration.status, hydration.late, hydration.reasons) == ("stale", 1, ["late_facts"])
-    projection.apply(tell("stream.repair.completed"))
+    projection.apply(tell("stream.repair.completed", toSequence=failed.sequence))
+    assert (hydration.status, hydration.late, hydration.reasons) == ("stale", 1, ["late_facts"])
+    projection.apply(tell("stream.repair.completed", toSequence=failed.sequence, messages=[]))
     assert (hydration.status, hydration.late, hydration.reasons) == ("live", 1, [])
 
 
 @pytest.mark.requirement("projection.order.starts-late")
-@pytest.mark.parametrize("name", ["turn.submitted", "turn.started", "thread.started"])
+@pytest.mark.parametrize("name", ["turn.submitted", "session.created", "thread.started"])
 def test_a_stream_may_start_anywhere_with_what_begins_something(name: str):
     projection = Projection(THREAD)
     projection.apply(FactMaker(41)(name, **TURN))

@@ -571,6 +571,6 @@ def test_a_text_whose_turn_ended_in_a_gap_ends_once_the_gap_is_filled():
     projection = Projection(first=1)
     projection.apply_all([*facts[:2], *facts[3:]])
     projection.close()
-    projection.apply(tell("stream.repair.completed", toSequence=5))
+    projection.apply(tell("stream.repair.completed", toSequence=5, messages=[]))
     (entry,) = [entry for entry in projection.state.timeline if entry.entry_id.startswith("text:")]
     assert (projection.state.hydration.status, entry.status) == ("live", "completed")

@@ -164,7 +164,8 @@ def _of_the_team(state: ProjectionState) -> Iterator[str]:
 def test_after_a_cut_every_surface_says_that_the_turn_is_over(end: str):
     seen = watch_repair(under_way(), over(40, end))
     state = seen.state
-    assert (state.runtime.status, state.hydration.status) == (end, "live")
+    assert (state.runtime.status, state.hydration.status) == (end, "stale")
+    assert state.hydration.reasons == ["messages_missing"]
     assert state.runtime.phase == ("cancelled" if end == "canceled" else end)
     assert state.runtime.active_turn_id is None
     kinds = ("turn", "run", "text", "reasoning", "tool", "action", "task", "subagent", "attempt")
@@ -302,7 +303,7 @@ def test_a_status_that_nobody_states_is_unknown():
 def test_a_patch_that_failed_stays_in_doubt_since_a_read_model_has_no_shared_state():
     tell = FactMaker()
     facts = [tell("turn.started", **TURN), tell("state.delta", patch=[{"op": "odd"}])]
-    seen = watch_repair(facts, model(9, "running", activeTurnId="turn"))
+    seen = watch_repair(facts, model(9, "running", activeTurnId="turn", messages=[]))
     assert seen.state.hydration.status == "stale"
     seen.apply(FactMaker(10)("state.snapshot", shared={"n": 1}))
     assert seen.state.hydration.status == "live"
@@ -468,7 +469,7 @@ def test_what_waited_behind_a_hole_is_taken_on_top_of_the_repair():
     tell = FactMaker(12)
     late = [tell("model.completed", **PART, text="All of it."), tell("turn.completed", **TURN)]
     seen = watch_facts([*facts, *late])
-    repair(seen, model(11, "running", activeTurnId="turn"))
+    repair(seen, model(11, "running", activeTurnId="turn", messages=[]))
     assert (seen.state.hydration.status, seen.state.hydration.cursor) == ("live", 13)
     assert texts(seen.state)[1] == ("assistant", ["All of it."])
     assert seen.state.messages[1].status == "final"

@@ -157,7 +157,7 @@ def test_a_hole_at_or_below_zero_is_a_hole_too(first: int):
 
 @pytest.mark.requirement("projection.order.hole")
 def test_a_thread_starts_with_whatever_comes_first():
-    state = project_facts(FactMaker(41)("turn.started", **TURN))
+    state = project_facts(FactMaker(41)("turn.submitted", **TURN))
     assert (state.hydration.status, state.hydration.cursor) == ("live", 41)
 
 
@@ -186,19 +186,29 @@ def test_a_stream_that_starts_in_the_middle_says_so():
 
 @pytest.mark.requirement("projection.order.covered")
 @pytest.mark.parametrize(
-    ("name", "status", "gaps"),
-    [("messages.snapshot", "stale", [(2, 3)]), ("snapshot.repaired", "live", [])],
+    ("name", "stated", "status", "gaps"),
+    [
+        ("messages.snapshot", {}, "stale", [(2, 3)]),
+        ("snapshot.repaired", {}, "stale", [(2, 3)]),
+        ("snapshot.repaired", {"toSequence": 2}, "degraded", [(2, 3)]),
+        ("snapshot.repaired", {"fromSequence": 3, "toSequence": 4}, "degraded", [(2, 3)]),
+        ("snapshot.repaired", {"toSequence": 4}, "live", []),
+        ("history.reconstructed", {"fromSequence": 2, "toSequence": 3}, "live", []),
+    ],
 )
 def test_a_snapshot_covers_what_it_carries_of_a_hole(
-    name: str, status: str, gaps: list[tuple[int, int]]
+    name: str, stated: dict[str, int], status: str, gaps: list[tuple[int, int]]
 ):
     tell = FactMaker()
     facts = [
         tell("turn.started", **TURN),
         tell("model.delta", sequence=4, **PART, delta="late"),
-        tell(name, messages=[{"messageId": "m", "text": "whole"}]),
+        tell(name, messages=[{"messageId": "m", "text": "whole"}], **stated),
     ]
-    state = project_facts(*facts)
+    projection = Projection(THREAD)
+    projection.apply_all(facts)
+    projection.close()
+    state = projection.state
     assert (state.hydration.status, state.hydration.cursor) == (status, 5)
     assert [(gap.from_sequence, gap.to_sequence) for gap in state.hydration.gaps] == gaps
     assert texts(state) == [("assistant", ["whole"])]
@@ -256,6 +266,8 @@ def test_nothing_is_final_while_facts_are_lost_and_all_is_once_they_are_covered(
     part: Any = projection.state.messages[0].parts[0]
     assert (str(part.text), part.state) == ("whole", "streaming")
     projection.apply(tell("stream.repair.completed"))
+    assert projection.state.hydration.status == "degraded"
+    projection.apply(tell("stream.repair.completed", toSequence=HELD_FACTS, messages=[]))
     assert projection.state.hydration.status == "live"
     part = projection.state.messages[0].parts[0]
     assert (str(part.text), part.state) == ("whole", "final")

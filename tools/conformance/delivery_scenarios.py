@@ -270,6 +270,57 @@ def input_of_two_texts(script: Script) -> Any:
     ]
 
 
+@delivery(
+    "A repair that carries nothing leaves the gap where it is.",
+    "screen.empty-repairs",
+    "sequence_gap",
+    complete=True,
+)
+def empty_repair(script: Script) -> Any:
+    script.begin("Count.")
+    script.stream("msg_1", "one ")
+    script.lose(2)
+    script.stream("msg_1", "four")
+    script.tell("stream.repair.completed", "Repaired")
+    script.end()
+    return [
+        equals("/hydration/status", "degraded"),
+        count("/hydration/gaps", 1),
+        equals("/messages/1/parts/0/state", "streaming"),
+    ]
+
+
+@delivery(
+    "Two turns of a thread that each count from one are both shown.",
+    "screen.restarts",
+    "sequence_gap",
+    complete=True,
+)
+def turns_counted_apart(script: Script) -> Any:
+    for turn, words in (("trn_1", "One."), ("trn_2", "Two.")):
+        script.resume_at(1)
+        script.begin(f"Say {words}", turn)
+        script.say(words)
+        script.tell("turn.completed", "Turn completed")
+    script.facts[:] = [msgspec.structs.replace(fact, run_id=None) for fact in script.facts]
+    return [
+        count("/messages", 4),
+        text(1, 0, "One."),
+        text(3, 0, "Two."),
+        equals("/hydration/status", "live"),
+        equals("/runtime/latestTurnId", "trn_2"),
+    ]
+
+
+@delivery("A snapshot that leaves out the prompt is remarked on.", "screen.lost-text")
+def prompt_left_out(script: Script) -> Any:
+    script.begin("Name the port.")
+    script.say("8080")
+    row = {"messageId": "msg_1", "role": "assistant", "turnId": "trn_1", "text": "8080"}
+    script.tell("messages.snapshot", "Messages", {"messages": [row]}, turn_id=None)
+    return [count("/messages", 1), text(0, 0, "8080"), count("/diagnostics/items", 1)]
+
+
 SCENARIOS: Final[tuple[SceneScript, ...]] = (
     *EARLY,
     first_fact_last,
@@ -284,4 +335,7 @@ SCENARIOS: Final[tuple[SceneScript, ...]] = (
     start_unseen,
     child_turn_fails,
     input_of_two_texts,
+    empty_repair,
+    turns_counted_apart,
+    prompt_left_out,
 )

@@ -283,6 +283,95 @@ def _not_restored(events: Sequence[Wire], restored: Wire, place: int) -> Problem
                 yield f"restored at fact {place}, {noun} {name} is not shown"
 
 
+_EMPTY_REPAIRS: Final = ("stream.repair.completed", "snapshot.repaired")
+
+
+def check_empty_repairs(delivery: Delivery) -> Problems:
+    """A stream that lost a fact does not read whole because a repair says so."""
+    events = delivery.events
+    if not delivery.stream.is_plain:
+        return
+    last = len(events) - 1
+    for name in _EMPTY_REPAIRS:
+        claims: tuple[Wire, ...] = ({}, {"fromSequence": 1, "toSequence": last})
+        for payload in claims:
+            repaired, _ = insert_after(events, last, name, payload)
+            for place in sorted({1, len(events) // 2} & set(range(last))):
+                cut = [*repaired[:place], *repaired[place + 1 :]]
+                for complete in (False, True):
+                    if reads_whole(delivery.reduce(cut, complete=complete)):
+                        stated = f"{name} with {payload}" if payload else f"an empty {name}"
+                        yield f"fact {place + 1} is lost, and after {stated} nothing is missing"
+
+
+def check_restarts(delivery: Delivery) -> Problems:
+    """Runs or turns that each count from one on are all shown, in a file and live."""
+    if not _counts_apart(delivery.events):
+        return
+    for name, hidden in (("runs", ()), ("turns", ("runId",))):
+        events = [_without(event, hidden) for event in delivery.events]
+        for complete in (False, True):
+            document = delivery.reduce(events, complete=complete)
+            if complete or reads_whole(document):
+                for difference in find_differences_shown(events, document):
+                    yield f"{name} that count by themselves: {difference.message}"
+        starts = [place for place, event in enumerate(events) if event["sequence"] == 1]
+        headless = [*events[: starts[-1]], *events[starts[-1] + 3 :]]
+        for complete in (False, True):
+            if reads_whole(delivery.reduce(headless, complete=complete)):
+                yield f"the last of the {name} lacks its head, and nothing reads as missing"
+
+
+def _counts_apart(events: Sequence[Wire]) -> bool:
+    """Whether several facts of the thread are the first of a count."""
+    firsts = [event for event in events if event.get("sequence") == 1]
+    return len(firsts) > 1 and all(id_in(event, "runId") for event in events)
+
+
+def _without(event: Wire, names: Sequence[str]) -> Wire:
+    return {key: value for key, value in event.items() if key not in names}
+
+
+def check_lost_text(delivery: Delivery) -> Problems:
+    """A snapshot of the messages takes no text away in silence."""
+    events, texts = delivery.events, [text for text, _ in _shown_texts(delivery)]
+    if not delivery.stream.is_plain or not texts:
+        return
+    payload: Wire = {"messages": [], "toSequence": len(events)}
+    changed, _ = insert_after(events, len(events) - 1, "messages.snapshot", payload)
+    straight, document = delivery.reduce(events), delivery.reduce(changed)
+    left = [text for rows in texts_by_speaker(document).values() for text, _ in rows]
+    if len(left) < len(texts) and _count_remarks(document) <= _count_remarks(straight):
+        yield f"a snapshot without messages leaves {len(left)} of {len(texts)} texts, in silence"
+
+
+def _shown_texts(delivery: Delivery) -> list[tuple[str, str]]:
+    rows = texts_by_speaker(delivery.reduce(delivery.events)).values()
+    return [row for found in rows for row in found if row[0]]
+
+
+def _count_remarks(document: Wire) -> int:
+    return len(object_of(object_of(document.get("diagnostics")).get("items")))
+
+
+def check_restored_doubts(delivery: Delivery) -> Problems:
+    """A read model of a stream that was joined in the middle, or that lost a fact, restores no
+    state that reads whole.
+    """
+    events = delivery.events
+    if not delivery.stream.is_plain:
+        return
+    middle = len(events) // 2
+    gap, _ = insert_after(events, len(events) - 2, "stream.gap.detected", {"reason": "cut"})
+    streams = {"was joined in the middle": events[middle:], "reports a gap": gap}
+    for name, arrived in streams.items():
+        if class_of(arrived[0]) == "turn.submitted" and arrived is not gap:
+            continue
+        model = read_model_of(arrived[:-1])
+        if reads_whole(call_reducer(delivery.reducer, arrived[-1:], model)):
+            yield f"restored from a stream that {name}, it reads as if nothing was missing"
+
+
 _CARRIERS: Final[dict[str, Wire]] = {
     "a subagent": {"subagentId": "sub_child", "taskId": "tsk_child"},
     "a job": {"jobId": "job_child"},
@@ -592,5 +681,30 @@ DELIVERY_CHECKS: Final = (
         title="Facts without the optional fields",
         source="facts.md §1",
         judge=check_lenient,
+    ),
+    DeliveryCheck(
+        requirement="screen.empty-repairs",
+        title="A repair that carries nothing",
+        source="facts.md §4, rules 2 and 5",
+        judge=check_empty_repairs,
+    ),
+    DeliveryCheck(
+        requirement="screen.restarts",
+        title="Runs and turns that count by themselves",
+        source="facts.md §1, sequence",
+        judge=check_restarts,
+        extra=lambda: (build_two_runs(),),
+    ),
+    DeliveryCheck(
+        requirement="screen.lost-text",
+        title="Text that a snapshot leaves out",
+        source="facts.md §4, rule 5",
+        judge=check_lost_text,
+    ),
+    DeliveryCheck(
+        requirement="screen.restored-doubts",
+        title="A read model passes on what is in doubt",
+        source="facts.md §4, read models",
+        judge=check_restored_doubts,
     ),
 )

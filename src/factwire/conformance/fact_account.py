@@ -177,17 +177,29 @@ def order_events(events: Sequence[Wire]) -> list[Wire]:
         if first != event:
             contradictory.add(str(event.get("id")))
     kept = [event for name, event in bodies.items() if name not in contradictory]
-    by_run = _threads_counted_by_run(kept)
+    runs = _run_starts(kept, _threads_counted_by_run(kept))
     places: dict[str, int] = {}
-    keyed: list[tuple[tuple[str, str, int, int], Wire]] = []
+    keyed: list[tuple[tuple[str, tuple[str, str], int, int], Wire]] = []
     for place, event in enumerate(kept):
         thread = id_in(event, "threadId") or ""
-        run = (id_in(event, "runId") or "") if thread in by_run else ""
+        name = id_in(event, "runId") or ""
+        run = runs.get((thread, name), ""), name if (thread, name) in runs else ""
         sequence = event.get("sequence")
         if isinstance(sequence, int):
             places[thread] = sequence
         keyed.append(((thread, run, places.get(thread, -1), place), event))
     return [event for _, event in sorted(keyed, key=lambda pair: pair[0])]
+
+
+def _run_starts(events: Sequence[Wire], threads: set[str]) -> dict[tuple[str, str], str]:
+    """When each run of these threads began: they follow each other in time, not by name."""
+    starts: dict[tuple[str, str], str] = {}
+    for event in events:
+        thread, run = id_in(event, "threadId") or "", id_in(event, "runId")
+        if thread in threads and run is not None:
+            at = str(event.get("createdAt"))
+            starts[thread, run] = min(at, starts.get((thread, run), at))
+    return starts
 
 
 def _threads_counted_by_run(events: Sequence[Wire]) -> set[str]:

@@ -117,7 +117,11 @@ _VALIDATION: Final = requirements(
         "sequences.per-thread": "Every thread has its own order; subagents share their thread's.",
         "sequences.unnamed-thread": "A fact without a thread belongs to the one before it.",
         "sequences.unassigned": "A fact without a sequence is neither a gap nor counted.",
-        "sequences.repaired": "A completed repair settles the gaps before it in its thread.",
+        "sequences.repaired": (
+            "A repair settles the gaps in the range that it states, if it carries the messages of "
+            "that range or the missing facts came after all. A repair that carries nothing settles "
+            "nothing."
+        ),
         "sequences.bounded": "Following many threads and gaps takes bounded memory.",
         "sequences.invalid-facts": "A refused fact still holds its place in the order.",
         "validation.inline-size": "Title, detail, refs and unknown fields are held to the limit of "

@@ -339,6 +339,10 @@ def _reword(event: Wire) -> Wire:
     words = {name: _OTHER_WORDS for name in _PROSE if name in event}
     payload = dict(event.get("payload", {}))
     payload |= {name: _OTHER_WORDS for name in _PROSE_IN_PAYLOAD if name in payload}
+    if "messages" in payload:
+        payload["messages"] = [
+            {**row, "text": _OTHER_WORDS} if "text" in row else row for row in payload["messages"]
+        ]
     return {**event, **words, "payload": payload}
 
 

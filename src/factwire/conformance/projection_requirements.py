@@ -307,6 +307,17 @@ _OUTCOMES: Final = requirements(
     },
 )
 
+_LOSS: Final = requirements(
+    "spec facts §4, rules 2 and 13",
+    {
+        "projection.loss.visible": "What is lost shows: a repair settles only what it carries, a "
+        "run or turn without its head starts late, and a fact whose place is taken leaves the "
+        "state stale.",
+        "projection.loss.restored": "A read model passes on every doubt, what is over and what "
+        "failed, and never settles texts that it does not carry.",
+    },
+)
+
 PROJECTION_RULE_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
     *_RULES,
     *_LAWS,
@@ -315,4 +326,5 @@ PROJECTION_RULE_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
     *_SURFACES,
     *_SCENARIOS,
     *_OUTCOMES,
+    *_LOSS,
 )

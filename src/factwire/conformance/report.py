@@ -44,6 +44,7 @@ _NEEDS_REDUCER: Final = "needs a reducer: --reducer module:function"
 _REDUCER_ONLY: Final = (
     *("screen.early-snapshots", "screen.late-facts", "screen.counts", "screen.recovery"),
     *("screen.child-turns", "screen.one-part", "screen.cancelled-work", "screen.lenient"),
+    *("screen.empty-repairs", "screen.restarts", "screen.lost-text", "screen.restored-doubts"),
 )
 _NEEDS_MAPPING: Final = "needs a mapping to UI events; the report about Factwire judges its own"
 _NOT_TRIED: Final = {

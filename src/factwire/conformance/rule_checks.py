@@ -167,8 +167,14 @@ def _check_issues(requirement: str) -> Problems:
 def _check_gaps(requirement: str) -> Problems:
     for rows, wanted in GAP_STREAMS[requirement]:
         events = [
-            build_event(name or "run.status", place, sequence=sequence, threadId=thread or None)
-            for place, (sequence, thread, name) in enumerate(rows)
+            build_event(
+                name or "run.status",
+                place,
+                sequence=sequence,
+                threadId=thread or None,
+                payload=payload[0] if payload else {},
+            )
+            for place, (sequence, thread, name, *payload) in enumerate(rows)
         ]
         stated = [
             {key: value for key, value in each.items() if value is not None} for each in events

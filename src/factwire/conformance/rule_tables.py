@@ -248,8 +248,20 @@ FACT_ISSUES: Final[Mapping[str, tuple[tuple[Wire, tuple[str, ...]], ...]]] = {
 """Requirement → facts, each with the codes of its issues."""
 
 
+GapRepair = tuple[int, str, str, dict[str, Any]]
+"""Sequence, thread and class of a fact, with its payload."""
+
+_WHOLE_REPAIR: Final[tuple[str, dict[str, Any]]] = (
+    "snapshot.repaired",
+    {"toSequence": 5, "messages": []},
+)
+_PARTIAL_REPAIR: Final[tuple[str, dict[str, Any]]] = (
+    "snapshot.repaired",
+    {"toSequence": 3, "messages": []},
+)
+
 GAP_STREAMS: Final[
-    Mapping[str, tuple[tuple[tuple[tuple[int | None, str, str], ...], int], ...]]
+    Mapping[str, tuple[tuple[tuple[tuple[int, str, str] | GapRepair, ...], int], ...]]
 ] = {
     "validation.sequence_gap": (
         (((1, "a", ""), (3, "a", "")), 1),
@@ -259,11 +271,13 @@ GAP_STREAMS: Final[
     "sequences.per-thread": ((((1, "a", ""), (1, "b", ""), (2, "a", ""), (2, "b", "")), 0),),
     "sequences.unnamed-thread": ((((1, "a", ""), (2, "", ""), (3, "a", "")), 0),),
     "sequences.repaired": (
-        (((1, "a", ""), (5, "a", ""), (6, "a", "stream.repair.completed")), 0),
-        (((1, "a", ""), (2, "a", "stream.repair.completed"), (5, "a", "")), 1),
+        (((1, "a", ""), (5, "a", ""), (6, "a", *_WHOLE_REPAIR)), 0),
+        (((1, "a", ""), (5, "a", ""), (6, "a", *_PARTIAL_REPAIR)), 1),
+        (((1, "a", ""), (5, "a", ""), (6, "a", "stream.repair.completed")), 1),
+        (((1, "a", ""), (2, "a", *_WHOLE_REPAIR), (5, "a", "")), 1),
     ),
 }
-"""Requirement → streams by sequence, thread and class, each with its number of gaps."""
+"""Requirement → streams by sequence, thread, class and payload, each with its number of gaps."""
 
 
 CLASS_ALIASES: Final = {

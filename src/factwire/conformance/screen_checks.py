@@ -7,7 +7,6 @@ from the screen. Guesses: every end on the screen is stated by a fact, and where
 the screen does not look as if it had them all. One result a requirement, over all threads.
 """
 
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -40,8 +39,9 @@ from factwire.conformance.limits import CUT_FACTS, CUTS, FEW_CUTS, ORDERED_FACTS
 from factwire.conformance.reducers import call_reducer
 from factwire.facts import REF_KINDS, Fact, id_of, redact_text, redact_value, write_fact
 from factwire.facts.classes.class_tables import ACTION_CLOSERS, TURN_TERMINALS
+from factwire.facts.inspection import carries_messages, repaired_range
 from factwire.facts.json_patch import JsonDocument
-from factwire.facts.json_values import number_at, object_at
+from factwire.facts.json_values import object_at
 from factwire.projection import (
     Projection,
     ProjectionState,
@@ -52,6 +52,7 @@ from factwire.projection import (
     read_thread_model,
     thread_read_model,
 )
+from factwire.projection.repair import REPAIRS
 
 ScreenFacts = tuple[str | None, tuple[Fact, ...]]
 """A thread that is nobody's child, and the facts of its screen. One that no fact names is None."""
@@ -455,36 +456,17 @@ def _hidden_gap(facts: Sequence[Fact], state: ProjectionState) -> Iterator[Findi
     """A gap in the sequences of the thread that the screen does not show."""
     own = [fact for fact in facts if fact.thread_id in (None, state.thread_id)]
     present = sorted({fact.sequence for fact in own if fact.sequence is not None})
-    covered = [_covered_range(fact) for fact in own if fact.event_class in _COVERING]
+    repairs = [fact for fact in own if fact.event_class in REPAIRS and carries_messages(fact)]
+    covered = [stated for stated in map(repaired_range, repairs) if stated is not None]
     for before, after in pairwise(present):
         missing = before + 1, after - 1
         excused = any(first <= missing[0] and missing[1] <= last for first, last in covered)
         if missing[0] <= missing[1] and not excused and state.hydration.status == "live":
             message = (
-                f"sequences {missing[0]} to {missing[1]} are missing, no snapshot covers them, "
+                f"sequences {missing[0]} to {missing[1]} are missing, no repair covers them, "
                 "and the screen reads as if nothing was missing"
             )
             yield build_finding(_GUESSES, message, level="projection", fact=own[-1])
-
-
-_COVERING: Final = frozenset(
-    {"snapshot.updated", "snapshot.repaired", "state.snapshot", "stream.repair.completed"}
-    | {"messages.snapshot", "history.reconstructed"}
-)
-
-
-def _covered_range(fact: Fact) -> tuple[float, float]:
-    """The sequences that a snapshot or a repair stands in for: those that it states, else those
-    before it if it carries anything.
-    """
-    first = number_at(fact.payload, "fromSequence", "from_sequence", "firstSequence")
-    last = number_at(fact.payload, "toSequence", "to_sequence", "lastSequence")
-    if last is None and (fact.event_class != "snapshot.updated" or fact.payload):
-        last = None if fact.sequence is None else fact.sequence - 1
-    return (
-        -math.inf if first is None else first,
-        -math.inf if last is None else last,
-    )
 
 
 NO_REFS: Final = "no fact states a ref"

@@ -85,6 +85,13 @@ SCREEN: Final = requirements(
         "screen.cancelled-work": "A turn that is cancelled ends its open calls and requests on "
         "every surface.",
         "screen.lenient": "Facts without schemaVersion, runtimeId and sequence are shown.",
+        "screen.empty-repairs": "A repair that carries nothing settles no gap.",
+        "screen.restarts": "Runs and turns that count by themselves are all shown; one without its "
+        "head does not read whole.",
+        "screen.lost-text": "Text that a snapshot of the messages leaves out is shown, or its loss "
+        "is remarked on.",
+        "screen.restored-doubts": "What is restored from a read model of a stream that lacks facts "
+        "does not read whole.",
         "screen.ui-round-trip": "Facts that become UI events and facts again show the same.",
         "screen.ui-repeats": "Two UI events without ids are two, even with the same content.",
     },

@@ -32,7 +32,12 @@ from factwire.facts.fact_rules import is_timestamp, rebase_issues, rule_issues
 from factwire.facts.issues import InvalidFacts, Issue, UnreadableInput, is_valid, type_mismatches
 from factwire.facts.json_values import decode_json, number_at, unwritable_reason
 from factwire.facts.lifecycle import LifecycleError, LifecycleVerifier, VerifierMode
-from factwire.facts.limits import IDENTITY_WINDOW, ISSUES_KEPT, PREVIEW_CHARACTERS
+from factwire.facts.limits import (
+    IDENTITY_WINDOW,
+    ISSUES_KEPT,
+    PREVIEW_CHARACTERS,
+    SEQUENCE_MAX,
+)
 from factwire.facts.shapes import (
     decode_plain,
     read_checked_fact,
@@ -83,12 +88,35 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+def repaired_range(repair: Fact) -> tuple[int, int] | None:
+    """The sequences that a repair says it covers, both ends included; it cannot know of facts that
+    come after it. One that states no last sequence covers none.
+    """
+    last = number_at(repair.payload, "toSequence", "to_sequence", "lastSequence")
+    if last is None:
+        return None
+    first = number_at(repair.payload, "fromSequence", "from_sequence", "firstSequence")
+    end = SEQUENCE_MAX if repair.sequence is None else repair.sequence - 1
+    start = -SEQUENCE_MAX - 1 if first is None else max(-SEQUENCE_MAX - 1, first)
+    return int(start), int(max(-SEQUENCE_MAX, min(last, end)))
+
+
+def carries_messages(fact: Fact) -> bool:
+    """Whether a snapshot or a repair brings the messages, and does not only speak of them."""
+    return isinstance(fact.payload.get("messages"), list)
+
+
+def _holds_all(found: set[int], first: int, last: int) -> bool:
+    return last - first < len(found) and all(place in found for place in range(first, last + 1))
+
+
 class SequenceTracker:
     """Feed it facts in order; at the end, `gaps()` are those that nothing settled."""
 
     def __init__(self) -> None:
         self._last: OrderedDict[str, int] = OrderedDict()
         self._gaps: dict[str, list[tuple[int, int, Issue]]] = {}
+        self._since_gap: dict[str, set[int]] = {}
         self._current = ""
         self._kept = 0
 
@@ -99,16 +127,18 @@ class SequenceTracker:
             self._settle(fact)
 
     def _settle(self, repair: Fact) -> None:
-        """A repair settles the gaps that lie within the sequences that it covers: those that it
-        states, or all before it.
+        """A repair settles the gaps that lie within the range that it states, if it carries the
+        messages of that range or the missing facts have come since.
         """
-        first = number_at(repair.payload, "fromSequence", "from_sequence", "firstSequence")
-        last = number_at(repair.payload, "toSequence", "to_sequence", "lastSequence")
-        gaps = self._gaps.pop(self._current)
+        stated = repaired_range(repair)
+        if stated is None:
+            return
+        gaps, arrived = self._gaps.pop(self._current), self._since_gap.get(self._current, set())
         left = [
             gap
             for gap in gaps
-            if (first is not None and gap[0] < first) or (last is not None and gap[1] > last)
+            if not stated[0] <= gap[0] <= gap[1] <= stated[1]
+            or not (carries_messages(repair) or _holds_all(arrived, gap[0], gap[1]))
         ]
         self._kept -= len(gaps) - len(left)
         if left:
@@ -135,6 +165,10 @@ class SequenceTracker:
         self._last[self._current] = sequence
         if last is not None and sequence != last + 1:
             self._gap(self._current, path, last + 1, sequence)
+        if self._current in self._gaps:
+            arrived = self._since_gap.setdefault(self._current, set())
+            if len(arrived) < IDENTITY_WINDOW:
+                arrived.add(sequence)
 
     @property
     def gap_count(self) -> int:
@@ -150,6 +184,7 @@ class SequenceTracker:
             # Facts before the first one that names a thread were of that thread.
             self._last[thread] = self._last.pop("")
             self._gaps[thread] = self._gaps.pop("", [])
+            self._since_gap[thread] = self._since_gap.pop("", set())
         self._current = thread
         if thread in self._last:
             self._last.move_to_end(thread)

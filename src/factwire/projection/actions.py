@@ -163,6 +163,13 @@ def close_absent_action(draft: "StateDraft", action_id: str) -> None:
     withdraw_action(draft, action_id, "closed")
 
 
+def restore_action(draft: "StateDraft", action: Action) -> None:
+    """An action whose end a read model states."""
+    draft.create(draft.state.actions, ACTIONS_PATH, action.action_id, action)
+    draft.memory.open_actions.pop(action.action_id, None)
+    _decide_plan(draft, action)
+
+
 def withdraw_action(draft: "StateDraft", action_id: str, status: str) -> None:
     """Nobody answers an open action any more; a fact that does so after all still counts."""
     action, path = draft.state.actions[action_id], f"{ACTIONS_PATH}/{escape_key(action_id)}"

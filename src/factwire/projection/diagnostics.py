@@ -41,6 +41,8 @@ DiagnosticCode = Literal[
     "tool_unclosed_at_turn_end",
     "part_ambiguous",
     "action_already_decided",
+    "snapshot_lacks_text",
+    "unreadable_row",
 ]
 
 DIAGNOSTIC_CODES: Final[dict[DiagnosticCode, str]] = {
@@ -60,6 +62,8 @@ DIAGNOSTIC_CODES: Final[dict[DiagnosticCode, str]] = {
     "tool_unclosed_at_turn_end": "a turn that was not cancelled ended with an open tool call",
     "part_ambiguous": "a text does not name its part while several are open; it is kept apart",
     "action_already_decided": "an answered action was answered differently; the first one counts",
+    "snapshot_lacks_text": "a snapshot of the messages took away text that facts had shown",
+    "unreadable_row": "a row of an earlier history cannot be read and was left out",
 }
 """What each code of a projection's own remarks means."""
 

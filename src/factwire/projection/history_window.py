@@ -155,4 +155,4 @@ def _read_rows(draft: "StateDraft", fact: Fact, name: str, kind: type[Row]) -> I
         try:
             yield msgspec.convert(row, kind)
         except msgspec.ValidationError as error:
-            add_remark(draft, fact, "missing_scope_id", f"a row of {name} is unreadable: {error}")
+            add_remark(draft, fact, "unreadable_row", f"a row of {name} is unreadable: {error}")

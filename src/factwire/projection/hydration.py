@@ -54,6 +54,12 @@ HYDRATION_PATH: Final = "/hydration"
 HydrationStatus = Literal["idle", "hydrating", "live", "stale", "repairing", "degraded"]
 
 
+LACKING_REASONS: Final = frozenset(
+    {"gap_reported", "starts_late", "late_facts", "sequence_conflict", "messages_missing"}
+)
+"""Reasons that mean that facts of the thread are not in the state."""
+
+
 class Gap(View):
     """Sequences that are missing, both ends included; `thread_id` where it is another thread's."""
 
@@ -106,20 +112,6 @@ def add_doubt(draft: "StateDraft", reason: str, at: int | None = None) -> None:
         draft.put(hydration, HYDRATION_PATH, "doubted_at", max(at, hydration.doubted_at or at))
 
 
-def clear_doubts(
-    draft: "StateDraft", covered: int | None = None, *, but: str | None = None
-) -> None:
-    """A snapshot or a repair settled what was in doubt, if it covers the place where it showed;
-    all `but` one reason, where it says nothing of that.
-    """
-    hydration = draft.state.hydration
-    if covered is not None and covered < (hydration.doubted_at or 0):
-        return
-    reasons = [reason for reason in hydration.reasons if reason == but]
-    draft.put(hydration, HYDRATION_PATH, "reasons", reasons)
-    draft.put(hydration, HYDRATION_PATH, "doubted_at", hydration.doubted_at if reasons else None)
-
-
 def clear_doubt(draft: "StateDraft", reason: str) -> None:
     """One thing that was in doubt is settled."""
     reasons = draft.state.hydration.reasons
@@ -165,6 +157,9 @@ class Lane:
     Sequences that were passed over are `skipped` where a repair or a whole read model stands in
     for them, `uncovered` where a snapshot carries only the messages of them, and `lost` where
     nothing does. `earlier` are those of runs before the one that counts now.
+
+    `covered` are the ranges that a repair or a read model stands in for, whether or not anything is
+    missing in them.
     """
 
     __slots__ = (
@@ -189,7 +184,7 @@ class Lane:
         self.uncovered: list[Sequences] = []
         self.skipped: list[Sequences] = []
         self.earlier: list[Sequences] = []
-        self.covered = BEFORE_ANY_SEQUENCE
+        self.covered: list[Sequences] = []
         self.covered_messages = BEFORE_ANY_SEQUENCE
 
     def begin(self, sequence: int) -> None:
@@ -199,8 +194,8 @@ class Lane:
     def begin_again(self, sequence: int) -> None:
         """Another run counts by itself, from `sequence` on."""
         self.earlier = merge_ranges([*self.earlier, *self.lost, *self.uncovered])
-        self.lost, self.uncovered, self.skipped = [], [], []
-        self.covered = self.covered_messages = BEFORE_ANY_SEQUENCE
+        self.lost, self.uncovered, self.skipped, self.covered = [], [], [], []
+        self.covered_messages = BEFORE_ANY_SEQUENCE
         self.begin(sequence)
 
     def hold(self, fact: Fact, sequence: int) -> None:
@@ -216,7 +211,7 @@ class Lane:
             sequence = self.expected
             if sequence not in self.held:
                 following = min(self.held)
-                if following - 1 > max(self.covered, self.covered_messages):
+                if not self._can_pass((sequence, following - 1)):
                     return
                 self.pass_hole(following)
                 sequence = following
@@ -224,8 +219,16 @@ class Lane:
 
     def passes_hole(self) -> bool:
         """Whether what is ready comes after facts that are missing."""
-        ready = max(self.covered, self.covered_messages)
-        return bool(self.held) and self.expected not in self.held and min(self.held) - 1 <= ready
+        if not self.held or self.expected is None or self.expected in self.held:
+            return False
+        return self._can_pass((self.expected, min(self.held) - 1))
+
+    def _can_pass(self, hole: Sequences) -> bool:
+        return self.is_covered(*hole) or hole[1] <= self.covered_messages
+
+    def is_covered(self, first: int, last: int) -> bool:
+        """Whether a repair or a read model stands in for all of these sequences."""
+        return any(start <= first and last <= end for start, end in self.covered)
 
     def give_up(self, cursor: int = SEQUENCE_MAX) -> Iterator[tuple[int, Fact]]:
         """Take out all that was held, up to `cursor`, and pass over the holes in between."""
@@ -239,7 +242,7 @@ class Lane:
         if self.expected is None or sequence <= self.expected:
             return
         hole = self.expected, sequence - 1
-        if sequence - 1 <= self.covered:
+        if self.is_covered(*hole):
             self.skipped = merge_ranges([*self.skipped, hole])
         elif sequence - 1 <= self.covered_messages:
             self.uncovered = merge_ranges([*self.uncovered, hole])
@@ -247,15 +250,18 @@ class Lane:
             self.lost = merge_ranges([*self.lost, hole])
         self.expected = sequence
 
-    def cover(self, covered: int) -> None:
-        """A repair stands in for everything that is missing up to `covered`."""
-        self.covered = max(self.covered, covered)
-        settled = [hole for hole in (*self.lost, *self.uncovered) if hole[1] <= covered]
+    def cover(self, first: int, last: int) -> None:
+        """A repair or a read model stands in for everything that is missing in a range. Where that
+        is all of the run up to `last`, it stands in for the runs before it, too.
+        """
+        self.covered = join_ranges([*self.covered, (first, last)])[-GAPS_KEPT:]
+        settled = [hole for hole in (*self.lost, *self.uncovered) if self.is_covered(*hole)]
         if settled:
             self.skipped = merge_ranges([*self.skipped, *settled])
-            self.lost = [hole for hole in self.lost if hole[1] > covered]
-            self.uncovered = [hole for hole in self.uncovered if hole[1] > covered]
-        self.earlier = []
+            self.lost = [hole for hole in self.lost if not self.is_covered(*hole)]
+            self.uncovered = [hole for hole in self.uncovered if not self.is_covered(*hole)]
+        if self.start is None or first <= self.start:
+            self.earlier = []
 
     def cover_messages(self, covered: int) -> None:
         """A snapshot carries the messages, and only those, of what is missing up to `covered`."""
@@ -268,12 +274,12 @@ class Lane:
     def cover_as(self, other: "Lane | None") -> None:
         """What stood in for missing facts of the same thread in another lane does so here."""
         if other is not None:
-            self.covered = max(self.covered, other.covered)
+            self.covered = join_ranges([*self.covered, *other.covered])
             self.covered_messages = max(self.covered_messages, other.covered_messages)
 
     def skip_to(self, cursor: int) -> None:
         """A read model knows of everything up to `cursor`: go on behind it."""
-        self.cover(cursor)
+        self.cover(BEFORE_ANY_SEQUENCE, cursor)
         if self.start is None:
             self.start = cursor + 1
         if self.expected is None:
@@ -282,22 +288,28 @@ class Lane:
 
     def misses(self, cursor: int) -> bool:
         """Whether facts up to `cursor` have not been taken."""
-        return bool(self.lost) or (self.expected is not None and self.expected <= cursor)
+        if self.lost or self.uncovered or self.earlier:
+            return True
+        return self.expected is not None and self.expected <= cursor
 
     def pass_over(self, sequence: int) -> None:
         """What is missing before `sequence` was removed on purpose, and is no hole."""
         if self.expected is None:
             self.begin(sequence)
         elif sequence > self.expected:
-            self.covered = max(self.covered, sequence - 1)
-            self.pass_hole(sequence)
+            self.skipped = merge_ranges([*self.skipped, (self.expected, sequence - 1)])
+            self.expected = sequence
 
     def has_missed(self, sequence: int) -> bool:
         """Whether a sequence behind the cursor was never taken."""
         if self.start is not None and sequence < self.start:
             return True
+        return self.misses_between(sequence, sequence)
+
+    def misses_between(self, first: int, last: int) -> bool:
+        """Whether one of these sequences was passed over."""
         holes = (*self.lost, *self.uncovered, *self.skipped)
-        return any(first <= sequence <= last for first, last in holes)
+        return any(start <= last and first <= end for start, end in holes)
 
     def gaps(self) -> list[Gap]:
         """What is missing, lost or waited for."""
@@ -315,14 +327,20 @@ class Lane:
             expected = sequence + 1
 
 
-def merge_ranges(ranges: list[Sequences]) -> list[Sequences]:
-    """Ranges in order; neighbours are one, and past a bound the oldest are taken together."""
-    merged: list[Sequences] = []
+def join_ranges(ranges: list[Sequences]) -> list[Sequences]:
+    """Ranges in order; neighbours are one."""
+    joined: list[Sequences] = []
     for first, last in sorted(ranges):
-        if merged and first <= merged[-1][1] + 1:
-            merged[-1] = merged[-1][0], max(last, merged[-1][1])
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = joined[-1][0], max(last, joined[-1][1])
         else:
-            merged.append((first, last))
+            joined.append((first, last))
+    return joined
+
+
+def merge_ranges(ranges: list[Sequences]) -> list[Sequences]:
+    """Ranges in order, as `join_ranges`; past a bound the oldest are taken together."""
+    merged = join_ranges(ranges)
     while len(merged) > GAPS_KEPT:
         (first, _), (_, last), *rest = merged
         merged = [(first, last), *rest]

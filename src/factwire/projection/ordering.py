@@ -6,7 +6,8 @@ does not matter. Four rules decide, in this turn:
 1. Facts of one thread are ordered by `sequence`. A fact without one stays behind the fact that it
    follows in the input.
 2. Where each run of a thread counts by itself, so that facts of different runs have the same
-   sequence, a run is ordered by itself. Runs follow each other as their turns began.
+   sequence, a run is ordered by itself. Runs follow each other as their turns began. Where no run
+   ids tell, the same goes for turns.
 3. Facts that claim the same place are ordered by time, then by id, then by content. A projection
    takes the first of them.
 4. A child thread begins after the fact of its parent that names it, or after its parent's first
@@ -17,9 +18,10 @@ threads and runs, about which nothing else in a fact tells. Only references to f
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
-from itertools import groupby
+from itertools import combinations, groupby
 from operator import itemgetter
 from typing import Final
 
@@ -30,6 +32,9 @@ from factwire.facts.shapes import RepeatNumbers
 
 RUN_OPENERS: Final = frozenset({"turn.submitted", "turn.started", "run.started"})
 """Classes that begin a run."""
+
+_COUNTED_BY: Final = ("runId", "turnId")
+"""Ids by which parts of a thread may count their facts by themselves."""
 
 TEAMMATE_CLASSES: Final = ("subagent", "worker", "agent", "channel")
 """Families of classes that tell which thread a subagent runs on."""
@@ -143,7 +148,8 @@ Place = tuple[int, int, int, str]
 
 def _order_thread(lane: list[Fact]) -> list[Fact]:
     """The facts of one thread in order."""
-    ranks = _RunRanks(lane) if _counts_by_run(lane) else None
+    counted = next((name for name in _COUNTED_BY if _counts_apart(lane, name)), None)
+    ranks = None if counted is None else _RunRanks(lane, counted)
     rows: list[tuple[Place, Fact]] = []
     for fact in lane:
         rank = 0 if ranks is None else ranks.rank_of(fact)
@@ -158,34 +164,41 @@ def _order_thread(lane: list[Fact]) -> list[Fact]:
     return ordered
 
 
-def _counts_by_run(lane: list[Fact]) -> bool:
-    """Whether the runs of a thread count by themselves: two of them begin with the same sequence,
-    or have several in common. A single one in common is a conflict within one count.
+def _counts_apart(lane: list[Fact], name: str) -> bool:
+    """Whether the runs or the turns of a thread count by themselves: two of them begin with the
+    same sequence, or have several in common. A single one in common is a conflict within one count.
     """
-    lowest: dict[str, tuple[int, str]] = {}
-    owners: dict[int, tuple[str, str]] = {}
-    common: set[int] = set()
+    lowest: dict[str, int] = {}
+    claims: dict[int, set[tuple[str, str]]] = {}
     for fact in lane:
-        run, sequence = id_of(fact, "runId"), fact.sequence or 0
-        if run is None:
-            continue
-        lowest[run] = min(lowest.get(run, (sequence, fact.id)), (sequence, fact.id))
-        other_run, other_id = owners.setdefault(sequence, (run, fact.id))
-        if other_run != run and other_id != fact.id:
-            common.add(sequence)
-    starts = {start for start, _ in lowest.values()}
-    return len(common) > 1 or (bool(common) and len(starts) < len(lowest))
+        run, sequence = id_of(fact, name), fact.sequence or 0
+        if run is not None:
+            lowest[run] = min(sequence, lowest.get(run, sequence))
+            claims.setdefault(sequence, set()).add((run, fact.id))
+    common = sum(_are_of_several_runs(found) for found in claims.values())
+    return common > 1 or (common == 1 and len({*lowest.values()}) < len(lowest))
+
+
+def _are_of_several_runs(claims: set[tuple[str, str]]) -> bool:
+    """Whether facts of different runs, and not one fact twice, claim a place."""
+    return any(
+        run != other_run and fact != other_fact
+        for (run, fact), (other_run, other_fact) in combinations(claims, 2)
+    )
 
 
 class _RunRanks:
-    """The order of a thread's runs. A fact that names no run belongs to the run of its turn, and
-    before all runs if its turn has none.
+    """The order of what counts by itself: a thread's runs, or its turns.
+
+    A fact that names no run belongs to the run of its turn. If its turn has none, it belongs to the
+    run that began last before it by time, and before all runs if none had begun.
     """
 
-    def __init__(self, lane: list[Fact]) -> None:
+    def __init__(self, lane: list[Fact], counted: str) -> None:
+        self._counted = counted
         self._turns: dict[str, str] = {}
         for fact in lane:
-            run, turn = id_of(fact, "runId"), id_of(fact, "turnId")
+            run, turn = id_of(fact, counted), id_of(fact, "turnId")
             if run is not None and turn is not None:
                 self._turns[turn] = min(run, self._turns.get(turn, run))
         starts: dict[str, tuple[bool, int, int]] = {}
@@ -196,13 +209,14 @@ class _RunRanks:
                 starts[run] = min(start, starts.get(run, start))
         runs = sorted(starts, key=lambda run: (starts[run][2], _natural_order(run)))
         self._ranks = {run: rank for rank, run in enumerate(runs, 1)}
+        self._times = [starts[run][2] for run in runs]
 
     def rank_of(self, fact: Fact) -> int:
         run = self._run_of(fact)
-        return 0 if run is None else self._ranks[run]
+        return bisect_right(self._times, _time_of(fact)) if run is None else self._ranks[run]
 
     def _run_of(self, fact: Fact) -> str | None:
-        run = id_of(fact, "runId")
+        run = id_of(fact, self._counted)
         if run is not None:
             return run
         turn = id_of(fact, "turnId")

@@ -27,6 +27,7 @@ from factwire.projection.changes import Changes, Operation
 from factwire.projection.diagnostics import add_remark, keep_diagnostic
 from factwire.projection.draft import StateDraft, StateIndex
 from factwire.projection.hydration import (
+    LACKING_REASONS,
     Lane,
     RebuildPoint,
     RecentFacts,
@@ -39,7 +40,7 @@ from factwire.projection.limits import IGNORED_THREADS, LANES, REMEMBERED_IDS
 from factwire.projection.ordering import RUN_OPENERS, order_facts
 from factwire.projection.read_models import ThreadReadModel
 from factwire.projection.reducers import REDUCER_ROWS, ReducerRow
-from factwire.projection.repair import REPAIRS, cover_lane, covered_sequence
+from factwire.projection.repair import REPAIRS, cover_lane, settle_repair
 from factwire.projection.state import (
     STATE_VERSION,
     ProjectionCheckpoint,
@@ -53,9 +54,11 @@ from factwire.projection.state import (
     save_lane,
 )
 
-_BEGINNINGS: Final = RUN_OPENERS | {"session.created", "session.opened", "thread.started"}
-"""Classes that a stream may begin with at any sequence; any other at a sequence after 1 shows that
-it was joined in the middle.
+_BEGINNINGS: Final = frozenset(
+    {"session.created", "session.opened", "thread.started", "turn.submitted"}
+)
+"""Classes that a stream may begin with at any sequence. Any other at a sequence after 1 shows that
+it was joined in the middle: even the start of a turn follows the prompt that asked for it.
 """
 
 _REMARKS_ON_UNTAKEN: Final = frozenset(
@@ -122,20 +125,19 @@ class Projection:
             return Changes(ops)
         cursor, whole = model.event_cursor, draft.state.hydration
         behind = cursor is not None and self._main.misses(cursor)
+        missed = behind or not LACKING_REASONS.isdisjoint(whole.reasons)
         self._points = []
         if cursor is not None:
             # What arrived is shown, though the read model is newer and has the last word.
             self._take_all(self._main, self._main.give_up(cursor))
-        read_model_merge.merge_read_model(
-            draft, model, missed=behind or "gap_reported" in whole.reasons
-        )
+        read_model_merge.merge_read_model(draft, model, missed=missed)
         if cursor is not None:
             self._main.skip_to(cursor)
             if whole.cursor != cursor:
                 whole.cursor = cursor
                 ops.append(Operation("replace", f"{hydration.HYDRATION_PATH}/cursor", cursor))
             self._drain(self._main)
-        read_model_merge.settle_doubts(draft, model)
+        read_model_merge.settle_doubts(draft, model, missed=missed)
         self._settle_order()
         return Changes(ops) if whole.event_count == 0 else self._changes_so_far(ops)
 
@@ -180,8 +182,11 @@ class Projection:
 
     def _mark_reconciliation(self) -> None:
         """Whether texts can be called final, or facts before them are missing."""
-        lost = any(lane.lost for lane in (self._main, *self._lanes.values()))
-        reported = "gap_reported" in self._draft.state.hydration.reasons
+        lanes, whole = (self._main, *self._lanes.values()), self._draft.state.hydration
+        lost = any(lane.lost or lane.earlier for lane in lanes)
+        doubted = whole.doubted_at
+        has_messages = doubted is not None and doubted <= self._main.covered_messages
+        reported = "gap_reported" in whole.reasons and not has_messages
         self._draft.memory.unreconciled = lost or reported
 
     @property
@@ -239,12 +244,16 @@ class Projection:
         itself.
         """
         lane, sequence = self._find_lane(fact), fact.sequence
+        before: list[Operation] = []
         if lane is not None and sequence is not None and lane.expected is not None:
             latest = max(lane.held) if lane.held else lane.expected - 1
             if sequence < latest and fact.id not in self._recent:
-                self._draft.ops = []
-                self._begin_run(lane, sequence)
-        return self.apply(fact)
+                self._draft.ops = before
+                self._begin_run(lane, fact, sequence)
+                self._settle_order()
+        changes = self.apply(fact)
+        changes.ops[:0] = before
+        return changes
 
     def close(self) -> Changes:
         """No more facts come: show what is held, and list what is missing before it."""
@@ -262,7 +271,7 @@ class Projection:
         """Take a fact as a journal hands it out: in order, with nothing missing before it but what
         was removed on purpose.
         """
-        lane = self._find_lane(fact)
+        lane = self._find_lane(fact) or self._open_lane(fact)
         self._points = []
         if lane is not None and fact.sequence is not None and not lane.held:
             lane.pass_over(fact.sequence)
@@ -272,8 +281,16 @@ class Projection:
         """The lane that a fact belongs to, if there is one already."""
         if fact.thread_id is None:
             return self._current if fact.sequence is None else self._main
-        own = fact.thread_id == self.state.thread_id
+        own = self.state.thread_id in (None, fact.thread_id)
         return self._main if own else self._lanes.get(fact.thread_id)
+
+    def _open_lane(self, fact: Fact) -> Lane | None:
+        """A lane for the thread of a fact that belongs to a child of this one."""
+        thread = fact.thread_id
+        if thread is None or not self._is_child(fact) or len(self._lanes) >= LANES:
+            return None
+        lane = self._lanes[thread] = Lane(thread)
+        return lane
 
     def _other_lane(self, fact: Fact, thread: str) -> Lane | None:
         """The lane of a thread that is not the main one: this thread's own, a child's, or none."""
@@ -282,9 +299,7 @@ class Projection:
             thread_status.identify_thread(self._draft, fact)
             self._current = self._main
             return self._main
-        lane = self._lanes.get(thread)
-        if lane is None and self._is_child(fact) and len(self._lanes) < LANES:
-            lane = self._lanes[thread] = Lane(thread)
+        lane = self._lanes.get(thread) or self._open_lane(fact)
         if lane is None:
             self._draft.begin()
             self._count_ignored(fact, thread)
@@ -405,13 +420,15 @@ class Projection:
     def _begin_lane(self, lane: Lane, fact: Fact, sequence: int) -> None:
         lane.begin(sequence)
         if sequence > 1 and fact.event_class not in _BEGINNINGS:
-            hydration.add_doubt(self._draft, "starts_late", sequence - 1)
+            reason = "starts_late" if lane is self._main else "child_starts_late"
+            hydration.add_doubt(self._draft, reason, sequence - 1)
 
-    def _begin_run(self, lane: Lane, sequence: int) -> None:
+    def _begin_run(self, lane: Lane, fact: Fact, sequence: int) -> None:
         """Another run of the thread counts by itself; what the one before misses stays listed."""
         if lane.held:
             self._give_up(lane)
         lane.begin_again(sequence)
+        self._begin_lane(lane, fact, sequence)
         self._points = []
 
     def _drain(self, lane: Lane) -> None:
@@ -463,11 +480,21 @@ class Projection:
             self._count("repeated")
             return
         self._draft.begin()
+        message = f"sequence {sequence} is held for {existing.id}"
+        if existing.id != fact.id:
+            self._drop_rival(fact, message)
+            return
         self._count("dropped")
-        code = "conflicting_fact" if existing.id == fact.id else "sequence_conflict"
-        message = f"sequence {sequence} is held for {existing.id}; the first one counts"
-        if f"{code}:{fact.id}" not in self.state.diagnostics.items:
-            add_remark(self._draft, fact, code, message)
+        if f"conflicting_fact:{fact.id}" not in self.state.diagnostics.items:
+            add_remark(self._draft, fact, "conflicting_fact", f"{message}; the first one counts")
+
+    def _drop_rival(self, fact: Fact, message: str) -> None:
+        """A fact whose place another one has: it is not shown, so the state is not whole."""
+        self._count("dropped")
+        hydration.add_doubt(self._draft, "sequence_conflict", fact.sequence)
+        if f"sequence_conflict:{fact.id}" not in self.state.diagnostics.items:
+            message = f"{message}; the first one counts"
+            add_remark(self._draft, fact, "sequence_conflict", message)
 
     def _handle_late(self, lane: Lane, fact: Fact, sequence: int) -> None:
         """A fact behind the cursor whose id is not remembered."""
@@ -478,14 +505,11 @@ class Projection:
                 self._miss(lane, fact, sequence)
             else:
                 self._rebuild(point, fact, sequence)
-        elif self._opens_run(fact):
-            self._begin_run(lane, sequence)
+        elif self._opens_run(lane, fact, sequence):
+            self._begin_run(lane, fact, sequence)
             self._take(lane, fact)
         elif self._remembers(lane, sequence):
-            self._count("dropped")
-            message = f"sequence {sequence} belongs to another fact; the first one counts"
-            if f"sequence_conflict:{fact.id}" not in self.state.diagnostics.items:
-                add_remark(self._draft, fact, "sequence_conflict", message)
+            self._drop_rival(fact, f"sequence {sequence} belongs to another fact")
         else:
             self._count("repeated")
 
@@ -496,15 +520,18 @@ class Projection:
         before = lane.start is not None and sequence < lane.start
         if not before:
             hydration.add_doubt(self._draft, "late_facts", sequence)
-        elif sequence > lane.covered:
+        elif not lane.is_covered(sequence, sequence):
             hydration.add_doubt(self._draft, "starts_late", sequence)
 
-    def _opens_run(self, fact: Fact) -> bool:
-        """Whether a fact begins a run that is new and so may count by itself."""
-        if fact.event_class not in RUN_OPENERS or id_of(fact, "runId") is None:
+    def _opens_run(self, lane: Lane, fact: Fact, sequence: int) -> bool:
+        """Whether a fact begins a run that is new and so may count by itself; of a turn without a
+        run, only one that starts again where the thread started shows that.
+        """
+        run, turn = id_of(fact, "runId"), id_of(fact, "turnId")
+        restarts = turn is not None and sequence <= max(1, lane.start or 0)
+        if fact.event_class not in RUN_OPENERS or (run is None and not restarts):
             return False
-        nodes, turn = self.state.graph.nodes, id_of(fact, "turnId")
-        return (f"run:{id_of(fact, 'runId')}" if turn is None else f"turn:{turn}") not in nodes
+        return (f"run:{run}" if turn is None else f"turn:{turn}") not in self.state.graph.nodes
 
     def _remembers(self, lane: Lane, sequence: int) -> bool:
         """Whether the id that was taken at a place would still be known."""
@@ -552,6 +579,7 @@ class Projection:
         facts = insert_fact(taken, fact, sequence)
         for each in facts:
             self._take_again(each, past)
+        self._keep_counts(old, point)
         recent.replace_newest(len(taken), facts)
         self._recent = recent
         self._points = points[: points.index(point) + 1]
@@ -560,7 +588,6 @@ class Projection:
                 each.held = past[each.thread_id].held
             self._drain(each)
         self._current = self._lanes.get(current or "", self._main)
-        self._keep_counts(old, point)
         self._settle_order()
         ops[:] = root_operations(before, self._to_plain())
         self._draft.ops = ops
@@ -594,8 +621,8 @@ class Projection:
         whole = self.state.hydration
         for field in _COUNTED:
             setattr(whole, field, getattr(old.hydration, field))
-        for reason in ("late_facts", "starts_late"):
-            if reason in old.hydration.reasons and (reason == "late_facts" or point.data):
+        for reason in ("late_facts", "sequence_conflict", "starts_late"):
+            if reason in old.hydration.reasons and (reason != "starts_late" or point.data):
                 hydration.add_doubt(self._draft, reason, old.hydration.doubted_at)
         for key, remark in old.diagnostics.items.items():
             if remark.code in _REMARKS_ON_UNTAKEN and key not in self.state.diagnostics.items:
@@ -609,7 +636,7 @@ class Projection:
         if row is not None and row.repairs:
             cover_lane(lane, fact)
         if fact.event_class in REPAIRS:
-            hydration.clear_doubts(self._draft, covered_sequence(fact))
+            settle_repair(self._draft, lane, fact)
         self._settle_order()
 
     def _settle_order(self) -> None:

@@ -31,7 +31,12 @@ from factwire.projection.diagnostics import keep_diagnostic
 from factwire.projection.draft import StateDraft
 from factwire.projection.messages import Message, ReasoningPart, TextPart, mark_message_stale
 from factwire.projection.read_model_rows import STALE, copy_fields, merge_rows, message_key
-from factwire.projection.read_models import FAILED_TURN, ThreadReadModel, ToolCallSummary
+from factwire.projection.read_models import (
+    FAILED_TURN,
+    ThreadReadModel,
+    ToolCallSummary,
+    incident_id,
+)
 from factwire.projection.reasoning import PLANS_PATH
 from factwire.projection.timeline import part_entry_key
 from factwire.projection.tools import Tool
@@ -174,6 +179,10 @@ _ENTRIES: Final = {
 """State of a call → status of its entry; in any other state it runs."""
 
 
+_ACTION_ENTRIES: Final = {"resolved": "completed", "cancelled": "canceled"}
+"""Status of an action that is over → status of its entry, where that has another word."""
+
+
 def is_older_read_model(draft: StateDraft, model: ThreadReadModel) -> bool:
     """Whether the state has come further than the read model."""
     cursor = draft.state.hydration.cursor
@@ -208,17 +217,27 @@ def merge_read_model(draft: StateDraft, model: ThreadReadModel, *, missed: bool)
         mark_work_stale(draft, merged.stated)
     latest = {remark.diagnostic_id for remark in model.diagnostics}
     earlier = [remark for remark in model.incidents if remark.diagnostic_id not in latest]
+    shown = {*draft.state.diagnostics.items, *map(incident_id, draft.state.turns.values())}
     for remark in (*earlier, *model.diagnostics):
-        is_turn = remark.diagnostic_id.startswith(FAILED_TURN)
-        if not is_turn and remark.diagnostic_id not in draft.state.diagnostics.items:
+        is_own_turn = remark.diagnostic_id == f"{FAILED_TURN}{remark.turn_id}"
+        if not is_own_turn and remark.diagnostic_id not in shown:
             keep_diagnostic(draft, remark)
 
 
-def settle_doubts(draft: StateDraft, model: ThreadReadModel) -> None:
-    """A read model settles what was in doubt, unless it says nothing of it or doubts it, too."""
-    hydration.clear_doubts(draft, but="state_delta_failed" if model.shared is None else None)
+def settle_doubts(draft: StateDraft, model: ThreadReadModel, *, missed: bool) -> None:
+    """A read model settles what was in doubt, unless it says nothing of it or doubts it, too. One
+    without messages settles nothing about the texts that were missed.
+    """
+    doubts = set(model.doubts or ())
+    doubts |= {"state_delta_failed"} if model.shared is None else set()
+    for reason in draft.state.hydration.reasons:
+        if reason not in doubts:
+            hydration.clear_doubt(draft, reason)
     for reason in model.doubts or ():
-        hydration.add_doubt(draft, reason, model.event_cursor)
+        if reason not in draft.state.hydration.reasons:
+            hydration.add_doubt(draft, reason, model.event_cursor)
+    if missed and model.messages is None:
+        hydration.add_doubt(draft, "messages_missing", model.event_cursor)
 
 
 def _find_ended_turns(draft: StateDraft, model: ThreadReadModel) -> set[str]:
@@ -252,6 +271,12 @@ def _note_read_model(draft: StateDraft, model: ThreadReadModel) -> None:
 def _merge_actions(draft: StateDraft, model: ThreadReadModel, *, missed: bool) -> None:
     listed = {action.action_id for action in model.pending_actions}
     existing, pending = draft.state.actions, draft.memory.open_actions
+    for action in model.resolved_actions or ():
+        if action.action_id not in existing or action.action_id in pending:
+            actions.restore_action(draft, action)
+            status = _ACTION_ENTRIES.get(action.status, action.status)
+            key = f"action:{action.action_id}"
+            align_timeline_and_graph(draft, key, status, node=action.status, at=action.resolved_at)
     for action_id in [key for key in existing if key in pending and key not in listed]:
         actions.close_absent_action(draft, action_id)
         align_timeline_and_graph(draft, f"action:{action_id}", existing[action_id].status)

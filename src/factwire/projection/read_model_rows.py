@@ -21,7 +21,7 @@ import msgspec
 
 from factwire.facts.json_patch import escape_key, same
 from factwire.projection import artifacts, messages, subagents, tasks, team
-from factwire.projection.hydration import Hydration
+from factwire.projection.hydration import LACKING_REASONS, Hydration
 from factwire.projection.limits import READ_MODEL_MESSAGES, READ_MODEL_TEXT_CHARACTERS
 from factwire.projection.messages import (
     ArtifactCardPart,
@@ -134,7 +134,7 @@ def latest_messages(messages: list[Message]) -> list[Message]:
 def take_snapshot(message: Message, hydration: Hydration) -> MessageSnapshot:
     """A message as it is now; later facts do not change it."""
     lost = has_lost_facts(hydration, message.thread_id)
-    lacks_facts = lost or "gap_reported" in hydration.reasons
+    lacks_facts = lost or not LACKING_REASONS.isdisjoint(hydration.reasons)
     parts = [_snapshot_part(part, lacks_facts=lacks_facts) for part in message.parts]
     texts = [part for part in parts if isinstance(part, TextSnapshot | ReasoningSnapshot)]
     status = message.status
@@ -333,19 +333,26 @@ def _merge_messages(
     if model.messages is None:
         return
     found = list(draft.state.messages)
+    earlier: dict[int, list[Message]] = {}
+    unplaced: list[Message] = []
     for snapshot in model.messages:
         merged.stated.add(message_key(snapshot))
         place = draft.memory.message_place(snapshot.turn_id, snapshot.message_id)
         before = None if place is None else draft.state.messages[place]
         if place is None:
-            found.append(restore_message(snapshot))
-        elif missed and before is not None and not _is_of_child(draft, before):
+            unplaced.append(restore_message(snapshot))
+            continue
+        earlier.setdefault(place, []).extend(unplaced)
+        unplaced = []
+        if missed and before is not None and not _is_of_child(draft, before):
             found[place] = restore_message(snapshot, before)
             for part in texts_in(found[place]):
                 kind = messages.kind_of_part(part)
                 key = f"{kind}:{part_entry_key(found[place], part)}"
                 merged.changed.append(_text_status(key, part.state))
-    draft.put(draft.state, "", "messages", found)
+    # What the state lacks goes before the message that follows it in the read model.
+    ordered = [each for place, m in enumerate(found) for each in (*earlier.get(place, ()), m)]
+    draft.put(draft.state, "", "messages", [*ordered, *unplaced])
     draft.memory.index_messages(draft.state.messages)
 
 

@@ -85,8 +85,9 @@ class ThreadReadModel(View):
     `messages` are the latest of the conversation, after `earlier_messages` that were left out. A
     list that is absent says nothing; an empty one says that there is nothing. `doubts` are the
     reasons for which the thread may lack something: `gap_reported` where facts are missing,
-    `state_delta_failed` where `shared` may be wrong. `extensions` are the fields that a reader of
-    this version does not know.
+    `state_delta_failed` where `shared` may be wrong. `resolved_actions` are requests that are over,
+    so that a second answer is known for one. `extensions` are the fields that a reader of this
+    version does not know.
     """
 
     schema_version: str
@@ -114,6 +115,7 @@ class ThreadReadModel(View):
     shared: dict[str, Any] | None = None
     doubts: list[str] | None = None
     extensions: dict[str, Any] | None = None
+    resolved_actions: list[Action] | None = None
 
 
 class TaskSteps(View):
@@ -200,6 +202,7 @@ def thread_read_model(state: ProjectionState) -> ThreadReadModel:
     model.messages = [take_snapshot(message, state.hydration) for message in shown]
     earlier = len(state.messages) - len(shown) + (state.read_model.earlier_messages or 0)
     model.earlier_messages = earlier or None
+    model.resolved_actions = [a for a in state.actions.values() if a.status != "pending"]
     model.tasks = list(state.tasks.values())
     model.artifacts = list(state.artifacts.values())
     model.evidence = list(state.evidence.items.values())
@@ -222,10 +225,7 @@ def thread_outline(state: ProjectionState) -> ThreadReadModel:
         pending_actions=[a for a in state.actions.values() if a.status == "pending"],
         tool_calls=[copy_fields(tool, ToolCallSummary) for tool in state.tools.values()],
         queued_turns=state.queue.turns,
-        incidents=[
-            *(remark for remark in remarks if remark.severity == "error"),
-            *(_to_incident(turn) for turn in state.turns.values() if turn.status == "failed"),
-        ],
+        incidents=_list_incidents(state, remarks),
         diagnostics=remarks[-_DIAGNOSTICS_SHOWN:],
         last_outcome=_last_outcome(state),
         history_cursor=state.read_model.history_cursor,
@@ -240,11 +240,29 @@ FAILED_TURN: Final = "turn_failed:"
 """How the id of an incident begins that is the failure of a turn."""
 
 
+def incident_id(turn: ProjectedTurn) -> str:
+    """What the failure of a turn goes by. Turns of others name who took them, because theirs may
+    have the id of one of the thread's own.
+    """
+    own = f"{FAILED_TURN}{turn.turn_id}"
+    return own if turn.entity is None else f"{own}:{turn.entity}:{_subject_of(turn)}"
+
+
+def _list_incidents(state: ProjectionState, remarks: list[Diagnostic]) -> list[Diagnostic]:
+    """Remarks that are errors, and the failure of each turn once."""
+    failures = [_to_incident(turn) for turn in state.turns.values() if turn.status == "failed"]
+    names = {failure.diagnostic_id for failure in failures}
+    errors = [
+        each for each in remarks if each.severity == "error" and each.diagnostic_id not in names
+    ]
+    return [*errors, *failures]
+
+
 def _to_incident(turn: ProjectedTurn) -> Diagnostic:
     """Why a turn failed: of every turn, not only of the latest."""
     category = turn.failure_category or "unknown"
     return Diagnostic(
-        diagnostic_id=f"{FAILED_TURN}{turn.turn_id}",
+        diagnostic_id=incident_id(turn),
         code=category,
         severity="error",
         message=turn.message or category,
@@ -349,11 +367,15 @@ def _strongest_status(statuses: Iterable[str]) -> str:
 
 def _list_doubts(state: ProjectionState) -> list[str]:
     """What a state that is restored from here has to doubt, too."""
-    is_missing = "gap_reported" in state.hydration.reasons or has_lost_facts(state.hydration)
-    in_doubt = {"gap_reported": is_missing}
-    for reason in ("state_delta_failed", "late_facts"):
-        in_doubt[reason] = reason in state.hydration.reasons
-    return [reason for reason, holds in in_doubt.items() if holds]
+    is_restored = state.read_model.event_cursor is not None
+    passing = {"repair_started"}
+    if is_restored:
+        # Where a child's thread was when the read model was made, nobody knows; it does not show
+        # that facts of it are missing.
+        passing.add("child_starts_late")
+    reasons = [reason for reason in state.hydration.reasons if reason not in passing]
+    is_missing = "gap_reported" not in reasons and has_lost_facts(state.hydration)
+    return ["gap_reported", *reasons] if is_missing else reasons
 
 
 def _last_outcome(state: ProjectionState) -> Outcome | None:

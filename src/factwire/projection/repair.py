@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from factwire.facts.fact import Fact
+from factwire.facts.inspection import carries_messages, repaired_range
 from factwire.facts.json_patch import InvalidPatch, JsonDocument
 from factwire.facts.json_values import list_at, number_at, object_at, text_at, texts_of
 from factwire.facts.limits import NESTING_DEPTH, PAYLOAD_CHARACTERS, SEQUENCE_MAX
@@ -42,27 +43,50 @@ def covered_sequence(fact: Fact) -> int | None:
         # A snapshot cannot know of facts that come after it.
         last = SEQUENCE_MAX if fact.sequence is None else fact.sequence - 1
         return max(-SEQUENCE_MAX, int(min(stated, last)))
-    holds_content = name == "messages.snapshot" or isinstance(fact.payload.get("messages"), list)
+    holds_content = name == "messages.snapshot" or carries_messages(fact)
     if (name in REPAIRS or holds_content) and fact.sequence is not None:
         return fact.sequence - 1
     return None
 
 
 def cover_lane(lane: "Lane", fact: Fact) -> None:
-    """Note what a fact stands in for: a repair for everything, a snapshot for what it carries."""
+    """Note what a fact stands in for: the messages that it carries, and where it is a repair,
+    everything in the range that it states. One that carries no messages stands in for nothing.
+    """
     covered = covered_sequence(fact)
-    if covered is None:
+    if covered is None or not carries_messages(fact):
         return
-    if fact.event_class in REPAIRS:
-        lane.cover(covered)
-    elif isinstance(fact.payload.get("messages"), list):
+    stated = repaired_range(fact) if fact.event_class in REPAIRS else None
+    if stated is None:
         lane.cover_messages(covered)
+    else:
+        lane.cover(*stated)
+
+
+def settle_repair(draft: "StateDraft", lane: "Lane", fact: Fact) -> None:
+    """End what was in doubt as far as a repair covers it: everything in the range that it states
+    the messages of, and a gap that was reported where no fact of the range is missing.
+    """
+    if fact.event_class == "stream.repair.completed":
+        hydration.clear_doubt(draft, "repair_started")
+    stated, doubted = repaired_range(fact), draft.state.hydration.doubted_at
+    if stated is None or (doubted is not None and doubted > stated[1]):
+        return
+    if not carries_messages(fact):
+        if not lane.misses_between(*stated):
+            hydration.clear_doubt(draft, "gap_reported")
+        return
+    for reason in draft.state.hydration.reasons:
+        starts_late = reason == "starts_late" and stated[0] > 1
+        if reason != "state_delta_failed" and not starts_late:
+            hydration.clear_doubt(draft, reason)
 
 
 def apply_messages_snapshot(draft: "StateDraft", fact: Fact) -> None:
     """The messages as they are: named ones are replaced, absent ones taken back.
 
-    What began after the place that the snapshot covers is newer than it, and stays.
+    What began after the place that the snapshot covers is newer than it, and stays. The snapshot is
+    the source's own word and counts, but text that it takes away is remarked.
     """
     rows = list_at(fact.payload.get("messages"))
     for message_id in texts_of(fact.payload.get("retractedMessageIds")):
@@ -77,7 +101,31 @@ def apply_messages_snapshot(draft: "StateDraft", fact: Fact) -> None:
         for message in draft.state.messages
         if message.message_id not in named and _is_newer(message, covered)
     ]
+    if fact.event_class != "history.rollback.completed":
+        _remark_lost_text(draft, fact, [*found, *newer])
     _replace_messages(draft, [*found, *newer])
+    if covered is not None and covered >= (draft.state.hydration.doubted_at or covered):
+        hydration.clear_doubt(draft, "messages_missing")
+
+
+def _remark_lost_text(draft: "StateDraft", fact: Fact, kept: list[Message]) -> None:
+    """Name the messages of which a snapshot shows less text than facts did."""
+    lengths: dict[str, int] = {}
+    for message in kept:
+        length = _text_length(message)
+        lengths[message.message_id] = max(length, lengths.get(message.message_id, 0))
+    shown = draft.state.messages
+    lost = [
+        each.message_id for each in shown if _text_length(each) > lengths.get(each.message_id, 0)
+    ]
+    if lost:
+        names = shorten_detail(", ".join(lost))
+        message = f"the snapshot leaves out or shortens {len(lost)} that facts had shown: {names}"
+        add_remark(draft, fact, "snapshot_lacks_text", message)
+
+
+def _text_length(message: Message) -> int:
+    return sum(len(str(part.text)) for part in message.parts if isinstance(part, TextPart))
 
 
 def add_older_messages(draft: "StateDraft", fact: Fact) -> None:

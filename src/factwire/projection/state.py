@@ -159,7 +159,7 @@ class SavedLane(msgspec.Struct, kw_only=True, omit_defaults=True):
     expected: int | None
     held: list[bytes]
     lost: list[tuple[int, int]]
-    covered: int = BEFORE_ANY_SEQUENCE
+    covered: list[tuple[int, int]] = []
     covered_messages: int = BEFORE_ANY_SEQUENCE
     uncovered: list[tuple[int, int]] = []
     skipped: list[tuple[int, int]] = []
@@ -255,7 +255,7 @@ def restore_lane(saved: SavedLane) -> Lane:
     lane = Lane(saved.thread_id, saved.start)
     lane.expected = saved.expected
     lane.lost = list(saved.lost)
-    lane.covered = saved.covered
+    lane.covered = list(saved.covered)
     lane.covered_messages = saved.covered_messages
     lane.uncovered = list(saved.uncovered)
     lane.skipped = list(saved.skipped)

@@ -16,12 +16,14 @@ export const CODE_MEANINGS = {
     "sequence_conflict": "two facts claim the same sequence; the first one counts",
     "sequence_gap": "a sequence does not follow the previous one of its thread",
     "sequence_violation": "the lifecycle does not allow the fact at this point",
+    "snapshot_lacks_text": "a snapshot of the messages took away text that facts had shown",
     "snapshot_outdated": "a snapshot is older than the state, which is complete; it was ignored",
     "state_delta_failed": "a patch does not apply to the application's state, which is unchanged",
     "stream_gap_reported": "the source reports missing facts",
     "teammate_unnamed": "a fact about a teammate does not name it",
     "tool_unclosed_at_turn_end": "a turn that was not cancelled ended with an open tool call",
     "unknown_event_type": "a fact of an unknown class is shown only in the timeline",
+    "unreadable_row": "a row of an earlier history cannot be read and was left out",
     "window_overflow": "too many facts were held after a gap, so they were applied without the missing ones"
   },
   "tool": {

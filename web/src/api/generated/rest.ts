@@ -880,8 +880,9 @@ export interface ThreadPage {
  * the latest of the conversation, after `earlierMessages` that were left out. A list that is
  * absent says nothing; an empty one says that there is nothing. `doubts` are the reasons for
  * which the thread may lack something: `gapReported` where facts are missing, `stateDeltaFailed`
- * where `shared` may be wrong. `extensions` are the fields that a reader of this version does
- * not know.
+ * where `shared` may be wrong. `resolvedActions` are requests that are over, so that a second
+ * answer is known for one. `extensions` are the fields that a reader of this version does not
+ * know.
  */
 export interface ThreadReadModel {
   schemaVersion: string;
@@ -909,6 +910,7 @@ export interface ThreadReadModel {
   shared?: { [key: string]: unknown } | null;
   doubts?: string[] | null;
   extensions?: { [key: string]: unknown } | null;
+  resolvedActions?: Action[] | null;
 }
 
 /** The projection of a thread at a cursor; its stream of changes goes on from there. */

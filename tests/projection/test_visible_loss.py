@@ -1,0 +1,377 @@
+"""Whatever is lost shows: in the status of the state, in its gaps and reasons, in its counts."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from factwire.facts import Fact
+from factwire.projection import (
+    Projection,
+    ProjectionState,
+    ThreadReadModel,
+    encode_state,
+    project,
+    read_thread_model,
+    thread_read_model,
+)
+from tests.projection.fact_maker import THREAD, FactMaker, as_json, codes, texts, watch_facts
+from tests.projection.test_ordering import assert_any_order, run_facts
+
+TURN = {"turnId": "turn"}
+PART = {**TURN, "messageId": "m", "partId": "p"}
+
+Story = Callable[[], list[Fact]]
+
+
+def cut_text(*repairs: tuple[str, dict[str, Any]]) -> Story:
+    """A text that lost its second piece, and what the source sends as a repair."""
+
+    def tell_story() -> list[Fact]:
+        tell = FactMaker()
+        facts = [
+            tell("turn.started", **TURN),
+            tell("model.delta", **PART, delta="one "),
+            tell("model.delta", **PART, delta="two "),
+            tell("model.delta", **PART, delta="three"),
+        ]
+        facts += [tell(name, **fields) for name, fields in repairs]
+        facts.append(tell("turn.completed", **TURN))
+        return [fact for fact in facts if fact.sequence != 3]
+
+    return tell_story
+
+
+def turn_facts(turn: str, minute: int, first: int = 1, **ids: Any) -> list[Fact]:
+    """A turn that counts by itself and names no run."""
+    tell = FactMaker(first)
+    named = {"turnId": turn, **ids}
+    facts = [
+        tell("turn.submitted", **named, prompt=f"Ask {turn}"),
+        tell("turn.started", **named),
+        tell("model.delta", **named, messageId=f"m-{turn}", delta="An"),
+        tell("model.delta", **named, messageId=f"m-{turn}", delta="swer"),
+        tell("turn.completed", **named),
+        tell("snapshot.updated"),
+    ]
+    return [
+        msgspec.structs.replace(
+            fact,
+            id=f"{turn}-{fact.sequence}",
+            created_at=f"2026-06-10T00:{minute:02}:{fact.sequence or 0:02}Z",
+        )
+        for fact in facts
+    ]
+
+
+def without_head(facts: list[Fact], count: int) -> list[Fact]:
+    return facts[count:]
+
+
+ROWS = [{"messageId": "m", "turnId": "turn", "text": "one two three"}]
+CLAIM = {"fromSequence": 3, "toSequence": 3}
+
+LOST: dict[str, tuple[Story, str, dict[str, Any]]] = {
+    "a repair that carries nothing": (
+        cut_text(("stream.repair.completed", {})),
+        "degraded",
+        {"gaps": [{"fromSequence": 3, "toSequence": 3}]},
+    ),
+    "a snapshot that carries nothing": (
+        cut_text(("snapshot.repaired", {})),
+        "degraded",
+        {"gaps": [{"fromSequence": 3, "toSequence": 3}]},
+    ),
+    "a repair that only claims a range": (
+        cut_text(("stream.repair.completed", CLAIM)),
+        "degraded",
+        {"gaps": [{"fromSequence": 3, "toSequence": 3}]},
+    ),
+    "a repair of another range": (
+        cut_text(("snapshot.repaired", {"toSequence": 2, "messages": ROWS})),
+        "degraded",
+        {"gaps": [{"fromSequence": 3, "toSequence": 3}]},
+    ),
+    "a repair of messages that names no range": (
+        cut_text(("snapshot.repaired", {"messages": ROWS})),
+        "stale",
+        {"gaps": [{"fromSequence": 3, "toSequence": 3}]},
+    ),
+    "a second run without its head": (
+        lambda: [*run_facts("a", 1, "one"), *without_head(run_facts("b", 2, "two"), 3)],
+        "stale",
+        {"reasons": ["starts_late"], "doubtedAt": 3},
+    ),
+    "a second turn without its head": (
+        lambda: [*turn_facts("a", 1), *without_head(turn_facts("b", 2), 2)],
+        "stale",
+        {"reasons": ["starts_late"], "doubtedAt": 2},
+    ),
+    "a piece that was lost before another run": (
+        lambda: [
+            *(fact for fact in run_facts("a", 1, "one") if fact.sequence != 5),
+            *run_facts("b", 2, "two"),
+        ],
+        "degraded",
+        {"gaps": [{"fromSequence": 5, "toSequence": 5}]},
+    ),
+    "a start in the middle of a thread": (
+        lambda: [FactMaker(500)("turn.started", **TURN)],
+        "stale",
+        {"reasons": ["starts_late"], "doubtedAt": 499},
+    ),
+    "two facts that claim one place": (
+        lambda: [
+            FactMaker()("turn.started", **TURN),
+            FactMaker(2)("model.delta", **PART, delta="one"),
+            FactMaker(2)("model.delta", **PART, delta="two", id="rival"),
+        ],
+        "stale",
+        {"reasons": ["sequence_conflict"], "doubtedAt": 2},
+    ),
+}
+
+
+def project_live(facts: list[Fact]) -> ProjectionState:
+    seen = watch_facts(facts)
+    seen.projection.close()
+    return seen.state
+
+
+HEADLESS = frozenset({"a second run without its head", "a second turn without its head"})
+"""Live, nothing tells these from facts that claim the places of others."""
+
+
+@pytest.mark.requirement("projection.loss.visible")
+@pytest.mark.parametrize("read", [project_live, project], ids=["live", "complete"])
+@pytest.mark.parametrize("name", LOST)
+def test_what_is_lost_shows(name: str, read: Callable[[list[Fact]], ProjectionState]):
+    tell_story, status, stated = LOST[name]
+    if name in HEADLESS and read is project_live:
+        stated = {"reasons": ["sequence_conflict"]}
+    state = read(tell_story())
+    found = as_json(state.hydration)
+    assert found["status"] == status
+    assert {key: found.get(key) for key in stated} == stated
+    answers = [message for message in state.messages if message.role == "assistant"]
+    if status == "degraded":
+        assert [message.status for message in answers if message.status == "final"] == []
+
+
+@pytest.mark.requirement("projection.loss.visible")
+@pytest.mark.parametrize("facts", [cut_text(("snapshot.repaired", {**CLAIM, "messages": ROWS}))()])
+@pytest.mark.parametrize("read", [project_live, project], ids=["live", "complete"])
+def test_a_repair_that_carries_what_it_names_is_one(
+    facts: list[Fact], read: Callable[[list[Fact]], ProjectionState]
+):
+    state = read(facts)
+    assert (state.hydration.status, state.hydration.gaps) == ("live", [])
+    assert texts(state) == [("assistant", ["one two three"])]
+
+
+@pytest.mark.requirement("projection.order.runs")
+@pytest.mark.parametrize("ids", [{}, {"runId": "run"}], ids=["no run", "one run"])
+def test_turns_that_count_by_themselves_follow_each_other(ids: dict[str, Any]):
+    facts = [*turn_facts("b", 1, **ids), *turn_facts("a", 2, **ids), *turn_facts("c", 3, **ids)]
+    state = project(facts)
+    assert [found for _, found in texts(state)] == [
+        *(["Ask b"], ["Answer"], ["Ask a"], ["Answer"], ["Ask c"], ["Answer"])
+    ]
+    counts = state.hydration
+    assert (counts.status, counts.event_count, counts.dropped, codes(state)) == ("live", 18, 0, [])
+    assert_any_order(facts, 30)
+    live = Projection(THREAD)
+    live.apply_all(facts)
+    assert encode_state(live.state) == encode_state(state)
+
+
+# Snapshots of messages.
+
+PROMPT = {"messageId": "turn:user", "role": "user", "turnId": "turn"}
+ANSWER = {"messageId": "m", "turnId": "turn"}
+
+
+@pytest.mark.requirement("projection.loss.visible")
+@pytest.mark.parametrize("name", ["messages.snapshot", "snapshot.updated", "history.reconstructed"])
+@pytest.mark.parametrize(
+    ("rows", "lost"),
+    [
+        ([{**PROMPT, "text": "Count."}, {**ANSWER, "text": "one two"}], None),
+        ([{**PROMPT, "text": "Count."}, {**ANSWER, "text": "one two three"}], None),
+        ([{**ANSWER, "text": "one two"}], "turn:user"),
+        ([{**PROMPT, "text": "Count."}, {**ANSWER, "text": "one"}], "m"),
+        ([], "turn:user, m"),
+    ],
+    ids=["the same", "more", "no prompt", "less text", "nothing"],
+)
+def test_text_that_a_snapshot_takes_away_is_remarked(
+    name: str, rows: list[dict[str, Any]], lost: str | None
+):
+    tell = FactMaker()
+    facts = [
+        tell("turn.submitted", **TURN, prompt="Count."),
+        tell("model.completed", **PART, text="one two"),
+        tell(name, messages=rows),
+    ]
+    state = project_live(facts)
+    assert encode_state(project(facts)) == encode_state(state)
+    remarks = [item.message for item in state.diagnostics.items.values()]
+    assert codes(state) == ([] if lost is None else ["snapshot_lacks_text"])
+    assert all(message.endswith(f": {lost}") for message in remarks)
+    assert [found for _, found in texts(state)] == [[row["text"]] for row in rows]
+
+
+# Read models.
+
+
+def send(state: ProjectionState) -> ThreadReadModel:
+    """The read model of a state, as it comes over a wire."""
+    return read_thread_model(msgspec.json.encode(thread_read_model(state)))
+
+
+@pytest.mark.requirement("projection.loss.restored")
+def test_a_stream_that_was_joined_in_the_middle_of_a_text_is_in_doubt_when_restored():
+    tell = FactMaker(5)
+    state = project_live([tell("model.delta", **PART, delta="the rest")])
+    restored = Projection.from_read_model(send(state)).state
+    assert (restored.hydration.status, restored.hydration.reasons) == ("stale", ["starts_late"])
+    assert [message.status for message in restored.messages] == ["stale"]
+
+
+@pytest.mark.requirement("projection.loss.restored")
+def test_a_read_model_mends_a_stream_that_was_joined_in_the_middle_of_a_text():
+    tell = FactMaker()
+    facts = [tell("turn.started", **TURN), *(tell("model.delta", **PART, delta=d) for d in "abcd")]
+    joined = Projection(THREAD)
+    joined.apply_all(facts[3:])
+    joined.repair(send(project(facts)))
+    assert (joined.state.hydration.status, texts(joined.state)) == (
+        "live",
+        [("assistant", ["abcd"])],
+    )
+
+
+@pytest.mark.requirement("projection.loss.restored")
+def test_a_childs_thread_that_goes_on_after_a_restore_puts_no_doubt_on_the_thread():
+    tell, child = FactMaker(), FactMaker(thread="child")
+    worker = {"subagentId": "s", "taskId": "t", "parentThreadId": THREAD, "turnId": "inner"}
+    facts = [
+        tell("turn.started", **TURN),
+        tell(
+            "subagent.spawned", **{**TURN, "subagentId": "s", "taskId": "t"}, childThreadId="child"
+        ),
+        child("turn.submitted", **worker),
+        child("turn.started", **worker),
+    ]
+    restored = Projection.from_read_model(send(project_live(facts)))
+    restored.apply(child("model.delta", **worker, messageId="c", delta="On."))
+    assert restored.state.hydration.reasons == ["child_starts_late"]
+    assert send(restored.state).doubts is None
+    joined = project_live([tell("turn.started", sequence=1, **TURN), facts[1], facts[3]])
+    assert (joined.hydration.reasons, send(joined).doubts) == (["child_starts_late"],) * 2
+
+
+@pytest.mark.requirement("projection.loss.restored")
+def test_messages_that_a_repair_brings_go_before_those_that_follow_them():
+    tell = FactMaker()
+    facts = [
+        fact
+        for number in range(4)
+        for fact in (
+            tell("turn.submitted", turnId=f"t{number}", prompt=f"Ask {number}"),
+            tell("model.completed", turnId=f"t{number}", messageId=f"m{number}", text=f"{number}"),
+            tell("turn.completed", turnId=f"t{number}"),
+        )
+    ]
+    whole = project(facts)
+    for first, last in ((0, 3), (3, 6), (4, 7), (0, 9)):
+        cut = Projection(THREAD)
+        cut.apply_all([*facts[:first], *facts[last:]])
+        cut.close()
+        tail = tell("run.status", sequence=len(facts) + 1)
+        cut.repair(send(project([*facts, tail])))
+        assert [m.message_id for m in cut.state.messages] == [m.message_id for m in whole.messages]
+
+
+@pytest.mark.requirement("projection.loss.restored")
+def test_a_read_model_without_messages_leaves_the_texts_that_were_missed_in_doubt():
+    tell = FactMaker()
+    facts = [tell("turn.started", **TURN), tell("model.delta", **PART, delta="one ")]
+    facts += [tell("model.completed", **PART, text="one two"), tell("turn.completed", **TURN)]
+    model = send(project(facts))
+    outline = msgspec.structs.replace(model, messages=None)
+    cut = Projection(THREAD)
+    cut.apply_all(facts[:2])
+    cut.repair(outline)
+    assert (cut.state.hydration.status, cut.state.hydration.reasons) == (
+        "stale",
+        ["messages_missing"],
+    )
+    cut.repair(model)
+    assert (cut.state.hydration.status, texts(cut.state)) == (
+        "live",
+        [("assistant", ["one two"])],
+    )
+
+
+@pytest.mark.requirement("projection.loss.restored")
+def test_failures_of_turns_that_share_an_id_are_told_apart_and_survive_a_restore():
+    tell = FactMaker()
+    reason = {"failureCategory": "timeout"}
+    child = {"turnId": "turn", "subagentId": "s", "taskId": "t"}
+    facts = [
+        tell("turn.failed", **child, **reason),
+        tell("turn.started", **TURN),
+        tell("turn.failed", **TURN, failureCategory="refused"),
+    ]
+    names = [
+        [each.diagnostic_id for each in send(project(facts[:count])).incidents] for count in (1, 3)
+    ]
+    assert names[0] == ["turn_failed:turn:subagent:s"]
+    assert sorted(names[1]) == ["turn_failed:turn", "turn_failed:turn:subagent:s"]
+    model = send(project(facts))
+    again = send(Projection.from_read_model(model).state)
+    assert {each.diagnostic_id: each.code for each in again.incidents} == {
+        "turn_failed:turn": "refused",
+        "turn_failed:turn:subagent:s": "timeout",
+    }
+
+
+@pytest.mark.requirement("projection.loss.restored")
+def test_actions_that_are_over_come_back_and_keep_their_first_answer():
+    tell = FactMaker()
+    action = {**TURN, "actionId": "a"}
+    facts = [
+        tell("turn.started", **TURN),
+        tell("action.required", **action, actionType="tool_approval"),
+        tell("action.resolved", **action, decision="denied"),
+    ]
+    whole = project(facts)
+    restored = Projection.from_read_model(send(whole))
+    assert as_json(restored.state.actions) == as_json(whole.actions)
+    restored.apply(tell("action.resolved", **action, decision="approved"))
+    assert restored.state.actions["a"].decision == "denied"
+    assert codes(restored.state) == ["action_already_decided"]
+    cut = Projection(THREAD)
+    cut.apply_all(facts[:2])
+    cut.repair(send(whole))
+    shown = cut.state.actions["a"]
+    entry = next(each for each in cut.state.timeline if each.entry_id == "action:a")
+    node = cut.state.graph.nodes["action:a"]
+    assert (shown.status, shown.decision) == ("resolved", "denied")
+    assert (entry.status, node.status) == ("completed", "resolved")
+
+
+@pytest.mark.requirement("projection.loss.visible")
+def test_a_replay_of_a_compacted_child_thread_is_whole():
+    tell, child = FactMaker(), FactMaker(7, thread="child")
+    worker = {"subagentId": "s", "taskId": "t", "parentThreadId": THREAD, "turnId": "inner"}
+    projection = Projection()
+    for fact in (
+        tell("run.status", sequence=4),
+        child("model.delta", **worker, messageId="c", delta="On."),
+        child("model.delta", sequence=11, **worker, messageId="c", delta="On."),
+    ):
+        projection.replay(fact)
+    assert (projection.state.hydration.status, projection.state.hydration.reasons) == ("live", [])
