@@ -1,13 +1,15 @@
 """`factwire convert`: the same facts in another shape, one to a line."""
 
 import json
+import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from factwire.facts import SHAPES, Shape, read_fact, to_ui_events, write_fact
-from tests.cli.cli_commands import Factwire, lines
+from tests.cli.cli_commands import COMMAND, Factwire, lines
 from tests.facts.samples import complete, runtime_event, wire, without
 
 FACTS = [
@@ -164,3 +166,80 @@ def test_the_commands_read_ui_events_as_the_facts_they_were_made_from(
     assert factwire("convert", ui, "--to", "facts") == facts
     assert factwire("convert", ui, "--to", "ui").out == events
     assert factwire("project", ui).out == factwire("project", str(path)).out
+
+
+def start_convert(*arguments: str | Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*COMMAND, "convert", *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+SHUFFLED = [FACTS[2], FACTS[0], FACTS[1]]
+
+
+@pytest.mark.requirement("cli.convert.live")
+@pytest.mark.parametrize("place", range(3))
+def test_a_pipe_is_converted_as_it_comes_and_a_file_in_order(factwire: Factwire, place: int):
+    with start_convert("-", "--to", "runtime-event") as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for value in SHUFFLED[: place + 1]:
+            process.stdin.write(lines(value).encode())
+            process.stdin.flush()
+            written = json.loads(process.stdout.readline())
+            assert written == json.loads(json.dumps(write_fact(read_fact(value), "runtime-event")))
+        process.stdin.close()
+        assert (process.stdout.read(), process.wait()) == (b"", 0)
+    done = factwire("convert", factwire.file(lines(*SHUFFLED)))
+    assert [fact["sequence"] for fact in objects(done.out)] == [1, 2, 3]
+
+
+@pytest.mark.requirement("cli.convert.live")
+def test_a_stream_of_an_agent_is_converted_as_it_comes():
+    line = b'{"type": "thread.started", "thread_id": "t"}\n'
+    with start_convert("-", "--from", "codex-exec") as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(line + b'{"type": "turn.started"}\n')
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["sequence"] == 1
+        process.stdin.close()
+        process.stdout.read()
+        assert process.wait() == 0
+
+
+@pytest.mark.requirement("cli.convert.live")
+def test_a_file_is_followed_as_it_grows_until_it_is_interrupted(tmp_path: Path):
+    path = tmp_path / "facts.ndjson"
+    path.write_text(lines(FACTS[0]))
+    with start_convert(path, "--follow") as process, path.open("a") as growing:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert json.loads(process.stdout.readline())["sequence"] == 1
+        text = lines(FACTS[1])
+        for part in (text[:30], text[30:] + lines(FACTS[2])):
+            growing.write(part)
+            growing.flush()
+        assert [json.loads(process.stdout.readline())["sequence"] for _ in range(2)] == [2, 3]
+        process.send_signal(signal.SIGINT)
+        assert (process.wait(), process.stderr.read()) == (0, b"")
+
+
+@pytest.mark.requirement("cli.convert.live")
+def test_half_a_secret_at_the_end_of_a_followed_file_stays_back(tmp_path: Path):
+    path, secret = tmp_path / "facts.ndjson", "ghp_" + "a1B2c3D4" * 5
+    pieces = ["use ", secret[:20]]
+    facts = [
+        complete("model.delta", n, payload={"delta": piece}) for n, piece in enumerate(pieces, 1)
+    ]
+    path.write_text(lines(*facts))
+    with start_convert(path, "--follow") as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["payload"]["delta"] == "use "
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+        assert process.wait() == 0
+    assert secret[:8].encode() not in rest

@@ -120,6 +120,8 @@ def test_each_example_of_the_seeds_is_projected_played_converted_and_compared(
     played = factwire("play", path)
     assert (played.code, played.err) == (0, remark)
     assert factwire("diff", path, path).code == 0
+    checked = factwire("validate", path)
+    assert (checked.code, checked.out, checked.err) == (0, "valid: 1 fact, no issues\n", remark)
     for target in ("facts", "ui", "ag-ui", "ai-sdk"):
         converted = factwire("convert", path, "--to", target)
         assert (converted.code, converted.err) == (0, remark), target
@@ -130,6 +132,9 @@ def test_each_example_of_the_seeds_is_projected_played_converted_and_compared(
 @pytest.mark.requirement("reading.lenient")
 def test_the_examples_in_one_file_fill_in_for_each_other(factwire: Factwire):
     path = factwire.file(lines(*SEED_EVENTS.values()))
+    report = factwire("validate", path, "--json", "--mode", "off")
+    [gap] = msgspec.json.decode(report.out)["issues"]
+    assert (gap["code"], gap["path"]) == ("sequence_gap", "$[1].sequence")
     done = factwire("convert", path)
     facts = [msgspec.json.decode(line) for line in done.out.splitlines()]
     fields = "schemaVersion (4), runtimeId (4), sequence (3), timestamp (1)"
@@ -180,7 +185,7 @@ def test_the_gate_refuses_what_a_reader_fills_in(factwire: Factwire, name: str):
     with pytest.raises(InvalidFacts) as refused:
         Intake().feed(msgspec.json.encode(event))
     assert {issue.path for issue in refused.value.issues} == missing
-    assert factwire("validate", factwire.file(lines(event))).code == 1
+    assert factwire("validate", factwire.file(lines(event)), "--strict").code == 1
 
 
 FIXTURES: list[list[dict[str, Any]]] = [

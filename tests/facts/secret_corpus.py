@@ -181,6 +181,11 @@ _PLACED: Final = (
         for mark in ("> ", "   12→", "12:\t", "# ", "| ", "// ", "+", "-", ">> ", " * ")
     ),
     _Placed("signed-url", "https://s3.example.com/a?X-Amz-Signature=", _HEX, 64, "&x=1"),
+    _Placed("login", "curl -u user:", _LETTERS, 9, " https://example.com"),
+    _Placed("login", "curl -sSu 'me@example.com:", _ALNUM, 12, "' -H 'Accept: */*'"),
+    _Placed("login", 'curl --user="admin:', _ALNUM, 12, '" -o out'),
+    _Placed("login", "curl https://example.com --proxy-user :", _ALNUM, 16, ""),
+    _Placed("login", "curl -uadmin:", _ALNUM, 10, "\n"),
     _Placed("signed-url", "https://s3.example.com/a?b=1&X-Goog-Signature=", _HEX, 128, ""),
     _Placed("assignment", "https://maps.example.com/api/js?key=", _WORD, 32, "&v=3", "a1"),
     _Placed("assignment", "GET /v1/models?page=2&key=", _ALNUM, 39, " HTTP/1.1", "b2"),
@@ -273,6 +278,14 @@ def _near_misses(rng: Random) -> Iterable[Case]:
 
 
 _TALK: Final = {
+    "login": (
+        "docker run -u 1000:1000 image",
+        "docker run --user node:node image",
+        "curl -u $USER:$PASSWORD https://example.com",
+        "rsync -u host:some/folder .",
+        "nc -u host:8080 and date -u +%H:%M",
+        "git push -u origin main",
+    ),
     "assignment": (
         "password: required",
         "token -> str",
@@ -483,6 +496,7 @@ FRAGMENTS: Final[tuple[str, ...]] = (
         "(",
         "[",
     ),
+    *("curl -u ", "-u ", "--user ", "me:"),
     *("[redacted]", "password", "token", "API", " key", "secret", "Bearer ", "BEGIN ", "é", "漢字"),
 )
 """Pieces from which property tests build texts that come close."""

@@ -77,6 +77,10 @@ def build_forms() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "object", {"payload": {"outputRef": described}}
     yield "objects", {"payload": {"outputRefs": [described]}}
     yield "outputs", {"payload": {"outputs": [{"title": "log", "ref": REF}]}}
+    yield "outputs as texts", {"payload": {"outputs": [REF]}}
+    yield "attachments as texts", {"payload": {"attachments": [REF]}}
+    yield "refs beside the payload", {"refs": [REF]}
+    yield "ref beside the payload", {"outputRef": {"ref": REF}}
 
 
 FORMS = dict(build_forms())
@@ -162,6 +166,7 @@ SURFACES: dict[str, Surface] = {
     "evidence": lambda state: state.evidence.items["evidence"],
     "review": lambda state: state.evidence.reviews["review"],
     "subagent": lambda state: state.subagents,
+    "task": lambda state: state.tasks["task"],
     "handoff": lambda state: state.team_workbench.handoff_events["handoff"],
 }
 WITHOUT_SURFACE = {
@@ -325,7 +330,9 @@ def test_an_inline_diff_is_shown_with_what_it_changes():
     applied = tell("patch.applied", patchId="patch", diff=DIFF)
     ready = tell("artifact.diff.ready", artifactId="turn", diff=DIFF)
     called = tell("tool.result", toolCallId="call", diff=DIFF)
-    state = project_facts(changed, versioned, applied, ready, called)
+    waiting = tell("action.required", actionId="action", actionType="tool_approval", diff=DIFF)
+    state = project_facts(changed, versioned, applied, ready, called, waiting)
+    assert state.actions["action"].diff == DIFF
     assert state.coding.files["a.py"].diff == DIFF
     assert state.coding.patches["patch"].diff == DIFF
     assert state.tools["call"].diff == DIFF
@@ -341,19 +348,21 @@ def test_an_inline_diff_is_shown_with_what_it_changes():
 def test_the_next_diff_takes_the_place_of_the_last_inline_or_not():
     tell = FactMaker()
     facts = [
-        tell("file.changed", artifactId="file", path="a.py", **fields)
+        tell(event_class, artifactId="file", actionId="action", path="a.py", **fields)
         for fields in ({"diff": DIFF}, {"diffRef": REF}, {"diff": DIFF}, {})
+        for event_class in ("file.changed", "action.updated")
     ]
     shown = [
         (made.diff, made.diff_ref)
-        for count in range(1, 5)
+        for count in range(2, 9, 2)
         for made in (
             project_facts(*facts[:count]).artifacts["file"],
             project_facts(*facts[:count]).coding.files["a.py"],
+            project_facts(*facts[:count]).actions["action"],
         )
     ]
     expected = [(DIFF, None), (None, REF), (DIFF, None), (DIFF, None)]
-    assert shown == [each for each in expected for _ in range(2)]
+    assert shown == [each for each in expected for _ in range(3)]
 
 
 @pytest.mark.requirement("projection.diff.inline")

@@ -28,7 +28,7 @@ from factwire.cli.diff_command import (
     parse_source,
     parse_sources,
 )
-from factwire.cli.recordings import Recording, ThreadFamily, choose_family, print_note
+from factwire.cli.recordings import Recording, ThreadFamily, choose_family
 from factwire.cli.targets import JournalOption, journal_url, run_work
 from factwire.cli.terminal import (
     DIM,
@@ -37,6 +37,7 @@ from factwire.cli.terminal import (
     NAME,
     CliError,
     count_of,
+    print_note,
     status_mark,
     terminal_safe,
     to_text,

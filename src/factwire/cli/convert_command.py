@@ -1,7 +1,8 @@
 """`factwire convert`: the same facts in another shape, one JSON object to a line.
 
 Also the recorded stream of an outside agent as facts, and facts as the stream of an outside
-protocol.
+protocol. A file is complete, so its facts are put in order. What comes from a pipe, or is appended
+to a file that is followed, is converted as it comes and written at once.
 """
 
 import asyncio
@@ -23,8 +24,7 @@ from factwire.cli.fact_files import (
     reread_items,
     watch_progress,
 )
-from factwire.cli.recordings import open_seekable, print_note, print_remark
-from factwire.cli.terminal import DONE, ISSUES, UNUSABLE, CliError, report
+from factwire.cli.terminal import DONE, ISSUES, UNUSABLE, CliError, print_note, print_remark, report
 from factwire.facts import (
     FIELDS_FILLED_IN,
     SECRETS_REDACTED,
@@ -148,8 +148,15 @@ def convert(
             help="With a stream: the folder for content that is too large for a fact.",
         ),
     ] = None,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", help="Go on as the file grows, until interrupted (Ctrl-C)."),
+    ] = False,
 ) -> None:
     """Convert facts between shapes, or an agent's own stream to facts, one JSON object per line.
+
+    The facts of a file are put in order first. A pipe, and a file with --follow, is converted as
+    it comes.
 
     Input that cannot be converted is reported on standard error, and the exit code is 1. Unknown
     items of a stream become warnings in the output, with a ref.
@@ -157,15 +164,25 @@ def convert(
     if source_form not in SHAPES:
         raise typer.Exit(
             convert_stream(
-                file, source_form, target.value, sse=sse, thread=thread, at=at, blobs=blobs
+                file,
+                source_form,
+                target.value,
+                sse=sse,
+                thread=thread,
+                at=at,
+                blobs=blobs,
+                follow=follow,
             )
         )
 
     outlet = outlet_stream(target.value, sse=sse)
     failed = 0
-    with open_seekable(file) as source:
-        for place, reading in _read_clean(source, source_form):
+    with open_source(file, follow=follow) as source:
+        live = not source.stream.seekable()
+        for place, reading in _read_clean(source, source_form, live=live, endless=follow):
             problems = _write_facts(reading, target.value, outlet)
+            if live:
+                sys.stdout.buffer.flush()
             _report_issues(problems, place)
             failed += bool(problems)
     if outlet is not None:
@@ -173,16 +190,25 @@ def convert(
     raise typer.Exit(ISSUES if failed else DONE)
 
 
-def _read_clean(source: FactSource, shape: AnyShape) -> Iterator[tuple[str, FactReading]]:
-    """What was read of each item, in order and without secrets, and where it stands."""
+def _read_clean(
+    source: FactSource, shape: AnyShape, *, live: bool, endless: bool
+) -> Iterator[tuple[str, FactReading]]:
+    """What was read of each item, in order or as it comes, without secrets, and where it stands.
+
+    A text that may become a secret is waited for. Of an `endless` source it stays back at the end.
+    """
     reader, names = LenientReader(shape, reread_items(source)), NameRedactor()
     redactor = RecordingRedactor()
     waiting: deque[tuple[str, FactReading]] = deque()
-    for place, reading in _read_in_order(source, shape, reader, names):
+    if live:
+        readings = _read_items(source, reader, names)
+    else:
+        readings = _read_in_order(source, shape, reader, names)
+    for place, reading in readings:
         waiting.append((place, reading))
         ready = () if reading.fact is None else redactor.feed(reading.fact)
         yield from _take_ready(waiting, ready)
-    yield from _take_ready(waiting, redactor.finish())
+    yield from _take_ready(waiting, redactor.finish(cut=endless))
     print_remark(FIELDS_FILLED_IN, source.name, reader.remark)
     print_remark(SECRETS_REDACTED, source.name, redacted_remark(names.count + redactor.count))
 
@@ -234,8 +260,10 @@ def _is_in_order(source: FactSource, shape: AnyShape) -> bool:
 def _read_items(
     source: FactSource, reader: LenientReader, names: NameRedactor
 ) -> Iterator[tuple[str, FactReading]]:
-    source.stream.seek(0)
-    items = watch_progress(read_document(source).facts, source, "converting")
+    live = not source.stream.seekable()
+    if not live:
+        source.stream.seek(0)
+    items = watch_progress(read_document(source, live=live).facts, source, "converting")
     repeats = RepeatNumbers()
     for number, (line, item) in enumerate(items, 1):
         try:
@@ -289,6 +317,7 @@ def convert_stream(
     thread: str | None,
     at: str | None,
     blobs: Path | None,
+    follow: bool,
 ) -> int:
     """Write the facts of a recorded stream; the exit code."""
     if name == "list":
@@ -300,7 +329,8 @@ def convert_stream(
         return UNUSABLE
     outlet = outlet_stream(target, sse=sse)
     warnings = 0
-    with open_source(file) as opened:
+    with open_source(file, follow=follow) as opened:
+        live = not opened.stream.seekable()
         facts = convert_recording(
             source,
             _read_stream_lines(opened.stream.readline),
@@ -313,9 +343,11 @@ def convert_stream(
             warnings += fact.event_class == "runtime.warning"
             if outlet is not None:
                 outlet.take(fact)
-                continue
-            for value in write_fact_line(fact, "facts", cast("Shape", target)):
-                sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
+            else:
+                for value in write_fact_line(fact, "facts", cast("Shape", target)):
+                    sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
+            if live:
+                sys.stdout.buffer.flush()
     if outlet is not None:
         outlet.finish()
     if warnings:

@@ -20,7 +20,7 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from factwire.cli.recordings import Recording, choose_family, is_journal, open_recording, print_note
+from factwire.cli.recordings import Recording, choose_family, is_journal, open_recording
 from factwire.cli.targets import JournalOption, run_work, to_cli_error
 from factwire.cli.terminal import (
     DIM,
@@ -31,6 +31,7 @@ from factwire.cli.terminal import (
     UNUSABLE,
     CliError,
     count_of,
+    print_note,
     terminal_safe,
     to_text,
 )

@@ -1,9 +1,15 @@
-"""Reading facts from a file or standard input, whichever way they were written down."""
+"""Reading facts from a file or standard input, whichever way they were written down, at once or as
+they come.
+"""
 
+import io
 import re
+import signal
 import sys
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal, TypeVar, cast
 
@@ -36,9 +42,48 @@ class FactDocument(msgspec.Struct, frozen=True):
     fixture: dict[str, Any] | None = None
 
 
+_POLL_SECONDS: Final = 0.1
+"""How often a file that is followed is looked at for more."""
+
+
+class GrowingFile(io.RawIOBase):
+    """A file that is read while it grows: at its end, a reader waits for the next whole line,
+    until it is stopped.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._stopped = False
+
+    def stop(self, *_: object) -> None:
+        self._stopped = True
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        most = -1 if size is None else size
+        line = self._stream.readline(most)
+        while not line.endswith(b"\n") and len(line) != most:
+            if self._stopped:
+                return b""
+            time.sleep(_POLL_SECONDS)
+            line += self._stream.readline(most if most < 0 else most - len(line))
+        return line
+
+    def read(self, size: int = -1, /) -> bytes:
+        """What is there; only the rest of a document that is no lines is read in this way."""
+        return self._stream.read(size)
+
+
 @contextmanager
-def open_source(path: str) -> Generator[FactSource]:
-    """Open a file, or standard input for `-`; raises `CliError` for what cannot be opened."""
+def open_source(path: str, *, follow: bool = False) -> Generator[FactSource]:
+    """Open a file, or standard input for `-`; raises `CliError` for what cannot be opened. A file
+    that is followed goes on as it grows, up to an interrupt.
+    """
     if path == "-":
         if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise CliError("standard input is closed")
@@ -47,7 +92,15 @@ def open_source(path: str) -> Generator[FactSource]:
     try:
         with Path(path).open("rb") as stream:
             size = Path(path).stat().st_size
-            yield FactSource(path, stream, size or None)
+            if follow:
+                growing = GrowingFile(stream)
+                before = signal.signal(signal.SIGINT, growing.stop)
+                try:
+                    yield FactSource(path, cast("BinaryIO", growing), None)
+                finally:
+                    signal.signal(signal.SIGINT, before)
+            else:
+                yield FactSource(path, stream, size or None)
     except IsADirectoryError as error:
         raise CliError(f"{path} is a folder; name a file, or - for standard input") from error
     except FileNotFoundError as error:
@@ -56,8 +109,10 @@ def open_source(path: str) -> Generator[FactSource]:
         raise CliError(f"{path} cannot be read: permission denied") from error
 
 
-def read_document(source: FactSource) -> FactDocument:
-    """Find out how the facts are written down; raises `UnreadableInput` where they are not."""
+def read_document(source: FactSource, *, live: bool = False) -> FactDocument:
+    """Find out how the facts are written down; raises `UnreadableInput` where they are not. In one
+    that is `live`, the first line is a fact before the second has come.
+    """
     lines = _read_lines(source.stream)
     number, first = next(lines, (0, b""))
     if not number:
@@ -66,10 +121,16 @@ def read_document(source: FactSource) -> FactDocument:
         value = decode_json(first)
     except UnreadableInput as error:
         return _read_whole_document(first, source.stream, number, error)
+    if live and _is_fact_object(value):
+        return FactDocument("lines", chain([(number, first)], lines))
     following = next(lines, None)
     if following is None:
         return _to_document(value, number)
-    return FactDocument("lines", _chain_rows((number, first), following, lines))
+    return FactDocument("lines", chain([(number, first), following], lines))
+
+
+def _is_fact_object(value: object) -> bool:
+    return not is_fixture(value) and isinstance(value, dict)
 
 
 def reread_items(source: FactSource) -> Callable[[], Iterator[Any]] | None:
@@ -88,14 +149,6 @@ def reread_items(source: FactSource) -> Callable[[], Iterator[Any]] | None:
             stream.seek(place)
 
     return reread
-
-
-def _chain_rows(
-    first: tuple[int, bytes], second: tuple[int, bytes], rest: Iterator[tuple[int, bytes]]
-) -> Iterator[tuple[int, bytes]]:
-    yield first
-    yield second
-    yield from rest
 
 
 def _read_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:

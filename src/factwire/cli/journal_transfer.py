@@ -5,12 +5,16 @@ order, bytes and ids; the journal has an epoch of its own. Where facts had been 
 export, an empty journal is restored: seqs keep their gaps and removed ids stay taken. Where that
 cannot be, in a journal with facts or from an export of the first version, the rest moves up, which
 is said; where it left gaps in a thread's sequence, it is done only on request.
+
+An export may come from a journal that nobody redacted. Where the first pass finds a secret, the
+export is redacted as it is imported, and its snapshots, which show the secret too, are left out.
 """
 
 import os
 import shutil
 import sys
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryFile
@@ -26,6 +30,7 @@ from factwire.cli.journal_export_format import (
     End,
     FactLine,
     Header,
+    Line,
     LineWriter,
     RemovedLine,
     SnapshotLine,
@@ -41,8 +46,17 @@ from factwire.cli.targets import (
     show_progress,
     to_cli_error,
 )
-from factwire.cli.terminal import DONE, ISSUES, CliError, count_of, errors
-from factwire.facts import Fact, FactError
+from factwire.cli.terminal import DONE, ISSUES, CliError, count_of, errors, print_remark
+from factwire.facts import (
+    SECRETS_REDACTED,
+    Fact,
+    FactError,
+    NameRedactor,
+    RecordingRedactor,
+    encode_fact,
+    redact_text,
+    redacted_remark,
+)
 from factwire.journal import (
     AppendRefused,
     CatalogueRecord,
@@ -220,15 +234,83 @@ def _open_target(file: str) -> Generator[BinaryIO]:
             raise
 
 
-def build_restoration(stream: BinaryIO, floor: int, advance: Advance) -> Restoration:
+class ExportRedactor:
+    """Reads an export without its secrets; `count` is how many it replaced."""
+
+    def __init__(self) -> None:
+        self._names, self._texts = NameRedactor(), RecordingRedactor()
+        self._others = 0
+
+    @property
+    def count(self) -> int:
+        return self._names.count + self._texts.count + self._others
+
+    def read(self, stream: BinaryIO) -> Iterator[tuple[int, Line]]:
+        """The lines of an export, as many and in the same order, but for its snapshots."""
+        waiting: deque[tuple[int, Line]] = deque()
+        for number, line in read_export(stream):
+            if isinstance(line, FactLine):
+                waiting.append((number, line))
+                fact = self._names.feed(_decode_fact(number, line))
+                yield from _take_facts(waiting, self._texts.feed(fact))
+            elif isinstance(line, RemovedLine):
+                safe = msgspec.structs.replace(line, id=self._redact_name(line.id))
+                waiting.append((number, safe))
+            elif isinstance(line, ThreadLine):
+                yield from _take_facts(waiting, self._texts.finish())
+                yield number, ThreadLine(thread=self._redact_thread(line.thread))
+            elif not isinstance(line, SnapshotLine):
+                yield from _take_facts(waiting, self._texts.finish())
+                yield number, line
+
+    def _redact_thread(self, thread: CatalogueRecord) -> CatalogueRecord:
+        title, rules = redact_text(thread.title or "")
+        self._others += len(rules)
+        name = self._redact_name
+        return msgspec.structs.replace(
+            thread,
+            thread_id=name(thread.thread_id),
+            project_id=thread.project_id and name(thread.project_id),
+            session_id=thread.session_id and name(thread.session_id),
+            title=title if rules else thread.title,
+            open={name(action): seq for action, seq in thread.open.items()},
+        )
+
+    def _redact_name(self, name: str) -> str:
+        safe = self._names.redact_name(name)
+        self._others += safe != name
+        return safe
+
+
+def _take_facts(
+    waiting: deque[tuple[int, Line]], facts: Iterator[Fact]
+) -> Iterator[tuple[int, Line]]:
+    """The lines whose facts are ready, each with the bytes that were exported unless its fact was
+    changed.
+    """
+    for fact in facts:
+        while isinstance(waiting[0][1], RemovedLine):
+            yield waiting.popleft()
+        number, line = waiting.popleft()
+        if isinstance(line, FactLine) and fact != _decode_fact(number, line):
+            line = FactLine(seq=line.seq, fact=msgspec.Raw(encode_fact(fact)))
+        yield number, line
+    while waiting and isinstance(waiting[0][1], RemovedLine):
+        yield waiting.popleft()
+
+
+ReadLines = Callable[[], Iterator[tuple[int, Line]]]
+"""Reads an export from its first line."""
+
+
+def build_restoration(read: ReadLines, floor: int, advance: Advance) -> Restoration:
     """What is in a checked export; a journal takes all entries before it takes a thread."""
-    entries, threads = _export_entries(stream, advance), _export_threads(stream)
+    entries, threads = _export_entries(read, advance), _export_threads(read)
     return Restoration(floor=floor, entries=entries, threads=threads)
 
 
-def _export_entries(stream: BinaryIO, advance: Advance) -> Iterator[PresentFact | RemovedFact]:
-    stream.seek(0)
-    for _, line in read_export(stream):
+def _export_entries(read: ReadLines, advance: Advance) -> Iterator[PresentFact | RemovedFact]:
+    for _, line in read():
         if isinstance(line, FactLine):
             advance(1)
             yield PresentFact(line.seq, bytes(line.fact))
@@ -236,9 +318,8 @@ def _export_entries(stream: BinaryIO, advance: Advance) -> Iterator[PresentFact 
             yield RemovedFact(line.removed, line.id, line.sequence, line.digest)
 
 
-def _export_threads(stream: BinaryIO) -> Iterator[CatalogueRecord]:
-    stream.seek(0)
-    for _, line in read_export(stream):
+def _export_threads(read: ReadLines) -> Iterator[CatalogueRecord]:
+    for _, line in read():
         if isinstance(line, ThreadLine):
             yield line.thread
 
@@ -258,6 +339,7 @@ class ImportPlan(msgspec.Struct, kw_only=True):
     snapshots: int = 0
     first: int = 0
     last: int = 0
+    secrets: int = 0
     gap: str | None = None
     """The first place where a thread's sequence has a gap, in words."""
 
@@ -310,23 +392,23 @@ async def _import(file: str, url: str, *, append: bool, renumber: bool) -> int:
         restores = plan.restorable and not append and not renumber
         if plan.gap and not restores and not renumber:
             message = f"{plan.gap}: facts were removed there by compaction or retention; "
-            raise CliError(f"{message}use --renumber to close such gaps", ISSUES)
+            raise CliError(redact_text(f"{message}use --renumber to close such gaps")[0], ISSUES)
         async with open_for_writing(url, create=True) as journal:
             empty = (await journal.head()).seq == 0
             if not empty and not append:
                 raise CliError(
                     "the journal already contains facts; use --append to add to them", ISSUES
                 )
-            stream.seek(0)
+            read = _line_reader(stream, plan)
             with show_progress("importing", plan.facts) as advance:
                 if restores and plan.header:
-                    result = await _restore(stream, journal, plan.header.floor, advance)
+                    result = await _restore(read, journal, plan.header.floor, advance)
                 else:
-                    result = await _copy_facts(stream, journal, renumber=renumber, advance=advance)
+                    result = await _copy_facts(read, journal, renumber=renumber, advance=advance)
             if result.restored or (empty and plan.same_seqs and not result.renumbered):
-                stream.seek(0)
-                result.snapshots = await _copy_snapshots(stream, journal, result.epoch)
+                result.snapshots = await _copy_snapshots(read, journal, result.epoch)
     _show_import(plan, result, empty=empty)
+    print_remark(SECRETS_REDACTED, source.name, redacted_remark(plan.secrets))
     return DONE
 
 
@@ -342,24 +424,43 @@ def _make_rereadable(stream: BinaryIO) -> Generator[BinaryIO]:
         yield cast("BinaryIO", copy)
 
 
+def _line_reader(stream: BinaryIO, plan: ImportPlan) -> ReadLines:
+    """Reads the lines as they were exported, or without the secrets that the first pass found. Text
+    in which nothing was found keeps its bytes: redaction may cut a text into other pieces.
+    """
+
+    def read() -> Iterator[tuple[int, Line]]:
+        stream.seek(0)
+        return ExportRedactor().read(stream) if plan.secrets else read_export(stream)
+
+    return read
+
+
 def _check_export(stream: BinaryIO) -> ImportPlan:
-    plan = ImportPlan()
-    sequences: dict[str, int] = {}
+    plan, redactor = ImportPlan(), ExportRedactor()
     with show_progress("checking") as advance:
         try:
-            for number, line in read_export(stream):
-                if isinstance(line, FactLine):
-                    _plan_fact(plan, number, line, sequences)
-                    advance(1)
-                elif isinstance(line, SnapshotLine):
-                    plan.snapshots += 1
-                elif isinstance(line, RemovedLine):
-                    plan.removed += 1
-                elif isinstance(line, Header):
-                    plan.header = line
+            _plan_lines(stream, plan, advance)
+            stream.seek(0)
+            deque(redactor.read(stream), maxlen=0)
         except DamagedExport as error:
-            raise CliError(str(error), ISSUES) from error
+            raise CliError(redact_text(str(error))[0], ISSUES) from error
+    plan.secrets = redactor.count
     return plan
+
+
+def _plan_lines(stream: BinaryIO, plan: ImportPlan, advance: Advance) -> None:
+    sequences: dict[str, int] = {}
+    for number, line in read_export(stream):
+        if isinstance(line, FactLine):
+            _plan_fact(plan, number, line, sequences)
+            advance(1)
+        elif isinstance(line, SnapshotLine):
+            plan.snapshots += 1
+        elif isinstance(line, RemovedLine):
+            plan.removed += 1
+        elif isinstance(line, Header):
+            plan.header = line
 
 
 def _plan_fact(plan: ImportPlan, number: int, line: FactLine, sequences: dict[str, int]) -> None:
@@ -390,22 +491,20 @@ def _find_gap(fact: Fact, sequences: dict[str, int]) -> str | None:
     return f"thread {thread!r} goes from sequence {last} to {fact.sequence}"
 
 
-async def _restore(
-    stream: BinaryIO, journal: Journal, floor: int, advance: Advance
-) -> ImportResult:
-    content = build_restoration(stream, floor, advance)
+async def _restore(read: ReadLines, journal: Journal, floor: int, advance: Advance) -> ImportResult:
+    content = build_restoration(read, floor, advance)
     cursor = await journal.restore(content)
     facts = (await journal.stats()).facts
     return ImportResult(epoch=cursor.epoch, appended=facts, restored=True)
 
 
 async def _copy_facts(
-    stream: BinaryIO, journal: Journal, *, renumber: bool, advance: Advance
+    read: ReadLines, journal: Journal, *, renumber: bool, advance: Advance
 ) -> ImportResult:
     result = ImportResult(epoch=(await journal.head()).epoch)
     numbering = _Renumbering() if renumber else None
     batch: list[Numbered] = []
-    for number, line in read_export(stream):
+    for number, line in read():
         if isinstance(line, FactLine):
             fact = _decode_fact(number, line)
             batch.append((number, numbering.take(fact) if numbering else fact))
@@ -461,9 +560,9 @@ async def _locate_refusal(
     return to_cli_error(error)
 
 
-async def _copy_snapshots(stream: BinaryIO, journal: Journal, epoch: str) -> int:
+async def _copy_snapshots(read: ReadLines, journal: Journal, epoch: str) -> int:
     saved = 0
-    for _, line in read_export(stream):
+    for _, line in read():
         if isinstance(line, SnapshotLine):
             cursor = Cursor(epoch, line.seq)
             # One from before facts that are gone cannot be followed up with what is left.

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import NoReturn, Protocol
 
 from factwire.cli.command_context import CommandContext
-from factwire.cli.recordings import print_note
 from factwire.cli.targets import open_for_writing
-from factwire.cli.terminal import CliError, terminal_safe
+from factwire.cli.terminal import CliError, print_note, terminal_safe
 from factwire.facts import Fact
 from factwire.journal import Journal, JournalBusy
 from factwire.projection import Changes, ProjectionState

@@ -33,9 +33,9 @@ from factwire.cli.playback import (
     speed_text,
 )
 from factwire.cli.project_command import FamilyOption, RecordingArgument
-from factwire.cli.recordings import choose_family, open_recording, print_note
+from factwire.cli.recordings import choose_family, open_recording
 from factwire.cli.targets import finish_work
-from factwire.cli.terminal import DONE, Section, terminal_safe
+from factwire.cli.terminal import DONE, Section, print_note, terminal_safe
 from factwire.cli.terminal_keys import KeyReader, keys_at_once, open_terminal, read_keys
 from factwire.projection import ProjectionState
 

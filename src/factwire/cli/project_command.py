@@ -10,9 +10,9 @@ from rich.padding import Padding
 from rich.text import Text
 
 from factwire.cli import state_sections
-from factwire.cli.recordings import choose_family, open_recording, print_note
+from factwire.cli.recordings import choose_family, open_recording
 from factwire.cli.targets import run_work
-from factwire.cli.terminal import DONE, Section, terminal_safe
+from factwire.cli.terminal import DONE, Section, print_note, terminal_safe
 from factwire.projection import Projection, ProjectionState
 
 RecordingArgument = Annotated[

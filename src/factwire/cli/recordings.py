@@ -39,7 +39,7 @@ from factwire.cli.fact_files import (
     watch_progress,
 )
 from factwire.cli.targets import open_for_reading
-from factwire.cli.terminal import CliError, errors, terminal_safe
+from factwire.cli.terminal import CliError, print_remark, terminal_safe
 from factwire.facts import (
     FIELDS_FILLED_IN,
     SECRETS_REDACTED,
@@ -270,18 +270,6 @@ async def choose_family(
     return await recording.family(kinship, thread)
 
 
-def print_note(message: str) -> None:
-    """Tell a person on standard error what is no failure."""
-    errors.print("note:", style="bold", end=" ")
-    errors.print(terminal_safe(message), markup=False, soft_wrap=True)
-
-
-def print_remark(code: str, name: str, remark: str | None) -> None:
-    """Tell a person what had to be done to a recording before it could be used, if anything."""
-    if remark is not None:
-        print_note(f"{code}: {name}: {remark}")
-
-
 def _print_threads(roots: list[ThreadKin]) -> None:
     if not roots:
         return
@@ -312,17 +300,17 @@ class RedactedRecording:
         return await self._recording.family(kinship, thread)
 
     async def facts(self, family: ThreadFamily, at: int | None = None) -> AsyncIterator[PlacedRow]:
-        redactor = RecordingRedactor()
+        redactor, names = RecordingRedactor(), NameRedactor()
         places: deque[int | None] = deque()
         found = cast("AsyncGenerator[PlacedRow]", self._recording.facts(family, at))
         async with aclosing(found) as rows:
             async for place, fact in rows:
                 places.append(place)
-                for clean in redactor.feed(fact):
+                for clean in redactor.feed(names.feed(fact)):
                     yield PlacedRow(places.popleft(), clean)
         for clean in redactor.finish(cut=at is not None):
             yield PlacedRow(places.popleft(), clean)
-        print_remark(SECRETS_REDACTED, self.name, redacted_remark(redactor.count))
+        print_remark(SECRETS_REDACTED, self.name, redacted_remark(names.count + redactor.count))
 
 
 _COPIED: Final = 1024 * 1024

@@ -162,3 +162,15 @@ def to_text(value: Any) -> str:
     if isinstance(value, list):
         return " ".join(map(to_text, cast("Sequence[Any]", value)))
     return msgspec.json.encode(value).decode()
+
+
+def print_note(message: str) -> None:
+    """Tell a person on standard error what is no failure."""
+    errors.print("note:", style="bold", end=" ")
+    errors.print(terminal_safe(message), markup=False, soft_wrap=True)
+
+
+def print_remark(code: str, name: str, remark: str | None) -> None:
+    """Tell a person what had to be done to a recording before it could be used, if anything."""
+    if remark is not None:
+        print_note(f"{code}: {name}: {remark}")

@@ -10,7 +10,6 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from factwire.cli.recordings import print_note
 from factwire.cli.targets import (
     EdgeOption,
     JournalOption,
@@ -20,7 +19,15 @@ from factwire.cli.targets import (
     open_for_reading,
     run_work,
 )
-from factwire.cli.terminal import DIM, DONE, CliError, count_of, status_mark, terminal_safe
+from factwire.cli.terminal import (
+    DIM,
+    DONE,
+    CliError,
+    count_of,
+    print_note,
+    status_mark,
+    terminal_safe,
+)
 from factwire.journal import CatalogueThread, Filter, Journal
 
 if TYPE_CHECKING:

@@ -16,12 +16,23 @@ from factwire.cli.fact_files import (
     FactSource,
     open_source,
     read_document,
+    reread_items,
     watch_progress,
 )
-from factwire.cli.terminal import DONE, ISSUES, UNUSABLE, count_of, report, terminal_safe
+from factwire.cli.terminal import (
+    DONE,
+    ISSUES,
+    UNUSABLE,
+    count_of,
+    print_remark,
+    report,
+    terminal_safe,
+)
 from factwire.facts import (
+    FIELDS_FILLED_IN,
     INFORMATION,
     Issue,
+    LenientReader,
     StreamInspector,
     UnreadableInput,
     inspect_fact,
@@ -29,6 +40,7 @@ from factwire.facts import (
     redact_text,
     schemas,
 )
+from factwire.facts.inspection import ReadFact
 from factwire.facts.limits import ISSUES_KEPT
 
 _ROWS_SHOWN: Final = 200
@@ -93,13 +105,21 @@ def validate(
             "off skips the check."
         ),
     ] = ModeOption.collect,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="Require every field of the shape, as a provider's gate does, also those that "
+            "readers of files fill in.",
+        ),
+    ] = False,
 ) -> None:
     """Validate facts: a JSON fact, an array, one fact per line (NDJSON), or a fixture.
 
     Exit code 0: valid. 1: there are issues. 2: the input cannot be read.
     """
     with open_source(file) as source:
-        result = inspect_source(source, shape, mode)
+        result = inspect_source(source, shape, mode, strict=strict)
     if as_json:
         sys.stdout.buffer.write(msgspec.json.encode(_to_published(result)) + b"\n")
     else:
@@ -107,27 +127,36 @@ def validate(
     raise typer.Exit(result.exit_code)
 
 
-def inspect_source(source: FactSource, shape: ShapeOption, mode: ModeOption) -> ValidationReport:
-    """Inspect everything in an input; an unreadable place ends the inspection there."""
-    result = ValidationReport()
+def inspect_source(
+    source: FactSource, shape: ShapeOption, mode: ModeOption, *, strict: bool
+) -> ValidationReport:
+    """Inspect everything in an input; an unreadable place ends the inspection there. Unless it is
+    `strict`, fields that only a provider's gate requires are filled in and remarked.
+    """
+    result, reader = ValidationReport(), LenientReader(shape.value, reread_items(source))
+    read = None if strict else reader.feed
     try:
         document = read_document(source)
         if document.fixture is not None:
             result.facts = len(document.fixture["events"])
-            result.add(inspect_fixture(document.fixture, shape.value, mode.value))
+            result.add(inspect_fixture(document.fixture, shape.value, mode.value, read=read))
         elif document.form == "object":
-            _inspect_one(document, result, shape)
+            _inspect_one(document, result, shape, read)
         else:
-            _inspect_all(document, result, source, StreamInspector(shape.value, mode.value))
+            inspector = StreamInspector(shape.value, mode.value, read=read)
+            _inspect_all(document, result, source, inspector)
     except UnreadableInput as error:
         result.error = error
+    print_remark(FIELDS_FILLED_IN, source.name, reader.remark)
     return result
 
 
-def _inspect_one(document: FactDocument, result: ValidationReport, shape: ShapeOption) -> None:
+def _inspect_one(
+    document: FactDocument, result: ValidationReport, shape: ShapeOption, read: ReadFact | None
+) -> None:
     for line, value in document.facts:
         result.facts += 1
-        result.add(inspect_fact(value, shape.value), line)
+        result.add(inspect_fact(value, shape.value, read=read), line)
 
 
 def _inspect_all(

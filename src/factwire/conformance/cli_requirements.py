@@ -19,6 +19,7 @@ _FACTS: Final = requirements(
         "cli.validate.bounded-issues": "Issues past a bound are counted, not listed.",
         "cli.exit-codes": "Valid is 0, issues are 1, unusable input or usage is 2.",
         "cli.convert.shapes": "Facts are converted between all shapes, one to a line.",
+        "cli.convert.live": "A pipe, and a file that is followed, is converted as it comes.",
         "cli.convert.ui-events": "Converting to the UI writes the UI events of each fact.",
         "cli.convert.problems": "What cannot be converted is named and the exit code is 1.",
         "cli.schema": "Each schema is printed, or all are written to a folder.",

@@ -149,6 +149,10 @@ _REDACTION: Final = requirements(
         "redaction.foreign-files": "A secret anywhere in a file comes out of no command.",
         "redaction.recordings": "Redacting a complete recording redacts each text as a whole and "
         "loses none of it.",
+        "redaction.running-texts": "A text that arrives in pieces is redacted as a whole, in facts "
+        "of any class, and shown to its end.",
+        "redaction.import": "Importing a journal redacts it; one without secrets keeps its bytes.",
+        "redaction.ways-out": "No command, import or pack shows a secret or two halves of one.",
         "spill.fits": "A payload that was spilled fits the limit.",
         "spill.nothing-lost": "The blobs and the smaller payload together hold the whole payload.",
         "spill.refs-verify": "Every blob is stored under the hash of its content.",

@@ -1,21 +1,65 @@
 """Text that arrives in pieces, and the fast path for a piece that goes on with the last one.
 
-The rows of the classes say which carry pieces and what tells two texts apart. Most of a stream is
-one text growing by a piece a fact: a piece that repeats the one before it in all that rules and
-redaction look at needs only its text looked at.
+The rows of the classes say which carry pieces and what tells two texts apart; in a fact of any
+other class, a text called `delta` is a piece, too. Most of a stream is one text growing by a piece
+a fact: a piece that repeats the one before it in all that rules and redaction look at needs only
+its text looked at.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
-from factwire.facts.classes.class_tables import TEXT_PIECES
-from factwire.facts.classes.specification import MESSAGE_IDS, TextPieces
-from factwire.facts.fact import Fact, id_of
+from factwire.facts.classes.class_tables import TEXT_ENDS, TEXT_PIECES
+from factwire.facts.classes.specification import MESSAGE_IDS, TextEnd, TextPieces
+from factwire.facts.fact import ATTRIBUTES, Fact, id_of, snake_case
+from factwire.facts.json_values import text_at
 
-TextKey = tuple[str | None, str, tuple[str | None, ...], str]
-"""One text that arrives in pieces: its turn, family and ids, and the stream within them."""
+TextIds = tuple[str | None, ...]
 
 
-def text_key(fact: Fact, pieces: TextPieces) -> TextKey:
+class TextKey(NamedTuple):
+    """One text that arrives in pieces: its turn, family and ids, the stream within them, and the
+    class and payload key of its pieces.
+    """
+
+    turn: str | None
+    family: str
+    ids: TextIds
+    stream: str
+    event_class: str
+    name: str
+
+
+INCREMENT: Final = "delta"
+"""What a piece is called where its class does not say; also what a closing fact calls the rest of
+a text.
+"""
+
+_OTHER_PIECES: Final = TextPieces(
+    "other",
+    INCREMENT,
+    (*MESSAGE_IDS, "toolCallId", "processId", "taskId", "subagentId", "actionId", "artifactId"),
+    "stream",
+)
+
+
+def pieces_of(fact: Fact) -> TextPieces | None:
+    """How a fact carries a piece of a text; None for one that carries none."""
+    event_class = fact.event_class or ""
+    pieces = TEXT_PIECES.get(event_class)
+    if pieces is None and INCREMENT in fact.payload and event_class not in TEXT_ENDS:
+        return _OTHER_PIECES
+    return pieces
+
+
+def piece_names(fact: Fact, pieces: TextPieces) -> list[str]:
+    """The payload keys under which the fact has a piece."""
+    return [name for name in pieces.keys if isinstance(fact.payload.get(name), str)]
+
+
+def text_key(fact: Fact, pieces: TextPieces, name: str, event_class: str | None = None) -> TextKey:
+    """The text that the piece under a payload key goes on with; a fact that closes a text names the
+    class of its pieces.
+    """
     payload = fact.payload
     field = payload.get(pieces.field, "") if pieces.field else ""
     if pieces.ids is MESSAGE_IDS:
@@ -24,17 +68,32 @@ def text_key(fact: Fact, pieces: TextPieces) -> TextKey:
             fact.part_id or payload.get("partId") or payload.get("part_id"),
         )
     else:
-        ids = tuple([id_of(fact, name) for name in pieces.ids])
-    return fact.turn_id or id_of(fact, "turnId"), pieces.family, ids, str(field)
+        ids = _ids_of(fact, pieces)
+    turn = fact.turn_id or id_of(fact, "turnId")
+    kind = fact.event_class if event_class is None else event_class
+    return TextKey(turn, pieces.family, ids, str(field), kind or "", name)
 
 
-def is_end_of_text(fact: Fact, pieces: TextPieces, key: TextKey) -> bool:
+def _ids_of(fact: Fact, pieces: TextPieces) -> TextIds:
+    return tuple(
+        [
+            id_of(fact, name)
+            if name in ATTRIBUTES
+            else text_at(fact.payload, name, snake_case(name))
+            for name in pieces.ids
+        ]
+    )
+
+
+def ends_text(fact: Fact, end: TextEnd, key: TextKey) -> bool:
     """Whether a closing fact is about this text; it may name fewer ids than the pieces did."""
-    turn, family, ids, _ = key
-    if family != pieces.family or turn != id_of(fact, "turnId"):
+    pieces = TEXT_PIECES[end.pieces]
+    if key.family != pieces.family or key.turn != id_of(fact, "turnId"):
         return False
-    ids_named = (id_of(fact, name) for name in pieces.ids)
-    return all(name is None or name == known for name, known in zip(ids_named, ids, strict=True))
+    if key.name in end.whole_keys:
+        return False
+    named = zip(_ids_of(fact, pieces), key.ids, strict=True)
+    return all(name is None or name == of_pieces for name, of_pieces in named)
 
 
 _SAME: Final = (
@@ -99,7 +158,10 @@ def delta_pattern_of(fact: Fact) -> DeltaPattern | None:
         return None
     if not all(isinstance(value, str) for value in fact.payload.values()):
         return None
-    return DeltaPattern(fact, pieces.key, text_key(fact, pieces))
+    names = piece_names(fact, pieces)
+    if len(names) != 1:
+        return None
+    return DeltaPattern(fact, names[0], text_key(fact, pieces, names[0]))
 
 
 def _has_refs(fact: Fact) -> bool:

@@ -21,6 +21,7 @@ from factwire.facts.secret_shapes import (
     SecretShape,
     SecretTail,
     find_open_assignment,
+    find_open_login,
     holds_separator,
     may_hold_secret,
     may_hold_token,
@@ -302,6 +303,10 @@ def _named_opening(text: str, at: int, start: int) -> _Opening:
         if match := pattern.search(text, max(at, last - _LOOSE_LEAD)):
             start, named = min(start, match.start()), True
             value = min(value, match.start(match.lastindex or 1))
-    if may_name_secret(text) and (opened := find_open_assignment(text, at)):
+    openings = (
+        find_open_assignment(text, at) if may_name_secret(text) else None,
+        find_open_login(text, at) if "-" in text else None,
+    )
+    for opened in filter(None, openings):
         start, value, named = min(start, opened[0]), min(value, opened[1]), True
     return _Opening(start, value, is_named=named)

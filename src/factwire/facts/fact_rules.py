@@ -8,6 +8,7 @@ seconds seen last are remembered, because the facts of a stream come many to the
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final, cast
 
 import msgspec
@@ -113,7 +114,7 @@ def rule_issues(
     was decoded from, spares measuring the payload of a fact that is short as a whole.
     """
     issues = class_issues(fact, shape)
-    issues += secret_issues(fact)
+    issues += secret_issues(fact, shape)
     if wire_bytes is None or wire_bytes > PREVIEW_CHARACTERS:
         issues += _size_issues(fact, shape, wire_bytes)
     return issues
@@ -197,7 +198,7 @@ def _payload_issues(payload: dict[str, Any], expected: type[Payload]) -> list[Is
     ]
 
 
-def secret_issues(fact: Fact) -> list[Issue]:
+def secret_issues(fact: Fact, shape: Shape = "facts") -> list[Issue]:
     """Keys that name a secret and values that are one, wherever the fact holds them."""
     findings = find_in_value(fact.payload, "$.payload") if fact.payload else []
     if fact.extra:
@@ -212,7 +213,7 @@ def secret_issues(fact: Fact) -> list[Issue]:
                 Issue("secret_leak_risk", f"$.{name}", f"looks like a secret (value:{found.rule})")
                 for found in find_secrets(text)
             ]
-    return issues
+    return issues + name_issues(fact, shape)
 
 
 _TEXT_FIELDS: Final = tuple(
@@ -221,6 +222,42 @@ _TEXT_FIELDS: Final = tuple(
     if field.type in (str, str | None)
 )
 """Attribute and wire name of each field that is a text, an id, a name or a time."""
+
+NAME_FIELDS: Final = {
+    attribute: name for attribute, name in _TEXT_FIELDS if attribute not in ("title", "detail")
+}
+"""Attribute → wire name of each field that is an id, a name or a time."""
+
+_SHARED: Final = tuple(name for name in NAME_FIELDS if name not in ("id", "created_at"))
+_shared_names = attrgetter(*_SHARED)
+
+
+def name_issues(fact: Fact, shape: Shape = "facts") -> list[Issue]:
+    """Secrets in ids and other names. A name that was replaced would name something else, so the
+    sender has to choose another one.
+    """
+    rules = dict(_find_in_names(_shared_names(fact)))
+    if may_hold_secret(fact.id) and (found := find_secrets(fact.id)):
+        rules["id"] = found[0].rule
+    return [
+        Issue(
+            "secret_leak_risk",
+            f"$.{wire_name(shape, NAME_FIELDS[attribute])}",
+            f"a name that looks like a secret (value:{rule}); names are not redacted, so use "
+            "another one",
+        )
+        for attribute, rule in rules.items()
+    ]
+
+
+@lru_cache(maxsize=1024)
+def _find_in_names(names: tuple[str | None, ...]) -> tuple[tuple[str, str], ...]:
+    """Attribute and rule of each name that holds a secret; facts of one turn share most names."""
+    return tuple(
+        (attribute, found[0].rule)
+        for attribute, name in zip(_SHARED, names, strict=True)
+        if name is not None and may_hold_secret(name) and (found := find_secrets(name))
+    )
 
 
 def _size_issues(fact: Fact, shape: Shape, wire_bytes: int | None) -> list[Issue]:

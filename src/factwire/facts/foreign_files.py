@@ -11,9 +11,16 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from factwire.facts.classes.class_tables import TEXT_PIECES, TURN_TERMINALS
-from factwire.facts.delta_fast_path import TextKey, text_key
+from factwire.facts.classes.class_tables import TEXT_ENDS, TURN_TERMINALS
+from factwire.facts.delta_fast_path import (
+    TextKey,
+    ends_text,
+    piece_names,
+    pieces_of,
+    text_key,
+)
 from factwire.facts.fact import Fact, id_in_payload, id_of, snake_case
+from factwire.facts.fact_rules import NAME_FIELDS
 from factwire.facts.inspection import FactReading, Item, read_item
 from factwire.facts.issues import UnreadableInput
 from factwire.facts.json_values import decode_json
@@ -134,7 +141,8 @@ class LenientReader:
         self._survey()
         self.incomplete += 1
         self.filled.update(filler.keys())
-        return msgspec.structs.replace(reading, fact=self._complete(reading.fact, missing))
+        fact = self._complete(reading.fact, missing)
+        return msgspec.structs.replace(reading, fact=fact, filled=tuple(filler))
 
     def _complete(self, fact: Fact, missing: list[str]) -> Fact:
         numbers = self._numbers(fact.thread_id or id_in_payload(fact.payload, "threadId"))
@@ -197,14 +205,6 @@ def _thread_in(fields: Mapping[str, Any]) -> str | None:
 SECRETS_REDACTED: Final = "secrets_redacted"
 """The code of the remark on a recording in which secrets were replaced."""
 
-_TEXTS: Final = frozenset({"title", "detail"})
-_NAMES: Final = tuple(
-    field.name
-    for field in msgspec.structs.fields(Fact)
-    if field.type in (str, str | None) and field.name not in _TEXTS
-)
-"""Fields of a fact that are ids, names or times."""
-
 _REMEMBERED: Final = 8_192
 """Names without secrets that are remembered, so that each is searched once as a rule."""
 
@@ -223,16 +223,17 @@ class NameRedactor:
         """The fact without secrets in its names; the very same one if there are none."""
         clean = self._clean
         changes: dict[str, str] = {}
-        for field in _NAMES:
+        for field in NAME_FIELDS:
             name = getattr(fact, field)
-            if name is not None and name not in clean and (safe := self._redact(name)) != name:
+            if name is not None and name not in clean and (safe := self.redact_name(name)) != name:
                 changes[field] = safe
         if not changes:
             return fact
         self.count += len(changes)
         return msgspec.structs.replace(fact, **changes)
 
-    def _redact(self, name: str) -> str:
+    def redact_name(self, name: str) -> str:
+        """The name itself, or the one that stands for it."""
         if name in self._names:
             return self._names[name]
         safe = redact_text(name)[0] if may_hold_secret(name) else name
@@ -264,19 +265,19 @@ class RecordingRedactor:
 
     def feed(self, fact: Fact) -> Iterator[Fact]:
         """The facts that no later one can change, up to this one."""
-        if fact.event_class in TURN_TERMINALS:
-            turn = id_of(fact, "turnId")
-            self._release([key for key in self._redactor.held_texts if key[0] == turn])
+        if self._redactor.held_texts:
+            self._release([key for key in self._redactor.held_texts if _is_over(fact, key)])
         redacted = self._redactor.feed(fact)
         self._count(redacted)
         self._waiting.append(redacted.fact)
         if not self._redactor.held_texts:
             yield from self._drain()
             return
-        pieces = TEXT_PIECES.get(fact.event_class or "")
-        if pieces is not None and isinstance(fact.payload.get(pieces.key), str):
+        pieces = pieces_of(fact)
+        if pieces is not None:
             place = self._passed + len(self._waiting) - 1
-            self._pieces[text_key(fact, pieces)] = place
+            for name in piece_names(fact, pieces):
+                self._pieces[text_key(fact, pieces, name)] = place
 
     def finish(self, *, cut: bool = False) -> Iterator[Fact]:
         """The facts that are left. A recording that was `cut` goes on behind its last fact: what
@@ -300,12 +301,21 @@ class RecordingRedactor:
             if place is None or not rest:
                 continue
             fact = self._waiting[place - self._passed]
-            name = TEXT_PIECES[fact.event_class or ""].key
-            payload: dict[str, Any] = {**fact.payload, name: fact.payload[name] + rest}
+            payload: dict[str, Any] = {**fact.payload, key.name: fact.payload[key.name] + rest}
             self._waiting[place - self._passed] = msgspec.structs.replace(fact, payload=payload)
 
     def _count(self, redacted: RedactedFact) -> None:
         self.count += len(redacted.findings)
+
+
+def _is_over(fact: Fact, key: TextKey) -> bool:
+    """Whether a text cannot go on behind this fact, which brings no piece of it either."""
+    if fact.event_class in TURN_TERMINALS:
+        return key.turn == id_of(fact, "turnId")
+    end = TEXT_ENDS.get(fact.event_class or "")
+    if end is None or isinstance(fact.payload.get(key.name), str):
+        return False
+    return ends_text(fact, end, key)
 
 
 def redacted_remark(count: int) -> str | None:

@@ -115,48 +115,78 @@ def write_input(parts: tuple[InputPart, ...]) -> list[dict[str, Any]]:
     return [msgspec.to_builtins(part) for part in parts]
 
 
-_INPUT_PLACES: Final[Mapping[str, tuple[str, ...]]] = {
-    "turn": ("input", "parts", "content", "attachments"),
-    "queue": ("input", "parts", "content", "attachments", "queuedTurns"),
-    "messages": ("messages", "parts", "content", "attachments"),
-    "model": ("parts", "content", "attachments"),
-    "subagent": ("input", "parts", "content", "attachments"),
-    "action": ("response", "answer", "answers", "attachments"),
-}
-"""Family of a class → the fields of its payload that carry what a person put in."""
-
 _ATTACHMENTS: Final = "attachments"
 _EVERYWHERE: Final = frozenset(("input", "parts", _ATTACHMENTS))
 """Fields beside the payload, and attachments in it, carry input whatever the class."""
 
-INPUT_FIELDS: Final = frozenset(name for names in _INPUT_PLACES.values() for name in names)
+_CONVERSATION: Final = (
+    *("input", "parts", "content", "message", "messages", "prompt", "queuedTurns", _ATTACHMENTS),
+)
+_INPUT_PLACES: Final[Mapping[str, tuple[str, ...]]] = {
+    "action": ("response", "answer", "answers", _ATTACHMENTS),
+    **dict.fromkeys(
+        (
+            *("artifact", "command", "context", "evidence", "file", "hook", "patch", "permission"),
+            *("process", "review", "sandbox", "test", "tool"),
+        ),
+        (_ATTACHMENTS,),
+    ),
+}
+"""Family of a class → the fields of its payload that carry what a person put in, where these are
+not those of a conversation. What a tool is given and what it gives is its own.
+"""
+
+INPUT_FIELDS: Final = frozenset((*_CONVERSATION, *_INPUT_PLACES["action"]))
 """Fields of a payload that are looked at; a fact without any carries no input in it."""
 
-_MEDIA: Final = frozenset((
-    "asset", "audio", "base64", "blob", "capability", "document", "file", "image", "image_url",
-    "input_audio", "input_file", "input_image", "localimage", "local_image", "media", "resource",
-    "resource_link", "video", "workspace",
+_MEDIA_TYPES: Final = frozenset((
+    "asset", "audio", "base64", "binary", "blob", "capability", "document", "file", "filedata",
+    "fileid", "filereference", "fileurl", "image", "imagedata", "imagefile", "imageurl",
+    "inputaudio", "inputfile", "inputimage", "inputvideo", "localfile", "localimage", "media",
+    "resource", "resourcelink", "video", "videourl", "workspace",
 ))  # fmt: skip
-"""Types of parts that stand for content."""
+"""Types of parts that stand for content, of Factwire, OpenAI, Anthropic, the AI SDK, A2A, AG-UI,
+MCP, ACP and Gemini.
+"""
 
-_PLACES: Final = frozenset((
-    "file", "filepath", "href", "imageurl", "localpath", "location", "path", "ref", "src", "source",
-    "uri", "url",
-))  # fmt: skip
-"""Fields of a part that say where its content is."""
+_MEDIA_MARKS: Final = (
+    *("mediaType", "mimeType", "media_type", "mime_type", "mime", "inlineData", "inline_data"),
+    *("fileData", "file_data"),
+)
+"""Fields by which a part without such a type stands for content."""
 
-_CONTENTS: Final = frozenset(("base64", "blob", "bytes", "data", "filedata", "inlinedata"))
-"""Fields of a part that hold its content."""
+_CONTENT, _LOCATION, _EITHER, _TYPED = "content", "location", "either", "typed"
+_FIELD_ROLES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        (
+            *("base64", "blob", "bytes", "data", "filedata", "inlinedata", "raw"),
+            *("audiodata", "imagedata", "videodata"),
+        ),
+        _CONTENT,
+    ),
+    **dict.fromkeys(("location", "src", "source"), _LOCATION),
+    **dict.fromkeys(("audio", "document", "file", "image", "media", "video"), _EITHER),
+    "value": _TYPED,
+}
+"""What a field of a part holds: its content, the place of its content, an address or else content,
+or what the type beside it says. Any name that ends in a word of `_LOCATION_WORDS` is a place.
+"""
+
+_LOCATION_WORDS: Final = ("ref", "url", "uri", "path")
+_INLINE_TYPES: Final = ("base64", "data")
 
 _NOT_INPUT: Final = frozenset(("args", "arguments", "text", "updatedinput"))
 """Fields in which paths and data are a tool's or somebody's words."""
+
+_CALLS: Final = ("tool", "function")
+"""How types of parts begin whose `input` is that of a tool."""
 
 
 def carried_input_issues(fact: Fact) -> list[Issue]:
     """Local paths, file: addresses and inline bytes in the input that a fact of anyone carries."""
     family = (fact.event_class or "").partition(".")[0]
     issues: list[Issue] = []
-    for name in _INPUT_PLACES.get(family, (_ATTACHMENTS,)):
+    for name in _INPUT_PLACES.get(family, _CONVERSATION):
         if name in fact.payload:
             issues += _place_issues(name, fact.payload[name], f"$.payload.{name}")
     for name in fact.extra.keys() & _EVERYWHERE if fact.extra else ():
@@ -188,32 +218,55 @@ def _inline_issues(value: object, path: str, *, is_part: bool) -> list[Issue]:
     if not isinstance(value, Mapping):
         return []
     part = cast("Mapping[str, object]", value)
-    is_media = is_part or _is_media(part)
+    kind = _type_of(part)
+    is_media = is_part or kind in _MEDIA_TYPES or any(mark in part for mark in _MEDIA_MARKS)
     return [
         issue
         for key, item in part.items()
-        for issue in _field_issues(key, item, path + path_step(key), is_media=is_media)
+        if _plain_name(key) not in _NOT_INPUT and not _is_word(kind, key, item)
+        for issue in _field_issues(key, item, path + path_step(key), kind if is_media else None)
     ]
 
 
-def _is_media(part: Mapping[str, object]) -> bool:
-    kind = part.get("type")
-    if isinstance(kind, str) and kind.lower() in _MEDIA:
-        return True
-    return any(name in part for name in ("mediaType", "mimeType", "media_type", "mime_type"))
+def _is_word(kind: str, key: str, value: object) -> bool:
+    """Whether a field is the input of a tool, or an object that is itself what a part says."""
+    return (key == "input" and kind.startswith(_CALLS)) or (
+        key == kind == "data" and isinstance(value, Mapping)
+    )
 
 
-def _field_issues(key: str, value: object, path: str, *, is_media: bool) -> list[Issue]:
-    name = key.replace("_", "").lower()
-    if name in _NOT_INPUT:
-        return []
-    if is_media and name in _CONTENTS and _is_content(value):
+def _type_of(part: Mapping[str, object]) -> str:
+    """What a part calls itself; A2A calls the type of a part its kind."""
+    kinds = (part.get("type"), part.get("kind"))
+    names = [_plain_name(kind) for kind in kinds if isinstance(kind, str)]
+    return next((name for name in names if name in _MEDIA_TYPES), names[0] if names else "")
+
+
+def _plain_name(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def _field_issues(key: str, value: object, path: str, media: str | None) -> list[Issue]:
+    """What is wrong with a field of a part; `media` is the type of one that stands for content."""
+    if media is None:
+        return [] if isinstance(value, str) else _inline_issues(value, path, is_part=False)
+    role = _role_of(_plain_name(key), media, value)
+    if role == _CONTENT and _is_content(value):
         if isinstance(value, str) and (issues := _location_issues(value, path)):
             return issues
         return [Issue("schema_mismatch", path, "an input names its content by ref, not inline")]
     if isinstance(value, str):
-        return _location_issues(value, path) if is_media and name in _PLACES else []
-    return _inline_issues(value, path, is_part=is_media and name in _PLACES)
+        return _location_issues(value, path) if role == _LOCATION else []
+    return _inline_issues(value, path, is_part=True)
+
+
+def _role_of(name: str, media: str, value: object) -> str | None:
+    role = _FIELD_ROLES.get(name)
+    if role == _TYPED:
+        return _CONTENT if media in _INLINE_TYPES else _LOCATION
+    if role == _EITHER:
+        return _LOCATION if isinstance(value, str) and ":" in value else _CONTENT
+    return _LOCATION if role is None and name.endswith(_LOCATION_WORDS) else role
 
 
 def _is_content(value: object) -> bool:

@@ -7,7 +7,8 @@ a class that nobody knows, is among the issues but does not make facts invalid.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final, cast
 
 import msgspec
@@ -18,17 +19,19 @@ from factwire.facts.classes.class_tables import (
     TEXT_PIECES,
     TURN_TERMINALS,
 )
-from factwire.facts.classes.specification import TextPieces
+from factwire.facts.classes.specification import TextEnd, TextPieces
 from factwire.facts.delta_fast_path import (
     DeltaPattern,
     TextKey,
     delta_pattern_of,
-    is_end_of_text,
+    ends_text,
+    piece_names,
+    pieces_of,
     text_key,
 )
 from factwire.facts.delta_redaction import DeltaRedactor
 from factwire.facts.fact import Fact, id_of
-from factwire.facts.fact_rules import is_timestamp, rebase_issues, rule_issues
+from factwire.facts.fact_rules import is_timestamp, name_issues, rebase_issues, rule_issues
 from factwire.facts.issues import InvalidFacts, Issue, UnreadableInput, is_valid, type_mismatches
 from factwire.facts.json_values import decode_json, number_at, unwritable_reason
 from factwire.facts.lifecycle import LifecycleError, LifecycleVerifier, VerifierMode
@@ -207,7 +210,8 @@ Item = Fact | Mapping[str, Any] | bytes | str
 class FactReading(msgspec.Struct, frozen=True, gc=False):
     """A fact as it was read: its shape, how long its JSON was if known, and what kept it from
     becoming a fact at all. A UI event that carries its fact has the shape of that; `is_repeat`
-    says that another event before it carries the same fact.
+    says that another event before it carries the same fact. `filled` are the fields that a lenient
+    reader filled in.
     """
 
     fact: Fact | None
@@ -215,7 +219,11 @@ class FactReading(msgspec.Struct, frozen=True, gc=False):
     wire_bytes: int | None
     issues: list[Issue]
     is_repeat: bool = False
+    filled: tuple[str, ...] = ()
 
+
+ReadFact = Callable[[Item], FactReading]
+"""How a fact is read: strictly, as at a provider's gate, or leniently."""
 
 _NONE: Final[list[Issue]] = []
 
@@ -231,36 +239,47 @@ class _SplitSecrets:
 
     def feed(self, fact: Fact, path: str, issues: list[Issue]) -> list[Issue]:
         """The secrets that this fact completes or ends; `issues` are those of the fact alone."""
-        event_class = fact.event_class or ""
-        pieces = TEXT_PIECES.get(event_class)
+        pieces = pieces_of(fact)
         if pieces is not None:
-            return self._take_piece(fact, pieces, path, issues)
-        if not self._open:
-            return _NONE
+            return self._take_pieces(fact, pieces, path, issues)
+        event_class = fact.event_class or ""
         end = TEXT_ENDS.get(event_class)
         if end is not None:
-            ending = TEXT_PIECES[end.pieces]
-            return self._close([key for key in self._open if is_end_of_text(fact, ending, key)])
+            return self._take_end(fact, end, path, issues)
+        if not self._open:
+            return _NONE
         if event_class in TURN_TERMINALS:
             turn = id_of(fact, "turnId")
-            return self._close([key for key in self._open if key[0] == turn])
+            return self._close([key for key in self._open if key.turn == turn])
         return _NONE
 
     def finish(self) -> list[Issue]:
         """The secrets in texts that nothing ended."""
         return self._close(list(self._open))
 
-    def _take_piece(
+    def _take_pieces(
         self, fact: Fact, pieces: TextPieces, path: str, issues: list[Issue]
     ) -> list[Issue]:
-        text = fact.payload.get(pieces.key)
-        if not isinstance(text, str):
-            return _NONE
-        key = text_key(fact, pieces)
+        found: list[Issue] = []
+        for name in piece_names(fact, pieces):
+            key = text_key(fact, pieces, name)
+            found += self._take_piece(key, fact.payload[name], path, issues)
+        return found
+
+    def _take_end(self, fact: Fact, end: TextEnd, path: str, issues: list[Issue]) -> list[Issue]:
+        """A fact that ends a text; it may bring the last piece, unless it brings the whole."""
+        pieces, found = TEXT_PIECES[end.pieces], list[Issue]()
+        for name in piece_names(fact, pieces) if fact.payload.get(end.key) is None else ():
+            if name not in end.whole_keys:
+                key = text_key(fact, pieces, name, end.pieces)
+                found += self._take_piece(key, fact.payload[name], path, issues)
+        return found + self._close([key for key in self._open if ends_text(fact, end, key)])
+
+    def _take_piece(self, key: TextKey, text: str, path: str, issues: list[Issue]) -> list[Issue]:
         safe, rules = self._deltas.feed(key, text)
         if safe is text and key not in self._open:
             return _NONE
-        place = f"$.payload.{pieces.key}"
+        place = f"$.payload.{key.name}"
         alone = sum(each.path == place and each.code == "secret_leak_risk" for each in issues)
         self._alone[key] = self._alone.get(key, 0) + alone
         found = self._settle(key, f"{path}{place[1:]}", rules)
@@ -294,7 +313,7 @@ class StreamInspector:
     With a `read_model` the stream goes on behind it: what that lists as open may be closed, and
     what it covers is sent again. In mode
     `fail-closed` the lifecycle ends with its first violation: `stopped` becomes true, and
-    the facts from there on are not taken.
+    the facts from there on are not taken. Facts are read strictly, unless `read` does it.
     """
 
     def __init__(
@@ -305,10 +324,11 @@ class StreamInspector:
         path: str = "$",
         gaps_declared: bool = False,
         read_model: Mapping[str, Any] | None = None,
+        read: ReadFact | None = None,
     ) -> None:
         self.facts = 0
         self.stopped = False
-        self._shape: AnyShape = shape
+        self._read: ReadFact = read or partial(read_item, shape=shape)
         self._path = path
         self._gaps_declared = gaps_declared
         self._sequences = SequenceTracker()
@@ -323,7 +343,7 @@ class StreamInspector:
         """The issues of the next fact. JSON text that is not JSON raises `UnreadableInput`."""
         if self.stopped:
             return []
-        reading = read_item(item, self._shape)
+        reading = self._read(item)
         fact, issues = reading.fact, reading.issues
         index, self.facts = self.facts, self.facts + 1
         path = f"{self._path}[{index}]"
@@ -348,7 +368,7 @@ class StreamInspector:
         return issues
 
     def _inspect(self, fact: Fact, reading: FactReading, path: str) -> list[Issue]:
-        issues = rule_issues(fact, reading.shape, wire_bytes=reading.wire_bytes)
+        issues = _issues_of(reading)
         split = self._split_secrets.feed(fact, path, issues)
         self._pattern = None
         if issues or split:
@@ -366,6 +386,7 @@ class StreamInspector:
         return (
             text is not None
             and is_timestamp(fact.created_at)
+            and not name_issues(fact)
             and self._split_secrets.pass_through(pattern.key, text)
         )
 
@@ -408,13 +429,18 @@ def read_and_inspect(item: Item, shape: AnyShape = "auto") -> tuple[Fact | None,
 def _issues_of(reading: FactReading) -> list[Issue]:
     if reading.fact is None:
         return reading.issues
-    return rule_issues(reading.fact, reading.shape, wire_bytes=reading.wire_bytes)
+    issues = rule_issues(reading.fact, reading.shape, wire_bytes=reading.wire_bytes)
+    if not reading.filled:
+        return issues
+    return [issue for issue in issues if issue.path.removeprefix("$.") not in reading.filled]
 
 
-def inspect_fact(item: Item, shape: AnyShape = "auto") -> list[Issue]:
+def inspect_fact(
+    item: Item, shape: AnyShape = "auto", *, read: ReadFact | None = None
+) -> list[Issue]:
     """Every issue of one fact; text that is not JSON is one, too."""
     try:
-        return read_and_inspect(item, shape)[1]
+        return _issues_of(read_item(item, shape) if read is None else read(item))
     except UnreadableInput as error:
         return [Issue("schema_mismatch", "$", error.reason)]
 
@@ -511,7 +537,11 @@ def is_fixture(value: object) -> bool:
 
 
 def inspect_fixture(
-    value: Mapping[str, Any], shape: AnyShape = "auto", mode: VerifierMode = "collect"
+    value: Mapping[str, Any],
+    shape: AnyShape = "auto",
+    mode: VerifierMode = "collect",
+    *,
+    read: ReadFact | None = None,
 ) -> list[Issue]:
     """Every issue of a fixture: its own fields first, then its events in order."""
     if not isinstance(value, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -524,6 +554,7 @@ def inspect_fixture(
         path="$.events",
         gaps_declared=_declares_gaps(value),
         read_model=cast("Mapping[str, Any]", before) if isinstance(before, Mapping) else None,
+        read=read,
     )
     events: object = value.get("events")
     for event in cast("list[object]", events) if isinstance(events, list) else ():

@@ -7,14 +7,21 @@ secret is held back until the next piece or the fact that closes the text. One f
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any, Final, cast
 
 import msgspec
 
 from factwire.facts.classes.class_tables import TEXT_ENDS, TEXT_PIECES, TURN_TERMINALS
 from factwire.facts.classes.specification import TextEnd, TextPieces
-from factwire.facts.delta_fast_path import TextKey, is_end_of_text, text_key
+from factwire.facts.delta_fast_path import (
+    INCREMENT,
+    TextKey,
+    ends_text,
+    piece_names,
+    pieces_of,
+    text_key,
+)
 from factwire.facts.delta_redaction import DeltaRedactor
 from factwire.facts.derived_facts import build_note
 from factwire.facts.fact import Fact, id_of
@@ -25,6 +32,7 @@ from factwire.facts.secret_key_names import REDACTED, names_secret, secret_name
 from factwire.facts.secret_shapes import (
     find_secrets,
     is_assigned_secret,
+    may_hold_login,
     may_hold_secret,
     may_name_secret,
 )
@@ -123,6 +131,8 @@ def _redact_named_item(before: object, item: object) -> _Replacement | None:
     """
     if type(before) is not str or type(item) is not str or not item:
         return None
+    if before[:1] == "-" and ":" in item and may_hold_login(f"{before} {item}"):
+        return _redact_login(before, item)
     if not may_name_secret(before) or not _HEADER.fullmatch(before):
         return None
     name = secret_name(before)
@@ -135,17 +145,40 @@ def _redact_named_item(before: object, item: object) -> _Replacement | None:
     return _Replacement(REDACTED, [RedactionFinding("", f"key:{name}")]) if found else None
 
 
+def _redact_login(before: str, item: str) -> _Replacement | None:
+    """The argument of a login, which is one only behind its option."""
+    lead = f"{before} "
+    redacted, rules = redact_text(lead + item)
+    if not redacted.startswith(lead) or not rules:
+        return None
+    findings = [RedactionFinding("", f"value:{rule}") for rule in rules]
+    return _Replacement(redacted[len(lead) :], findings)
+
+
 def _named_values(mapping: dict[object, object]) -> dict[object, _Replacement]:
-    """The values of an object that is one entry of a list of names and values."""
-    for label in _LABEL_KEYS:
-        name = mapping.get(label)
-        if type(name) is str and _LABEL.fullmatch(name) and (rule := secret_name(name)):
+    """The values of an object that is one entry of a list of names and values, or one operation of
+    a patch.
+    """
+    for name in _names_of_values(mapping):
+        if rule := secret_name(name):
             return {
                 key: _Replacement(REDACTED, [RedactionFinding("", f"key:{rule}")])
                 for key in VALUE_KEYS
                 if key in mapping and names_secret(name, mapping[key])
             }
     return {}
+
+
+def _names_of_values(mapping: dict[object, object]) -> Iterator[str]:
+    for label in _LABEL_KEYS:
+        name = mapping.get(label)
+        if type(name) is str and _LABEL.fullmatch(name):
+            yield name
+    path = mapping.get("path")
+    steps = path.split("/") if type(path) is str else path
+    for step in reversed(cast("list[object]", steps)) if type(steps) is list else ():
+        if type(step) is str:
+            yield step.replace("~1", "/").replace("~0", "~")
 
 
 _LABEL_KEYS: Final = ("name", "key", "header", "variable", "env", "field", "k")
@@ -249,11 +282,11 @@ class _CleanTexts:
     def has(self, text: str) -> bool:
         return text in self._texts
 
-    def covers(self, payload: dict[str, Any], searched: str) -> bool:
-        """Whether every entry but `searched` is a text that was found clean under a clean key."""
+    def covers(self, payload: dict[str, Any], searched: Collection[str]) -> bool:
+        """Whether every entry but those `searched` is a text found clean under a clean key."""
         texts, keys = self._texts, self._keys
         for key, value in payload.items():
-            if key != searched and (
+            if key not in searched and (
                 value.__class__ is not str or value not in texts or key not in keys
             ):
                 return False
@@ -285,10 +318,10 @@ class Redactor:
 
     def feed(self, fact: Fact) -> RedactedFact:
         """The fact as it may be stored."""
-        event_class = fact.event_class or ""
-        pieces = TEXT_PIECES.get(event_class)
+        pieces = pieces_of(fact)
         if pieces is not None:
-            return self._redact_piece(fact, pieces)
+            return self._redact_pieces(fact, pieces)
+        event_class = fact.event_class or ""
         end = TEXT_ENDS.get(event_class)
         if end is not None:
             return self._redact_closing(fact, end)
@@ -310,19 +343,20 @@ class Redactor:
         self._held.pop(key, None)
         return self._deltas.flush(key)
 
-    def _redact_piece(self, fact: Fact, pieces: TextPieces) -> RedactedFact:
-        text = fact.payload.get(pieces.key)
-        if not isinstance(text, str):
-            return self._redact_fields(fact, [])
-        key = text_key(fact, pieces)
-        safe, rules = self._deltas.feed(key, text)
-        if safe is text:
-            return self._redact_fields(fact, [], searched=pieces.key)
-        self._remember(key)
-        path = f"$.payload.{pieces.key}"
-        findings = [RedactionFinding(path, f"value:{rule}") for rule in rules]
-        changed = msgspec.structs.replace(fact, payload={**fact.payload, pieces.key: safe})
-        return self._redact_fields(changed, findings, searched=pieces.key)
+    def _redact_pieces(self, fact: Fact, pieces: TextPieces) -> RedactedFact:
+        names = piece_names(fact, pieces)
+        findings: list[RedactionFinding] = []
+        changes: dict[str, str] = {}
+        for name in names:
+            text, key = fact.payload[name], text_key(fact, pieces, name)
+            safe, rules = self._deltas.feed(key, text)
+            if safe is not text:
+                self._remember(key)
+                changes[name] = safe
+                findings += _findings_in(name, rules)
+        if changes:
+            fact = msgspec.structs.replace(fact, payload={**fact.payload, **changes})
+        return self._redact_fields(fact, findings, searched=names)
 
     def _remember(self, key: TextKey) -> None:
         if self._deltas.pending_text(key):
@@ -334,34 +368,50 @@ class Redactor:
         """A fact that ends a text; what was held back of it goes along, unless the fact brings the
         whole text itself.
         """
-        pieces = TEXT_PIECES[end.pieces]
+        searched: dict[str, str] = {}
         findings: list[RedactionFinding] = []
-        for key in [key for key in self._held if is_end_of_text(fact, pieces, key)]:
-            del self._held[key]
-            rest, rules = self._deltas.flush(key)
-            if fact.payload.get(end.key) is None and rest:
-                fact = _append_rest(fact, pieces.key, rest)
-                findings += [
-                    RedactionFinding(f"$.payload.{pieces.key}", f"value:{rule}") for rule in rules
-                ]
-        self._deltas.drop(text_key(fact, pieces))
-        return self._redact_fields(fact, findings)
+        has_whole = fact.payload.get(end.key) is not None
+        for key in self._texts_ended_by(fact, end, has_whole=has_whole):
+            self._held.pop(key, None)
+            own = fact.payload.get(key.name)
+            name = key.name if isinstance(own, str) else INCREMENT
+            start, rules = self._deltas.feed(key, own) if isinstance(own, str) else ("", [])
+            rest, more = self._deltas.flush(key)
+            if not has_whole and (start or rest or isinstance(own, str)):
+                searched[name] = searched.get(name, "") + start + rest
+                findings += _findings_in(name, [*rules, *more])
+        if searched:
+            fact = msgspec.structs.replace(fact, payload={**fact.payload, **searched})
+        pieces = TEXT_PIECES[end.pieces]
+        for name in pieces.keys:
+            self._deltas.drop(text_key(fact, pieces, name, end.pieces))
+        return self._redact_fields(fact, findings, searched=searched)
+
+    def _texts_ended_by(self, fact: Fact, end: TextEnd, *, has_whole: bool) -> list[TextKey]:
+        """The texts of which something is held back, and those whose last piece the fact brings."""
+        held = [key for key in self._held if ends_text(fact, end, key)]
+        if has_whole:
+            return held
+        pieces, names = TEXT_PIECES[end.pieces], {key.name for key in held}
+        own = [name for name in piece_names(fact, pieces) if name not in end.whole_keys]
+        new = [text_key(fact, pieces, name, end.pieces) for name in own if name not in names]
+        return held + new
 
     def _withhold_unfinished(self, fact: Fact) -> list[RedactionFinding]:
         """A turn ended in the middle of a text: what was held back may be half a secret, and no
         fact is left that could carry it.
         """
         turn = id_of(fact, "turnId")
-        unfinished = [key for key in self._held if key[0] == turn]
+        unfinished = [key for key in self._held if key.turn == turn]
         for key in unfinished:
             del self._held[key]
             self._deltas.drop(key)
-        return [RedactionFinding(f"$.{key[1]}", "withheld:unfinished") for key in unfinished]
+        return [RedactionFinding(f"$.{key.family}", "withheld:unfinished") for key in unfinished]
 
     def _redact_fields(
-        self, fact: Fact, findings: list[RedactionFinding], *, searched: str = ""
+        self, fact: Fact, findings: list[RedactionFinding], *, searched: Collection[str] = ()
     ) -> RedactedFact:
-        """All of a fact redacted but the payload's `searched` key, which has been dealt with."""
+        """All of a fact redacted but the payload's `searched` keys, which have been dealt with."""
         clean = self._clean
         changes: dict[str, Any] = {}
         if not clean.covers(fact.payload, searched):
@@ -380,12 +430,12 @@ class Redactor:
         return RedactedFact(msgspec.structs.replace(fact, **changes), tuple(findings))
 
     def _redact_payload(
-        self, payload: dict[str, Any], searched: str, changes: dict[str, Any]
+        self, payload: dict[str, Any], searched: Collection[str], changes: dict[str, Any]
     ) -> list[RedactionFinding]:
-        others = {key: payload[key] for key in payload if key != searched}
+        others = {key: payload[key] for key in payload if key not in searched}
         safe, findings = redact_value(others, "$.payload")
         if findings:
-            changes["payload"] = safe | {searched: payload[searched]} if searched else safe  # pyright: ignore[reportOperatorIssue, reportUnknownVariableType]
+            changes["payload"] = safe | {key: payload[key] for key in searched}  # pyright: ignore[reportOperatorIssue, reportUnknownVariableType]
         else:
             self._clean.learn(others)
         return findings
@@ -414,7 +464,5 @@ def _redact_refs(fact: Fact, changes: dict[str, object]) -> list[RedactionFindin
     return findings
 
 
-def _append_rest(fact: Fact, key: str, rest: str) -> Fact:
-    before = fact.payload.get(key)
-    text = before + rest if isinstance(before, str) else rest
-    return msgspec.structs.replace(fact, payload={**fact.payload, key: text})
+def _findings_in(key: str, rules: list[str]) -> list[RedactionFinding]:
+    return [RedactionFinding(f"$.payload.{key}", f"value:{rule}") for rule in rules]

@@ -3,8 +3,9 @@
 A ref that Factwire makes is the kind and the hash of the content. Refs of others are kept as they
 are, unless they are a local path, a local URL or a secret.
 
-A fact states refs in its three lists and in its payload, in any field whose name ends in a word for
-a ref, in camel or snake case: as text, as an object with a `ref`, or as a list of either. `refs_of`
+A fact states refs in its three lists, in its payload and in its unknown fields, in any field whose
+name ends in a word for a ref, in camel or snake case: as text, as an object with a `ref`, or as a
+list of either. Outputs and attachments may be refs themselves. `refs_of`
 is the one function that finds them all, so that no surface has a list of its own to keep complete.
 """
 
@@ -45,6 +46,9 @@ REF_NAME: Final = re.compile(r"(?:^ref|Ref|_ref)(?:s|Ids?|_ids?)?$")
 REF_HOLDERS: Final = frozenset({"attachments", "expired", "input", "outputs", "spilled"})
 """Payload fields that hold a list of objects, each of which may have fields with refs."""
 
+_LISTED_REFS: Final = REF_HOLDERS - {"input"}
+"""Those of them in which a text that is one word is a ref; in an input it is somebody's word."""
+
 PLAIN_NAMES: Final = frozenset(
     {
         *(name for names in PAYLOAD_NAMES.values() for name in names),
@@ -59,7 +63,7 @@ because `refs_of` runs several times for every fact that is projected.
 """
 
 _OWN: Final = re.compile(r"(output|artifact|evidence|diagnostic|trace|raw):sha256:([0-9a-f]{64})")
-_LOCAL: Final = re.compile(r"/|\\|~|[a-z]:[\\/]|file:", re.IGNORECASE)
+_LOCAL: Final = re.compile(r"\.?[/\\]|~|[a-z]:[\\/]|file:", re.IGNORECASE)
 _UPWARDS: Final = re.compile(r"(?:^|[\\/]|%2f|%5c)(?:\.|%2e){2}(?:[\\/]|%2f|%5c|$)", re.IGNORECASE)
 _DATA_URL: Final = "data:"
 
@@ -113,10 +117,11 @@ def refs_of(fact: Fact) -> list[str]:
     is_plain = PLAIN_NAMES.issuperset(fact.payload)
     own = _own_evidence(fact)
     if is_plain and not (fact.ref_ids or fact.artifact_refs or fact.evidence_refs or own):
-        return []
+        return list(dict.fromkeys(_refs_in_payload(fact.extra))) if fact.extra else []
     lists = (*fact.ref_ids, *fact.artifact_refs, *fact.evidence_refs, *((own,) if own else ()))
     found = () if is_plain else _refs_in_payload(fact.payload)
-    return list(dict.fromkeys((*lists, *found)))
+    unknown = _refs_in_payload(fact.extra) if fact.extra else ()
+    return list(dict.fromkeys((*lists, *found, *unknown)))
 
 
 def ref_at(payload: Mapping[str, Any], *names: str) -> str | None:
@@ -173,6 +178,8 @@ def _refs_in_payload(payload: Mapping[str, Any]) -> Iterator[str]:
             for item in cast("list[object]", value):
                 if isinstance(item, dict):
                     yield from _refs_in_fields(cast("dict[str, Any]", item))
+                elif isinstance(item, str) and name in _LISTED_REFS and len(item.split()) == 1:
+                    yield item
 
 
 def _refs_in_fields(fields: dict[str, Any]) -> Iterator[str]:

@@ -481,6 +481,63 @@ def _is_long_word(lead: re.Match[str], value: str) -> bool:
     )
 
 
+LOGIN_RULE: Final = "login"
+
+# curl -u name:password, and the same of other programs.
+_LOGIN: Final = re.compile(
+    r"-(?<![^\s\"'`(]-)(?:[A-Za-z]{0,8}?u|-user|-proxy-user)[\s=]{0,2}+(?P<quote>[\"'`]?+)"
+    r"(?P<name>[^\s:\"'`$<{/]{0,64}+):"
+)
+_GROUPS: Final = frozenset((
+    "adm", "admin", "app", "daemon", "docker", "group", "nobody", "nogroup", "root", "staff",
+    "sudo", "users", "wheel", "www", "www-data",
+))  # fmt: skip
+_PORT: Final = 5
+"""Digits of the longest port; a user and a group are numbers, too."""
+
+
+def may_hold_login(text: str) -> bool:
+    return "-" in text and _LOGIN.search(text) is not None
+
+
+def search_login(text: str, start: int) -> SecretMatch | None:
+    """The first password that an option names behind a user, as in ``curl -u name:password``."""
+    while lead := _LOGIN.search(text, start):
+        pattern, rest = _VALUES[_QUOTED if lead["quote"] else _BARE]
+        value = pattern.match(text, lead.end())
+        if value is not None and _is_password(lead["name"], value[0]):
+            end = rest.full.match(text, value.end())
+            stop = end.end() if end else value.end()
+            return SecretMatch(lead.start(), lead.end(), stop, LOGIN_RULE, rest)
+        start = lead.start() + 1
+    return None
+
+
+def find_open_login(text: str, start: int) -> tuple[int, int] | None:
+    """Start of the option and of the password that the end of the text cuts off."""
+    while lead := _LOGIN.search(text, start):
+        pattern, rest = _VALUES[_QUOTED if lead["quote"] else _BARE]
+        run = rest.run.match(text, lead.end())
+        if run is not None and run.end() == len(text):
+            value = pattern.match(text, lead.end())
+            if len(run[0]) < JUDGED or (value and _is_password(lead["name"], value[0])):
+                return lead.start(), lead.end()
+        start = lead.start() + 1
+    return None
+
+
+def _is_password(name: str, value: str) -> bool:
+    """Whether it is no group of a user, no port of a host and no path on it."""
+    lowered = value.lower()
+    if value == name or lowered in _GROUPS or any(filler in lowered for filler in _FILLERS):
+        return False
+    if value.isdigit():
+        return len(value) > _PORT and not name.isdigit()
+    if "/" in value:
+        return any(c.isdigit() for c in value) and any(c.isupper() for c in value)
+    return True
+
+
 _TYPES: Final = frozenset(("required", "optional", "password", "disabled", "undefined"))
 
 
@@ -549,7 +606,7 @@ def _searches_for(text: str) -> list[Callable[[str, int], SecretMatch | None]]:
         if any(trigger in text for trigger in shape.triggers)
     ]
     if holds_separator(text):
-        searches.append(search_assignment)
+        searches += search_assignment, search_login
     return searches
 
 
@@ -575,7 +632,7 @@ def may_hold_secret(text: str) -> bool:
     return len(text) >= SHORTEST and (
         may_hold_token(text)
         or ("=" in text and _has_named(text, "="))
-        or (":" in text and _has_named(text, ":"))
+        or (":" in text and (_has_named(text, ":") or may_hold_login(text)))
         or (">" in text and _has_named(text, ">"))
         or (not text.isascii() and any(_has_named(text, mark) for mark in _WIDE_SEPARATORS))
     )

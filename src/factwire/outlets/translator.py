@@ -211,7 +211,7 @@ def _finish_text(turn: OpenTurn, fact: Fact) -> None:
     if not whole and _text_key(fact) not in turn.texts:
         return
     text = _open_text(turn, fact)
-    rest = text.rest_of(whole) if isinstance(whole, str) else ""
+    rest = text.rest_of(whole) if isinstance(whole, str) else _last_piece(fact)
     if rest is None:
         turn.writer.end_text(fact, text)
         turn.writer.retract_texts(fact, text.names)
@@ -225,7 +225,14 @@ def _finish_text(turn: OpenTurn, fact: Fact) -> None:
 def _break_off_text(turn: OpenTurn, fact: Fact) -> None:
     text = turn.texts.pop(_text_key(fact), None)
     if text is not None:
+        if rest := _last_piece(fact):
+            turn.writer.write_text(fact, text, rest)
         turn.writer.end_text(fact, text)
+
+
+def _last_piece(fact: Fact) -> str:
+    """What redaction held back of a text until a fact ended it."""
+    return text_at(fact.payload, "delta") or ""
 
 
 def _open_text(turn: OpenTurn, fact: Fact) -> StreamedText:

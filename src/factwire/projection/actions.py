@@ -21,8 +21,9 @@ from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import text_at
 from factwire.facts.outcomes import answer_of, build_answer
-from factwire.facts.refs import ref_at, refs_of
+from factwire.facts.refs import refs_of
 from factwire.projection import reasoning, thread_status
+from factwire.projection.artifacts import set_diff
 from factwire.projection.diagnostics import add_remark
 from factwire.projection.limits import LANE_EVENTS_KEPT
 from factwire.projection.payload_fields import (
@@ -74,7 +75,9 @@ class Action(View):
     command: Any = None
     cwd: str | None = None
     rule: str | None = None
+    diff: str | None = None
     diff_ref: str | None = None
+    diff_truncated: bool | None = None
     refs: list[str] | None = None
     args_hash: str | None = None
     expires_at: str | None = None
@@ -216,12 +219,12 @@ def _describe_action(draft: "StateDraft", action: Action, path: str, fact: Fact)
         command=payload.get("command"),
         cwd=text_at(payload, "cwd"),
         rule=text_at(payload, "rule"),
-        diff_ref=ref_at(payload, "diffRef"),
         args_hash=request.args_hash,
         expires_at=request.expires_at,
         options=request.options,
         response_schema=request.response_schema,
     )
+    set_diff(draft, action, path, fact)
     draft.extend(action, path, "refs", refs_of(fact))
 
 

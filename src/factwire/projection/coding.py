@@ -124,6 +124,8 @@ def update_process(draft: "StateDraft", fact: Fact) -> None:
         completed_at=fact.created_at if state not in (None, "running") else None,
     )
     draft.extend(process, path, "refs", refs_of(fact))
+    if state not in (None, "running") and isinstance(fact.payload.get("delta"), str):
+        add_output(draft, fact)
     draft.memory.track_work(process.kind, key, is_open=process.status == "running")
 
 

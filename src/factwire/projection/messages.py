@@ -271,14 +271,24 @@ def add_text(draft: "StateDraft", fact: Fact) -> None:
         draft.rewrite(part, handle.path, "text", whole)
 
 
+def add_last_piece(draft: "StateDraft", fact: Fact) -> None:
+    """The rest of a text that redaction held back until a failure ended it."""
+    if type(fact.payload.get("delta")) is str:
+        add_text(draft, fact)
+
+
 def finish_text(draft: "StateDraft", fact: Fact) -> None:
-    """The whole text: it replaces what was streamed into the same part, and closes it."""
+    """The whole text: it replaces what was streamed into the same part, and closes it. Without it,
+    the last piece.
+    """
     draft.part = handle = _ensure_text_part(draft, fact, ends=True)
     if handle is None:
         return
     whole, part = fact.payload.get("text"), cast("TextPart", handle.part)
     if type(whole) is str:
         draft.rewrite(part, handle.path, "text", whole)
+    elif type(rest := fact.payload.get("delta")) is str:
+        draft.grow(part.text, handle.text_path, rest)
     if type(whole) is str or part.state != "stale":  # An end without the text mends no hole.
         if draft.memory.unreconciled:
             draft.put(part, handle.path, "settles", "final")

@@ -117,6 +117,8 @@ def finish_plan(draft: "StateDraft", fact: Fact) -> None:
     whole = text_at(fact.payload, "text", "plan", _SUMMARY_FIELD)
     if whole is not None:
         draft.rewrite(plan, path, "text", whole)
+    elif type(rest := fact.payload.get("delta")) is str:
+        draft.grow(plan.text, f"{path}/text", rest)
     draft.fill(plan, path, steps=list_at(fact.payload.get("steps")))
     if plan.state != "stale" or whole is not None:
         draft.put(plan, path, "state", "final")

@@ -110,6 +110,7 @@ _BY_CLASS: Final[dict[str, tuple[Reducer, ...]]] = {
     "model.delta": (messages.add_text,),
     "model.completed": (messages.finish_text,),
     "model.failed": (
+        messages.add_last_piece,
         thread_status.record_model_failure,
         team.note_run_status,
         diagnostics.record_diagnostic,

@@ -11,6 +11,7 @@ from factwire.facts.fact import Fact, id_of
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import list_at, number_at, object_at, text_at, whole_number_at
 from factwire.facts.outcomes import bad_end
+from factwire.facts.refs import refs_of
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.payload_fields import (
     join_texts,
@@ -237,6 +238,7 @@ def set_task_profile(draft: "StateDraft", fact: Fact) -> None:
     task, path = ensure_task(draft, fact, task_of(fact) or "")
     profile = read_payload(fact, TaskProfilePayload)
     draft.fill(task, path, profile=profile if profile != TaskProfilePayload() else None)
+    _add_refs(draft, task, path, fact)
 
 
 def delegate_task(draft: "StateDraft", fact: Fact) -> None:
@@ -317,12 +319,10 @@ def _describe_task(
         reason=payload.reason,
         message=payload.message,
         failure_category=payload.failure_category,
-        artifact_refs=_join_refs(task.artifact_refs, fact, "artifactRefs", fact.artifact_refs),
-        evidence_refs=_join_refs(task.evidence_refs, fact, "evidenceRefs", fact.evidence_refs),
-        output_refs=_join_refs(task.output_refs, fact, "outputRefs", fact.ref_ids),
         runtime_entity=fact.runtime_entity,
         updated_at=fact.created_at,
     )
+    _add_refs(draft, task, path, fact)
     worker = subagent_of(fact)
     if worker is not None:
         add_subagent(draft, fact, task.task_id, worker)
@@ -334,6 +334,18 @@ def _flat_steps(fact: Fact) -> ProgressPayload:
         completed_steps=whole_number_at(fact.payload, "completedSteps"),
         total_steps=whole_number_at(fact.payload, "totalSteps"),
     )
+
+
+def _add_refs(draft: "StateDraft", task: ProjectedTask, path: str, fact: Fact) -> None:
+    """Every ref of a fact about a task; what is neither an artifact nor evidence is an output."""
+    refs = refs_of(fact)
+    if not refs:
+        return
+    artifacts = _join_refs(task.artifact_refs, fact, "artifactRefs", fact.artifact_refs)
+    evidence = _join_refs(task.evidence_refs, fact, "evidenceRefs", fact.evidence_refs)
+    others = {*(artifacts or ()), *(evidence or ())}
+    outputs = join_texts(task.output_refs, (ref for ref in refs if ref not in others))
+    draft.fill(task, path, artifact_refs=artifacts, evidence_refs=evidence, output_refs=outputs)
 
 
 def _join_refs(

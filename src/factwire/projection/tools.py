@@ -163,11 +163,14 @@ def finish_tool(draft: "StateDraft", fact: Fact) -> None:
         draft.put(tool, path, "output_characters", len(whole))
         cut = len(whole) > OUTPUT_CHARACTERS
         draft.put(tool, path, "output_truncated", cut or None)
-    end_tool(draft, fact)
+    end_tool(draft, fact, has_whole=isinstance(whole, str))
 
 
-def end_tool(draft: "StateDraft", fact: Fact) -> None:
-    """The end of a call, as its fact states it."""
+def end_tool(draft: "StateDraft", fact: Fact, *, has_whole: bool = False) -> None:
+    """The end of a call, as its fact states it; it may bring the last piece of output."""
+    rest = fact.payload.get("delta")
+    if isinstance(rest, str) and not has_whole:
+        write_output(draft, *ensure_tool(draft, fact), rest)
     state = _END_STATES.get(call_outcome(fact)) or _CLASS_ENDS[fact.event_class or ""]
     _end_tool(draft, fact, state)
     if state == "output-error":

@@ -65,7 +65,7 @@ function Pending({ request, live, children }: ApprovalCardProps) {
       }}
     >
       <Head request={request} />
-      <Shown shown={request.shown} diffRef={request.diffRef} />
+      <Shown shown={request.shown} diff={request.diff} diffRef={request.diffRef} />
       <Facts request={request} />
       {!live && <p className={styles.way}>At this moment it was waiting for a decision.</p>}
       {live && changed && <Changed onLooked={() => setLooked(request.argsHash)} />}

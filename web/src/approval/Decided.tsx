@@ -38,7 +38,7 @@ export function Decided({ request, wasWatched, children }: DecidedProps) {
         <StatusBadge status={request.status === "resolved" ? (request.decision ?? request.status) : request.status} />
       </summary>
       <div className={styles.card}>
-        <Shown shown={request.shown} diffRef={request.diffRef} />
+        <Shown shown={request.shown} diff={request.diff} diffRef={request.diffRef} />
         <Facts request={request} />
         {children}
       </div>

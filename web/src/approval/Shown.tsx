@@ -1,15 +1,18 @@
 import { useMemo, useState } from "react";
 
 import { DiffOfRef } from "../diff/DiffOfRef";
+import { DiffText } from "../diff/DiffText";
 import { Button, classes, CodeBlock, Verbatim } from "../ui";
 import styles from "./Shown.module.css";
 import { tonedLines } from "./tones";
 
 /** What exactly would be done: the text that the answer is bound to, and nothing but it. */
-export function Shown({ shown, diffRef }: { shown: string | null; diffRef: string | null }) {
+export function Shown({ shown, diff, diffRef }: { shown: string | null; diff: string | null; diffRef: string | null }) {
   return (
     <>
-      {shown === null ? <p className={styles.unknown}>The request does not include details.</p> : <ShownText text={shown} />}
+      {shown === null && diff === null && <p className={styles.unknown}>The request does not include details.</p>}
+      {shown !== null && <ShownText text={shown} />}
+      {diff !== null && <DiffText text={diff} />}
       {diffRef !== null && <KeptDiff diffRef={diffRef} />}
     </>
   );

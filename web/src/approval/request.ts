@@ -12,7 +12,9 @@ export interface ApprovalRequest {
   kind: string;
   title: string;
   shown: string | null;
-  /** A diff that is kept behind a ref. */
+  /** What would be changed, as far as the request states it. */
+  diff: string | null;
+  /** A diff that is kept behind a ref; also where the one at hand was cut. */
   diffRef: string | null;
   severity: string | null;
   requester: string | null;
@@ -55,7 +57,8 @@ export function requestOfAction(action: Action, teammate: string | null): Approv
     kind,
     title: action.prompt ?? action.title ?? NAMELESS,
     shown: action.shown ?? null,
-    diffRef: action.diffRef ?? null,
+    diff: action.diff ?? null,
+    diffRef: action.diff != null && action.diffTruncated !== true ? null : (action.diffRef ?? null),
     severity: action.severity ?? null,
     requester: teammate ?? action.requestedBy ?? null,
     toolName: action.toolName ?? null,
@@ -85,6 +88,7 @@ export function requestOfApproval(row: Approval, details: Details): ApprovalRequ
     kind: row.kind,
     title: row.summary ?? NAMELESS,
     shown: row.shown ?? null,
+    diff: whole?.diff ?? null,
     diffRef: whole?.diffRef ?? null,
     severity: row.riskLevel,
     requester: row.subagentId == null ? (row.requestedBy ?? null) : `teammate ${row.subagentId}`,

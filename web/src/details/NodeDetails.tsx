@@ -100,7 +100,7 @@ function TaskDetails({ node, id, state }: Details) {
           ["Message", task.message ?? task.reason],
         ]}
       />
-      <Refs refs={[...(task.artifactRefs ?? []), ...(task.evidenceRefs ?? [])]} />
+      <Refs refs={[...(task.outputRefs ?? []), ...(task.artifactRefs ?? []), ...(task.evidenceRefs ?? [])]} />
     </Plain>
   );
 }

@@ -22,6 +22,7 @@ from factwire.facts import (
     LifecycleError,
     UnreadableInput,
 )
+from factwire.facts.fact_rules import name_issues, rebase_issues
 from factwire.facts.resources import Accepted
 from factwire.journal import AppendRefused
 from factwire.serving.asgi import Problem
@@ -67,11 +68,9 @@ def _read_facts(items: Sequence[bytes]) -> list[IntakeResult]:
         path = f"$.facts[{index}]"
         try:
             taken.append(intake.feed(item))
+            issues += rebase_issues(name_issues(taken[-1].fact), path)
         except InvalidFacts as error:
-            issues += [
-                Issue(issue.code, path + issue.path.removeprefix("$"), issue.message)
-                for issue in error.issues
-            ]
+            issues += rebase_issues(error.issues, path)
         except (UnreadableInput, LifecycleError) as error:
             issues.append(Issue("schema_mismatch", path, str(error)))
     if issues:

@@ -105,6 +105,8 @@ class ActionRequestPayload(Payload):
     tool_call_id: str | None = None
     options: list[Any] | None = None
     response_schema: dict[str, Any] | None = None
+    diff: str | None = None
+    diff_ref: str | Ref | None = None
 
 
 class ActionDecisionPayload(Payload):

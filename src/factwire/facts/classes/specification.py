@@ -64,18 +64,25 @@ class Move(msgspec.Struct, frozen=True, gc=False):
 class TextPieces(msgspec.Struct, frozen=True):
     """The pieces of one kind of text: where they stand, and what tells two texts of a kind apart.
 
-    The last three are for the journal, which drops pieces once a fact holds the whole text: what
-    else, of ids and of payload fields, both must have in common, and the payload fields that keep
-    a piece, because they say something that the whole does not.
+    A piece may also stand under one of `other_keys`. The last three are for the journal, which
+    drops pieces once a fact holds the whole text: what else, of ids and of payload fields, both
+    must have in common, and the payload fields that keep a piece, because they say something that
+    the whole does not.
     """
 
     family: str
     key: str
     ids: tuple[str, ...]
     field: str = ""
+    other_keys: tuple[str, ...] = ()
     also_same: tuple[str, ...] = ()
     same_fields: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Every payload key under which a piece may stand."""
+        return (self.key, *self.other_keys)
 
 
 MESSAGE_IDS: Final = ("messageId", "partId")
@@ -84,12 +91,14 @@ MESSAGE_IDS: Final = ("messageId", "partId")
 
 class TextEnd(msgspec.Struct, frozen=True):
     """A class that ends a text: of which pieces, the key under which it may bring the whole, and
-    whether the pieces may be dropped once it has.
+    whether the pieces may be dropped once it has. Under the keys of the pieces it may bring the
+    last one, but for `whole_keys`, which hold something whole.
     """
 
     pieces: str
     key: str
     replaces_pieces: bool = False
+    whole_keys: tuple[str, ...] = ()
 
 
 class Family(msgspec.Struct, frozen=True):

@@ -553,6 +553,8 @@ export interface ActionRequestPayload extends Payload {
   toolCallId?: string | null;
   options?: unknown[] | null;
   responseSchema?: JsonObject | null;
+  diff?: string | null;
+  diffRef?: string | Ref | null;
 }
 
 /**

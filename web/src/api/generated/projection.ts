@@ -65,7 +65,9 @@ export interface Action {
   command?: unknown;
   cwd?: string | null;
   rule?: string | null;
+  diff?: string | null;
   diffRef?: string | null;
+  diffTruncated?: boolean | null;
   refs?: string[] | null;
   argsHash?: string | null;
   expiresAt?: string | null;
