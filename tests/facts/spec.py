@@ -146,7 +146,8 @@ VIOLATIONS = """duplicate_event_id tool_result_without_start tool_failed_without
     test_started_already_active action_required_already_active
     tool_unclosed_at_turn_end patch_unclosed_at_turn_end command_unclosed_at_turn_end
     test_unclosed_at_turn_end action_unresolved_at_turn_end
-    execution_after_turn_terminal turn_terminal_repeated action_already_decided""".split()
+    execution_after_turn_terminal turn_terminal_repeated action_already_decided
+    tool_result_after_denial""".split()
 
 ISSUE_CODES = """schema_mismatch missing_scope_id sequence_gap sequence_violation secret_leak_risk
     large_payload_inline unknown_event_type outcome_mismatch""".split()

@@ -518,3 +518,53 @@ def test_spellings_of_a_decision_are_the_same_answer(first: str, second: str, fo
         fact("action.resolved", 5, **ids, payload={"decision": second}),
     ]
     assert [violation.code for violation in verify(facts)] == found
+
+
+DENIALS: dict[str, tuple[str, dict[str, Any]]] = {
+    "denied": ("action.resolved", {"decision": "deny"}),
+    "expired": ("action.expired", {}),
+    "cancelled": ("action.cancelled", {}),
+}
+
+
+@pytest.mark.requirement("lifecycle.tool_result_after_denial")
+@pytest.mark.parametrize("denial", DENIALS)
+@pytest.mark.parametrize(
+    ("between", "end", "status", "found"),
+    [
+        ("", "tool.result", "completed", ["tool_result_after_denial"]),
+        ("", "tool.result", "failed", []),
+        ("", "tool.failed", "failed", []),
+        ("tool.failed tool.started", "tool.result", "completed", []),
+    ],
+)
+def test_a_call_that_was_not_allowed_does_not_succeed(
+    denial: str, between: str, end: str, status: str, found: list[str]
+):
+    ids = {"turnId": "t1", "toolCallId": "c"}
+    name, payload = DENIALS[denial]
+    request = {"payload": {"actionType": "tool_approval"}, "actionId": "a"}
+    steps: list[Step] = [
+        ("tool.started", {}),
+        ("action.required", request),
+        (name, {"actionId": "a", "payload": payload}),
+        *((step, {}) for step in between.split()),
+        (end, {"status": status}),
+    ]
+    facts = [fact(step, place, **ids, **fields) for place, (step, fields) in enumerate(steps)]
+    assert [violation.code for violation in verify(facts)] == found
+
+
+@pytest.mark.requirement("lifecycle.tool_result_after_denial")
+@pytest.mark.parametrize(
+    ("kind", "decision"), [("tool_approval", "approve"), ("clarification", "deny")]
+)
+def test_a_call_that_was_allowed_or_only_asked_something_succeeds(kind: str, decision: str):
+    ids = {"turnId": "t1", "toolCallId": "c"}
+    facts = [
+        fact("tool.started", 1, **ids),
+        fact("action.required", 2, **ids, actionId="a", payload={"actionType": kind}),
+        fact("action.resolved", 3, **ids, actionId="a", payload={"decision": decision}),
+        fact("tool.result", 4, **ids),
+    ]
+    assert verify(facts) == []

@@ -69,3 +69,22 @@ def test_a_row_that_cannot_be_read_is_remarked_and_the_others_are_taken():
     seen.apply(tell("turn.started", turnId="turn"))
     seen.apply(tell("turn.canceled", turnId="turn"))
     assert seen.state.tools["call"].state == "stale"
+
+
+@pytest.mark.requirement("projection.forked-history")
+def test_calls_that_a_fork_brings_along_keep_their_places_when_they_begin_anew():
+    tell = FactMaker(thread="fork")
+    rows = [{"toolCallId": key, "state": "output-available", "outputCharacters": 0} for key in "ab"]
+    facts = [
+        tell("history.window.loaded", originThreadId="parent", toolCalls=rows),
+        tell("turn.started", turnId="turn"),
+        *(tell("tool.started", turnId="turn", toolCallId=key) for key in "cba"),
+        tell("turn.completed", turnId="turn"),
+    ]
+    straight, restored = Projection("fork"), Projection("fork")
+    for fact in facts:
+        straight.apply(fact)
+        restored = Projection.restore(restored.checkpoint())
+        restored.apply(fact)
+    assert straight.snapshot() == restored.snapshot()
+    assert [item.subject for item in straight.state.diagnostics.items.values()] == ["a", "b", "c"]

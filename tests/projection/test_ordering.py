@@ -276,6 +276,12 @@ def test_events_without_ids_that_say_the_same_are_as_many_as_they_are(times: int
         intake = Intake("off", "ui")
         return [intake.feed(event).fact for event in events]
 
+    straight, restored = Projection(THREAD), Projection(THREAD)
+    for _ in range(times):
+        straight.apply(read_fact(LAUGH))
+        restored = Projection.restore(restored.checkpoint())
+        restored.apply(read_fact(LAUGH))
+    assert straight.snapshot() == restored.snapshot() == encode_state(in_a_batch)
     live = Projection(THREAD)
     live.apply_all(take_in())
     assert texts(live.state) == [("assistant", ["ha" * times])]

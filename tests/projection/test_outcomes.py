@@ -1,9 +1,9 @@
 """How things end: by class, status and payload, with their turn, and at which times."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -11,7 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factwire.facts import KNOWN_CLASSES, Fact, decode_fact, inspect_fact, is_valid, status_of
-from factwire.facts.outcomes import OPEN_STATUSES, STATED_STATUSES
+from factwire.facts.outcomes import (
+    CLASS_STATUSES,
+    ENDING_CLASSES,
+    OPEN_STATUSES,
+    STATED_STATUSES,
+)
 from factwire.facts.vocabulary import STATUSES
 from factwire.outlets.outlet import OUTLETS
 from factwire.projection import Projection, ProjectionState, project
@@ -36,6 +41,8 @@ def read_stream(path: Path) -> list[Fact]:
 
 FAILED_RESULTS: list[dict[str, Any]] = [
     {"status": "failed"},
+    {"payload": {"status": "failed"}},
+    {"payload": {"status": "error"}},
     {"payload": {"isError": True}},
     {"payload": {"is_error": True}},
 ]
@@ -197,16 +204,75 @@ def ended_turns(facts: list[Fact]) -> set[str]:
 @pytest.mark.parametrize("seed", range(40))
 def test_a_finished_turn_leaves_nothing_open_in_generated_streams(seed: int):
     facts = build_stream(seed)
+    assert find_rows_left_open(facts, THREAD) == []
     assert open_things(project(facts, THREAD), ended_turns(facts)) == []
 
 
 @pytest.mark.requirement("projection.outcome.turn-end")
 @pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
 def test_a_finished_turn_leaves_nothing_open_in_the_examples(path: Path):
-    facts = read_stream(path)
-    state = project(facts)
-    if state.hydration.status == "live":
-        assert open_things(state, ended_turns(facts)) == []
+    assert find_rows_left_open(read_stream(path)) == []
+
+
+_ROW_WORDS = (
+    _OPEN_WORDS
+    | {"acting", "streaming", "spawned", "waiting", "preparing", "queued"}
+    | {"draft", "accepted", "retrying", "cancelling", "paused", "waiting_input"}
+)
+_APART = ("background_teammate", "remote_teammate")
+
+
+def rows_in(value: object, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every object of a document, and its path."""
+    if isinstance(value, dict):
+        row = cast("dict[str, Any]", value)
+        yield path, row
+        members: Iterable[tuple[object, object]] = row.items()
+    else:
+        members = enumerate(cast("list[object]", value) if isinstance(value, list) else ())
+    for key, item in members:
+        yield from rows_in(item, f"{path}/{key}")
+
+
+def rows_left_open(state: ProjectionState, turn: str) -> list[str]:
+    """Every row of any surface that belongs to a turn and reads as going on, but what facts state
+    to be apart from the turn.
+    """
+    document = as_json(state)
+    away = {
+        key
+        for key, row in document["subagents"]["threads"].items()
+        if row.get("topology") in _APART or row.get("channelId") or row.get("remoteTaskId")
+    }
+    found: list[str] = []
+    for path, row in rows_in(document):
+        name: str = row.get("entryId", path.rpartition("/")[2])
+        lasts = name.partition(":")[0] in OUTLIVING or row.get("kind") == "process"
+        if row.get("turnId") == turn and not lasts and row.get("subagentId") not in away:
+            phase = () if row.get("status") == "completed" else (row.get("phase"),)
+            words = (row.get("status"), row.get("state"), *phase)
+            found.extend(f"{path} {word}" for word in words if word in _ROW_WORDS)
+    team, nodes = document["teamWorkbench"], document["graph"]["nodes"]
+    tables = (
+        ("task", document["tasks"], team["workItems"]),
+        ("subagent", document["subagents"]["threads"], team["rosterNodes"]),
+    )
+    for kind, rows, cards in tables:
+        for key, row in rows.items():
+            shown = (cards.get(key, row)["status"], nodes.get(f"{kind}:{key}", row)["status"])
+            if row.get("turnId") == turn and set(shown) != {row["status"]}:
+                found.append(f"{kind} {key} is {row['status']} and reads {shown}")
+    return found
+
+
+def find_rows_left_open(facts: list[Fact], thread: str | None = None) -> list[str]:
+    """What reads as open right behind each end of a turn."""
+    projection, found = Projection(thread), list[str]()
+    for fact in facts:
+        projection.apply(fact)
+        if fact.event_class in ENDS and projection.state.hydration.status == "live":
+            found += rows_left_open(projection.state, fact.turn_id or "")
+    return found
 
 
 STARTS: dict[str, dict[str, Any]] = {
@@ -227,6 +293,19 @@ STARTS: dict[str, dict[str, Any]] = {
     "model.requested": {"status": "running"},
     "vendor.special": {"status": "blocked"},
     "sandbox.applied": {"status": "pending"},
+    "subagent.spawned": {"subagentId": "sub", "taskId": "sub-task"},
+    "subagent.started": {"subagentId": "sub", "taskId": "sub-task"},
+    "worker.started": {"workerId": "worker"},
+    "agent.spawned": {"agentId": "colleague"},
+    "task.created": {"taskId": "task"},
+    "task.started": {"taskId": "task"},
+    "task.waiting": {"taskId": "task"},
+    "task.paused": {"taskId": "task"},
+    "task.attempt.started": {"taskId": "task", "attemptId": "attempt"},
+    "handoff.requested": {"handoffId": "handoff"},
+    "review.requested": {"reviewId": "review", "evidenceId": "evidence"},
+    "artifact.export.started": {"artifactId": "artifact"},
+    "history.rollback.started": {},
 }
 
 
@@ -242,6 +321,8 @@ def test_whatever_was_begun_is_over_with_its_turn(names: list[str], end: str, cu
     facts.append(tell(end, **TURN))
     state = project_facts(*facts)
     assert open_things(state, {"turn"}) == []
+    assert rows_left_open(state, "turn") == []
+    assert state.subagents.active_thread_ids == []
     assert state.runtime.status == end.removeprefix("turn.")
     first = Projection(facts[0].thread_id)
     first.apply_all(facts[:cut])
@@ -256,7 +337,6 @@ def test_how_each_kind_of_thing_ends_with_its_turn(end: str):
     tell = FactMaker()
     begun = {name: STARTS[name] for name in STARTS if name.endswith((".started", ".required"))}
     begun["process.started"] = {"processId": "process"}
-    begun["task.started"] = {"taskId": "task"}
     begun["job.started"] = {"jobId": "job"}
     state = project_facts(
         *(tell(name, **TURN, **fields) for name, fields in begun.items()), tell(end, **TURN)
@@ -269,13 +349,52 @@ def test_how_each_kind_of_thing_ends_with_its_turn(end: str):
         "test": state.coding.tests["test"].status,
         "hook": state.hooks["hook"].status,
         "action": state.actions["action"].status,
+        "task": state.tasks["task"].status,
+        "attempt": state.tasks["task"].attempts[0].status,
+        "subagent": state.subagents.threads["sub"].status,
+        "compaction": state.context.compactions[0].status,
     }
     assert shown == {kind: getattr(TURN_ENDINGS[kind], outcome) for kind in shown}
-    lasting = (state.processes["process"], state.tasks["task"], state.jobs["job"])
-    assert [each.status for each in lasting] == ["running"] * 3
+    lasting = (state.processes["process"], state.jobs["job"])
+    assert [each.status for each in lasting] == ["running"] * 2
     unknown = [state.tools["call"], state.processes["command"], state.coding.patches["patch"]]
     is_known = end == "turn.canceled"
     assert [each.completed_at is not None for each in unknown] == [is_known] * 3
+
+
+@pytest.mark.requirement("projection.outcome.turn-end")
+@pytest.mark.parametrize("end", ENDS)
+def test_what_facts_state_to_be_apart_from_a_turn_goes_on_after_it(end: str):
+    tell = FactMaker()
+    inner = {"turnId": "inner", "subagentId": "own-turn", "taskId": "t"}
+    state = project_facts(
+        tell("turn.started", **TURN),
+        tell("subagent.started", **TURN, subagentId="away", taskId="a",
+             surface="background_teammate"),
+        tell("subagent.spawned", **TURN, subagentId="own-turn", taskId="t"),
+        tell("turn.started", **inner),
+        tell("task.started", **TURN, taskId="t"),
+        tell("task.started", **TURN, taskId="remote", remoteTaskId="there"),
+        tell("task.started", **TURN, taskId="item", runtimeEntity="work_item"),
+        tell("task.started", **TURN, taskId="mine"),
+        tell(end, **TURN),
+    )  # fmt: skip
+    assert state.subagents.active_thread_ids == ["away", "own-turn"]
+    running = {key for key, task in state.tasks.items() if task.status == "running"}
+    assert running == {"t", "remote", "item"}
+    more = tell("task.progress", taskId="mine"), tell("turn.completed", **inner)
+    later = project_facts(*[*state_facts(end), *more])
+    assert later.tasks["mine"].status == "running"
+
+
+def state_facts(end: str) -> list[Fact]:
+    tell = FactMaker()
+    return [
+        *(tell("run.status", **TURN) for _ in range(6)),
+        tell("turn.started", **TURN),
+        tell("task.started", **TURN, taskId="mine"),
+        tell(end, **TURN),
+    ]
 
 
 @pytest.mark.requirement("projection.outcome.turn-end")
@@ -498,6 +617,72 @@ def test_every_outlet_tells_a_failed_result_as_it_tells_a_failure(outlet: str):
         return [item for fact in facts for item in wire.take(fact)] + wire.finish()
 
     assert outlet_events("tool.result", status="failed") == outlet_events("tool.failed")
+
+
+GOOD_WORDS = {"completed", "final", "output-available", "applied", "passed", "exited"}
+VERDICTS = ("review.", "evidence.")
+"""Families whose `status` is also that of what they judge or export."""
+
+
+def good_words(document: object) -> list[str]:
+    """Where a state reads as if something had gone well."""
+    return [
+        f"{path}/{key}"
+        for path, row in rows_in(document)
+        for key in ("status", "state", "phase")
+        if row.get(key) in GOOD_WORDS
+    ]
+
+
+@pytest.mark.requirement("projection.outcome.status")
+@pytest.mark.parametrize("status", ["failed", "canceled", "cancelled", "error", "aborted"])
+@pytest.mark.parametrize(
+    "name", sorted(n for n in KNOWN_CLASSES if CLASS_STATUSES[n] == "completed")
+)
+def test_no_surface_shows_an_end_better_than_its_stated_status(name: str, status: str):
+    if name.startswith(VERDICTS):
+        return
+    fact = msgspec.convert({**complete(name), "threadId": "thread", "status": status}, Fact)
+    assert good_words(as_json(project([fact], "thread"))) == []
+
+
+@pytest.mark.requirement("projection.outcome.status")
+@pytest.mark.parametrize("status", ["failed", "cancelled", "error"])
+@pytest.mark.parametrize("name", sorted(ENDING_CLASSES))
+def test_no_surface_shows_an_end_better_than_its_payload_states(name: str, status: str):
+    wire: dict[str, Any] = {**complete(name), "threadId": "thread"}
+    wire["payload"] = {**wire.get("payload", {}), "status": status}
+    assert good_words(as_json(project([msgspec.convert(wire, Fact)], "thread"))) == []
+    if name in STATED_STATUSES:
+        found = [issue for issue in inspect_fact(wire) if issue.code == "outcome_mismatch"]
+        assert [issue.path for issue in found] == ["$.payload.status"]
+
+
+@pytest.mark.requirement("projection.outcome.status")
+@pytest.mark.parametrize("status", ["failed", "canceled"])
+@pytest.mark.parametrize("name", ["model.completed", "text.final", "reasoning.completed"])
+def test_a_text_that_failed_is_cut_off_and_not_final(name: str, status: str):
+    tell = FactMaker()
+    ids = {**TURN, "messageId": "m"}
+    whole = {"summary": "So"} if name.startswith("reasoning") else {"text": "So"}
+    state = project_facts(
+        tell(name.partition(".")[0] + ".delta", **ids, delta="So"),
+        tell(name, **ids, status=status, **whole),
+        tell("turn.completed", **TURN),
+    )
+    (part,) = as_json(state.messages[0].parts)
+    assert part["state"] == "interrupted"
+
+
+@pytest.mark.requirement("projection.times")
+@pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
+def test_a_placeholder_for_a_time_is_no_time(path: Path):
+    facts = [msgspec.structs.replace(fact, created_at="unknown") for fact in read_stream(path)]
+    state = as_json(project(facts))
+    for refs in ("readModel", "hydration"):
+        state.pop(refs)
+    found = [(path, key) for path, row in rows_in(state) for key in row if row[key] == "unknown"]
+    assert [(path, key) for path, key in found if key.endswith("At")] == []
 
 
 TEAMMATE = {"subagentId": "s", "taskId": "t"}

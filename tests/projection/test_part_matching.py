@@ -204,3 +204,36 @@ def test_a_name_that_the_final_gave_is_good_for_what_follows():
     (message,) = as_json(state.messages)
     assert (message["messageId"], message["aliases"]) == ("turn:answer", ["m"])
     assert [part["messageId"] for part in message["parts"]] == ["turn:answer", "turn:answer"]
+
+
+@pytest.mark.requirement("projection.texts-without-ids")
+@pytest.mark.parametrize(
+    ("name", "field", "kind"),
+    [
+        ("model.completed", "text", "text"),
+        ("text.final", "text", "text"),
+        ("reasoning.completed", "summary", "reasoning"),
+    ],
+)
+@given(words=st.lists(st.sampled_from(["ha", "ho", ""]), min_size=1, max_size=4))
+def test_whole_texts_without_ids_are_as_many_as_they_are(
+    name: str, field: str, kind: str, words: list[str]
+):
+    make = FactMaker()
+    facts = [make("turn.started", **TURN)]
+    facts += [make(name, **TURN, payload={field: word}) for word in words]
+    facts.append(make("turn.completed", **TURN))
+    assert shown(project_facts(*facts), kind) == [(word, "final") for word in words]
+
+
+@pytest.mark.requirement("projection.texts-without-ids")
+def test_a_whole_text_without_ids_behind_one_with_a_name_is_its_own():
+    make = FactMaker()
+    state = project_facts(
+        make("model.completed", **TURN, messageId="m", text="named"),
+        make("model.completed", **TURN, text="one"),
+        make("model.completed", **TURN, text="two"),
+        make("model.completed", **TURN, messageId="m", text="named, again"),
+    )
+    answers = [("assistant", ["named, again"]), ("assistant", ["one", "two"])]
+    assert texts(state) == answers

@@ -101,6 +101,11 @@ def test_what_a_subagent_is_told_leaves_every_prompt_as_it_was():
 INPUTS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "prompt": ({"prompt": "a"}, ["a"]),
     "one text": ({"input": text_input("a")}, ["a"]),
+    "a plain text": ({"input": "a"}, ["a"]),
+    "an object with a text": ({"input": {"text": "a"}}, ["a"]),
+    "an object with parts": ({"input": {"parts": text_input("a", "b")}}, ["a", "b"]),
+    "an object with both": ({"input": {"text": "a", "parts": text_input("b")}}, ["a", "b"]),
+    "an object that repeats": ({"input": {"text": "a", "parts": text_input("a")}}, ["a"]),
     "two texts": ({"input": text_input("a", "b")}, ["a", "b"]),
     "the same text twice": ({"input": text_input("a", "a")}, ["a", "a"]),
     "prompt and its input": ({"prompt": "a", "input": text_input("a")}, ["a"]),

@@ -123,10 +123,13 @@ def test_an_end_ends_whoever_it_carries_and_leaves_the_thread_running(
 
 
 @pytest.mark.requirement("projection.turn-owner")
-@pytest.mark.parametrize("carried", [{}, {"runtimeEntity": "agent_turn", "jobId": "job"}])
+@pytest.mark.parametrize(
+    "carried",
+    [{}, {"runtimeEntity": "agent_turn", "jobId": "job", "parentTaskId": "above"}],
+)
 def test_an_end_that_carries_nobody_else_ends_the_thread(carried: dict[str, Any]):
     make = FactMaker()
-    task = {"taskId": "task", "parentTaskId": "above", **carried}
+    task = {"taskId": "task", **carried}
     state = project_facts(make("turn.started", **TURN), make("turn.failed", **TURN, **task))
     assert (state.runtime.status, state.turns["turn"].status) == ("failed", "failed")
 

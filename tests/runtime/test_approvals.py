@@ -178,6 +178,41 @@ async def test_an_answer_after_the_turn_was_cancelled_is_refused(tmp_path: Path)
             await runtime.decide("thread", action, "approve", by="late")
 
 
+@pytest.mark.requirement("runtime.approval.withdrawn")
+@pytest.mark.parametrize("closes", [True, False])
+async def test_a_request_of_a_call_that_the_agent_cancels_is_withdrawn_and_whoever_waits_hears_it(
+    tmp_path: Path, closes: bool
+):
+    heard: list[Decision] = []
+
+    async def impatient(turn: StartTurn) -> AsyncIterator[Fact]:
+        host = turn.host
+        yield make_fact(host, "tool.started", {"toolName": "deploy"}, tool_call_id="call")
+        asking = asyncio.ensure_future(host.ask(approval("call")))
+        while not (actions := [*(await runtime.state("thread")).actions]):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        cancelled = {"failureCategory": "cancelled", "message": "no longer needed"}
+        yield make_fact(host, "tool.failed", cancelled, tool_call_id="call")
+        if closes:
+            yield make_fact(host, "action.cancelled", {}, action_id=actions[0], tool_call_id="call")
+        heard.append(await asking)
+        yield make_fact(host, "turn.completed")
+
+    async with run_agent(impatient, tmp_path) as runtime:
+        await runtime.submit("thread", "agent", "deploy", turn_id="turn")
+        assert await wait_for_end(runtime, "turn") == "completed"
+        state, facts = await runtime.state("thread"), await facts_of(runtime)
+        (action,) = state.actions
+        with pytest.raises(ActionDecided):
+            await runtime.decide("thread", action, "approve", by="late")
+
+    assert [(decision.allowed, decision.decision) for decision in heard] == [(False, "cancelled")]
+    row = state.actions[action]
+    assert (row.status, row.reason, row.turn_id) == ("cancelled", "call_cancelled", "turn")
+    order = [name for name in classes(facts) if name and name.startswith(("action", "tool"))]
+    assert order == ["tool.started", "action.required", "action.cancelled", "tool.failed"]
+
+
 @pytest.mark.requirement("runtime.approval.requester")
 async def test_a_delegated_request_names_the_subagent(tmp_path: Path):
     async def ask_for_subagent(turn: StartTurn) -> AsyncIterator[Fact]:

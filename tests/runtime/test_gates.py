@@ -229,3 +229,37 @@ def test_gates_follow_from_the_state_alone(facts: list[Fact]):
     assert set(rebuilt.open_actions) == set(gates.open_actions)
     active = {call for call, turn in gates.open_tools.items() if turn == gates.active_turn}
     assert set(rebuilt.open_tools) == active or gates.active_turn is None
+    if gates.active_turn is not None:
+        assert rebuilt.denied & active == gates.denied & active
+
+
+LATE_ANSWERS = [
+    build_fact(name, turn=turn, action_id="a", payload={"decision": decision})
+    for name in ("action.resolved", "action.cancelled", "action.expired", "action.updated")
+    for turn in ("u", None)
+    for decision in ("approved", "denied")
+]
+
+
+@pytest.mark.requirement("runtime.gate.rebuilt")
+@pytest.mark.parametrize("end", ["turn.completed", "turn.failed", "turn.canceled", "tool.failed"])
+@pytest.mark.parametrize("first", [None, "approved", "denied"])
+def test_a_late_answer_is_judged_alike_before_and_after_a_restart(end: str, first: str | None):
+    facts = [build_fact("turn.started"), start_tool(), require_action()]
+    facts += [] if first is None else [resolve_action(first)]
+    facts.append(CANCELLED_CALL if end == "tool.failed" else build_fact(end))
+    live, projection = Gates(), Projection()
+    for place, fact in enumerate(facts, 1):
+        live.feed(fact)
+        projection.apply(msgspec.structs.replace(fact, sequence=place))
+    for late in LATE_ANSWERS:
+        found = judge(live.copy(), late), judge(Gates.of(projection.state), late)
+        assert found[0] == found[1], (late.event_class, late.turn_id, late.payload)
+
+
+def judge(gates: Gates, fact: Fact) -> str | None:
+    try:
+        gates.feed(fact)
+    except GateRefused as error:
+        return error.code
+    return None

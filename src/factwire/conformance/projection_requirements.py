@@ -304,6 +304,11 @@ _OUTCOMES: Final = requirements(
         "remarked on.",
         "projection.times": "Only a fact of the beginning says when something began.",
         "projection.evidence-of": "The evidence that a call, text or turn names is kept with it.",
+        "projection.child-lineage": "A turn that only lineage marks as a child's ends the child, "
+        "and what the child says and does is shown as the child's.",
+        "projection.early-children": "Facts of a child thread that come before the fact that names "
+        "the thread are taken once it comes.",
+        "projection.texts-without-ids": "Two whole texts without ids are two texts.",
     },
 )
 

@@ -75,6 +75,8 @@ _APPROVALS: Final = requirements(
         "runtime.approval.once": "A request is answered once; of answers that race one counts.",
         "runtime.approval.bound": "An answer counts only for exactly what was shown.",
         "runtime.approval.unknown": "An answer to nothing, or no answer at all, is refused.",
+        "runtime.approval.withdrawn": "A call that its agent cancels takes its open requests "
+        "along, and whoever waits for an answer hears it.",
         "runtime.approval.after-cancel": "An answer after the turn was cancelled is refused.",
         "runtime.approval.requester": "A delegated request names the subagent that asks.",
         "runtime.approval.restart": "A request survives a restart and can be answered then.",

@@ -185,25 +185,40 @@ class RunEntity(NamedTuple):
 _TASK_ENTITIES: Final = frozenset({"external_task", "work_item"})
 _CHILD_THREAD_KEYS: Final = ("childThreadId", "child_thread_id", "subagentThreadId")
 
-_ENTITY_KEYS: Final = frozenset(
-    {
-        *(PAYLOAD_NAMES["subagentId"] + PAYLOAD_NAMES["jobId"] + PAYLOAD_NAMES["jobItemId"]),
-        *(*PAYLOAD_NAMES["remoteTaskId"], "runtimeEntity", "runtime_entity", *_CHILD_THREAD_KEYS),
-    }
+_LINEAGE_KEYS: Final = frozenset(
+    PAYLOAD_NAMES["parentThreadId"]
+    + PAYLOAD_NAMES["parentSessionId"]
+    + PAYLOAD_NAMES["parentTaskId"]
 )
+
+_ENTITY_KEYS: Final = _LINEAGE_KEYS | {
+    *(PAYLOAD_NAMES["subagentId"] + PAYLOAD_NAMES["jobId"] + PAYLOAD_NAMES["jobItemId"]),
+    *(*PAYLOAD_NAMES["remoteTaskId"], "runtimeEntity", "runtime_entity", *_CHILD_THREAD_KEYS),
+}
 """Payload fields that can name who takes a turn."""
+
+
+def has_lineage(fact: Fact) -> bool:
+    """Whether a fact names a thread, a session or a task above the one that it is about."""
+    stated = fact.parent_thread_id or fact.parent_session_id or fact.parent_task_id
+    return bool(stated) or not _LINEAGE_KEYS.isdisjoint(fact.payload)
 
 
 def entity_of(fact: Fact) -> RunEntity | None:
     """Whose turn, failure or end a fact reports; None where it is the thread's own.
 
     An id of a subagent, a job or a remote task decides; a task id does only where `runtimeEntity`
-    states that the task is what runs, since an agent's own turn may work on a task, too.
+    states that the task is what runs, since an agent's own turn may work on a task, too. Where none
+    of these is stated, lineage decides: what has a parent on its own thread is a child's.
     """
     payload = fact.payload
     stated_above = fact.subagent_id or fact.job_id or fact.job_item_id or fact.remote_task_id
     # Most facts name nobody, and this is asked several times of each one.
-    if not (stated_above or fact.runtime_entity) and _ENTITY_KEYS.isdisjoint(payload):
+    if (
+        not (stated_above or fact.runtime_entity)
+        and not (fact.parent_thread_id or fact.parent_session_id or fact.parent_task_id)
+        and _ENTITY_KEYS.isdisjoint(payload)
+    ):
         return None
     subagent = fact.subagent_id or id_in_payload(payload, "subagentId")
     if subagent is not None:
@@ -211,7 +226,8 @@ def entity_of(fact: Fact) -> RunEntity | None:
     stated = fact.runtime_entity or payload.get("runtimeEntity") or payload.get("runtime_entity")
     if stated == "agent_turn":
         return None
-    return _job_of(fact, stated) or _task_of(fact, stated) or _child_of(fact, stated)
+    found = _job_of(fact, stated) or _task_of(fact, stated) or _child_of(fact, stated)
+    return found or entity_by_lineage(fact)
 
 
 def _job_of(fact: Fact, stated: object) -> RunEntity | None:
@@ -245,10 +261,21 @@ _RUN_CLASSES: Final = ("turn.", "run.")
 """Classes in which a child thread is who the fact is about; a tool call only names one."""
 
 
-_PARENT_KEYS: Final = frozenset(PAYLOAD_NAMES["parentThreadId"])
+def entity_by_lineage(fact: Fact) -> RunEntity | None:
+    """The child that a fact marks by what is above it. A parent other than the fact's own thread or
+    session is the parent of that thread, whose own agent is meant.
+    """
+    for wire, own in (("parentThreadId", fact.thread_id), ("parentSessionId", fact.session_id)):
+        parent = id_of(fact, wire)
+        if parent is not None:
+            return RunEntity("thread", None) if own in (None, parent) else None
+    is_run = (fact.event_class or "").startswith(_RUN_CLASSES)
+    if not is_run or id_of(fact, "parentTaskId") is None:
+        return None
+    return RunEntity("task", id_of(fact, "taskId"))
 
 
-def is_of_thread(fact: Fact, thread_id: str | None) -> bool:
+def is_of_thread(fact: Fact, thread_id: str | None, session_id: str | None = None) -> bool:
     """Whether a fact is about the thread's own run, and not about an entity beside it.
 
     On a thread that has a parent, the subagent that its facts name is its own agent.
@@ -256,10 +283,11 @@ def is_of_thread(fact: Fact, thread_id: str | None) -> bool:
     if fact.thread_id is not None and fact.thread_id != thread_id:
         return False
     entity = entity_of(fact)
-    parent = fact.parent_thread_id or None
-    if parent is None and not _PARENT_KEYS.isdisjoint(fact.payload):
-        parent = id_in_payload(fact.payload, "parentThreadId")
-    if parent is None:
+    if not has_lineage(fact):
         return entity is None
-    is_child = parent == thread_id or fact.thread_id is None
-    return not is_child and (entity is None or entity.kind == "subagent")
+    parent = id_of(fact, "parentThreadId")
+    if parent is not None:
+        is_child = parent == thread_id or fact.thread_id is None
+        return not is_child and (entity is None or entity.kind == "subagent")
+    session = id_of(fact, "parentSessionId")
+    return entity is None and (session is None or session != session_id)

@@ -25,11 +25,12 @@ from factwire.facts.limits import IDENTITY_WINDOW
 from factwire.facts.open_work import (
     NO_TURN,
     AnsweredActions,
+    LastIds,
     OpenWork,
     RecentIds,
     find_subject_id,
 )
-from factwire.facts.outcomes import answer_of
+from factwire.facts.outcomes import QUESTIONS, answer_of, bad_end, is_allowing
 from factwire.facts.shapes import is_derived_id
 
 VerifierMode = Literal["fail-closed", "collect", "off"]
@@ -70,6 +71,7 @@ VIOLATION_CODES: Final = tuple(
             "execution_after_turn_terminal",
             "turn_terminal_repeated",
             "action_already_decided",
+            "tool_result_after_denial",
         )
     )
 )
@@ -89,6 +91,8 @@ class LifecycleVerifier:
         self._work = OpenWork(RecentIds(window), limit=window)
         self._ids = RecentIds(window)
         self._answers = AnsweredActions(window)
+        self._asking: dict[str, str] = {}
+        self._denied = LastIds(window)
         self._running: str | None = None
 
     def feed(self, fact: Fact) -> list[Violation]:
@@ -151,11 +155,9 @@ class LifecycleVerifier:
             return []
         is_open = self._work.is_open(id_of(fact, "turnId"), move.subject, subject_id)
         if is_open != (move.does == "open"):
-            return []
+            return self._denial_violations(fact, subject_id) if is_open else []
         if move.subject == "action" and move.does == "close":
-            is_conflict = self._answers.find_conflict(
-                _action_key(fact, subject_id), answer_of(fact)
-            )
+            is_conflict = self._answers.find_conflict(_turn_key(fact, subject_id), answer_of(fact))
             if is_conflict is not None:
                 message = f"action {subject_id} was answered otherwise before"
                 decided = Violation("action_already_decided", fact.id, subject_id, message)
@@ -163,6 +165,13 @@ class LifecycleVerifier:
         state = "is open already" if is_open else "was never opened, or is closed already"
         message = f"{move.subject} {subject_id} {state}"
         return [Violation(code, fact.id, subject_id, message)]
+
+    def _denial_violations(self, fact: Fact, call: str) -> list[Violation]:
+        is_success = fact.event_class == "tool.result" and bad_end(fact) is None
+        if not is_success or _turn_key(fact, call) not in self._denied:
+            return []
+        message = f"tool {call} has a result, though it was not allowed"
+        return [Violation("tool_result_after_denial", fact.id, call, message)]
 
     def _unclosed_violations(self, fact: Fact) -> list[Violation]:
         turn = id_of(fact, "turnId")
@@ -181,6 +190,8 @@ class LifecycleVerifier:
         if event_class in TURN_TERMINALS:
             if self._work.is_turn_of(fact):
                 self._work.end_turn(id_of(fact, "turnId"))
+                ended = _turn_key(fact, "")
+                self._asking = {k: v for k, v in self._asking.items() if not k.startswith(ended)}
                 self._running = None
             return
         move = MOVES.get(event_class)
@@ -190,18 +201,26 @@ class LifecycleVerifier:
         if subject_id is not None:
             self._work.apply(move, id_of(fact, "turnId"), subject_id)
             if move.subject == "action":
-                self._remember_answer(fact, move, _action_key(fact, subject_id))
+                self._remember_answer(fact, move, _turn_key(fact, subject_id))
+            elif move.subject == "tool":
+                self._denied.pop(_turn_key(fact, subject_id), None)
 
     def _remember_answer(self, fact: Fact, move: Move, key: str) -> None:
         if move.does == "open":
             self._answers.pop(key, None)
-        else:
-            self._answers.add(key, answer_of(fact))
+            call = id_of(fact, "toolCallId")
+            if call is not None and fact.payload.get("actionType") not in QUESTIONS:
+                self._asking[key] = call
+            return
+        self._answers.add(key, answer_of(fact))
+        call = self._asking.pop(key, None)
+        if call is not None and not is_allowing(answer_of(fact)):
+            self._denied.add(_turn_key(fact, call))
 
 
-def _action_key(fact: Fact, action: str) -> str:
+def _turn_key(fact: Fact, subject: str) -> str:
     """Each turn is taken by itself."""
-    return f"{id_of(fact, 'turnId') or NO_TURN}\n{action}"
+    return f"{id_of(fact, 'turnId') or NO_TURN}\n{subject}"
 
 
 _TURN_STARTS: Final = frozenset({"turn.submitted", "turn.started"})

@@ -89,7 +89,7 @@ CLASS_STATUSES: Final[dict[str, str | None]] = {
 }
 """What each known class says about its subject; None where it says nothing."""
 
-_LASTING_FAMILIES: Final = frozenset(
+LASTING_FAMILIES: Final = frozenset(
     {"turn", "run", "tool", "action", "task", "job", "subagent", "worker", "agent", "handoff"}
     | {"review", "process", "command", "patch", "test", "hook"}
 )
@@ -123,6 +123,14 @@ _STATUS_OF_WORD: Final = {
 }
 """What agents write in a payload, or as a status of their own → the status that it means."""
 
+ENDING_CLASSES: Final = frozenset(
+    {"tool.result", "model.completed", "text.final", "reasoning.completed", "plan.final"}
+    | {"turn.completed", "run.finished", "task.completed", "task.attempt.completed"}
+    | {"job.completed", "subagent.completed", "worker.completed", "agent.completed"}
+    | {"hook.completed", "process.completed", "patch.applied", "context.compaction.completed"}
+)
+"""Classes of an end in whose payload `status` is about that end; in others it may be a verdict."""
+
 _WORD_KEYS: Final = {
     "command.exited": ("status",),
     "test.completed": ("result", "status"),
@@ -131,6 +139,7 @@ _WORD_KEYS: Final = {
     "task.changed": ("status",),
     "subagent.status": ("status",),
     "agent.changed": ("status",),
+    **dict.fromkeys(ENDING_CLASSES, ("status",)),
 }
 """Classes whose payload says how their subject is, and under which keys."""
 
@@ -167,14 +176,18 @@ def first_status(fact: Fact) -> str:
     if status is not None:
         return status
     family = (fact.event_class or "").partition(".")[0]
-    return UNKNOWN if family in _LASTING_FAMILIES else "completed"
+    return UNKNOWN if family in LASTING_FAMILIES else "completed"
 
 
 def call_outcome(fact: Fact) -> str:
     """How a tool call ended, by the fact that ends it; a status of another's own vocabulary counts
     as what it means.
     """
-    status = status_shown(fact) or UNKNOWN
+    return meaning_of_status(status_shown(fact) or UNKNOWN)
+
+
+def meaning_of_status(status: str) -> str:
+    """The status that another's own word for one means; one that is not known stays itself."""
     return _STATUS_OF_WORD.get(status, status)
 
 
@@ -201,17 +214,20 @@ def _worse(name: str, meaning: str, stated: str, word: str | None) -> str:
 def _payload_status(fact: Fact) -> str | None:
     """What the payload says about the subject, for classes where it is known to."""
     name, payload = fact.event_class or "", fact.payload
-    if name == "tool.result":
-        return "failed" if _error_flag(payload) else None
+    if name == "tool.result" and _error_flag(payload):
+        return "failed"
     if name == "tool.failed":
         category = payload.get("failureCategory")
         return "canceled" if category in _CANCEL_CATEGORIES else None
     if name == "command.exited":
         code = payload.get("exitCode", payload.get("exit_code"))
-        if type(code) is int:
-            return "failed" if code else "completed"
+        if type(code) is int and code:
+            return "failed"
     words = (payload.get(key) for key in _WORD_KEYS.get(name, ()))
-    return next((_STATUS_OF_WORD.get(word) for word in words if isinstance(word, str)), None)
+    found = [_STATUS_OF_WORD.get(word) for word in words if isinstance(word, str)]
+    return next((status for status in found if status in ("failed", "canceled")), None) or (
+        found[0] if found else None
+    )
 
 
 def _error_flag(payload: dict[str, Any]) -> str | None:
@@ -280,6 +296,9 @@ def outcome_issue(fact: Fact, statuses: frozenset[str]) -> Issue | None:
     if name == "tool.result" and (flag := _error_flag(fact.payload)):
         message = f"tool.result with {flag}; a call that failed ends with tool.failed"
         return Issue("outcome_mismatch", f"$.payload.{flag}", message)
+    if name in ENDING_CLASSES and _payload_status(fact) in ("failed", "canceled"):
+        message = f"{name} with payload.status {fact.payload['status']}"
+        return Issue("outcome_mismatch", "$.payload.status", message)
     return None
 
 
@@ -305,6 +324,15 @@ DENIALS: Final = frozenset({"deny", "denied", "reject", "rejected"})
 """Decisions that forbid."""
 
 _APPROVALS: Final = frozenset({"approve", "approved", "allow", "allowed", "accept", "accepted"})
+
+
+QUESTIONS: Final = frozenset({"structured_input", "clarification"})
+"""Requests by which a call asks for words: it goes on without them, and nobody forbids it."""
+
+
+def is_allowing(answer: ActionClosing | None) -> bool:
+    """Whether an answer lets the call that asked go on."""
+    return answer is not None and answer.closing == "resolved" and answer.decision != "deny"
 
 
 def answer_of(fact: Fact) -> ActionClosing | None:

@@ -7,7 +7,7 @@ that every shape survives a round trip, unknown top-level fields included. A UI 
 from a fact of another class reads as that fact (`ui_origin`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Any, Final, cast
 
@@ -78,7 +78,9 @@ def wire_name(shape: Shape, field: str) -> str:
 
 def is_derived_id(fact_id: str) -> bool:
     """Whether an id was made from what an event says, since the event named none."""
-    return len(fact_id) == _DERIVED_ID_LENGTH and fact_id.startswith(_DERIVED_ID)
+    number = fact_id[_DERIVED_ID_LENGTH:]
+    is_numbered = not number or (number[0] == ":" and number[1:].isdecimal())
+    return fact_id.startswith(_DERIVED_ID) and len(fact_id) >= _DERIVED_ID_LENGTH and is_numbered
 
 
 def shape_of(value: Mapping[str, object]) -> Shape:
@@ -229,18 +231,25 @@ def _derive_id(fact: Fact) -> Fact:
 
 class RepeatNumbers:
     """Tells apart the events of one stream that name no id and say the same: two of them are two
-    events. They are numbered as they come, so that the same stream gives the same ids again.
+    events. They are numbered as they come, the first one, too, so that the same stream gives the
+    same ids again: an id that is derived is an identity only with its number.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ids: Iterable[str] = ()) -> None:
+        """Go on after these ids of the stream."""
         self._counts: dict[str, int] = {}
+        for fact_id in ids:
+            base, rest = fact_id[:_DERIVED_ID_LENGTH], fact_id[_DERIVED_ID_LENGTH + 1 :]
+            if is_derived_id(base):
+                count = int(rest) if rest.isdecimal() else 1
+                self._counts[base] = max(count, self._counts.get(base, 0))
 
     def number(self, fact: Fact) -> Fact:
-        """The fact, under an id of its own if an event before it said the same."""
-        if not is_derived_id(fact.id):
+        """The fact, under an id of its own if it has one that is derived and not numbered yet."""
+        if len(fact.id) != _DERIVED_ID_LENGTH or not is_derived_id(fact.id):
             return fact
         count = self._counts[fact.id] = self._counts.get(fact.id, 0) + 1
-        return fact if count == 1 else msgspec.structs.replace(fact, id=f"{fact.id}:{count}")
+        return msgspec.structs.replace(fact, id=f"{fact.id}:{count}")
 
 
 def _drop_derived(fields: dict[str, Any], shape: Shape) -> None:

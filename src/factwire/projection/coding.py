@@ -104,6 +104,8 @@ def update_process(draft: "StateDraft", fact: Fact) -> None:
     process, path = _ensure_process(draft, fact, key)
     payload, name = read_payload(fact, ProcessPayload), fact.event_class or ""
     state, snake = _PROCESS_STATES.get(name), fact.payload.get("exit_code")
+    if state == "completed":
+        state = bad_end(fact) or state
     code = snake if payload.exit_code is None and type(snake) is int else payload.exit_code
     if state == "running":
         for field in ("exit_code", "signal", "failure_category", "completed_at"):

@@ -13,6 +13,7 @@ from factwire.facts.refs import ref_at, refs_of
 from factwire.projection.limits import DIAGNOSTICS_KEPT
 from factwire.projection.messages import DiagnosticRefPart, add_reference, message_beside
 from factwire.projection.payload_fields import (
+    drop_placeholder_time,
     read_payload,
     shorten_detail,
     tool_of,
@@ -141,7 +142,7 @@ def add_remark(
         sequence=fact.sequence,
         turn_id=turn_of(fact),
         subject=subject,
-        created_at=fact.created_at,
+        created_at=drop_placeholder_time(fact).created_at,
     )
     keep_diagnostic(draft, diagnostic)
     return diagnostic
@@ -193,3 +194,14 @@ def keep_diagnostic(draft: "StateDraft", diagnostic: Diagnostic) -> None:
     draft.count(kept, DIAGNOSTICS_PATH, "total")
     if diagnostic.severity in ("error", "warning"):
         draft.count(kept, DIAGNOSTICS_PATH, f"{diagnostic.severity}s")
+
+
+def drop_remark(draft: "StateDraft", diagnostic_id: str) -> None:
+    """Take back a remark that turned out to be wrong."""
+    kept = draft.state.diagnostics
+    remark = kept.items.get(diagnostic_id)
+    if remark is not None:
+        draft.remove(kept.items, DIAGNOSTIC_ITEMS_PATH, diagnostic_id)
+        draft.count(kept, DIAGNOSTICS_PATH, "total", -1)
+        if remark.severity in ("error", "warning"):
+            draft.count(kept, DIAGNOSTICS_PATH, f"{remark.severity}s", -1)

@@ -36,6 +36,7 @@ class StateIndex:
         "_tool_places",
         "aliases",
         "entries",
+        "has_turns_beside",
         "message_places",
         "names",
         "newest",
@@ -56,6 +57,7 @@ class StateIndex:
 
     def __init__(self, state: "ProjectionState") -> None:
         self.unreconciled = False
+        self.has_turns_beside = any(turn.entity is not None for turn in state.turns.values())
         self.entries = {entry.entry_id: place for place, entry in enumerate(state.timeline)}
         self.open_actions = {
             key: None for key, action in state.actions.items() if action.status == "pending"
@@ -102,8 +104,11 @@ class StateIndex:
         else:
             self.open_work[kind].pop(key, None)
 
-    def open_tool(self, key: str) -> None:
+    def keep_tool(self, key: str) -> None:
+        """Note the place of a call that was put behind the others."""
         self._tool_places.setdefault(key, len(self._tool_places))
+
+    def open_tool(self, key: str) -> None:
         self.open_tools[key] = None
 
     def open_tools_in_order(self) -> list[str]:

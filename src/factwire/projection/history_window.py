@@ -109,9 +109,7 @@ def add_history_window(draft: "StateDraft", fact: Fact) -> None:
         return
     for call in _read_rows(draft, fact, "toolCalls", ToolCallSummary):
         if call.tool_call_id not in draft.state.tools:
-            draft.create(
-                draft.state.tools, tools.TOOLS_PATH, call.tool_call_id, _restore_call(call, origin)
-            )
+            tools.add_tool(draft, _restore_call(call, origin))
     for artifact in _read_rows(draft, fact, "artifacts", ArtifactState):
         if artifact.artifact_id not in draft.state.artifacts:
             artifact.origin_thread_id = artifact.origin_thread_id or origin

@@ -44,6 +44,11 @@ LANES: Final = 256
 IGNORED_THREADS: Final = 32
 """Threads that are named as left out; a stream that mixes in more says it of these alone."""
 
+WAITING_CHILD_FACTS: Final = 1_000
+"""Facts of threads that nothing ties to this one yet; they are taken once a fact names their thread
+as a child's.
+"""
+
 GRAPH_DEPTH: Final = 1_000
 """Steps from a node up to its root; a longer line of descent is cut, so that no search grows."""
 

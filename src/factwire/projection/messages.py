@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from factwire.facts.fact import Fact, RunEntity, id_in_payload, id_of
 from factwire.facts.json_values import list_at, object_at, objects_of, text_at, texts_of
+from factwire.facts.outcomes import bad_end
 from factwire.projection.changes import Operation
 from factwire.projection.payload_fields import other_id, outcome_of, subagent_of, turn_of
 from factwire.projection.turns import find_entity, is_in_ended_turn
@@ -290,12 +291,18 @@ def finish_text(draft: "StateDraft", fact: Fact) -> None:
     elif type(rest := fact.payload.get("delta")) is str:
         draft.grow(part.text, handle.text_path, rest)
     if type(whole) is str or part.state != "stale":  # An end without the text mends no hole.
+        state = state_at_end(fact)
         if draft.memory.unreconciled:
-            draft.put(part, handle.path, "settles", "final")
+            draft.put(part, handle.path, "settles", state)
         else:
-            finish_part(draft, handle, fact.completed_at or fact.created_at)
+            finish_part(draft, handle, fact.completed_at or fact.created_at, state)
     for superseded in texts_of(fact.payload.get("supersedes")):
         retract_message(draft, superseded)
+
+
+def state_at_end(fact: Fact) -> "PartState":
+    """How a text is after the fact that ends it: one that failed or was stopped is cut off."""
+    return "final" if bad_end(fact) is None else "interrupted"
 
 
 def finish_part(
@@ -383,14 +390,42 @@ def _ensure_text_part(draft: "StateDraft", fact: Fact, *, ends: bool) -> PartHan
     if place is not None and draft.state.messages[place].status == "retracted":
         return None
     handle = find_streamed_part(draft, fact, message_id, "text", ends=ends)
+    own = part_id or f"{message_id}:text"
+    if handle is not None and ends and is_another_text(draft, fact, handle):
+        own, handle = f"{own}:{len(handle.message.parts)}", None
     if handle is None:
-        own = part_id or f"{message_id}:text"
         part = TextPart(part_id=own, message_id=message_id, text=Text(), state="streaming")
         handle = add_part(draft, fact, part)
     turn = fact.turn_id
     if turn is not None and handle.message.turn_id == turn:
         draft.memory.parts[turn, message_id, part_id] = handle
     return handle
+
+
+def is_another_text(draft: "StateDraft", fact: Fact, handle: PartHandle) -> bool:
+    """Whether a whole text that names neither message nor part comes behind one that came whole,
+    too: two events without ids are two events. Behind a text that was streamed, it is that one
+    again.
+    """
+    if id_of(fact, "partId") is not None or id_of(fact, "messageId") is not None:
+        return False
+    part, memory = handle.part, draft.memory
+    key = f"{kind_of_part(part)}:{part_entry_key(handle.message, part)}"
+    place = memory.entries.get(key)
+    ended = getattr(part, "state", None) in ("final", "interrupted")
+    return (ended or getattr(part, "settles", None) is not None) and (
+        place is not None and len(draft.state.timeline[place].source_event_ids) == 1
+    )
+
+
+def part_entry_key(message: Message, part: Part) -> str:
+    """What tells a part from any other of the thread."""
+    turn = _quote_name(message.turn_id or "")
+    return f"{turn}:{_quote_name(message.message_id)}:{_quote_name(part.part_id)}"
+
+
+def _quote_name(name: str) -> str:
+    return name.replace("%", "%25").replace(":", "%3A") if ":" in name or "%" in name else name
 
 
 def _reopen_part(draft: "StateDraft", fact: Fact, closed: PartHandle) -> PartHandle:
@@ -625,6 +660,8 @@ def user_texts(payload: dict[str, Any]) -> list[str]:
     """Every text that a payload asks with: its prompt, and what its `input` holds beside that."""
     prompt = text_at(payload, "prompt", "text")
     texts = _input_texts(payload.get("input"))
+    if not prompt:
+        prompt = text_at(object_at(payload.get("input")) or {}, "text")
     if not prompt or prompt in texts:
         return texts
     is_joined = any(prompt == between.join(texts) for between in _JOINTS)
@@ -636,9 +673,18 @@ _JOINTS: Final = ("", " ", "\n", "\n\n")
 
 
 def _input_texts(items: object) -> list[str]:
-    rows = list_at(items) or []
-    found = (row if isinstance(row, str) else _input_text(row) for row in rows)
+    found = (row if isinstance(row, str) else _input_text(row) for row in _input_rows(items))
     return [text for text in found if text]
+
+
+def _input_rows(items: object) -> list[Any]:
+    """The rows of an input: a list of them, a text by itself, or an object that has them in
+    `parts`.
+    """
+    fields = object_at(items)
+    if fields is not None:
+        return _input_rows(fields.get("parts", fields.get("content")))
+    return [items] if isinstance(items, str) else list_at(items) or []
 
 
 def _input_text(row: object) -> str | None:
@@ -647,7 +693,8 @@ def _input_text(row: object) -> str | None:
 
 
 def _input_refs(items: object) -> list[str]:
-    found = (text_at(item, "ref", "assetRef", "uri", "capabilityRef") for item in objects_of(items))
+    rows = objects_of(_input_rows(items))
+    found = (text_at(item, "ref", "assetRef", "uri", "capabilityRef") for item in rows)
     return [ref for ref in found if ref]
 
 

@@ -13,6 +13,7 @@ from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import list_at, text_at
 from factwire.facts.limits import SEQUENCE_MAX
+from factwire.facts.outcomes import bad_end
 from factwire.facts.refs import ref_at, refs_of
 from factwire.projection import thread_status
 from factwire.projection.limits import LANE_EVENTS_KEPT
@@ -124,6 +125,8 @@ def record_compaction(draft: "StateDraft", fact: Fact) -> None:
     """The start, end or failure of a compaction; an end without a start is a boundary too."""
     context, payload = draft.state.context, read_payload(fact, ContextPayload)
     status = _COMPACTION_STATUS[fact.event_class or ""]
+    if status == "completed":
+        status = bad_end(fact) or status
     last = context.compactions[-1] if context.compactions else None
     if last is None or not _is_about_compaction(last, fact, payload, status):
         last = _add_compaction(draft, fact, status)

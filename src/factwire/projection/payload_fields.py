@@ -13,8 +13,9 @@ import msgspec
 
 from factwire.facts.classes.payloads import Payload
 from factwire.facts.fact import Fact, id_in_payload
-from factwire.facts.outcomes import CLASS_STATUSES, ENDED_STATUSES, status_shown
+from factwire.facts.outcomes import CLASS_STATUSES, ENDED_STATUSES, call_outcome
 from factwire.facts.refs import Ref
+from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.limits import DETAIL_CHARACTERS
 from factwire.projection.views import View
 
@@ -49,6 +50,13 @@ def other_id(fact: Fact, name: str, attribute: str) -> str | None:
     return value or id_in_payload(fact.payload, name)
 
 
+def drop_placeholder_time(fact: Fact) -> Fact:
+    """The fact without a time where that is a placeholder, so that nothing is shown with one."""
+    if fact.created_at != UNKNOWN:
+        return fact
+    return msgspec.structs.replace(fact, created_at=None)
+
+
 def turn_of(fact: Fact) -> str | None:
     return fact.turn_id or _id_in(fact.payload, "turnId", "turn_id")
 
@@ -80,7 +88,7 @@ def join_texts(existing: list[str] | None, more: Iterable[str]) -> list[str] | N
 
 def outcome_of(fact: Fact) -> str:
     """How a turn ended, by the fact that ends it; a UI event says no more than that it finished."""
-    outcome = status_shown(fact)
+    outcome = call_outcome(fact)
     if outcome == "completed" and fact.phase in ("cancelled", "interrupted"):
         return "canceled"
     return outcome if outcome in ENDED_STATUSES else CLASS_STATUSES[fact.event_class or ""] or ""

@@ -7,13 +7,15 @@ the facts since are remembered; after that it is counted as late.
 """
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any, Final
 
 import msgspec
 
 from factwire.facts.classes.class_tables import NO_CLASS
-from factwire.facts.fact import Fact, id_of
-from factwire.facts.shapes import encode_fact
+from factwire.facts.fact import Fact, has_lineage, id_of
+from factwire.facts.shapes import RepeatNumbers, encode_fact
+from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import (
     graph,
     hydration,
@@ -22,9 +24,10 @@ from factwire.projection import (
     thread_status,
     timeline,
     turn_closing,
+    turns,
 )
 from factwire.projection.changes import Changes, Operation
-from factwire.projection.diagnostics import add_remark, keep_diagnostic
+from factwire.projection.diagnostics import add_remark, drop_remark, keep_diagnostic
 from factwire.projection.draft import StateDraft, StateIndex
 from factwire.projection.hydration import (
     LACKING_REASONS,
@@ -36,8 +39,14 @@ from factwire.projection.hydration import (
     needs_point,
     root_operations,
 )
-from factwire.projection.limits import IGNORED_THREADS, LANES, REMEMBERED_IDS
+from factwire.projection.limits import (
+    IGNORED_THREADS,
+    LANES,
+    REMEMBERED_IDS,
+    WAITING_CHILD_FACTS,
+)
 from factwire.projection.ordering import RUN_OPENERS, order_facts
+from factwire.projection.payload_fields import drop_placeholder_time
 from factwire.projection.read_models import ThreadReadModel
 from factwire.projection.reducers import REDUCER_ROWS, ReducerRow
 from factwire.projection.repair import REPAIRS, cover_lane, settle_repair
@@ -51,6 +60,7 @@ from factwire.projection.state import (
     encode_state,
     restore_lane,
     restore_recent,
+    restore_waiting,
     save_lane,
 )
 
@@ -84,11 +94,13 @@ class Projection:
     def _set_up(self, state: ProjectionState, main: Lane) -> None:
         self._draft = StateDraft(state, StateIndex(state))
         self._recent = RecentFacts()
+        self._repeats = RepeatNumbers()
         self._main = main
         self._lanes: dict[str, Lane] = {}
         self._current = main
         self._points: list[RebuildPoint] = []
         self._first_thread = state.thread_id
+        self._waiting: dict[str, list[Fact]] = {}
 
     @classmethod
     def restore(cls, data: bytes) -> "Projection":
@@ -101,10 +113,13 @@ class Projection:
         main, *others = (restore_lane(lane) for lane in saved.lanes)
         self._set_up(saved.state, main)
         self._recent = restore_recent(saved)
+        self._repeats = RepeatNumbers(chain.from_iterable(saved.ids))
         self._points = saved.points
         self._first_thread = saved.first_thread
         self._lanes = {lane.thread_id or "": lane for lane in others}
         self._current = self._lanes.get(saved.current or "", main)
+        for fact in restore_waiting(saved):
+            self._waiting.setdefault(fact.thread_id or "", []).append(fact)
         self._mark_reconciliation()
 
     @classmethod
@@ -173,6 +188,7 @@ class Projection:
                 points=points,
                 taken=[encode_fact(fact) for fact in taken or ()],
                 first_thread=self._first_thread,
+                waiting=[encode_fact(fact) for rows in self._waiting.values() for fact in rows],
             )
         )
 
@@ -304,15 +320,40 @@ class Projection:
             self._draft.begin()
             self._count_ignored(fact, thread)
             self._count("dropped")
+            if sum(map(len, self._waiting.values())) < WAITING_CHILD_FACTS:
+                self._waiting.setdefault(thread, []).append(fact)
             return None
         self._current = lane
         return lane
 
+    def _take_children(self) -> None:
+        """Take what came of a thread before the fact that makes it a child of this one."""
+        for thread, facts in list(self._waiting.items()):
+            if not self._is_child(facts[0]) or len(self._lanes) >= LANES:
+                continue
+            del self._waiting[thread]
+            lane = self._lanes[thread] = Lane(thread)
+            self._forget_ignored(thread, facts)
+            for fact in order_facts(facts):
+                self._arrange(lane, fact)
+
+    def _forget_ignored(self, thread: str, facts: list[Fact]) -> None:
+        """A thread that was left out turns out to belong to this one."""
+        draft, whole = self._draft, self._draft.state.hydration
+        ignored = [key for key in whole.ignored if key != f"foreign_thread:{thread}"]
+        draft.put(whole, hydration.HYDRATION_PATH, "ignored", ignored)
+        draft.count(whole, hydration.HYDRATION_PATH, "dropped", -len(facts))
+        drop_remark(draft, f"foreign_thread:{facts[0].id}:{thread}")
+
     def _is_child(self, fact: Fact) -> bool:
         """Whether a fact says that its thread belongs to this one."""
         parent, state = id_of(fact, "parentThreadId"), self._draft.state
-        existing = (thread.thread_id for thread in state.subagents.threads.values())
-        return parent == state.thread_id or parent in self._lanes or fact.thread_id in existing
+        if parent is not None and (parent == state.thread_id or parent in self._lanes):
+            return True
+        session, task = id_of(fact, "parentSessionId"), id_of(fact, "parentTaskId")
+        if (session is not None and session == state.session_id) or task in state.tasks:
+            return True
+        return any(row.thread_id == fact.thread_id for row in state.subagents.threads.values())
 
     def _count_ignored(self, fact: Fact, thread: str) -> None:
         key = f"foreign_thread:{thread}"
@@ -330,6 +371,11 @@ class Projection:
         draft, state = self._draft, self._draft.state
         latest, whole = state.runtime, state.hydration
         self._recent.add(fact)
+        if fact.created_at == UNKNOWN or (
+            fact.subagent_id is None
+            and (lane is not self._main or draft.memory.has_turns_beside or has_lineage(fact))
+        ):
+            fact = turns.name_doer(draft, drop_placeholder_time(fact))
         draft.opened = False
         row = REDUCER_ROWS.get(fact.event_class)  # pyright: ignore[reportArgumentType, reportCallIssue]
         if row is None or row.phase is None or (row.needs and not row.has_all(fact)):
@@ -357,6 +403,8 @@ class Projection:
                 latest.latest_sequence = whole.cursor = sequence
         if row is None or row.repairs or whole.status != "live":
             self._settle(lane, fact, row)
+        if self._waiting and draft.opened:
+            self._take_children()
 
     def _reduce(self, fact: Fact, row: ReducerRow | None) -> None:
         draft = self._draft
@@ -396,6 +444,8 @@ class Projection:
     def _arrange(self, lane: Lane, fact: Fact) -> None:
         """Find the place of a fact that does not simply come next."""
         sequence = fact.sequence
+        if sequence is None:
+            fact = self._repeats.number(fact)
         if fact.id in self._recent:
             self._handle_repeat(lane, fact)
         elif sequence is None:
@@ -575,6 +625,7 @@ class Projection:
         ops, before, old = self._draft.ops, self._to_plain(), self.state
         past = {each.thread_id: each for each in (self._main, *self._lanes.values())}
         recent, current, points = self._recent, self._current.thread_id, self._points
+        waiting, repeats = self._waiting, self._repeats
         self._go_back(point, past)
         facts = insert_fact(taken, fact, sequence)
         for each in facts:
@@ -588,6 +639,7 @@ class Projection:
                 each.held = past[each.thread_id].held
             self._drain(each)
         self._current = self._lanes.get(current or "", self._main)
+        self._waiting, self._repeats = waiting, repeats
         self._settle_order()
         ops[:] = root_operations(before, self._to_plain())
         self._draft.ops = ops
@@ -598,6 +650,7 @@ class Projection:
             self._set_up(empty_state(self._first_thread), Lane(None))
         else:
             self._load(decode_checkpoint(point.data))
+        self._waiting = {}
         for lane in (self._main, *self._lanes.values()):
             lane.held = {}
             lane.cover_as(past.get(lane.thread_id))

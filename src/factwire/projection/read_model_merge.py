@@ -319,9 +319,7 @@ def _add_tool(draft: StateDraft, call: ToolCallSummary) -> None:
         args_truncated=True if call.state == "input-streaming" else None,
         output_truncated=True if call.output_characters else None,
     )
-    draft.create(draft.state.tools, tools.TOOLS_PATH, call.tool_call_id, tool)
-    if tools.is_open(tool):
-        draft.memory.open_tool(call.tool_call_id)
+    tools.add_tool(draft, tool)
 
 
 def _update_tool(draft: StateDraft, tool: Tool, call: ToolCallSummary) -> None:

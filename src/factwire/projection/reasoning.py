@@ -9,14 +9,24 @@ from factwire.facts.classes.payloads import TextPayload
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import list_at, text_at
+from factwire.facts.outcomes import bad_end
 from factwire.projection.messages import (
     PartHandle,
     ReasoningPart,
     add_part,
     find_streamed_part,
+    is_another_text,
     message_of,
+    state_at_end,
 )
-from factwire.projection.payload_fields import other_id, read_payload, subagent_of, turn_of
+from factwire.projection.payload_fields import (
+    other_id,
+    outcome_of,
+    read_payload,
+    subagent_of,
+    turn_of,
+)
+from factwire.projection.turns import is_in_ended_turn
 from factwire.projection.views import Text, View
 
 if TYPE_CHECKING:
@@ -81,7 +91,7 @@ def complete_reasoning(draft: "StateDraft", fact: Fact) -> None:
         draft.put(part, handle.path, "characters", len(payload.text))
     draft.fill(part, handle.path, encrypted_ref=payload.encrypted_ref)
     if part.state != "stale" or payload.summary is not None:
-        draft.put(part, handle.path, "state", "final")
+        draft.put(part, handle.path, "state", state_at_end(fact))
 
 
 def _ensure_reasoning_part(draft: "StateDraft", fact: Fact) -> PartHandle:
@@ -92,7 +102,11 @@ def _ensure_reasoning_part(draft: "StateDraft", fact: Fact) -> PartHandle:
     own = named or f"{message_id}:reasoning"
     if existing is not None:
         ended = cast("ReasoningPart", existing.part).state not in ("streaming", "stale")
-        if named is not None or not ended or fact.event_class not in _OPENING_CLASSES:
+        is_end = fact.event_class == "reasoning.completed"
+        begins = fact.event_class in _OPENING_CLASSES or (
+            is_end and is_another_text(draft, fact, existing)
+        )
+        if named is not None or not ended or not begins:
             return existing
         own = f"{own}:{len(existing.message.parts)}"
     part = ReasoningPart(
@@ -121,7 +135,17 @@ def finish_plan(draft: "StateDraft", fact: Fact) -> None:
         draft.grow(plan.text, f"{path}/text", rest)
     draft.fill(plan, path, steps=list_at(fact.payload.get("steps")))
     if plan.state != "stale" or whole is not None:
-        draft.put(plan, path, "state", "final")
+        draft.put(plan, path, "state", "final" if bad_end(fact) is None else "stale")
+
+
+def end_turn_plans(draft: "StateDraft", fact: Fact) -> None:
+    """A plan of a turn that is over is as whole as it gets; one that was cut off may lack more."""
+    state = "final" if outcome_of(fact) == "completed" else "stale"
+    for key, plan in draft.state.plans.items():
+        if plan.state == "streaming" and is_in_ended_turn(
+            draft, fact, plan.turn_id, plan.subagent_id
+        ):
+            draft.put(plan, f"{PLANS_PATH}/{escape_key(key)}", "state", state)
 
 
 def _restart_plan(draft: "StateDraft", plan: Plan, path: str) -> None:

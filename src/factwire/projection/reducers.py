@@ -33,6 +33,7 @@ Reducer = Callable[[StateDraft, Fact], None]
 _TURN_END: Final = (
     turn_closing.close_turn_work,
     messages.end_turn_messages,
+    reasoning.end_turn_plans,
     actions.end_turn_permissions,
     turns.end_turn,
     team.follow_turn,

@@ -168,7 +168,7 @@ class SavedLane(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 class ProjectionCheckpoint(msgspec.Struct, kw_only=True):
     """Everything that a projection consists of. The first of `lanes` is the main one. `taken` are
-    the facts since the oldest of `points`.
+    the facts since the oldest of `points`, `waiting` those of threads that are nobody's child yet.
     """
 
     version: str
@@ -180,6 +180,7 @@ class ProjectionCheckpoint(msgspec.Struct, kw_only=True):
     points: list[RebuildPoint]
     taken: list[bytes]
     first_thread: str | None
+    waiting: list[bytes]
 
 
 class _EncodedCheckpoint(msgspec.Struct, kw_only=True):
@@ -194,6 +195,7 @@ class _EncodedCheckpoint(msgspec.Struct, kw_only=True):
     points: list[RebuildPoint] = []
     taken: list[bytes] = []
     first_thread: str | None = None
+    waiting: list[bytes] = []
 
 
 _checkpoint_encoder: Final = msgspec.msgpack.Encoder()
@@ -212,7 +214,7 @@ def decode_checkpoint(data: bytes) -> ProjectionCheckpoint:
         state = decode_state(saved.state)
         for lane in saved.lanes:
             restore_lane(lane)
-        for line in saved.taken:
+        for line in (*saved.taken, *saved.waiting):
             _restore_fact(line)
     except (msgspec.DecodeError, FactError, RecursionError, ValueError) as error:
         raise UnreadableCheckpoint(f"these bytes are no checkpoint: {error}") from error
@@ -228,6 +230,7 @@ def decode_checkpoint(data: bytes) -> ProjectionCheckpoint:
         points=saved.points,
         taken=saved.taken,
         first_thread=saved.first_thread,
+        waiting=saved.waiting,
     )
 
 
@@ -271,3 +274,7 @@ def restore_recent(checkpoint: ProjectionCheckpoint) -> RecentFacts:
     recent.load(checkpoint.ids, checkpoint.bodies)
     recent.remember_whole([_restore_fact(line) for line in checkpoint.taken])
     return recent
+
+
+def restore_waiting(checkpoint: ProjectionCheckpoint) -> list[Fact]:
+    return [_restore_fact(line) for line in checkpoint.waiting]

@@ -71,7 +71,7 @@ _STATES_OF_PHASE: Final = {
 
 _ENDED: Final = frozenset({"completed", "failed", "cancelled", "closed"})
 ACTIVE_STATES: Final = frozenset({"spawned", "running", "connected", "waiting"})
-_REMOTE: Final = ("remote_teammate", "background_teammate")
+REMOTE_TOPOLOGIES: Final = ("remote_teammate", "background_teammate")
 
 
 class SubagentThread(View):
@@ -159,6 +159,8 @@ def update_subagent(draft: "StateDraft", fact: Fact) -> None:
     _enter_state(draft, fact, thread, path, _next_state(fact, thread, payload))
     if thread.started_at is None and fact.event_class in _STARTING_CLASSES:
         draft.put(thread, path, "started_at", fact.created_at)
+    if thread.status in ACTIVE_STATES:
+        draft.fill(thread, path, turn_id=turn_of(fact))
     _describe_thread(draft, thread, path, fact, payload)
     _set_lineage(draft, thread, path, fact)
     _record_delegation(draft, fact, thread)
@@ -179,12 +181,23 @@ def apply_turn(draft: "StateDraft", fact: Fact, key: str, state: str) -> None:
         _add_activity(draft, fact, key, payload)
 
 
+def end_thread(draft: "StateDraft", fact: Fact, key: str, status: str) -> None:
+    """A teammate whose turn is over; of one that was not cancelled nobody knows how it ended."""
+    thread, path = draft.state.subagents.threads[key], _thread_path(key)
+    draft.put(thread, path, "status", status)
+    draft.put(thread, path, "completed_at", fact.created_at if status in _ENDED else None)
+    _mark_active(draft, key, active=False)
+
+
+def _thread_path(key: str) -> str:
+    return f"{SUBAGENT_THREADS_PATH}/{escape_key(key)}"
+
+
 def note_message(draft: "StateDraft", key: str, message: str | None) -> None:
     """What the run of a subagent reports of itself."""
     thread = draft.state.subagents.threads.get(key)
     if thread is not None:
-        path = f"{SUBAGENT_THREADS_PATH}/{escape_key(key)}"
-        draft.fill(thread, path, message=shorten_detail(message))
+        draft.fill(thread, _thread_path(key), message=shorten_detail(message))
 
 
 def _enter_state(
@@ -230,7 +243,7 @@ def teammate_of(fact: Fact) -> str | None:
 
 
 def _ensure_thread(draft: "StateDraft", fact: Fact, key: str) -> tuple[SubagentThread, str]:
-    path = f"{SUBAGENT_THREADS_PATH}/{escape_key(key)}"
+    path = _thread_path(key)
     existing = draft.state.subagents.threads.get(key)
     if existing is not None:
         return existing, path
@@ -318,7 +331,7 @@ _LINEAGE_FIELDS: Final = (
 
 
 def _topology_of(fact: Fact) -> str | None:
-    if fact.surface in _REMOTE:
+    if fact.surface in REMOTE_TOPOLOGIES:
         return fact.surface
     return "remote_teammate" if (fact.event_class or "").startswith("channel.") else None
 

@@ -81,6 +81,14 @@ ENDED_TASKS: Final = frozenset(
     {"cancelled", "timed_out", "failed", "lost", "completed", "archived"}
 )
 
+OPEN_TASKS: Final = frozenset(
+    {"draft", "accepted", "queued", "preparing", "running", "waiting_input", "waiting_permission"}
+    | {"waiting_resource", "blocked", "paused", "retrying", "cancelling"}
+)
+
+_APART: Final = ("external_task", "work_item", "automation_job")
+"""What runs a task that goes on without the turn in which it was set."""
+
 _WAITING_STATES: Final = {
     "input": "waiting_input",
     "permission": "waiting_permission",
@@ -186,6 +194,8 @@ def update_task(draft: "StateDraft", fact: Fact) -> None:
     state = _next_state(fact, payload)
     if state is not None and state != task.status:
         _enter_state(draft, task, path, state, fact.created_at)
+    if state in OPEN_TASKS:
+        draft.fill(task, path, turn_id=turn_of(fact))
     draft.count(task, path, "retries", name == "task.retrying")
     if name == "task.created":
         draft.put(task, path, "created_at", fact.created_at)
@@ -225,6 +235,24 @@ def apply_job_turn(draft: "StateDraft", fact: Fact, key: str, state: str) -> Non
             _count_item(draft, job, path, item, state)
     elif not (job.status in ENDED_TASKS and state in ENDED_TASKS):
         _describe_job(draft, fact, job, path, state)
+
+
+def is_elsewhere(task: ProjectedTask) -> bool:
+    """Whether a task is worked on apart from the turn that set it."""
+    return task.remote_task_id is not None or task.runtime_entity in _APART
+
+
+def end_task(draft: "StateDraft", fact: Fact, key: str, status: str) -> list[str]:
+    """A task whose turn is over, with its attempts; the ids of those that ended with it."""
+    task, path = draft.state.tasks[key], f"{TASKS_PATH}/{escape_key(key)}"
+    ended = fact.created_at if status in ENDED_TASKS else None
+    draft.put(task, path, "status", status)
+    draft.put(task, path, "completed_at", ended)
+    found = [n for n, attempt in enumerate(task.attempts) if attempt.status == "running"]
+    for place in found:
+        draft.put(task.attempts[place], f"{path}/attempts/{place}", "status", status)
+        draft.put(task.attempts[place], f"{path}/attempts/{place}", "completed_at", ended)
+    return [task.attempts[place].attempt_id for place in found]
 
 
 def set_parent(draft: "StateDraft", task_id: str, parent_task_id: str | None) -> None:

@@ -11,6 +11,7 @@ from factwire.facts.classes.payloads import EvidencePayload, HandoffPayload, Tea
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import object_at, text_at
+from factwire.facts.outcomes import bad_end
 from factwire.facts.refs import ref_at, refs_of
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import subagents, tasks
@@ -41,6 +42,9 @@ _HANDOFF_STATUS: Final = {
     "handoff.completed": "completed",
     "agent.handoff": "requested",
 }
+
+
+_ENDED_HANDOFFS: Final = ("completed", "rejected", "failed", "cancelled")
 
 
 class RosterNode(View):
@@ -236,6 +240,8 @@ def record_handoff(draft: "StateDraft", fact: Fact) -> None:
         event = HandoffEvent(handoff_id=key, status=UNKNOWN, turn_id=turn_of(fact))
         draft.create(events, f"{TEAM_PATH}/handoffEvents", key, event)
     status = payload.status if name == "agent.handoff" and payload.status else _HANDOFF_STATUS[name]
+    if status == "completed":
+        status = bad_end(fact) or status
     draft.put(events[key], path, "status", status)
     draft.fill(
         events[key],
@@ -246,7 +252,7 @@ def record_handoff(draft: "StateDraft", fact: Fact) -> None:
         reason=payload.reason,
         task_id=task_of(fact),
         subagent_id=subagent_of(fact),
-        completed_at=fact.created_at if status in ("completed", "rejected") else None,
+        completed_at=fact.created_at if status in _ENDED_HANDOFFS else None,
     )
     draft.extend(events[key], path, "refs", refs_of(fact))
     if status in ("accepted", "completed"):

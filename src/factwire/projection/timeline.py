@@ -12,13 +12,20 @@ from typing import TYPE_CHECKING, Final
 from factwire.facts.classes.specification import EventClass
 from factwire.facts.fact import Fact
 from factwire.facts.json_values import text_at
-from factwire.facts.outcomes import ENDED_STATUSES, first_status, status_shown
+from factwire.facts.outcomes import (
+    ENDED_STATUSES,
+    LASTING_FAMILIES,
+    OPEN_STATUSES,
+    first_status,
+    meaning_of_status,
+    status_shown,
+)
 from factwire.facts.refs import refs_of
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.artifacts import artifact_ids, evidence_ids
 from factwire.projection.changes import Operation
 from factwire.projection.coding import process_of
-from factwire.projection.messages import Message, Part
+from factwire.projection.messages import part_entry_key
 from factwire.projection.payload_fields import (
     other_id,
     shorten_detail,
@@ -87,7 +94,7 @@ def _begin_entry(
         sequence=fact.sequence,
         kind=fact.kind,
         event_class=fact.event_class or UNKNOWN,
-        phase=fact.phase or row.phase,
+        phase=_phase_of(fact, row, status),
         owner=fact.owner or row.owner,
         surface=fact.surface or row.surface,
         status=status,
@@ -122,6 +129,10 @@ def _continue_entry(draft: "StateDraft", fact: Fact, row: EventClass, place: int
     status = status_shown(fact)
     if status is not None:
         ended = _end_time(fact) if status in ENDED_STATUSES else None
+        if status in OPEN_STATUSES and turn_of(fact) not in (None, entry.turn_id):
+            # What goes on in another turn ends with that one.
+            draft.memory.open_entries.get(entry.turn_id, {}).pop(place, None)
+            draft.put(entry, path, "turn_id", turn_of(fact))
         set_entry_status(draft, place, status, ended)
     draft.put(entry, path, "event_class", fact.event_class)
     category, hint = _read_failure(fact)
@@ -129,7 +140,7 @@ def _continue_entry(draft: "StateDraft", fact: Fact, row: EventClass, place: int
     draft.put(entry, path, "recovery_hint", hint)
     if entry.title != fact.title:
         draft.put(entry, path, "title", fact.title)
-    phase = fact.phase or row.phase
+    phase = _phase_of(fact, row, status)
     if phase not in (UNKNOWN, entry.phase):
         draft.put(entry, path, "phase", phase)
     detail = _entry_detail(fact)
@@ -143,6 +154,22 @@ def add_streamed_refs(draft: "StateDraft", fact: Fact) -> None:
     place = draft.memory.entries.get(_subject_key(draft, fact) or "") if refs else None
     if place is not None:
         draft.extend(draft.state.timeline[place], f"{TIMELINE_PATH}/{place}", "refs", refs)
+
+
+ENDED_PHASES: Final = {"completed": "completed", "failed": "failed", "canceled": "cancelled"}
+"""Status of something that has ended → its phase."""
+
+
+def _phase_of(fact: Fact, row: EventClass, status: str | None) -> str:
+    """The phase of what a fact is about; what begins and ends is in no other phase once it has
+    ended.
+    """
+    ended = ENDED_PHASES.get(meaning_of_status(status or UNKNOWN))
+    is_lasting = (fact.event_class or "").partition(".")[0] in LASTING_FAMILIES
+    if ended is not None and (is_lasting or ended != "completed"):
+        return ended
+    stated = fact.phase or row.phase
+    return UNKNOWN if ended is None and stated in ENDED_PHASES.values() else stated
 
 
 def _entry_detail(fact: Fact) -> str | None:
@@ -162,6 +189,15 @@ def _read_failure(fact: Fact) -> tuple[str | None, str | None]:
     if status_shown(fact) != "failed":
         return None, None
     return text_at(payload, "failureCategory"), text_at(payload, "recoveryHint")
+
+
+def end_entry(draft: "StateDraft", place: int, status: str, completed_at: str | None) -> None:
+    """Put an entry into the status, and so the phase, that the end of something else means for
+    it.
+    """
+    set_entry_status(draft, place, status, completed_at)
+    phase = ENDED_PHASES.get(status, UNKNOWN)
+    draft.put(draft.state.timeline[place], f"{TIMELINE_PATH}/{place}", "phase", phase)
 
 
 def set_entry_status(
@@ -196,16 +232,6 @@ _Find = Callable[[Fact], str | None]
 def _part_subject(draft: "StateDraft") -> str | None:
     handle = draft.part
     return None if handle is None else part_entry_key(handle.message, handle.part)
-
-
-def part_entry_key(message: Message, part: Part) -> str:
-    """What tells a part from any other of the thread."""
-    turn = _quote_name(message.turn_id or "")
-    return f"{turn}:{_quote_name(message.message_id)}:{_quote_name(part.part_id)}"
-
-
-def _quote_name(name: str) -> str:
-    return name.replace("%", "%25").replace(":", "%3A") if ":" in name or "%" in name else name
 
 
 def _compaction_subject(draft: "StateDraft") -> str:

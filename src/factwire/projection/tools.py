@@ -229,10 +229,17 @@ def ensure_tool(draft: "StateDraft", fact: Fact) -> tuple[Tool, str]:
         agent_id=fact.agent_id,
         subagent_id=subagent_of(fact),
     )
-    draft.create(draft.state.tools, TOOLS_PATH, key, tool)
-    draft.memory.open_tool(key)
+    add_tool(draft, tool)
     _add_preview(draft, tool, fact)
     return tool, _tool_path(key)
+
+
+def add_tool(draft: "StateDraft", tool: Tool) -> None:
+    """Put a call into the state, open or ended; its place among the others is kept."""
+    draft.create(draft.state.tools, TOOLS_PATH, tool.tool_call_id, tool)
+    draft.memory.keep_tool(tool.tool_call_id)
+    if is_open(tool):
+        draft.memory.open_tool(tool.tool_call_id)
 
 
 def describe_tool(draft: "StateDraft", tool: Tool, path: str, fact: Fact) -> None:
@@ -324,6 +331,7 @@ def update_preview(draft: "StateDraft", tool: Tool) -> None:
 _OF_ONE_RUN: Final = (
     *("completed_at", "exit_code", "failure_category", "recovery_hint", "duration_ms"),
     *("output", "output_ref", "output_truncated", "summary", "message", "progress", "total"),
+    "action_id",
 )
 
 

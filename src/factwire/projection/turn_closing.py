@@ -2,8 +2,10 @@
 
 Nothing of a turn that is over reads as pending, running or blocked. What was cut off by a
 cancellation is cancelled; text and runs end as their turn does; of anything else nobody knows how
-it ended, so it reads `unknown` and has no time of its end. What works on without the turn keeps its
-status. A call that is cancelled takes its own work with it in the same way.
+it ended, so it reads `unknown` and has no time of its end, until a fact says more. What facts state
+to be apart from the turn keeps its status: jobs, tasks that are worked on elsewhere, teammates that
+are remote, in the background or in a turn of their own, and programs in the background. A call that
+is cancelled takes its own work with it in the same way.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -12,13 +14,24 @@ import msgspec
 
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
-from factwire.facts.outcomes import OPEN_STATUSES
+from factwire.facts.outcomes import ENDED_STATUSES, OPEN_STATUSES
 from factwire.facts.vocabulary import UNKNOWN
-from factwire.projection import actions, coding, graph, timeline, tools
+from factwire.projection import (
+    actions,
+    coding,
+    graph,
+    model_usage,
+    subagents,
+    tasks,
+    team,
+    timeline,
+    tools,
+)
 from factwire.projection.actions import Action
 from factwire.projection.coding import Hook, Patch, TestRun, Work
-from factwire.projection.messages import Message, ReasoningPart, TextPart
+from factwire.projection.messages import Message, ReasoningPart, TextPart, part_entry_key
 from factwire.projection.payload_fields import outcome_of, tool_of, turn_of
+from factwire.projection.subagents import SubagentThread
 from factwire.projection.tools import Tool
 from factwire.projection.turns import (
     ENDED_TURNS,
@@ -60,19 +73,19 @@ TURN_ENDINGS: Final[dict[str, TurnEnding | None]] = {
     "compaction": _CUT_OFF,
     "permission": _CUT_OFF,
     "action": _WITHDRAWN,
+    "task": _CUT_OFF,
+    "attempt": _CUT_OFF,
+    "subagent": _CUT_OFF,
+    "agent": _CUT_OFF,
+    "handoff": _CUT_OFF,
+    "review": _CUT_OFF,
+    "trial": _CUT_OFF,
+    "artifact": _CUT_OFF,
+    "evidence": _CUT_OFF,
+    "rollback": _CUT_OFF,
     "process": None,
-    "task": None,
-    "attempt": None,
     "job": None,
-    "subagent": None,
-    "agent": None,
-    "handoff": None,
-    "review": None,
-    "trial": None,
-    "artifact": None,
-    "evidence": None,
     "repair": None,
-    "rollback": None,
 }
 """Kind of an open thing, which is also the first word of its entry → how the end of its turn leaves
 it; None is for what outlives a turn. `fact` is an entry of a single fact, and a kind that is not
@@ -98,8 +111,58 @@ def close_turn_work(draft: "StateDraft", fact: Fact) -> None:
     for kind, key in coding.open_work(draft):
         if _ends_with_turn(draft, fact, coding.find_work(draft, kind, key)):
             _close_work(draft, fact, kind, key, outcome)
+    _close_teammates(draft, fact, outcome)
+    _close_tasks(draft, fact, outcome)
+    _close_compactions(draft, fact, outcome)
     _close_runs(draft, fact, outcome)
     _close_entries(draft, fact, outcome)
+
+
+def _close_teammates(draft: "StateDraft", fact: Fact, outcome: str) -> None:
+    threads, status = draft.state.subagents.threads, _status_after("subagent", outcome)
+    for key in list(draft.state.subagents.active_thread_ids):
+        row = threads[key]
+        if is_in_ended_turn(draft, fact, row.turn_id, row.parent_subagent_id) and not _is_apart(
+            draft, row
+        ):
+            subagents.end_thread(draft, fact, key, status)
+            team.update_member(draft, fact, key)
+            _show_end(draft, fact, f"subagent:{key}", status)
+
+
+def _is_apart(draft: "StateDraft", row: SubagentThread) -> bool:
+    """Whether a teammate goes on without the turn that set it to work."""
+    if row.channel_id or row.remote_task_id or row.topology in subagents.REMOTE_TOPOLOGIES:
+        return True
+    return any(
+        turn.subagent_id == row.subagent_id and turn.status not in ENDED_TURNS
+        for turn in (draft.state.turns.values() if draft.memory.has_turns_beside else ())
+    )
+
+
+def _close_tasks(draft: "StateDraft", fact: Fact, outcome: str) -> None:
+    status, active = _status_after("task", outcome), set(draft.state.subagents.active_thread_ids)
+    for key, task in draft.state.tasks.items():
+        workers = task.subagent_ids or [None]
+        if (
+            task.status in tasks.OPEN_TASKS
+            and not tasks.is_elsewhere(task)
+            and active.isdisjoint(workers)
+            and is_in_ended_turn(draft, fact, task.turn_id, workers[0])
+        ):
+            for attempt in tasks.end_task(draft, fact, key, status):
+                _show_end(draft, fact, f"attempt:{attempt}", status)
+            team.update_work_item(draft, fact, key)
+            _show_end(draft, fact, f"task:{key}", status)
+
+
+def _close_compactions(draft: "StateDraft", fact: Fact, outcome: str) -> None:
+    status = _status_after("compaction", outcome)
+    for place, row in enumerate(draft.state.context.compactions):
+        if row.status == "running" and is_in_ended_turn(draft, fact, row.turn_id, None):
+            path = f"{model_usage.CONTEXT_PATH}/compactions/{place}"
+            draft.put(row, path, "status", status)
+            draft.put(row, path, "completed_at", _end_time(fact, _ENTRY_WORDS.get(status, status)))
 
 
 def align_entity(draft: "StateDraft", fact: Fact) -> None:
@@ -115,7 +178,11 @@ def align_entity(draft: "StateDraft", fact: Fact) -> None:
     place, node = draft.memory.entries.get(key), state.graph.nodes.get(key)
     if place is not None:
         status = "canceled" if found.status == "cancelled" else found.status
-        timeline.set_entry_status(draft, place, status if ended else "running", ended)
+        is_over = ended is not None or status in ENDED_STATUSES or status == UNKNOWN
+        if is_over:
+            timeline.end_entry(draft, place, status, ended)
+        else:
+            timeline.set_entry_status(draft, place, "running", ended)
     if node is not None:
         path = f"{graph.GRAPH_NODES_PATH}/{escape_key(key)}"
         draft.put(node, path, "status", found.status)
@@ -209,10 +276,21 @@ def _close_entries(draft: "StateDraft", fact: Fact, outcome: str) -> None:
         kind = entry.entry_id.partition(":")[0]
         ending = TURN_ENDINGS.get(kind, _AS_THE_TURN)
         is_text = entry.entry_id in spoken or (kind in _TEXT_KINDS and not is_whole)
-        if is_text or not is_in_ended_turn(draft, fact, entry.turn_id, entry.subagent_id):
+        goes_on = ending is None or _outlives(draft, entry.entry_id)
+        is_over = is_in_ended_turn(draft, fact, entry.turn_id, entry.subagent_id)
+        if is_text or goes_on or not is_over:
             draft.memory.track_entry(entry, place)
-        elif ending is not None and kind != "turn":
+        elif kind != "turn":
             _end_entry(draft, fact, entry.entry_id, getattr(ending, outcome))
+
+
+def _outlives(draft: "StateDraft", entry_id: str) -> bool:
+    """Whether a teammate or a task goes on after the turn, because it is apart from that."""
+    kind, _, key = entry_id.partition(":")
+    if kind == "subagent":
+        return key in draft.state.subagents.active_thread_ids
+    task = draft.state.tasks.get(key) if kind == "task" else None
+    return task is not None and task.status in tasks.OPEN_TASKS
 
 
 def _open_texts(draft: "StateDraft", fact: Fact) -> dict[str, bool]:
@@ -227,7 +305,7 @@ def _open_texts(draft: "StateDraft", fact: Fact) -> dict[str, bool]:
 def end_settled_texts(draft: "StateDraft") -> None:
     """Runs once facts are whole again: a text of a turn that is over ended with the turn."""
     settled = {
-        f"{kind}:{timeline.part_entry_key(message, part)}"
+        f"{kind}:{part_entry_key(message, part)}"
         for message in draft.state.messages
         for part in message.parts
         if isinstance(part, TextPart | ReasoningPart) and part.state == "final"
@@ -239,12 +317,12 @@ def end_settled_texts(draft: "StateDraft") -> None:
             continue
         for place in sorted(places):
             if draft.state.timeline[place].entry_id in settled:
-                timeline.set_entry_status(draft, place, turn.status, turn.completed_at)
+                timeline.end_entry(draft, place, turn.status, turn.completed_at)
 
 
 def _texts_of(message: Message) -> dict[str, bool]:
     return {
-        f"{kind}:{timeline.part_entry_key(message, part)}": (
+        f"{kind}:{part_entry_key(message, part)}": (
             isinstance(part, TextPart | ReasoningPart) and part.state == "stale"
         )
         for part in message.parts
@@ -260,9 +338,9 @@ def _show_end(draft: "StateDraft", fact: Fact, key: str, status: str) -> None:
 def _end_entry(draft: "StateDraft", fact: Fact, key: str, status: str) -> None:
     place = draft.memory.entries.get(key)
     entry = None if place is None else draft.state.timeline[place]
-    if place is not None and entry is not None and entry.completed_at is None:
+    if place is not None and entry is not None and entry.status not in ENDED_STATUSES:
         word = _ENTRY_WORDS.get(status, status)
-        timeline.set_entry_status(draft, place, word, _end_time(fact, word))
+        timeline.end_entry(draft, place, word, _end_time(fact, word))
 
 
 def _end_node(draft: "StateDraft", fact: Fact, key: str, status: str) -> None:

@@ -8,14 +8,26 @@ one does not hide it.
 
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from factwire.facts.classes.payloads import TurnEndPayload, TurnStartPayload
-from factwire.facts.fact import EntityKind, Fact, RunEntity, entity_of, id_of, is_of_thread
+from factwire.facts.fact import (
+    EntityKind,
+    Fact,
+    RunEntity,
+    entity_by_lineage,
+    entity_of,
+    has_lineage,
+    id_of,
+    is_of_thread,
+)
 from factwire.facts.json_patch import escape_key
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.payload_fields import (
     outcome_of,
     read_payload,
     shorten_detail,
+    subagent_of,
     task_of,
     turn_of,
 )
@@ -23,6 +35,7 @@ from factwire.projection.views import View
 
 if TYPE_CHECKING:
     from factwire.projection.draft import StateDraft
+    from factwire.projection.subagents import SubagentThread
 
 TURNS_PATH: Final = "/turns"
 
@@ -54,7 +67,17 @@ class ProjectedTurn(View):
 
 def is_own_run(draft: "StateDraft", fact: Fact) -> bool:
     """Whether a fact is about this thread's own run."""
-    return is_of_thread(fact, draft.state.thread_id)
+    state = draft.state
+    if not is_of_thread(fact, state.thread_id, state.session_id):
+        return False
+    return not has_lineage(fact) or not _descends_from_teammate(draft, fact)
+
+
+def _descends_from_teammate(draft: "StateDraft", fact: Fact) -> bool:
+    """Whether a fact names the thread or the session of a teammate as the one above."""
+    above = {id_of(fact, "parentThreadId"), id_of(fact, "parentSessionId")} - {None}
+    teammates = draft.state.subagents.threads.values()
+    return any(not above.isdisjoint((row.thread_id, row.session_id)) for row in teammates)
 
 
 def find_entity(draft: "StateDraft", fact: Fact) -> RunEntity | None:
@@ -64,13 +87,12 @@ def find_entity(draft: "StateDraft", fact: Fact) -> RunEntity | None:
     if is_own_run(draft, fact):
         return None
     state, entity = draft.state, entity_of(fact)
-    if entity is None:
-        child = fact.thread_id if fact.thread_id != state.thread_id else None
+    child = fact.thread_id if fact.thread_id != state.thread_id else None
+    if entity is None or (entity.kind == "thread" and entity.id is None):
         entity = RunEntity("thread", child)
     key: str | None = None
-    if entity.kind == "thread" and entity.id is not None:
-        threads = state.subagents.threads.items()
-        key = next((name for name, row in threads if row.thread_id == entity.id), None)
+    if entity.kind == "thread" or entity == entity_by_lineage(fact):
+        key = _find_teammate(draft, fact, entity)
         return entity if key is None else RunEntity("subagent", key)
     if entity.kind == "task" and entity.id not in state.tasks:
         key = next((n for n, row in state.tasks.items() if row.remote_task_id == entity.id), None)
@@ -78,6 +100,69 @@ def find_entity(draft: "StateDraft", fact: Fact) -> RunEntity | None:
         item = id_of(fact, "jobItemId")
         key = next((n for n, row in state.jobs.items() if item in row.running_item_ids), None)
     return entity if key is None else RunEntity(entity.kind, key)
+
+
+def _find_teammate(draft: "StateDraft", fact: Fact, entity: RunEntity) -> str | None:
+    """The teammate who takes the turn of a child that a fact marks by its thread or by lineage: by
+    the thread, the session or the task, else the only one at work whose thread nobody has named.
+    """
+    state, session, task = draft.state, fact.session_id, task_of(fact)
+    rows = state.subagents.threads
+    child = entity.id if entity.kind == "thread" else None
+    turn = state.turns.get(turn_of(fact) or "")
+    if child is not None:
+        found = [key for key, row in rows.items() if row.thread_id == child]
+    elif turn is not None and turn.entity == "subagent":
+        found = [turn.subagent_id] if turn.subagent_id else []
+    else:
+        found = []
+    if not found and session not in (None, state.session_id):
+        found = [key for key, row in rows.items() if row.session_id == session]
+    if not found and task is not None:
+        found = [key for key, row in rows.items() if row.task_id == task]
+    if not found and task is None:
+        found = [
+            key
+            for key in state.subagents.active_thread_ids
+            if rows[key].thread_id is None and _is_below(rows[key], fact)
+        ]
+    return found[0] if len(found) == 1 else None
+
+
+def _is_below(row: "SubagentThread", fact: Fact) -> bool:
+    """Whether nothing contradicts that a teammate has the parents which a fact names."""
+    return all(
+        above is None or own in (None, above)
+        for above, own in (
+            (id_of(fact, "parentThreadId"), row.parent_thread_id),
+            (id_of(fact, "parentSessionId"), row.parent_session_id),
+            (id_of(fact, "parentTaskId"), row.parent_task_id),
+        )
+    )
+
+
+_UNNAMED_FAMILIES: Final = frozenset(
+    {"subagent", "worker", "agent", "channel", "task", "job", "handoff", "review", "team"}
+    | {"session", "thread", "snapshot", "stream", "state", "messages", "history", "queue"}
+)
+"""Families whose facts are about the team, the thread or the stream, and not done by anybody."""
+
+
+def name_doer(draft: "StateDraft", fact: Fact) -> Fact:
+    """The fact with the subagent whose doing it is, where only its thread, its lineage or the turn
+    that it belongs to shows that. A child that nobody has named goes by its thread.
+    """
+    family = (fact.event_class or "").partition(".")[0]
+    if family in _UNNAMED_FAMILIES or subagent_of(fact) is not None:
+        return fact
+    entity, is_run = find_entity(draft, fact), family in ("turn", "run")
+    if entity is None and not is_run:
+        turn = draft.state.turns.get(turn_of(fact) or "")
+        if turn is not None and turn.entity is not None:
+            entity = RunEntity(turn.entity, _entity_id(turn))
+    if entity is None or entity.kind == "job" or (is_run and entity.kind != "subagent"):
+        return fact
+    return msgspec.structs.replace(fact, subagent_id=entity.id or UNKNOWN)
 
 
 def turn_key(draft: "StateDraft", fact: Fact) -> str | None:
@@ -130,7 +215,7 @@ def is_in_ended_turn(
         return True
     own = draft.state.turns.get(turn or "")
     is_shared = own is not None and own.entity is None
-    return not is_shared or (entity.kind == "subagent" and subagent_id == entity.id)
+    return not is_shared or (entity.kind != "job" and subagent_id == (entity.id or UNKNOWN))
 
 
 def submit_turn(draft: "StateDraft", fact: Fact) -> None:
@@ -176,6 +261,7 @@ def _update_turn(draft: "StateDraft", fact: Fact, status: str) -> None:
         status = turn.status
     draft.put(turn, path, "status", status)
     draft.put(turn, path, "entity", entity.kind if entity else None)
+    draft.memory.has_turns_beside |= entity is not None
     start = read_payload(fact, TurnStartPayload)
     child = fact.thread_id if fact.thread_id != draft.state.thread_id else None
     draft.fill(

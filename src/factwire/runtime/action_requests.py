@@ -6,7 +6,7 @@ hands it the decision.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final
@@ -14,9 +14,10 @@ from typing import Any, Final
 import msgspec
 
 from factwire.facts import Fact, id_of, kind_of, status_of
-from factwire.facts.classes.class_tables import ACTION_CLOSERS
+from factwire.facts.classes.class_tables import ACTION_CLOSERS, TURN_TERMINALS
 from factwire.facts.json_values import text_at
 from factwire.journal import Filter, Journal, JournalError
+from factwire.projection import Changes
 from factwire.projection.actions import Action
 from factwire.runtime.errors import (
     ActionChanged,
@@ -47,6 +48,11 @@ def shown_hash(prompt: str, args: object) -> tuple[str, str]:
     return shown, f"sha256:{sha256(shown.encode()).hexdigest()}"
 
 
+_CLOSING_CLASSES: Final = frozenset(
+    {*ACTION_CLOSERS, *TURN_TERMINALS, "tool.result", "tool.failed"}
+)
+"""Classes of facts that may close a request."""
+
 ALLOWING = ("approved", "allow", "allowed", "answered", "approve")
 _YES = {"allow": "approved", "approve": "approved", "approved": "approved", "answer": "answered"}
 _NO = {"deny": "denied", "denied": "denied", "reject": "denied", "rejected": "denied"}
@@ -64,6 +70,15 @@ class ActionRequests:
         self._waiting: dict[str, asyncio.Future[Decision]] = {}
         self._answering: set[asyncio.Task[None]] = set()
         self._traced: tuple[str | None, str | None] = None, None
+        log.watch(self._announce_ends)
+
+    def _announce_ends(self, fact: Fact, _: Changes) -> None:
+        """Give whoever waits the answer, once a fact has closed the request, whatever the fact."""
+        if self._waiting and fact.event_class in _CLOSING_CLASSES:
+            for action_id in list(self._waiting):
+                action = self._log.projection.state.actions.get(action_id)
+                if action is not None and action.status != "pending":
+                    self._announce_decision(action_id)
 
     def trace(self, turn_id: str, trace_id: str | None) -> None:
         """From now on, answers to what this turn asked are part of its trace."""
@@ -148,7 +163,7 @@ class ActionRequests:
             await self._log.flush()
             return _repeat_decision(self.require_action(action_id), wanted)
         await self._log.flush()
-        return self._announce_decision(action_id)
+        return _decision(self.require_action(action_id))
 
     def answer_later(self, action_id: str, answer: Answer) -> None:
         """Have somebody answer an open request, without waiting for it here."""
@@ -169,17 +184,37 @@ class ActionRequests:
                     self._build_closing(action, "action.cancelled", {"reason": "turn_ended"})
                 )
         await self._log.flush()
-        for action_id in list(self._waiting):
-            if self.require_action(action_id).status != "pending":
-                self._announce_decision(action_id)
 
-    def withdraw(self, call_id: str | None) -> None:
-        """Close the open requests of a call that was cancelled: nobody needs an answer any more."""
-        still_open = self._log.gates.open_actions
-        for action in list(self._log.projection.state.actions.values()):
-            if action.action_id in still_open and action.tool_call_id == call_id is not None:
-                reason = {"reason": "call_cancelled"}
-                self._log.put(self._build_closing(action, "action.cancelled", reason))
+    def build_withdrawals(self, end: Fact, before: Sequence[Fact]) -> list[Fact]:
+        """The facts that close the open requests of a call that is cancelled, those of `before` in
+        the same batch, too: nobody needs an answer any more.
+        """
+        call = id_of(end, "toolCallId")
+        if call is None:
+            return []
+        requests = [
+            id_of(fact, "actionId") or ""
+            for fact in before
+            if fact.event_class == "action.required" and id_of(fact, "toolCallId") == call
+        ]
+        scope = FactScope(
+            **{name: getattr(end, name) for name in FactScope.__struct_fields__},
+        )
+        return [
+            self._mint.fact(
+                scope,
+                "action.cancelled",
+                {"reason": "call_cancelled"},
+                title=self._title_of(action_id),
+                action_id=action_id,
+                tool_call_id=call,
+            )
+            for action_id in dict.fromkeys((*self._log.gates.list_requests(call), *requests))
+        ]
+
+    def _title_of(self, action_id: str) -> str:
+        action = self._log.projection.state.actions.get(action_id)
+        return (action.title if action else None) or "action.cancelled"
 
     async def mark_applied(self, decision: Decision) -> None:
         """Note that a decision has been acted upon."""
@@ -207,14 +242,11 @@ class ActionRequests:
     async def _expire(self, action: Action) -> None:
         closing = {"decision": "denied", "reason": "expired"}
         await self._log.write(self._build_closing(action, "action.expired", closing))
-        self._announce_decision(action.action_id)
 
-    def _announce_decision(self, action_id: str) -> Decision:
-        decision = _decision(self.require_action(action_id))
-        waiting = self._waiting.pop(action_id, None)
-        if waiting is not None and not waiting.done():
-            waiting.set_result(decision)
-        return decision
+    def _announce_decision(self, action_id: str) -> None:
+        waiting = self._waiting.pop(action_id)
+        if not waiting.done():
+            waiting.set_result(_decision(self.require_action(action_id)))
 
     def require_action(self, action_id: str) -> Action:
         """A request of this thread; raises `UnknownAction`."""
@@ -377,7 +409,7 @@ class DecisionDelivery:
             return None if again else self._complete_request(fact)
         if fact.event_class in ACTION_CLOSERS and action in self._tasks and not is_open:
             return None
-        return fact
+        return None if self._log.gates.is_withdrawn_again(fact) else fact
 
     def follow_request(self, fact: Fact) -> None:
         """Wait for the decision on a request that was just written, or no longer."""
@@ -431,7 +463,7 @@ class DecisionDelivery:
         try:
             fact = await self._provider.respond_action(respond)
             if fact is not None and not _closes(fact, action_id):
-                self._log.put(fact)
+                self._host.emit(fact)
         except JournalError:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the decision is not there

@@ -5,7 +5,7 @@ is tried on a copy, and one fact that is refused leaves nothing behind. Pieces o
 schema checked by the intake behind the gates, which does it for many at once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -19,9 +19,16 @@ from factwire.facts.classes.class_tables import (
 )
 from factwire.facts.classes.specification import Move
 from factwire.facts.open_work import AnsweredActions, LastIds, OpenWork, find_subject_id
-from factwire.facts.outcomes import WITHDRAWN, answer_of, build_answer, call_outcome
+from factwire.facts.outcomes import (
+    QUESTIONS,
+    WITHDRAWN,
+    answer_of,
+    build_answer,
+    call_outcome,
+    is_allowing,
+)
 from factwire.projection import ProjectionState
-from factwire.projection.actions import is_answered
+from factwire.projection.actions import Action, is_answered
 from factwire.projection.tools import is_open
 from factwire.runtime.errors import GateRefused, TurnAlreadyActive
 from factwire.runtime.limits import ANSWERED_ACTIONS, ENDED_TURNS
@@ -53,9 +60,6 @@ _EXECUTION: Final = EXECUTION_FAMILIES - {"permission"}
 """What is refused after the end of its turn; the verifier counts permissions too."""
 
 _GIVES_OUTPUT: Final = frozenset({"tool.output.delta", "tool.result"})
-_QUESTIONS: Final = frozenset({"structured_input", "clarification"})
-"""Requests by which a call asks for words: it goes on without them, and nobody forbids it."""
-
 _TURN_CLASSES: Final = frozenset([*TURN_TERMINALS, "turn.submitted", "turn.started"])
 
 
@@ -66,7 +70,6 @@ class Gates:
         "_answers",
         "_awaiting",
         "_calls",
-        "_withdrawn",
         "_work",
         "active_turn",
         "denied",
@@ -81,7 +84,6 @@ class Gates:
         self._answers = AnsweredActions(ANSWERED_ACTIONS)
         self._awaiting: dict[str, str] = {}
         self._calls: dict[str, str] = {}
-        self._withdrawn: set[str | None] = set()
 
     @classmethod
     def of(cls, state: ProjectionState) -> "Gates":
@@ -89,23 +91,28 @@ class Gates:
         gates = cls()
         gates.active_turn = state.runtime.active_turn_id
         for action in state.actions.values():
-            if action.status == "pending":
-                gates._work.open(action.turn_id, "action", action.action_id)
-                gates._await(action.action_id, action.action_type, action.tool_call_id)
-            elif is_answered(action) or action.status == "cancelled":
-                answer = build_answer(action.status, action.decision, action.response)
-                gates._answers.add(action.action_id, answer)
-                if not is_answered(action):
-                    gates._withdrawn.add(action.action_id)
+            gates._restore_action(action)
         for tool in state.tools.values():
             if is_open(tool) and tool.turn_id == gates.active_turn:
                 gates._work.open(tool.turn_id, "tool", tool.tool_call_id)
+                if _is_denied(state.actions.get(tool.action_id or "")):
+                    gates.denied.add(tool.tool_call_id)
         for node in state.graph.nodes.values():
             if node.node_type == "turn" and node.status in ("completed", "failed", "canceled"):
                 gates._work.remember_end(node.node_id.removeprefix("turn:"))
         for turn in state.turns.values():
             gates._work.begin_turn(turn.turn_id, beside=turn.entity is not None)
         return gates
+
+    def _restore_action(self, action: Action) -> None:
+        if action.status == "pending":
+            self._work.open(action.turn_id, "action", action.action_id)
+            self._await(action.action_id, action.action_type, action.tool_call_id)
+        elif is_answered(action):
+            answer = build_answer(action.status, action.decision, action.response)
+            self._answers.add(action.action_id, answer)
+        elif action.status in ("cancelled", "closed"):
+            self._answers.add(action.action_id, WITHDRAWN)
 
     @property
     def open_tools(self) -> dict[str, str | None]:
@@ -117,6 +124,16 @@ class Gates:
         """Each request that waits for an answer."""
         return tuple(action for action, _ in self._work.list_open("action"))
 
+    def list_requests(self, call: str | None) -> list[str]:
+        """The open requests of a call."""
+        return [action for action, asking in self._calls.items() if asking == call]
+
+    def is_withdrawn_again(self, fact: Fact) -> bool:
+        """Whether a fact withdraws a request that has been withdrawn."""
+        if answer_of(fact) != WITHDRAWN:
+            return False
+        return self._answers.get(find_subject_id(fact, "action") or "") == WITHDRAWN
+
     def copy(self) -> "Gates":
         twin = Gates(self._work.copy())
         twin.stated = self.stated
@@ -125,7 +142,6 @@ class Gates:
         twin._answers = self._answers.copy()
         twin._awaiting = dict(self._awaiting)
         twin._calls = dict(self._calls)
-        twin._withdrawn = set(self._withdrawn)
         return twin
 
     def after_batch(self, batch: Sequence[Fact]) -> "Gates":
@@ -164,10 +180,8 @@ class Gates:
     def _feed_move(self, fact: Fact, move: Move) -> None:
         subject_id = find_subject_id(fact, move.subject)
         opened_in = self._work.find_turn(move.subject, subject_id)
-        if subject_id in self._withdrawn and answer_of(fact) == WITHDRAWN:
-            # The agent closes a request that the end of its call has closed.
-            self._check_ended(fact)
-            self._withdrawn.discard(subject_id)
+        self._check_ended(fact)
+        if opened_in is None and self.is_withdrawn_again(fact):
             return
         if subject_id is not None and opened_in is None:
             self._check_answer(fact, move, subject_id)
@@ -177,7 +191,6 @@ class Gates:
             raise GateRefused(code, message.format(subject_id), fact.id)
         if fact.event_class in _GIVES_OUTPUT:
             self._check_approval(fact, subject_id)
-        self._check_ended(fact)
         if move.does == "open":
             self._work.open(id_of(fact, "turnId"), move.subject, subject_id)
         elif move.does == "close":
@@ -190,24 +203,24 @@ class Gates:
             if move.does == "open":
                 self.denied.discard(subject_id)
             elif move.does == "close" and call_outcome(fact) == "canceled":
-                self._withdraw_requests(subject_id)
+                self._withdraw(self.list_requests(subject_id))
         elif move.does == "open":
             self._answers.pop(subject_id, None)
-            self._withdrawn.discard(subject_id)
             self._await(subject_id, fact.payload.get("actionType"), id_of(fact, "toolCallId"))
         else:
             self._answers.add(subject_id, answer_of(fact))
             self._calls.pop(subject_id, None)
             self._decide(fact, self._awaiting.pop(subject_id, None))
 
-    def _withdraw_requests(self, call: str) -> None:
-        """Nobody answers what a call asked that was cancelled."""
-        for action_id in [action for action, asking in self._calls.items() if asking == call]:
+    def _withdraw(self, actions: Iterable[str]) -> None:
+        """Nobody answers what a call or a turn asked that is over, as a projection reads it, too.
+        Whoever runs the agent writes that down (`ActionRequests`).
+        """
+        for action_id in actions:
             self._work.close(self._work.find_turn("action", action_id), "action", action_id)
             self._answers.add(action_id, WITHDRAWN)
-            self._withdrawn.add(action_id)
             self._awaiting.pop(action_id, None)
-            del self._calls[action_id]
+            self._calls.pop(action_id, None)
 
     def _check_answer(self, fact: Fact, move: Move, action_id: str) -> None:
         """Refuse another answer than the one that a closed action has."""
@@ -258,20 +271,23 @@ class Gates:
         """A call that waits for a decision, and that a no ends."""
         if call is not None:
             self._calls[action_id] = call
-        if call is not None and action_type not in _QUESTIONS:
+        if call is not None and action_type not in QUESTIONS:
             self._awaiting[action_id] = call
 
     def _decide(self, fact: Fact, call: str | None) -> None:
-        answer = answer_of(fact)
-        allowed = answer is not None and answer.closing == "resolved" and answer.decision != "deny"
-        if call is not None and not allowed:
+        if call is not None and not is_allowing(answer_of(fact)):
             self.denied.add(call)
 
     def _end(self, turn: str | None) -> None:
-        for action_id in self._work.open_ids(turn, "action"):
-            self._awaiting.pop(action_id, None)
-            self._calls.pop(action_id, None)
+        self._withdraw(self._work.open_ids(turn, "action"))
         self._work.end_turn(turn)
         if self.active_turn == turn:
             self.active_turn = None
             self.stated = None
+
+
+def _is_denied(action: Action | None) -> bool:
+    """Whether the last request of a call was answered, and not by a yes."""
+    if action is None or not is_answered(action) or action.action_type in QUESTIONS:
+        return False
+    return not is_allowing(build_answer(action.status, action.decision, action.response))

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
-from factwire.facts import Fact, entity_of, id_of
+from factwire.facts import Fact, entity_of
 from factwire.facts.classes.class_tables import TURN_TERMINALS
 from factwire.facts.outcomes import call_outcome
 from factwire.journal import Journal, JournalError
@@ -81,10 +81,17 @@ class TurnHost:
         self._standing = standing
 
     def emit(self, *batch: Fact) -> None:
+        """Write facts of the agent, all or none. A call that is cancelled takes its open requests
+        along, and one that the agent then closes itself is closed already.
+        """
+        facts: list[Fact] = []
         for fact in batch:
             if fact.event_class in _CALL_ENDS and call_outcome(fact) == "canceled":
-                self._approvals.withdraw(id_of(fact, "toolCallId"))
-        self._log.put(*batch)
+                facts += self._approvals.build_withdrawals(fact, facts)
+            if not self._log.gates.is_withdrawn_again(fact):
+                facts.append(fact)
+        if facts:
+            self._log.put(*facts)
 
     async def ask(self, request: DecisionRequest) -> Decision:
         return await self._approvals.ask(self.scope, request, rule=self.standing_rule(request))
@@ -202,7 +209,7 @@ class Turn:
             async with asyncio.timeout(self._interrupt_seconds):
                 fact = await self._provider.cancel_turn(request)
                 if fact is not None:
-                    self._log.put(fact)
+                    self._start.host.emit(fact)
                 await self._has_left.wait()
         except TimeoutError:
             pass

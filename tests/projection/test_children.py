@@ -1,0 +1,211 @@
+"""Children of a thread that only lineage marks: whose turn it is, whose words, and facts that come
+before the one that names the child.
+"""
+
+from itertools import permutations
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from factwire.facts import Fact
+from factwire.projection import Projection, project
+from factwire.projection.limits import WAITING_CHILD_FACTS
+from factwire.runtime import Gates
+from tests.projection.fact_maker import FactMaker, as_json, codes, project_facts, watch_facts
+from tests.projection.test_turns import ENDS, FAILURE, TURN, own_run
+
+LINEAGE: dict[str, dict[str, Any]] = {
+    "thread": {"parentThreadId": "thread"},
+    "thread in the payload": {"payload": {"parentThreadId": "thread"}},
+    "thread in snake case": {"payload": {"parent_thread_id": "thread"}},
+    "session": {"parentSessionId": "session"},
+    "session in the payload": {"payload": {"parentSessionId": "session"}},
+    "another session": {"sessionId": "inner", "parentSessionId": "session"},
+    "task": {"parentTaskId": "above"},
+    "task in the payload": {"payload": {"parentTaskId": "above"}},
+    "task and its own": {"parentTaskId": "above", "taskId": "task"},
+    "both in the payload": {"payload": {"parentTaskId": "above", "taskId": "task"}},
+}
+
+
+def opening(make: FactMaker) -> list[Fact]:
+    return [
+        make("turn.started", **TURN, runId="run"),
+        make("model.delta", **TURN, delta="I ask a colleague."),
+        make("subagent.spawned", **TURN, subagentId="sub", taskId="task", parentTaskId="above"),
+    ]
+
+
+@pytest.mark.requirement("projection.child-lineage")
+@pytest.mark.parametrize("turn_id", ["turn", "inner"])
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("form", LINEAGE)
+def test_a_turn_that_lineage_marks_as_a_childs_ends_the_child_alone(
+    form: str, end: str, turn_id: str
+):
+    make = FactMaker()
+    before = opening(make)
+    carried = {"turnId": turn_id, **LINEAGE[form]}
+    failure = FAILURE if end == "turn.failed" else {}
+    child = [make("turn.started", **carried), make(end, **{**carried, **failure})]
+    state = project_facts(*before, *child)
+    assert own_run(state) == own_run(project_facts(*before))
+    thread = state.subagents.threads["sub"]
+    assert (thread.status, thread.failure_category) == (ENDS[end], failure.get("failureCategory"))
+    assert state.team_workbench.roster_nodes["sub"].status == ENDS[end]
+    assert state.graph.nodes["subagent:sub"].status == ENDS[end]
+    if form == "another session":
+        return  # Only a state has the thread's own session to compare with.
+    gates = Gates()
+    for fact in (*before, *child):
+        gates.feed(msgspec.structs.replace(fact, sequence=None))
+    assert gates.active_turn == "turn"
+
+
+@pytest.mark.requirement("projection.child-lineage")
+@pytest.mark.parametrize("form", LINEAGE)
+@pytest.mark.parametrize("carries", [True, False])
+def test_what_a_child_says_and_does_is_the_childs(form: str, carries: bool):
+    make = FactMaker()
+    begun = {"turnId": "inner", **LINEAGE[form]}
+    fields: dict[str, Any] = begun if carries else {"turnId": "inner"}
+    state = project_facts(
+        *opening(make),
+        make("turn.started", **begun),
+        make("model.completed", **fields, text="The child's answer."),
+        make("tool.started", **fields, toolCallId="call"),
+        make("action.required", **fields, actionId="action", toolCallId="call"),
+    )
+    own, child = state.messages
+    assert (own.subagent_id, child.subagent_id) == (None, "sub")
+    assert state.tools["call"].subagent_id == "sub"
+    assert state.actions["action"].subagent_id == "sub"
+    assert {entry.subagent_id for entry in state.timeline[-3:]} == {"sub"}
+
+
+@pytest.mark.requirement("projection.child-lineage")
+def test_a_child_that_nobody_has_named_goes_by_its_thread():
+    make, child = FactMaker(), FactMaker(thread="child")
+    state = project_facts(
+        make("turn.started", **TURN),
+        child("model.completed", turnId="inner", parentThreadId="thread", text="Hello."),
+    )
+    assert [message.subagent_id for message in state.messages] == ["child"]
+
+
+@pytest.mark.requirement("projection.child-lineage")
+@pytest.mark.parametrize("form", ["thread", "session", "task", "task and its own"])
+def test_a_thread_that_has_a_parent_ends_with_its_own_turn(form: str):
+    parents = {"parentThreadId": "main", "parentSessionId": "main", "parentTaskId": "above"}
+    named = {"thread": 3, "session": 2, "task": 3, "task and its own": 3}[form]
+    own: dict[str, Any] = {"turnId": "inner", **dict(list(parents.items())[:named])}
+    make = FactMaker()
+    state = project_facts(
+        make("turn.started", **own),
+        make("model.completed", **own, text="Mine."),
+        make("turn.completed", **own),
+    )
+    assert (state.runtime.status, state.messages[0].subagent_id) == ("completed", None)
+
+
+@pytest.mark.requirement("projection.child-lineage")
+def test_of_two_who_are_at_work_neither_is_taken_for_a_child_that_names_nobody():
+    make = FactMaker()
+    spawned = [make("subagent.spawned", **TURN, subagentId=key, taskId=key) for key in "ab"]
+    inner = {"turnId": "inner", "parentThreadId": "thread"}
+    ends = [make("turn.started", **inner), make("turn.completed", **inner)]
+    state = project_facts(make("turn.started", **TURN), *spawned, *ends)
+    assert [row.status for row in state.subagents.threads.values()] == ["spawned", "spawned"]
+    assert state.runtime.status == "running"
+
+
+def child_facts(**lineage: Any) -> list[Fact]:
+    child = FactMaker(thread="child")
+    ids = {"turnId": "inner", **lineage}
+    return [
+        child("turn.started", **ids),
+        child("model.delta", **ids, messageId="m", delta="Hel"),
+        child("model.completed", **ids, messageId="m", text="Hello."),
+        child("tool.started", **ids, toolCallId="call"),
+        child("tool.result", **ids, toolCallId="call", output="1"),
+        child("turn.completed", **ids),
+    ]
+
+
+def without_counts(projection: Projection) -> dict[str, Any]:
+    state = as_json(projection.state)
+    for name in ("latestEventId",):
+        state["runtime"].pop(name)
+    return {key: value for key, value in state.items() if key not in ("timeline", "graph")} | {
+        "timeline": sorted(str(entry) for entry in state["timeline"]),
+        "nodes": sorted(str(node) for node in state["graph"]["nodes"].values()),
+    }
+
+
+@pytest.mark.requirement("projection.early-children")
+@pytest.mark.parametrize("lineage", [{}, {"parentTaskId": "task"}])
+@given(early=st.integers(0, 6), cut=st.integers(0, 9))
+def test_facts_of_a_child_that_come_before_it_is_spawned_are_taken_once_it_is(
+    lineage: dict[str, Any], early: int, cut: int
+):
+    make = FactMaker()
+    start = make("turn.started", **TURN)
+    names = {"taskId": "task", **({} if lineage else {"subagentThreadId": "child"})}
+    spawned = make("subagent.spawned", **TURN, subagentId="sub", **names)
+    child = child_facts(**lineage)
+    arrival = [start, *child[:early], spawned, *child[early:]]
+    watched = watch_facts(arrival)
+    expected = watch_facts([start, spawned, *child])
+    assert without_counts(watched.projection) == without_counts(expected.projection)
+    whole = watched.state.hydration
+    assert (whole.status, whole.received, whole.event_count, whole.dropped) == ("live", 8, 8, 0)
+    assert (codes(watched.state), whole.ignored) == ([], [])
+    assert watched.state.subagents.threads["sub"].status == "completed"
+    first = Projection("thread")
+    first.apply_all(arrival[:cut])
+    restored = Projection.restore(first.checkpoint())
+    restored.apply_all(arrival[cut:])
+    assert restored.snapshot() == watched.projection.snapshot()
+
+
+@pytest.mark.requirement("projection.early-children")
+def test_facts_of_a_child_in_any_order_of_threads_come_to_the_same():
+    make = FactMaker()
+    start = make("turn.started", **TURN)
+    spawned = make("subagent.spawned", **TURN, subagentId="s", taskId="t", childThreadId="child")
+    child = child_facts()[:3]
+    states = {
+        msgspec.json.encode(without_counts(watch_facts([start, *rest]).projection), order="sorted")
+        for rest in permutations([spawned, *child])
+        if [fact for fact in rest if fact.thread_id == "child"] == child
+    }
+    assert len(states) == 1
+    assert msgspec.json.decode(states.pop())["messages"][0]["subagentId"] == "s"
+
+
+@pytest.mark.requirement("projection.early-children")
+def test_facts_of_a_thread_that_is_nobodys_child_stay_out_and_are_counted():
+    make, other = FactMaker(), FactMaker(thread="other")
+    strangers = [other("model.delta", turnId="x", delta="?") for _ in range(3)]
+    state = project_facts(make("turn.started", **TURN), *strangers, make("run.status", **TURN))
+    assert (state.messages, state.hydration.dropped, codes(state)) == ([], 3, ["foreign_thread"])
+    assert project([*strangers, make("turn.completed", **TURN)], "thread").messages == []
+
+
+@pytest.mark.requirement("projection.early-children")
+def test_no_more_facts_wait_for_their_thread_than_the_limit_says():
+    make, other = FactMaker(), FactMaker(thread="other")
+    projection = Projection("thread")
+    projection.apply(make("turn.started", **TURN))
+    projection.apply_all(
+        other("run.status", turnId="x", createdAt="2026-06-10T00:00:00Z")
+        for _ in range(WAITING_CHILD_FACTS + 5)
+    )
+    ids: dict[str, Any] = {"subagentId": "s", "taskId": "t", "childThreadId": "other"}
+    projection.apply(make("subagent.spawned", **TURN, **ids))
+    whole = projection.state.hydration
+    assert (whole.dropped, whole.event_count) == (5, WAITING_CHILD_FACTS + 2)
+    assert whole.received == whole.event_count + whole.dropped
