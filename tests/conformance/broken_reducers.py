@@ -1,6 +1,7 @@
 """Reducers and mappings that each get one thing wrong, and are otherwise Factwire's own."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from factwire.conformance.case import Reducer
@@ -300,6 +301,47 @@ def forgets_doubts(
     return factwire_reducer(events, model, repair, complete=complete)
 
 
+@change_events
+def ends_the_thread_by_lineage(events: list[Wire], _: bool) -> list[Wire]:
+    """Takes a turn for the thread's own unless an id of somebody else says otherwise."""
+    parents = ("parentTaskId", "parentThreadId", "parentSessionId")
+    return [
+        {key: value for key, value in event.items() if key not in parents}
+        if class_of(event).startswith("turn.")
+        else event
+        for event in events
+    ]
+
+
+@change_events
+def keeps_the_last_text(events: list[Wire], _: bool) -> list[Wire]:
+    """Lets a whole text without ids replace the one before it."""
+    for before, event in pairwise(events):
+        pair = [each for each in (before, event) if class_of(each) == "model.completed"]
+        if len(pair) > 1 and not any("messageId" in each for each in pair):
+            before |= {"eventClass": "session.updated", "payload": {}}
+    return events
+
+
+@change_events
+def passes_over_statuses_in_payloads(events: list[Wire], _: bool) -> list[Wire]:
+    """Reads how a call ended from its class and its own status alone."""
+    return [
+        {**event, "payload": {k: v for k, v in payload_of(event).items() if k != "status"}}
+        if class_of(event) == "tool.result"
+        else event
+        for event in events
+    ]
+
+
+@change_state
+def leaves_subagents_at_work(state: Wire, _: list[Wire]) -> None:
+    """Shows a subagent as spawned for ever, if no fact of its own ends it."""
+    for thread in state["subagents"]["threads"].values():
+        if thread["status"] == "unknown":
+            thread["status"] = "spawned"
+
+
 BROKEN_REDUCERS: dict[str, tuple[Reducer, str]] = {
     "begins_with_the_first_line": (begins_with_the_first_line, "screen.order"),
     "believes_snapshots": (believes_snapshots, "screen.early-snapshots"),
@@ -323,6 +365,10 @@ BROKEN_REDUCERS: dict[str, tuple[Reducer, str]] = {
     "takes_turns_for_conflicts": (takes_turns_for_conflicts, "screen.restarts"),
     "loses_text_in_silence": (loses_text_in_silence, "screen.lost-text"),
     "forgets_doubts": (forgets_doubts, "screen.restored-doubts"),
+    "ends_the_thread_by_lineage": (ends_the_thread_by_lineage, "screen.child-turns"),
+    "keeps_the_last_text": (keeps_the_last_text, "screen.one-part"),
+    "passes_over_statuses_in_payloads": (passes_over_statuses_in_payloads, "screen.outcomes"),
+    "leaves_subagents_at_work": (leaves_subagents_at_work, "screen.nothing-left-open"),
 }
 """Name → a reducer, and the one requirement that it breaks."""
 

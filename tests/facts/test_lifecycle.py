@@ -523,7 +523,6 @@ def test_spellings_of_a_decision_are_the_same_answer(first: str, second: str, fo
 DENIALS: dict[str, tuple[str, dict[str, Any]]] = {
     "denied": ("action.resolved", {"decision": "deny"}),
     "expired": ("action.expired", {}),
-    "cancelled": ("action.cancelled", {}),
 }
 
 
@@ -557,14 +556,19 @@ def test_a_call_that_was_not_allowed_does_not_succeed(
 
 @pytest.mark.requirement("lifecycle.tool_result_after_denial")
 @pytest.mark.parametrize(
-    ("kind", "decision"), [("tool_approval", "approve"), ("clarification", "deny")]
+    ("kind", "closing", "decision"),
+    [
+        ("tool_approval", "action.resolved", "approve"),
+        ("tool_approval", "action.cancelled", None),
+        ("clarification", "action.resolved", "deny"),
+    ],
 )
-def test_a_call_that_was_allowed_or_only_asked_something_succeeds(kind: str, decision: str):
+def test_a_call_that_nobody_denied_succeeds(kind: str, closing: str, decision: str | None):
     ids = {"turnId": "t1", "toolCallId": "c"}
     facts = [
         fact("tool.started", 1, **ids),
         fact("action.required", 2, **ids, actionId="a", payload={"actionType": kind}),
-        fact("action.resolved", 3, **ids, actionId="a", payload={"decision": decision}),
+        fact(closing, 3, **ids, actionId="a", payload={"decision": decision}),
         fact("tool.result", 4, **ids),
     ]
     assert verify(facts) == []

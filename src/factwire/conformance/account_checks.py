@@ -44,6 +44,8 @@ _REQUEST_STATUS: Final = {
 _OPEN_CALLS: Final = frozenset({"input-streaming", "input-available", "running", "progress"})
 _OPEN_STATUSES: Final = frozenset({"pending", "running", "blocked", *_OPEN_CALLS})
 _OUTLIVING: Final = ("task:", "attempt:", "job:", "subagent:", "process:", "command:", "hook:")
+_WORKING: Final = ("spawned", "running", "waiting")
+_APART: Final = ("topology", "channelId", "remoteTaskId")
 """What may go on after the turn that began it."""
 
 _DOUBTFUL: Final = ("stream.", "snapshot.", "state.", "messages.", "history.")
@@ -369,6 +371,22 @@ def _left_open(account: FactAccount, document: Wire) -> Iterator[ScreenDifferenc
         is_open = status in _OPEN_STATUSES and entry.get("subagentId") is None
         if over is not None and is_open and not name.startswith(_OUTLIVING):
             message = f"turn {entry.get('turnId')} is {over}, and {name} reads {status}"
+            yield ScreenDifference(LEFTOVERS, message)
+    yield from _left_working(account, document)
+
+
+def _left_working(account: FactAccount, document: Wire) -> Iterator[ScreenDifference]:
+    """Subagents that read as at work in a turn that is over, though no fact places them outside of
+    it; one that is in a turn of its own ends with that.
+    """
+    turns = objects_of(document.get("turns")).values()
+    busy = {row.get("subagentId") for row in turns if row.get("status") == "running"}
+    threads = objects_of(object_of(document.get("subagents")).get("threads"))
+    for name, row in threads.items():
+        over = account.turn_ends.get(str(row.get("turnId")))
+        is_apart = name in busy or any(row.get(key) for key in _APART)
+        if over is not None and row.get("status") in _WORKING and not is_apart:
+            message = f"turn {row.get('turnId')} is {over}, and subagent {name} is at work"
             yield ScreenDifference(LEFTOVERS, message)
 
 

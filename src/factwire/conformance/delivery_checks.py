@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from factwire.conformance.account_checks import (
+    LEFTOVERS,
     ScreenDifference,
     find_differences,
     find_differences_shown,
@@ -378,6 +379,8 @@ _CARRIERS: Final[dict[str, Wire]] = {
     "an external task": {"remoteTaskId": "remote_child", "runtimeEntity": "external_task"},
     "a work item": {"taskId": "tsk_item", "runtimeEntity": "work_item"},
     "a subagent's turn": {"runtimeEntity": "subagent_turn", "subagentId": "sub_child"},
+    "a child of a task": {"parentTaskId": "tsk_above"},
+    "a task below another": {"parentTaskId": "tsk_above", "taskId": "tsk_below"},
 }
 _OWN_RUNTIME: Final = ("status", "latestTurnId", "latestTurnStatus", "activeTurnId")
 
@@ -387,7 +390,8 @@ def check_child_turns(delivery: Delivery) -> Problems:
     if not delivery.stream.is_plain:
         return
     straight = object_of(delivery.reduce(delivery.events).get("runtime"))
-    for name, ids in _CARRIERS.items():
+    child = {"parentThreadId": delivery.stream.thread_id}
+    for name, ids in {**_CARRIERS, "a child of the thread": child}.items():
         for end in TURN_ENDS:
             for place in sorted({len(delivery.events) // 2, len(delivery.events) - 1}):
                 events, _ = insert_after(delivery.events, place, "turn.started", {}, **ids)
@@ -428,6 +432,23 @@ def check_one_part(delivery: Delivery) -> Problems:
                     f"pieces with {names} and a final text with {others} read "
                     f"{shown.get(speaker, [])}"
                 )
+    yield from _check_two_texts(delivery)
+
+
+def _check_two_texts(delivery: Delivery) -> Problems:
+    """Two whole texts without ids are two texts."""
+    events = [e for e in delivery.events if class_of(e) not in DELTA_CLASSES | FINAL_CLASSES]
+    starts = [place for place, event in enumerate(events) if class_of(event) == "turn.started"]
+    if not starts:
+        return
+    turn = {"turnId": id_in(events[starts[0]], "turnId")}
+    for text in ("Ho.", "Ha."):
+        payload = {"text": text}
+        events, _ = insert_after(events, starts[0], "model.completed", payload, **turn)
+        events[starts[0] + 1]["id"] += text
+    shown = texts_by_speaker(delivery.reduce(events)).get((turn["turnId"], None), [])
+    if [text for text, _ in shown] != ["Ha.", "Ho."]:
+        yield f"two whole texts without ids read {[text for text, _ in shown]}"
 
 
 def _has_many_texts(events: Sequence[Wire]) -> bool:
@@ -463,6 +484,7 @@ def check_outcomes(delivery: Delivery) -> Problems:
     variants: dict[str, tuple[Wire, Wire]] = {
         "a failed status": ({"status": "failed"}, {}),
         "isError": ({}, {"isError": True}),
+        "a failed status in its payload": ({}, {"status": "failed"}),
     }
     for name, (fields, payload) in variants.items():
         events = [
@@ -508,6 +530,22 @@ def check_cancelled_work(delivery: Delivery) -> Problems:
         )
         for difference in delivery.differences(cut):
             yield f"cancelled after {class_of(event)}: {difference.message}"
+
+
+def check_left_open(delivery: Delivery) -> Problems:
+    """A subagent that is at work when its turn ends does not read as at work afterwards."""
+    events = delivery.events
+    if not delivery.stream.is_plain:
+        return
+    for place, event in enumerate(events):
+        own = is_own_turn(event, delivery.stream.thread_id)
+        if class_of(event) not in TURN_ENDS or not own or place == 0:
+            continue
+        ids = {"turnId": id_in(event, "turnId"), "subagentId": "sub_left", "taskId": "tsk_left"}
+        changed, _ = insert_after(events, place - 1, "subagent.spawned", {}, **ids)
+        for difference in delivery.differences(changed):
+            if difference.requirement == LEFTOVERS:
+                yield f"spawned before {class_of(event)}: {difference.message}"
 
 
 def check_times(delivery: Delivery) -> Problems:
@@ -663,6 +701,12 @@ DELIVERY_CHECKS: Final = (
         title="A turn that is cancelled in the middle of a call",
         source=_SEEDS,
         judge=check_cancelled_work,
+    ),
+    DeliveryCheck(
+        requirement=LEFTOVERS,
+        title="What is at work when its turn ends",
+        source=_SEEDS,
+        judge=check_left_open,
     ),
     DeliveryCheck(
         requirement="screen.times",

@@ -93,6 +93,7 @@ class TextAccount(msgspec.Struct, kw_only=True):
     part_id: str | None
     text: str = ""
     is_final: bool = False
+    came_whole: bool = True
 
 
 class CallAccount(msgspec.Struct, kw_only=True):
@@ -229,7 +230,17 @@ def is_own_turn(event: Wire, root: str | None) -> bool:
         return False
     entity = event.get("runtimeEntity") or payload_of(event).get("runtimeEntity")
     thread = id_in(event, "threadId")
-    return entity in (None, "agent_turn", "unknown") and thread in (None, root)
+    is_own = entity in (None, "agent_turn", "unknown") and thread in (None, root)
+    return is_own and (entity == "agent_turn" or not _is_below(event))
+
+
+def _is_below(event: Wire) -> bool:
+    """Whether lineage marks a fact as a child's on its parent's thread."""
+    for above, own in (("parentThreadId", "threadId"), ("parentSessionId", "sessionId")):
+        parent = id_in(event, above)
+        if parent is not None:
+            return id_in(event, own) in (None, parent)
+    return id_in(event, "parentTaskId") is not None
 
 
 def _is_increment(event: Wire) -> bool:
@@ -262,6 +273,8 @@ def _input_texts(payload: Wire) -> list[str]:
     found = [prompt] if isinstance(prompt, str) and prompt else []
     parts = payload.get("input")
     rows = cast("list[Any]", parts) if isinstance(parts, list) else [parts]
+    inner = cast("Wire", parts).get("parts") if isinstance(parts, Mapping) else None
+    rows = [*rows, *(cast("list[Any]", inner) if isinstance(inner, list) else ())]
     for row in rows:
         text = cast("Wire", row).get("text") if isinstance(row, Mapping) else row
         if isinstance(text, str) and text and text not in found:
@@ -287,7 +300,7 @@ def _note_text(account: FactAccount, event: Wire, ambiguous: set[Speaker]) -> No
 
 
 def _add_piece(text: TextAccount, payload: Wire) -> None:
-    text.is_final = False
+    text.is_final = text.came_whole = False
     if isinstance(payload.get("delta"), str):
         text.text += payload["delta"]
     elif isinstance(payload.get("text"), str):
@@ -302,6 +315,9 @@ def _text_of(event: Wire, texts: list[TextAccount]) -> TextAccount | None:
     message, part = id_in(event, "messageId"), id_in(event, "partId")
     is_final = class_of(event) in FINAL_CLASSES
     same = [text for text in texts if (text.message_id, text.part_id) == (message, part)]
+    if is_final and message is part is None and same and same[-1].is_final:
+        # Two events without ids are two events, unless the first one was streamed.
+        same = [] if same[-1].came_whole else same
     if same and (part is not None or is_final or not same[-1].is_final):
         return same[-1]
     candidates = [
@@ -335,11 +351,12 @@ def _note_call(account: FactAccount, event: Wire) -> None:
 
 
 def _call_outcome(event: Wire) -> str:
-    payload, status = payload_of(event), event.get("status")
-    if status in _CANCELLATIONS or payload.get("failureCategory") in _CANCELLATIONS:
+    payload, statuses = payload_of(event), {event.get("status"), payload_of(event).get("status")}
+    category = payload.get("failureCategory")
+    if not statuses.isdisjoint(_CANCELLATIONS) or category in _CANCELLATIONS:
         return "cancelled"
     is_error = payload.get("isError") is True or payload.get("is_error") is True
-    if class_of(event) == "tool.failed" or status == "failed" or is_error:
+    if class_of(event) == "tool.failed" or statuses & {"failed", "error"} or is_error:
         return "output-error"
     return "output-available"
 

@@ -261,7 +261,7 @@ LIFECYCLE_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "in camel and snake case.",
         "lifecycle.action_already_decided": "An action that was answered is not answered "
         "otherwise; the same answer again is a repeat.",
-        "lifecycle.tool_result_after_denial": "A call that was not allowed has no successful "
-        "result.",
+        "lifecycle.tool_result_after_denial": "A call that was denied, or whose request "
+        "expired, has no successful result.",
     },
 )

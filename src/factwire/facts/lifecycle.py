@@ -30,7 +30,7 @@ from factwire.facts.open_work import (
     RecentIds,
     find_subject_id,
 )
-from factwire.facts.outcomes import QUESTIONS, answer_of, bad_end, is_allowing
+from factwire.facts.outcomes import QUESTIONS, WITHDRAWN, answer_of, bad_end, is_allowing
 from factwire.facts.shapes import is_derived_id
 
 VerifierMode = Literal["fail-closed", "collect", "off"]
@@ -212,9 +212,11 @@ class LifecycleVerifier:
             if call is not None and fact.payload.get("actionType") not in QUESTIONS:
                 self._asking[key] = call
             return
-        self._answers.add(key, answer_of(fact))
+        answer = answer_of(fact)
+        self._answers.add(key, answer)
         call = self._asking.pop(key, None)
-        if call is not None and not is_allowing(answer_of(fact)):
+        # A request that is withdrawn was answered elsewhere, or by nobody; that is no denial.
+        if call is not None and answer != WITHDRAWN and not is_allowing(answer):
             self._denied.add(_turn_key(fact, call))
 
 
