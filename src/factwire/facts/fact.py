@@ -246,6 +246,8 @@ _RUN_CLASSES: Final = ("turn.", "run.")
 
 
 _PARENT_KEYS: Final = frozenset(PAYLOAD_NAMES["parentThreadId"])
+_BESIDE_KEYS: Final = _ENTITY_KEYS | _PARENT_KEYS
+"""Payload fields without which a fact is about the run of its thread."""
 
 
 def is_of_thread(fact: Fact, thread_id: str | None) -> bool:
@@ -255,6 +257,10 @@ def is_of_thread(fact: Fact, thread_id: str | None) -> bool:
     """
     if fact.thread_id is not None and fact.thread_id != thread_id:
         return False
+    named = fact.subagent_id or fact.job_id or fact.job_item_id or fact.remote_task_id
+    is_plain = not (named or fact.parent_thread_id or fact.runtime_entity)
+    if is_plain and _BESIDE_KEYS.isdisjoint(fact.payload):
+        return True
     entity = entity_of(fact)
     parent = fact.parent_thread_id or None
     if parent is None and not _PARENT_KEYS.isdisjoint(fact.payload):

@@ -14,7 +14,7 @@ the ids that it carries, because texts are streamed beside each other.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
 
 from factwire.facts.fact import Fact, RunEntity, id_in_payload, id_of
 from factwire.facts.json_values import list_at, object_at, objects_of, text_at, texts_of
@@ -198,6 +198,12 @@ Part = (
 )
 
 
+TEXT_PARTS: Final = (TextPart, ReasoningPart)
+"""Types of the parts that hold a text."""
+
+_PART_KINDS: Final = {kind: str(kind.__struct_config__.tag) for kind in get_args(Part)}
+
+
 class Message(View):
     """One message of the conversation, with its parts in the order of their first facts.
     `origin_thread_id` is the thread that a fork has it from.
@@ -224,7 +230,7 @@ class Message(View):
 
 def kind_of_part(part: Part) -> str:
     """The word by which parts of a type go: `text`, `tool-preview` …"""
-    return str(part.__struct_config__.tag)
+    return _PART_KINDS[type(part)]
 
 
 class PartHandle:
@@ -305,7 +311,7 @@ def close_message(
     """Nothing more is said in a message; one with a stale text stays stale."""
     place, end = int(path.rpartition("/")[2]), state
     for index, part in enumerate(message.parts):
-        if isinstance(part, TextPart | ReasoningPart) and part.state in ("streaming", "stale"):
+        if isinstance(part, TEXT_PARTS) and part.state in ("streaming", "stale"):
             if part.state == "streaming" or part.settles is not None:
                 _end_part(draft, part, f"{path}/parts/{index}", place, part.settles or state)
             elif isinstance(part, TextPart):
@@ -321,13 +327,13 @@ def mark_message_stale(draft: "StateDraft", message: Message, path: str) -> None
     """Facts were passed over while a message was open: what it says may lack something."""
     place = int(path.rpartition("/")[2])
     for index, part in enumerate(message.parts):
-        if isinstance(part, TextPart | ReasoningPart) and part.state == "streaming":
+        if isinstance(part, TEXT_PARTS) and part.state == "streaming":
             _end_part(draft, part, f"{path}/parts/{index}", place, part.settles or "stale")
     draft.put(message, path, "status", "stale")
 
 
 def _end_part(draft: "StateDraft", part: Part, path: str, place: int, state: PartState) -> None:
-    if not isinstance(part, TextPart | ReasoningPart):
+    if not isinstance(part, TEXT_PARTS):
         return
     if isinstance(part, TextPart) and part.state == "streaming" and state != "streaming":
         draft.memory.open_texts[place] -= 1
@@ -352,7 +358,7 @@ def settle_messages(draft: "StateDraft") -> None:
     for path, message in draft.memory.open_messages_in_order():
         place = int(path.rpartition("/")[2])
         for index, part in enumerate(message.parts):
-            if isinstance(part, TextPart | ReasoningPart) and part.settles is not None:
+            if isinstance(part, TEXT_PARTS) and part.settles is not None:
                 _end_part(draft, part, f"{path}/parts/{index}", place, part.settles)
         if message.settles is not None:
             close_message(draft, message, path, None, message.settles)
@@ -579,9 +585,9 @@ def _asks_anew(draft: "StateDraft", fact: Fact, message_id: str, texts: list[str
     """Whether a turn that was asked something is asked something else, and not the same again or
     the same in more detail.
     """
-    place = draft.memory.message_place(turn_of(fact), message_id)
+    place = draft.memory.message_place(turn_of(fact), message_id) if texts else None
     existing = _texts_of(draft.state.messages[place]) if place is not None else []
-    if not existing or not texts:
+    if not existing:
         return False
     shorter, longer = sorted((existing, texts), key=len)
     return longer[: len(shorter)] != shorter
@@ -613,8 +619,10 @@ def _add_user_text(draft: "StateDraft", fact: Fact, message_id: str, index: int,
 
 def user_texts(payload: dict[str, Any]) -> list[str]:
     """Every text that a payload asks with: its prompt, and what its `input` holds beside that."""
-    prompt = text_at(payload, "prompt", "text")
-    texts = _input_texts(payload.get("input"))
+    prompt, items = text_at(payload, "prompt", "text"), payload.get("input")
+    texts = _input_texts(items) if items else []
+    if not texts:
+        return [prompt] if prompt else []
     if not prompt or prompt in texts:
         return texts
     is_joined = any(prompt == between.join(texts) for between in _JOINTS)
@@ -637,6 +645,8 @@ def _input_text(row: object) -> str | None:
 
 
 def _input_refs(items: object) -> list[str]:
+    if not items:
+        return []
     found = (text_at(item, "ref", "assetRef", "uri", "capabilityRef") for item in objects_of(items))
     return [ref for ref in found if ref]
 

@@ -13,6 +13,8 @@ import msgspec
 
 from factwire.facts.classes.class_tables import NO_CLASS
 from factwire.facts.fact import Fact, id_of
+from factwire.facts.outcomes import status_shown
+from factwire.facts.refs import refs_of
 from factwire.facts.shapes import encode_fact
 from factwire.projection import (
     graph,
@@ -35,7 +37,7 @@ from factwire.projection.hydration import (
     needs_point,
     root_operations,
 )
-from factwire.projection.limits import IGNORED_THREADS, LANES, REMEMBERED_IDS
+from factwire.projection.limits import IGNORED_THREADS, LANES, REMEMBERED_FACTS, REMEMBERED_IDS
 from factwire.projection.ordering import RUN_OPENERS, order_facts
 from factwire.projection.read_models import ThreadReadModel
 from factwire.projection.reducers import REDUCER_ROWS, ReducerRow
@@ -211,15 +213,8 @@ class Projection:
         is_next = fact.sequence == lane.expected is not None and not lane.held
         if is_next and fact_id not in recent.ids and fact_id not in recent.old_ids:
             self._take(lane, fact)
-            latest = state.runtime
-            return Changes(
-                ops,
-                latest.latest_event_id,
-                latest.latest_sequence,
-                whole.cursor,
-                whole.event_count,
-                whole.received,
-            )
+            sequence, cursor = state.runtime.latest_sequence, whole.cursor
+            return Changes(ops, fact_id, sequence, cursor, whole.event_count, whole.received)
         count, cursor = whole.event_count, whole.cursor
         self._arrange(lane, fact)
         whole = self.state.hydration
@@ -296,8 +291,9 @@ class Projection:
     def _is_child(self, fact: Fact) -> bool:
         """Whether a fact says that its thread belongs to this one."""
         parent, state = id_of(fact, "parentThreadId"), self._draft.state
-        existing = (thread.thread_id for thread in state.subagents.threads.values())
-        return parent == state.thread_id or parent in self._lanes or fact.thread_id in existing
+        if parent == state.thread_id or parent in self._lanes:
+            return True
+        return self._draft.memory.subagents_by_thread.find(fact.thread_id) is not None
 
     def _count_ignored(self, fact: Fact, thread: str) -> None:
         key = f"foreign_thread:{thread}"
@@ -313,8 +309,12 @@ class Projection:
     def _take(self, lane: Lane, fact: Fact) -> None:
         """Reduce a fact whose place it is now."""
         draft, state = self._draft, self._draft.state
-        latest, whole = state.runtime, state.hydration
-        self._recent.add(fact)
+        latest, whole, recent, fact_id = state.runtime, state.hydration, self._recent, fact.id
+        recent.ids[fact_id] = None
+        bodies = recent.bodies
+        bodies[fact_id] = fact
+        if len(bodies) >= REMEMBERED_FACTS:
+            recent.begin_generation()
         draft.opened = False
         row = REDUCER_ROWS.get(fact.event_class)  # pyright: ignore[reportArgumentType, reportCallIssue]
         if row is None or row.phase is None or (row.needs and not row.has_all(fact)):
@@ -334,7 +334,7 @@ class Projection:
                 if not is_plain or fact.ref_ids or fact.artifact_refs or fact.evidence_refs:
                     timeline.add_streamed_refs(draft, fact)
         whole.event_count += 1
-        latest.latest_event_id = fact.id
+        latest.latest_event_id = fact_id
         sequence = fact.sequence
         if sequence is not None:
             lane.expected = sequence + 1
@@ -348,14 +348,15 @@ class Projection:
         if draft.state.session_id is None or draft.state.runtime_id is None:
             thread_status.identify_thread(draft, fact)
         if row is None:
-            timeline.record_entry(draft, fact, NO_CLASS)
+            timeline.record_entry(draft, fact, NO_CLASS, status_shown(fact), refs_of(fact))
             name = fact.event_class or "none"
             add_remark(
                 draft, fact, "unknown_event_type", f"class {name} is not known", severity="info"
             )
             return
         if not row.has_all(fact):
-            timeline.record_entry(draft, fact, row.about, degraded=True)
+            status, refs = status_shown(fact), refs_of(fact)
+            timeline.record_entry(draft, fact, row.about, status, refs, degraded=True)
             lacking = " and ".join(need.expected for need in row.needs if not need.is_met(fact))
             add_remark(draft, fact, "missing_scope_id", f"{fact.event_class} needs {lacking}")
             return
@@ -367,9 +368,9 @@ class Projection:
         self._record(fact, row)
 
     def _record(self, fact: Fact, row: ReducerRow) -> None:
-        draft = self._draft
-        timeline.record_entry(draft, fact, row.about)
-        graph.draw_graph(draft, fact)
+        draft, status, refs = self._draft, status_shown(fact), refs_of(fact)
+        timeline.record_entry(draft, fact, row.about, status, refs)
+        graph.draw_graph(draft, fact, status, refs)
         if draft.ambiguous:
             draft.ambiguous = False
             message = "several texts are open, and the fact does not name the one that it means"

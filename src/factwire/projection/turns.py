@@ -53,8 +53,11 @@ class ProjectedTurn(View):
 
 
 def is_own_run(draft: "StateDraft", fact: Fact) -> bool:
-    """Whether a fact is about this thread's own run."""
-    return is_of_thread(fact, draft.state.thread_id)
+    """Whether a fact is about this thread's own run; worked out once for all of its reducers."""
+    if draft.owned_fact is not fact:
+        draft.is_own = is_of_thread(fact, draft.state.thread_id)
+        draft.owned_fact = fact
+    return draft.is_own
 
 
 def find_entity(draft: "StateDraft", fact: Fact) -> RunEntity | None:
@@ -63,20 +66,18 @@ def find_entity(draft: "StateDraft", fact: Fact) -> RunEntity | None:
     """
     if is_own_run(draft, fact):
         return None
-    state, entity = draft.state, entity_of(fact)
+    state, memory, entity = draft.state, draft.memory, entity_of(fact)
     if entity is None:
         child = fact.thread_id if fact.thread_id != state.thread_id else None
         entity = RunEntity("thread", child)
     key: str | None = None
     if entity.kind == "thread" and entity.id is not None:
-        threads = state.subagents.threads.items()
-        key = next((name for name, row in threads if row.thread_id == entity.id), None)
+        key = memory.subagents_by_thread.find(entity.id)
         return entity if key is None else RunEntity("subagent", key)
     if entity.kind == "task" and entity.id not in state.tasks:
-        key = next((n for n, row in state.tasks.items() if row.remote_task_id == entity.id), None)
+        key = memory.tasks_by_remote_id.find(entity.id)
     elif entity.kind == "job" and entity.id is None:
-        item = id_of(fact, "jobItemId")
-        key = next((n for n, row in state.jobs.items() if item in row.running_item_ids), None)
+        key = memory.jobs_by_item.find(id_of(fact, "jobItemId"))
     return entity if key is None else RunEntity(entity.kind, key)
 
 
@@ -207,11 +208,13 @@ def _give_way(draft: "StateDraft", key: str) -> None:
 
 
 def _set_failure(draft: "StateDraft", turn: ProjectedTurn, path: str, fact: Fact | None) -> None:
-    end = read_payload(fact, TurnEndPayload) if fact is not None else TurnEndPayload()
-    category = end.failure_category or (UNKNOWN if fact is not None else None)
-    message = end.message or end.reason or (fact.detail if fact is not None else None)
-    draft.put(turn, path, "failure_category", category)
-    draft.put(turn, path, "message", shorten_detail(message))
+    if fact is None:
+        for field in ("failure_category", "message", "recovery_hint"):
+            draft.put(turn, path, field, None)
+        return
+    end = read_payload(fact, TurnEndPayload)
+    draft.put(turn, path, "failure_category", end.failure_category or UNKNOWN)
+    draft.put(turn, path, "message", shorten_detail(end.message or end.reason or fact.detail))
     draft.put(turn, path, "recovery_hint", end.recovery_hint)
 
 
