@@ -310,6 +310,13 @@ class Redactor:
         self._held.pop(key, None)
         return self._deltas.flush(key)
 
+    def abandon(self, key: TextKey) -> str:
+        """What to show in place of what is held back of a text that goes on: it counts as a secret,
+        whatever the rest of it is.
+        """
+        self._held.pop(key, None)
+        return self._deltas.abandon(key)
+
     def _redact_piece(self, fact: Fact, pieces: TextPieces) -> RedactedFact:
         text = fact.payload.get(pieces.key)
         if not isinstance(text, str):

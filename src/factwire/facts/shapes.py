@@ -230,17 +230,28 @@ def _derive_id(fact: Fact) -> Fact:
 class RepeatNumbers:
     """Tells apart the events of one stream that name no id and say the same: two of them are two
     events. They are numbered as they come, so that the same stream gives the same ids again.
+
+    A stream without an end has a `window`: after as many different events the count begins anew,
+    and ids say in which round they were counted.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, window: int | None = None) -> None:
+        self._window = window
+        self._round = 1
         self._counts: dict[str, int] = {}
 
     def number(self, fact: Fact) -> Fact:
         """The fact, under an id of its own if an event before it said the same."""
         if not is_derived_id(fact.id):
             return fact
+        if len(self._counts) == self._window and fact.id not in self._counts:
+            self._counts.clear()
+            self._round += 1
         count = self._counts[fact.id] = self._counts.get(fact.id, 0) + 1
-        return fact if count == 1 else msgspec.structs.replace(fact, id=f"{fact.id}:{count}")
+        if count == self._round == 1:
+            return fact
+        number = f"{count}" if self._round == 1 else f"{self._round}:{count}"
+        return msgspec.structs.replace(fact, id=f"{fact.id}:{number}")
 
 
 def _drop_derived(fields: dict[str, Any], shape: Shape) -> None:
