@@ -33,6 +33,7 @@ from factwire.projection.hydration import (
     RebuildPoint,
     RecentFacts,
     add_point,
+    digest_body,
     insert_fact,
     needs_point,
     root_operations,
@@ -43,9 +44,9 @@ from factwire.projection.read_models import ThreadReadModel
 from factwire.projection.reducers import REDUCER_ROWS, ReducerRow
 from factwire.projection.repair import REPAIRS, cover_lane, covered_sequence
 from factwire.projection.state import (
-    STATE_VERSION,
     ProjectionCheckpoint,
     ProjectionState,
+    checkpoint_version,
     decode_checkpoint,
     empty_state,
     encode_checkpoint,
@@ -164,7 +165,7 @@ class Projection:
         recent = self._recent.dump()
         return encode_checkpoint(
             ProjectionCheckpoint(
-                version=STATE_VERSION,
+                version=checkpoint_version(),
                 state=self._draft.state,
                 lanes=[save_lane(lane) for lane in lanes],
                 current=current,
@@ -460,7 +461,7 @@ class Projection:
 
     def _handle_held_twice(self, lane: Lane, fact: Fact, sequence: int) -> None:
         existing = lane.held[sequence]
-        if existing == fact:
+        if digest_body(existing) == digest_body(fact):
             self._count("repeated")
             return
         self._draft.begin()
