@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import factwire.facts.intake as intake_module
 from factwire.facts import (
     Intake,
     InvalidFacts,
@@ -168,3 +169,21 @@ def test_a_piece_in_another_thread_is_looked_at_anew():
         intake.feed({**piece, "threadId": "thr_1", "eventId": f"e{number}", "sequence": number})
     with pytest.raises(InvalidFacts):
         intake.feed({**piece, "eventId": "e3", "sequence": 3})
+
+
+def test_events_without_ids_are_told_apart_in_bounded_memory(monkeypatch: pytest.MonkeyPatch):
+    """After as many different events as are remembered the count begins anew; no id comes twice,
+    and the same stream gets the same ids.
+    """
+    monkeypatch.setattr(intake_module, "IDENTITY_WINDOW", 3)
+    texts = ["ha", "ha", "b", "c", "ha", "d", "ha", "ha", "b"]
+    values = [
+        {"type": "runtime.warning", "message": text, "createdAt": "2026-06-10T00:00:00Z"}
+        for text in texts
+    ]
+    runs = [[intake.feed(value).fact.id for value in values] for intake in (Intake(), Intake())]
+    rounds = ["", ":2", "", "", ":3", ":2:1", ":2:1", ":2:2", ":2:1"]
+    assert runs[0] == runs[1]
+    assert len(set(runs[0])) == len(texts)
+    bare = [name.partition(":")[0] for name in runs[0]]
+    assert [name[len(own) :] for name, own in zip(runs[0], bare, strict=True)] == rounds

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factwire.facts import NameRedactor, RecordingRedactor, inspect_fact, read_fact, redact_text
+from factwire.facts import (
+    Fact,
+    NameRedactor,
+    RecordingRedactor,
+    inspect_fact,
+    read_fact,
+    redact_text,
+)
+from factwire.facts.foreign_files import WAITING_FACTS
 from tests.facts.samples import wire
 from tests.facts.secret_corpus import FRAGMENTS, NEGATIVES, POSITIVES
 
@@ -62,6 +70,22 @@ def test_a_recording_that_is_cut_keeps_back_what_may_be_half_a_secret():
     redactor = RecordingRedactor()
     shown = [*redactor.feed(facts[0]), *redactor.finish(cut=True)]
     assert [fact.payload for fact in shown] == [{"delta": ""}]
+
+
+@pytest.mark.requirement("redaction.recordings")
+def test_only_so_many_facts_wait_behind_what_may_be_half_a_secret():
+    texts = {1: f"key {SECRET[:20]}", 2 * WAITING_FACTS: f"{SECRET[20:]} and more"}
+    redactor, fed, shown, most = RecordingRedactor(), 0, list[Fact](), 0
+    for n in range(1, 2 * WAITING_FACTS + 1):
+        piece = {"delta": texts.get(n, "")}
+        name = "model.delta" if n in texts else "run.status"
+        shown += redactor.feed(read_fact(wire(name, n, turnId="u", payload=piece)))
+        fed += 1
+        most = max(most, fed - len(shown))
+    assert most == WAITING_FACTS
+    assert [fact.sequence for fact in [*shown, *redactor.finish()]] == list(range(1, fed + 1))
+    assert "".join(fact.payload["delta"] for fact in shown) == "key [redacted] and more"
+    assert redactor.count == 1
 
 
 @pytest.mark.requirement("redaction.recordings")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from factwire.facts import Fact
 from factwire.projection import (
+    STATE_VERSION,
     Projection,
     UnreadableCheckpoint,
     decode_state,
@@ -279,6 +280,17 @@ WRONG_PARTS: list[tuple[str, Any]] = [
 def test_a_checkpoint_with_a_wrong_part_is_refused_by_name(field: str, value: object):
     with pytest.raises(UnreadableCheckpoint):
         Projection.restore(msgspec.msgpack.encode({**fields_of_a_checkpoint(), field: value}))
+
+
+@pytest.mark.requirement("projection.checkpoint.refused")
+@pytest.mark.parametrize("version", ["factwire-projection/v1", STATE_VERSION, f"{STATE_VERSION}/0"])
+def test_a_checkpoint_of_another_shape_is_refused_by_its_version(version: str):
+    fields = fields_of_a_checkpoint()
+    assert fields["version"].startswith(f"{STATE_VERSION}/")
+    for other in ({**fields, "version": version}, {"version": version, "state": "another shape"}):
+        with pytest.raises(UnreadableCheckpoint, match=f"got {version}$") as refused:
+            Projection.restore(msgspec.msgpack.encode(other))
+        assert refused.value.code == "unreadable_checkpoint"
 
 
 @pytest.mark.requirement("projection.checkpoint.refused")

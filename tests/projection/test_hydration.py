@@ -134,3 +134,19 @@ def test_the_name_that_each_agent_has_for_the_thread_is_kept_up_to_a_bound():
     assert project_facts(*facts).agent_sessions == {"a": "three", "b": "two"}
     facts += [tell("session.updated", agentId=f"a-{n}", agentSessionId="x") for n in range(40)]
     assert len(project_facts(*facts).agent_sessions or {}) == AGENT_SESSIONS_PATH
+
+
+@pytest.mark.requirement("projection.hydration.gaps")
+@pytest.mark.parametrize("other", [True, 1.0])
+def test_a_fact_that_is_held_is_told_from_another_body_by_its_bytes(other: object):
+    """Python takes 1, 1.0 and true for equal; facts that were taken are compared by digest, too."""
+    tell = FactMaker()
+    held = tell("tool.args", **TURN, toolCallId="c", args={"n": 1}, sequence=3)
+    again = tell("tool.args", **TURN, toolCallId="c", args={"n": other}, sequence=3)
+    counts: list[tuple[int, int, list[str]]] = []
+    for second in (held, again):
+        projection = Projection(THREAD, first=1)
+        projection.apply_all([held, second])
+        state = projection.state
+        counts.append((state.hydration.repeated, state.hydration.dropped, codes(state)))
+    assert counts == [(1, 0, []), (0, 1, ["conflicting_fact"])]

@@ -163,6 +163,15 @@ class DeltaRedactor:
         self._streams.pop(key, None)
         self._lost.pop(key, None)
 
+    def abandon(self, key: Hashable) -> str:
+        """What to show in place of what a stream holds back, when that cannot wait for the rest: it
+        counts as a secret, and the rest of it will be swallowed.
+        """
+        held = self.pending_text(key)
+        if held:
+            self._lose(key)
+        return REDACTED if held else ""
+
     def _begin(self, key: Hashable) -> _Stream:
         stream = _Stream()
         lost = self._lost.pop(key, None)
@@ -170,11 +179,10 @@ class DeltaRedactor:
             stream.swallowing, stream.calm = lost, False
         self._streams[key] = stream
         if len(self._streams) > self._limit:
-            self._drop_oldest()
+            self._lose(next(iter(self._streams)))
         return stream
 
-    def _drop_oldest(self) -> None:
-        key = next(iter(self._streams))
+    def _lose(self, key: Hashable) -> None:
         stream = self._streams.pop(key)
         if not stream.calm:
             self._lost[key] = stream.swallowing or _UNTIL_SPACE

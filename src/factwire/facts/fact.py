@@ -282,6 +282,10 @@ def is_of_thread(fact: Fact, thread_id: str | None, session_id: str | None = Non
     """
     if fact.thread_id is not None and fact.thread_id != thread_id:
         return False
+    named = fact.subagent_id or fact.job_id or fact.job_item_id or fact.remote_task_id
+    above = fact.parent_thread_id or fact.parent_session_id or fact.parent_task_id
+    if not (named or above or fact.runtime_entity) and _ENTITY_KEYS.isdisjoint(fact.payload):
+        return True
     entity = entity_of(fact)
     if not has_lineage(fact):
         return entity is None

@@ -247,6 +247,10 @@ class NameRedactor:
         return self._names[name]
 
 
+WAITING_FACTS: Final = 4_096
+"""Facts that wait behind a text which may end in half a secret; past that, it counts as one."""
+
+
 class RecordingRedactor:
     """Redacts the facts of one complete recording; `count` is how many secrets it replaced."""
 
@@ -278,6 +282,11 @@ class RecordingRedactor:
             place = self._passed + len(self._waiting) - 1
             for name in piece_names(fact, pieces):
                 self._pieces[text_key(fact, pieces, name)] = place
+        if len(self._waiting) > WAITING_FACTS:
+            for key in list(self._redactor.held_texts):
+                self.count += 1
+                self._append_text(key, self._redactor.abandon(key))
+            yield from self._drain()
 
     def finish(self, *, cut: bool = False) -> Iterator[Fact]:
         """The facts that are left. A recording that was `cut` goes on behind its last fact: what
@@ -297,12 +306,16 @@ class RecordingRedactor:
         for key in keys:
             rest, rules = self._redactor.release(key)
             self.count += len(rules)
-            place = self._pieces.get(key)
-            if place is None or not rest:
-                continue
-            fact = self._waiting[place - self._passed]
-            payload: dict[str, Any] = {**fact.payload, key.name: fact.payload[key.name] + rest}
-            self._waiting[place - self._passed] = msgspec.structs.replace(fact, payload=payload)
+            self._append_text(key, rest)
+
+    def _append_text(self, key: TextKey, rest: str) -> None:
+        """Add to the last piece of a text that waits."""
+        place = self._pieces.get(key)
+        if place is None or not rest:
+            return
+        fact = self._waiting[place - self._passed]
+        payload: dict[str, Any] = {**fact.payload, key.name: fact.payload[key.name] + rest}
+        self._waiting[place - self._passed] = msgspec.structs.replace(fact, payload=payload)
 
     def _count(self, redacted: RedactedFact) -> None:
         self.count += len(redacted.findings)

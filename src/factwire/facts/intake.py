@@ -13,7 +13,7 @@ from factwire.facts.fact_rules import class_issues
 from factwire.facts.inspection import Item, read_item
 from factwire.facts.issues import InvalidFacts, is_valid
 from factwire.facts.lifecycle import LifecycleVerifier, VerifierMode, Violation
-from factwire.facts.limits import PAYLOAD_CHARACTERS
+from factwire.facts.limits import IDENTITY_WINDOW, PAYLOAD_CHARACTERS
 from factwire.facts.redaction import Redactor
 from factwire.facts.shapes import RepeatNumbers, decode_plain, encode_fact
 from factwire.facts.spill import Blob, plan_spill
@@ -40,7 +40,7 @@ class Intake:
         self._pass_through = self._redactor.pass_through
         self._plain = shape in ("auto", "facts")
         self._pattern: DeltaPattern | None = None
-        self._numbers = RepeatNumbers()
+        self._numbers = RepeatNumbers(window=IDENTITY_WINDOW)
 
     def feed(self, item: Item) -> IntakeResult:
         """Take one fact; raises `UnreadableInput`, `InvalidFacts` or `LifecycleError`."""

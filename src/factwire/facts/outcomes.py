@@ -170,11 +170,8 @@ def _combine_status(name: str, status: str, word: str | None) -> str | None:
     return word or (None if is_default else stated)
 
 
-def first_status(fact: Fact) -> str:
-    """The status to show for a subject of which this is the first fact."""
-    status = status_shown(fact)
-    if status is not None:
-        return status
+def status_of_silent(fact: Fact) -> str:
+    """The status to show for a subject whose first fact says nothing about it."""
     family = (fact.event_class or "").partition(".")[0]
     return UNKNOWN if family in LASTING_FAMILIES else "completed"
 
@@ -231,7 +228,10 @@ def _payload_status(fact: Fact) -> str | None:
 
 
 def _error_flag(payload: dict[str, Any]) -> str | None:
-    return next((key for key in _ERROR_FLAGS if payload.get(key) is True), None)
+    for key in _ERROR_FLAGS:
+        if payload.get(key) is True:
+            return key
+    return None
 
 
 def _spell(status: str) -> str:

@@ -343,6 +343,13 @@ class Redactor:
         self._held.pop(key, None)
         return self._deltas.flush(key)
 
+    def abandon(self, key: TextKey) -> str:
+        """What to show in place of what is held back of a text that goes on: it counts as a secret,
+        whatever the rest of it is.
+        """
+        self._held.pop(key, None)
+        return self._deltas.abandon(key)
+
     def _redact_pieces(self, fact: Fact, pieces: TextPieces) -> RedactedFact:
         names = piece_names(fact, pieces)
         findings: list[RedactionFinding] = []

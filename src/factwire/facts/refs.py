@@ -51,7 +51,7 @@ _LISTED_REFS: Final = REF_HOLDERS - {"input"}
 
 PLAIN_NAMES: Final = frozenset(
     {
-        *(name for names in PAYLOAD_NAMES.values() for name in names),
+        *(key for name, keys in PAYLOAD_NAMES.items() if name != "evidenceId" for key in keys),
         *("args", "command", "delta", "decision", "durationMs", "exitCode", "failureCategory"),
         *("message", "mode", "model", "offset", "output", "path", "phase", "progress", "prompt"),
         *("provider", "reason", "reasonCode", "recoveryHint", "rule", "status", "stream"),
@@ -114,9 +114,10 @@ def ref_issue(ref: str, path: str) -> Issue | None:
 
 def refs_of(fact: Fact) -> list[str]:
     """Every ref that a fact states, once, in its order: its lists first, then its payload."""
+    own = fact.evidence_id and _own_evidence(fact)
+    listed = fact.ref_ids or fact.artifact_refs or fact.evidence_refs or own
     is_plain = PLAIN_NAMES.issuperset(fact.payload)
-    own = _own_evidence(fact)
-    if is_plain and not (fact.ref_ids or fact.artifact_refs or fact.evidence_refs or own):
+    if is_plain and not listed:
         return list(dict.fromkeys(_refs_in_payload(fact.extra))) if fact.extra else []
     lists = (*fact.ref_ids, *fact.artifact_refs, *fact.evidence_refs, *((own,) if own else ()))
     found = () if is_plain else _refs_in_payload(fact.payload)
@@ -154,11 +155,14 @@ def evidence_refs_of(fact: Fact) -> list[str]:
     """The evidence that a fact lists, at its top level or in its payload, and that it names as the
     evidence of its subject.
     """
+    if not (fact.evidence_refs or fact.evidence_id) and _EVIDENCE_KEYS.isdisjoint(fact.payload):
+        return []
     own = _own_evidence(fact)
     listed = [*fact.evidence_refs, *refs_at(fact.payload, "evidenceRefs")]
     return listed if own is None or own in listed else [*listed, own]
 
 
+_EVIDENCE_KEYS: Final = frozenset({"evidenceRefs", "evidence_refs", *PAYLOAD_NAMES["evidenceId"]})
 _EVIDENCE_FAMILIES: Final = ("evidence.", "review.", "benchmark.")
 
 

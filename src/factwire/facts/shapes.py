@@ -233,10 +233,15 @@ class RepeatNumbers:
     """Tells apart the events of one stream that name no id and say the same: two of them are two
     events. They are numbered as they come, the first one, too, so that the same stream gives the
     same ids again: an id that is derived is an identity only with its number.
+
+    A stream without an end has a `window`: after as many different events the count begins anew,
+    and ids say in which round they were counted.
     """
 
-    def __init__(self, ids: Iterable[str] = ()) -> None:
+    def __init__(self, ids: Iterable[str] = (), *, window: int | None = None) -> None:
         """Go on after these ids of the stream."""
+        self._window = window
+        self._round = 1
         self._counts: dict[str, int] = {}
         for fact_id in ids:
             base, rest = fact_id[:_DERIVED_ID_LENGTH], fact_id[_DERIVED_ID_LENGTH + 1 :]
@@ -248,8 +253,12 @@ class RepeatNumbers:
         """The fact, under an id of its own if it has one that is derived and not numbered yet."""
         if len(fact.id) != _DERIVED_ID_LENGTH or not is_derived_id(fact.id):
             return fact
+        if len(self._counts) == self._window and fact.id not in self._counts:
+            self._counts.clear()
+            self._round += 1
         count = self._counts[fact.id] = self._counts.get(fact.id, 0) + 1
-        return msgspec.structs.replace(fact, id=f"{fact.id}:{count}")
+        number = f"{count}" if self._round == 1 else f"{self._round}:{count}"
+        return msgspec.structs.replace(fact, id=f"{fact.id}:{number}")
 
 
 def _drop_derived(fields: dict[str, Any], shape: Shape) -> None:

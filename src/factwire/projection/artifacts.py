@@ -64,6 +64,7 @@ _BARE_REFS: Final = {
 }
 """What a field that is just called `ref` is; of any other class it is the content."""
 
+_REF_KEYS: Final = frozenset({"ref", *_ARTIFACT_REFS, *_ARTIFACT_REFS.values()})
 _CHANGES: Final = frozenset({"artifact.changed", "artifact.versioned", "file.changed"})
 
 
@@ -230,6 +231,8 @@ def _describe_artifact(draft: "StateDraft", artifact: ArtifactState, path: str, 
 
 def _refs_by_field(fact: Fact) -> dict[str, str | None]:
     """The refs of an artifact fact by the field that shows each."""
+    if _REF_KEYS.isdisjoint(fact.payload):
+        return dict.fromkeys(_ARTIFACT_REFS)
     refs = {field: ref_at(fact.payload, name) for field, name in _ARTIFACT_REFS.items()}
     field = _BARE_REFS.get(fact.event_class or "", "content_ref")
     return refs if refs[field] else {**refs, field: ref_at(fact.payload, "ref")}

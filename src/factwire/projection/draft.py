@@ -7,26 +7,82 @@ to None removes it. The index follows from the state alone and is rebuilt when a
 restored.
 """
 
-from typing import Any, Final, TypeVar
+from collections.abc import Collection, Mapping
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
+from factwire.facts.fact import Fact
 from factwire.facts.json_patch import WIRE_NAMES, escape_key, same, wire_spelling_of_field
 from factwire.facts.outcomes import OPEN_STATUSES
 from factwire.projection.changes import Operation
 from factwire.projection.messages import (
+    TEXT_PARTS,
     Message,
     Part,
     PartHandle,
-    ReasoningPart,
     TextPart,
     kind_of_part,
 )
 from factwire.projection.payload_fields import FieldChecks
 from factwire.projection.state import ProjectionState
+from factwire.projection.subagents import SubagentThread
+from factwire.projection.tasks import Job, ProjectedTask
 from factwire.projection.timeline import TimelineEntry
 from factwire.projection.tools import is_open
 from factwire.projection.views import Text
+
+
+class RowLookup:
+    """Finds the row of a table by the value, or one of the values, of a field. Where several rows
+    have the same value, the first of the table counts.
+    """
+
+    __slots__ = ("_keys", "_places", "field", "name")
+
+    def __init__(self, name: str, field: str, table: Mapping[str, msgspec.Struct]) -> None:
+        self.name = name
+        self.field = field
+        self._places: dict[str, int] = {}
+        self._keys: dict[str, dict[str, None]] = {}
+        for key, row in table.items():
+            self.keep_row(key, None, row)
+
+    def find(self, value: str | None) -> str | None:
+        """The key of the row with this value."""
+        keys = None if value is None else self._keys.get(value)
+        return min(keys, key=self._places.__getitem__) if keys else None
+
+    def find_all(self, value: str) -> Collection[str]:
+        """The keys of all rows with this value, in no particular order."""
+        return self._keys.get(value, {})
+
+    def keep_row(self, key: str, before: object, row: msgspec.Struct) -> None:
+        """A row that is new in the table, or takes the place of another."""
+        self._places.setdefault(key, len(self._places))
+        self.move_row(key, getattr(before, self.field, None), getattr(row, self.field))
+
+    def move_row(self, key: str, before: object, after: object) -> None:
+        """A row whose field changed."""
+        for value in _values_of(before):
+            keys = self._keys.get(value, {})
+            keys.pop(key, None)
+            if not keys:
+                self._keys.pop(value, None)
+        for value in _values_of(after):
+            self._keys.setdefault(value, {})[key] = None
+
+
+def _values_of(field: object) -> list[str]:
+    if isinstance(field, str):
+        return [field]
+    return cast("list[str]", field) if isinstance(field, list) else []
+
+
+_LOOKED_UP: Final = frozenset(
+    {"thread_id", "session_id", "task_id", "remote_task_id", "running_item_ids"}
+)
+"""Fields that a `RowLookup` finds rows by."""
 
 
 class StateIndex:
@@ -37,6 +93,8 @@ class StateIndex:
         "aliases",
         "entries",
         "has_turns_beside",
+        "jobs_by_item",
+        "lookups",
         "message_places",
         "names",
         "newest",
@@ -52,6 +110,9 @@ class StateIndex:
         "parts",
         "parts_by_id",
         "renamed",
+        "subagents_by_lineage",
+        "subagents_by_thread",
+        "tasks_by_remote_id",
         "unreconciled",
     )
 
@@ -83,14 +144,30 @@ class StateIndex:
         }
         self._tool_places = {key: place for place, key in enumerate(state.tools)}
         self.open_tools = {key: None for key, tool in state.tools.items() if is_open(tool)}
+        threads = state.subagents.threads
+        self.subagents_by_thread = RowLookup("subagent_id", "thread_id", threads)
+        self.tasks_by_remote_id = RowLookup("task_id", "remote_task_id", state.tasks)
+        self.jobs_by_item = RowLookup("job_id", "running_item_ids", state.jobs)
+        self.subagents_by_lineage = {
+            "thread_id": self.subagents_by_thread,
+            "session_id": RowLookup("subagent_id", "session_id", threads),
+            "task_id": RowLookup("subagent_id", "task_id", threads),
+        }
+        self.lookups: dict[type, tuple[RowLookup, ...]] = {
+            SubagentThread: tuple(self.subagents_by_lineage.values()),
+            ProjectedTask: (self.tasks_by_remote_id,),
+            Job: (self.jobs_by_item,),
+        }
         self.index_messages(state.messages)
 
     def track_entry(self, entry: TimelineEntry, place: int) -> None:
         """Keep an entry among the open ones of its turn, or take it out, as it reads now."""
-        places = self.open_entries.setdefault(entry.turn_id, {})
+        places = self.open_entries.get(entry.turn_id)
         if entry.status in OPEN_STATUSES:
+            if places is None:
+                places = self.open_entries[entry.turn_id] = {}
             places[place] = None
-        else:
+        elif places:
             places.pop(place, None)
 
     def take_open_entries(self, turn: str | None) -> dict[int, None]:
@@ -157,8 +234,9 @@ class StateIndex:
         place, part, kind = handle.place, handle.part, kind_of_part(handle.part)
         self.parts_by_id[place, kind, part.part_id] = handle
         self.part_ids.add((place, part.part_id))
-        if isinstance(part, TextPart | ReasoningPart):
-            self.keep_part_aliases(handle, kind)
+        if isinstance(part, TEXT_PARTS):
+            if part.aliases:
+                self.keep_part_aliases(handle, kind)
             if handle.message.turn_id is not None:
                 self.parts.pop((handle.message.turn_id, part.message_id, None), None)
         if has_generated_id(part, kind):
@@ -176,7 +254,7 @@ class StateIndex:
     def keep_part_aliases(self, handle: PartHandle, kind: str) -> None:
         """Find a part by the other names that facts have for it, too."""
         part, place = handle.part, handle.place
-        if isinstance(part, TextPart | ReasoningPart):
+        if isinstance(part, TEXT_PARTS):
             for alias in part.aliases or ():
                 self.parts_by_id.setdefault((place, kind, alias), handle)
                 self.part_ids.add((place, alias))
@@ -193,9 +271,8 @@ class StateIndex:
 
 def has_generated_id(part: Part, kind: str) -> bool:
     """Whether a part has a name that is given to parts whose facts name none."""
-    own = f"{part.message_id}:{kind}"
-    _, found, rest = part.part_id.partition(own)
-    return bool(found) and part.part_id.startswith(own) and (rest == "" or rest[0] == ":")
+    name, own = part.part_id, f"{part.message_id}:{kind}"
+    return name == own or name.startswith(f"{own}:")
 
 
 Node = TypeVar("Node")
@@ -209,9 +286,22 @@ def to_plain_json(value: object) -> Any:
 
 
 class StateDraft:
-    """A state, what the reducers remember beside it, and the operations of the fact under way."""
+    """A state, what the reducers remember beside it, and the operations of the fact under way.
+    `is_own` is whether `owned_fact`, the last fact that this was worked out for, is about the
+    thread's own run.
+    """
 
-    __slots__ = ("ambiguous", "memory", "opened", "ops", "overruled", "part", "state")
+    __slots__ = (
+        "ambiguous",
+        "is_own",
+        "memory",
+        "opened",
+        "ops",
+        "overruled",
+        "owned_fact",
+        "part",
+        "state",
+    )
 
     def __init__(self, state: ProjectionState, memory: StateIndex) -> None:
         self.state = state
@@ -221,6 +311,8 @@ class StateDraft:
         self.ambiguous = False
         self.overruled: str | None = None
         self.part: PartHandle | None = None
+        self.owned_fact: Fact | None = None
+        self.is_own = False
 
     def begin(self) -> None:
         """A new fact: nothing is new in the state yet, and no part is spoken of."""
@@ -236,12 +328,21 @@ class StateDraft:
         if kind is type(before) and (before == value if kind in _SCALARS else same(before, value)):
             return
         setattr(node, field, value)
+        if field in _LOOKED_UP:
+            self._look_up_anew(node, field, before, value)
         place = f"{path}/{WIRE_NAMES.get(field) or wire_spelling_of_field(field)}"
         if value is None:
             self.ops.append(Operation("remove", place))
         else:
             own = value if kind in _SCALARS else to_plain_json(value)
             self.ops.append(Operation("add" if before is None else "replace", place, own))
+
+    def _look_up_anew(
+        self, node: msgspec.Struct, field: str, before: object, value: object
+    ) -> None:
+        for lookup in self.memory.lookups.get(type(node), ()):
+            if lookup.field == field:
+                lookup.move_row(getattr(node, lookup.name), before, value)
 
     def take(
         self, node: msgspec.Struct, path: str, payload: dict[str, Any], checks: FieldChecks
@@ -263,6 +364,8 @@ class StateDraft:
 
     def create(self, table: dict[str, Node], path: str, key: str, node: Node) -> Node:
         """Put a new node into a table."""
+        for lookup in self.memory.lookups.get(type(node), ()):
+            lookup.keep_row(key, table.get(key), cast("msgspec.Struct", node))
         table[key] = node
         self.opened = True
         self.ops.append(Operation("add", f"{path}/{escape_key(key)}", to_plain_json(node)))
@@ -284,6 +387,8 @@ class StateDraft:
 
     def extend(self, node: msgspec.Struct, path: str, field: str, texts: list[str]) -> None:
         """Add texts that a list of a node does not have yet; only what is new is sent."""
+        if not texts:
+            return
         existing: list[str] | None = getattr(node, field)
         if existing is None:
             self.put(node, path, field, list(dict.fromkeys(texts)) or None)

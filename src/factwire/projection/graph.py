@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from factwire.facts.fact import Fact, entity_of
 from factwire.facts.json_patch import escape_key
-from factwire.facts.outcomes import ENDED_STATUSES, OPEN_STATUSES, status_shown
-from factwire.facts.refs import refs_of
+from factwire.facts.outcomes import ENDED_STATUSES, OPEN_STATUSES
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.changes import Operation
 from factwire.projection.limits import GRAPH_DEPTH
@@ -164,8 +163,10 @@ _KIND: Final = {"subagent": "spawned", "tool": "called", "action": "asked", "att
 _SILENT: Final = frozenset({"worker.notification", "tool.catalog.resolved"})
 
 
-def draw_graph(draft: "StateDraft", fact: Fact) -> None:
-    """Draw what a fact is about, and where it hangs."""
+def draw_graph(draft: "StateDraft", fact: Fact, status: str | None, refs: list[str]) -> None:
+    """Draw what a fact is about, and where it hangs; `status` and `refs` are those that the fact
+    states.
+    """
     name = fact.event_class or ""
     kind, find, links = _node_rule(name)
     key = find(fact) if find else None
@@ -174,8 +175,7 @@ def draw_graph(draft: "StateDraft", fact: Fact) -> None:
     if key is not None and name.startswith("agent."):
         key = key if key in draft.state.subagents.threads else None
     if key is not None:
-        node = _ensure_node(draft, fact, kind, key)
-        _describe_node(draft, fact, node)
+        node = _draw_node(draft, fact, (kind, key), status, refs)
         if node.parent_id is None:
             _set_parent(draft, fact, node)
     if links:
@@ -203,30 +203,52 @@ def _node_family(name: str) -> str:
 _TURN_NAMES: Final = frozenset({"run.started", "run.finished", "run.failed"})
 
 
-def _describe_node(draft: "StateDraft", fact: Fact, node: GraphNode) -> None:
-    path = f"{GRAPH_NODES_PATH}/{escape_key(node.node_id)}"
-    sources = node.source_event_ids
-    if sources[-1] != fact.id and fact.event_class not in COUNTED_CLASSES:
-        sources.append(fact.id)
-        draft.ops.append(Operation("add", f"{path}/sourceEventIds/-", fact.id))
-    aside = fact.event_class in STATUSLESS_CLASSES or draft.overruled == fact.id
-    status = None if aside else status_shown(fact)
-    draft.put(node, path, "status", _node_status(draft, node) or status or node.status)
-    if node.node_type == "run":
+def _draw_node(
+    draft: "StateDraft", fact: Fact, subject: tuple[str, str], status: str | None, refs: list[str]
+) -> GraphNode:
+    """The node that a fact is about, as it is with the fact."""
+    (kind, key), name = subject, fact.event_class
+    node_id, starts = f"{kind}:{key}", name in _STARTING_CLASSES
+    aside = name in STATUSLESS_CLASSES or draft.overruled == fact.id
+    status = None if aside else status
+    shown = _node_status(draft, kind, key) or status
+    title = _node_title(draft, kind, key) or (None if aside else fact.title)
+    ended = (fact.completed_at or fact.created_at) if status in ENDED_STATUSES else None
+    node = draft.state.graph.nodes.get(node_id)
+    if node is None:
+        node = GraphNode(
+            node_id=node_id,
+            node_type=kind,
+            status=shown or UNKNOWN,
+            title=key if title is None else title,
+            source_event_ids=[fact.id],
+            refs=list(refs) or None,  # The timeline has a list of its own.
+            started_at=fact.created_at if starts else None,
+            completed_at=ended,
+        )
+        draft.create(draft.state.graph.nodes, GRAPH_NODES_PATH, node_id, node)
+    else:
+        path = f"{GRAPH_NODES_PATH}/{escape_key(node_id)}"
+        _continue_node(draft, fact, node, path)
+        if shown is not None:
+            draft.put(node, path, "status", shown)
+        if title is not None:
+            draft.put(node, path, "title", title)
+        if starts and node.started_at is None:
+            draft.put(node, path, "started_at", fact.created_at)
+        if refs:
+            draft.put(node, path, "refs", join_texts(node.refs, refs))
+        if status is not None:
+            draft.put(node, path, "completed_at", ended)
+    if kind == "run":
         _track_run(draft, node)
-    draft.put(
-        node, path, "title", _node_title(draft, node) or (node.title if aside else fact.title)
-    )
-    if node.started_at is None and fact.event_class in _STARTING_CLASSES:
-        draft.put(node, path, "started_at", fact.created_at)
-    refs = refs_of(fact)
-    if refs:
-        draft.put(node, path, "refs", join_texts(node.refs, refs))
-    if status is not None:
-        ended = status in ENDED_STATUSES
-        if ended or node.completed_at is not None:
-            at = fact.completed_at or fact.created_at
-            draft.put(node, path, "completed_at", at if ended else None)
+    return node
+
+
+def _continue_node(draft: "StateDraft", fact: Fact, node: GraphNode, path: str) -> None:
+    if node.source_event_ids[-1] != fact.id and fact.event_class not in COUNTED_CLASSES:
+        node.source_event_ids.append(fact.id)
+        draft.ops.append(Operation("add", f"{path}/sourceEventIds/-", fact.id))
 
 
 def _track_run(draft: "StateDraft", node: GraphNode) -> None:
@@ -238,7 +260,8 @@ def _track_run(draft: "StateDraft", node: GraphNode) -> None:
 
 def _set_parent(draft: "StateDraft", fact: Fact, node: GraphNode) -> None:
     for kind, find in _PARENTS[node.node_type]:
-        key = _parent_key(draft, fact, node, kind) or find(fact)
+        key = _parent_key(draft, fact, node, kind) if kind in _INFERRED_KINDS else None
+        key = key or find(fact)
         if key is not None and f"{kind}:{key}" != node.node_id:
             parent = _ensure_node(draft, fact, kind, key)
             if _descends(draft, parent, node):
@@ -250,6 +273,9 @@ def _set_parent(draft: "StateDraft", fact: Fact, node: GraphNode) -> None:
             if parent.parent_id is None and _places_parent(fact, kind, key):
                 _set_parent(draft, fact, parent)
             return
+
+
+_INFERRED_KINDS: Final = ("subagent", "turn")
 
 
 def _parent_key(draft: "StateDraft", fact: Fact, node: GraphNode, kind: str) -> str | None:
@@ -326,9 +352,9 @@ def _add_edge(draft: "StateDraft", source: str, target: str, kind: str) -> None:
         draft.create(draft.state.graph.edges, GRAPH_EDGES_PATH, edge_id, edge)
 
 
-def _node_status(draft: "StateDraft", node: GraphNode) -> str | None:
-    state, key = draft.state, node.node_id.partition(":")[2]
-    match node.node_type:
+def _node_status(draft: "StateDraft", kind: str, key: str) -> str | None:
+    state = draft.state
+    match kind:
         case "tool":
             return state.tools[key].state if key in state.tools else None
         case "action":
@@ -344,9 +370,9 @@ def _node_status(draft: "StateDraft", node: GraphNode) -> str | None:
             return None
 
 
-def _node_title(draft: "StateDraft", node: GraphNode) -> str | None:
-    state, key = draft.state, node.node_id.partition(":")[2]
-    match node.node_type:
+def _node_title(draft: "StateDraft", kind: str, key: str) -> str | None:
+    state = draft.state
+    match kind:
         case "tool":
             tool = state.tools.get(key)
             return (tool.title or tool.tool_name) if tool else None

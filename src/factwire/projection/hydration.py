@@ -40,7 +40,6 @@ from factwire.projection.limits import (
     HELD_FACTS,
     REBUILD_POINTS,
     REBUILD_SPACING,
-    REMEMBERED_FACTS,
     REMEMBERED_IDS,
 )
 from factwire.projection.views import View
@@ -374,15 +373,11 @@ class RecentFacts:
     def __contains__(self, fact_id: str) -> bool:
         return fact_id in self.ids or fact_id in self.old_ids
 
-    def add(self, fact: Fact) -> None:
-        fact_id = fact.id
-        self.ids[fact_id] = None
-        bodies = self.bodies
-        bodies[fact_id] = fact
-        if len(bodies) >= REMEMBERED_FACTS:
-            self.old_bodies, self.bodies = bodies, {}
-            if len(self.ids) >= REMEMBERED_IDS:
-                self.old_ids, self.ids = self.ids, {}
+    def begin_generation(self) -> None:
+        """As many facts are remembered as a generation holds: the one before it is forgotten."""
+        self.old_bodies, self.bodies = self.bodies, {}
+        if len(self.ids) >= REMEMBERED_IDS:
+            self.old_ids, self.ids = self.ids, {}
 
     def contradicts(self, fact: Fact) -> bool:
         """Whether another body is remembered under the fact's id."""

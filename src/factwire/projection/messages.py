@@ -14,7 +14,7 @@ the ids that it carries, because texts are streamed beside each other.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
 
 from factwire.facts.fact import Fact, RunEntity, id_in_payload, id_of
 from factwire.facts.json_values import list_at, object_at, objects_of, text_at, texts_of
@@ -199,6 +199,12 @@ Part = (
 )
 
 
+TEXT_PARTS: Final = (TextPart, ReasoningPart)
+"""Types of the parts that hold a text."""
+
+_PART_KINDS: Final = {kind: str(kind.__struct_config__.tag) for kind in get_args(Part)}
+
+
 class Message(View):
     """One message of the conversation, with its parts in the order of their first facts.
     `origin_thread_id` is the thread that a fork has it from.
@@ -225,7 +231,7 @@ class Message(View):
 
 def kind_of_part(part: Part) -> str:
     """The word by which parts of a type go: `text`, `tool-preview` …"""
-    return str(part.__struct_config__.tag)
+    return _PART_KINDS[type(part)]
 
 
 class PartHandle:
@@ -322,7 +328,7 @@ def close_message(
     """Nothing more is said in a message; one with a stale text stays stale."""
     place, end = int(path.rpartition("/")[2]), state
     for index, part in enumerate(message.parts):
-        if isinstance(part, TextPart | ReasoningPart) and part.state in ("streaming", "stale"):
+        if isinstance(part, TEXT_PARTS) and part.state in ("streaming", "stale"):
             if part.state == "streaming" or part.settles is not None:
                 _end_part(draft, part, f"{path}/parts/{index}", place, part.settles or state)
             elif isinstance(part, TextPart):
@@ -338,13 +344,13 @@ def mark_message_stale(draft: "StateDraft", message: Message, path: str) -> None
     """Facts were passed over while a message was open: what it says may lack something."""
     place = int(path.rpartition("/")[2])
     for index, part in enumerate(message.parts):
-        if isinstance(part, TextPart | ReasoningPart) and part.state == "streaming":
+        if isinstance(part, TEXT_PARTS) and part.state == "streaming":
             _end_part(draft, part, f"{path}/parts/{index}", place, part.settles or "stale")
     draft.put(message, path, "status", "stale")
 
 
 def _end_part(draft: "StateDraft", part: Part, path: str, place: int, state: PartState) -> None:
-    if not isinstance(part, TextPart | ReasoningPart):
+    if not isinstance(part, TEXT_PARTS):
         return
     if isinstance(part, TextPart) and part.state == "streaming" and state != "streaming":
         draft.memory.open_texts[place] -= 1
@@ -369,7 +375,7 @@ def settle_messages(draft: "StateDraft") -> None:
     for path, message in draft.memory.open_messages_in_order():
         place = int(path.rpartition("/")[2])
         for index, part in enumerate(message.parts):
-            if isinstance(part, TextPart | ReasoningPart) and part.settles is not None:
+            if isinstance(part, TEXT_PARTS) and part.settles is not None:
                 _end_part(draft, part, f"{path}/parts/{index}", place, part.settles)
         if message.settles is not None:
             close_message(draft, message, path, None, message.settles)
@@ -624,9 +630,9 @@ def _asks_anew(draft: "StateDraft", fact: Fact, message_id: str, texts: list[str
     """Whether a turn that was asked something is asked something else, and not the same again or
     the same in more detail.
     """
-    place = draft.memory.message_place(turn_of(fact), message_id)
+    place = draft.memory.message_place(turn_of(fact), message_id) if texts else None
     existing = _texts_of(draft.state.messages[place]) if place is not None else []
-    if not existing or not texts:
+    if not existing:
         return False
     shorter, longer = sorted((existing, texts), key=len)
     return longer[: len(shorter)] != shorter
@@ -658,10 +664,12 @@ def _add_user_text(draft: "StateDraft", fact: Fact, message_id: str, index: int,
 
 def user_texts(payload: dict[str, Any]) -> list[str]:
     """Every text that a payload asks with: its prompt, and what its `input` holds beside that."""
-    prompt = text_at(payload, "prompt", "text")
-    texts = _input_texts(payload.get("input"))
-    if not prompt:
-        prompt = text_at(object_at(payload.get("input")) or {}, "text")
+    prompt, items = text_at(payload, "prompt", "text"), payload.get("input")
+    texts = _input_texts(items) if items else []
+    if not prompt and items:
+        prompt = text_at(object_at(items) or {}, "text")
+    if not texts:
+        return [prompt] if prompt else []
     if not prompt or prompt in texts:
         return texts
     is_joined = any(prompt == between.join(texts) for between in _JOINTS)
@@ -693,6 +701,8 @@ def _input_text(row: object) -> str | None:
 
 
 def _input_refs(items: object) -> list[str]:
+    if not items:
+        return []
     rows = objects_of(_input_rows(items))
     found = (text_at(item, "ref", "assetRef", "uri", "capabilityRef") for item in rows)
     return [ref for ref in found if ref]

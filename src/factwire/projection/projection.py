@@ -14,6 +14,8 @@ import msgspec
 
 from factwire.facts.classes.class_tables import NO_CLASS
 from factwire.facts.fact import Fact, has_lineage, id_of
+from factwire.facts.outcomes import status_shown
+from factwire.facts.refs import refs_of
 from factwire.facts.shapes import RepeatNumbers, encode_fact
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import (
@@ -35,6 +37,7 @@ from factwire.projection.hydration import (
     RebuildPoint,
     RecentFacts,
     add_point,
+    digest_body,
     insert_fact,
     needs_point,
     root_operations,
@@ -42,6 +45,7 @@ from factwire.projection.hydration import (
 from factwire.projection.limits import (
     IGNORED_THREADS,
     LANES,
+    REMEMBERED_FACTS,
     REMEMBERED_IDS,
     WAITING_CHILD_FACTS,
 )
@@ -51,9 +55,9 @@ from factwire.projection.read_models import ThreadReadModel
 from factwire.projection.reducers import REDUCER_ROWS, ReducerRow
 from factwire.projection.repair import REPAIRS, cover_lane, settle_repair
 from factwire.projection.state import (
-    STATE_VERSION,
     ProjectionCheckpoint,
     ProjectionState,
+    checkpoint_version,
     decode_checkpoint,
     empty_state,
     encode_checkpoint,
@@ -179,7 +183,7 @@ class Projection:
         recent = self._recent.dump()
         return encode_checkpoint(
             ProjectionCheckpoint(
-                version=STATE_VERSION,
+                version=checkpoint_version(),
                 state=self._draft.state,
                 lanes=[save_lane(lane) for lane in lanes],
                 current=current,
@@ -232,15 +236,9 @@ class Projection:
         is_next = fact.sequence == lane.expected is not None and not lane.held
         if is_next and fact_id not in recent.ids and fact_id not in recent.old_ids:
             self._take(lane, fact)
-            latest = state.runtime
-            return Changes(
-                ops,
-                latest.latest_event_id,
-                latest.latest_sequence,
-                whole.cursor,
-                whole.event_count,
-                whole.received,
-            )
+            latest, cursor = state.runtime, whole.cursor
+            event_id, sequence = latest.latest_event_id, latest.latest_sequence
+            return Changes(ops, event_id, sequence, cursor, whole.event_count, whole.received)
         count, cursor = whole.event_count, whole.cursor
         self._arrange(lane, fact)
         whole = self.state.hydration
@@ -353,7 +351,7 @@ class Projection:
         session, task = id_of(fact, "parentSessionId"), id_of(fact, "parentTaskId")
         if (session is not None and session == state.session_id) or task in state.tasks:
             return True
-        return any(row.thread_id == fact.thread_id for row in state.subagents.threads.values())
+        return self._draft.memory.subagents_by_thread.find(fact.thread_id) is not None
 
     def _count_ignored(self, fact: Fact, thread: str) -> None:
         key = f"foreign_thread:{thread}"
@@ -369,8 +367,12 @@ class Projection:
     def _take(self, lane: Lane, fact: Fact) -> None:
         """Reduce a fact whose place it is now."""
         draft, state = self._draft, self._draft.state
-        latest, whole = state.runtime, state.hydration
-        self._recent.add(fact)
+        latest, whole, recent, fact_id = state.runtime, state.hydration, self._recent, fact.id
+        recent.ids[fact_id] = None
+        bodies = recent.bodies
+        bodies[fact_id] = fact
+        if len(bodies) >= REMEMBERED_FACTS:
+            recent.begin_generation()
         if fact.created_at == UNKNOWN or (
             fact.subagent_id is None
             and (lane is not self._main or draft.memory.has_turns_beside or has_lineage(fact))
@@ -387,15 +389,10 @@ class Projection:
             if draft.opened:
                 thread_status.identify_thread(draft, fact)
                 self._record(fact, row)
-            else:
-                payload = fact.payload
-                is_plain = len(payload) == 1 or (
-                    len(payload) == 2 and "delta" in payload and "messageId" in payload  # noqa: PLR2004
-                )
-                if not is_plain or fact.ref_ids or fact.artifact_refs or fact.evidence_refs:
-                    timeline.add_streamed_refs(draft, fact)
+            elif _may_have_refs(fact):
+                timeline.add_streamed_refs(draft, fact)
         whole.event_count += 1
-        latest.latest_event_id = fact.id
+        latest.latest_event_id = fact_id
         sequence = fact.sequence
         if sequence is not None:
             lane.expected = sequence + 1
@@ -411,14 +408,15 @@ class Projection:
         if draft.state.session_id is None or draft.state.runtime_id is None:
             thread_status.identify_thread(draft, fact)
         if row is None:
-            timeline.record_entry(draft, fact, NO_CLASS)
+            timeline.record_entry(draft, fact, NO_CLASS, status_shown(fact), refs_of(fact))
             name = fact.event_class or "none"
             add_remark(
                 draft, fact, "unknown_event_type", f"class {name} is not known", severity="info"
             )
             return
         if not row.has_all(fact):
-            timeline.record_entry(draft, fact, row.about, degraded=True)
+            status, refs = status_shown(fact), refs_of(fact)
+            timeline.record_entry(draft, fact, row.about, status, refs, degraded=True)
             lacking = " and ".join(need.expected for need in row.needs if not need.is_met(fact))
             add_remark(draft, fact, "missing_scope_id", f"{fact.event_class} needs {lacking}")
             return
@@ -430,9 +428,9 @@ class Projection:
         self._record(fact, row)
 
     def _record(self, fact: Fact, row: ReducerRow) -> None:
-        draft = self._draft
-        timeline.record_entry(draft, fact, row.about)
-        graph.draw_graph(draft, fact)
+        draft, status, refs = self._draft, status_shown(fact), refs_of(fact)
+        timeline.record_entry(draft, fact, row.about, status, refs)
+        graph.draw_graph(draft, fact, status, refs)
         if draft.ambiguous:
             draft.ambiguous = False
             message = "several texts are open, and the fact does not name the one that it means"
@@ -526,7 +524,7 @@ class Projection:
 
     def _handle_held_twice(self, lane: Lane, fact: Fact, sequence: int) -> None:
         existing = lane.held[sequence]
-        if existing == fact:
+        if digest_body(existing) == digest_body(fact):
             self._count("repeated")
             return
         self._draft.begin()
@@ -710,6 +708,17 @@ def project(facts: Iterable[Fact], thread_id: str | None = None) -> ProjectionSt
         projection.apply_ordered(fact)
     projection.close()
     return projection.state
+
+
+def _may_have_refs(piece: Fact) -> bool:
+    """Whether a piece of a text has more than its text and its message."""
+    payload = piece.payload
+    is_plain = len(payload) == 1 or (
+        len(payload) == 2 and "delta" in payload and "messageId" in payload  # noqa: PLR2004
+    )
+    return not is_plain or bool(
+        piece.ref_ids or piece.artifact_refs or piece.evidence_refs or piece.extra
+    )
 
 
 def _starting_point() -> RebuildPoint:

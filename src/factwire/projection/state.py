@@ -5,7 +5,9 @@ a screen needs. A checkpoint also holds what the projection needs to take the ne
 remembers of those before, and what it holds back.
 """
 
-from typing import Annotated, Any, Final
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Annotated, Any, Final, cast
 
 import msgspec
 
@@ -55,7 +57,7 @@ class RestoredFrom(View):
 
 _state_encoder: Final = msgspec.json.Encoder(enc_hook=str)
 
-STATE_VERSION: Final = "factwire-projection/v1"
+STATE_VERSION: Final = "factwire-projection/v2"
 
 
 class ProjectionState(View):
@@ -198,7 +200,37 @@ class _EncodedCheckpoint(msgspec.Struct, kw_only=True):
     waiting: list[bytes] = []
 
 
+class _VersionOnly(msgspec.Struct):
+    version: str
+
+
+@lru_cache(maxsize=1)
+def checkpoint_version() -> str:
+    """The version of the state and a digest of all types that a checkpoint consists of, so that
+    one of another shape is refused, however it would decode.
+    """
+    _, types = msgspec.json.schema_components(
+        (_EncodedCheckpoint, ProjectionState), schema_hook=lambda _: {"type": "string"}
+    )
+    shape = msgspec.json.encode(_drop_descriptions(types), order="sorted")
+    return f"{STATE_VERSION}/{blake2b(shape, digest_size=8).hexdigest()}"
+
+
+def _drop_descriptions(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        fields = cast("dict[str, Any]", schema).items()
+        return {
+            name: _drop_descriptions(value)
+            for name, value in fields
+            if name != "description" or not isinstance(value, str)
+        }
+    if isinstance(schema, list):
+        return [_drop_descriptions(value) for value in cast("list[Any]", schema)]
+    return schema
+
+
 _checkpoint_encoder: Final = msgspec.msgpack.Encoder()
+_version_decoder: Final = msgspec.msgpack.Decoder(_VersionOnly)
 _checkpoint_decoder: Final = msgspec.msgpack.Decoder(_EncodedCheckpoint)
 
 
@@ -210,6 +242,9 @@ def encode_checkpoint(checkpoint: ProjectionCheckpoint) -> bytes:
 def decode_checkpoint(data: bytes) -> ProjectionCheckpoint:
     """What `encode_checkpoint` wrote; raises `UnreadableCheckpoint` for anything else."""
     try:
+        version = _version_decoder.decode(data).version
+        if version != checkpoint_version():
+            raise ValueError(f"expected version {checkpoint_version()}, got {version}")  # noqa: TRY301
         saved = _checkpoint_decoder.decode(data)
         state = decode_state(saved.state)
         for lane in saved.lanes:
@@ -217,9 +252,7 @@ def decode_checkpoint(data: bytes) -> ProjectionCheckpoint:
         for line in (*saved.taken, *saved.waiting):
             _restore_fact(line)
     except (msgspec.DecodeError, FactError, RecursionError, ValueError) as error:
-        raise UnreadableCheckpoint(f"these bytes are no checkpoint: {error}") from error
-    if saved.version != STATE_VERSION:
-        raise UnreadableCheckpoint(f"expected a checkpoint of {STATE_VERSION}, got {saved.version}")
+        raise UnreadableCheckpoint(f"not a checkpoint of this version: {error}") from error
     return ProjectionCheckpoint(
         version=saved.version,
         state=state,

@@ -309,17 +309,16 @@ def _find_parent(draft: "StateDraft", fact: Fact, key: str) -> str | None:
     named = stated_parent_of(fact)
     if named is not None:
         return named
+    threads = draft.state.subagents.threads
     for wire, field in _LINEAGE_FIELDS:
         above = id_of(fact, wire)
-        found = [
-            other.subagent_id
-            for other in draft.state.subagents.threads.values()
-            if above is not None
-            and getattr(other, field) == above
-            and key not in (other.subagent_id, other.parent_subagent_id)
-        ]
-        if len(found) == 1:
-            return found[0]
+        if above is None:
+            continue
+        others = draft.memory.subagents_by_lineage[field].find_all(above)
+        found = (other for other in others if key not in (other, threads[other].parent_subagent_id))
+        first = next(found, None)
+        if first is not None and next(found, None) is None:
+            return first
     return None
 
 

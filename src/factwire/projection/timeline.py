@@ -16,9 +16,8 @@ from factwire.facts.outcomes import (
     ENDED_STATUSES,
     LASTING_FAMILIES,
     OPEN_STATUSES,
-    first_status,
     meaning_of_status,
-    status_shown,
+    status_of_silent,
 )
 from factwire.facts.refs import refs_of
 from factwire.facts.vocabulary import UNKNOWN
@@ -70,25 +69,45 @@ class TimelineEntry(View):
 
 
 def record_entry(
-    draft: "StateDraft", fact: Fact, row: EventClass, *, degraded: bool = False
+    draft: "StateDraft",
+    fact: Fact,
+    row: EventClass,
+    status: str | None,
+    refs: list[str],
+    *,
+    degraded: bool = False,
 ) -> None:
-    """Write a fact down: into the entry of its subject, or as an entry of its own."""
+    """Write a fact down: into the entry of its subject, or as an entry of its own. `status` and
+    `refs` are those that the fact states.
+    """
     subject = None if degraded else _subject_key(draft, fact)
     key = subject or f"fact:{fact.id}"
     place = draft.memory.entries.get(key)
     if place is None:
-        _begin_entry(draft, fact, row, key, degraded=degraded)
-    else:
-        _continue_entry(draft, fact, row, place)
+        _begin_entry(draft, fact, row, key, status, refs=refs, degraded=degraded)
+        return
+    if refs:
+        draft.extend(draft.state.timeline[place], f"{TIMELINE_PATH}/{place}", "refs", refs)
+    if fact.event_class not in COUNTED_CLASSES:
+        _continue_entry(draft, fact, row, place, status)
 
 
 def _begin_entry(
-    draft: "StateDraft", fact: Fact, row: EventClass, key: str, *, degraded: bool
+    draft: "StateDraft",
+    fact: Fact,
+    row: EventClass,
+    key: str,
+    stated: str | None,
+    *,
+    refs: list[str],
+    degraded: bool,
 ) -> None:
-    status = UNKNOWN if degraded else first_status(fact)
+    status = status_of_silent(fact) if stated is None else stated
+    if degraded:
+        status = UNKNOWN
     if fact.event_class in STATUSLESS_CLASSES:
         status = "running"
-    category, hint = _read_failure(fact)
+    category, hint = _read_failure(fact, stated)
     entry = TimelineEntry(
         entry_id=key,
         sequence=fact.sequence,
@@ -101,7 +120,7 @@ def _begin_entry(
         title=fact.title,
         source_event_ids=[fact.id],
         detail=_entry_detail(fact),
-        refs=refs_of(fact) or None,
+        refs=refs or None,
         failure_category=category,
         recovery_hint=hint,
         degraded=degraded or None,
@@ -111,22 +130,19 @@ def _begin_entry(
         completed_at=_end_time(fact) if status in ENDED_STATUSES else None,
     )
     place = draft.memory.entries[key] = len(draft.state.timeline)
-    draft.memory.track_entry(entry, place)
+    if status in OPEN_STATUSES:
+        draft.memory.track_entry(entry, place)
     draft.push(draft.state.timeline, TIMELINE_PATH, entry)
 
 
-def _continue_entry(draft: "StateDraft", fact: Fact, row: EventClass, place: int) -> None:
+def _continue_entry(
+    draft: "StateDraft", fact: Fact, row: EventClass, place: int, status: str | None
+) -> None:
     entry, path = draft.state.timeline[place], f"{TIMELINE_PATH}/{place}"
-    refs = refs_of(fact)
-    if refs:
-        draft.extend(entry, path, "refs", refs)
-    if fact.event_class in COUNTED_CLASSES:
-        return
     entry.source_event_ids.append(fact.id)
     draft.ops.append(Operation("add", f"{path}/sourceEventIds/-", fact.id))
     if fact.event_class in STATUSLESS_CLASSES or draft.overruled == fact.id:
         return
-    status = status_shown(fact)
     if status is not None:
         ended = _end_time(fact) if status in ENDED_STATUSES else None
         if status in OPEN_STATUSES and turn_of(fact) not in (None, entry.turn_id):
@@ -135,9 +151,10 @@ def _continue_entry(draft: "StateDraft", fact: Fact, row: EventClass, place: int
             draft.put(entry, path, "turn_id", turn_of(fact))
         set_entry_status(draft, place, status, ended)
     draft.put(entry, path, "event_class", fact.event_class)
-    category, hint = _read_failure(fact)
-    draft.put(entry, path, "failure_category", category)
-    draft.put(entry, path, "recovery_hint", hint)
+    category, hint = _read_failure(fact, status)
+    if category != entry.failure_category or hint != entry.recovery_hint:
+        draft.put(entry, path, "failure_category", category)
+        draft.put(entry, path, "recovery_hint", hint)
     if entry.title != fact.title:
         draft.put(entry, path, "title", fact.title)
     phase = _phase_of(fact, row, status)
@@ -181,12 +198,10 @@ def _entry_detail(fact: Fact) -> str | None:
     return None
 
 
-def _read_failure(fact: Fact) -> tuple[str | None, str | None]:
+def _read_failure(fact: Fact, status: str | None) -> tuple[str | None, str | None]:
     """Why something failed and what could help, as the fact that ends it states it."""
     payload = fact.payload
-    if "failureCategory" not in payload and "recoveryHint" not in payload:
-        return None, None
-    if status_shown(fact) != "failed":
+    if status != "failed":
         return None, None
     return text_at(payload, "failureCategory"), text_at(payload, "recoveryHint")
 
@@ -204,9 +219,11 @@ def set_entry_status(
     draft: "StateDraft", place: int, status: str, completed_at: str | None
 ) -> None:
     """Put an entry into a status, and keep track of which ones are open."""
-    entry, path = draft.state.timeline[place], f"{TIMELINE_PATH}/{place}"
-    draft.put(entry, path, "status", status)
-    draft.put(entry, path, "completed_at", completed_at)
+    entry = draft.state.timeline[place]
+    if entry.status != status or entry.completed_at != completed_at:
+        path = f"{TIMELINE_PATH}/{place}"
+        draft.put(entry, path, "status", status)
+        draft.put(entry, path, "completed_at", completed_at)
     draft.memory.track_entry(entry, place)
 
 
@@ -217,13 +234,14 @@ def _end_time(fact: Fact) -> str:
 def _subject_key(draft: "StateDraft", fact: Fact) -> str | None:
     place, find, prefix = _entry_rule(fact.event_class or "")
     found = place(draft) if place else find(fact) if find else None
-    if prefix in _RUN_PREFIXES and found is not None:
-        found = turn_key(draft, fact) if prefix == "turn" else run_key(draft, fact, found)
-    return None if found is None else f"{prefix}:{found}"
-
-
-_RUN_PREFIXES: Final = ("turn", "run")
-"""Entries of turns and runs, which the thread shares with those who work beside it."""
+    if found is None:
+        return None
+    # The thread shares the entries of turns and runs with those who work beside it.
+    if prefix == "turn":
+        found = turn_key(draft, fact)
+    elif prefix == "run":
+        found = run_key(draft, fact, found)
+    return f"{prefix}:{found}"
 
 
 _Find = Callable[[Fact], str | None]

@@ -250,8 +250,7 @@ def describe_tool(draft: "StateDraft", tool: Tool, path: str, fact: Fact) -> Non
     refs = refs_of(fact)
     if refs:
         _take_refs(draft, tool, path, fact, refs)
-    evidence = evidence_refs_of(fact)
-    if evidence:
+        evidence = evidence_refs_of(fact)
         draft.fill(tool, path, evidence_refs=join_texts(tool.evidence_refs, evidence))
 
 

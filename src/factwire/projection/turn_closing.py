@@ -29,7 +29,7 @@ from factwire.projection import (
 )
 from factwire.projection.actions import Action
 from factwire.projection.coding import Hook, Patch, TestRun, Work
-from factwire.projection.messages import Message, ReasoningPart, TextPart, part_entry_key
+from factwire.projection.messages import TEXT_PARTS, Message, part_entry_key
 from factwire.projection.payload_fields import outcome_of, tool_of, turn_of
 from factwire.projection.subagents import SubagentThread
 from factwire.projection.tools import Tool
@@ -96,6 +96,7 @@ the process of a call that is cut off ends with the call.
 _ENTRY_WORDS: Final = {"cancelled": "canceled", "closed": UNKNOWN}
 """Words of a state → those of the timeline."""
 
+_OF_NO_SUBAGENT: Final = (Hook, Patch, TestRun)
 _TEXT_KINDS: Final = ("text", "reasoning")
 
 
@@ -243,7 +244,7 @@ def _ends_with_turn(draft: "StateDraft", fact: Fact, work: Tool | Action | Work)
     to the one whose call it is part of.
     """
     call = None if isinstance(work, Tool) else draft.state.tools.get(work.tool_call_id or "")
-    subagent = None if isinstance(work, Hook | Patch | TestRun) else work.subagent_id
+    subagent = None if isinstance(work, _OF_NO_SUBAGENT) else work.subagent_id
     if subagent is None and call is not None:
         subagent = call.subagent_id
     return is_in_ended_turn(draft, fact, work.turn_id, subagent)
@@ -308,7 +309,7 @@ def end_settled_texts(draft: "StateDraft") -> None:
         f"{kind}:{part_entry_key(message, part)}"
         for message in draft.state.messages
         for part in message.parts
-        if isinstance(part, TextPart | ReasoningPart) and part.state == "final"
+        if isinstance(part, TEXT_PARTS) and part.state == "final"
         for kind in _TEXT_KINDS
     }
     for turn_id, places in list(draft.memory.open_entries.items()):
@@ -323,7 +324,7 @@ def end_settled_texts(draft: "StateDraft") -> None:
 def _texts_of(message: Message) -> dict[str, bool]:
     return {
         f"{kind}:{part_entry_key(message, part)}": (
-            isinstance(part, TextPart | ReasoningPart) and part.state == "stale"
+            isinstance(part, TEXT_PARTS) and part.state == "stale"
         )
         for part in message.parts
         for kind in _TEXT_KINDS

@@ -66,18 +66,25 @@ class ProjectedTurn(View):
 
 
 def is_own_run(draft: "StateDraft", fact: Fact) -> bool:
-    """Whether a fact is about this thread's own run."""
-    state = draft.state
-    if not is_of_thread(fact, state.thread_id, state.session_id):
-        return False
-    return not has_lineage(fact) or not _descends_from_teammate(draft, fact)
+    """Whether a fact is about this thread's own run; worked out once for all of its reducers."""
+    if draft.owned_fact is not fact:
+        state = draft.state
+        draft.is_own = is_of_thread(fact, state.thread_id, state.session_id) and not (
+            has_lineage(fact) and _descends_from_teammate(draft, fact)
+        )
+        draft.owned_fact = fact
+    return draft.is_own
 
 
 def _descends_from_teammate(draft: "StateDraft", fact: Fact) -> bool:
     """Whether a fact names the thread or the session of a teammate as the one above."""
+    teammates = draft.memory.subagents_by_lineage
     above = {id_of(fact, "parentThreadId"), id_of(fact, "parentSessionId")} - {None}
-    teammates = draft.state.subagents.threads.values()
-    return any(not above.isdisjoint((row.thread_id, row.session_id)) for row in teammates)
+    return any(
+        teammates[field].find(value) is not None
+        for value in above
+        for field in ("thread_id", "session_id")
+    )
 
 
 def find_entity(draft: "StateDraft", fact: Fact) -> RunEntity | None:
@@ -86,7 +93,7 @@ def find_entity(draft: "StateDraft", fact: Fact) -> RunEntity | None:
     """
     if is_own_run(draft, fact):
         return None
-    state, entity = draft.state, entity_of(fact)
+    state, memory, entity = draft.state, draft.memory, entity_of(fact)
     child = fact.thread_id if fact.thread_id != state.thread_id else None
     if entity is None or (entity.kind == "thread" and entity.id is None):
         entity = RunEntity("thread", child)
@@ -95,10 +102,9 @@ def find_entity(draft: "StateDraft", fact: Fact) -> RunEntity | None:
         key = _find_teammate(draft, fact, entity)
         return entity if key is None else RunEntity("subagent", key)
     if entity.kind == "task" and entity.id not in state.tasks:
-        key = next((n for n, row in state.tasks.items() if row.remote_task_id == entity.id), None)
+        key = memory.tasks_by_remote_id.find(entity.id)
     elif entity.kind == "job" and entity.id is None:
-        item = id_of(fact, "jobItemId")
-        key = next((n for n, row in state.jobs.items() if item in row.running_item_ids), None)
+        key = memory.jobs_by_item.find(id_of(fact, "jobItemId"))
     return entity if key is None else RunEntity(entity.kind, key)
 
 
@@ -107,19 +113,19 @@ def _find_teammate(draft: "StateDraft", fact: Fact, entity: RunEntity) -> str | 
     the thread, the session or the task, else the only one at work whose thread nobody has named.
     """
     state, session, task = draft.state, fact.session_id, task_of(fact)
-    rows = state.subagents.threads
+    rows, lookups = state.subagents.threads, draft.memory.subagents_by_lineage
     child = entity.id if entity.kind == "thread" else None
     turn = state.turns.get(turn_of(fact) or "")
     if child is not None:
-        found = [key for key, row in rows.items() if row.thread_id == child]
+        found = [*lookups["thread_id"].find_all(child)]
     elif turn is not None and turn.entity == "subagent":
         found = [turn.subagent_id] if turn.subagent_id else []
     else:
         found = []
-    if not found and session not in (None, state.session_id):
-        found = [key for key, row in rows.items() if row.session_id == session]
+    if not found and session is not None and session != state.session_id:
+        found = [*lookups["session_id"].find_all(session)]
     if not found and task is not None:
-        found = [key for key, row in rows.items() if row.task_id == task]
+        found = [*lookups["task_id"].find_all(task)]
     if not found and task is None:
         found = [
             key
@@ -293,11 +299,13 @@ def _give_way(draft: "StateDraft", key: str) -> None:
 
 
 def _set_failure(draft: "StateDraft", turn: ProjectedTurn, path: str, fact: Fact | None) -> None:
-    end = read_payload(fact, TurnEndPayload) if fact is not None else TurnEndPayload()
-    category = end.failure_category or (UNKNOWN if fact is not None else None)
-    message = end.message or end.reason or (fact.detail if fact is not None else None)
-    draft.put(turn, path, "failure_category", category)
-    draft.put(turn, path, "message", shorten_detail(message))
+    if fact is None:
+        for field in ("failure_category", "message", "recovery_hint"):
+            draft.put(turn, path, field, None)
+        return
+    end = read_payload(fact, TurnEndPayload)
+    draft.put(turn, path, "failure_category", end.failure_category or UNKNOWN)
+    draft.put(turn, path, "message", shorten_detail(end.message or end.reason or fact.detail))
     draft.put(turn, path, "recovery_hint", end.recovery_hint)
 
 
