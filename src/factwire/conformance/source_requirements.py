@@ -183,8 +183,7 @@ SOURCE_LIVE_SDK_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
             "raises.",
             "sources.sdk.live.wrap": "An object of an SDK is an agent; anything else is left "
             "alone.",
-            "sources.sdk.live.failures": "A model's failure is reported by category, with a "
-            "hint.",
+            "sources.sdk.live.failures": "A model's failure is reported by category, with a hint.",
             "sources.sdk.live.stop": "A turn is stopped while it speaks and while it waits, and "
             "the next one goes on.",
             "sources.sdk.live.policy": "A rule of the owner's decides before anybody is asked; "

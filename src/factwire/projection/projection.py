@@ -13,11 +13,10 @@ from typing import Any, Final
 import msgspec
 
 from factwire.facts.classes.class_tables import NO_CLASS
-from factwire.facts.fact import Fact, has_lineage, id_of
+from factwire.facts.fact import Fact, id_of
 from factwire.facts.outcomes import status_shown
 from factwire.facts.refs import refs_of
 from factwire.facts.shapes import RepeatNumbers, encode_fact
-from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import (
     graph,
     hydration,
@@ -50,7 +49,6 @@ from factwire.projection.limits import (
     WAITING_CHILD_FACTS,
 )
 from factwire.projection.ordering import RUN_OPENERS, order_facts
-from factwire.projection.payload_fields import drop_placeholder_time
 from factwire.projection.read_models import ThreadReadModel
 from factwire.projection.reducers import REDUCER_ROWS, ReducerRow
 from factwire.projection.repair import REPAIRS, cover_lane, settle_repair
@@ -373,11 +371,7 @@ class Projection:
         bodies[fact_id] = fact
         if len(bodies) >= REMEMBERED_FACTS:
             recent.begin_generation()
-        if fact.created_at == UNKNOWN or (
-            fact.subagent_id is None
-            and (lane is not self._main or draft.memory.has_turns_beside or has_lineage(fact))
-        ):
-            fact = turns.name_doer(draft, drop_placeholder_time(fact))
+        fact = turns.complete_fact(draft, fact, is_main=lane is self._main)
         draft.opened = False
         row = REDUCER_ROWS.get(fact.event_class)  # pyright: ignore[reportArgumentType, reportCallIssue]
         if row is None or row.phase is None or (row.needs and not row.has_all(fact)):

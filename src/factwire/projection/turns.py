@@ -24,6 +24,7 @@ from factwire.facts.fact import (
 from factwire.facts.json_patch import escape_key
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.payload_fields import (
+    drop_placeholder_time,
     outcome_of,
     read_payload,
     shorten_detail,
@@ -154,7 +155,15 @@ _UNNAMED_FAMILIES: Final = frozenset(
 """Families whose facts are about the team, the thread or the stream, and not done by anybody."""
 
 
-def name_doer(draft: "StateDraft", fact: Fact) -> Fact:
+def complete_fact(draft: "StateDraft", fact: Fact, *, is_main: bool) -> Fact:
+    """The fact with the subagent whose doing it is, and without a time that is a placeholder."""
+    if fact.created_at == UNKNOWN:
+        fact = drop_placeholder_time(fact)
+    is_plain = is_main and not draft.memory.has_turns_beside and not has_lineage(fact)
+    return fact if is_plain or fact.subagent_id is not None else _name_doer(draft, fact)
+
+
+def _name_doer(draft: "StateDraft", fact: Fact) -> Fact:
     """The fact with the subagent whose doing it is, where only its thread, its lineage or the turn
     that it belongs to shows that. A child that nobody has named goes by its thread.
     """
