@@ -14,7 +14,7 @@ import msgspec
 from factwire.facts.classes.class_tables import NO_CLASS
 from factwire.facts.fact import Fact, id_of
 from factwire.facts.outcomes import status_shown
-from factwire.facts.refs import refs_of
+from factwire.facts.refs import PLAIN_NAMES, refs_of
 from factwire.facts.shapes import encode_fact
 from factwire.projection import (
     graph,
@@ -328,11 +328,8 @@ class Projection:
                 thread_status.identify_thread(draft, fact)
                 self._record(fact, row)
             else:
-                payload = fact.payload
-                is_plain = len(payload) == 1 or (
-                    len(payload) == 2 and "delta" in payload and "messageId" in payload  # noqa: PLR2004
-                )
-                if not is_plain or fact.ref_ids or fact.artifact_refs or fact.evidence_refs:
+                listed = fact.ref_ids or fact.artifact_refs or fact.evidence_refs
+                if listed or fact.evidence_id or not PLAIN_NAMES.issuperset(fact.payload):
                     timeline.add_streamed_refs(draft, fact)
         whole.event_count += 1
         latest.latest_event_id = fact_id
