@@ -17,18 +17,20 @@ from bench.measure import Row, rates
 from bench.peers import PeerResult, peer_results, problem_row
 from bench.turns import LARGE, SMALL, Size, turn
 from bench.workload import facts
-from factwire.facts import Fact, decode_fact
+from factwire.facts import Fact, decode_fact, kind_of, status_of
 from factwire.projection import Projection, fold_changes
 
 _COUNT = 40_000
 _FEW, _MANY = 1_000, 50_000
 _MEMORY_COUNT = 200_000
+_TURNS = 400
+_SWAPPED = 8
 _GOALS = {SMALL: "≥ 20", LARGE: "≥ 200"}
 
 
 def rows() -> list[Row]:
     """All rows of the group."""
-    return [*_mix(), *_lengths(), _memory(), *_peers(SMALL), *_peers(LARGE)]
+    return [*_mix(), *_shapes(), *_lengths(), _memory(), *_peers(SMALL), *_peers(LARGE)]
 
 
 def _mix() -> list[Row]:
@@ -55,6 +57,70 @@ def _mix() -> list[Row]:
             baseline=against,
         ),
     ]
+
+
+def _shapes() -> list[Row]:
+    """Streams that cost more than text does: whole turns with what their end cuts off, subagents
+    that take turns on threads of their own, and facts that come after the state went on.
+    """
+    ends, children = list(_cut_turns(_TURNS)), list(_child_turns(_TURNS))
+    found = rates(
+        {
+            "turns that cut off open calls": partial(_ours, ends),
+            "turns of subagents on child threads": partial(_ours, children),
+            f"each run of {_SWAPPED} facts backwards": partial(_ours, _swap(ends)),
+        }
+    )
+    return [Row(name=name, value=rate, unit="facts/s") for name, rate in found.items()]
+
+
+def _cut_turns(turns: int) -> Iterator[Fact]:
+    number = 0
+    for turn_number in range(turns):
+        ids = {"turn_id": f"turn_{turn_number}"}
+        calls = [{"tool_call_id": f"call_{turn_number}_{n}", **ids} for n in range(3)]
+        end = ("turn.completed", "turn.failed", "turn.canceled")[turn_number % 3]
+        rows = [("turn.submitted", ids), ("turn.started", ids)]
+        rows += [("tool.started", call) for call in calls]
+        for name, fields in [*rows, ("model.delta", {**ids, "message_id": "m"}), (end, ids)]:
+            number += 1
+            yield _fact(number, name, "thread_1", **fields)
+
+
+def _child_turns(turns: int) -> Iterator[Fact]:
+    for number in range(turns):
+        who = {"turn_id": "turn_1", "subagent_id": f"subagent_{number}", "task_id": "task_1"}
+        child = f"thread_1_{number}"
+        spawned = _fact(number + 1, "subagent.spawned", "thread_1", **who)
+        yield msgspec.structs.replace(spawned, payload={"childThreadId": child})
+        names = ("turn.started", *["model.delta"] * 8, "tool.started", "tool.result")
+        for place, name in enumerate([*names, "turn.completed"], 1):
+            ids = {"turn_id": f"turn_1_{number}", "message_id": "m", "tool_call_id": "call_1"}
+            yield _fact(place, name, child, parent_thread_id="thread_1", **ids)
+
+
+def _fact(number: int, name: str, thread: str, **ids: str) -> Fact:
+    fact = Fact(
+        id=f"{thread}_{number}",
+        kind=kind_of(name),
+        status=status_of(name),
+        title=name,
+        created_at="2026-06-10T00:00:00.000Z",
+        schema_version="factwire-fact/v1",
+        runtime_id="edge-01",
+        sequence=number,
+        event_class=name,
+        session_id="session_1",
+        thread_id=thread,
+        payload={"delta": "word "} if name == "model.delta" else {},
+    )
+    return msgspec.structs.replace(fact, **ids)
+
+
+def _swap(stream: list[Fact]) -> list[Fact]:
+    """The facts in runs, each of which comes backwards."""
+    starts = range(0, len(stream), _SWAPPED)
+    return [fact for start in starts for fact in reversed(stream[start : start + _SWAPPED])]
 
 
 def _lengths() -> list[Row]:

@@ -175,15 +175,22 @@ def _own_evidence(fact: Fact) -> str | None:
 
 
 def _refs_in_payload(payload: Mapping[str, Any]) -> Iterator[str]:
-    for name, value in payload.items():
-        if REF_NAME.search(name):
+    for name in _ref_fields(tuple(payload)):
+        value = payload[name]
+        if name not in REF_HOLDERS:
             yield from _refs_in_value(value)
-        elif name in REF_HOLDERS and isinstance(value, list):
+        elif isinstance(value, list):
             for item in cast("list[object]", value):
                 if isinstance(item, dict):
                     yield from _refs_in_fields(cast("dict[str, Any]", item))
                 elif isinstance(item, str) and name in _LISTED_REFS and len(item.split()) == 1:
                     yield item
+
+
+@lru_cache(maxsize=4_096)
+def _ref_fields(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Which of the fields of a payload can hold refs; payloads of a class mostly have the same."""
+    return tuple(name for name in names if REF_NAME.search(name) or name in REF_HOLDERS)
 
 
 def _refs_in_fields(fields: dict[str, Any]) -> Iterator[str]:

@@ -15,7 +15,7 @@ import msgspec
 from factwire.facts.classes.class_tables import NO_CLASS
 from factwire.facts.fact import Fact, id_of
 from factwire.facts.outcomes import status_shown
-from factwire.facts.refs import refs_of
+from factwire.facts.refs import PLAIN_NAMES, refs_of
 from factwire.facts.shapes import RepeatNumbers, encode_fact
 from factwire.projection import (
     graph,
@@ -705,14 +705,9 @@ def project(facts: Iterable[Fact], thread_id: str | None = None) -> ProjectionSt
 
 
 def _may_have_refs(piece: Fact) -> bool:
-    """Whether a piece of a text has more than its text and its message."""
-    payload = piece.payload
-    is_plain = len(payload) == 1 or (
-        len(payload) == 2 and "delta" in payload and "messageId" in payload  # noqa: PLR2004
-    )
-    return not is_plain or bool(
-        piece.ref_ids or piece.artifact_refs or piece.evidence_refs or piece.extra
-    )
+    """Whether a piece of a text may state refs beside its text."""
+    listed = piece.ref_ids or piece.artifact_refs or piece.evidence_refs or piece.evidence_id
+    return bool(listed or piece.extra) or not PLAIN_NAMES.issuperset(piece.payload)
 
 
 def _starting_point() -> RebuildPoint:
