@@ -36,6 +36,7 @@ class StateIndex:
         "_tool_places",
         "aliases",
         "entries",
+        "lacks_facts",
         "message_places",
         "names",
         "newest",
@@ -56,6 +57,7 @@ class StateIndex:
 
     def __init__(self, state: "ProjectionState") -> None:
         self.unreconciled = False
+        self.lacks_facts = False
         self.entries = {entry.entry_id: place for place, entry in enumerate(state.timeline)}
         self.open_actions = {
             key: None for key, action in state.actions.items() if action.status == "pending"
