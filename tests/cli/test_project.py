@@ -481,3 +481,28 @@ def test_a_compacted_journal_shows_what_the_whole_one_did(factwire: Factwire):
     for count in ("received", "eventCount"):
         assert whole["hydration"].pop(count) > left["hydration"].pop(count)
     assert left == whole
+
+
+@pytest.mark.requirement("projection.loss.visible")
+@pytest.mark.parametrize("lost", [2, 5, 8])
+@pytest.mark.parametrize("repair", [{}, {"fromSequence": 1, "toSequence": 11}], ids=str)
+def test_a_file_that_lost_a_fact_reads_whole_in_no_command(
+    factwire: Factwire, lost: int, repair: Wire
+):
+    run = turn()
+    tail = {**run[-1], "id": "repaired", "sequence": len(run) + 1, "payload": repair}
+    whole = [*run, {**tail, "eventClass": "stream.repair.completed", "title": "Repaired"}]
+    cut = [value for value in reversed(whole) if value["sequence"] != lost]
+    path = factwire.file(lines(*cut), "cut.ndjson")
+    complete = factwire.file(lines(*whole), "whole.ndjson")
+    state = msgspec.json.decode(factwire("project", path, "--json").out)
+    gaps = [{"fromSequence": lost, "toSequence": lost}]
+    assert (state["hydration"]["status"], state["hydration"]["gaps"]) == ("degraded", gaps)
+    assert "  degraded  " in factwire("play", path).out.splitlines()[-1]
+    assert "degraded: some facts are missing" in factwire("diff", path, complete).out
+    issues = factwire("validate", path)
+    assert (issues.code, "sequence_gap" in issues.out + issues.err) == (1, True)
+    for shape in ("facts", "runtime-event", "ui"):
+        again = factwire.file(factwire("convert", path, "--to", shape).out, "again.ndjson")
+        converted = msgspec.json.decode(factwire("project", again, "--json").out)
+        assert (shape, converted["hydration"]["gaps"]) == (shape, gaps)

@@ -1,10 +1,14 @@
 """Whatever is lost shows: in the status of the state, in its gaps and reasons, in its counts."""
 
+import random
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from factwire.facts import Fact
 from factwire.projection import (
@@ -17,7 +21,9 @@ from factwire.projection import (
     thread_read_model,
 )
 from tests.projection.fact_maker import THREAD, FactMaker, as_json, codes, texts, watch_facts
-from tests.projection.test_ordering import assert_any_order, run_facts
+from tests.projection.generated_streams import duplicate_facts
+from tests.projection.test_late_facts import assert_adds_up
+from tests.projection.test_ordering import INPUTS, assert_any_order, run_facts
 
 TURN = {"turnId": "turn"}
 PART = {**TURN, "messageId": "m", "partId": "p"}
@@ -375,3 +381,80 @@ def test_a_replay_of_a_compacted_child_thread_is_whole():
     ):
         projection.replay(fact)
     assert (projection.state.hydration.status, projection.state.hydration.reasons) == ("live", [])
+
+
+# Every input of the project, cut, mixed and doubled, with and without snapshots.
+
+EMPTY: list[dict[str, Any]] = [{}, {"toSequence": 10**6}, {"messages": []}]
+CARRIED: dict[str, Any] = {"messages": [], "fromSequence": 1, "toSequence": 3}
+UPDATES = ("snapshot.updated", "messages.snapshot", "state.snapshot")
+REPAIRS = ("snapshot.repaired", "stream.repair.completed")
+SNAPSHOTS: list[tuple[str, dict[str, Any]] | None] = [
+    None,
+    *((name, payload) for name in UPDATES for payload in (*EMPTY, CARRIED)),
+    *((name, payload) for name in REPAIRS for payload in EMPTY),
+]
+
+
+def read_plain_inputs() -> dict[str, list[Fact]]:
+    """Inputs of one thread with each fact once, and without repairs that stand in for facts."""
+    found: dict[str, list[Fact]] = {}
+    for name, read in INPUTS.items():
+        facts = read()
+        repaired = any(".repair" in (fact.event_class or "") for fact in facts)
+        counts = Counter(fact.id for fact in facts)
+        threads = {fact.thread_id for fact in facts}
+        is_plain = not repaired and len(threads) == 1 and max(counts.values()) == 1
+        if is_plain and 4 <= len(facts) <= 80 and project(facts).hydration.status == "live":
+            found[name] = facts
+    return found
+
+
+PLAIN = read_plain_inputs()
+
+
+def add_snapshot(facts: list[Fact], place: int, name: str, payload: dict[str, Any]) -> list[Fact]:
+    """The facts with a snapshot behind the one at a place, numbered anew."""
+    before = facts[place]
+    snapshot = msgspec.structs.replace(
+        FactMaker(thread=before.thread_id or "")(name, sequence=(before.sequence or 0) + 1),
+        id="snapshot",
+        created_at=before.created_at,
+        payload=payload,
+    )
+    after = [msgspec.structs.replace(f, sequence=(f.sequence or 0) + 1) for f in facts[place + 1 :]]
+    return [*facts[: place + 1], snapshot, *after]
+
+
+@pytest.mark.requirement("projection.loss.visible")
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(sorted(PLAIN)), st.sampled_from(SNAPSHOTS), st.randoms(use_true_random=False)
+)
+def test_no_input_loses_a_fact_in_silence(
+    name: str, snapshot: tuple[str, dict[str, Any]] | None, source: random.Random
+):
+    facts, thread = PLAIN[name], PLAIN[name][0].thread_id
+    if snapshot is not None:
+        facts = add_snapshot(facts, source.randrange(len(facts)), *snapshot)
+    expected = encode_state(project(facts, thread))
+    lost = source.choice([fact for fact in facts[1:-1] if fact.id != "snapshot"])
+    for is_cut in (False, True):
+        mixed = [fact for fact in facts if not is_cut or fact is not lost]
+        source.shuffle(mixed)
+        mixed = duplicate_facts(source, mixed)
+        live = Projection(thread)
+        for fact in mixed:
+            live.apply(fact)
+            live = Projection.restore(live.checkpoint()) if source.random() < 0.1 else live
+        live.close()
+        states = [live.state, project(mixed, thread)]
+        for state in states:
+            assert_adds_up(state.hydration, len(mixed))
+            assert not is_cut or state.hydration.status != "live", lost.event_class
+        if not is_cut:
+            unrepeated = [msgspec.json.decode(encode_state(state)) for state in states]
+            for document in (*unrepeated, wanted := msgspec.json.decode(expected)):
+                for count in ("received", "repeated"):
+                    del document["hydration"][count]
+            assert unrepeated == [wanted, wanted]

@@ -94,6 +94,7 @@ class StateIndex:
         "entries",
         "has_turns_beside",
         "jobs_by_item",
+        "lacks_facts",
         "lookups",
         "message_places",
         "names",
@@ -119,6 +120,7 @@ class StateIndex:
     def __init__(self, state: "ProjectionState") -> None:
         self.unreconciled = False
         self.has_turns_beside = any(turn.entity is not None for turn in state.turns.values())
+        self.lacks_facts = False
         self.entries = {entry.entry_id: place for place, entry in enumerate(state.timeline)}
         self.open_actions = {
             key: None for key, action in state.actions.items() if action.status == "pending"

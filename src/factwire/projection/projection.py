@@ -51,7 +51,7 @@ from factwire.projection.limits import (
 from factwire.projection.ordering import RUN_OPENERS, order_facts
 from factwire.projection.read_models import ThreadReadModel
 from factwire.projection.reducers import REDUCER_ROWS, ReducerRow
-from factwire.projection.repair import REPAIRS, cover_lane, settle_repair
+from factwire.projection.repair import REPAIRS, cover_lane, lacks_facts, settle_repair
 from factwire.projection.state import (
     ProjectionCheckpoint,
     ProjectionState,
@@ -414,6 +414,9 @@ class Projection:
             lacking = " and ".join(need.expected for need in row.needs if not need.is_met(fact))
             add_remark(draft, fact, "missing_scope_id", f"{fact.event_class} needs {lacking}")
             return
+        if row.repairs:
+            lanes = [self._main, *self._lanes.values()]
+            draft.memory.lacks_facts = lacks_facts(draft, lanes, fact)
         for reducer in row.reducers:
             reducer(draft, fact)
         if row.is_main:

@@ -63,6 +63,22 @@ def cover_lane(lane: "Lane", fact: Fact) -> None:
         lane.cover(*stated)
 
 
+def lacks_facts(draft: "StateDraft", lanes: "list[Lane]", fact: Fact) -> bool:
+    """Whether facts from before a snapshot or a repair are missing, be it that they were passed
+    over because it stands in for them. What is still held comes after it.
+    """
+    if draft.state.hydration.reasons:
+        return True
+    stated = repaired_range(fact) if fact.event_class in REPAIRS else None
+    return any(
+        lane.lost
+        or lane.uncovered
+        or lane.earlier
+        or (stated is not None and lane.misses_between(*stated))
+        for lane in lanes
+    )
+
+
 def settle_repair(draft: "StateDraft", lane: "Lane", fact: Fact) -> None:
     """End what was in doubt as far as a repair covers it: everything in the range that it states
     the messages of, and a gap that was reported where no fact of the range is missing.
@@ -185,7 +201,7 @@ def _is_outdated(draft: "StateDraft", fact: Fact) -> bool:
     covered, now = covered_sequence(fact), draft.state.hydration
     if covered is None or now.cursor is None or covered >= now.cursor:
         return False
-    if now.status not in ("live", "hydrating"):
+    if draft.memory.lacks_facts:
         return False
     message = f"a snapshot up to {covered} came when {now.cursor} was known; it was left aside"
     add_remark(draft, fact, "snapshot_outdated", message, severity="info")
