@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from factwire.facts.classes.class_tables import NO_CLASS
-from factwire.facts.fact import Fact, has_lineage, id_of
+from factwire.facts.fact import LINEAGE_KEYS, Fact, id_of
 from factwire.facts.shapes import RepeatNumbers, encode_fact
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import (
@@ -358,7 +358,14 @@ class Projection:
         self._recent.add(fact)
         if fact.created_at == UNKNOWN or (
             fact.subagent_id is None
-            and (lane is not self._main or draft.memory.has_turns_beside or has_lineage(fact))
+            and (
+                lane is not self._main
+                or draft.memory.has_turns_beside
+                or fact.parent_thread_id
+                or fact.parent_session_id
+                or fact.parent_task_id
+                or not LINEAGE_KEYS.isdisjoint(fact.payload)
+            )
         ):
             fact = turns.name_doer(draft, drop_placeholder_time(fact))
         draft.opened = False

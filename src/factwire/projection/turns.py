@@ -17,9 +17,9 @@ from factwire.facts.fact import (
     RunEntity,
     entity_by_lineage,
     entity_of,
-    has_lineage,
     id_of,
     is_of_thread,
+    names_nobody,
 )
 from factwire.facts.json_patch import escape_key
 from factwire.facts.vocabulary import UNKNOWN
@@ -68,9 +68,11 @@ class ProjectedTurn(View):
 def is_own_run(draft: "StateDraft", fact: Fact) -> bool:
     """Whether a fact is about this thread's own run."""
     state = draft.state
+    if fact.thread_id in (None, state.thread_id) and names_nobody(fact):
+        return True
     if not is_of_thread(fact, state.thread_id, state.session_id):
         return False
-    return not has_lineage(fact) or not _descends_from_teammate(draft, fact)
+    return not _descends_from_teammate(draft, fact)
 
 
 def _descends_from_teammate(draft: "StateDraft", fact: Fact) -> bool:
