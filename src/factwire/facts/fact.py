@@ -185,13 +185,13 @@ class RunEntity(NamedTuple):
 _TASK_ENTITIES: Final = frozenset({"external_task", "work_item"})
 _CHILD_THREAD_KEYS: Final = ("childThreadId", "child_thread_id", "subagentThreadId")
 
-_LINEAGE_KEYS: Final = frozenset(
+LINEAGE_KEYS: Final = frozenset(
     PAYLOAD_NAMES["parentThreadId"]
     + PAYLOAD_NAMES["parentSessionId"]
     + PAYLOAD_NAMES["parentTaskId"]
 )
 
-_ENTITY_KEYS: Final = _LINEAGE_KEYS | {
+_ENTITY_KEYS: Final = LINEAGE_KEYS | {
     *(PAYLOAD_NAMES["subagentId"] + PAYLOAD_NAMES["jobId"] + PAYLOAD_NAMES["jobItemId"]),
     *(*PAYLOAD_NAMES["remoteTaskId"], "runtimeEntity", "runtime_entity", *_CHILD_THREAD_KEYS),
 }
@@ -201,7 +201,23 @@ _ENTITY_KEYS: Final = _LINEAGE_KEYS | {
 def has_lineage(fact: Fact) -> bool:
     """Whether a fact names a thread, a session or a task above the one that it is about."""
     stated = fact.parent_thread_id or fact.parent_session_id or fact.parent_task_id
-    return bool(stated) or not _LINEAGE_KEYS.isdisjoint(fact.payload)
+    return bool(stated) or not LINEAGE_KEYS.isdisjoint(fact.payload)
+
+
+def names_nobody(fact: Fact) -> bool:
+    """Whether a fact names neither an entity nor a parent, as most facts do; this is asked several
+    times of each one.
+    """
+    return not (
+        fact.subagent_id
+        or fact.job_id
+        or fact.job_item_id
+        or fact.remote_task_id
+        or fact.runtime_entity
+        or fact.parent_thread_id
+        or fact.parent_session_id
+        or fact.parent_task_id
+    ) and _ENTITY_KEYS.isdisjoint(fact.payload)
 
 
 def entity_of(fact: Fact) -> RunEntity | None:
@@ -211,15 +227,9 @@ def entity_of(fact: Fact) -> RunEntity | None:
     states that the task is what runs, since an agent's own turn may work on a task, too. Where none
     of these is stated, lineage decides: what has a parent on its own thread is a child's.
     """
-    payload = fact.payload
-    stated_above = fact.subagent_id or fact.job_id or fact.job_item_id or fact.remote_task_id
-    # Most facts name nobody, and this is asked several times of each one.
-    if (
-        not (stated_above or fact.runtime_entity)
-        and not (fact.parent_thread_id or fact.parent_session_id or fact.parent_task_id)
-        and _ENTITY_KEYS.isdisjoint(payload)
-    ):
+    if names_nobody(fact):
         return None
+    payload = fact.payload
     subagent = fact.subagent_id or id_in_payload(payload, "subagentId")
     if subagent is not None:
         return RunEntity("subagent", subagent)
@@ -282,9 +292,7 @@ def is_of_thread(fact: Fact, thread_id: str | None, session_id: str | None = Non
     """
     if fact.thread_id is not None and fact.thread_id != thread_id:
         return False
-    named = fact.subagent_id or fact.job_id or fact.job_item_id or fact.remote_task_id
-    above = fact.parent_thread_id or fact.parent_session_id or fact.parent_task_id
-    if not (named or above or fact.runtime_entity) and _ENTITY_KEYS.isdisjoint(fact.payload):
+    if names_nobody(fact):
         return True
     entity = entity_of(fact)
     if not has_lineage(fact):

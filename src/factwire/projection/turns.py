@@ -20,6 +20,7 @@ from factwire.facts.fact import (
     has_lineage,
     id_of,
     is_of_thread,
+    names_nobody,
 )
 from factwire.facts.json_patch import escape_key
 from factwire.facts.vocabulary import UNKNOWN
@@ -70,8 +71,10 @@ def is_own_run(draft: "StateDraft", fact: Fact) -> bool:
     """Whether a fact is about this thread's own run; worked out once for all of its reducers."""
     if draft.owned_fact is not fact:
         state = draft.state
-        draft.is_own = is_of_thread(fact, state.thread_id, state.session_id) and not (
-            has_lineage(fact) and _descends_from_teammate(draft, fact)
+        is_plain = fact.thread_id in (None, state.thread_id) and names_nobody(fact)
+        draft.is_own = is_plain or (
+            is_of_thread(fact, state.thread_id, state.session_id)
+            and not _descends_from_teammate(draft, fact)
         )
         draft.owned_fact = fact
     return draft.is_own
