@@ -209,6 +209,26 @@ async def test_a_snapshot_and_the_events_after_it_have_no_hole_and_no_repeat(tmp
 
 
 @pytest.mark.requirement("edge.rest.outside-facts")
+async def test_a_secret_in_an_id_is_refused_and_one_in_pieces_of_output_is_redacted(
+    tmp_path: Path,
+):
+    secret = "ghp_" + "a1B2c3D4" * 5
+    pieces = ["use ", secret[:12], secret[12:], " now"]
+    output = [
+        {**_fact(n), "eventClass": "process.output", "processId": "p", "payload": {"delta": piece}}
+        for n, piece in enumerate(pieces, 1)
+    ]
+    async with running_edge(tmp_path) as edge:
+        named = await edge.http.post("/v1/facts", json={"facts": [{**_fact(1), "runId": secret}]})
+        [issue] = named.json()["issues"]
+        assert (named.status_code, issue["code"]) == (422, "secret_leak_risk")
+        assert (issue["path"], secret in named.text) == ("$.facts[0].runId", False)
+        await edge.post("/v1/facts", {"facts": output})
+        rows = (await edge.get("/v1/facts", classes="process.output"))["items"]
+        assert "".join(row["fact"]["payload"]["delta"] for row in rows) == "use [redacted] now"
+
+
+@pytest.mark.requirement("edge.rest.outside-facts")
 async def test_facts_of_an_outside_runtime_are_taken_whole_once_and_without_secrets(
     tmp_path: Path,
 ):

@@ -6,7 +6,7 @@ a fact: a piece that repeats the one before it in all that rules and redaction l
 its text looked at.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from factwire.facts.classes.class_tables import TEXT_ENDS, TEXT_PIECES
 from factwire.facts.classes.specification import MESSAGE_IDS, TextEnd, TextPieces
@@ -16,18 +16,15 @@ from factwire.facts.json_values import text_at
 TextIds = tuple[str | None, ...]
 
 
-class TextKey(NamedTuple):
-    """One text that arrives in pieces: its turn, family and ids, the stream within them, and the
-    class and payload key of its pieces.
-    """
+TextKey = tuple[str | None, str, TextIds, str, str, str]
+"""One text that arrives in pieces: its turn, family and ids, the stream within them, and the class
+and payload key of its pieces. A plain tuple, since one is made for most facts of a stream.
+"""
 
-    turn: str | None
-    family: str
-    ids: TextIds
-    stream: str
-    event_class: str
-    name: str
-
+KEY_TURN: Final = 0
+KEY_FAMILY: Final = 1
+KEY_IDS: Final = 2
+KEY_NAME: Final = 5
 
 INCREMENT: Final = "delta"
 """What a piece is called where its class does not say; also what a closing fact calls the rest of
@@ -51,9 +48,12 @@ def pieces_of(fact: Fact) -> TextPieces | None:
     return pieces
 
 
-def piece_names(fact: Fact, pieces: TextPieces) -> list[str]:
+def piece_names(fact: Fact, pieces: TextPieces) -> tuple[str, ...]:
     """The payload keys under which the fact has a piece."""
-    return [name for name in pieces.keys if isinstance(fact.payload.get(name), str)]
+    payload = fact.payload
+    if not pieces.other_keys:
+        return (pieces.key,) if isinstance(payload.get(pieces.key), str) else ()
+    return tuple([name for name in pieces.keys if isinstance(payload.get(name), str)])
 
 
 def text_key(fact: Fact, pieces: TextPieces, name: str, event_class: str | None = None) -> TextKey:
@@ -70,8 +70,7 @@ def text_key(fact: Fact, pieces: TextPieces, name: str, event_class: str | None 
     else:
         ids = _ids_of(fact, pieces)
     turn = fact.turn_id or id_of(fact, "turnId")
-    kind = fact.event_class if event_class is None else event_class
-    return TextKey(turn, pieces.family, ids, str(field), kind or "", name)
+    return turn, pieces.family, ids, str(field), event_class or fact.event_class or "", name
 
 
 def _ids_of(fact: Fact, pieces: TextPieces) -> TextIds:
@@ -88,11 +87,11 @@ def _ids_of(fact: Fact, pieces: TextPieces) -> TextIds:
 def ends_text(fact: Fact, end: TextEnd, key: TextKey) -> bool:
     """Whether a closing fact is about this text; it may name fewer ids than the pieces did."""
     pieces = TEXT_PIECES[end.pieces]
-    if key.family != pieces.family or key.turn != id_of(fact, "turnId"):
+    if key[KEY_FAMILY] != pieces.family or key[KEY_TURN] != id_of(fact, "turnId"):
         return False
-    if key.name in end.whole_keys:
+    if key[KEY_NAME] in end.whole_keys:
         return False
-    named = zip(_ids_of(fact, pieces), key.ids, strict=True)
+    named = zip(_ids_of(fact, pieces), key[KEY_IDS], strict=True)
     return all(name is None or name == of_pieces for name, of_pieces in named)
 
 
@@ -158,10 +157,13 @@ def delta_pattern_of(fact: Fact) -> DeltaPattern | None:
         return None
     if not all(isinstance(value, str) for value in fact.payload.values()):
         return None
-    names = piece_names(fact, pieces)
-    if len(names) != 1:
-        return None
-    return DeltaPattern(fact, names[0], text_key(fact, pieces, names[0]))
+    name = pieces.key
+    if pieces.other_keys:
+        names = piece_names(fact, pieces)
+        if len(names) != 1:
+            return None
+        name = names[0]
+    return DeltaPattern(fact, name, text_key(fact, pieces, name))
 
 
 def _has_refs(fact: Fact) -> bool:

@@ -120,6 +120,8 @@ class DeltaRedactor:
         self._limit = streams
         self._streams: dict[Hashable, _Stream] = {}
         self._lost: dict[Hashable, SecretTail] = {}
+        self._last_key: Hashable = None
+        self._last: _Stream | None = None
 
     @property
     def is_holding(self) -> bool:
@@ -133,7 +135,11 @@ class DeltaRedactor:
 
     def pass_through(self, key: Hashable, text: str) -> bool:
         """Whether all of a piece may be shown at once; if not, it has not been taken."""
-        stream = self._streams.get(key)
+        if key is self._last_key:  # Most pieces go on with the text before; a key is long to hash.
+            stream = self._last
+        else:
+            self._last_key, self._last = key, self._streams.get(key)
+            stream = self._last
         if stream is None or not stream.calm or not _is_plain(text):
             return False
         stream.context += text
@@ -150,6 +156,7 @@ class DeltaRedactor:
 
     def flush(self, key: Hashable) -> tuple[str, list[str]]:
         """The rest, at the end of the text; a secret in it is replaced."""
+        self._last_key = None
         stream = self._streams.pop(key, None)
         self._lost.pop(key, None)
         if stream is None:
@@ -160,6 +167,7 @@ class DeltaRedactor:
 
     def drop(self, key: Hashable) -> None:
         """Forgets a stream and what it held back."""
+        self._last_key = None
         self._streams.pop(key, None)
         self._lost.pop(key, None)
 
@@ -173,6 +181,7 @@ class DeltaRedactor:
         return REDACTED if held else ""
 
     def _begin(self, key: Hashable) -> _Stream:
+        self._last_key = None
         stream = _Stream()
         lost = self._lost.pop(key, None)
         if lost is not None:

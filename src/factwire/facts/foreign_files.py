@@ -13,6 +13,8 @@ import msgspec
 
 from factwire.facts.classes.class_tables import TEXT_ENDS, TURN_TERMINALS
 from factwire.facts.delta_fast_path import (
+    KEY_NAME,
+    KEY_TURN,
     TextKey,
     ends_text,
     piece_names,
@@ -314,7 +316,8 @@ class RecordingRedactor:
         if place is None or not rest:
             return
         fact = self._waiting[place - self._passed]
-        payload: dict[str, Any] = {**fact.payload, key.name: fact.payload[key.name] + rest}
+        name = key[KEY_NAME]
+        payload: dict[str, Any] = {**fact.payload, name: fact.payload[name] + rest}
         self._waiting[place - self._passed] = msgspec.structs.replace(fact, payload=payload)
 
     def _count(self, redacted: RedactedFact) -> None:
@@ -324,9 +327,9 @@ class RecordingRedactor:
 def _is_over(fact: Fact, key: TextKey) -> bool:
     """Whether a text cannot go on behind this fact, which brings no piece of it either."""
     if fact.event_class in TURN_TERMINALS:
-        return key.turn == id_of(fact, "turnId")
+        return key[KEY_TURN] == id_of(fact, "turnId")
     end = TEXT_ENDS.get(fact.event_class or "")
-    if end is None or isinstance(fact.payload.get(key.name), str):
+    if end is None or isinstance(fact.payload.get(key[KEY_NAME]), str):
         return False
     return ends_text(fact, end, key)
 

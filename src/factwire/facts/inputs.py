@@ -184,6 +184,11 @@ _CALLS: Final = ("tool", "function")
 
 def carried_input_issues(fact: Fact) -> list[Issue]:
     """Local paths, file: addresses and inline bytes in the input that a fact of anyone carries."""
+    found = INPUT_FIELDS & fact.payload.keys()
+    if not (fact.extra or found & _EVERYWHERE) and all(
+        type(fact.payload[name]) is str for name in found
+    ):
+        return []  # Plain words, as most prompts and messages are.
     family = (fact.event_class or "").partition(".")[0]
     issues: list[Issue] = []
     for name in _INPUT_PLACES.get(family, _CONVERSATION):

@@ -21,6 +21,8 @@ from factwire.facts.classes.class_tables import (
 )
 from factwire.facts.classes.specification import TextEnd, TextPieces
 from factwire.facts.delta_fast_path import (
+    KEY_NAME,
+    KEY_TURN,
     DeltaPattern,
     TextKey,
     delta_pattern_of,
@@ -250,7 +252,7 @@ class _SplitSecrets:
             return _NONE
         if event_class in TURN_TERMINALS:
             turn = id_of(fact, "turnId")
-            return self._close([key for key in self._open if key.turn == turn])
+            return self._close([key for key in self._open if key[KEY_TURN] == turn])
         return _NONE
 
     def finish(self) -> list[Issue]:
@@ -279,7 +281,7 @@ class _SplitSecrets:
         safe, rules = self._deltas.feed(key, text)
         if safe is text and key not in self._open:
             return _NONE
-        place = f"$.payload.{key.name}"
+        place = f"$.payload.{key[KEY_NAME]}"
         alone = sum(each.path == place and each.code == "secret_leak_risk" for each in issues)
         self._alone[key] = self._alone.get(key, 0) + alone
         found = self._settle(key, f"{path}{place[1:]}", rules)

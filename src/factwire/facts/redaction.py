@@ -16,6 +16,9 @@ from factwire.facts.classes.class_tables import TEXT_ENDS, TEXT_PIECES, TURN_TER
 from factwire.facts.classes.specification import TextEnd, TextPieces
 from factwire.facts.delta_fast_path import (
     INCREMENT,
+    KEY_FAMILY,
+    KEY_NAME,
+    KEY_TURN,
     TextKey,
     ends_text,
     piece_names,
@@ -318,10 +321,12 @@ class Redactor:
 
     def feed(self, fact: Fact) -> RedactedFact:
         """The fact as it may be stored."""
-        pieces = pieces_of(fact)
+        event_class = fact.event_class or ""
+        pieces = TEXT_PIECES.get(event_class)
+        if pieces is None and INCREMENT in fact.payload:
+            pieces = pieces_of(fact)
         if pieces is not None:
             return self._redact_pieces(fact, pieces)
-        event_class = fact.event_class or ""
         end = TEXT_ENDS.get(event_class)
         if end is not None:
             return self._redact_closing(fact, end)
@@ -352,6 +357,10 @@ class Redactor:
 
     def _redact_pieces(self, fact: Fact, pieces: TextPieces) -> RedactedFact:
         names = piece_names(fact, pieces)
+        if len(names) == 1:
+            key = text_key(fact, pieces, names[0])
+            if self.pass_through(key, fact.payload[names[0]]):
+                return self._redact_fields(fact, [], searched=names)
         findings: list[RedactionFinding] = []
         changes: dict[str, str] = {}
         for name in names:
@@ -375,13 +384,17 @@ class Redactor:
         """A fact that ends a text; what was held back of it goes along, unless the fact brings the
         whole text itself.
         """
+        pieces, payload = TEXT_PIECES[end.pieces], fact.payload
+        if not (self._held or pieces.other_keys or pieces.key in payload):
+            self._deltas.drop(text_key(fact, pieces, pieces.key, end.pieces))
+            return self._redact_fields(fact, [])
         searched: dict[str, str] = {}
         findings: list[RedactionFinding] = []
-        has_whole = fact.payload.get(end.key) is not None
+        has_whole = payload.get(end.key) is not None
         for key in self._texts_ended_by(fact, end, has_whole=has_whole):
             self._held.pop(key, None)
-            own = fact.payload.get(key.name)
-            name = key.name if isinstance(own, str) else INCREMENT
+            own = fact.payload.get(key[KEY_NAME])
+            name = key[KEY_NAME] if isinstance(own, str) else INCREMENT
             start, rules = self._deltas.feed(key, own) if isinstance(own, str) else ("", [])
             rest, more = self._deltas.flush(key)
             if not has_whole and (start or rest or isinstance(own, str)):
@@ -389,7 +402,6 @@ class Redactor:
                 findings += _findings_in(name, [*rules, *more])
         if searched:
             fact = msgspec.structs.replace(fact, payload={**fact.payload, **searched})
-        pieces = TEXT_PIECES[end.pieces]
         for name in pieces.keys:
             self._deltas.drop(text_key(fact, pieces, name, end.pieces))
         return self._redact_fields(fact, findings, searched=searched)
@@ -399,7 +411,7 @@ class Redactor:
         held = [key for key in self._held if ends_text(fact, end, key)]
         if has_whole:
             return held
-        pieces, names = TEXT_PIECES[end.pieces], {key.name for key in held}
+        pieces, names = TEXT_PIECES[end.pieces], {key[KEY_NAME] for key in held}
         own = [name for name in piece_names(fact, pieces) if name not in end.whole_keys]
         new = [text_key(fact, pieces, name, end.pieces) for name in own if name not in names]
         return held + new
@@ -409,11 +421,13 @@ class Redactor:
         fact is left that could carry it.
         """
         turn = id_of(fact, "turnId")
-        unfinished = [key for key in self._held if key.turn == turn]
+        unfinished = [key for key in self._held if key[KEY_TURN] == turn]
         for key in unfinished:
             del self._held[key]
             self._deltas.drop(key)
-        return [RedactionFinding(f"$.{key.family}", "withheld:unfinished") for key in unfinished]
+        return [
+            RedactionFinding(f"$.{key[KEY_FAMILY]}", "withheld:unfinished") for key in unfinished
+        ]
 
     def _redact_fields(
         self, fact: Fact, findings: list[RedactionFinding], *, searched: Collection[str] = ()
