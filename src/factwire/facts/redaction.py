@@ -15,7 +15,7 @@ import msgspec
 from factwire.facts.classes.class_tables import TEXT_ENDS, TEXT_PIECES, TURN_TERMINALS
 from factwire.facts.classes.specification import TextEnd, TextPieces
 from factwire.facts.delta_fast_path import TextKey, is_end_of_text, text_key
-from factwire.facts.delta_redaction import DeltaRedactor
+from factwire.facts.delta_redaction import DeltaRedactor, SavedText
 from factwire.facts.derived_facts import build_note
 from factwire.facts.fact import Fact, id_of
 from factwire.facts.issues import path_step
@@ -309,6 +309,15 @@ class Redactor:
         """The rest of a text that is known to be over; a secret in it is replaced."""
         self._held.pop(key, None)
         return self._deltas.flush(key)
+
+    def save_texts(self) -> dict[TextKey, SavedText]:
+        """The texts that go on, with what is held back of them."""
+        return cast("dict[TextKey, SavedText]", self._deltas.save())
+
+    def restore_texts(self, saved: dict[TextKey, SavedText]) -> None:
+        """Go on with the texts that another redactor saved."""
+        self._deltas.restore({**saved})
+        self._held |= {key: None for key, text in saved.items() if text.held}
 
     def _redact_piece(self, fact: Fact, pieces: TextPieces) -> RedactedFact:
         text = fact.payload.get(pieces.key)

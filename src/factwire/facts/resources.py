@@ -164,6 +164,7 @@ class Approval(ThreadRow, kw_only=True):
     decided_by: str | None = None
     reason: str | None = None
     applied: bool | None = None
+    response: Any = None
 
 
 class StandingRule(Resource, frozen=True, kw_only=True):

@@ -52,6 +52,7 @@ export interface Approval {
   decidedBy?: string | null;
   reason?: string | null;
   applied?: boolean | null;
+  response?: unknown;
 }
 
 /** Some rows, and where the next page begins; without `next` there is none. */
@@ -1186,7 +1187,7 @@ export interface Operations {
   postFacts: {
     path: Record<never, never>;
     query: Record<never, never>;
-    body: FactsBody;
+    body: { [key: string]: unknown }[] | FactsBody;
     answer: Accepted;
   };
   /** Send a message to an agent */
@@ -1202,6 +1203,13 @@ export interface Operations {
     query: Record<never, never>;
     body: undefined;
     answer: QueuedRun[];
+  };
+  /** Get an approval */
+  readApproval: {
+    path: { approvalId: string };
+    query: { wait?: number };
+    body: undefined;
+    answer: Approval;
   };
   /** Get an artifact with its versions, from the projection of its thread */
   readArtifact: {
@@ -1332,7 +1340,7 @@ export interface Operations {
   /** Get a run and its status */
   readRun: {
     path: { runId: string };
-    query: Record<never, never>;
+    query: { wait?: number };
     body: undefined;
     answer: Run;
   };
@@ -1442,6 +1450,7 @@ export const OPERATIONS = {
   postFacts: { method: "POST", path: "/v1/facts" },
   postMessage: { method: "POST", path: "/v1/threads/{threadId}/messages" },
   promoteQueued: { method: "POST", path: "/v1/threads/{threadId}/queue/{runId}:promote" },
+  readApproval: { method: "GET", path: "/v1/approvals/{approvalId}" },
   readArtifact: { method: "GET", path: "/v1/artifacts/{artifactId}" },
   readArtifactContent: { method: "GET", path: "/v1/artifacts/{artifactId}/content" },
   readAsyncapi: { method: "GET", path: "/asyncapi.json" },
