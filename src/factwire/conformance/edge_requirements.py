@@ -26,6 +26,8 @@ EDGE_REST_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "after a restart too.",
         "edge.rest.outside-bodies": "A batch from outside is an object, a list or lines; an error "
         "names the place.",
+        "edge.rest.outside-approvals": "What an outside runtime asks is decided at the Edge, once, "
+        "and comes back by request and by stream.",
         "edge.rest.evidence": "A thread's evidence pack is made, fetched and verified.",
         "edge.rest.evidence.progress": "While a pack is made, its progress is reported.",
         "edge.rest.artifacts": "Artifacts and blobs are attachments, by id and never by path.",

@@ -16,7 +16,15 @@ from factwire.edge.limits import RUNS_WAITING
 from factwire.edge.operations import outside_facts, thread_operations, worktree_operations
 from factwire.edge.records.thread_records import bare_id
 from factwire.facts import InputPart
-from factwire.facts.resources import Approval, QueuedRun, Run, RunDiff, RunWorktree, StandingRule
+from factwire.facts.resources import (
+    RUN_ENDS,
+    Approval,
+    QueuedRun,
+    Run,
+    RunDiff,
+    RunWorktree,
+    StandingRule,
+)
 from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.projection import ProjectionState
 from factwire.runtime import RuntimeRefused
@@ -52,7 +60,7 @@ REFUSAL_STATUSES: Final[dict[str, tuple[int, str]]] = {
 }
 """Code of the runtime's → status and code of the Edge's; any other is a 409 with its own code."""
 
-_ENDED: Final = ("finished", "failed", "cancelled")
+_ENDED: Final = RUN_ENDS
 
 
 class NewRun(msgspec.Struct, frozen=True, kw_only=True):
