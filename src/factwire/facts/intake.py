@@ -51,7 +51,9 @@ class Intake:
 
     def feed(self, item: Item) -> IntakeResult:
         """Take one fact; raises `UnreadableInput`, `InvalidFacts` or `LifecycleError`."""
-        return self.take(*self.read(item))
+        # As `read` does it; every fact comes by here, and a call is a part of what it costs.
+        fact = decode_plain(item) if self._plain and isinstance(item, bytes) else None
+        return self.take(fact) if fact is not None else self.take(*self._read(item))
 
     def read(self, item: Item) -> tuple[Fact, Shape]:
         """A fact as it was sent, and its shape; raises `UnreadableInput` or `InvalidFacts`."""

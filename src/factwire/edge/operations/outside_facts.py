@@ -57,6 +57,7 @@ from factwire.facts.classes.class_tables import (
 from factwire.facts.delta_fast_path import TextKey, text_key
 from factwire.facts.delta_redaction import SavedText
 from factwire.facts.intake import encode_or_spill
+from factwire.facts.lifecycle import VerifierMode
 from factwire.facts.open_work import RecentIds
 from factwire.facts.outcomes import answer_of, build_answer
 from factwire.facts.resources import Accepted, Approval, ApprovalStatus
@@ -71,7 +72,7 @@ from factwire.journal import (
     UnknownFact,
 )
 from factwire.journal.blobs.blob_store import run_disk_work
-from factwire.journal.sqlite.schema import Database, connect
+from factwire.journal.sqlite.schema import Database, Value, connect, roll_back
 from factwire.runtime import FactScope
 from factwire.serving.asgi import Problem
 
@@ -90,8 +91,8 @@ _QUESTIONS: Final = ("structured_input", "clarification")
 class OutsideVerifier(LifecycleVerifier):
     """The verifier, and that a call has no result while somebody is still to allow it."""
 
-    def __init__(self) -> None:
-        super().__init__("collect", window=INTAKE_OPEN)
+    def __init__(self, mode: VerifierMode = "collect") -> None:
+        super().__init__(mode, window=INTAKE_OPEN)
         self._awaiting: dict[str, str] = {}
 
     def copy(self) -> Self:
@@ -155,18 +156,19 @@ class IntakeStore:
         self._written = 0
 
     async def read(self, thread_id: str) -> SavedIntake | None:
-        rows = await self._run("SELECT data FROM intakes WHERE thread = ?", thread_id)
+        rows = await self._run("SELECT data FROM intakes WHERE thread = ?", [(thread_id,)])
         return msgspec.msgpack.decode(rows[0], type=SavedIntake) if rows else None
 
-    async def write(self, thread_id: str, saved: SavedIntake) -> None:
-        data = msgspec.msgpack.encode(saved)
-        await self._run("REPLACE INTO intakes(thread, data) VALUES(?, ?)", thread_id, data)
+    async def write(self, saved: dict[str, SavedIntake]) -> None:
+        """Write the texts of these threads at once."""
+        rows = [(thread_id, msgspec.msgpack.encode(each)) for thread_id, each in saved.items()]
+        await self._run("REPLACE INTO intakes(thread, data) VALUES(?, ?)", rows)
         self._written += 1
         if self._written % _TRIM_WRITES == 0:
-            await self._run(_TRIM, INTAKES_ON_DISK)
+            await self._run(_TRIM, [(INTAKES_ON_DISK,)])
 
-    async def remove(self, thread_id: str) -> None:
-        await self._run("DELETE FROM intakes WHERE thread = ?", thread_id)
+    async def remove(self, thread_ids: list[str]) -> None:
+        await self._run("DELETE FROM intakes WHERE thread = ?", [(each,) for each in thread_ids])
 
     async def close(self) -> None:
         async with self._lock:
@@ -174,21 +176,30 @@ class IntakeStore:
                 await run_disk_work(self._database.close)
                 self._database = None
 
-    async def _run(self, statement: str, *values: str | bytes | int) -> list[bytes]:
+    async def _run(self, statement: str, values: Sequence[Sequence[Value]]) -> list[bytes]:
+        if not values:
+            return []
         async with self._lock:
             try:
                 return await run_disk_work(self._execute, statement, values)
             except apsw.Error as error:
                 raise JournalUnavailable(f"{self._path}: {error}") from error
 
-    def _execute(self, statement: str, values: tuple[str | bytes | int, ...]) -> list[bytes]:
+    def _execute(self, statement: str, values: Sequence[Sequence[Value]]) -> list[bytes]:
         if self._database is None:
             self._database = connect(str(self._path), vfs=None)
             self._database.pragma("secure_delete", 1)
             self._database.wal_autocheckpoint(_CHECKPOINT_PAGES)
             self._database.execute(_TABLE)
             self._database.execute(_TRIM, (INTAKES_ON_DISK,))
-        return [row[0] for row in self._database.execute(statement, values)]
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            rows: list[bytes] = [row[0] for row in self._database.executemany(statement, values)]
+            self._database.execute("COMMIT")
+        except BaseException:
+            roll_back(self._database)
+            raise
+        return rows
 
 
 _CHECKPOINT_PAGES: Final = 256
@@ -247,6 +258,11 @@ class ThreadTrial:
             for producer, texts in thread.texts.items()
             for text in texts
         }
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the disk has texts that hold only once this request is written."""
+        return self.first_id is not None and not self.thread.is_saved
 
     def take(self, fact: Fact, shape: Shape) -> list[IntakeResult]:
         """The fact as it is stored, behind the rest of texts that it ends; raises
@@ -329,23 +345,35 @@ class OutsideIntakes:
 
     async def save(self, trials: dict[str, ThreadTrial], epoch: str) -> None:
         """Have on disk what the threads will hold back once the batch is written."""
+        saved: dict[str, SavedIntake] = {}
         for name, trial in trials.items():
             before, after = trial.thread.texts, trial.open_texts()
-            if trial.first_id is None or (trial.thread.is_saved and before == after):
-                continue
-            saved = SavedIntake(epoch=epoch, fact_id=trial.first_id, before=before, after=after)
-            trial.thread.is_saved = False
-            await self._store.write(name, saved)
+            if trial.first_id is not None and not (trial.thread.is_saved and before == after):
+                saved[name] = SavedIntake(
+                    epoch=epoch, fact_id=trial.first_id, before=before, after=after
+                )
+                trial.thread.is_saved = False
+        await self._store.write(saved)
+
+    async def revert(self, trials: dict[str, ThreadTrial], epoch: str) -> None:
+        """The batch was refused: the disk has what was there before."""
+        texts = {name: trial.thread.texts for name, trial in trials.items() if trial.is_doubtful}
+        await self._store.write(
+            {
+                name: SavedIntake(epoch=epoch, fact_id="", before=each, after=each)
+                for name, each in texts.items()
+            }
+        )
 
     async def commit(self, trials: dict[str, ThreadTrial]) -> None:
         """The batch was written."""
-        for name, trial in trials.items():
-            thread, texts = trial.thread, trial.open_texts()
-            if trial.first_id is None:
-                continue
-            if not thread.is_saved and not texts:
-                await self._store.remove(name)
-            thread.verifier, thread.texts, thread.is_saved = trial.verifier, texts, True
+        written = {name: trial for name, trial in trials.items() if trial.first_id is not None}
+        texts = {name: trial.open_texts() for name, trial in written.items()}
+        over = [name for name, trial in written.items() if trial.is_doubtful and not texts[name]]
+        for name, trial in written.items():
+            thread = trial.thread
+            thread.verifier, thread.texts, thread.is_saved = trial.verifier, texts[name], True
+        await self._store.remove(over)
 
     def forget(self, names: Iterable[str]) -> None:
         """Nobody knows whether a batch was written: ask the journal the next time."""
@@ -376,7 +404,8 @@ class OutsideIntakes:
         return thread
 
     async def _restore(self, name: str) -> ThreadIntake:
-        verifier = OutsideVerifier()
+        # Facts of no thread have nothing in common that could be open.
+        verifier = OutsideVerifier("collect" if name else "off")
         row = await self.journal.thread(name) if name else None
         if row is not None:
             wanted = Filter(thread=name, classes=_LIFECYCLE_CLASSES)
@@ -469,6 +498,7 @@ class OutsideBatch:
             try:
                 appended = await edge.journal.append([*self._facts, *self._notes])
             except AppendRefused as error:
+                await intakes.revert(trials, edge.feed.cursor.epoch)
                 raise Problem(409, error.code, str(error)) from error
             except BaseException:
                 intakes.forget(threads)
