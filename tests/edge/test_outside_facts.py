@@ -66,7 +66,7 @@ def story_of(thread: str, name: str, pieces: list[str], *, is_numbered: bool) ->
         rows.append(("process.started", {"command": "look"}))
     stream = {} if name == "model.delta" else {"stream": "stdout"}
     rows += [(name, {key: piece, **stream}) for piece in pieces]
-    failure = {"failureCategory": "cut", "message": "cut"}
+    failure = {"failureCategory": "cut", "message": "cut", "output": "its own"}
     rows.append((end, failure if end == "tool.failed" else {"exitCode": 0}))
     facts = [make_fact(thread, number, *row) for number, row in enumerate(rows, 1)]
     if is_numbered:
@@ -94,6 +94,10 @@ class OpenedEdge:
     def stored(self, thread: str) -> list[dict[str, Any]]:
         page = self._runner.run(self.edge.get("/v1/facts", threadId=thread, limit=1000))
         return [item["fact"] for item in page["items"]]
+
+    def shown_output(self, thread: str) -> str:
+        state = self._runner.run(self.edge.get(f"/v1/threads/{thread}/projection"))["state"]
+        return state["tools"]["c"]["outputText"]
 
     def forget(self, thread: str) -> None:
         """Lose what only the memory of the process has, as a new process would have."""
@@ -135,6 +139,8 @@ def test_a_text_is_stored_whole_and_redacted_however_it_is_split(
             again = opened.post(request)
             assert again == answer | {"accepted": 0, "repeated": size}
     assert joined_text(opened.stored(thread), name) == redact_text(whole)[0]
+    if name == "tool.output.delta":
+        assert opened.shown_output(thread) == redact_text(whole)[0]
 
 
 KILLED = [

@@ -348,7 +348,8 @@ class Redactor:
         for key in [key for key in self._held if is_end_of_text(fact, pieces, key)]:
             del self._held[key]
             rest, rules = self._deltas.flush(key)
-            if fact.payload.get(end.key) is None and rest:
+            is_replaced = end.replaces_pieces and fact.payload.get(end.key) is not None
+            if rest and not is_replaced:
                 fact = _append_rest(fact, pieces.key, rest)
                 findings += [
                     RedactionFinding(f"$.payload.{pieces.key}", f"value:{rule}") for rule in rules

@@ -169,6 +169,10 @@ def finish_tool(draft: "StateDraft", fact: Fact) -> None:
 def end_tool(draft: "StateDraft", fact: Fact) -> None:
     """The end of a call, as its fact states it."""
     state = _END_STATES.get(call_outcome(fact)) or _CLASS_ENDS[fact.event_class or ""]
+    rest = fact.payload.get("delta")
+    if type(rest) is str:
+        # What redaction held back of the output until its end.
+        write_output(draft, *ensure_tool(draft, fact), rest)
     _end_tool(draft, fact, state)
     if state == "output-error":
         record_diagnostic(draft, fact)

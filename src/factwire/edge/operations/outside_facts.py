@@ -54,7 +54,7 @@ from factwire.facts.classes.class_tables import (
     TEXT_PIECES,
     TURN_TERMINALS,
 )
-from factwire.facts.delta_fast_path import TextKey, text_key
+from factwire.facts.delta_fast_path import TextKey, is_end_of_text, text_key
 from factwire.facts.delta_redaction import SavedText
 from factwire.facts.intake import encode_or_spill
 from factwire.facts.lifecycle import VerifierMode
@@ -270,9 +270,7 @@ class ThreadTrial:
         """
         self.first_id = self.first_id or fact.id
         intake, redactor = self._open_producer(fact.runtime_id)
-        rests: list[IntakeResult] = []
-        if fact.sequence is None and fact.event_class in TURN_TERMINALS:
-            rests = self._release_texts(fact, redactor)
+        rests = self._release_texts(fact, redactor) if fact.sequence is None else []
         taken = intake.take(fact, shape)
         pieces = TEXT_PIECES.get(fact.event_class or "")
         if pieces is not None and redactor.held_texts:
@@ -302,12 +300,12 @@ class ThreadTrial:
         return self._producers[producer]
 
     def _release_texts(self, end: Fact, redactor: Redactor) -> list[IntakeResult]:
-        """A turn ends in the middle of texts: what was held back of each, as one more piece. A
-        sender that numbers its facts leaves no place for one, and gets a note instead.
+        """What was held back of the texts that a fact ends, each as one more piece. A sender that
+        numbers its facts leaves no place for one: the fact that ends a text carries its rest, and
+        the end of a turn in the middle of a text is noted.
         """
-        turn = id_of(end, "turnId")
         released: list[IntakeResult] = []
-        for key in [key for key in redactor.held_texts if key[0] == turn]:
+        for key in [key for key in redactor.held_texts if _ends_text(end, key)]:
             carrier = decode_plain(self._carriers.get((end.runtime_id, key), b""))
             rest, _ = redactor.release(key)
             if carrier is not None and rest:
@@ -321,6 +319,16 @@ class ThreadTrial:
                 )
                 released.append(encode_or_spill(piece))
         return released
+
+
+def _ends_text(fact: Fact, key: TextKey) -> bool:
+    """Whether a fact ends a text without stating the whole of it."""
+    if fact.event_class in TURN_TERMINALS:
+        return key[0] == id_of(fact, "turnId")
+    end = TEXT_ENDS.get(fact.event_class or "")
+    if end is None or (end.replaces_pieces and fact.payload.get(end.key) is not None):
+        return False
+    return is_end_of_text(fact, TEXT_PIECES[end.pieces], key)
 
 
 class OutsideIntakes:
