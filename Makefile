@@ -101,6 +101,7 @@ schemas: $(STAMP) ## Write schemas/, docs/reference/, types, the blocking client
 	$(BIN)/python tools/reference.py
 	$(BIN)/python tools/web_types.py
 	$(BIN)/python tools/blocking_client.py
+	$(BIN)/python tools/event_payloads.py
 	$(BIN)/python tools/entry_points.py
 	@$(MAKE) --no-print-directory install
 

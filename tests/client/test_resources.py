@@ -226,9 +226,10 @@ def _resolve_schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _some_object(schema: dict[str, Any]) -> dict[str, Any]:
-    """The object among alternatives; the others are null."""
+    """The object among alternatives; the others are null, or a list of the same."""
     options = list(schema.get("anyOf", schema.get("oneOf", [schema])))
-    return next(each for each in options if each.get("type") != "null")
+    present = [each for each in options if each.get("type") != "null"]
+    return min(present, key=lambda each: each.get("type") == "array")
 
 
 def _types(schema: dict[str, Any]) -> set[str]:

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from factwire.edge.operations import outside_facts
+from factwire.edge.operations.outside_facts import SentFacts
 from factwire.serving.asgi import Problem
 from tests.edge.edges import TOKEN, WAIT_SECONDS, running_edge
 from tests.edge.raw_http import answers_in, head
@@ -194,9 +195,9 @@ async def test_mutated_facts_are_taken_whole_or_refused_by_name(tmp_path: Path):
         taken = 0
         for start in range(0, FACTS, 2):
             wrong = [_wrong_fact(chance, start + index) for index in range(2)]
-            batch = [json.dumps(fact).encode() for fact in wrong]
+            sent = SentFacts.of_lines("\n".join(map(json.dumps, wrong)).encode())
             try:
-                taken += (await outside_facts.take_facts(edge.machine, batch)).accepted
+                taken += (await outside_facts.take_facts(edge.machine, sent)).accepted
             except Problem as problem:
                 refusals[problem.code] = problem.status
         after = await edge.get("/v1/facts", limit=1)

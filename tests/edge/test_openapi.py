@@ -116,11 +116,11 @@ def _draw_values(strategy: Any, rounds: int) -> list[Any]:
 
 
 def _under(case: Any, ids: dict[str, str], body: Any = None) -> Any:
-    """The same request under ids that exist."""
+    """The same request under ids that exist, and of which nothing is waited for."""
     known = {name: quote(value, safe="") for name, value in ids.items()}
     return case.operation.Case(
         path_parameters={**case.path_parameters, **_some(known, case.path_parameters)},
-        query=dict(case.query),
+        query={name: value for name, value in case.query.items() if name != "wait"},
         headers=dict(case.headers),
         body=case.body if body is None else body,
         media_type=case.media_type,

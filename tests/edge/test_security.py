@@ -414,7 +414,7 @@ async def test_facts_from_outside_cannot_speak_for_the_edge_or_for_its_runs(tmp_
         assert (await edge.allow_all(run["runId"]))["status"] == "finished"
 
 
-_FORGED = ("turn.completed", "action.required", "action.resolved")
+_FORGED = ("action.required", "action.resolved", "turn.completed")
 
 
 def _forge_fact(event_class: str) -> dict[str, Any]:

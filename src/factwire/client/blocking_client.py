@@ -21,6 +21,7 @@ from factwire.client.edge_connection import (
     EdgeConnection,
     EdgeResponse,
     RetryBudget,
+    RunWait,
     lower_header_names,
 )
 from factwire.client.edge_streams import (
@@ -30,6 +31,7 @@ from factwire.client.edge_streams import (
     position_in_facts,
     position_in_projection,
 )
+from factwire.client.errors import EdgeUnreachable
 from factwire.client.libraries import (
     ConnectionClosed,
     InvalidHandshake,
@@ -39,7 +41,15 @@ from factwire.client.libraries import (
     httpx,
 )
 from factwire.client.limits import PIECE_BYTES, RECONNECT_SECONDS, RETRY_SECONDS
-from factwire.client.resources import Event, Page, PlacedFact, ThreadDelta, ThreadSnapshot
+from factwire.client.resources import (
+    RUN_ENDS,
+    Event,
+    Page,
+    PlacedFact,
+    Run,
+    ThreadDelta,
+    ThreadSnapshot,
+)
 
 __all__ = ["Client", "Content", "Pages", "Stream"]
 
@@ -393,6 +403,7 @@ class Client:
     diff = CallMethod(edge_calls.diff)
     delete_worktree = CallMethod(edge_calls.delete_worktree)
     approvals = ListMethod(edge_calls.approvals)
+    approval = CallMethod(edge_calls.approval)
     standing_rule = CallMethod(edge_calls.standing_rule)
     decide = CallMethod(edge_calls.decide)
 
@@ -455,6 +466,25 @@ class Client:
         for stream in tuple(self._streams):
             stream.close()
         self.sender.close()
+
+    def wait(self, run: Run | str, *, seconds: float | None = None) -> Run:
+        """A run once it has ended, whatever happens to the connection meanwhile.
+
+        Raises `TimeoutError` after so many seconds, and `EdgeUnreachable` when the Edge was out
+        of reach for `reconnect_seconds`.
+        """
+        run_id = run if isinstance(run, str) else run.run_id
+        waiting = RunWait(run_id, seconds, self._connection.reconnect_seconds)
+        while True:
+            wait = waiting.next_wait()
+            row = None
+            while row is None:
+                try:
+                    row = self.sender.send(edge_calls.run(run_id, wait=wait))
+                except EdgeUnreachable as error:
+                    time.sleep(waiting.next_pause(error))
+            if row.status in RUN_ENDS:
+                return row
 
     def events(
         self,

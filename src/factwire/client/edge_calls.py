@@ -369,9 +369,9 @@ def start_run(
     return post(path_of("runs"), json_reader(Run), body)
 
 
-def run(run_id: str) -> EdgeCall[Run]:
-    """One run."""
-    return get(path_of("runs", run_id), json_reader(Run))
+def run(run_id: str, *, wait: int | None = None) -> EdgeCall[Run]:
+    """One run; as soon as it has ended, or after `wait` seconds as it is then."""
+    return get(path_of("runs", run_id), json_reader(Run), query_of(wait=wait))
 
 
 def cancel_run(run_id: str, *, reason: str | None = None) -> EdgeCall[Run]:
@@ -420,6 +420,11 @@ def approvals(
     """What waits for a person, and what was decided; newest first."""
     query = query_of(status=status, thread_id=thread_id, run_id=run_id, cursor=cursor, limit=limit)
     return get(path_of("approvals"), json_reader(Page[Approval]), query)
+
+
+def approval(approval_id: str, *, wait: int | None = None) -> EdgeCall[Approval]:
+    """One approval; as soon as it is decided, or after `wait` seconds as it is then."""
+    return get(path_of("approvals", approval_id), json_reader(Approval), query_of(wait=wait))
 
 
 def standing_rule(approval_id: str) -> EdgeCall[StandingRule]:
@@ -628,12 +633,17 @@ def past_facts(
     return get(path_of("facts"), _read_facts, query)
 
 
-def post_facts(facts: Iterable[Fact]) -> EdgeCall[Accepted]:
-    """Send facts of another runtime: all are written or none, and repeats are no news.
+def post_facts(facts: Iterable[Fact | Mapping[str, Any]]) -> EdgeCall[Accepted]:
+    """Send facts of another runtime: all are written or none, and repeats change nothing.
 
-    A fact without a sequence goes in the shape that needs none, and gets the next one there.
+    A fact without a sequence goes in the shape that needs none, and gets the next one there. A
+    mapping is sent as it is, in any shape.
     """
-    body = {"facts": [write_fact(fact, _shape_of(fact)) for fact in facts]}
+    body = {
+        "facts": [
+            write_fact(fact, _shape_of(fact)) if isinstance(fact, Fact) else fact for fact in facts
+        ]
+    }
     return _post(path_of("facts"), json_reader(Accepted), body)
 
 

@@ -6,6 +6,7 @@ and are of random length, so that many who lost the same Edge do not return as o
 """
 
 from collections.abc import Callable, Mapping
+from math import ceil
 from random import random
 from time import monotonic
 from typing import Any, Final, Generic, Self, TypeVar
@@ -25,6 +26,7 @@ from factwire.client.limits import (
     MESSAGE_BYTES,
     QUEUED_MESSAGES,
     REQUEST_SECONDS,
+    WAIT_SECONDS,
 )
 from factwire.facts import FactError
 
@@ -65,6 +67,37 @@ class RetryBudget:
     def mark_served(self) -> None:
         """Something came, so that the next pause is a short one again."""
         self._failed = 0
+
+
+class RunWait:
+    """How long to wait for the end of a run: for `seconds`, and no longer than an Edge may be out
+    of reach.
+    """
+
+    def __init__(self, run_id: str, seconds: float | None, reconnect_seconds: float) -> None:
+        self._run_id = run_id
+        self._ends = None if seconds is None else monotonic() + seconds
+        self._reconnect_seconds = reconnect_seconds
+        self._budget = RetryBudget(reconnect_seconds)
+
+    def next_wait(self) -> int:
+        """Whole seconds that the next request may wait; raises `TimeoutError`."""
+        self._budget = RetryBudget(self._reconnect_seconds)
+        return self._seconds_left()
+
+    def next_pause(self, error: EdgeUnreachable) -> float:
+        """Seconds before the next try, after one that failed; raises what there is no time for."""
+        self._seconds_left()
+        pause = self._budget.next_pause()
+        if pause is None:
+            raise error
+        return pause
+
+    def _seconds_left(self) -> int:
+        left = WAIT_SECONDS if self._ends is None else self._ends - monotonic()
+        if left <= 0:
+            raise TimeoutError(f"run {self._run_id} has not ended in time")
+        return min(WAIT_SECONDS, ceil(left))
 
 
 def requested_pause(headers: Mapping[str, str]) -> float | None:

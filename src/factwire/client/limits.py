@@ -17,6 +17,9 @@ LONGEST_PAUSE: Final = 5.0
 REQUEST_SECONDS: Final = 30.0
 """Seconds in which an Edge must start to answer, and continue to answer."""
 
+WAIT_SECONDS: Final = 20
+"""Seconds that one request waits at an Edge for a decision or the end of a run."""
+
 CONNECT_SECONDS: Final = 10.0
 """Seconds in which a connection must be established."""
 

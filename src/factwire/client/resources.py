@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from factwire.facts import Fact, resources
 from factwire.facts.resources import (
+    RUN_ENDS,
     Accepted,
     Activity,
     Agents,
@@ -41,6 +42,7 @@ from factwire.facts.resources import (
 )
 
 __all__ = [
+    "RUN_ENDS",
     "Accepted",
     "Activity",
     "Agent",

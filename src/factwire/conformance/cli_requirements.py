@@ -142,6 +142,9 @@ CLIENT_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "client.now": "A stream that begins now misses nothing that its block sets off.",
         "client.document": "A state kept by changes is the state that the Edge has.",
         "client.extra": "Without its libraries the client says which extra to install.",
+        "client.wait": "Waiting for a run outlives the connection and the Edge, up to a time.",
+        "client.facts": "Facts are posted as objects or as mappings.",
+        "client.payloads": "The client's types of event payloads are those that an Edge emits.",
     },
 ) + requirements(
     "design.md Packages; edge.md Commands",

@@ -20,6 +20,14 @@ EDGE_REST_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "edge.rest.projects": "A project's folder lies in a workspace, and its runs work there.",
         "edge.rest.snapshot-cursor": "Every snapshot says the cursor from which events go on.",
         "edge.rest.outside-facts": "Facts from outside are checked, redacted, atomic, idempotent.",
+        "edge.rest.outside-text": "A text from outside is stored whole and redacted, however it is "
+        "split over requests and processes.",
+        "edge.rest.outside-lifecycle": "Facts from outside that cannot have happened are refused, "
+        "after a restart too.",
+        "edge.rest.outside-bodies": "A batch from outside is an object, a list or lines; an error "
+        "names the place.",
+        "edge.rest.outside-approvals": "What an outside runtime asks is decided at the Edge, once, "
+        "and comes back by request and by stream.",
         "edge.rest.evidence": "A thread's evidence pack is made, fetched and verified.",
         "edge.rest.evidence.progress": "While a pack is made, its progress is reported.",
         "edge.rest.artifacts": "Artifacts and blobs are attachments, by id and never by path.",

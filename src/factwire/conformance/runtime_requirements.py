@@ -104,6 +104,8 @@ _RECORDING: Final = requirements(
         "runtime.recording.ask": "A recorded request is answered by whoever is there.",
         "runtime.recording.blocking": "Plain code records the same as async code.",
         "runtime.recording.goes-on": "A recorder goes on with a thread that it finds.",
+        "runtime.recording.edge": "A recorder writes to a running Edge as to a journal, and says "
+        "what was refused.",
     },
 )
 

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
@@ -24,6 +24,9 @@ from factwire.runtime import FactScope, Mint, Runtime
 from factwire.runtime.agents import AgentRegistry
 from factwire.serving.asgi import Problem
 from factwire.serving.streams import FeedStopped, JournalFeed
+
+if TYPE_CHECKING:
+    from factwire.edge.operations.outside_facts import OutsideIntakes
 
 SERVER_NAME: Final = "Edge"
 """What an Edge calls itself where it refuses somebody."""
@@ -96,6 +99,7 @@ class EdgeContext(msgspec.Struct, frozen=True, kw_only=True):
     data: Path
     previews: PreviewRegistry
     worktrees: Path
+    intakes: "OutsideIntakes"
     own_worktree: bool = False
     exports: Exports = msgspec.field(default_factory=Exports)
 

@@ -11,6 +11,16 @@ PROMPT_CHARACTERS: Final = 1_000_000
 FACTS_IN_A_BATCH: Final = 10_000
 """Facts that an outside runtime may send at once."""
 
+INTAKES_IN_MEMORY: Final = 512
+"""Threads of outside runtimes whose open calls and texts are in memory; others are read again."""
+
+INTAKES_ON_DISK: Final = 10_000
+"""Threads of outside runtimes whose unfinished texts are kept across a start, the last used."""
+
+INTAKE_OPEN: Final = 4_096
+"""Calls and approvals that an outside thread may have open, and ids and ends that are remembered of
+it; a longer memory would be copied with every request."""
+
 FORKED_TEXT_CHARACTERS: Final = 16_000
 """Characters of one fact of a forked thread's history; a longer message is cut there."""
 
@@ -22,6 +32,9 @@ STOP_RUN_SECONDS: Final = 1.5
 
 SETTLE_SECONDS: Final = 10.0
 """Seconds after which a request that wrote something no longer waits for the lists to show it."""
+
+WAIT_SECONDS: Final = 60
+"""Seconds that a request may wait for a decision or for the end of a run."""
 
 PREVIEWS: Final = 10
 """Previews that are served at the same time; each has its own port."""

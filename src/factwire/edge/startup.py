@@ -25,6 +25,7 @@ from factwire.edge.edge_metrics import EdgeObserver, count_recovered, unfinished
 from factwire.edge.events import build_envelope
 from factwire.edge.limits import STOP_RUN_SECONDS
 from factwire.edge.operations import preview_operations, worktree_operations
+from factwire.edge.operations.outside_facts import OutsideIntakes
 from factwire.edge.preview_server import PreviewRegistry
 from factwire.edge.records import RecordStore, read_records
 from factwire.edge.run_spans import follow_runs
@@ -227,6 +228,8 @@ async def open_edge(
         await stack.enter_async_context(runtime)
         stack.push_async_callback(runtime.close, STOP_RUN_SECONDS)
         await _serve_control(stack, runtime, configuration.data)
+        intakes = OutsideIntakes(journal, data)
+        stack.push_async_callback(intakes.close)
         edge = EdgeContext(
             edge_id=_edge_id(identity),
             journal=journal,
@@ -238,6 +241,7 @@ async def open_edge(
             data=data,
             previews=PreviewRegistry(settings.host, host_policy),
             worktrees=trees,
+            intakes=intakes,
             own_worktree=configuration.worktree,
         )
         await stack.enter_async_context(persistence.settle_failures(edge))

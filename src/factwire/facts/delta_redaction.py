@@ -14,6 +14,8 @@ import re
 from collections.abc import Hashable
 from typing import Final, NamedTuple
 
+import msgspec
+
 from factwire.facts.secret_key_names import REDACTED
 from factwire.facts.secret_shapes import (
     SECRET_SHAPES,
@@ -30,7 +32,7 @@ from factwire.facts.secret_shapes import (
     tail_of,
 )
 
-__all__ = ["DeltaRedactor"]
+__all__ = ["DeltaRedactor", "SavedText"]
 
 STREAMS_KEPT: Final = 4_096
 """Streams kept; with the oldest goes what it held back, unseen."""
@@ -113,6 +115,31 @@ class _Stream:
         self.swallowing: SecretTail | None = None
 
 
+class SavedTail(msgspec.Struct, frozen=True, array_like=True):
+    """The patterns of a `SecretTail`."""
+
+    run: str
+    full: str
+    opening: str
+
+    @classmethod
+    def of(cls, tail: SecretTail) -> "SavedTail":
+        return cls(tail.run.pattern, tail.full.pattern, tail.opening.pattern)
+
+    def restore(self) -> SecretTail:
+        return SecretTail(*map(re.compile, (self.run, self.full, self.opening)))
+
+
+class SavedText(msgspec.Struct, frozen=True, array_like=True):
+    """One text in the middle of its pieces; `held` may be a part of a secret."""
+
+    context: str
+    held: str
+    armed: bool
+    calm: bool
+    swallowing: SavedTail | None
+
+
 class DeltaRedactor:
     """Feed it the pieces of any number of texts, each under a key of its own."""
 
@@ -180,6 +207,24 @@ class DeltaRedactor:
             self._lose(key)
         return REDACTED if held else ""
 
+    def save(self) -> dict[Hashable, SavedText]:
+        """Every text that goes on, to be taken up by `restore`. A text that was dropped inside a
+        secret is saved as one that swallows the rest of it.
+        """
+        lost = {
+            key: SavedText(_START, "", armed=False, calm=False, swallowing=SavedTail.of(tail))
+            for key, tail in self._lost.items()
+        }
+        return lost | {key: _save_stream(stream) for key, stream in self._streams.items()}
+
+    def restore(self, saved: dict[Hashable, SavedText]) -> None:
+        """Go on with the texts that were saved."""
+        for key, text in saved.items():
+            stream = self._begin(key)
+            stream.context, stream.held = text.context, text.held
+            stream.armed, stream.calm = text.armed, text.calm
+            stream.swallowing = text.swallowing.restore() if text.swallowing else None
+
     def _begin(self, key: Hashable) -> _Stream:
         self._last_key = None
         stream = _Stream()
@@ -197,6 +242,12 @@ class DeltaRedactor:
             self._lost[key] = stream.swallowing or _UNTIL_SPACE
         if len(self._lost) > LOST_STREAMS:
             del self._lost[next(iter(self._lost))]
+
+
+def _save_stream(stream: _Stream) -> SavedText:
+    tail = None if stream.swallowing is None else SavedTail.of(stream.swallowing)
+    context = stream.context[-CONTEXT_CHARACTERS:]
+    return SavedText(context, stream.held, armed=stream.armed, calm=stream.calm, swallowing=tail)
 
 
 def _is_plain(text: str) -> bool:

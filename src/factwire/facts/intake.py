@@ -33,10 +33,17 @@ class IntakeResult(msgspec.Struct, frozen=True, gc=False):
 class Intake:
     """Feed it the facts of one or many streams, in order."""
 
-    def __init__(self, mode: VerifierMode = "fail-closed", shape: AnyShape = "auto") -> None:
+    def __init__(
+        self,
+        mode: VerifierMode = "fail-closed",
+        shape: AnyShape = "auto",
+        *,
+        verifier: LifecycleVerifier | None = None,
+        redactor: Redactor | None = None,
+    ) -> None:
         self._shape: AnyShape = shape
-        self._verifier = LifecycleVerifier(mode)
-        self._redactor = Redactor()
+        self._verifier = verifier or LifecycleVerifier(mode)
+        self._redactor = redactor or Redactor()
         self._pass_through = self._redactor.pass_through
         self._plain = shape in ("auto", "facts")
         self._pattern: DeltaPattern | None = None
@@ -44,10 +51,17 @@ class Intake:
 
     def feed(self, item: Item) -> IntakeResult:
         """Take one fact; raises `UnreadableInput`, `InvalidFacts` or `LifecycleError`."""
-        shape: Shape = "facts"
+        # As `read` does it; every fact comes by here, and a call is a part of what it costs.
         fact = decode_plain(item) if self._plain and isinstance(item, bytes) else None
-        if fact is None:
-            fact, shape = self._read(item)
+        return self.take(fact) if fact is not None else self.take(*self._read(item))
+
+    def read(self, item: Item) -> tuple[Fact, Shape]:
+        """A fact as it was sent, and its shape; raises `UnreadableInput` or `InvalidFacts`."""
+        fact = decode_plain(item) if self._plain and isinstance(item, bytes) else None
+        return (fact, "facts") if fact is not None else self._read(item)
+
+    def take(self, fact: Fact, shape: Shape = "facts") -> IntakeResult:
+        """Take a fact that was read; raises `InvalidFacts` or `LifecycleError`."""
         pattern = self._pattern
         if pattern is not None:
             text = pattern.next_piece(fact)
@@ -57,7 +71,7 @@ class Intake:
                 and self._pass_through(pattern.key, text)
             ):
                 self._verifier.take_expected(fact)
-                return _encode_or_spill(fact)
+                return encode_or_spill(fact)
         result = self._take(fact, shape)
         self._pattern = None if result.notes or result.violations else delta_pattern_of(fact)
         return result
@@ -74,7 +88,7 @@ class Intake:
             raise InvalidFacts(issues)
         violations = self._verifier.feed(fact)
         redacted = self._redactor.feed(fact)
-        result = _encode_or_spill(redacted.fact)
+        result = encode_or_spill(redacted.fact)
         if redacted.findings or violations:
             note = redacted.note
             return msgspec.structs.replace(
@@ -85,7 +99,8 @@ class Intake:
         return result
 
 
-def _encode_or_spill(fact: Fact) -> IntakeResult:
+def encode_or_spill(fact: Fact) -> IntakeResult:
+    """A redacted fact as it is stored, with the blobs that take what is too big for it."""
     data = encode_fact(fact)
     if len(data) > PAYLOAD_CHARACTERS:
         spill = plan_spill(fact)

@@ -8,7 +8,8 @@ decided on.
 """
 
 from collections.abc import Iterable
-from typing import Any, Final, Literal
+from copy import copy
+from typing import Any, Final, Literal, Self
 
 import msgspec
 
@@ -111,6 +112,17 @@ class LifecycleVerifier:
         if not self._is_repeated(fact):
             self._take(fact, event_class)
         return violations
+
+    def copy(self) -> Self:
+        """A verifier that goes on from here by itself."""
+        twin = copy(self)
+        changing = {"_work": self._work, "_ids": self._ids, "_answers": self._answers}
+        vars(twin).update({name: each.copy() for name, each in changing.items()})
+        return twin
+
+    def has_ended(self, turn_id: str | None) -> bool:
+        """Whether the end of a turn came."""
+        return turn_id is not None and turn_id in self._work.ended
 
     def add_open(self, turn_id: str | None, family: str, subject: str) -> None:
         """Something that was opened before the first fact, as a read model lists it."""

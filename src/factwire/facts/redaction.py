@@ -25,7 +25,7 @@ from factwire.facts.delta_fast_path import (
     pieces_of,
     text_key,
 )
-from factwire.facts.delta_redaction import DeltaRedactor
+from factwire.facts.delta_redaction import DeltaRedactor, SavedText
 from factwire.facts.derived_facts import build_note
 from factwire.facts.fact import Fact, id_of
 from factwire.facts.issues import path_step
@@ -355,6 +355,15 @@ class Redactor:
         self._held.pop(key, None)
         return self._deltas.abandon(key)
 
+    def save_texts(self) -> dict[TextKey, SavedText]:
+        """The texts that go on, with what is held back of them."""
+        return cast("dict[TextKey, SavedText]", self._deltas.save())
+
+    def restore_texts(self, saved: dict[TextKey, SavedText]) -> None:
+        """Go on with the texts that another redactor saved."""
+        self._deltas.restore({**saved})
+        self._held |= {key: None for key, text in saved.items() if text.held}
+
     def _redact_pieces(self, fact: Fact, pieces: TextPieces) -> RedactedFact:
         names = piece_names(fact, pieces)
         if len(names) == 1:
@@ -390,7 +399,7 @@ class Redactor:
             return self._redact_fields(fact, [])
         searched: dict[str, str] = {}
         findings: list[RedactionFinding] = []
-        has_whole = payload.get(end.key) is not None
+        has_whole = end.replaces_pieces and payload.get(end.key) is not None
         for key in self._texts_ended_by(fact, end, has_whole=has_whole):
             self._held.pop(key, None)
             own = fact.payload.get(key[KEY_NAME])

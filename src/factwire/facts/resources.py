@@ -5,7 +5,7 @@ on the wire. What an Edge answers of a thread's projection is open in its type: 
 own structs there, a client plain JSON.
 """
 
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -14,6 +14,7 @@ from factwire.facts.capabilities import CapabilityManifest
 ThreadStatus = Literal["active", "archived"]
 Activity = Literal["idle", "running", "waiting", "completed", "failed", "canceled"]
 RunStatus = Literal["queued", "running", "waiting", "finished", "failed", "cancelled"]
+RUN_ENDS: Final[tuple[RunStatus, ...]] = ("finished", "failed", "cancelled")
 ApprovalStatus = Literal["pending", "approved", "denied", "expired", "cancelled"]
 PreviewStatus = Literal["ready", "stopped"]
 SteerStatus = Literal["pending", "delivered", "started", "queued"]
@@ -164,6 +165,7 @@ class Approval(ThreadRow, kw_only=True):
     decided_by: str | None = None
     reason: str | None = None
     applied: bool | None = None
+    response: Any = None
 
 
 class StandingRule(Resource, frozen=True, kw_only=True):

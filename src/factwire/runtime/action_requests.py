@@ -165,6 +165,12 @@ class ActionRequests:
         await self._log.flush()
         return _decision(self.require_action(action_id))
 
+    def fail(self, action_id: str, error: Exception) -> None:
+        """Raise an error where the answer to a request is awaited: it cannot come any more."""
+        waiting = self._waiting.pop(action_id, None)
+        if waiting is not None and not waiting.done():
+            waiting.set_exception(error)
+
     def answer_later(self, action_id: str, answer: Answer) -> None:
         """Have somebody answer an open request, without waiting for it here."""
         task = asyncio.get_running_loop().create_task(self._apply_answer(action_id, answer))

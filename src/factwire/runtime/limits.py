@@ -54,3 +54,9 @@ RETRY_ATTEMPTS: Final = 10
 
 CLOSE_SECONDS: Final = 5.0
 """How long running turns may take to end while a runtime is closing."""
+
+EDGE_OUTAGE_SECONDS: Final = 60.0
+"""How long a recorder tries to reach its Edge before it raises; what it records waits meanwhile."""
+
+DECISION_WAIT_SECONDS: Final = 20
+"""How long one request of a recorder waits for a decision at the Edge."""

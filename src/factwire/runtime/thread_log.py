@@ -8,12 +8,12 @@ fails, nothing more is written: what was accepted but is not durable is refused 
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import msgspec
 
-from factwire.facts import Blob, Fact, Intake, InvalidFacts
-from factwire.journal import ConflictingFact, Cursor, Journal
-from factwire.journal.blobs import BlobStore
+from factwire.facts import Blob, Fact, Intake, InvalidFacts, Ref, RefKind
+from factwire.journal import AppendResult, ConflictingFact, Cursor
 from factwire.projection import Changes, Projection
 from factwire.runtime.errors import GateRefused
 from factwire.runtime.gates import Gates
@@ -24,13 +24,27 @@ Watcher = Callable[[Fact, Changes], None]
 """Called for every fact once it is durable, with what it changed."""
 
 
+class FactStore(Protocol):
+    """Where the facts of a thread go: a journal, or whatever stands for one."""
+
+    async def append(self, batch: Sequence[Fact], /) -> AppendResult: ...
+
+    async def save_snapshot(self, thread_id: str, cursor: Cursor, data: bytes, /) -> object: ...
+
+
+class ContentStore(Protocol):
+    """Where content goes that is too big for a fact."""
+
+    async def put(self, content: bytes, /, *, kind: RefKind) -> Ref: ...
+
+
 class ThreadLog:
     """Writes one thread's facts; there is one for each thread that is live."""
 
     def __init__(
         self,
-        journal: Journal,
-        blobs: BlobStore,
+        journal: FactStore,
+        blobs: ContentStore,
         projection: Projection,
         thread_id: str,
         mint: Mint | None = None,

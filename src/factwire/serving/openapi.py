@@ -22,7 +22,7 @@ from factwire import __version__
 from factwire.facts.schemas.json_schema import type_schemas
 from factwire.serving.asgi import PROBLEM_MEDIA_TYPE, ProblemDocument
 from factwire.serving.guard import OPEN
-from factwire.serving.rest import ALSO, ANSWERS, CONTENT
+from factwire.serving.rest import ALSO, ANSWERS, BODY, CONTENT
 
 Schema = dict[str, Any]
 
@@ -72,6 +72,7 @@ def _handler_types(handlers: Sequence[HTTPRouteHandler]) -> Iterator[Any]:
     for handler in handlers:
         if handler.parsed_data_field is not None:
             yield handler.parsed_data_field.annotation
+        yield from (kind for kind, _ in handler.opt.get(BODY, {}).values())
         kind = answer_type(handler)
         if kind is not None and CONTENT not in handler.opt:
             yield kind
@@ -235,6 +236,12 @@ def _build_operation(handler: HTTPRouteHandler, path: str, types: WireTypes) -> 
             "required": not body.is_optional,
             "content": {_JSON: {"schema": types.schema_of(body.annotation)}},
         }
+    if BODY in handler.opt:
+        content = {
+            media: {"schema": types.schema_of(kind), "examples": examples}
+            for media, (kind, examples) in handler.opt[BODY].items()
+        }
+        operation["requestBody"] = {"required": True, "content": content}
     operation["responses"] = _build_responses(handler, path, types)
     if _method_and_path(handler, path) in OPEN:
         operation["security"] = []

@@ -10,7 +10,7 @@ raises is answered as a problem.
 import re
 from collections.abc import Callable, Iterable, MutableMapping
 from functools import cache, partial
-from typing import Any, ClassVar, Final, cast, get_args
+from typing import Any, Final, cast, get_args
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -34,6 +34,9 @@ ANSWERS: Final = "answers"
 
 CONTENT: Final = "content"
 """Key of `opt`: the media type of an answer that is bytes of somebody else's."""
+
+BODY: Final = "body"
+"""Key of `opt`: media type → type and examples of a body that a handler reads itself."""
 
 ALSO: Final = "also"
 """Key of `opt`: other statuses that carry the same type."""
@@ -61,6 +64,14 @@ def declare_answer(kind: type[Any]) -> dict[str, Any]:
     return {ANSWERS: kind}
 
 
+def declare_body(**bodies: tuple[Any, dict[str, Any]]) -> dict[str, Any]:
+    """The `opt` of a handler that reads its body itself; `ndjson` stands for its media type."""
+    return {BODY: {_MEDIA_TYPES[name]: body for name, body in bodies.items()}}
+
+
+_MEDIA_TYPES: Final = {"json": "application/json", "ndjson": "application/x-ndjson"}
+
+
 def declare_bytes(media_type: str = "application/octet-stream") -> dict[str, Any]:
     """The `opt` of a handler that answers with content."""
     return {CONTENT: media_type}
@@ -71,15 +82,9 @@ class JsonRequest(Request[Any, Any, State]):
     no value taken for one of another type. Of a name that is given twice, the last counts.
     """
 
-    raw_bodies: ClassVar[tuple[Any, ...]] = ()
-    """Bodies with parts that are left as they came."""
-
     async def json(self) -> Any:
         expected = self.route_handler.parsed_data_field
-        body = await self.body() or b"null"
-        if expected is not None and expected.annotation in self.raw_bodies:
-            return _decode_raw_body(body, expected.annotation)
-        value = _decode_body(body)
+        value = _decode_body(await self.body() or b"null")
         return value if expected is None else _convert_body(value, expected.annotation)
 
 
@@ -90,7 +95,8 @@ def _convert_body(value: object, expected: Any) -> Any:
         raise _to_type_problem(error) from None
 
 
-def _decode_raw_body(body: bytes, expected: Any) -> Any:
+def decode_raw_body(body: bytes, expected: Any) -> Any:
+    """A body with parts that are left as they came; raises `Problem`."""
     try:
         return _raw_decoder(expected).decode(body)
     except msgspec.ValidationError as error:

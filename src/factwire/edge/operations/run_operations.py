@@ -5,18 +5,26 @@ grants it, and never by whoever shows it. That there is none is an answer and no
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Final, Literal
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
 from factwire.edge.edge_context import EdgeContext
 from factwire.edge.limits import RUNS_WAITING
-from factwire.edge.operations import thread_operations, worktree_operations
+from factwire.edge.operations import outside_facts, thread_operations, worktree_operations
 from factwire.edge.records.thread_records import bare_id
 from factwire.facts import InputPart
-from factwire.facts.resources import Approval, QueuedRun, Run, RunDiff, RunWorktree, StandingRule
+from factwire.facts.resources import (
+    RUN_ENDS,
+    Approval,
+    QueuedRun,
+    Run,
+    RunDiff,
+    RunWorktree,
+    StandingRule,
+)
 from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.projection import ProjectionState
 from factwire.runtime import RuntimeRefused
@@ -30,6 +38,7 @@ from factwire.runtime.sandbox import WorkspaceDiff, diff_workspace
 from factwire.runtime.submissions import SteerReceipt
 from factwire.runtime.thread_states import ThreadStates
 from factwire.serving.asgi import Problem
+from factwire.serving.streams import FeedStopped
 
 REFUSAL_STATUSES: Final[dict[str, tuple[int, str]]] = {
     "unknown_agent": (400, "unknown_agent"),
@@ -51,7 +60,7 @@ REFUSAL_STATUSES: Final[dict[str, tuple[int, str]]] = {
 }
 """Code of the runtime's → status and code of the Edge's; any other is a 409 with its own code."""
 
-_ENDED: Final = ("finished", "failed", "cancelled")
+_ENDED: Final = RUN_ENDS
 
 
 class NewRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,7 +199,14 @@ async def decide_approval(
     approval = edge.records.approvals.get(approval_id)
     if approval is None or approval.run_id != run_id:
         raise Problem(404, "unknown_approval", "this run has no approval with this id")
-    thread = edge.find_own_thread(approval.thread_id or "")
+    thread = edge.find_thread(approval.thread_id or "")
+    if thread.runtime_id != edge.mint.runtime_id:
+        decided = outside_facts.OutsideDecision(
+            decision=decision, by="edge", reason=reason, args_hash=args_hash, response=response
+        )
+        if always is not None:
+            edge.find_own_thread(thread.thread_id)
+        return await outside_facts.decide_approval(edge, approval, decided)
     with translate_refusals():
         await edge.runtime.decide(
             thread.thread_id,
@@ -209,6 +225,41 @@ async def decide_approval(
 def find_run(edge: EdgeContext, run_id: str) -> Run:
     """A run; raises `Problem`."""
     return edge.find_run(run_id)
+
+
+def find_approval(edge: EdgeContext, approval_id: str) -> Approval:
+    """An approval; raises `Problem`."""
+    row = edge.records.approvals.get(approval_id)
+    if row is None:
+        raise Problem(404, "unknown_approval", "no approval has this id")
+    return row
+
+
+async def wait_for_approval(edge: EdgeContext, approval_id: str, seconds: float) -> Approval:
+    """An approval once it is decided, or as it is after so many seconds; raises `Problem`."""
+    return await _wait_for_row(
+        edge, lambda: find_approval(edge, approval_id), lambda row: row.status != "pending", seconds
+    )
+
+
+async def wait_for_run(edge: EdgeContext, run_id: str, seconds: float) -> Run:
+    """A run once it has ended, or as it is after so many seconds; raises `Problem`."""
+    return await _wait_for_row(
+        edge, lambda: find_run(edge, run_id), lambda row: row.status in _ENDED, seconds
+    )
+
+
+R = TypeVar("R")
+
+
+async def _wait_for_row(
+    edge: EdgeContext, find: Callable[[], R], is_final: Callable[[R], bool], seconds: float
+) -> R:
+    with suppress(TimeoutError, FeedStopped):
+        async with asyncio.timeout(seconds):
+            while not is_final(find()):
+                await edge.feed.wait_for(edge.records.seq + 1)
+    return find()
 
 
 def choose_agent(edge: EdgeContext, thread_id: str, named: str | None, default: str | None) -> str:
@@ -296,9 +347,7 @@ _NOT_NOW: Final = 409
 
 async def propose_standing_rule(edge: EdgeContext, approval_id: str) -> StandingRule:
     """The rule for an approval that waits, or why there is none; raises `Problem`."""
-    approval = edge.records.approvals.get(approval_id)
-    if approval is None:
-        raise Problem(404, "unknown_approval", "no approval has this id")
+    approval = find_approval(edge, approval_id)
     try:
         return await _propose_rule(edge, approval, approval_id)
     except Problem as problem:

@@ -245,6 +245,7 @@ def _add_approval(records: "Records", seq: int, fact: Fact) -> None:
 
 
 def _resolve_approval(records: "Records", _: int, fact: Fact) -> None:
+    fact = _place_decision(fact)
     row = row_of(records.approvals, thread_of(fact), id_of(fact, "actionId"))
     if row is None or row.status in _ANSWERED:
         return
@@ -254,8 +255,19 @@ def _resolve_approval(records: "Records", _: int, fact: Fact) -> None:
     row.decided_by = fields.decided_by or row.decided_by
     row.reason = fields.reason or row.reason
     row.applied = fields.applied if fields.applied is not None else row.applied
+    row.response = fact.payload.get("response")
     row.updated_at = fact.created_at
     _update_waiting(records, fact, row.approval_id, is_open=False)
+
+
+DECIDED_THREAD: Final = "aboutThread"
+"""The field of a decision that an Edge made on a thread whose sequence is not its own."""
+
+
+def _place_decision(fact: Fact) -> Fact:
+    """A decision beside its thread, as one of the thread."""
+    thread_id = thread_of(fact) or text_at(fact.payload, DECIDED_THREAD)
+    return msgspec.structs.replace(fact, thread_id=thread_id)
 
 
 def _close_approval(records: "Records", _: int, fact: Fact) -> None:

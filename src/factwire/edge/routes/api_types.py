@@ -5,7 +5,7 @@ Anything else that is sent is refused by name. Answers whose bytes exist already
 a handler names them in `opt` under `ANSWERS`.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -131,6 +131,41 @@ class FactsBody(RequestBody, frozen=True):
     """A batch of facts, unparsed: each is decoded once, by the rules of its class."""
 
     facts: list[RawFact]
+
+
+FactList = FactsBody | list[RawFact]
+"""A batch of facts as JSON: an object with the list, or the list alone."""
+
+_EXAMPLE_ROWS: Final[list[tuple[str, dict[str, str], dict[str, Any]]]] = [
+    ("turn.started", {}, {}),
+    ("model.delta", {"messageId": "my-message"}, {"delta": "Hello"}),
+    ("model.completed", {"messageId": "my-message"}, {"text": "Hello."}),
+    ("turn.completed", {}, {}),
+]
+_EXAMPLE_FACTS: Final[list[dict[str, Any]]] = [
+    {
+        "type": name,
+        "id": f"my-agent-{number}",
+        "runtimeId": "my-agent",
+        "sessionId": "my-session",
+        "threadId": "my-thread",
+        "turnId": "my-turn",
+        "createdAt": f"2026-01-01T00:00:0{number}Z",
+        **ids,
+        "payload": payload,
+    }
+    for number, (name, ids, payload) in enumerate(_EXAMPLE_ROWS, 1)
+]
+FACT_EXAMPLES: Final = {
+    "object": {"summary": "An object", "value": {"facts": _EXAMPLE_FACTS}},
+    "list": {"summary": "A list", "value": _EXAMPLE_FACTS},
+}
+FACT_LINE_EXAMPLES: Final = {
+    "lines": {
+        "summary": "One fact in each line",
+        "value": "".join(f"{msgspec.json.encode(fact).decode()}\n" for fact in _EXAMPLE_FACTS),
+    }
+}
 
 
 class ApiAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):

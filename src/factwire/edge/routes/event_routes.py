@@ -4,19 +4,26 @@ from functools import partial
 from typing import Annotated, Literal
 
 from litestar import MediaType, Response, get, post
-from litestar.params import FromQuery, JSONBody, QueryParameter
+from litestar.params import FromQuery, QueryParameter
 from litestar.status_codes import HTTP_200_OK
 
 from factwire.edge.edge_context import EdgeContext
 from factwire.edge.events import build_envelope
 from factwire.edge.operations import outside_facts
-from factwire.edge.routes.api_types import EventPage, FactPage, FactsBody
+from factwire.edge.routes.api_types import (
+    FACT_EXAMPLES,
+    FACT_LINE_EXAMPLES,
+    EventPage,
+    FactList,
+    FactPage,
+    FactsBody,
+)
 from factwire.edge.routes.request_context import EdgeRequest, edge_of
 from factwire.facts.resources import Accepted
 from factwire.journal import Cursor, Filter
 from factwire.serving.asgi import Problem
 from factwire.serving.limits import PAGE_ITEMS, PAGE_ITEMS_MOST
-from factwire.serving.rest import declare_answer
+from factwire.serving.rest import declare_answer, declare_body, decode_raw_body
 from factwire.serving.streams import FrameEncoder, Selection, read_cursor
 from factwire.serving.streams import read_message_page as read_page
 
@@ -72,12 +79,28 @@ async def read_facts(
     return await _read_page(request, selection, await _resolve_start(request, cursor, since), limit)
 
 
-@post("/v1/facts", status_code=HTTP_200_OK, tags=["events"])
-async def post_facts(request: EdgeRequest, data: JSONBody[FactsBody]) -> Accepted:
+@post(
+    "/v1/facts",
+    status_code=HTTP_200_OK,
+    tags=["events"],
+    opt=declare_body(json=(FactList, FACT_EXAMPLES), ndjson=(str, FACT_LINE_EXAMPLES)),
+)
+async def post_facts(request: EdgeRequest) -> Accepted:
     """Add facts of an outside runtime: the complete batch or none of it; repeated facts are
     ignored.
     """
-    return await outside_facts.take_facts(edge_of(request), [bytes(each) for each in data.facts])
+    sent = _read_sent_facts(await request.body(), request.content_type[0])
+    return await outside_facts.take_facts(edge_of(request), sent)
+
+
+def _read_sent_facts(body: bytes, media_type: str) -> outside_facts.SentFacts:
+    if media_type == "application/x-ndjson":
+        return outside_facts.SentFacts.of_lines(body)
+    # Not looked into: each fact is read once, where it is taken in.
+    data = decode_raw_body(body or b"null", FactList)
+    facts, name = (data.facts, "$.facts") if isinstance(data, FactsBody) else (data, "$")
+    items = [bytes(each) for each in facts]
+    return outside_facts.SentFacts(items, lambda index: f"{name}[{index}]")
 
 
 async def read_events_page(

@@ -2,12 +2,11 @@
 and what was attached to a prompt.
 """
 
-from typing import Any, ClassVar, Final, cast
+from typing import Any, Final, cast
 
 import msgspec
 
 from factwire.edge.edge_context import EdgeContext
-from factwire.edge.routes.api_types import FactsBody
 from factwire.facts import InputPart, InvalidFacts, read_input
 from factwire.runtime.thread_states import ThreadStates
 from factwire.serving.asgi import Problem
@@ -17,11 +16,7 @@ _ISSUES: Final = 100
 
 
 class EdgeRequest(JsonRequest):
-    """A request to an Edge. A batch of facts is not looked into: each is read once, where it is
-    taken in, and not twice.
-    """
-
-    raw_bodies: ClassVar[tuple[Any, ...]] = (FactsBody,)
+    """A request to an Edge."""
 
 
 def edge_of(request: EdgeRequest) -> EdgeContext:

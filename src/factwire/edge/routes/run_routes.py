@@ -8,6 +8,7 @@ from litestar import Response, delete, get, post
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from litestar.status_codes import HTTP_201_CREATED, HTTP_202_ACCEPTED, HTTP_204_NO_CONTENT
 
+from factwire.edge.limits import WAIT_SECONDS
 from factwire.edge.operations import (
     preview_operations,
     run_operations,
@@ -23,6 +24,11 @@ from factwire.facts.resources import Approval, ApprovalStatus, Page, Preview, Ru
 from factwire.serving.limits import PAGE_ITEMS, PAGE_ITEMS_MOST
 from factwire.serving.paging import DEFAULT_LIMIT, After, Limit, build_page
 from factwire.serving.rest import declare_answer, declare_bytes, trace_of
+
+WaitSeconds = Annotated[
+    int,
+    QueryParameter(ge=0, le=WAIT_SECONDS, description="Seconds to wait before answering anyway."),
+]
 
 
 @get("/v1/runs", tags=["runs"])
@@ -83,9 +89,9 @@ async def create_run(request: EdgeRequest, data: JSONBody[RunBody]) -> Run:
 
 
 @get("/v1/runs/{run_id:str}", tags=["runs"])
-async def read_run(request: EdgeRequest, run_id: FromPath[str]) -> Run:
-    """Get a run and its status."""
-    return run_operations.find_run(edge_of(request), run_id)
+async def read_run(request: EdgeRequest, run_id: FromPath[str], wait: WaitSeconds = 0) -> Run:
+    """Get a run and its status; with `wait`, as soon as it has ended."""
+    return await run_operations.wait_for_run(edge_of(request), run_id, wait)
 
 
 @post("/v1/runs/{run_id:str}/:cancel", status_code=HTTP_202_ACCEPTED, tags=["runs"])
@@ -183,6 +189,14 @@ async def list_approvals(
     return build_page(edge.cursor, edge.records.approvals, after, limit, is_wanted)
 
 
+@get("/v1/approvals/{approval_id:str}", tags=["approvals"])
+async def read_approval(
+    request: EdgeRequest, approval_id: FromPath[str], wait: WaitSeconds = 0
+) -> Approval:
+    """Get an approval; with `wait`, as soon as it is decided."""
+    return await run_operations.wait_for_approval(edge_of(request), approval_id, wait)
+
+
 @get("/v1/approvals/{approval_id:str}/standing-rule", tags=["approvals"])
 async def read_standing_rule(request: EdgeRequest, approval_id: FromPath[str]) -> StandingRule:
     """Get the rule that `always` would grant for an approval, or why there is none."""
@@ -214,6 +228,7 @@ ROUTES: list[Any] = [
     read_logs,
     read_diff,
     list_approvals,
+    read_approval,
     read_standing_rule,
     decide_permission,
 ]

@@ -140,11 +140,13 @@ class BlockingTurn:
 
 
 class BlockingRecorder:
-    """Records turns of one thread from code that is not async; a context manager."""
+    """Records turns of one thread from code that is not async; a context manager. It takes what
+    `Recorder` takes.
+    """
 
     def __init__(self, journal: str | Journal, **settings: Any) -> None:
-        self._loop = _Loop()
         self.recorded = Recorder(journal, **settings)
+        self._loop = _Loop()
 
     @property
     def thread_id(self) -> str:
@@ -178,6 +180,19 @@ class BlockingRecorder:
     def turn(self, prompt: str, *, turn_id: str | None = None) -> Generator[BlockingTurn]:
         with self._loop.enter(self.recorded.turn(prompt, turn_id=turn_id)) as turn:
             yield BlockingTurn(self._loop, turn)
+
+    def flush(self) -> None:
+        """Wait until everything recorded so far is durable; raises what kept it from being so."""
+        self._loop.wait(self.recorded.flush)
+
+    def ask(self, prompt: str, *, call: BlockingCall | None = None, **how: Any) -> Decision:
+        """Ask a person within the turn that is under way."""
+        of = call.recorded if call else None
+        return self._loop.wait(lambda: self.recorded.ask(prompt, call=of, **how))
+
+    def approval(self, action_id: str) -> Decision:
+        """The decision on a request that was recorded before, by an earlier process too."""
+        return self._loop.wait(lambda: self.recorded.approval(action_id))
 
     def decide(
         self, action_id: str, decision: str, *, by: str, reason: str | None = None

@@ -1,26 +1,35 @@
-"""`Recorder`: the facts of anyone's own loop, without a provider and without a server; turns,
-and trials of a benchmark.
+"""`Recorder`: the facts of anyone's own loop, without a provider; turns, and trials of a benchmark.
+
+They go to a journal, or to a running Edge: facts that come while a request is under way make up
+the next one, a request that was not answered is sent again, and a repeat changes nothing there.
+What is asked of a person is then decided at the Edge, and the decision is fetched from it.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from types import TracebackType
-from typing import Any, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, Unpack
 
-from factwire.facts import Fact
-from factwire.journal import Journal, open_journal
+from factwire.facts import Fact, Ref, RefKind
+from factwire.facts.refs import content_ref
+from factwire.facts.resources import Approval
+from factwire.journal import AppendResult, Cursor, Journal, open_journal
 from factwire.journal.blobs import BlobStore, FileBlobs, MemoryBlobs
-from factwire.projection import Changes, ProjectionState
+from factwire.projection import Changes, Projection, ProjectionState
 from factwire.projection.actions import Action
 from factwire.runtime.action_requests import ActionRequests
-from factwire.runtime.errors import TurnAlreadyActive, TurnFailed
+from factwire.runtime.errors import GateRefused, TurnAlreadyActive, TurnFailed
+from factwire.runtime.limits import DECISION_WAIT_SECONDS, EDGE_OUTAGE_SECONDS
 from factwire.runtime.mint import FactScope, Mint
 from factwire.runtime.provider import Decision
-from factwire.runtime.recording.turn_recorder import TurnRecorder
-from factwire.runtime.thread_log import ThreadLog
+from factwire.runtime.recording.turn_recorder import RequestOptions, TurnRecorder
+from factwire.runtime.thread_log import ContentStore, FactStore, ThreadLog
 from factwire.runtime.thread_states import ThreadStates
 from factwire.runtime.turn_end import close_open_work, failure_payload
+
+if TYPE_CHECKING:
+    from factwire.client import EdgeProblem
 
 
 class TrialOptions(TypedDict, total=False):
@@ -35,7 +44,7 @@ class TrialRecorder:
     """Records one trial."""
 
     def __init__(
-        self, log: ThreadLog, blobs: BlobStore, mint: Mint, scope: FactScope, trial_id: str
+        self, log: ThreadLog, blobs: ContentStore, mint: Mint, scope: FactScope, trial_id: str
     ) -> None:
         self.trial_id = trial_id
         self._log = log
@@ -90,7 +99,7 @@ class TrialRecorder:
 @asynccontextmanager
 async def record_trial(
     log: ThreadLog,
-    blobs: BlobStore,
+    blobs: ContentStore,
     mint: Mint,
     scope: FactScope,
     task: str,
@@ -132,13 +141,80 @@ OnAsk = Callable[[Action], Awaitable[str]]
 """Answers a request where nobody else is there to: `approve`, `deny`, …"""
 
 
+EDGE_SCHEMES: Final = ("http://", "https://")
+_FACTS_SENT: Final = 1_000
+"""Facts of one request to an Edge; a fast loop makes several of what waits."""
+
+
+class RecordingEdge:
+    """A running Edge, as the place that a recorder writes to. Needs `factwire[client]`."""
+
+    def __init__(self, url: str, token: str | None) -> None:
+        # Who records to a journal need not have it installed.
+        from factwire.client import AsyncClient, EdgeProblem  # noqa: PLC0415 - as said
+
+        self._problem = EdgeProblem
+        self._client = AsyncClient(url, token=token, retry_seconds=EDGE_OUTAGE_SECONDS)
+
+    async def load(self, thread_id: str) -> Projection:
+        """What the Edge has of a thread."""
+        projection = Projection(thread_id)
+        async for placed in self._client.past_facts(thread_id=thread_id):
+            projection.replay(placed.fact)
+        return projection
+
+    async def append(self, batch: Sequence[Fact], /) -> AppendResult:
+        """Send facts; raises `GateRefused` with the Edge's own code for those that it refuses."""
+        seqs: tuple[int, ...] = ()
+        sequences: tuple[int | None, ...] = ()
+        cursor = Cursor("", 0)
+        for start in range(0, len(batch), _FACTS_SENT):
+            try:
+                accepted = await self._client.post_facts(batch[start : start + _FACTS_SENT])
+            except self._problem as problem:
+                raise _to_refusal(problem) from problem
+            seqs, sequences = (*seqs, *accepted.seqs), (*sequences, *accepted.sequences)
+            cursor = Cursor.parse(accepted.cursor)
+        return AppendResult(cursor.epoch, seqs, sequences, (False,) * len(seqs))
+
+    async def save_snapshot(self, thread_id: str, cursor: Cursor, data: bytes, /) -> None:
+        """Nothing: an Edge has the states of its threads itself."""
+
+    async def put(self, content: bytes, /, *, kind: RefKind) -> Ref:
+        """Upload content; the same bytes are one blob, under a ref of any kind."""
+        stored = await self._client.upload(content)
+        return Ref(ref=content_ref(kind, content), kind=kind, bytes=stored.bytes)
+
+    async def wait_for_decision(self, action_id: str) -> Approval:
+        """The approval of a request once it is decided; raises `ClientError`."""
+        while True:
+            row = await self._client.approval(action_id, wait=DECISION_WAIT_SECONDS)
+            if row.status != "pending":
+                return row
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+
+def _to_refusal(problem: "EdgeProblem") -> GateRefused:
+    issues: list[dict[str, str]] = problem.members.get("issues") or []
+    if not issues:
+        return GateRefused(problem.code, f"the Edge refused the facts: {problem.detail}")
+    first = issues[0]
+    detail = f"{first['path']}: {first['message']}"
+    return GateRefused(first.get("code", problem.code), f"the Edge refused the facts: {detail}")
+
+
 class Recorder:
-    """Records turns of one thread; an async context manager."""
+    """Records turns of one thread; an async context manager. `journal` is a journal, the URL of
+    one, or the address of a running Edge, with the `token` for it.
+    """
 
     def __init__(
         self,
         journal: str | Journal,
         *,
+        token: str | None = None,
         thread_id: str | None = None,
         session_id: str | None = None,
         agent_id: str = "recorder",
@@ -151,23 +227,43 @@ class Recorder:
         self._journal = journal
         self._session_id = session_id
         self._agent_id = agent_id
-        self._blobs = blobs or _blobs_beside(journal)
+        self._edge: RecordingEdge | None = None
+        if isinstance(journal, str) and journal.startswith(EDGE_SCHEMES):
+            self._edge = RecordingEdge(journal, token)
+        self._blobs: ContentStore = blobs or self._edge or _blobs_beside(journal)
         self._on_ask = on_ask
         self._opened = AsyncExitStack()
         self._log: ThreadLog | None = None
         self._approvals: ActionRequests | None = None
+        self._turn: TurnRecorder | None = None
+        self._fetching: dict[str, asyncio.Task[None]] = {}
 
     async def __aenter__(self) -> Self:
-        journal = self._journal
-        if isinstance(journal, str):
-            journal = await self._opened.enter_async_context(open_journal(journal))
-        projection = (await ThreadStates(journal).load(self.thread_id)).projection
-        self._log = ThreadLog(journal, self._blobs, projection, self.thread_id, self.mint)
+        try:
+            store, projection = await self._open_store()
+        except BaseException:
+            await self._opened.aclose()
+            raise
+        self._log = ThreadLog(store, self._blobs, projection, self.thread_id, self.mint)
         self._approvals = ActionRequests(self._log, self.mint)
         self._session_id = projection.state.session_id or self._session_id or self.mint.ids("ses")
         if self._on_ask is not None:
             self._log.watch(self._answer_action)
+        if self._edge is not None:
+            self._log.watch(self._follow_request)
+            for action in projection.state.actions.values():
+                if action.status == "pending":
+                    self._fetch_later(action.action_id, self._edge)
         return self
+
+    async def _open_store(self) -> tuple[FactStore, Projection]:
+        if self._edge is not None:
+            self._opened.push_async_callback(self._edge.close)
+            return self._edge, await self._edge.load(self.thread_id)
+        journal = self._journal
+        if isinstance(journal, str):
+            journal = await self._opened.enter_async_context(open_journal(journal))
+        return journal, (await ThreadStates(journal).load(self.thread_id)).projection
 
     async def __aexit__(
         self,
@@ -179,7 +275,15 @@ class Recorder:
             if self._log is not None:
                 await self._log.flush()
         finally:
+            fetching = tuple(self._fetching.values())
+            for task in fetching:
+                task.cancel()
+            await asyncio.gather(*fetching, return_exceptions=True)
             await self._opened.aclose()
+
+    async def flush(self) -> None:
+        """Wait until everything recorded so far is durable; raises what kept it from being so."""
+        await self._open_log().flush()
 
     @property
     def state(self) -> ProjectionState:
@@ -206,7 +310,7 @@ class Recorder:
             run_id=self.mint.ids("run"),
             agent_id=self._agent_id,
         )
-        turn = TurnRecorder(log, self._blobs, approvals, self.mint, scope)
+        self._turn = turn = TurnRecorder(log, self._blobs, approvals, self.mint, scope)
         turn.fact("turn.submitted", {"prompt": prompt})
         turn.fact("turn.started")
         try:
@@ -214,7 +318,10 @@ class Recorder:
         except BaseException as error:
             await self._close(turn, "turn.failed", _failure(error))
             raise
-        await self._close(turn, "turn.completed", {})
+        else:
+            await self._close(turn, "turn.completed", {})
+        finally:
+            self._turn = None
 
     def trial(
         self, task: str, **fields: Unpack[TrialOptions]
@@ -232,6 +339,21 @@ class Recorder:
         return FactScope(
             session_id=self._session_id, thread_id=self.thread_id, agent_id=self._agent_id
         )
+
+    async def ask(self, prompt: str, **request: Unpack[RequestOptions]) -> Decision:
+        """Ask a person within the turn that is under way, as `TurnRecorder.ask` does."""
+        if self._turn is None:
+            raise RuntimeError("ask within a turn: async with recorder.turn(...) as turn")
+        return await self._turn.ask(prompt, **request)
+
+    async def approval(self, action_id: str) -> Decision:
+        """The decision on a request that was recorded before, by an earlier process too."""
+        await self.flush()
+        approvals = self._open_approvals()
+        is_open = approvals.require_action(action_id).status == "pending"
+        if is_open and self._edge is not None and action_id not in self._fetching:
+            self._fetch_later(action_id, self._edge)
+        return await approvals.await_open(action_id)
 
     async def decide(
         self, action_id: str, decision: str, *, by: str, reason: str | None = None
@@ -260,6 +382,31 @@ class Recorder:
 
     async def _answer(self, action: Action) -> str:
         return "deny" if self._on_ask is None else await self._on_ask(action)
+
+    def _follow_request(self, fact: Fact, _: Changes) -> None:
+        """Fetch the decision on a request from the Edge; however it is closed, the Edge knows."""
+        if fact.event_class == "action.required" and self._edge is not None:
+            self._fetch_later(fact.action_id or "", self._edge)
+
+    def _fetch_later(self, action_id: str, edge: RecordingEdge) -> None:
+        task = asyncio.get_running_loop().create_task(self._fetch_decision(action_id, edge))
+        self._fetching[action_id] = task
+        task.add_done_callback(lambda _: self._fetching.pop(action_id, None))
+
+    async def _fetch_decision(self, action_id: str, edge: RecordingEdge) -> None:
+        approvals = self._open_approvals()
+        try:
+            row = await edge.wait_for_decision(action_id)
+            if row.decision is not None and approvals.require_action(action_id).status == "pending":
+                await approvals.decide(
+                    action_id,
+                    row.decision,
+                    by=row.decided_by or "edge",
+                    reason=row.reason,
+                    response=row.response,
+                )
+        except Exception as error:  # noqa: BLE001 - raised where the decision is awaited
+            approvals.fail(action_id, error)
 
     def _open_log(self) -> ThreadLog:
         if self._log is None:

@@ -6,16 +6,15 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypedDict, Unpack
 
 from factwire.facts import Fact, RefKind
 from factwire.facts.refs import Ref
-from factwire.journal.blobs import BlobStore
 from factwire.runtime.action_requests import ActionRequests, shown_hash
 from factwire.runtime.errors import TurnFailed
 from factwire.runtime.mint import FactScope, Mint
 from factwire.runtime.provider import Decision, DecisionRequest
-from factwire.runtime.thread_log import ThreadLog
+from factwire.runtime.thread_log import ContentStore, ThreadLog
 
 
 class Put(Protocol):
@@ -82,13 +81,24 @@ class CallRecorder:
 Content = bytes | str
 
 
+class RequestOptions(TypedDict, total=False):
+    """What a request says beside its question; `call` is the call that waits for the answer."""
+
+    args: object
+    call: CallRecorder | None
+    action_type: str
+    severity: Literal["low", "medium", "high", "critical"]
+    expires_in: float | None
+    options: list[Any] | None
+
+
 class TurnRecorder:
     """Records one turn, or the part of it that a subagent does."""
 
     def __init__(
         self,
         log: ThreadLog,
-        blobs: BlobStore,
+        blobs: ContentStore,
         approvals: ActionRequests,
         mint: Mint,
         scope: FactScope,
@@ -184,33 +194,24 @@ class TurnRecorder:
         else:
             call.close()
 
-    async def ask(
-        self,
-        prompt: str,
-        *,
-        args: object = None,
-        call: CallRecorder | None = None,
-        action_type: str = "tool_approval",
-        severity: Literal["low", "medium", "high", "critical"] = "medium",
-        expires_in: float | None = None,
-        options: list[Any] | None = None,
-    ) -> Decision:
+    async def ask(self, prompt: str, **request: Unpack[RequestOptions]) -> Decision:
         """Ask a person and wait; `args` is exactly what the answer is about."""
         self.end_text()
-        shown, digest = shown_hash(prompt, args)
-        request = DecisionRequest(
-            action_type=action_type,
+        shown, digest = shown_hash(prompt, request.get("args"))
+        call = request.get("call")
+        decision_request = DecisionRequest(
+            action_type=request.get("action_type", "tool_approval"),
             prompt=prompt,
             shown=shown,
             args_hash=digest,
-            severity=severity,
+            severity=request.get("severity", "medium"),
             tool_call_id=call.call_id if call else None,
             tool_name=call.name if call else None,
             subagent_id=self.scope.subagent_id,
-            options=options,
-            expires_in=expires_in,
+            options=request.get("options"),
+            expires_in=request.get("expires_in"),
         )
-        decision = await self._approvals.ask(self.scope, request)
+        decision = await self._approvals.ask(self.scope, decision_request)
         if decision.allowed:
             await self._approvals.mark_applied(decision)
         return decision

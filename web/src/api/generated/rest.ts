@@ -52,6 +52,7 @@ export interface Approval {
   decidedBy?: string | null;
   reason?: string | null;
   applied?: boolean | null;
+  response?: unknown;
 }
 
 /** Some rows, and where the next page begins; without `next` there is none. */
@@ -1188,7 +1189,7 @@ export interface Operations {
   postFacts: {
     path: Record<never, never>;
     query: Record<never, never>;
-    body: FactsBody;
+    body: { [key: string]: unknown }[] | FactsBody;
     answer: Accepted;
   };
   /** Send a message to an agent */
@@ -1204,6 +1205,13 @@ export interface Operations {
     query: Record<never, never>;
     body: undefined;
     answer: QueuedRun[];
+  };
+  /** Get an approval */
+  readApproval: {
+    path: { approvalId: string };
+    query: { wait?: number };
+    body: undefined;
+    answer: Approval;
   };
   /** Get an artifact with its versions, from the projection of its thread */
   readArtifact: {
@@ -1334,7 +1342,7 @@ export interface Operations {
   /** Get a run and its status */
   readRun: {
     path: { runId: string };
-    query: Record<never, never>;
+    query: { wait?: number };
     body: undefined;
     answer: Run;
   };
@@ -1444,6 +1452,7 @@ export const OPERATIONS = {
   postFacts: { method: "POST", path: "/v1/facts" },
   postMessage: { method: "POST", path: "/v1/threads/{threadId}/messages" },
   promoteQueued: { method: "POST", path: "/v1/threads/{threadId}/queue/{runId}:promote" },
+  readApproval: { method: "GET", path: "/v1/approvals/{approvalId}" },
   readArtifact: { method: "GET", path: "/v1/artifacts/{artifactId}" },
   readArtifactContent: { method: "GET", path: "/v1/artifacts/{artifactId}/content" },
   readAsyncapi: { method: "GET", path: "/asyncapi.json" },
