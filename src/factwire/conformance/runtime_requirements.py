@@ -232,6 +232,8 @@ _PROCESSES: Final = requirements(
         "runtime.process.exit": "Exit code and signal are told as they were.",
         "runtime.process.stop.ladder": "Stopping asks by protocol, then SIGTERM, then SIGKILL.",
         "runtime.process.stop.group": "Grandchildren that stay in the group end with it.",
+        "runtime.process.stop.sandbox": "Everything in a sandbox gets SIGTERM and the same time to "
+        "end, however soon the command itself ends.",
         "runtime.process.time-limit": "A program that runs past its limit is stopped.",
         "runtime.process.cancel": "A caller that fails or is cancelled leaves nothing behind.",
         "runtime.process.no-leaks": "Programs leave no file, no zombie and no task.",
