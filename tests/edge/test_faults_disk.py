@@ -212,7 +212,7 @@ async def test_a_stop_on_a_full_disk_still_comes_to_its_end(disk: FaultyDisk, tm
 
 
 @pytest.mark.requirement("edge.observing.health.writes")
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda each: " ".join(map(str, each)))
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
 async def test_health_is_degraded_from_the_first_refused_write_until_one_is_taken(
     disk: FaultyDisk, tmp_path: Path, fault: dict[str, type[apsw.Error]]
 ):

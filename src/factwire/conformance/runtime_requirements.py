@@ -129,6 +129,8 @@ _STEERING: Final = requirements(
         "runtime.queue.whole": "A queued turn runs on all of its prompt, after a restart too.",
         "runtime.queue.concurrent": "Turns that come at once are each run once, in some order.",
         "runtime.queue.cannot-start": "A queued turn that cannot start any more ends as failed.",
+        "cli.queue.held": "What a cancel has held is listed as held and starts only when it "
+        "is continued.",
         "cli.steer": "A turn is steered, and its queue changed, from another terminal.",
     },
 )

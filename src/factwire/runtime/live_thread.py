@@ -103,7 +103,7 @@ WhenBusy = Literal["queue", "refuse"]
 
 
 class RuntimeServices(msgspec.Struct, frozen=True, kw_only=True):
-    """What the threads of a runtime share."""
+    """What the threads of a runtime share. One without agents only writes down what is asked."""
 
     journal: Journal
     blobs: BlobStore
@@ -111,6 +111,7 @@ class RuntimeServices(msgspec.Struct, frozen=True, kw_only=True):
     identity: Identity
     slots: TurnSlots
     begin: BeginTurn
+    has_agents: bool
     retry: Callable[[str], RetryPolicy]
     failed: Callable[["LiveThread"], None]
 
@@ -220,7 +221,8 @@ class LiveThread:
 
     def continue_queue(self) -> None:
         """Start what waits, if nothing runs."""
-        if self.queue.next_turn and not self.is_busy and not self.is_closing:
+        can_start = self._around.has_agents and not self.is_busy and not self.is_closing
+        if can_start and self.queue.next_turn is not None:
             self._task = asyncio.get_running_loop().create_task(
                 self._note_failure_of(self._start_next)
             )

@@ -225,6 +225,7 @@ class Runtime:
             identity=self.identity,
             slots=TurnSlots(self.settings.active_turns),
             begin=self._begin,
+            has_agents=bool(agents),
             retry=self.settings.retry_of,
             failed=on_failure,
         )
