@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from factwire.facts import Fact, inspect_stream
@@ -130,6 +130,8 @@ class Play:
     operations=st.lists(st.sampled_from(OPERATIONS), min_size=3, max_size=25),
     seed=st.integers(0, 1_000),
 )
+@example(operations=["submit", "submit", "steer", "cancel", "submit"], seed=1)
+@example(operations=["submit", "submit", "cancel", "restart", "release"], seed=1)
 def test_whatever_is_accepted_happens_once(tmp_path: Path, operations: list[str], seed: int):
     play = Play(tmp_path, Random(seed))
     facts = asyncio.run(play.run(operations))
