@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import Generator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -166,6 +167,23 @@ def test_a_run_is_steered_and_its_queue_changed(ask: Factwire, edge: Home):
     assert (late.code, "turn_not_active" in late.err) == (1, True)
 
 
+@pytest.mark.requirement("cli.queue.held")
+def test_what_a_cancel_has_held_is_listed_and_continued(ask: Factwire, edge: Home):
+    with start_run(edge, "endless", "x") as run:
+        run.until("Waiting.")
+        thread = list_threads(ask, "--status", "running")[0]["threadId"]
+        with start_run(edge, "echo", "second", "--thread", thread) as second:
+            waiting = _queued_prompts(ask, thread, "second")
+            assert ask("cancel", thread).code == 0
+            assert run.end() == 130
+            listed = ask("queue", thread)
+            assert listed.out.split() == ["held", waiting, "echo", "second"]
+            released = ask("queue", thread, "--continue", waiting)
+            assert released.code == 0, released.err
+            assert second.end() == 0
+    assert ask("queue", thread, "--continue-all").out == "no queued turns\n"
+
+
 @pytest.mark.requirement("cli.edge.answers")
 def test_what_an_edge_refuses_has_the_code_that_a_runtime_here_would_give():
     from factwire.cli.over_edge import _CODES
@@ -178,7 +196,8 @@ def test_what_an_edge_refuses_has_the_code_that_a_runtime_here_would_give():
 
 def _queued_prompts(ask: Factwire, thread: str, prompt: str) -> str:
     """The id of a run, once it waits."""
-    for _ in range(50):
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
         rows: list[dict[str, Any]] = msgspec.json.decode(ask("queue", thread, "--json").out)[
             "turns"
         ]

@@ -42,6 +42,27 @@ def test_what_cannot_be_steered_is_refused_or_queued_and_the_queue_can_be_change
     assert (missing.code, "unknown_turn" in missing.err) == (1, True)
 
 
+@pytest.mark.requirement("cli.queue.held")
+def test_what_a_cancel_has_held_waits_at_rest_until_it_is_continued(home: Home):
+    with home.background("run", "endless", "go", "--thread", "mine") as running:
+        running.until("Waiting.")
+        queued = [
+            json.loads(home.run("steer", "mine", text, "--queue", "--json").out)["steerId"]
+            for text in ("left", "right")
+        ]
+        assert home.run("cancel", "mine").code == 0
+        assert running.end() == 130
+    statuses = [
+        [turn["status"] for turn in json.loads(home.run(*words, "--json").out)["turns"]]
+        for words in (
+            ("queue", "mine"),
+            ("queue", "mine", "--continue", queued[1]),
+            ("queue", "mine", "--continue-all"),
+        )
+    ]
+    assert statuses == [["held", "held"], ["held", "queued"], ["queued", "queued"]]
+
+
 def test_without_a_run_there_is_nothing_to_steer_and_the_queue_is_read_at_rest(
     factwire: Factwire, home: Home
 ):

@@ -331,6 +331,7 @@ SAMPLES = [
             "summary": "Run it?",
             "argsHash": "h",
             "expiresAt": TIME,
+            "requestedAt": TIME,
         },
         RUNTIME,
     ),
@@ -348,6 +349,7 @@ SAMPLES = [
             "requestedBy": "demo",
             "callId": "call_1",
             "toolName": "run",
+            "requestedAt": TIME,
         },
         CONVERSATION,
     ),
@@ -355,19 +357,21 @@ SAMPLES = [
         fact("action.resolved", {"decision": "approved", "decidedBy": "ann"}, **_ACTION),
         "run.agent.permission_decided",
         {"requestId": "act_1", "decision": "allow", "applied": False, "callId": "call_1"}
-        | {"decidedBy": "ann"},
+        | {"decidedBy": "ann", "decidedAt": TIME},
         RUNTIME,
     ),
     Sample(
         fact("action.updated", {"applied": True, "decision": "denied"}, **_ACTION),
         "approval.decided",
-        {"approvalId": "act_1", "decision": "deny", "applied": True, "runId": "run_1"},
+        {"approvalId": "act_1", "decision": "deny", "applied": True, "runId": "run_1"}
+        | {"appliedAt": TIME},
         CONVERSATION,
     ),
     Sample(
         fact("action.expired", **_ACTION),
         "approval.decided",
-        {"approvalId": "act_1", "decision": "deny", "applied": False, "runId": "run_1"},
+        {"approvalId": "act_1", "decision": "deny", "applied": False, "runId": "run_1"}
+        | {"decidedAt": TIME},
         CONVERSATION,
     ),
     # artifacts

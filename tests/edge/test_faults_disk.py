@@ -209,3 +209,33 @@ async def test_a_stop_on_a_full_disk_still_comes_to_its_end(disk: FaultyDisk, tm
     async with edge_in(tmp_path) as edge:
         ended = await edge.run_until(run["runId"])
         assert (ended["status"], ended["error"]["code"]) == ("failed", "EDGE_RESTARTED")
+
+
+@pytest.mark.requirement("edge.observing.health.writes")
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+async def test_health_is_degraded_from_the_first_refused_write_until_one_is_taken(
+    disk: FaultyDisk, tmp_path: Path, fault: dict[str, type[apsw.Error]]
+):
+    async with edge_in(tmp_path) as edge:
+        assert (await edge.get("/v1/health"))["status"] == "ok"
+        for name, error in fault.items():
+            setattr(disk, name, error)
+        refused = await edge.http.post("/v1/threads", json={"title": "x"})
+        assert refusal_of(refused) == (503, "journal_unwritable", "1")
+        answer = await edge.http.get("/v1/health")
+        health = answer.json()
+        assert (answer.status_code, health["status"]) == (503, "degraded")
+        assert health["code"] == "journal_unwritable"
+        assert health["details"]["reason"] == refused.json()["detail"]
+        stranger = await edge.http.get("/v1/health", headers={"authorization": ""})
+        assert stranger.json() == {name: health[name] for name in ("status", "version", "code")}
+        disk.fault = disk.sync_fault = None
+        # Nobody writes; the Edge finds out by itself.
+        await until(lambda: edge.machine.writes.refusal is None)
+        answer = await edge.http.get("/v1/health")
+        assert (answer.json()["status"], "code" in answer.json()) == ("ok", False)
+        assert "reason" not in answer.json()["details"]
+        page = await edge.get("/v1/facts", classes="runtime.warning")
+        (warning,) = [each["fact"]["payload"] for each in page["items"]]
+        assert warning["code"] == "journal_recovered"
+        assert refused.json()["detail"] in warning["message"]

@@ -37,8 +37,12 @@ async def test_a_decision_is_written_handed_over_and_then_applied(
     made = response.decision
     assert (made.allowed, made.decided_by, made.reason) == (state, "lena", "because")
     names = [name for name in classes(facts) if name and name.startswith("action")]
-    assert names == ["action.required", "action.resolved", "action.updated"]
+    assert names == ["action.required", "action.resolved", "action.updated", "action.updated"]
+    progress = [fact.payload for fact in facts if fact.event_class == "action.updated"]
+    assert [each["applied"] for each in progress] == [False, True]
+    assert len({each["sentAt"] for each in progress} | {action.sent_at}) == 1
     assert action.applied is True
+    assert action.applied_at is not None
     assert inspect_stream(facts) == []
 
 

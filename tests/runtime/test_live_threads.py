@@ -61,6 +61,7 @@ async def test_a_turn_that_stops_in_time_is_ended_and_followed_however_long_that
             stopped.set()
             await thread.turn.cancel("requested")
         assert await wait_for_end(runtime, "first") == "canceled"
+        await runtime.release("thread", "second")
         assert await wait_for_end(runtime, "second") == "completed"
 
 

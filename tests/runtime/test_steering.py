@@ -136,12 +136,18 @@ async def test_what_a_turn_never_took_is_the_next_turn_in_order(tmp_path: Path):
             await runtime.steer("thread", f"say {name}", steer_id=name)
         deaf.script = echo  # the turns that follow are to end by themselves
         await runtime.cancel("thread", "turn")
+        stopped = [
+            (each.queued_turn_id, each.status)
+            for each in (await runtime.state("thread")).queue.turns
+        ]
+        await runtime.release("thread")
         assert await wait_for_end(runtime, "after") == "completed"
         facts, state = await facts_of(runtime), await runtime.state("thread")
         talk = await spoken(runtime)
 
     started = [fact.turn_id for fact in facts if fact.event_class == "turn.started"]
     assert started == ["turn", "one", "two", "after"]
+    assert stopped == [("one", "held"), ("two", "held"), ("after", "held")]
     assert [steer.status for steer in state.queue.steers] == ["queued", "queued"]
     assert talk.count(("user", "say one")) == 1
     assert inspect_stream(facts) == []
@@ -231,6 +237,7 @@ async def test_a_queued_turn_runs_on_all_of_its_prompt(tmp_path: Path, restart: 
                 await wait_for_fact(runtime, "tool.started")
                 first.script = _short
                 await runtime.cancel("thread", "turn")
+                await runtime.release("thread", "long")
                 await wait_for_end(runtime, "long")
         if restart:
             async with runtime_of({"agent": second}, tmp_path, journal, blobs=blobs) as runtime:

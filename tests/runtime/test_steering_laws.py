@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from factwire.facts import Fact, inspect_stream
@@ -27,6 +27,7 @@ OPERATIONS = (
     "take",
     "end",
     "cancel",
+    "release",
     "restart",
 )
 
@@ -80,8 +81,13 @@ class Play:
     async def _end_play(self, runtime: Runtime, puppet: Puppet) -> list[Fact]:
         puppet.is_free = True
         puppet.orders.put_nowait("end")
+        thread = await runtime.thread("thread")
         async with asyncio.timeout(WAIT):
-            await (await runtime.thread("thread")).wait_idle()
+            await thread.wait_idle()
+            # A turn that was left over may have been held after the first look.
+            while thread.queue.turns:
+                await runtime.release("thread")
+                await thread.wait_idle()
         return await facts_of(runtime)
 
     async def _do(self, runtime: Runtime, puppet: Puppet, operation: str) -> None:
@@ -104,6 +110,8 @@ class Play:
             elif operation == "remove":
                 await runtime.remove("thread", one)
                 self.removed.add(one)
+            elif operation == "release":
+                await runtime.release("thread", self.random.choice([None, one]))
             elif operation == "steer_queued":
                 await runtime.steer_queued("thread", one)
             elif operation == "cancel" and thread.turn is not None:
@@ -122,6 +130,8 @@ class Play:
     operations=st.lists(st.sampled_from(OPERATIONS), min_size=3, max_size=25),
     seed=st.integers(0, 1_000),
 )
+@example(operations=["submit", "submit", "steer", "cancel", "submit"], seed=1)
+@example(operations=["submit", "submit", "cancel", "restart", "release"], seed=1)
 def test_whatever_is_accepted_happens_once(tmp_path: Path, operations: list[str], seed: int):
     play = Play(tmp_path, Random(seed))
     facts = asyncio.run(play.run(operations))
@@ -131,4 +141,29 @@ def test_whatever_is_accepted_happens_once(tmp_path: Path, operations: list[str]
         if fact.event_class == "turn.submitted" or fact.payload.get("status") == "delivered"
     )
     assert happened == Counter(set(play.accepted) - play.removed)
+    assert find_broken_holds(facts) == []
     assert inspect_stream(facts) == []
+
+
+def find_broken_holds(facts: list[Fact]) -> list[str]:
+    """What waited when a turn was asked to stop and was not held, or started while it was held."""
+    waiting: dict[str, bool] = {}
+    stopped: dict[str, bool] = {}
+    broken: list[str] = []
+    for fact in facts:
+        if fact.event_class == "turn.started":
+            # What came before a turn was stopped is held by then.
+            broken += [
+                turn for turn, is_held in waiting.items() if is_held and turn == fact.turn_id
+            ]
+            waiting.pop(fact.turn_id or "", None)
+        elif fact.event_class == "queue.changed" and fact.queued_turn_id is not None:
+            if fact.payload.get("change") == "removed":
+                waiting.pop(fact.queued_turn_id, None)
+            else:
+                waiting[fact.queued_turn_id] = fact.payload.get("status") == "held"
+        elif fact.payload.get("status") == "cancelling":
+            stopped = dict(waiting)
+        elif fact.event_class == "turn.canceled":
+            broken += [turn for turn in stopped if waiting.get(turn) is False]
+    return broken

@@ -150,15 +150,31 @@ def queue(
     remove: Annotated[
         str | None, typer.Option(metavar="TURN", help="Remove this turn; it will not run.")
     ] = None,
+    release: Annotated[
+        str | None,
+        typer.Option("--continue", metavar="TURN", help="Start this turn, which a stop has held."),
+    ] = None,
+    release_all: Annotated[
+        bool, typer.Option("--continue-all", help="Start all turns that a stop has held.")
+    ] = False,
     edge: EdgeOption = None,
     journal: JournalOption = None,
     workspace: WorkspaceOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the queued turns of a thread, next one first, and change their order."""
+    """List the queued turns of a thread, next one first, and change their order.
+
+    When a turn is cancelled, the turns behind it are held; they start only when you continue them.
+    """
     from factwire.runtime.control import QueueRequest
 
-    request = QueueRequest(thread_id=thread, promote=promote, remove=remove)
+    request = QueueRequest(
+        thread_id=thread,
+        promote=promote,
+        remove=remove,
+        release=release,
+        release_all=release_all,
+    )
     run_work(_send(request, edge_url(edge, journal), journal, workspace, as_json=as_json))
 
 

@@ -180,6 +180,10 @@ class EdgeControls:
             await client.promote(thread_id, to_run_id(request.promote))
         if request.remove is not None:
             await client.remove_queued(thread_id, to_run_id(request.remove))
+        if request.release is not None:
+            await client.continue_queue(thread_id, to_run_id(request.release))
+        elif request.release_all:
+            await client.continue_queue(thread_id)
         turns = tuple(map(_to_waiting, await client.queue(thread_id)))
         return QueueReply(thread_id=thread_id, turns=turns)
 
@@ -229,7 +233,9 @@ async def _latest_turn(client: "AsyncClient", thread_id: str) -> str:
 
 
 def _to_waiting(run: "QueuedRun") -> WaitingTurn:
-    return WaitingTurn(turn_id=run.run_id, prompt=run.prompt or "", agent_id=run.agent_id)
+    return WaitingTurn(
+        turn_id=run.run_id, prompt=run.prompt or "", agent_id=run.agent_id, status=run.status
+    )
 
 
 def to_run_id(target: str) -> str:

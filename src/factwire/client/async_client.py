@@ -401,6 +401,7 @@ class AsyncClient:
     steer = AsyncCallMethod(edge_calls.steer)
     queue = AsyncCallMethod(edge_calls.queue)
     promote = AsyncCallMethod(edge_calls.promote)
+    continue_queue = AsyncCallMethod(edge_calls.continue_queue)
     steer_queued = AsyncCallMethod(edge_calls.steer_queued)
     remove_queued = AsyncCallMethod(edge_calls.remove_queued)
 

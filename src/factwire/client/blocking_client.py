@@ -391,6 +391,7 @@ class Client:
     steer = CallMethod(edge_calls.steer)
     queue = CallMethod(edge_calls.queue)
     promote = CallMethod(edge_calls.promote)
+    continue_queue = CallMethod(edge_calls.continue_queue)
     steer_queued = CallMethod(edge_calls.steer_queued)
     remove_queued = CallMethod(edge_calls.remove_queued)
 

@@ -301,6 +301,13 @@ def promote(thread_id: str, run_id: str) -> EdgeCall[list[QueuedRun]]:
     return post(f"{_queued_path(thread_id, run_id)}:promote", json_reader(list[QueuedRun]))
 
 
+def continue_queue(thread_id: str, run_id: str | None = None) -> EdgeCall[list[QueuedRun]]:
+    """Go on after a stop: let a held run, or all of them, start in their order."""
+    path = path_of("threads", thread_id, "queue")
+    path = path if run_id is None else _queued_path(thread_id, run_id)
+    return post(f"{path}:continue", json_reader(list[QueuedRun]))
+
+
 def steer_queued(thread_id: str, run_id: str) -> EdgeCall[list[QueuedRun]]:
     """Say to the run that is under way what a waiting one was to be asked."""
     return post(f"{_queued_path(thread_id, run_id)}:steer", json_reader(list[QueuedRun]))

@@ -246,5 +246,25 @@ EDGE_OBSERVING_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "error is logged.",
         "edge.observing.health": "A stranger learns that an Edge is well; who shows the token "
         "learns how it is.",
+        "edge.observing.health.writes": "While the journal refuses facts, the health of an Edge is "
+        "degraded and says why; it recovers by itself.",
+    },
+)
+
+
+EDGE_CONTROL_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
+    "edge, Runs",
+    {
+        "edge.stop.holds": "What waited when a run was stopped starts only when a person continues "
+        "it, also after a restart.",
+        "edge.stop.cancelling": "A run that was asked to stop is `cancelling` until it has ended, "
+        "on its row, in its events and in the state of its thread.",
+        "edge.steer.queued": "A queued run whose prompt is sent to the running one ends when that "
+        "one has taken it; until then it waits.",
+        "edge.approval.times": "An approval has the times at which it was asked for, decided, sent "
+        "to the agent and applied, on its row, in its events and in the state.",
+        "edge.events.scope": "A filter by project, thread or run returns exactly the events whose "
+        "scope names it; every event of a thread names the thread's project.",
+        "edge.events.loop": "Who follows the events of a run sees its end, however it ends.",
     },
 )

@@ -133,6 +133,8 @@ _STEERING: Final = requirements(
         "runtime.queue.whole": "A queued turn runs on all of its prompt, after a restart too.",
         "runtime.queue.concurrent": "Turns that come at once are each run once, in some order.",
         "runtime.queue.cannot-start": "A queued turn that cannot start any more ends as failed.",
+        "cli.queue.held": "What a cancel has held is listed as held and starts only when it "
+        "is continued.",
         "cli.steer": "A turn is steered, and its queue changed, from another terminal.",
     },
 )
@@ -236,6 +238,8 @@ _PROCESSES: Final = requirements(
         "runtime.process.exit": "Exit code and signal are reported as they were.",
         "runtime.process.stop.ladder": "Stopping asks by protocol, then SIGTERM, then SIGKILL.",
         "runtime.process.stop.group": "Grandchildren that stay in the group end with it.",
+        "runtime.process.stop.sandbox": "Everything in a sandbox gets SIGTERM and the same time to "
+        "end, however soon the command itself ends.",
         "runtime.process.time-limit": "A program that runs past its limit is stopped.",
         "runtime.process.cancel": "A caller that fails or is cancelled leaves nothing behind.",
         "runtime.process.no-leaks": "Programs leave no file, no zombie and no task.",

@@ -149,6 +149,10 @@ WORKBENCH_TIME_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
             "workbench.remarks": "Remarks come with their code and what it means, and they and "
             "repairs lead to their facts.",
             "workbench.figures": "Times and costs are those of facts; what none tells is unknown.",
+            "workbench.stop.held": "After a stop the messages that waited are listed as held, each "
+            "to be continued, edited or discarded, on every screen and after a reload.",
+            "workbench.approvals.times": "A decision shows when it was made, sent and applied.",
+            "workbench.health": "An Edge that cannot record anything says so, and why.",
             "workbench.raw-facts": "Facts are found by class, id and words, and exported as found.",
         },
     ),

@@ -22,8 +22,9 @@ from factwire.edge.routes import (
     service_routes,
     thread_routes,
 )
-from factwire.edge.routes.request_context import EdgeRequest
+from factwire.edge.routes.request_context import EdgeRequest, edge_of
 from factwire.edge.workbench import Workbench, load_built_bundle, page_policy
+from factwire.journal import JournalError
 from factwire.projection.views import Text
 from factwire.runtime import RuntimeRefused
 from factwire.runtime.thread_states import ThreadStates
@@ -118,7 +119,7 @@ class Dispatcher:
         return send_with_cursor
 
 
-VERBS: Final = ("archive", "cancel", "fork", "promote", "retry", "steer", "stop")
+VERBS: Final = ("archive", "cancel", "continue", "fork", "promote", "retry", "steer", "stop")
 """What may stand behind a colon."""
 
 ROUTES: Final[list[Any]] = [
@@ -235,7 +236,14 @@ def _build_litestar(state: State, more_routes: tuple[Any, ...] = ()) -> Litestar
         route_handlers=[*ROUTES, *more_routes],
         request_class=EdgeRequest,
         state=state,
-        exception_handlers=cast("Any", {**problem_handlers(_log), RuntimeRefused: _answer_refusal}),
+        exception_handlers=cast(
+            "Any",
+            {
+                **problem_handlers(_log),
+                RuntimeRefused: _answer_refusal,
+                JournalError: _answer_journal_refusal,
+            },
+        ),
         before_request=cast("Any", prepare_request),
         type_encoders={Text: str},
         openapi_config=None,
@@ -246,3 +254,12 @@ def _build_litestar(state: State, more_routes: tuple[Any, ...] = ()) -> Litestar
 def _answer_refusal(request: EdgeRequest, error: RuntimeRefused) -> Response[dict[str, Any]]:
     status, code = REFUSAL_STATUSES.get(error.code, (409, error.code))
     return to_response(request, Problem(status, code, str(error)))
+
+
+def _answer_journal_refusal(request: EdgeRequest, error: JournalError) -> Response[dict[str, Any]]:
+    """What the journal refuses is refused, and the health of the Edge shows it from then on."""
+    edge_of(request).writes.record_refusal(error)
+    return _ANSWER_JOURNAL_ERROR(request, error)
+
+
+_ANSWER_JOURNAL_ERROR: Final = problem_handlers(_log)[JournalError]

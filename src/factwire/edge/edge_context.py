@@ -18,11 +18,18 @@ from factwire.edge.preview_server import PreviewRegistry
 from factwire.edge.records import Records, RecordStore
 from factwire.facts import Fact
 from factwire.facts.resources import ExportProgress, Run, Thread
-from factwire.journal import Cursor, Journal
+from factwire.journal import (
+    Cursor,
+    Journal,
+    JournalError,
+    JournalUnavailable,
+    JournalUnwritable,
+)
 from factwire.journal.blobs import BlobStore
 from factwire.runtime import FactScope, Mint, Runtime
 from factwire.runtime.agents import AgentRegistry
 from factwire.serving.asgi import Problem
+from factwire.serving.envelopes import ThreadPlace
 from factwire.serving.streams import FeedStopped, JournalFeed
 
 if TYPE_CHECKING:
@@ -84,6 +91,25 @@ class Exports:
         return ExportProgress(state="unknown" if self._others else "idle")
 
 
+class JournalWrites:
+    """Whether the journal takes facts, by the last write that was tried."""
+
+    def __init__(self) -> None:
+        self.refusal: JournalError | None = None
+        self.refused = asyncio.Event()
+
+    def record_refusal(self, error: BaseException | None) -> None:
+        """Take note of a write that failed; only what may go over by itself counts."""
+        if isinstance(error, JournalUnwritable | JournalUnavailable):
+            self.refusal = error
+            self.refused.set()
+
+    def record_success(self) -> None:
+        """The journal takes facts again."""
+        self.refusal = None
+        self.refused.clear()
+
+
 class EdgeContext(msgspec.Struct, frozen=True, kw_only=True):
     """One Edge at work; `worktrees` is where runs get theirs, `own_worktree` whether they do where
     they do not say.
@@ -102,6 +128,7 @@ class EdgeContext(msgspec.Struct, frozen=True, kw_only=True):
     intakes: "OutsideIntakes"
     own_worktree: bool = False
     exports: Exports = msgspec.field(default_factory=Exports)
+    writes: JournalWrites = msgspec.field(default_factory=JournalWrites)
 
     @property
     def records(self) -> Records:
@@ -115,6 +142,10 @@ class EdgeContext(msgspec.Struct, frozen=True, kw_only=True):
     def cursor(self) -> Cursor:
         """What the records are true as of."""
         return Cursor(self.feed.cursor.epoch, self.records.seq)
+
+    def place_of(self, thread_id: str) -> ThreadPlace | None:
+        """The project and the conversation of a thread, also of one that was deleted."""
+        return self.records.places.get(thread_id)
 
     def build_fact(
         self, event_class: str, payload: dict[str, Any], trace_id: str, **ids: Any

@@ -32,7 +32,7 @@ from factwire.serving.request_observing import LoopLag, RequestMetrics, Tracing
 from factwire.serving.streams import FeedHealth, Streams, StreamStats
 
 RUN_STATUSES: Final[tuple[str, ...]] = get_args(RunStatus)
-UNFINISHED: Final = frozenset({"queued", "running", "waiting"})
+UNFINISHED: Final = frozenset({"queued", "held", "running", "waiting", "cancelling"})
 """Statuses of a run that has not ended."""
 
 

@@ -3,8 +3,9 @@ each other; closed the other way round.
 
 Nothing is served before what a former run left behind has been brought to an end. A run whose facts
 the journal refused is closed as soon as the journal takes facts again, and a fact says that what it
-did since its last one was not recorded. A stop first tells every reader what is durable, then
-leaves running turns where the next start finds them.
+did since its last one was not recorded. While the journal refuses facts, the Edge tries again and
+again to write one, which then tells of the outage. A stop first tells every reader what is durable,
+then leaves running turns where the next start finds them.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ import msgspec
 from opentelemetry.trace import TracerProvider
 
 from factwire.edge.edge_app import build_application
-from factwire.edge.edge_context import SERVER_NAME, EdgeContext
+from factwire.edge.edge_context import SERVER_NAME, EdgeContext, JournalWrites
 from factwire.edge.edge_metrics import EdgeObserver, count_recovered, unfinished_runs
 from factwire.edge.events import build_envelope
 from factwire.edge.limits import STOP_RUN_SECONDS
@@ -60,7 +61,7 @@ from factwire.serving.guard import Access
 from factwire.serving.limits import RETRY_SECONDS
 from factwire.serving.logs import hide_secret, logger
 from factwire.serving.request_observing import Tracing
-from factwire.serving.streams import JournalFeed, Streams
+from factwire.serving.streams import FeedStopped, JournalFeed, Streams
 
 PERSISTENCE_ERROR_CLASS: Final = "run.persistence_error"
 TOKEN_FILE: Final = "edge-token"  # noqa: S105 - a name, not a token
@@ -79,7 +80,8 @@ class UnsettledThread(msgspec.Struct, frozen=True, kw_only=True):
 class PersistenceFailures:
     """Hears from a runtime of threads that failed, and settles them."""
 
-    def __init__(self) -> None:
+    def __init__(self, writes: JournalWrites | None = None) -> None:
+        self.writes = writes or JournalWrites()
         self._unsettled: deque[UnsettledThread] = deque()
         self._came = asyncio.Event()
         self._pause = 0.0
@@ -93,6 +95,7 @@ class PersistenceFailures:
         """Take in a thread that failed; one that failed of anything else is none of ours."""
         if not thread.log.has_failed:
             return
+        self.writes.record_refusal(thread.failure)
         owed = UnsettledThread(
             thread_id=thread.thread_id,
             run_id=thread.projection.state.runtime.active_run_id,
@@ -107,13 +110,36 @@ class PersistenceFailures:
     @asynccontextmanager
     async def settle_failures(self, edge: EdgeContext) -> AsyncGenerator[None]:
         """Settle what is owed for as long as the block lasts."""
-        task = asyncio.create_task(self._settle(edge), name="factwire-persistence")
+        tasks = (
+            asyncio.create_task(self._settle(edge), name="factwire-persistence"),
+            asyncio.create_task(self._probe(edge), name="factwire-journal-probe"),
+        )
         try:
             yield
         finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _probe(self, edge: EdgeContext) -> None:
+        """After a refused write, write a fact about the outage as soon as the journal takes it."""
+        while True:
+            await self.writes.refused.wait()
+            message = f"the journal refused facts: {self.writes.refusal}"
+            payload = {"code": "journal_recovered", "message": message}
+            fact, pause = edge.build_fact("runtime.warning", payload, new_trace_id()), 0.0
+            while self.writes.refusal is not None:
+                try:
+                    await edge.journal.append([fact])
+                except JournalError as error:
+                    self.writes.record_refusal(error)
+                    pause = min(RETRY_SECONDS, 2 * pause or RETRY_SECONDS / 32)
+                    # Whatever somebody else could write shows that there is no need to wait.
+                    with suppress(TimeoutError, FeedStopped):
+                        async with asyncio.timeout(pause):
+                            await edge.feed.wait_for(edge.feed.cursor.seq + 1)
+                else:
+                    self.writes.record_success()
 
     async def _settle(self, edge: EdgeContext) -> None:
         while True:
@@ -243,6 +269,7 @@ async def open_edge(
             worktrees=trees,
             intakes=intakes,
             own_worktree=configuration.worktree,
+            writes=persistence.writes,
         )
         await stack.enter_async_context(persistence.settle_failures(edge))
         await preview_operations.settle_previews(edge)
@@ -254,7 +281,8 @@ async def open_edge(
             server_name=SERVER_NAME,
             log_name="factwire.edge.streams",
             scope=Scope(edge_id=edge.edge_id),
-            envelope_of=partial(build_envelope, edge_id=edge.edge_id),
+            envelope_of=partial(build_envelope, edge_id=edge.edge_id, place_of=edge.place_of),
+            place_of=edge.place_of,
         )
         access = Access(
             token=token,

@@ -13,7 +13,9 @@ from factwire.facts.capabilities import CapabilityManifest
 
 ThreadStatus = Literal["active", "archived"]
 Activity = Literal["idle", "running", "waiting", "completed", "failed", "canceled"]
-RunStatus = Literal["queued", "running", "waiting", "finished", "failed", "cancelled"]
+RunStatus = Literal[
+    "queued", "held", "running", "waiting", "cancelling", "finished", "failed", "cancelled"
+]
 RUN_ENDS: Final[tuple[RunStatus, ...]] = ("finished", "failed", "cancelled")
 ApprovalStatus = Literal["pending", "approved", "denied", "expired", "cancelled"]
 PreviewStatus = Literal["ready", "stopped"]
@@ -106,7 +108,10 @@ class RunWorktree(Resource, frozen=True, kw_only=True):
 
 
 class Run(ThreadRow, kw_only=True):
-    """One turn of an agent."""
+    """One turn of an agent. A `held` one waits until a person goes on after a stop; a `cancelling`
+    one was asked to stop and has not ended. `reason` is why it was cancelled; one that was
+    cancelled as `steered` never ran, because the run `steered_into` took its prompt.
+    """
 
     run_id: str
     turn_id: str
@@ -121,14 +126,20 @@ class Run(ThreadRow, kw_only=True):
     started_at: str | None = None
     finished_at: str | None = None
     error: RunError | None = None
+    reason: str | None = None
+    steered_into: str | None = None
 
 
 class QueuedRun(Resource, frozen=True, kw_only=True):
-    """A run that has not started."""
+    """A run that has not started. A `held` one does not start by itself: it waited when a person
+    stopped the thread, at `held_at`.
+    """
 
     run_id: str
     prompt: str | None = None
     agent_id: str | None = None
+    status: Literal["queued", "held"] = "queued"
+    held_at: str | None = None
 
 
 class SteerAnswer(Resource, frozen=True, kw_only=True):
@@ -143,7 +154,10 @@ class SteerAnswer(Resource, frozen=True, kw_only=True):
 
 
 class Approval(ThreadRow, kw_only=True):
-    """What a person must decide, or has; the answer is bound to `args_hash`."""
+    """What a person must decide, or has; the answer is bound to `args_hash`. It was asked for at
+    `created_at` and decided at `decided_at`; the decision was sent to the agent at `sent_at`, and
+    at `applied_at` the agent acted upon it.
+    """
 
     approval_id: str
     status: ApprovalStatus
@@ -166,6 +180,9 @@ class Approval(ThreadRow, kw_only=True):
     reason: str | None = None
     applied: bool | None = None
     response: Any = None
+    decided_at: str | None = None
+    sent_at: str | None = None
+    applied_at: str | None = None
 
 
 class StandingRule(Resource, frozen=True, kw_only=True):
@@ -376,12 +393,13 @@ class HealthDetails(Resource, frozen=True, kw_only=True):
 
 
 class Health(Resource, frozen=True, kw_only=True):
-    """What anybody may know; `status` is degraded while the journal cannot be reached. `details`
-    are for whoever shows the token.
+    """What anybody may know; `status` is degraded while the journal cannot be reached or refuses
+    facts, and `code` is a stable word for why. `details` are for whoever shows the token.
     """
 
     status: Literal["ok", "degraded", "stopping"]
     version: str
+    code: str | None = None
     details: HealthDetails | None = None
 
 

@@ -90,14 +90,28 @@ class Action(View):
     response: Any = None
     requested_at: str | None = None
     resolved_at: str | None = None
+    sent_at: str | None = None
+    applied_at: str | None = None
     sequence: int | None = None
+
+
+_ANSWER_FIELDS: Final = (
+    "decision",
+    "reason",
+    "decided_by",
+    "applied",
+    "response",
+    "resolved_at",
+    "sent_at",
+    "applied_at",
+)
 
 
 def open_action(draft: "StateDraft", fact: Fact) -> None:
     """Open an action; one that was closed opens anew."""
     action, path = _ensure_action(draft, fact)
     draft.put(action, path, "status", "pending")
-    for field in ("decision", "reason", "decided_by", "applied", "response", "resolved_at"):
+    for field in _ANSWER_FIELDS:
         draft.put(action, path, field, None)
     draft.put(action, path, "requested_at", fact.created_at)
     draft.fill(action, path, turn_id=turn_of(fact))
@@ -112,7 +126,9 @@ def update_action(draft: "StateDraft", fact: Fact) -> None:
     _describe_action(draft, action, path, fact)
     payload = read_payload(fact, ActionDecisionPayload)
     if action.status == "resolved":
-        draft.fill(action, path, applied=payload.applied)
+        draft.fill(action, path, applied=payload.applied, sent_at=payload.sent_at)
+        if payload.applied and action.applied_at is None:
+            draft.put(action, path, "applied_at", fact.created_at)
 
 
 def close_action(draft: "StateDraft", fact: Fact) -> None:

@@ -61,6 +61,10 @@ def turn_of(fact: Fact) -> str | None:
     return fact.turn_id or _id_in(fact.payload, "turnId", "turn_id")
 
 
+def queued_turn_of(fact: Fact) -> str | None:
+    return fact.queued_turn_id or _id_in(fact.payload, "queuedTurnId", "queued_turn_id")
+
+
 def tool_of(fact: Fact) -> str | None:
     return fact.tool_call_id or other_id(fact, "toolCallId", "tool_call_id")
 

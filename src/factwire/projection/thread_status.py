@@ -20,7 +20,14 @@ from factwire.facts.json_values import list_at, number_at, object_at, text_at, w
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import messages
 from factwire.projection.limits import LANE_EVENTS_KEPT
-from factwire.projection.payload_fields import other_id, outcome_of, read_payload, task_of, turn_of
+from factwire.projection.payload_fields import (
+    other_id,
+    outcome_of,
+    queued_turn_of,
+    read_payload,
+    task_of,
+    turn_of,
+)
 from factwire.projection.turns import ENDED_TURNS, is_own_run
 from factwire.projection.views import View
 
@@ -73,8 +80,14 @@ _ENDING_PHASES: Final = frozenset({"completed", "failed", "cancelled"})
 _BLOCKED_PHASE: Final = "waiting"
 
 
+CANCELLING: Final = "cancelling"
+"""The status of a run that was asked to stop and has not ended."""
+
+
 class RuntimeStatus(View):
-    """The status of the thread; `status` follows from the rest."""
+    """The status of the thread; `status` follows from the rest. `cancelling_turn_id` was asked to
+    stop and has not ended.
+    """
 
     status: str
     phase: str
@@ -89,6 +102,7 @@ class RuntimeStatus(View):
     message: str | None = None
     latest_turn_id: str | None = None
     latest_turn_status: str | None = None
+    cancelling_turn_id: str | None = None
     failure_category: str | None = None
     recovery_hint: str | None = None
     blocked_reason: str | None = None
@@ -149,6 +163,9 @@ def end_turn(draft: "StateDraft", fact: Fact) -> None:
         return
     for field in ("active_turn_id", "active_run_id", "active_task_id", "message"):
         draft.put(runtime, RUNTIME_PATH, field, None)
+    if runtime.cancelling_turn_id is not None:
+        draft.put(runtime, RUNTIME_PATH, "cancelling_turn_id", None)
+        draft.put(runtime, RUNTIME_PATH, "runtime_status", None)
     _clear_outcome(draft)
     draft.fill(runtime, RUNTIME_PATH, latest_turn_id=turn, latest_turn_status=status)
     if status == "failed":
@@ -160,7 +177,11 @@ def update_run_status(draft: "StateDraft", fact: Fact) -> None:
     runtime, payload = draft.state.runtime, read_payload(fact, RunStatusPayload)
     if not is_own_run(draft, fact):
         return
-    draft.fill(runtime, RUNTIME_PATH, message=payload.message, runtime_status=payload.status)
+    draft.fill(runtime, RUNTIME_PATH, message=payload.message)
+    if runtime.cancelling_turn_id is None or runtime.cancelling_turn_id != turn_of(fact):
+        draft.fill(runtime, RUNTIME_PATH, runtime_status=payload.status)
+    if payload.status == CANCELLING:
+        draft.put(runtime, RUNTIME_PATH, "cancelling_turn_id", turn_of(fact))
     if runtime.latest_turn_status not in ENDED_TURNS or runtime.active_turn_id is not None:
         draft.fill(runtime, RUNTIME_PATH, active_run_id=fact.run_id)
     if payload.status == "blocked":
@@ -262,7 +283,9 @@ QUEUE_PATH: Final = "/queue"
 
 
 class QueuedTurn(View):
-    """One turn that waits."""
+    """One turn that waits. A `held` one was waiting when a person stopped the thread: it starts
+    only when a person releases it.
+    """
 
     queued_turn_id: str
     prompt: str | None = None
@@ -277,10 +300,13 @@ class QueuedTurn(View):
     retry_of: str | None = None
     attempt: int | None = None
     not_before: str | None = None
+    held_at: str | None = None
 
 
 class Steer(View):
-    """Text given to a turn that was already running. One that was delivered is a message, too."""
+    """Text given to a turn that was already running. One that was delivered is a message, too;
+    `queued_turn_id` is the turn that waited with this text before.
+    """
 
     event_id: str
     steer_id: str | None = None
@@ -288,6 +314,7 @@ class Steer(View):
     input: list[Any] | None = None
     status: str | None = None
     turn_id: str | None = None
+    queued_turn_id: str | None = None
     created_at: str | None = None
 
 
@@ -345,6 +372,9 @@ def _update_queued_turn(draft: "StateDraft", fact: Fact) -> None:
     if change in ("removed", "started", "delivered", "cancelled", "canceled"):
         _replace_queue(draft, others)
         return
+    if change in _HOLD_CHANGES:
+        _hold_queued_turn(draft, key, fact if change == "held" else None)
+        return
     turn = _to_queued_turn({**fact.payload, "queuedTurnId": key}, fact)
     existing = any(turn.queued_turn_id == key for turn in turns)
     if change == "promoted":
@@ -353,6 +383,18 @@ def _update_queued_turn(draft: "StateDraft", fact: Fact) -> None:
         _replace_queue(draft, [turn if old.queued_turn_id == key else old for old in turns])
     else:
         _replace_queue(draft, [*others, turn])
+
+
+_HOLD_CHANGES: Final = ("held", "released")
+
+
+def _hold_queued_turn(draft: "StateDraft", key: str, hold: Fact | None) -> None:
+    """A turn that waits is held by a fact, or waits for its turn again."""
+    for place, turn in enumerate(draft.state.queue.turns):
+        if turn.queued_turn_id == key:
+            path = f"{QUEUE_PATH}/turns/{place}"
+            draft.put(turn, path, "status", "queued" if hold is None else "held")
+            draft.put(turn, path, "held_at", None if hold is None else hold.created_at)
 
 
 def _to_queued_turn(row: dict[str, Any], fact: Fact) -> QueuedTurn:
@@ -370,6 +412,7 @@ def _to_queued_turn(row: dict[str, Any], fact: Fact) -> QueuedTurn:
         retry_of=text_at(row, "retryOf"),
         attempt=whole_number_at(row, "attempt"),
         not_before=text_at(row, "notBefore"),
+        held_at=fact.created_at if text_at(row, "status") == "held" else None,
     )
 
 
@@ -377,6 +420,9 @@ def _record_steer(draft: "StateDraft", fact: Fact) -> None:
     """A steer that came, or what became of one; one that was delivered is a message, too."""
     steers, payload = draft.state.queue.steers, fact.payload
     key, status = text_at(payload, "steerId", "steer_id"), text_at(payload, "status")
+    if status == "held":
+        # What is held is the turn that the steer has become; it waits in the queue like any other.
+        status = "queued"
     place = next((n for n, existing in enumerate(steers) if key and existing.steer_id == key), None)
     if place is not None:
         steer = steers[place]
@@ -389,6 +435,7 @@ def _record_steer(draft: "StateDraft", fact: Fact) -> None:
             input=list_at(payload.get("input")),
             status=status,
             turn_id=turn_of(fact),
+            queued_turn_id=queued_turn_of(fact),
             created_at=fact.created_at,
         )
         draft.push(steers, f"{QUEUE_PATH}/steers", steer, LANE_EVENTS_KEPT)

@@ -70,6 +70,7 @@ class ActionRequests:
         self._waiting: dict[str, asyncio.Future[Decision]] = {}
         self._answering: set[asyncio.Task[None]] = set()
         self._traced: tuple[str | None, str | None] = None, None
+        self._sent: dict[str, str] = {}
         log.watch(self._announce_ends)
 
     def _announce_ends(self, fact: Fact, _: Changes) -> None:
@@ -107,6 +108,7 @@ class ActionRequests:
     async def _allow_by_rule(self, request: Fact, rule: str) -> Decision:
         """Write a request and its answer at once, so that nobody sees it open."""
         await self._log.write(request, self.build_rule_resolution(rule, request))
+        self._sent[request.action_id or ""] = self._mint.clock()
         return _decision(self.require_action(request.action_id or ""))
 
     def build_rule_resolution(self, rule: str, request: Fact) -> Fact:
@@ -125,6 +127,7 @@ class ActionRequests:
         """Wait for the answer to a request of an earlier run of this turn."""
         action = self.require_action(action_id)
         if action.status != "pending":
+            self._sent[action_id] = self._mint.clock()
             return _decision(action)
         return await self._answer(action_id, self._future_of(action_id), self._seconds_left(action))
 
@@ -225,13 +228,28 @@ class ActionRequests:
     async def mark_applied(self, decision: Decision) -> None:
         """Note that a decision has been acted upon."""
         action = self.require_action(decision.action_id)
+        sent_at = action.sent_at or self._sent.get(action.action_id)
+        await self._log.write(self._build_progress(action, sent_at, applied=True))
+        self._sent.pop(action.action_id, None)
+
+    def mark_sent(self, decision: Decision) -> None:
+        """Note that a decision is on its way to an agent that has yet to confirm it."""
+        action = self.require_action(decision.action_id)
+        if action.status == "resolved":
+            self._sent[action.action_id] = sent_at = self._mint.clock()
+            self._log.put(self._build_progress(action, sent_at, applied=False))
+
+    def _build_progress(self, action: Action, sent_at: str | None, *, applied: bool) -> Fact:
         payload = {
-            "applied": True,
+            "applied": applied,
             "decision": action.decision,
             "decidedBy": action.decided_by,
+            "requestedAt": action.requested_at,
+            "decidedAt": action.resolved_at,
+            "sentAt": sent_at,
         }
         known = {name: value for name, value in payload.items() if value is not None}
-        await self._log.write(self._build_closing(action, "action.updated", known))
+        return self._build_closing(action, "action.updated", known)
 
     async def _answer(
         self, action_id: str, answer: "asyncio.Future[Decision]", seconds: float
@@ -253,6 +271,7 @@ class ActionRequests:
         waiting = self._waiting.pop(action_id)
         if not waiting.done():
             waiting.set_result(_decision(self.require_action(action_id)))
+            self._sent[action_id] = self._mint.clock()
 
     def require_action(self, action_id: str) -> Action:
         """A request of this thread; raises `UnknownAction`."""
@@ -466,6 +485,7 @@ class DecisionDelivery:
             thread_id=self._log.thread_id,
             decision=decision,
         )
+        self._approvals.mark_sent(decision)
         try:
             fact = await self._provider.respond_action(respond)
             if fact is not None and not _closes(fact, action_id):

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import partial
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -95,12 +95,15 @@ class TurnSlots:
                 self.release()
 
 
+STOPPED: Final = "stopped"
+"""Why turns that wait are held: a person stopped the turn before them."""
+
 BeginTurn = Callable[["LiveThread", Submission], Awaitable[Turn]]
 WhenBusy = Literal["queue", "refuse"]
 
 
 class RuntimeServices(msgspec.Struct, frozen=True, kw_only=True):
-    """What the threads of a runtime share."""
+    """What the threads of a runtime share. One without agents only writes down what is asked."""
 
     journal: Journal
     blobs: BlobStore
@@ -108,6 +111,7 @@ class RuntimeServices(msgspec.Struct, frozen=True, kw_only=True):
     identity: Identity
     slots: TurnSlots
     begin: BeginTurn
+    has_agents: bool
     retry: Callable[[str], RetryPolicy]
     failed: Callable[["LiveThread"], None]
 
@@ -197,12 +201,13 @@ class LiveThread:
         async with self.order:
             if self.knows(submission.turn_id):
                 return "known"
-            if not self.is_busy and not self.queue.turns:
+            waiting = self.queue.next_turn
+            if not self.is_busy and waiting is None:
                 await self._start(submission)
                 return "started"
             if when_busy == "refuse":
-                active = self.turn.turn_id if self.turn else self.queue.turns[0].queued_turn_id
-                raise TurnAlreadyActive(self.thread_id, active)
+                active = self.turn.turn_id if self.turn else waiting and waiting.queued_turn_id
+                raise TurnAlreadyActive(self.thread_id, active or "")
             if len(self.queue.turns) >= QUEUED_TURNS:
                 raise QueueFull(f"thread {self.thread_id} already has {QUEUED_TURNS} queued turns")
             await self.log.write(self.queue.build_added(submission))
@@ -216,18 +221,45 @@ class LiveThread:
 
     def continue_queue(self) -> None:
         """Start what waits, if nothing runs."""
-        if self.queue.turns and not self.is_busy and not self.is_closing:
+        can_start = self._around.has_agents and not self.is_busy and not self.is_closing
+        if can_start and self.queue.next_turn is not None:
             self._task = asyncio.get_running_loop().create_task(
                 self._note_failure_of(self._start_next)
             )
 
+    async def request_stop(self, turn: Turn, reason: str) -> None:
+        """Stop the turn that runs. What waits is held by the same append, so that nothing of it
+        starts by itself, whenever the turn ends and whoever is there then.
+        """
+        try:
+            async with self.order:
+                if not turn.is_over and not turn.stopping.is_set():
+                    turn.mark_stopping(reason)
+                    held = self.queue.build_held(STOPPED)
+                    await self.log.write(turn.build_cancelling(reason), *held)
+        finally:
+            # The agent stops even where the journal takes nothing more.
+            await turn.cancel(reason)
+
+    async def release(self, turn_id: str | None = None) -> None:
+        """Let a turn that is held, or all of them, start when their turn comes."""
+        async with self.order:
+            if turn_id is not None:
+                self.queue.turn(turn_id)
+            facts = self.queue.build_released(turn_id)
+            if facts:
+                await self.log.write(*facts)
+            self._moved.set()
+        self.continue_queue()
+
     async def promote(self, turn_id: str) -> None:
-        """Let a waiting turn go first."""
+        """Let a waiting turn go first; one that is held is released by that."""
         async with self.order:
             self.queue.turn(turn_id)
             submission = await self.queue.submission(turn_id)
             await self.log.write(self.queue.build_first(submission))
             self._moved.set()
+        self.continue_queue()
 
     async def remove(self, turn_id: str, reason: str | None = None) -> None:
         """Take a turn out of the queue; it never runs."""
@@ -241,11 +273,16 @@ class LiveThread:
 
     async def finish(self, submission: Submission, *end: Fact) -> None:
         """Write the end of a turn together with what follows: another attempt, and what was said
-        to it and never taken. One append, so that a kill leaves all of it or nothing.
+        to it and never taken. One append, so that a kill leaves all of it or nothing. After a turn
+        that was stopped nothing starts by itself: what waited when it was stopped is held already,
+        unless the agent stopped by itself.
         """
         async with self.order:
+            stopping = self.projection.state.runtime.cancelling_turn_id == submission.turn_id
+            is_canceled = end[0].event_class == "turn.canceled"
             follow = [
-                *self.steers.build_leftover_turns(submission),
+                *(self.queue.build_held(STOPPED) if is_canceled and not stopping else ()),
+                *self.steers.build_leftover_turns(submission, held=stopping or is_canceled),
                 *self._retry(submission, end[0]),
             ]
             for fact in (*end, *follow):
@@ -307,7 +344,7 @@ class LiveThread:
                 lambda: self._is_settled(turn_id) or self.failure is not None
             )
         outcome = self.outcome(turn_id)
-        if outcome is None and turn_id in self._removed:
+        if outcome is None and self._is_settled(turn_id):
             return "canceled"
         if outcome is None and self.failure is not None:
             raise self.failure
@@ -333,7 +370,10 @@ class LiveThread:
             stop()
 
     def _is_settled(self, turn_id: str) -> bool:
-        return self.outcome(turn_id) is not None or turn_id in self._removed
+        if self.outcome(turn_id) is not None or turn_id in self._removed:
+            return True
+        steer = self.steers.find(turn_id)
+        return steer is not None and steer.status == "delivered"
 
     def begin_closing(self) -> None:
         """Start nothing more; what waits stays in the queue."""
@@ -402,7 +442,7 @@ class LiveThread:
         """Start what waits first; until its time has come, wait for that, or for a change."""
         while True:
             async with self.order:
-                first = self.queue.turns[0] if self.queue.turns else None
+                first = self.queue.next_turn
                 if first is None or self.is_closing:
                     self._task = None
                     return

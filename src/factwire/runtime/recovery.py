@@ -1,10 +1,10 @@
 """Recovery: what a process that died had under way, brought to an end or taken up again.
 
-A turn that ran is closed as `runtime_restarted`. One that waited for a person waits on, if its
-agent can resume; its request can be answered as before, and one that was answered meanwhile goes on
-from there. Queued turns start when their turn comes. What another runtime claims on a shared
-journal is left alone: it may well be alive. Only who knows better takes it over. A thread that
-another runtime tells is never this one's to end.
+A turn that ran is closed as `runtime_restarted`, one that was asked to stop as canceled. One that
+waited for a person waits on, if its agent can resume; its request can be answered as before, and
+one that was answered meanwhile goes on from there. Queued turns start when their turn comes, unless
+they are held. What another runtime claims on a shared journal is left alone: it may well be alive.
+Only who knows better takes it over. A thread that another runtime tells is never this one's to end.
 """
 
 from collections.abc import AsyncGenerator, Collection
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from factwire.facts import Fact
 from factwire.journal import Cursor, Filter
-from factwire.runtime.live_thread import LiveThread
+from factwire.runtime.live_thread import STOPPED, LiveThread
 from factwire.runtime.mint import FactScope, run_of
 from factwire.runtime.provider import Provider
 from factwire.runtime.runtime_identity import CLAIM
@@ -88,10 +88,12 @@ async def settle_thread(
     """Bring a thread that nobody runs to a state from which it goes on; `unrecorded` is one of
     which the journal took no more.
     """
-    if await _resume_turn(runtime, thread, taken_from):
-        return
     turn_id = find_abandoned_turn(thread)
-    if turn_id is not None:
+    if turn_id is not None and turn_id == thread.projection.state.runtime.cancelling_turn_id:
+        await close_turn(runtime, thread, turn_id, "turn.canceled", {"reason": STOPPED})
+    elif await _resume_turn(runtime, thread, taken_from):
+        return
+    elif turn_id is not None:
         end = failure_payload("unrecorded" if unrecorded else "runtime_restarted")
         await close_turn(runtime, thread, turn_id, "turn.failed", end)
     thread.continue_queue()
@@ -179,9 +181,14 @@ async def _can_wait(
 
 
 async def _was_answered(runtime: "Runtime", thread: LiveThread, turn_id: str) -> bool:
-    """Whether an answer is the last that was heard of a turn: nobody has acted upon it."""
+    """Whether an answer, or that it was sent, is the last that was heard of a turn: nobody has
+    acted upon it.
+    """
     last = await _find_last_fact(runtime, thread.thread_id)
-    return last is not None and (last.event_class, last.turn_id) == ("action.resolved", turn_id)
+    if last is None or last.turn_id != turn_id:
+        return False
+    was_sent = last.event_class == "action.updated" and last.payload.get("applied") is False
+    return was_sent or last.event_class == "action.resolved"
 
 
 async def _find_last_fact(runtime: "Runtime", thread_id: str) -> Fact | None:

@@ -167,7 +167,8 @@ def _find_receipt(thread: LiveThread, steer_id: str) -> SteerReceipt | None:
 
 def _require_steerable(thread: LiveThread, turn_id: str | None) -> Turn:
     turn = thread.turn
-    if turn is None or turn.is_over or turn_id not in (None, turn.turn_id):
+    stops = turn is not None and (turn.is_over or turn.stopping.is_set())
+    if turn is None or stops or turn_id not in (None, turn.turn_id):
         wanted = (
             "no turn" if turn_id is None else f"turn {turn_id} is not running, and nothing else"
         )
@@ -224,6 +225,7 @@ class Runtime:
             identity=self.identity,
             slots=TurnSlots(self.settings.active_turns),
             begin=self._begin,
+            has_agents=bool(agents),
             retry=self.settings.retry_of,
             failed=on_failure,
         )
@@ -391,6 +393,10 @@ class Runtime:
         """Let a waiting turn go first."""
         await (await self._writable(thread_id)).promote(turn_id)
 
+    async def release(self, thread_id: str, turn_id: str | None = None) -> None:
+        """Go on after a stop: let a turn that is held, or all of them, start in their order."""
+        await (await self._writable(thread_id)).release(turn_id)
+
     async def remove(self, thread_id: str, turn_id: str, reason: str | None = None) -> None:
         """Take a turn out of the queue; it never runs."""
         await (await self._writable(thread_id)).remove(turn_id, reason)
@@ -404,12 +410,13 @@ class Runtime:
         take_over: bool = False,
     ) -> None:
         """Stop a turn that runs, close one that nobody runs any more, or take one out of the
-        queue; of one that is tried again, the attempt that is under way or waits for its time.
+        queue; of one that is tried again, the attempt that is under way or waits for its time. When
+        a turn is stopped, what waits behind it is held until `release`.
         """
         thread = await self.current(thread_id, take_over=take_over)
         turn_id = thread.latest_attempt(turn_id)
         if thread.turn is not None and thread.turn.turn_id == turn_id:
-            await thread.turn.cancel(reason)
+            await thread.request_stop(thread.turn, reason)
             await thread.wait_for(turn_id)
         elif find_abandoned_turn(thread) == turn_id:
             await close_turn(self, thread, turn_id, "turn.canceled", {"reason": reason})

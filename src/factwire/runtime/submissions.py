@@ -25,6 +25,9 @@ from factwire.runtime.thread_log import ThreadLog
 
 SubmissionStatus = Literal["started", "queued", "known"]
 
+HELD: Final = "held"
+"""The status of a turn that waits and does not start by itself."""
+
 _REF: Final = "Ref"
 _WHOLE: Final = "payloadRef"
 
@@ -173,6 +176,11 @@ class TurnQueue:
         """What waits, in order, as far as it is durable."""
         return self._log.projection.state.queue.turns
 
+    @property
+    def next_turn(self) -> QueuedTurn | None:
+        """The turn that starts next; one that is held does not start by itself."""
+        return next((turn for turn in self.turns if turn.status != HELD), None)
+
     def turn(self, turn_id: str) -> QueuedTurn:
         """A turn that waits; raises `UnknownTurn`."""
         for turn in self.turns:
@@ -200,7 +208,30 @@ class TurnQueue:
     def build_removed(self, turn_id: str, **fields: Any) -> Fact:
         """A turn waits no longer, and does not run."""
         self._submissions.pop(turn_id, None)
-        payload = {"queuedTurnId": turn_id, "change": "removed", **self._identity.claim(), **fields}
+        return self._build_change(turn_id, change="removed", **fields)
+
+    def build_steered(self, turn_id: str, into: str) -> Fact:
+        """A turn waits no longer, because another turn has taken what it was to be asked."""
+        return self.build_removed(turn_id, reason="steered", steeredInto=into)
+
+    def build_held(self, reason: str) -> list[Fact]:
+        """Facts by which everything that waits is held until a person releases it."""
+        return [
+            self._build_change(turn.queued_turn_id, change="held", status=HELD, reason=reason)
+            for turn in self.turns
+            if turn.status != HELD
+        ]
+
+    def build_released(self, turn_id: str | None) -> list[Fact]:
+        """Facts by which a turn that is held, or every one, waits for its turn again."""
+        return [
+            self._build_change(turn.queued_turn_id, change="released", status="queued")
+            for turn in self.turns
+            if turn.status == HELD and turn_id in (None, turn.queued_turn_id)
+        ]
+
+    def _build_change(self, turn_id: str, **fields: Any) -> Fact:
+        payload = {"queuedTurnId": turn_id, **self._identity.claim(), **fields}
         return self._mint.fact(self._scope(), "queue.changed", payload, queued_turn_id=turn_id)
 
     def mark_started(self, turn_id: str) -> None:
@@ -320,7 +351,9 @@ class Steers:
         self._came.set()
 
     async def take(self, scope: FactScope) -> tuple[DeliveredSteer, ...]:
-        """Hand out what waits for a turn, told as delivered before."""
+        """Hand out what waits for a turn, written down as delivered before; a queued turn whose
+        text it was is over with that.
+        """
         pending = self.list_pending(scope.turn_id or "")
         self._taken |= {steer.steer_id or "" for steer in pending}
         self._came.clear()
@@ -331,6 +364,9 @@ class Steers:
                     scope, delivered_steer, "delivered", {}, message_id=_message(delivered_steer)
                 )
             )
+        for steer in pending:
+            if steer.queued_turn_id is not None:
+                self._log.put(self._queue.build_steered(steer.queued_turn_id, scope.turn_id or ""))
         if taken:
             await self._log.flush()
         for delivered_steer in taken:
@@ -343,8 +379,10 @@ class Steers:
             self._came.clear()
             await self._came.wait()
 
-    def build_leftover_turns(self, submission: Submission) -> list[Fact]:
-        """Facts by which what a turn never took becomes the next turns, in the same order."""
+    def build_leftover_turns(self, submission: Submission, *, held: bool) -> list[Fact]:
+        """Facts by which what a turn never took becomes the next turns, in the same order; they are
+        held if a person stopped the turn.
+        """
         facts: list[Fact] = []
         # The last one goes first, because each goes before all others.
         for steer in reversed(self.list_pending(submission.turn_id)):
@@ -355,6 +393,8 @@ class Steers:
                 "text": steer_input.text,
                 "reason": "steer_not_taken",
             }
+            if held:
+                row["status"] = HELD
             facts.append(
                 self._queue.build_first(
                     next_submission, control="steer", turn_id=submission.turn_id, **row

@@ -11,6 +11,7 @@ from factwire.facts import Fact, entity_of
 from factwire.facts.classes.class_tables import TURN_TERMINALS
 from factwire.facts.outcomes import call_outcome
 from factwire.journal import Journal, JournalError
+from factwire.projection.thread_status import CANCELLING
 from factwire.runtime.action_requests import ActionRequests, DecisionDelivery
 from factwire.runtime.errors import GateRefused, TurnFailed
 from factwire.runtime.limits import INTERRUPT_SECONDS
@@ -157,6 +158,7 @@ class Turn:
         self._cancel_reason: str | None = None
         self._began: TurnBaseline | None = None
         self._is_working = False
+        self._is_interrupted = False
         self._has_left = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -192,18 +194,26 @@ class Turn:
         agent = {"agentId": self._start.host.scope.agent_id, **self._claim}
         await self._log.write(self._fact("turn.started", agent), running)
 
+    def mark_stopping(self, reason: str) -> None:
+        """From now on the turn ends as canceled; the first reason counts."""
+        self._cancel_reason = self._cancel_reason or reason
+        self.stopping.set()
+
+    def build_cancelling(self, reason: str) -> Fact:
+        """The fact that the turn was asked to stop."""
+        payload = {"status": CANCELLING, "reason": reason}
+        return self._fact("run.status", payload, status="running")
+
     async def cancel(self, reason: str) -> None:
         """Ask the agent to stop; after a while, stop it.
 
         Only the agent: the task goes on to write the end of the turn, and to start the next one.
         """
-        if self._cancel_reason is not None:
+        self.mark_stopping(reason)
+        if self._is_interrupted or self._task is None or not self._is_working:
+            # The agent has been asked before, or was not asked for anything and will not be.
             return
-        self._cancel_reason = reason
-        self.stopping.set()
-        if self._task is None or not self._is_working:
-            # The agent has not been asked for anything; it will not be.
-            return
+        self._is_interrupted = True
         request = CancelTurn(turn_id=self.turn_id, thread_id=self._log.thread_id, reason=reason)
         try:
             async with asyncio.timeout(self._interrupt_seconds):

@@ -4,7 +4,9 @@ An event's id is its fact's, in a form that begins with `evt_`; `fact_id_of` lea
 says which type and payload a fact has in a view, and declares the types that it may give. A field
 that the fact does not have is absent, never guessed. A fact without a trace id is traced with its
 run: the first 32 hex digits of the SHA-256 of the run id, else of the thread id, else of the fact
-id. What streams send beside envelopes has a reserved type, and no fact's class passes for one.
+id. The ids of an envelope's scope are derived here and nowhere else: a filter compares these ids,
+so that it returns exactly the envelopes that name what it asks for. What streams send beside
+envelopes has a reserved type, and no fact's class passes for one.
 """
 
 import re
@@ -19,11 +21,13 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 from factwire.facts import Fact
+from factwire.facts.fact import PAYLOAD_NAMES, id_in_payload
+from factwire.facts.json_values import text_at
 from factwire.facts.resources import EventPayload
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import Operation, ProjectionState
 from factwire.projection.messages import user_message_id
-from factwire.projection.payload_fields import other_id, subagent_of, turn_of
+from factwire.projection.payload_fields import other_id, queued_turn_of, subagent_of, turn_of
 from factwire.runtime.mint import run_of
 
 View = Literal["runtime", "conversation"]
@@ -214,14 +218,77 @@ def fact_id_of(event_id: str) -> str:
     return fact_id
 
 
+class ScopeIds(NamedTuple):
+    """What an envelope is about, as far as its fact and the place of its thread show."""
+
+    project_id: str | None
+    conversation_id: str | None
+    thread_id: str | None
+    run_id: str | None
+
+
+class ThreadPlace(NamedTuple):
+    """The project and the conversation of a thread, each with the seq of the fact that named it."""
+
+    project_id: str | None = None
+    project_seq: int = 0
+    conversation_id: str | None = None
+    conversation_seq: int = 0
+
+
+PlaceOf = Callable[[str], ThreadPlace | None]
+"""The place of a thread, if it has one."""
+
+_ABOUT_THREAD: Final = "aboutThread"
+_NAMED_IN_PAYLOAD: Final = frozenset(
+    {
+        _ABOUT_THREAD,
+        *(
+            key
+            for name in ("projectId", "conversationId", "threadId")
+            for key in PAYLOAD_NAMES[name]
+        ),
+    }
+)
+
+
+def has_no_place(_: str) -> ThreadPlace | None:
+    """The place of a thread where nobody lists threads."""
+    return None
+
+
+def scope_ids_of(seq: int, fact: Fact, place_of: PlaceOf) -> ScopeIds:
+    """The ids of the envelope of a fact: its own, else those of the place that its thread has had
+    since an earlier fact.
+    """
+    project, conversation, thread = fact.project_id, fact.conversation_id, fact.thread_id
+    about = thread
+    if fact.payload and not _NAMED_IN_PAYLOAD.isdisjoint(fact.payload):
+        project = project or id_in_payload(fact.payload, "projectId")
+        conversation = conversation or id_in_payload(fact.payload, "conversationId")
+        thread = thread or id_in_payload(fact.payload, "threadId")
+        about = thread or text_at(fact.payload, _ABOUT_THREAD)
+    if about is not None and (project is None or conversation is None):
+        place = place_of(about)
+        if place is not None:
+            if project is None and place.project_seq <= seq:
+                project = place.project_id
+            if conversation is None and place.conversation_seq <= seq:
+                conversation = place.conversation_id
+    return ScopeIds(project, conversation, thread, run_id_of(fact))
+
+
 def run_id_of(fact: Fact) -> str | None:
-    """The run that a fact is part of."""
+    """The run that a fact is about: of a change of the queue, the run that is queued."""
+    queued = queued_turn_of(fact) if fact.event_class == "queue.changed" else None
+    if queued is not None and fact.turn_id not in (None, queued):
+        return run_of(queued)
     if fact.run_id is not None:
         return fact.run_id
     named = other_id(fact, "runId", "run_id")
     if named is not None:
         return named
-    turn = turn_of(fact)
+    turn = queued or turn_of(fact)
     return None if turn is None else run_of(turn)
 
 

@@ -27,6 +27,13 @@ export async function call<Name extends OperationName>(
   return (json ? await answer.json() : await answer.blob()) as Answer<Name>;
 }
 
+/** The health of the Edge; one that is not well says so with the status 503, and why. */
+export async function readHealth(signal?: AbortSignal): Promise<Answer<"readHealth">> {
+  const answer = await reach(addressOf("readHealth", {}), { headers: headersOf({}), signal: signal ?? null, cache: "no-store" });
+  if (!answer.ok && answer.status !== 503) throw await refusalOf(answer);
+  return (await answer.json()) as Answer<"readHealth">;
+}
+
 /** The same, with the answer as it came: for bytes that are read piece by piece. */
 export async function send<Name extends OperationName>(
   name: Name,

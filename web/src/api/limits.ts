@@ -74,3 +74,6 @@ export const SEARCH_PAUSE_MS = 150;
 
 /** A page loads itself again at most this often, where a part of it does not come. */
 export const RELOADS_APART_MS = 20_000;
+
+/** How often the Edge is asked whether it is well; a refused message asks at once. */
+export const HEALTH_PAUSE_MS = 10_000;

@@ -1,7 +1,7 @@
 import { useEffect, type ReactNode } from "react";
 
 import { confirm, useDecision, type OnItsWay } from "../state/decisions";
-import { Icon, StatusBadge } from "../ui";
+import { Icon, StatusBadge, Time } from "../ui";
 import styles from "./ApprovalCard.module.css";
 import { Facts } from "./Facts";
 import type { ApprovalRequest } from "./request";
@@ -33,6 +33,11 @@ export function Decided({ request, wasWatched, children }: DecidedProps) {
         {wasWatched && (
           <span className={styles.news} role="status">
             {newsOf(request, way)}
+          </span>
+        )}
+        {request.appliedAt !== null && (
+          <span className={styles.news}>
+            applied <Time at={request.appliedAt} />
           </span>
         )}
         <StatusBadge status={request.status === "resolved" ? (request.decision ?? request.status) : request.status} />

@@ -1,5 +1,6 @@
 import type { ReactNode } from "react";
 
+import { Time } from "../ui";
 import styles from "./ApprovalCard.module.css";
 import { Countdown } from "./Countdown";
 import type { ApprovalRequest } from "./request";
@@ -14,7 +15,9 @@ export function Facts({ request }: { request: ApprovalRequest }) {
     ["Expires", pending && request.expiresAt !== null ? <Countdown until={request.expiresAt} /> : null],
     ["Decided by", request.decidedBy],
     ["Reason", request.reason],
-    ["Took effect", pending ? null : appliedWords(request.applied)],
+    ["Decided", at(request.decidedAt)],
+    ["Sent to the agent", at(request.sentAt)],
+    ["Applied", pending ? null : (at(request.appliedAt) ?? appliedWords(request.applied))],
   ];
   return (
     <dl className={styles.facts}>
@@ -30,6 +33,10 @@ function Row({ name, value }: { name: string; value: ReactNode }) {
       <dd dir="auto">{value}</dd>
     </>
   );
+}
+
+function at(time: string | null): ReactNode {
+  return time === null ? null : <Time at={time} />;
 }
 
 function appliedWords(applied: boolean | null): string {

@@ -34,6 +34,11 @@ export interface ApprovalRequest {
   decidedBy: string | null;
   reason: string | null;
   applied: boolean | null;
+  decidedAt: string | null;
+  /** When the decision was sent to the agent. */
+  sentAt: string | null;
+  /** When the agent acted upon it. */
+  appliedAt: string | null;
 }
 
 export interface OfferedWay {
@@ -73,6 +78,9 @@ export function requestOfAction(action: Action, teammate: string | null): Approv
     decidedBy: action.decidedBy ?? null,
     reason: action.reason ?? null,
     applied: action.applied ?? null,
+    decidedAt: action.resolvedAt ?? null,
+    sentAt: action.sentAt ?? null,
+    appliedAt: action.appliedAt ?? null,
   };
 }
 
@@ -104,6 +112,9 @@ export function requestOfApproval(row: Approval, details: Details): ApprovalRequ
     decidedBy: row.decidedBy ?? null,
     reason: row.reason ?? null,
     applied: row.applied ?? null,
+    decidedAt: row.decidedAt ?? null,
+    sentAt: row.sentAt ?? null,
+    appliedAt: row.appliedAt ?? null,
   };
 }
 

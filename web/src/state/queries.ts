@@ -2,9 +2,9 @@
 
 import { QueryClient, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 
-import { call, Refusal } from "../api/client";
+import { call, readHealth, Refusal } from "../api/client";
 import type { Approval, Thread } from "../api/generated/rest";
-import { PAGE_ROWS, PROGRESS_PAUSE_MS } from "../api/limits";
+import { HEALTH_PAUSE_MS, PAGE_ROWS, PROGRESS_PAUSE_MS } from "../api/limits";
 
 /** A refusal is an answer; only an Edge that could not be reached is asked again. */
 export const queries = new QueryClient({
@@ -98,15 +98,19 @@ export function useAgents() {
   });
 }
 
+/** Whether the Edge is well, asked often enough that nobody works for long on a page that cannot save. */
+export function useHealth() {
+  return useQuery({
+    queryKey: ["health"],
+    queryFn: ({ signal }) => readHealth(signal),
+    refetchInterval: HEALTH_PAUSE_MS,
+  });
+}
+
 /** Who writes a thread if that is not this Edge, so that only there it can be changed; null while that is not known. */
 export function useOtherWriter(threadId: string): string | null {
   const writer = useThread(threadId).data?.runtimeId;
-  const own = useQuery({
-    queryKey: ["health"],
-    queryFn: ({ signal }) => call("readHealth", { signal }),
-    select: ({ details }) => details?.runtimeId,
-    staleTime: Infinity,
-  }).data;
+  const own = useHealth().data?.details?.runtimeId;
   return writer == null || own === undefined || writer === own ? null : writer;
 }
 
@@ -118,12 +122,12 @@ export function useProjects() {
   });
 }
 
-/** Runs that wait on a thread, next first. The turn that runs and their number say which queue is meant. */
-export function useQueue(threadId: string, activeTurnId: string | null, waiting: number) {
+/** Runs that wait on a thread, next first. The turn that runs and their statuses say which queue is meant. */
+export function useQueue(threadId: string, activeTurnId: string | null, statuses: string[]) {
   return useQuery({
-    queryKey: ["queue", threadId, waiting, activeTurnId],
+    queryKey: ["queue", threadId, statuses.join(), activeTurnId],
     queryFn: ({ signal }) => call("readQueue", { path: { threadId }, signal }),
-    enabled: waiting > 0,
+    enabled: statuses.length > 0,
     placeholderData: (before) => before,
   });
 }

@@ -19,6 +19,7 @@ const LOOKS: Record<string, Look> = {
   accepted: look("busy", "clock", "Accepted"),
   submitted: look("busy", "clock", "Submitted"),
   queued: look("calm", "queue", "Queued"),
+  held: look("warn", "pause", "Held"),
   preparing: look("busy", "play", "Preparing"),
   running: look("busy", "play", "Running"),
   progress: look("busy", "play", "Running"),

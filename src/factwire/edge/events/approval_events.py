@@ -1,7 +1,8 @@
 """Approvals: what waits for a person, what was decided, and that it was acted upon.
 
-*Decided* and *applied* are two facts, and so two envelopes of the same type: the second says
-`applied`, and repeats the decision where its fact does.
+*Decided*, *sent* and *applied* are facts of their own, and so envelopes of the same type: the last
+one says `applied`. Each has the times that its fact knows, and repeats the decision where its fact
+does.
 """
 
 from typing import Any, Final
@@ -18,6 +19,7 @@ from factwire.serving.envelopes import (
     TypedPayload,
     ViewMappings,
     run_id_of,
+    sent_at,
 )
 
 
@@ -36,10 +38,13 @@ class ApprovalRequest(EventPayload, frozen=True):
     tool_name: str | None = None
     options: list[Any] | None = None
     response_schema: dict[str, Any] | None = None
+    requested_at: str | None = None
 
 
 class ApprovalDecision(EventPayload, frozen=True):
-    """What was decided, and whether it took effect: the same decision comes again as applied."""
+    """What was decided, and whether it took effect: the same decision comes again when it is sent
+    to the agent and when it is applied.
+    """
 
     approval_id: str
     decision: str
@@ -47,6 +52,10 @@ class ApprovalDecision(EventPayload, frozen=True):
     run_id: str | None = None
     decided_by: str | None = None
     reason: str | None = None
+    requested_at: str | None = None
+    decided_at: str | None = None
+    sent_at: str | None = None
+    applied_at: str | None = None
 
 
 class PermissionRequest(EventPayload, frozen=True):
@@ -61,6 +70,7 @@ class PermissionRequest(EventPayload, frozen=True):
     summary: str | None = None
     args_hash: str | None = None
     expires_at: str | None = None
+    requested_at: str | None = None
 
 
 class PermissionDecision(EventPayload, frozen=True):
@@ -73,6 +83,10 @@ class PermissionDecision(EventPayload, frozen=True):
     call_id: str | None = None
     reason: str | None = None
     decided_by: str | None = None
+    requested_at: str | None = None
+    decided_at: str | None = None
+    sent_at: str | None = None
+    applied_at: str | None = None
 
 
 DECISIONS: Final = {
@@ -114,6 +128,7 @@ def _to_permission_request(fact: Fact) -> TypedPayload | None:
         summary=fields.prompt,
         args_hash=fields.args_hash,
         expires_at=fields.expires_at,
+        requested_at=_read_request_time(fact),
     )
 
 
@@ -140,6 +155,7 @@ def _to_approval_request(fact: Fact) -> TypedPayload | None:
         tool_name=text_at(fact.payload, "toolName"),
         options=fields.options,
         response_schema=fields.response_schema,
+        requested_at=_read_request_time(fact),
     )
 
 
@@ -156,6 +172,7 @@ def _to_permission_decision(fact: Fact) -> TypedPayload | None:
         call_id=tool_of(fact),
         reason=fields.reason,
         decided_by=fields.decided_by,
+        **_read_times(fact, fields),
     )
 
 
@@ -171,7 +188,25 @@ def _to_approval_decision(fact: Fact) -> TypedPayload | None:
         run_id=run_id_of(fact),
         decided_by=fields.decided_by,
         reason=fields.reason,
+        **_read_times(fact, fields),
     )
+
+
+def _read_request_time(fact: Fact) -> str | None:
+    """When a decision was asked for; a later change of the request is not that."""
+    return sent_at(fact.created_at) if fact.event_class == "action.required" else None
+
+
+def _read_times(fact: Fact, fields: ActionDecisionPayload) -> dict[str, str | None]:
+    """The times of an approval that a fact after its request knows."""
+    time = sent_at(fact.created_at)
+    is_answer = fact.event_class != "action.updated"
+    return {
+        "requested_at": fields.requested_at,
+        "decided_at": time if is_answer else fields.decided_at,
+        "sent_at": fields.sent_at,
+        "applied_at": time if fields.applied is True else None,
+    }
 
 
 def _read_decision(fact: Fact, fields: ActionDecisionPayload) -> str:

@@ -1,11 +1,11 @@
 """Every event type, and the envelope of a fact: one fact, one envelope, the same seq.
 
 The mappings are the only source of what can be emitted; the list of types is held against them in
-both directions. An envelope is a pure function of epoch, edge, seq, fact and view, so a stream that
-is resumed anywhere says the same again. A fact of a class without a mapping, or without what the
-mapping needs, keeps its class as its type. No class passes for a type that is not its own: a fact
-that says it is an `error` or a `checkpoint` becomes `unknown`, and so does one whose class is no
-plain word.
+both directions. An envelope is a pure function of epoch, edge, seq, fact, view and the place that
+earlier facts gave the thread, so a stream that is resumed anywhere says the same again. A fact of a
+class without a mapping, or without what the mapping needs, keeps its class as its type. No class
+passes for a type that is not its own: a fact that says it is an `error` or a `checkpoint` becomes
+`unknown`, and so does one whose class is no plain word.
 """
 
 import re
@@ -39,11 +39,14 @@ from factwire.serving.envelopes import (
     ErrorPayload,
     EventPayload,
     MappingTable,
+    PlaceOf,
     Scope,
+    ScopeIds,
     View,
     derive_trace_id,
     event_id_of,
-    run_id_of,
+    has_no_place,
+    scope_ids_of,
     sent_at,
 )
 
@@ -65,6 +68,7 @@ EVENT_MAPPINGS: Final[MappingTable] = {
     **task_events.TASK_EVENTS,
     **session_events.SESSION_EVENTS,
     **usage_events.USAGE_EVENTS,
+    "run.status": run_events.add_cancelling(session_events.SESSION_EVENTS["run.status"]),
 }
 """The mappings of every class that has any."""
 
@@ -226,15 +230,10 @@ _IDS: Final = tuple(
 )
 """The ids that an envelope has no place for outside its payload."""
 
-_SCOPE_IDS: Final[dict[type, tuple[str, ...]]] = {
-    kind.payload: tuple(
-        correlation_id
-        for correlation_id in kind.payload.__struct_fields__
-        if correlation_id in _SCOPE_FIELDS
-    )
-    for kind in EVENT_TYPES.values()
-}
-"""The ids of a scope that each payload has, too."""
+_ITEM_PAYLOADS: Final = frozenset(
+    kind.payload for kind in EVENT_TYPES.values() if "item_id" in kind.payload.__struct_fields__
+)
+"""The payloads that are about an item."""
 
 _MAPPERS: Final = {
     "runtime": {
@@ -250,12 +249,18 @@ _encode = msgspec.json.Encoder().encode
 
 
 def build_envelope(
-    seq: int, fact: Fact, view: View = "runtime", *, epoch: str, edge_id: str
+    seq: int,
+    fact: Fact,
+    view: View = "runtime",
+    *,
+    epoch: str,
+    edge_id: str,
+    place_of: PlaceOf = has_no_place,
 ) -> Envelope:
     """The envelope of the fact at `seq` of the journal's `epoch`."""
     to_event = _MAPPERS[view].get(fact.event_class or "")
     name, payload = (to_event and to_event(fact)) or _to_own_class(fact)
-    scope = _build_scope(fact, payload, edge_id)
+    scope = _build_scope(scope_ids_of(seq, fact, place_of), fact, payload, edge_id)
     return Envelope(
         version=VERSION,
         id=event_id_of(fact.id),
@@ -280,30 +285,17 @@ def encode_envelope(envelope: Envelope) -> bytes:
     return _encode(envelope)
 
 
-def _build_scope(fact: Fact, payload: object, edge_id: str) -> Scope:
-    ids = _SCOPE_IDS.get(type(payload))
-    if ids:
-        return _merge_scope(fact, payload, edge_id, ids)
+def _build_scope(ids: ScopeIds, fact: Fact, payload: object, edge_id: str) -> Scope:
+    item_id = fact.item_id
+    if item_id is None and type(payload) in _ITEM_PAYLOADS:
+        item_id = getattr(payload, "item_id", None)
     return Scope(
-        project_id=fact.project_id,
-        conversation_id=fact.conversation_id,
-        thread_id=fact.thread_id,
-        run_id=fact.run_id or run_id_of(fact),
+        project_id=ids.project_id,
+        conversation_id=ids.conversation_id,
+        thread_id=ids.thread_id,
+        run_id=ids.run_id,
         edge_id=fact.edge_id or edge_id,
-        item_id=fact.item_id,
-    )
-
-
-def _merge_scope(fact: Fact, payload: object, edge_id: str, names: tuple[str, ...]) -> Scope:
-    """Ids of the fact, and those that its payload in other words adds."""
-    ids = {name: getattr(fact, name) or getattr(payload, name) for name in names}
-    return Scope(
-        project_id=ids.get("project_id", fact.project_id),
-        conversation_id=ids.get("conversation_id", fact.conversation_id),
-        thread_id=ids.get("thread_id", fact.thread_id),
-        run_id=ids.get("run_id") or run_id_of(fact),
-        edge_id=fact.edge_id or edge_id,
-        item_id=ids.get("item_id", fact.item_id),
+        item_id=item_id,
     )
 
 

@@ -11,8 +11,14 @@ import msgspec
 from factwire.facts import Fact
 from factwire.facts.classes.payloads import TurnEndPayload
 from factwire.facts.json_values import objects_of, text_at, whole_number_at
-from factwire.facts.resources import Item, ItemContent
-from factwire.projection.payload_fields import other_id, outcome_of, read_payload, subagent_of
+from factwire.facts.resources import Item, ItemContent, RunStatus
+from factwire.projection.payload_fields import (
+    outcome_of,
+    queued_turn_of,
+    read_payload,
+    subagent_of,
+)
+from factwire.projection.thread_status import CANCELLING
 from factwire.runtime.mint import run_of
 from factwire.serving.envelopes import (
     EventMapping,
@@ -26,7 +32,6 @@ from factwire.serving.envelopes import (
     user_item_id_of,
 )
 
-RunStatus = Literal["queued", "running", "finished", "failed", "cancelled"]
 RunErrorCode = Literal[
     "BINARY_NOT_FOUND",
     "TIMEOUT",
@@ -52,7 +57,9 @@ class RunEvent(EventPayload, frozen=True):
 
 
 class RunChange(EventPayload, frozen=True):
-    """A run that started or ended; of its three times, those that this fact knows."""
+    """A run that started or ended; of its three times, those that this fact knows. One that was
+    cancelled as `steered` never ran: the run `steered_into` took its prompt.
+    """
 
     run_id: str
     status: RunStatus
@@ -62,6 +69,7 @@ class RunChange(EventPayload, frozen=True):
     created_at: str | None = None
     started_at: str | None = None
     finished_at: str | None = None
+    steered_into: str | None = None
 
 
 class RunErrorEvent(EventPayload, frozen=True):
@@ -85,8 +93,9 @@ class RunStatusChange(EventPayload, frozen=True):
     """From where to where a run went; `from` is unknown where the fact alone cannot know it."""
 
     run_id: str
-    from_: Literal["queued", "running", "unknown"] = msgspec.field(name="from")
+    from_: RunStatus | Literal["unknown"] = msgspec.field(name="from")
     to: RunStatus
+    reason: str | None = None
     error: RunErrorEvent | None = None
 
 
@@ -112,6 +121,11 @@ _ENDS: Final[dict[str, RunStatus]] = {
 _BEFORE: Final = ("queued", "running")
 _QUEUED: Final = frozenset({"added", "promoted", "queue"})
 _UNQUEUED: Final = frozenset({"removed", "cancelled", "canceled"})
+_HOLDS: Final[dict[str, tuple[RunStatus, RunStatus]]] = {
+    "held": ("queued", "held"),
+    "released": ("held", "queued"),
+}
+"""Change of a queued turn → the status that its run leaves, and the one that it has then."""
 
 
 def _own_run_id(fact: Fact) -> str | None:
@@ -127,7 +141,7 @@ def _build_queued_run(fact: Fact, run: str, payload: dict[str, Any]) -> RunEvent
     retried = text_at(payload, "retryOf")
     return RunEvent(
         run_id=run,
-        status="queued",
+        status="held" if text_at(payload, "status") == "held" else "queued",
         project_id=fact.project_id or text_at(payload, "projectId"),
         thread_id=thread_id_of(fact),
         agent_id=text_at(payload, "agentId", "agent_id") or fact.agent_id,
@@ -138,26 +152,55 @@ def _build_queued_run(fact: Fact, run: str, payload: dict[str, Any]) -> RunEvent
 
 
 def _to_queue_change(fact: Fact) -> TypedPayload | None:
-    """A turn that waits in the queue, or was taken out and will never run; a queue that was only
-    put in order says nothing of a run.
+    """A turn that waits in the queue, is held there, or was taken out and will never run. A queue
+    that was only put in order says nothing of a run; nor does a turn whose text is to be said to
+    another one: it waits until that is done.
     """
-    turn = other_id(fact, "queuedTurnId", "queued_turn_id")
-    change = text_at(fact.payload, "change") or fact.control
-    if turn is None or change not in _QUEUED | _UNQUEUED:
+    run, change = run_id_of(fact), text_at(fact.payload, "change") or fact.control
+    if run is None or queued_turn_of(fact) is None:
         return None
-    run = fact.run_id or run_of(turn)
+    if change in _HOLDS:
+        before, after = _HOLDS[change]
+        reason = text_at(fact.payload, "reason")
+        return _STATUS, RunStatusChange(run_id=run, from_=before, to=after, reason=reason)
     if change in _QUEUED:
         return "run.queued", _build_queued_run(fact, run, fact.payload)
-    finished = sent_at(fact.created_at)
-    return "run.cancelled", _build_run_change(fact, run, "cancelled", finished_at=finished)
+    if change not in _UNQUEUED or text_at(fact.payload, "steerId") is not None:
+        return None
+    into = text_at(fact.payload, "steeredInto")
+    ended = _build_run_change(fact, run, "cancelled", finished_at=sent_at(fact.created_at))
+    return "run.cancelled", msgspec.structs.replace(
+        ended, steered_into=None if into is None else run_of(into)
+    )
 
 
 def _to_queue_status_change(fact: Fact) -> TypedPayload | None:
     change = _to_queue_change(fact)
-    if change is None or change[0] == "run.queued":
+    if change is None or not isinstance(change[1], RunChange):
         return change
-    run = fact.run_id or run_of(other_id(fact, "queuedTurnId", "queued_turn_id") or "")
-    return "run.status.changed", RunStatusChange(run_id=run, from_="queued", to="cancelled")
+    ended = change[1]
+    return _STATUS, RunStatusChange(
+        run_id=ended.run_id, from_="queued", to="cancelled", reason=ended.reason
+    )
+
+
+_STATUS: Final = "run.status.changed"
+
+
+def add_cancelling(mappings: ViewMappings) -> ViewMappings:
+    """The words of `run.status`, and the one for a run that was asked to stop."""
+    return ViewMappings(*map(_add_cancelling, mappings))
+
+
+def _add_cancelling(mapping: EventMapping) -> EventMapping:
+    def to_event(fact: Fact) -> TypedPayload | None:
+        run = _own_run_id(fact)
+        if run is None or text_at(fact.payload, "status") != CANCELLING:
+            return mapping.to_event(fact)
+        reason = text_at(fact.payload, "reason")
+        return _STATUS, RunStatusChange(run_id=run, from_="running", to="cancelling", reason=reason)
+
+    return EventMapping(to_event, (*mapping.types, _STATUS))
 
 
 def _to_user_message(fact: Fact) -> TypedPayload | None:
@@ -280,7 +323,7 @@ RUN_EVENTS: Final[MappingTable] = {
         EventMapping(_to_user_message, ("message.created", "run.queued")),
     ),
     "queue.changed": ViewMappings(
-        EventMapping(_to_queue_change, ("run.queued", "run.cancelled")),
+        EventMapping(_to_queue_change, ("run.queued", "run.cancelled", _STATUS)),
         EventMapping(_to_queue_status_change, ("run.queued", "run.status.changed")),
     ),
     "turn.started": _START,

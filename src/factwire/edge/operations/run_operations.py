@@ -35,7 +35,7 @@ from factwire.runtime.processes.limits import LOG_READ_BYTES
 from factwire.runtime.processes.process_spec import Stream
 from factwire.runtime.runtime import build_proposal
 from factwire.runtime.sandbox import WorkspaceDiff, diff_workspace
-from factwire.runtime.submissions import SteerReceipt
+from factwire.runtime.submissions import HELD, SteerReceipt
 from factwire.runtime.thread_states import ThreadStates
 from factwire.serving.asgi import Problem
 from factwire.serving.streams import FeedStopped
@@ -305,7 +305,13 @@ async def list_queue(edge: EdgeContext, thread_id: str) -> list[QueuedRun]:
     edge.find_own_thread(thread_id)
     state = await edge.runtime.state(thread_id)
     return [
-        QueuedRun(run_id=run_of(turn.queued_turn_id), prompt=turn.prompt, agent_id=turn.agent_id)
+        QueuedRun(
+            run_id=run_of(turn.queued_turn_id),
+            prompt=turn.prompt,
+            agent_id=turn.agent_id,
+            status="held" if turn.status == HELD else "queued",
+            held_at=turn.held_at,
+        )
         for turn in state.queue.turns
     ]
 
@@ -313,6 +319,17 @@ async def list_queue(edge: EdgeContext, thread_id: str) -> list[QueuedRun]:
 async def promote_queued_run(edge: EdgeContext, thread_id: str, run_id: str) -> list[QueuedRun]:
     with translate_refusals():
         await edge.runtime.promote(thread_id, await _find_queued_turn(edge, thread_id, run_id))
+    return await _list_settled_queue(edge, thread_id)
+
+
+async def release_queued_runs(
+    edge: EdgeContext, thread_id: str, run_id: str | None
+) -> list[QueuedRun]:
+    """Go on after a stop: let a run that is held, or all of them, start in their order."""
+    edge.find_own_thread(thread_id)
+    turn_id = None if run_id is None else await _find_queued_turn(edge, thread_id, run_id)
+    with translate_refusals():
+        await edge.runtime.release(thread_id, turn_id)
     return await _list_settled_queue(edge, thread_id)
 
 

@@ -30,10 +30,11 @@ from factwire.facts.resources import (
 )
 from factwire.journal import Cursor, CursorError, Filter, Journal
 from factwire.journal.blobs.blob_store import list_every_thread, run_disk_work
+from factwire.serving.envelopes import ThreadPlace
 from factwire.serving.paging import RowTable
 from factwire.serving.streams.journal_feed import DecodedBatch, JournalFeed
 
-RECORDS_VERSION: Final = 1
+RECORDS_VERSION: Final = 2
 """Of the saved form; another one is not read, but made anew from the facts."""
 
 
@@ -53,6 +54,7 @@ class SavedRecords(msgspec.Struct, kw_only=True):
     previews: dict[str, Preview]
     evidence: dict[str, EvidenceRow]
     deleted: dict[str, None]
+    places: dict[str, ThreadPlace]
 
 
 class Records:
@@ -70,6 +72,8 @@ class Records:
         self.previews: RowTable[Preview] = RowTable()
         self.evidence: RowTable[EvidenceRow] = RowTable()
         self.deleted: dict[str, None] = {}
+        self.places: dict[str, ThreadPlace] = {}
+        """By thread, also of those that were deleted: their events stay in the streams."""
 
     def apply(self, seq: int, fact: Fact) -> None:
         """Take in a fact; whatever is no news for these lists changes nothing."""
@@ -91,6 +95,7 @@ class Records:
                 epoch=epoch,
                 seq=self.seq,
                 deleted=self.deleted,
+                places=self.places,
                 **{name: getattr(self, name).rows for name in _TABLES},
             )
         )
@@ -105,7 +110,7 @@ class Records:
         if (saved.version, saved.epoch) != (RECORDS_VERSION, epoch):
             return None
         records = cls()
-        records.seq, records.deleted = saved.seq, saved.deleted
+        records.seq, records.deleted, records.places = saved.seq, saved.deleted, saved.places
         for name in _TABLES:
             setattr(records, name, RowTable(getattr(saved, name)))
         return records

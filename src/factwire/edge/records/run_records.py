@@ -21,12 +21,13 @@ from factwire.facts.resources import (
     Thread,
 )
 from factwire.projection.payload_fields import (
-    other_id,
     outcome_of,
+    queued_turn_of,
     read_payload,
     subagent_of,
     turn_of,
 )
+from factwire.projection.thread_status import CANCELLING
 from factwire.runtime.mint import run_of
 from factwire.serving.envelopes import run_id_of
 
@@ -53,15 +54,39 @@ def _update_queue(records: "Records", seq: int, fact: Fact) -> None:
 
 
 def _update_queued_run(records: "Records", seq: int, fact: Fact) -> None:
-    turn_id = other_id(fact, "queuedTurnId", "queued_turn_id")
-    if turn_id is None or text_at(fact.payload, "steerId") is not None:
+    turn_id, steer_id = queued_turn_of(fact), text_at(fact.payload, "steerId")
+    change = text_at(fact.payload, "change")
+    if steer_id is not None and text_at(fact.payload, "status") == "delivered":
+        _drop_run(records, fact, steer_id, "steered", turn_of(fact))
+    elif turn_id is None:
         return
-    if text_at(fact.payload, "change") != "removed":
+    elif change in _HOLDS:
+        _hold_run(records, fact, turn_id, _HOLDS[change])
+    elif change != "removed":
         _enqueue_run(records, seq, fact, turn_id, fact.payload)
-        return
+    elif steer_id is None:
+        reason, into = text_at(fact.payload, "reason"), text_at(fact.payload, "steeredInto")
+        _drop_run(records, fact, turn_id, reason, into)
+
+
+_HOLDS: Final[dict[str, RunStatus]] = {"held": "held", "released": "queued"}
+_WAITING: Final = ("queued", "held")
+
+
+def _hold_run(records: "Records", fact: Fact, turn_id: str, status: RunStatus) -> None:
     run = row_of(records.runs, thread_of(fact), run_of(turn_id))
-    if run is not None and run.status == "queued":
-        run.status = "cancelled"
+    if run is not None and run.status in _WAITING:
+        run.status, run.updated_at = status, fact.created_at
+
+
+def _drop_run(
+    records: "Records", fact: Fact, turn_id: str, reason: str | None, into: str | None
+) -> None:
+    """A run that waited never starts: it was taken out, or another run has taken its prompt."""
+    run = row_of(records.runs, thread_of(fact), run_of(turn_id))
+    if run is not None and run.status in _WAITING:
+        run.status, run.reason = "cancelled", reason
+        run.steered_into = None if into is None else run_of(into)
         run.finished_at = run.updated_at = fact.created_at
         _dequeue_run(_find_thread(records, fact), run)
 
@@ -73,8 +98,10 @@ def _enqueue_run(
     run = row_of(records.runs, thread_of(fact), run_of(turn_id)) or _add_run(
         records, seq, fact, turn_id, payload
     )
-    if thread is not None and run.status == "queued" and run.run_id not in thread.queued_runs:
-        thread.queued_runs = (*thread.queued_runs, run.run_id)
+    if run.status in _WAITING:
+        run.status = "held" if text_at(payload, "status") == "held" else "queued"
+        if thread is not None and run.run_id not in thread.queued_runs:
+            thread.queued_runs = (*thread.queued_runs, run.run_id)
 
 
 def _dequeue_run(thread: Thread | None, run: Run) -> None:
@@ -107,6 +134,15 @@ def _start_run(records: "Records", seq: int, fact: Fact) -> None:
         run.updated_at = fact.created_at
 
 
+def _stop_run(records: "Records", _: int, fact: Fact) -> None:
+    """A run that was asked to stop; any other `run.status` says nothing that is listed."""
+    run = _find_run(records, fact)
+    if text_at(fact.payload, "status") != CANCELLING or entity_of(fact) is not None:
+        return
+    if run is not None and run.status in ("queued", "running", "waiting"):
+        run.status, run.updated_at = "cancelling", fact.created_at
+
+
 def _end_run(records: "Records", _: int, fact: Fact) -> None:
     run = _find_run(records, fact)
     if run is None or entity_of(fact) is not None:
@@ -114,6 +150,8 @@ def _end_run(records: "Records", _: int, fact: Fact) -> None:
     run.status, activity = _ENDS[outcome_of(fact)]
     run.finished_at = fact.completed_at or fact.created_at
     run.updated_at = fact.created_at
+    if run.status == "cancelled":
+        run.reason = text_at(fact.payload, "reason")
     if run.status == "failed":
         run.error = _read_run_error(fact)
     thread = _find_thread(records, fact)
@@ -197,6 +235,7 @@ RUN_HANDLERS = {
     "queue.changed": _update_queue,
     "turn.submitted": _submit_run,
     "turn.started": _start_run,
+    "run.status": _stop_run,
     **dict.fromkeys(TURN_TERMINALS, _end_run),
 }
 
@@ -256,7 +295,7 @@ def _resolve_approval(records: "Records", _: int, fact: Fact) -> None:
     row.reason = fields.reason or row.reason
     row.applied = fields.applied if fields.applied is not None else row.applied
     row.response = fact.payload.get("response")
-    row.updated_at = fact.created_at
+    row.updated_at = row.decided_at = fact.created_at
     _update_waiting(records, fact, row.approval_id, is_open=False)
 
 
@@ -268,6 +307,18 @@ def _place_decision(fact: Fact) -> Fact:
     """A decision beside its thread, as one of the thread."""
     thread_id = thread_of(fact) or text_at(fact.payload, DECIDED_THREAD)
     return msgspec.structs.replace(fact, thread_id=thread_id)
+
+
+def _apply_approval(records: "Records", _: int, fact: Fact) -> None:
+    """That a decision was sent to the agent, or applied; the first time of each counts."""
+    row = row_of(records.approvals, thread_of(fact), id_of(fact, "actionId"))
+    fields = read_payload(fact, ActionDecisionPayload)
+    if row is None or row.decided_at is None or fields.applied is None:
+        return
+    row.sent_at = row.sent_at or fields.sent_at
+    row.updated_at = fact.created_at
+    if fields.applied:
+        row.applied, row.applied_at = True, row.applied_at or fact.created_at
 
 
 def _close_approval(records: "Records", _: int, fact: Fact) -> None:
@@ -306,6 +357,7 @@ def _is_open(records: "Records", approval_id: str, run_id: str) -> bool:
 
 APPROVAL_HANDLERS = {
     "action.required": _add_approval,
+    "action.updated": _apply_approval,
     "action.resolved": _resolve_approval,
     **dict.fromkeys(_CLOSED_STATUS, _close_approval),
 }

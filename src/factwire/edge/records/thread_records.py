@@ -23,7 +23,7 @@ from factwire.facts.resources import (
 )
 from factwire.projection.payload_fields import read_payload, ref_text, subagent_of
 from factwire.projection.tasks import TASK_STATES
-from factwire.serving.envelopes import run_id_of
+from factwire.serving.envelopes import ThreadPlace, run_id_of
 from factwire.serving.paging import RowTable
 
 if TYPE_CHECKING:
@@ -80,6 +80,12 @@ def note_thread(records: "Records", seq: int, fact: Fact, thread_id: str | None)
     row.updated_at = fact.created_at
     row.project_id = row.project_id or id_of(fact, "projectId")
     row.conversation_id = row.conversation_id or id_of(fact, "conversationId")
+    place = records.places.get(thread_id, ThreadPlace())
+    if row.project_id != place.project_id:
+        place = place._replace(project_id=row.project_id, project_seq=seq)
+    if row.conversation_id != place.conversation_id:
+        place = place._replace(conversation_id=row.conversation_id, conversation_seq=seq)
+    records.places[thread_id] = place
 
 
 def _describe_thread(records: "Records", _: int, fact: Fact) -> None:

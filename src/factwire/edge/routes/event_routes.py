@@ -129,7 +129,11 @@ async def _read_page(
     request: EdgeRequest, selection: Selection, cursor: str | None, limit: int
 ) -> Response[bytes]:
     edge = edge_of(request)
-    encoder = FrameEncoder(selection, envelope_of=partial(build_envelope, edge_id=edge.edge_id))
+    encoder = FrameEncoder(
+        selection,
+        envelope_of=partial(build_envelope, edge_id=edge.edge_id, place_of=edge.place_of),
+        place_of=edge.place_of,
+    )
     after = None if cursor is None else await read_cursor(edge.journal, cursor)
     found = await read_page(edge.journal, encoder, after, limit)
     return Response(found.to_json(), media_type=MediaType.JSON)

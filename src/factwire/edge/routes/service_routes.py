@@ -11,6 +11,7 @@ from factwire.edge.edge_metrics import EdgeObserver
 from factwire.edge.events.event_schemas import build_asyncapi
 from factwire.edge.routes.request_context import EdgeRequest, edge_of
 from factwire.facts.resources import AgentRow, Agents, Health, HealthDetails, Ticket
+from factwire.journal import JournalUnavailable
 from factwire.serving.limits import TICKET_SECONDS
 from factwire.serving.rest import ALSO, declare_bytes
 
@@ -31,7 +32,9 @@ METRICS_ROUTES: list[Any] = [read_metrics]
 
 @get("/v1/health", tags=["service"], opt={ALSO: (HTTP_503_SERVICE_UNAVAILABLE,)})
 async def read_health(request: EdgeRequest) -> Response[Health]:
-    """Get the health of this Edge; details require the token."""
+    """Get the health of this Edge; details require the token. While the journal cannot be read or
+    written, the status is `degraded`, and the answer is 503.
+    """
     details = await _read_details(request) if request.state.get("is_known") else None
     found = await edge_of(request).feed.health()
     words: dict[str, Literal["ok", "degraded", "stopping"]] = {
@@ -39,15 +42,24 @@ async def read_health(request: EdgeRequest) -> Response[Health]:
         "degraded": "degraded",
         "stopped": "stopping",
     }
-    status = words[found.state]
+    status, refusal = words[found.state], edge_of(request).writes.refusal
+    if status == "ok" and refusal is not None:
+        status = "degraded"
+    trouble = refusal.code if refusal is not None else JournalUnavailable.code
     code = HTTP_200_OK if status == "ok" else HTTP_503_SERVICE_UNAVAILABLE
-    health = Health(status=status, version=__version__, details=details)
+    health = Health(
+        status=status,
+        version=__version__,
+        code=trouble if status == "degraded" else None,
+        details=details,
+    )
     return Response(health, status_code=code)
 
 
 async def _read_details(request: EdgeRequest) -> HealthDetails:
     observer = observer_of(request)
     vitals = await observer.vitals()
+    refusal = edge_of(request).writes.refusal
     return HealthDetails(
         edge_id=edge_of(request).edge_id,
         runtime_id=edge_of(request).mint.runtime_id,
@@ -56,7 +68,7 @@ async def _read_details(request: EdgeRequest) -> HealthDetails:
         feed_cursor=str(vitals.feed.cursor),
         journal_head=vitals.head,
         feed_lag=vitals.feed.lag,
-        reason=vitals.feed.reason,
+        reason=vitals.feed.reason or (None if refusal is None else str(refusal)),
         runs_active=vitals.active,
         runs_queued=vitals.runs["queued"],
         approvals_pending=vitals.pending,

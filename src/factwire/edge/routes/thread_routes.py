@@ -298,6 +298,20 @@ async def promote_queued(
     return await run_operations.promote_queued_run(edge_of(request), thread_id, run_id)
 
 
+@post("/v1/threads/{thread_id:str}/queue/:continue", status_code=200, tags=["threads"])
+async def continue_queue(request: EdgeRequest, thread_id: FromPath[str]) -> list[QueuedRun]:
+    """Continue after a stop: start the held runs of a thread, one after the other."""
+    return await run_operations.release_queued_runs(edge_of(request), thread_id, None)
+
+
+@post("/v1/threads/{thread_id:str}/queue/{run_id:str}/:continue", status_code=200, tags=["threads"])
+async def continue_queued(
+    request: EdgeRequest, thread_id: FromPath[str], run_id: FromPath[str]
+) -> list[QueuedRun]:
+    """Start a held run as soon as the thread is free; other held runs stay held."""
+    return await run_operations.release_queued_runs(edge_of(request), thread_id, run_id)
+
+
 @post("/v1/threads/{thread_id:str}/queue/{run_id:str}/:steer", status_code=200, tags=["threads"])
 async def steer_queued(
     request: EdgeRequest, thread_id: FromPath[str], run_id: FromPath[str]
@@ -349,6 +363,8 @@ ROUTES = [
     post_message,
     read_queue,
     promote_queued,
+    continue_queue,
+    continue_queued,
     steer_queued,
     remove_queued,
 ]

@@ -110,12 +110,17 @@ class ActionRequestPayload(Payload):
 
 
 class ActionDecisionPayload(Payload):
-    """action.resolved and the other closers: what was decided, by whom, and whether it took."""
+    """action.resolved and the other closers: what was decided, by whom, and whether it took. An
+    action.updated after a decision adds when it was sent to the agent and when it was applied.
+    """
 
     decision: str | None = None
     reason: str | None = None
     decided_by: str | None = None
     applied: bool | None = None
+    requested_at: str | None = None
+    decided_at: str | None = None
+    sent_at: str | None = None
     response: Any = None
 
 

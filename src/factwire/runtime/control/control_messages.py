@@ -164,11 +164,15 @@ class QueueRequest(
     tag_field="request",
     tag="queue",
 ):
-    """Ask what waits on a thread, after letting a turn go first or taking one out."""
+    """Ask what waits on a thread, after letting a turn go first, taking one out, or going on after
+    a stop with the turns that are held: all of them, or `release` alone.
+    """
 
     thread_id: str
     promote: str | None = None
     remove: str | None = None
+    release: str | None = None
+    release_all: bool = False
 
 
 class StatusRequest(

@@ -200,6 +200,8 @@ class RuntimeControls:
             await runtime.promote(thread_id, request.promote)
         if request.remove is not None:
             await runtime.remove(thread_id, request.remove)
+        if request.release is not None or request.release_all:
+            await runtime.release(thread_id, request.release)
         turns = (await runtime.state(thread_id)).queue.turns
         return QueueReply(thread_id=thread_id, turns=tuple(map(_to_waiting_turn, turns)))
 

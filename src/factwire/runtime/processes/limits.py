@@ -41,3 +41,6 @@ LOG_READ_BYTES: Final = 1024 * 1024
 
 REAP_ROUNDS: Final = 50
 """Times that the reaper looks again for processes that a dying group has forked."""
+
+SANDBOX_POLL_SECONDS: Final = 0.02
+"""Seconds between two looks at what still runs in a sandbox that is to end; only a stop looks."""

@@ -6,8 +6,8 @@ time, boot and namespace are.
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -231,17 +231,42 @@ def kill_exactly(entry: ProcessEntry, number: signal.Signals) -> None:
             os.close(handle)
 
 
-def terminate_group(group: int, *, sandboxed: bool) -> None:
+def terminate_group(group: int) -> None:
     """Ask every program of the group to end; the leader must not have been asked for yet."""
-    if not sandboxed:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(group, signal.SIGTERM)
-        return
-    for entry in list_sandboxed(group, list_members(group)):
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGTERM)
+
+
+def terminate_sandboxed(leader: int) -> None:
+    """Ask every program in a sandbox to end, whatever group it has gone to."""
+    for entry in list_sandboxed(leader):
         kill_exactly(entry, signal.SIGTERM)
 
 
-def list_sandboxed(leader: int, group: list[ProcessEntry]) -> list[ProcessEntry]:
-    """The group without bubblewrap: without its leader and the first process of the sandbox."""
-    outer = {leader, *(entry.pid for entry in group if entry.parent == leader)}
-    return [entry for entry in group if entry.pid not in outer]
+def list_sandboxed(leader: int) -> list[ProcessEntry]:
+    """The living processes in the sandbox of a bubblewrap: all that descend from it, without the
+    first, which is bubblewrap, too, and becomes the parent of those that lose theirs.
+    """
+    children: dict[int, list[ProcessEntry]] = {}
+    for entry in entries():
+        children.setdefault(entry.parent, []).append(entry)
+    found: list[ProcessEntry] = []
+    level = [entry.pid for entry in children.get(leader, ())]
+    while level:
+        below = [entry for pid in level for entry in children.get(pid, ())]
+        found += below
+        level = [entry.pid for entry in below]
+    return [entry for entry in found if entry.alive]
+
+
+@contextmanager
+def hold_process(pid: int) -> Generator[None]:
+    """Keep a child of ours from running; it can still be killed."""
+    entry = find_entry(pid)
+    if entry is not None:
+        kill_exactly(entry, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        if entry is not None:
+            kill_exactly(entry, signal.SIGCONT)

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import closing, suppress
 from typing import Any
 
+from factwire.runtime.processes.limits import SANDBOX_POLL_SECONDS
 from factwire.runtime.processes.process_output import (
     LogFolder,
     ProcessEvent,
@@ -22,7 +23,12 @@ from factwire.runtime.processes.process_output import (
     ReadPipe,
     WritePipe,
 )
-from factwire.runtime.processes.process_reaper import terminate_group
+from factwire.runtime.processes.process_reaper import (
+    hold_process,
+    list_sandboxed,
+    terminate_group,
+    terminate_sandboxed,
+)
 from factwire.runtime.processes.process_spec import (
     Exit,
     InputClosed,
@@ -228,13 +234,31 @@ class RunningProcess:
             if await self._ends(self._ladder.interrupt, self.on_interrupt(self)):
                 return
         self._rung = "terminate"
-        terminate_group(self.pid, sandboxed=self.plan is not None)
-        if await self._ends(self._ladder.terminate):
+        if await (self._ends_by_signal() if self.plan is None else self._ends_in_sandbox()):
             return
         self._rung = "kill"
         self._kill_group()
         if not await self._ends(self._ladder.kill):
             raise ProcessStuck(f"process {self.pid} is still running after SIGKILL")
+
+    async def _ends_by_signal(self) -> bool:
+        terminate_group(self.pid)
+        return await self._ends(self._ladder.terminate)
+
+    async def _ends_in_sandbox(self) -> bool:
+        """Whether everything in the sandbox ends in time. Bubblewrap stands still meanwhile: it
+        would end the sandbox with the command, whatever the command's children are still doing.
+        """
+        with hold_process(self.pid):
+            terminate_sandboxed(self.pid)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._ladder.terminate):
+                    # Nobody but their parents, which are not us, hears of their ends.
+                    while list_sandboxed(self.pid):  # noqa: ASYNC110 - so it is looked at again
+                        await asyncio.sleep(SANDBOX_POLL_SECONDS)
+            if list_sandboxed(self.pid):
+                return False
+        return await self._ends(self._ladder.terminate)
 
     async def _ends(self, seconds: float, asking: Awaitable[None] | None = None) -> bool:
         """Whether it ends in time. A question that fails is no answer."""

@@ -62,11 +62,13 @@ async def _read_piece(
 ) -> Cursor | None:
     """Add messages up to the limit; the place that was reached, None where nothing was left."""
     reached = None
-    reading = journal.read(after, filter=encoder.selection.filter, limit=CATCH_UP_FACTS)
+    reading = journal.read(after, filter=encoder.stored_filter, limit=CATCH_UP_FACTS)
     async with aclosing(cast("AsyncGenerator[FactBatch]", reading)) as batches:
         async for batch in batches:
             reached = batch.cursor
-            for message in encoder.encode_messages(DecodedBatch(batch), range(len(batch.seqs))):
+            decoded = DecodedBatch(encoder.narrow(batch))
+            chosen = encoder.select(decoded, range(len(decoded.raw.seqs)))
+            for message in encoder.encode_messages(decoded, chosen):
                 texts.append(message.text)
                 if len(texts) == limit:
                     return Cursor(batch.epoch, message.seq)
@@ -100,7 +102,7 @@ class Broadcast:
         self.channel.close(closing)
 
     def _take(self, batch: DecodedBatch) -> None:
-        chosen = batch.select(self.encoder.selection.filter)
+        chosen = self.encoder.select(batch, batch.select(self.encoder.stored_filter))
         self.cursor = batch.cursor
         if chosen:
             frames = self.encoder.encode_frames(self.wire, batch, chosen)
@@ -230,7 +232,7 @@ class CatchUp:
 
     async def _read_piece(self, after: Cursor | None, target: Cursor) -> int:
         """Send at most one read's worth of facts; the seq that was reached."""
-        reached, wanted = target.seq, self._broadcast.encoder.selection.filter
+        reached, wanted = target.seq, self._broadcast.encoder.stored_filter
         reading = self._feed.journal.read(after, filter=wanted, limit=CATCH_UP_FACTS)
         gathered, size = list[bytes](), 0
         async with aclosing(cast("AsyncGenerator[FactBatch]", reading)) as batches:
@@ -245,8 +247,9 @@ class CatchUp:
         return reached
 
     def _encode_frames(self, batch: FactBatch, upto: int) -> bytes:
-        positions = range(bisect_right(batch.seqs, upto))
         encoder, wire = self._broadcast.encoder, self._broadcast.wire
-        frames = encoder.encode_frames(wire, DecodedBatch(batch), positions)
+        decoded = DecodedBatch(encoder.narrow(batch))
+        positions = encoder.select(decoded, range(bisect_right(decoded.raw.seqs, upto)))
+        frames = encoder.encode_frames(wire, decoded, positions)
         self._sent_seq = frames.last or self._sent_seq
         return frames.data

@@ -1,11 +1,13 @@
 """`FrameEncoder`: the facts of one selection as messages, and messages as frames of a wire.
 
-Readers with the same selection share one channel, and the same bytes serve all of them: a
-WebSocket frame from a server is not masked and its header follows from its length alone. The
-stored bytes of a fact are set into its message as they are; nothing is encoded again. A filter on
-types looks at the envelope, so that it means what the reader sees.
+Readers with the same selection share one channel, and the same bytes serve all of them: a WebSocket
+frame from a server is not masked and its header follows from its length alone. The stored bytes of
+a fact are set into its message as they are; nothing is encoded again. A filter looks at the type
+and the scope of the envelope, so that it means what the reader sees; the journal's own index has
+only the ids that a fact carries itself, so it is asked for threads and classes alone.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import Final, Literal, Protocol
@@ -13,9 +15,9 @@ from typing import Final, Literal, Protocol
 import msgspec
 
 from factwire.facts import Fact
-from factwire.journal import Cursor, Filter
+from factwire.journal import Cursor, FactBatch, Filter
 from factwire.journal.cursor import MARK
-from factwire.serving.envelopes import Envelope, View, encode_frame
+from factwire.serving.envelopes import Envelope, PlaceOf, View, encode_frame, has_no_place
 from factwire.serving.streams.journal_feed import DecodedBatch
 
 Face = Literal["events", "facts"]
@@ -29,6 +31,14 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     view: View = "runtime"
     filter: Filter | None = None
     types: tuple[str, ...] = ()
+
+    @property
+    def stored_filter(self) -> Filter | None:
+        """The part of the filter that the journal's index answers exactly."""
+        if self.filter is None:
+            return None
+        stored = msgspec.structs.replace(self.filter, project=None, run=None)
+        return None if stored == Filter() else stored
 
     def wants(self, name: str) -> bool:
         """Whether a type of envelope is among those named."""
@@ -45,6 +55,9 @@ _MORE: Final = 0x00
 _SHORT_HEADER: Final = Struct(">BB").pack
 _MIDDLE_HEADER: Final = Struct(">BBH").pack
 _LONG_HEADER: Final = Struct(">BBQ").pack
+
+_is_plain: Final = re.compile(rb"[A-Za-z0-9_.-]+").fullmatch
+"""Whether JSON writes a text in one way only."""
 
 COMMENT: Final = b":\n\n"
 """What keeps an idle event stream from looking dead."""
@@ -132,9 +145,52 @@ class EncodedFrames(msgspec.Struct, frozen=True, gc=False):
 class FrameEncoder:
     """Tells facts in the words of one selection."""
 
-    def __init__(self, selection: Selection, *, envelope_of: EnvelopeBuilder) -> None:
+    def __init__(
+        self,
+        selection: Selection,
+        *,
+        envelope_of: EnvelopeBuilder,
+        place_of: PlaceOf = has_no_place,
+    ) -> None:
         self.selection = selection
+        self.stored_filter = selection.stored_filter
         self._envelope_of = envelope_of
+        self._place_of = place_of
+        self._project = selection.filter.project if selection.filter else None
+        self._run = selection.filter.run if selection.filter else None
+
+    def narrow(self, batch: FactBatch) -> FactBatch:
+        """A batch without the lines that cannot be about the run: an envelope names a run by the id
+        of the run or of its turn, and what the two have in common stands in the line as it is.
+        """
+        common = (self._run or "").removeprefix("run_").encode()
+        if not _is_plain(common):
+            return batch
+        kept = [
+            (seq, line)
+            for seq, line in zip(batch.seqs, batch.lines(), strict=True)
+            if common in line
+        ]
+        return FactBatch(
+            epoch=batch.epoch,
+            first=batch.first,
+            last=batch.last,
+            seqs=[seq for seq, _ in kept],
+            data=b"".join(line + b"\n" for _, line in kept),
+        )
+
+    def select(self, batch: DecodedBatch, positions: Sequence[int]) -> Sequence[int]:
+        """Those of these positions whose envelopes are of the project and of the run."""
+        project, run = self._project, self._run
+        if project is None and run is None:
+            return positions
+        scopes = batch.list_scopes(self._place_of)
+        return [
+            position
+            for position in positions
+            if (project is None or scopes[position].project_id == project)
+            and (run is None or scopes[position].run_id == run)
+        ]
 
     def encode_messages(
         self, batch: DecodedBatch, positions: Sequence[int]

@@ -18,6 +18,7 @@ from factwire.facts import Fact
 from factwire.journal import Cursor, FactBatch, Filter, Journal, JournalError, JournalUnavailable
 from factwire.journal.chunks import decode_line, group_by_keys
 from factwire.journal.filter import Groups, list_keys
+from factwire.serving.envelopes import PlaceOf, ScopeIds, scope_ids_of
 from factwire.serving.limits import PIECE_BYTES, RETRY_SECONDS
 
 
@@ -26,6 +27,7 @@ class DecodedBatch:
 
     def __init__(self, raw: FactBatch) -> None:
         self.raw = raw
+        self._scopes: list[ScopeIds] | None = None
 
     @property
     def cursor(self) -> Cursor:
@@ -40,6 +42,13 @@ class DecodedBatch:
     def facts(self) -> list[Fact]:
         """Each fact, in the order of `batch.seqs`."""
         return [decode_line(line) for line in self.lines]
+
+    def list_scopes(self, place_of: PlaceOf) -> list[ScopeIds]:
+        """What the envelope of each fact is about; made for the first who asks, like the facts."""
+        if self._scopes is None:
+            places = zip(self.raw.seqs, self.facts, strict=True)
+            self._scopes = [scope_ids_of(seq, fact, place_of) for seq, fact in places]
+        return self._scopes
 
     @cached_property
     def _groups(self) -> Groups:

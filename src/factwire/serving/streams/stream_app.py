@@ -28,6 +28,7 @@ from factwire.serving.asgi import (
     refuse,
     scope_trace_id,
 )
+from factwire.serving.envelopes import PlaceOf, has_no_place
 from factwire.serving.envelopes import Scope as EventScope
 from factwire.serving.limits import CLOSE_SECONDS, PING_SECONDS
 from factwire.serving.logs import logger
@@ -187,12 +188,18 @@ class StreamReaders:
     """Brings readers to their streams and ends them all."""
 
     def __init__(
-        self, feed: JournalFeed, *, scope: EventScope, envelope_of: EnvelopeBuilder
+        self,
+        feed: JournalFeed,
+        *,
+        scope: EventScope,
+        envelope_of: EnvelopeBuilder,
+        place_of: PlaceOf,
     ) -> None:
         self.projections = LiveProjections(feed)
         self._feed = feed
         self._scope = scope
         self._envelope_of = envelope_of
+        self._place_of = place_of
         self._broadcasts: dict[_Key, Broadcast] = {}
         self._entering: dict[StreamReader, None] = {}
 
@@ -246,7 +253,9 @@ class StreamReaders:
         key = selection, wire
         broadcast = self._broadcasts.get(key)
         if broadcast is None:
-            encoder = FrameEncoder(selection, envelope_of=self._envelope_of)
+            encoder = FrameEncoder(
+                selection, envelope_of=self._envelope_of, place_of=self._place_of
+            )
             broadcast = Broadcast(self._feed, encoder, wire, partial(self._close_broadcast, key))
             self._broadcasts[key] = broadcast
         return broadcast
@@ -293,7 +302,8 @@ class Streams:
     """An ASGI application; `owns` says which requests are for it.
 
     `scope` is where errors of a stream come from, `server_name` what refusals call the server,
-    `log_name` the logger of what begins and ends.
+    `log_name` the logger of what begins and ends, `place_of` the project and the conversation of a
+    thread, by which streams can be filtered.
     """
 
     def __init__(
@@ -304,9 +314,10 @@ class Streams:
         log_name: str,
         scope: EventScope,
         envelope_of: EnvelopeBuilder,
+        place_of: PlaceOf = has_no_place,
     ) -> None:
         self.feed = feed
-        self.readers = StreamReaders(feed, scope=scope, envelope_of=envelope_of)
+        self.readers = StreamReaders(feed, scope=scope, envelope_of=envelope_of, place_of=place_of)
         self._server_name = server_name
         self._log = logger(log_name)
         self._stopping = False

@@ -6,7 +6,10 @@ import type { Operation, ProjectionState } from "./projection";
 
 export type RunStatus =
   | "queued"
+  | "held"
   | "running"
+  | "waiting"
+  | "cancelling"
   | "finished"
   | "failed"
   | "cancelled";
@@ -159,7 +162,10 @@ export interface RunEvent {
   createdAt?: string | null;
 }
 
-/** A run that started or ended; of its three times, those that this fact knows. */
+/**
+ * A run that started or ended; of its three times, those that this fact knows. One that was
+ * cancelled as `steered` never ran: the run `steeredInto` took its prompt.
+ */
 export interface RunChange {
   runId: string;
   status: RunStatus;
@@ -169,6 +175,7 @@ export interface RunChange {
   createdAt?: string | null;
   startedAt?: string | null;
   finishedAt?: string | null;
+  steeredInto?: string | null;
 }
 
 /** A run that failed. */
@@ -182,8 +189,9 @@ export interface RunFailure {
 /** From where to where a run went; `from` is unknown where the fact alone cannot know it. */
 export interface RunStatusChange {
   runId: string;
-  from: "queued" | "running" | "unknown";
+  from: RunStatus | "unknown";
   to: RunStatus;
+  reason?: string | null;
   error?: RunErrorEvent | null;
 }
 
@@ -237,9 +245,13 @@ export interface ApprovalRequest {
   toolName?: string | null;
   options?: unknown[] | null;
   responseSchema?: JsonObject | null;
+  requestedAt?: string | null;
 }
 
-/** What was decided, and whether it took effect: the same decision comes again as applied. */
+/**
+ * What was decided, and whether it took effect: the same decision comes again when it is sent
+ * to the agent and when it is applied.
+ */
 export interface ApprovalDecision {
   approvalId: string;
   decision: string;
@@ -247,6 +259,10 @@ export interface ApprovalDecision {
   runId?: string | null;
   decidedBy?: string | null;
   reason?: string | null;
+  requestedAt?: string | null;
+  decidedAt?: string | null;
+  sentAt?: string | null;
+  appliedAt?: string | null;
 }
 
 /** A thing that a run made; its content is behind refs. `status` is what its facts say. */
@@ -542,6 +558,7 @@ export interface PermissionRequest {
   summary?: string | null;
   argsHash?: string | null;
   expiresAt?: string | null;
+  requestedAt?: string | null;
 }
 
 /** What was decided, and whether the agent has acted upon it. */
@@ -553,6 +570,10 @@ export interface PermissionDecision {
   callId?: string | null;
   reason?: string | null;
   decidedBy?: string | null;
+  requestedAt?: string | null;
+  decidedAt?: string | null;
+  sentAt?: string | null;
+  appliedAt?: string | null;
 }
 
 /** Why a stream cannot go on; `code` is stable, `message` is for people. */

@@ -533,12 +533,18 @@ export interface StandingGrant extends Payload {
   revoked?: boolean | null;
 }
 
-/** action.resolved and the other closers: what was decided, by whom, and whether it took. */
+/**
+ * action.resolved and the other closers: what was decided, by whom, and whether it took. An
+ * action.updated after a decision adds when it was sent to the agent and when it was applied.
+ */
 export interface ActionDecisionPayload extends Payload {
   decision?: string | null;
   reason?: string | null;
   decidedBy?: string | null;
   applied?: boolean | null;
+  requestedAt?: string | null;
+  decidedAt?: string | null;
+  sentAt?: string | null;
   response?: unknown;
 }
 

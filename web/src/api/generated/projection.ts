@@ -80,6 +80,8 @@ export interface Action {
   response?: unknown;
   requestedAt?: string | null;
   resolvedAt?: string | null;
+  sentAt?: string | null;
+  appliedAt?: string | null;
   sequence?: number | null;
 }
 
@@ -676,7 +678,10 @@ export interface Queue {
   reason?: string | null;
 }
 
-/** One turn that waits. */
+/**
+ * One turn that waits. A `held` one was waiting when a person stopped the thread: it starts
+ * only when a person releases it.
+ */
 export interface QueuedTurn {
   queuedTurnId: string;
   prompt?: string | null;
@@ -691,6 +696,7 @@ export interface QueuedTurn {
   retryOf?: string | null;
   attempt?: number | null;
   notBefore?: string | null;
+  heldAt?: string | null;
 }
 
 /** That the model reasoned, and the summary it gave; the raw chain of thought is not kept. */
@@ -778,7 +784,10 @@ export interface Routing {
   createdAt?: string | null;
 }
 
-/** The status of the thread; `status` follows from the rest. */
+/**
+ * The status of the thread; `status` follows from the rest. `cancellingTurnId` was asked to
+ * stop and has not ended.
+ */
 export interface RuntimeStatus {
   status: string;
   phase: Phase;
@@ -793,6 +802,7 @@ export interface RuntimeStatus {
   message?: string | null;
   latestTurnId?: string | null;
   latestTurnStatus?: string | null;
+  cancellingTurnId?: string | null;
   failureCategory?: string | null;
   recoveryHint?: string | null;
   blockedReason?: string | null;
@@ -857,7 +867,10 @@ export interface StandingGrant {
   revoked?: boolean | null;
 }
 
-/** Text given to a turn that was already running. One that was delivered is a message, too. */
+/**
+ * Text given to a turn that was already running. One that was delivered is a message, too;
+ * `queuedTurnId` is the turn that waited with this text before.
+ */
 export interface Steer {
   eventId: string;
   steerId?: string | null;
@@ -865,6 +878,7 @@ export interface Steer {
   input?: unknown[] | null;
   status?: string | null;
   turnId?: string | null;
+  queuedTurnId?: string | null;
   createdAt?: string | null;
 }
 

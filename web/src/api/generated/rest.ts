@@ -26,7 +26,11 @@ export interface Agents {
   default?: string | null;
 }
 
-/** What a person must decide, or has; the answer is bound to `argsHash`. */
+/**
+ * What a person must decide, or has; the answer is bound to `argsHash`. It was asked for at
+ * `createdAt` and decided at `decidedAt`; the decision was sent to the agent at `sentAt`, and at
+ * `appliedAt` the agent acted upon it.
+ */
 export interface Approval {
   seq: number;
   createdAt: string;
@@ -53,6 +57,9 @@ export interface Approval {
   reason?: string | null;
   applied?: boolean | null;
   response?: unknown;
+  decidedAt?: string | null;
+  sentAt?: string | null;
+  appliedAt?: string | null;
 }
 
 /** Some rows, and where the next page begins; without `next` there is none. */
@@ -289,12 +296,13 @@ export interface ForkBody {
 }
 
 /**
- * What anybody may know; `status` is degraded while the journal cannot be reached. `details` are
- * for whoever shows the token.
+ * What anybody may know; `status` is degraded while the journal cannot be reached or refuses
+ * facts, and `code` is a stable word for why. `details` are for whoever shows the token.
  */
 export interface Health {
   status: "degraded" | "ok" | "stopping";
   version: string;
+  code?: string | null;
   details?: HealthDetails | null;
 }
 
@@ -558,11 +566,16 @@ export interface ProjectedTask {
   completedAt?: string | null;
 }
 
-/** A run that has not started. */
+/**
+ * A run that has not started. A `held` one does not start by itself: it waited when a person
+ * stopped the thread, at `heldAt`.
+ */
 export interface QueuedRun {
   runId: string;
   prompt?: string | null;
   agentId?: string | null;
+  status?: "held" | "queued";
+  heldAt?: string | null;
 }
 
 /** A summary of reasoning, with length and digest as a text has them. */
@@ -596,7 +609,11 @@ export interface Review {
   completedAt?: string | null;
 }
 
-/** One turn of an agent. */
+/**
+ * One turn of an agent. A `held` one waits until a person goes on after a stop; a `cancelling`
+ * one was asked to stop and has not ended. `reason` is why it was cancelled; one that was
+ * cancelled as `steered` never ran, because the run `steeredInto` took its prompt.
+ */
 export interface Run {
   seq: number;
   createdAt: string;
@@ -604,7 +621,7 @@ export interface Run {
   threadId?: string | null;
   runId: string;
   turnId: string;
-  status: "cancelled" | "failed" | "finished" | "queued" | "running" | "waiting";
+  status: "cancelled" | "cancelling" | "failed" | "finished" | "held" | "queued" | "running" | "waiting";
   projectId?: string | null;
   agentId?: string | null;
   prompt?: string | null;
@@ -615,6 +632,8 @@ export interface Run {
   startedAt?: string | null;
   finishedAt?: string | null;
   error?: RunError | null;
+  reason?: string | null;
+  steeredInto?: string | null;
 }
 
 /**
@@ -1017,6 +1036,20 @@ export interface Operations {
     body: ThreadChange;
     answer: Thread;
   };
+  /** Continue after a stop */
+  continueQueue: {
+    path: { threadId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: QueuedRun[];
+  };
+  /** Start a held run as soon as the thread is free */
+  continueQueued: {
+    path: { threadId: string; runId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: QueuedRun[];
+  };
   /** Store an attachment for a message, which refers to it by its ref */
   createBlob: {
     path: Record<never, never>;
@@ -1167,7 +1200,7 @@ export interface Operations {
   /** List runs, newest first */
   listRuns: {
     path: Record<never, never>;
-    query: { threadId?: string; projectId?: string; status?: "cancelled" | "failed" | "finished" | "queued" | "running" | "waiting"; cursor?: string; limit?: number };
+    query: { threadId?: string; projectId?: string; status?: "cancelled" | "cancelling" | "failed" | "finished" | "held" | "queued" | "running" | "waiting"; cursor?: string; limit?: number };
     body: undefined;
     answer: RunPage;
   };
@@ -1425,6 +1458,8 @@ export const OPERATIONS = {
   cancelRun: { method: "POST", path: "/v1/runs/{runId}:cancel" },
   changeProject: { method: "PATCH", path: "/v1/projects/{projectId}" },
   changeThread: { method: "PATCH", path: "/v1/threads/{threadId}" },
+  continueQueue: { method: "POST", path: "/v1/threads/{threadId}/queue:continue" },
+  continueQueued: { method: "POST", path: "/v1/threads/{threadId}/queue/{runId}:continue" },
   createBlob: { method: "POST", path: "/v1/blobs" },
   createConversation: { method: "POST", path: "/v1/conversations" },
   createPreview: { method: "POST", path: "/v1/previews" },

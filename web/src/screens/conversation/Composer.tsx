@@ -40,7 +40,8 @@ function Own({ threadId, state }: { threadId: string; state: ProjectionState }) 
   const { send, busy, error } = useSending(threadId);
   const agent = useAgents().data?.items.find((one) => one.agentId === state.runtime.agentId);
   const active = state.runtime.activeTurnId != null;
-  const canSteer = active && agent?.manifest?.steer === "yes";
+  const stopping = active && state.runtime.cancellingTurnId === state.runtime.activeTurnId;
+  const canSteer = active && !stopping && agent?.manifest?.steer === "yes";
   const input = partsOf(files.attachments);
   const empty = files.storing || (text.trim() === "" && input.length === 0);
   const submit = async (mode: Mode) => {
@@ -50,9 +51,14 @@ function Own({ threadId, state }: { threadId: string; state: ProjectionState }) 
     setText(now.startsWith(text) ? now.slice(text.length) : now);
     files.sent(input);
   };
+  // What is being written stays, before the message that comes back.
+  const edit = (message: string) => {
+    const now = readDraft("text", threadId) ?? "";
+    setText(now.trim() === "" ? message : `${now}\n${message}`);
+  };
   return (
     <div className={styles.composer}>
-      <Waiting threadId={threadId} state={state} canSteer={canSteer} />
+      <Waiting threadId={threadId} state={state} canSteer={canSteer} onEdit={edit} />
       <div className={styles.box} {...takesFiles(files.add)}>
         <textarea
           className={styles.input}
@@ -73,7 +79,7 @@ function Own({ threadId, state }: { threadId: string; state: ProjectionState }) 
           <span className={styles.hint} role={error === null ? undefined : "alert"}>
             {error === null ? <span className={styles.keys}>{hintOf(active, agent)}</span> : <span className={styles.error}>{error} Your text has been kept.</span>}
           </span>
-          {active && <Stop runId={state.runtime.activeRunId ?? null} />}
+          {active && <Stop runId={state.runtime.activeRunId ?? null} stopping={stopping} />}
           {!active && FAILED.has(state.runtime.latestTurnStatus ?? "") && <Retry threadId={threadId} />}
           {canSteer && (
             <Button size="small" icon="steer" disabled={empty || busy} onClick={() => void submit("steer")}>
@@ -99,13 +105,13 @@ function hintOf(active: boolean, agent: AgentRow | undefined): string {
   return agent?.manifest?.steer === "yes" ? "Enter to queue, Steer to send it to the current run" : "Enter to queue after the current run";
 }
 
-function Stop({ runId }: { runId: string | null }) {
+function Stop({ runId, stopping }: { runId: string | null; stopping: boolean }) {
   const stop = () => {
     if (runId !== null) call("cancelRun", { path: { runId }, body: {} }).catch((error: unknown) => toast(wordsOf(error)));
   };
   return (
-    <Button size="small" kind="danger" icon="stop" disabled={runId === null} onClick={stop}>
-      Stop
+    <Button size="small" kind="danger" icon="stop" busy={stopping} disabled={runId === null || stopping} onClick={stop}>
+      {stopping ? "Stopping" : "Stop"}
     </Button>
   );
 }

@@ -3,7 +3,7 @@ import { memo, useState } from "react";
 import type { Action, Process, ProjectionState, Tool } from "../../api/generated/projection";
 import { ApprovalCard } from "../../approval/ApprovalCard";
 import { requestOfAction } from "../../approval/request";
-import { Button, CodeBlock, durationWords, Icon, lookOf, StatusBadge, StatusIcon, Verbatim } from "../../ui";
+import { Button, CodeBlock, durationWords, Icon, lookOf, StatusBadge, StatusIcon, Time, Verbatim } from "../../ui";
 import styles from "./Conversation.module.css";
 import { useFold } from "./folds";
 import { OutputDialog } from "./OutputDialog";
@@ -72,12 +72,23 @@ const KnownTool = memo(function KnownTool({ tool, program, runId, action, asker,
   );
 });
 
-/** Who decided that this may be done or not, and why. */
+/** Who decided that this may be done or not, why, and when that was decided, sent and applied. */
 function Decision({ action }: { action: Action }) {
+  const times: [string, string | null | undefined][] = [
+    ["decided", action.resolvedAt],
+    ["sent to the agent", action.sentAt],
+    ["applied", action.appliedAt],
+  ];
   return (
     <p className={`${styles.caption} ${styles.body}`} dir="auto">
       {`${lookOf(action.decision ?? action.status).words} by ${action.decidedBy ?? "unknown"}`}
       {action.reason != null && `: ${action.reason}`}
+      {times.map(([words, at]) => at != null && (
+        <span key={words}>
+          {`, ${words} `}
+          <Time at={at} />
+        </span>
+      ))}
     </p>
   );
 }

@@ -5,6 +5,7 @@ import { Refusal, wordsOf } from "../../api/refusal";
 import type { AssetPart } from "../../attachments";
 import { useWorstConnection } from "../../state/connections";
 import { noteSent } from "../../state/outbox";
+import { queries } from "../../state/queries";
 
 export type Mode = "queue" | "steer";
 
@@ -30,6 +31,7 @@ export function useSending(threadId: string) {
       return true;
     } catch (reason) {
       last.current.failed = true;
+      if (reason instanceof Refusal && reason.status === 503) void queries.invalidateQueries({ queryKey: ["health"] });
       setError(reason);
       return false;
     } finally {
