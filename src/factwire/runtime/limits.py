@@ -54,3 +54,6 @@ RETRY_ATTEMPTS: Final = 10
 
 CLOSE_SECONDS: Final = 5.0
 """How long running turns may take to end while a runtime is closing."""
+
+CONTEXT_WARNING_SHARE: Final = 0.8
+"""The share of a model's context from which on people are warned that it is nearly full."""

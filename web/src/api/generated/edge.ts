@@ -7,6 +7,7 @@ import type { Operation, ProjectionState } from "./projection";
 export type RunStatus =
   | "queued"
   | "running"
+  | "waiting"
   | "finished"
   | "failed"
   | "cancelled";
@@ -80,6 +81,7 @@ export interface ConversationEvent {
   projectId?: string | null;
   title?: string | null;
   createdAt?: string | null;
+  updatedAt?: string | null;
 }
 
 /** Somebody who joined a conversation; `memberType` is user, agent or another word. */
@@ -113,6 +115,8 @@ export interface ThreadFork {
   fromItemId?: string | null;
   projectId?: string | null;
   title?: string | null;
+  createdAt?: string | null;
+  updatedAt?: string | null;
 }
 
 /**
@@ -159,7 +163,7 @@ export interface RunEvent {
   createdAt?: string | null;
 }
 
-/** A run that started or ended; of its three times, those that this fact knows. */
+/** A run that started or ended, with the times of what has happened to it. */
 export interface RunChange {
   runId: string;
   status: RunStatus;
@@ -176,15 +180,25 @@ export interface RunFailure {
   runId: string;
   status: "failed";
   error: RunErrorEvent;
+  projectId?: string | null;
+  threadId?: string | null;
+  createdAt?: string | null;
+  startedAt?: string | null;
   finishedAt?: string | null;
 }
 
-/** From where to where a run went; `from` is unknown where the fact alone cannot know it. */
+/**
+ * From where to where a run went, and its times; `from` is absent where an outside runtime did
+ * not report it.
+ */
 export interface RunStatusChange {
   runId: string;
-  from: "queued" | "running" | "unknown";
   to: RunStatus;
+  from?: "queued" | "running" | "waiting" | null;
   error?: RunErrorEvent | null;
+  createdAt?: string | null;
+  startedAt?: string | null;
+  finishedAt?: string | null;
 }
 
 /**
@@ -522,6 +536,8 @@ export interface HookResponse {
   hookName?: string | null;
   hookEvent?: string | null;
   exitCode?: number | null;
+  stdout?: string | null;
+  stderr?: string | null;
   message?: string | null;
 }
 
@@ -531,7 +547,7 @@ export interface ToolUseSummary {
   toolUseIds: string[];
 }
 
-/** The agent may not go on until somebody decides; `input` is what was shown to them. */
+/** The agent may not go on until somebody decides; `input` are the arguments of the call. */
 export interface PermissionRequest {
   requestId: string;
   riskLevel: string;
@@ -678,10 +694,15 @@ export interface Checkpoint {
   seq: number;
 }
 
-/** An error, in the form of an envelope but at no place in the journal; the stream ends. */
+/**
+ * An error, as an envelope of its own: no fact has its `id`, and `seq` is the last one of the
+ * journal when it was sent. It has no cursor to resume from; the stream ends.
+ */
 export interface ErrorEvent {
   type: "error";
   version: "v1";
+  id: string;
+  seq: number;
   scope: Scope;
   traceId: string;
   sentAt: string;
