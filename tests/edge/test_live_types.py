@@ -23,7 +23,8 @@ from tests.edge.edges import TOKEN, WAIT_SECONDS, RunningEdge, configuration_in,
 from tests.edge.event_spec import SPECIFIED
 from tests.edge.live_types import EMITTERS, Shown, assert_shows, read_shown, types_of
 from tests.edge.streaming import until
-from tests.runtime.fake_model import FakeModel, refusal, text
+from tests.runtime.fake_model import FakeModel, calls, refusal, text
+from tests.runtime.mcp_turns import library
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.requirement("edge.events.live")]
 
@@ -110,12 +111,12 @@ async def test_a_tour_of_the_demo_agent_shows_what_agents_do(tmp_path: Path):
     requests = payloads(shown, "run.agent.permission_requested")
     decided = payloads(shown, "run.agent.permission_decided")
     assert {each["toolName"] for each in requests} == {each["toolName"] for each in decided}
-    calls = {
+    inputs = {
         each["callId"]: each["input"]
         for each in payloads(shown, "run.agent.tool_call")
         if "input" in each
     }
-    assert [each["input"] for each in requests] == [calls[each["callId"]] for each in requests]
+    assert [each["input"] for each in requests] == [inputs[each["callId"]] for each in requests]
     _check_team(shown)
     _check_messages(shown)
 
@@ -275,6 +276,26 @@ async def test_the_openai_agent_reports_its_session_its_context_and_what_is_refu
     assert [result["success"] for result in results] == [True, True, False]
     assert (results[0]["turns"], results[0]["stopReason"]) == (1, "stop")
     assert results[0]["usage"] == {"inputTokens": 11, "outputTokens": 7, "totalTokens": 18}
+
+
+async def test_a_call_that_reports_progress_says_how_many_seconds_it_has_run(tmp_path: Path):
+    replies = (calls(("mcp__lib__steps", {"count": 2})), text("Done."))
+    async with FakeModel(*replies) as model:
+        settings = AgentSettings(kind="openai", base_url=model.url, model="tiny")
+        conf = configuration_in(
+            tmp_path,
+            agents={"openai": settings},
+            agent="openai",
+            mcp={"lib": library()},
+            policy=PolicySettings(allow=("mcp__lib__steps",)),
+        )
+        async with running_edge(tmp_path, configuration=conf) as edge:
+            run = await edge.start("Step", "openai")
+            await edge.run_until(run["runId"])
+            shown = await read_shown(edge)
+    steps = [each for each in payloads(shown, "run.agent.tool_call") if "progress" in each]
+    assert [each["progress"] for each in steps] == [1.0, 2.0]
+    assert [type(each["elapsed"]) for each in steps] == [float, float]
 
 
 async def test_a_stream_that_cannot_go_on_ends_with_an_envelope_of_its_own(tmp_path: Path):
