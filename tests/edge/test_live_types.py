@@ -68,6 +68,21 @@ async def test_resources_are_reported_as_whole_rows_and_the_runner_leaves_last(t
         assert back == left + 1
 
 
+async def test_a_run_that_outlives_its_edge_keeps_its_times(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        run = (await edge.start("approve"))["runId"]
+        await edge.wait_for_approval(run)
+    async with running_edge(tmp_path) as edge:
+        await edge.post(f"/v1/runs/{run}:cancel", status=202)
+        row = await edge.run_until(run)
+        shown = await read_shown(edge)
+    times = {name: row[name] for name in ("createdAt", "startedAt", "finishedAt")}
+    [cancelled] = payloads(shown, "run.cancelled")
+    assert {name: cancelled[name] for name in times} == times
+    changes = [(each["from"], each["to"]) for each in payloads(shown, "run.status.changed")]
+    assert changes[-2:] == [("waiting", "running"), ("running", "cancelled")]
+
+
 async def _touch_resources(edge: RunningEdge) -> dict[str, Any]:
     """One of everything that is made and changed over REST, while a run is under way."""
     folder = str(edge.machine.runtime.workspace)

@@ -162,10 +162,10 @@ class ThreadLog:
         """Have the run wait for a person, or go on, as the requests come to that are written now;
         one that a rule answered at once is not waited for.
         """
-        asking, is_waiting = self._asked_by, bool(self.gates.open_actions)
-        if asking is None or is_waiting == self._is_waiting:
+        asking, self._asked_by = self._asked_by, None
+        if asking is None or self._is_waiting == (is_waiting := bool(self.gates.open_actions)):
             return
-        self._asked_by, self._is_waiting = None, is_waiting
+        self._is_waiting = is_waiting
         if self.gates.active_turn != asking.turn_id:
             return
         before, now = ("running", "waiting") if is_waiting else ("waiting", "running")
