@@ -63,7 +63,11 @@ async def test_codex_answers_and_goes_on_with_its_thread(
     assert second.answers == ["It is 42.", "Still 42."]
     assert [each["summary"] for each in first.payloads_of("reasoning.summary")] == ["It is known."]
     assert "".join(each["delta"] for each in first.payloads_of("model.delta")) == "It is 42."
-    assert len(first.payloads_of("session.updated")) == 1
+    sessions = first.payloads_of("session.updated")
+    assert [("model" in each, "agentSessionId" in each) for each in sessions] == [
+        (True, False),
+        (False, True),
+    ]
     assert "It is 42." in heard(model)
 
 

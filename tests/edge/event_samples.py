@@ -56,6 +56,7 @@ _ASKED = {
     "severity": "high",
     "prompt": "Run it?",
     "shown": "rm x",
+    "args": {"command": "rm x"},
     "argsHash": "h",
     "expiresAt": TIME,
     "requestedBy": "demo",
@@ -75,13 +76,13 @@ SAMPLES = [
     Sample(
         fact("project.updated", {"name": "New"}, projectId="prj_1"),
         "project.updated",
-        {"projectId": "prj_1", "name": "New"},
+        {"projectId": "prj_1", "name": "New", "updatedAt": TIME},
     ),
     Sample(fact("project.deleted", projectId="prj_1"), "project.deleted", {"projectId": "prj_1"}),
     Sample(
         fact("conversation.created", {"title": "Talk"}, conversationId="cnv_1"),
         "conversation.created",
-        {"conversationId": "cnv_1", "title": "Talk"},
+        {"conversationId": "cnv_1", "title": "Talk", "createdAt": TIME, "updatedAt": TIME},
     ),
     Sample(
         fact(
@@ -95,18 +96,19 @@ SAMPLES = [
     Sample(
         fact("thread.created", _THREAD, threadId="thr_1", projectId="prj_1"),
         "thread.created",
-        {"threadId": "thr_1", "projectId": "prj_1", **_THREAD},
+        {"threadId": "thr_1", "projectId": "prj_1", **_THREAD, "updatedAt": TIME},
     ),
     Sample(
         fact("thread.updated", {"status": "archived"}, threadId="thr_1"),
         "thread.updated",
-        {"threadId": "thr_1", "status": "archived"},
+        {"threadId": "thr_1", "status": "archived", "updatedAt": TIME},
     ),
     Sample(fact("thread.deleted", threadId="thr_1"), "thread.deleted", {"threadId": "thr_1"}),
     Sample(
         fact("thread.forked", {"fromItemId": "i1"}, threadId="thr_2", parentThreadId="thr_1"),
         "thread.forked",
-        {"threadId": "thr_2", "parentThreadId": "thr_1", "fromItemId": "i1"},
+        {"threadId": "thr_2", "parentThreadId": "thr_1", "fromItemId": "i1"}
+        | {"createdAt": TIME, "updatedAt": TIME},
     ),
     Sample(
         fact(
@@ -214,7 +216,7 @@ SAMPLES = [
     Sample(
         fact("queue.changed", {"change": "removed"}, threadId="thr_1", queuedTurnId="trn_2"),
         "run.status.changed",
-        {"runId": "run_2", "from": "queued", "to": "cancelled"},
+        {"runId": "run_2", "from": "queued", "to": "cancelled", "finishedAt": TIME},
         CONVERSATION,
     ),
     Sample(
@@ -227,8 +229,40 @@ SAMPLES = [
     Sample(
         fact("turn.started", {"agentId": "demo"}, **TURN),
         "run.status.changed",
-        {"runId": "run_1", "from": "queued", "to": "running"},
+        {"runId": "run_1", "from": "queued", "to": "running", "startedAt": TIME},
         CONVERSATION,
+    ),
+    Sample(
+        fact("run.status", {"status": "waiting", "from": "running"}, **TURN),
+        "run.status.changed",
+        {"runId": "run_1", "from": "running", "to": "waiting"},
+        CONVERSATION,
+    ),
+    *(
+        Sample(
+            fact(
+                "queue.changed",
+                {"steerId": "s1", "text": "Faster", "status": status},
+                **TURN,
+                control="steer",
+            ),
+            name,
+            {
+                "itemId": "s1:user",
+                "type": "user_message",
+                "role": "user",
+                "status": shown,
+                **ITEM,
+                "content": {"text": "Faster"},
+                "createdAt": TIME,
+                "updatedAt": TIME,
+            },
+            CONVERSATION,
+        )
+        for status, name, shown in (
+            ("pending", "item.created", "pending"),
+            ("delivered", "message.created", "completed"),
+        )
     ),
     Sample(
         fact("turn.completed", **TURN),
@@ -240,7 +274,7 @@ SAMPLES = [
     Sample(
         fact("turn.completed", **TURN),
         "run.status.changed",
-        {"runId": "run_1", "from": "running", "to": "finished"},
+        {"runId": "run_1", "from": "running", "to": "finished", "finishedAt": TIME},
         CONVERSATION,
     ),
     Sample(
@@ -253,8 +287,20 @@ SAMPLES = [
     Sample(
         fact("turn.canceled", {"reason": "requested"}, **TURN),
         "run.status.changed",
-        {"runId": "run_1", "from": "unknown", "to": "cancelled"},
+        {"runId": "run_1", "to": "cancelled", "finishedAt": TIME},
         CONVERSATION,
+    ),
+    *(
+        Sample(
+            fact("turn.canceled", times, **TURN),
+            "run.status.changed",
+            {"runId": "run_1", "from": before, "to": "cancelled", **times, "finishedAt": TIME},
+            CONVERSATION,
+        )
+        for before, times in (
+            ("queued", {"createdAt": TIME}),
+            ("running", {"createdAt": TIME, "startedAt": TIME}),
+        )
     ),
     Sample(
         fact(
@@ -271,6 +317,8 @@ SAMPLES = [
                 "message": "too long",
                 "details": {"failureCategory": "timeout", "recoveryHint": "Retry."},
             },
+            "projectId": "prj_1",
+            "threadId": "thr_1",
             "finishedAt": TIME,
         },
         RUNTIME,
@@ -289,6 +337,17 @@ SAMPLES = [
         ),
         "run.output",
         {"runId": "run_1", "stream": "stdout", "offset": 3, "text": "é", "processId": "p1"},
+        RUNTIME,
+    ),
+    Sample(
+        fact("process.output", {"stream": "stdout", "offset": 3, "text": "é\nb\n"}, **TURN),
+        "run.output.batch",
+        {
+            "runId": "run_1",
+            "stream": "stdout",
+            "chunks": [{"offset": 3, "text": "é\n"}, {"offset": 6, "text": "b\n"}],
+        },
+        CONVERSATION,
     ),
     Sample(
         fact(
@@ -300,6 +359,7 @@ SAMPLES = [
         "run.output",
         {"runId": "run_1", "stream": "stdout", "offset": 9, "text": "", "truncated": True}
         | {"maxBytes": 9, "bytesWritten": 40, "ref": REF},
+        RUNTIME,
     ),
     Sample(
         fact(
@@ -326,7 +386,7 @@ SAMPLES = [
             "riskLevel": "high",
             "toolName": "run",
             "callId": "call_1",
-            "input": "rm x",
+            "input": {"command": "rm x"},
             "kind": "tool_approval",
             "summary": "Run it?",
             "argsHash": "h",
@@ -413,9 +473,23 @@ SAMPLES = [
     ),
     Sample(
         fact("model.completed", {"text": "Hello"}, **TURN, messageId="m1"),
-        "item.updated",
+        "message.created",
         {"itemId": "m1", "type": "agent_message", "role": "assistant", "status": "completed"}
-        | {**ITEM, "content": {"text": "Hello"}, "updatedAt": TIME},
+        | {**ITEM, "content": {"text": "Hello"}, "createdAt": TIME, "updatedAt": TIME},
+        CONVERSATION,
+    ),
+    Sample(
+        fact("model.delta", {"delta": "Hel", "first": True}, **TURN, messageId="m1"),
+        "item.created",
+        {"itemId": "m1", "type": "agent_message", "role": "assistant", "status": "in_progress"}
+        | {**ITEM, "content": {"text": "Hel"}, "createdAt": TIME, "updatedAt": TIME},
+        CONVERSATION,
+    ),
+    Sample(
+        fact("model.delta", {"text": "Hel"}, **TURN, messageId="m1"),
+        "item.updated",
+        {"itemId": "m1", "type": "agent_message", "role": "assistant", "status": "in_progress"}
+        | {**ITEM, "content": {"text": "Hel"}, "updatedAt": TIME},
         CONVERSATION,
     ),
     Sample(

@@ -336,7 +336,7 @@ def test_where_a_run_came_from_is_told_only_where_the_fact_knows():
     told_so = fact("turn.canceled", {"from": "queued"}, **TURN)
     assert to_envelope(told_so, "conversation").payload.from_ == "queued"
     forged = fact("turn.canceled", {"from": "finished"}, **TURN)
-    assert to_envelope(forged, "conversation").payload.from_ == "unknown"
+    assert to_envelope(forged, "conversation").payload.from_ is None
 
 
 @pytest.mark.requirement("edge.events.unpromoted")
@@ -415,10 +415,13 @@ def test_an_unknown_class_is_passed_on_as_it_is():
 @pytest.mark.requirement("edge.events.types.emitted")
 def test_an_error_is_told_by_the_stream_and_is_no_place_to_resume_from():
     error = build_error_event(
-        "cursor_expired", "too old", trace_id="t", sent_at=TIME, scope=Scope(edge_id=EDGE)
+        "cursor_expired", "too old", seq=7, trace_id="t", sent_at=TIME, scope=Scope(edge_id=EDGE)
     )
+    assert error.id.startswith("evt_")
     assert msgspec.json.decode(encode_frame(error)) == {
         "version": "v1",
+        "id": error.id,
+        "seq": 7,
         "type": "error",
         "scope": {"edgeId": EDGE},
         "traceId": "t",

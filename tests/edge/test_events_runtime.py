@@ -70,7 +70,7 @@ async def test_a_conversation_reads_the_same_run_as_messages_items_and_approvals
     assert types[0] == "message.created"
     assert envelopes[0].payload.content.text == "show me"
     changes = [e.payload.to for e in envelopes if e.type == "run.status.changed"]
-    assert changes == ["running", "finished"]
+    assert changes == ["running", "waiting", "running", "finished"]
     assert {"message.delta", "item.created", "approval.requested", "approval.decided"} <= set(types)
     applied = [e.payload.applied for e in envelopes if e.type == "approval.decided"]
     assert applied == [False, True]
@@ -79,13 +79,16 @@ async def test_a_conversation_reads_the_same_run_as_messages_items_and_approvals
 async def test_what_was_streamed_is_what_the_message_says_in_the_end(tmp_path: Path):
     facts = await play_turn(tmp_path, "demo", "show me")
     streamed: dict[str, str] = {}
+    whole: dict[str, str] = {}
     for envelope in to_envelopes(facts, "conversation"):
+        payload = envelope.payload
         if envelope.type == "message.delta":
-            payload = streamed.get(envelope.payload.item_id, "")
-            streamed[envelope.payload.item_id] = payload + envelope.payload.delta
-        elif envelope.type == "item.updated" and envelope.payload.type == "agent_message":
-            assert streamed.get(envelope.payload.item_id) == envelope.payload.content.text
-    assert streamed
+            streamed[payload.item_id] += payload.delta
+        elif envelope.type == "item.created" and payload.type == "agent_message":
+            streamed[payload.item_id] = payload.content.text
+        elif envelope.type == "message.created" and payload.type == "agent_message":
+            whole[payload.item_id] = payload.content.text
+    assert whole == streamed != {}
 
 
 async def test_every_envelope_of_a_run_names_the_run_and_its_place(tmp_path: Path):

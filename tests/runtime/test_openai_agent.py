@@ -52,9 +52,10 @@ async def test_the_facts_of_a_turn_come_in_their_order(tmp_path: Path):
     done, _ = await talk(tmp_path, text("Hi"))
 
     assert classes(done.facts) == [
-        *("turn.submitted", "turn.started", "run.status", "routing.single_candidate"),
-        *("model.requested", "model.delta", "model.completed", "cost.recorded"),
-        *("metrics.changed", "turn.completed", "snapshot.updated"),
+        *("turn.submitted", "turn.started", "run.status", "session.updated"),
+        *("routing.single_candidate", "model.requested", "model.delta", "model.completed"),
+        *("cost.recorded", "metrics.changed", "context.resolved", "run.status"),
+        *("turn.completed", "snapshot.updated"),
     ]
     [route] = done.payloads_of("routing.single_candidate")
     assert route == {

@@ -157,7 +157,7 @@ async def test_every_refusal_and_every_further_attempt_is_a_fact(tmp_path: Path)
         }
     ]
     again = [payload for payload in done.payloads_of("run.status") if "attempt" in payload]
-    assert [payload["attempt"] for payload in again] == [2, 3]
+    assert [payload["attempt"] for payload in again] == [1, 2]
     assert done.state.metrics.limits["requests"].hits == 1
 
 

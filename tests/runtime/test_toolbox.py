@@ -59,6 +59,7 @@ async def test_a_call_is_started_judged_done_and_ended_in_order(tmp_path: Path):
         "process.output",
         "process.completed",
         "tool.result",
+        "run.status",
         "snapshot.updated",
     ]
     assert (used.outcome.ok, used.outcome.text) == (True, "hello\n")

@@ -47,10 +47,11 @@ async def test_a_turn_is_submitted_started_and_ended_in_valid_facts(tmp_path: Pa
         "model.delta",
         "model.delta",
         "model.completed",
+        "run.status",
         "turn.completed",
         "snapshot.updated",
     ]
-    assert [fact.sequence for fact in facts] == list(range(1, 9))
+    assert [fact.sequence for fact in facts] == list(range(1, 10))
     assert inspect_stream(facts) == []
 
 
@@ -165,7 +166,10 @@ async def test_cancelling_stops_the_agent_and_closes_what_was_open(tmp_path: Pat
 
     assert state.runtime.status == "canceled"
     assert classes(facts)[-2:] == ["turn.canceled", "snapshot.updated"]
-    assert facts[-2].payload == {"reason": "changed my mind"}
+    times = {"createdAt": facts[0].created_at}
+    if facts[1].event_class == "turn.started":
+        times["startedAt"] = facts[1].created_at
+    assert facts[-2].payload == {"reason": "changed my mind", **times}
     assert inspect_stream(facts) == []
 
 

@@ -62,6 +62,8 @@ EDGE_EVENT_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "edge.events.unforged": "No fact passes for a type or a frame that is not its own.",
         "edge.events.classes": "The Edge's own classes are known, with ids and payloads.",
         "edge.events.schemas": "The Edge's schemas, declarations and AsyncAPI take what is sent.",
+        "edge.events.live": "Every listed type is emitted by an agent at work or by a request, "
+        "with the fields of the specification.",
     },
 )
 

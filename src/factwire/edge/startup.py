@@ -251,6 +251,8 @@ async def open_edge(
         stack.callback(follow_runs(tracing, records, feed))
         left = unfinished_runs(records)
         await stack.enter_async_context(feed)
+        # What is pushed here is done after everything else that writes has stopped.
+        parting = await stack.enter_async_context(AsyncExitStack())
         await stack.enter_async_context(runtime)
         stack.push_async_callback(runtime.close, STOP_RUN_SECONDS)
         await _serve_control(stack, runtime, configuration.data)
@@ -292,7 +294,7 @@ async def open_edge(
         )
         observer = stack.enter_context(EdgeObserver(edge, streams, tracing))
         await _write_runner_fact(edge, "runner.online")
-        stack.push_async_callback(_try_to_stop, _write_runner_fact, edge, "runner.offline")
+        parting.push_async_callback(_try_to_stop, _write_runner_fact, edge, "runner.offline")
         yield OpenEdge(
             context=edge,
             streams=streams,

@@ -103,11 +103,15 @@ def update_context(draft: "StateDraft", fact: Fact) -> None:
     draft.fill(
         context, CONTEXT_PATH, usage_percent=payload.usage_percent, tokens=payload.tokens_after
     )
+    kind = text_at(fact.payload, "kind", "source")
+    if kind == "usage":
+        # How full a context is says nothing of what is in it.
+        return
     item = ContextItem(
         event_id=fact.id,
         status=status,
         title=fact.title,
-        kind=text_at(fact.payload, "kind", "source"),
+        kind=kind,
         message=shorten_detail(payload.message or payload.summary),
         failure_category=payload.failure_category,
         refs=refs_of(fact) or None,

@@ -114,6 +114,7 @@ class ActionRequests:
     def build_rule_resolution(self, rule: str, request: Fact) -> Fact:
         """The answer that a rule gives to a request."""
         fields = {"decision": "approved", "decidedBy": "policy", "reason": f"always: {rule}"}
+        fields |= _tool_name(text_at(request.payload, "toolName"))
         return msgspec.structs.replace(
             request,
             id=self._mint.ids("evt"),
@@ -299,6 +300,7 @@ class ActionRequests:
             "requestedBy": request.requested_by or request.subagent_id or scope.agent_id,
             "toolName": request.tool_name,
             "command": request.command,
+            "args": request.args,
             "cwd": request.cwd,
             "rule": request.rule,
             "options": request.options,
@@ -343,11 +345,15 @@ class ActionRequests:
         return self._mint.fact(
             scope,
             event_class,
-            payload,
+            {**_tool_name(action.tool_name), **payload},
             title=action.title or event_class,
             action_id=action.action_id,
             tool_call_id=action.tool_call_id,
         )
+
+
+def _tool_name(name: str | None) -> dict[str, str]:
+    return {} if name is None else {"toolName": name}
 
 
 def _repeat_decision(action: Action, wanted: str) -> Decision:

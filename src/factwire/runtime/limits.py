@@ -60,3 +60,6 @@ EDGE_OUTAGE_SECONDS: Final = 60.0
 
 DECISION_WAIT_SECONDS: Final = 20
 """How long one request of a recorder waits for a decision at the Edge."""
+
+CONTEXT_WARNING_SHARE: Final = 0.8
+"""The share of a model's context from which on people are warned that it is nearly full."""

@@ -30,7 +30,13 @@ from factwire.runtime.retry_policy import (
     seconds_until,
 )
 from factwire.runtime.runtime_identity import Identity
-from factwire.runtime.submissions import Steers, Submission, SubmissionStatus, TurnQueue
+from factwire.runtime.submissions import (
+    Steers,
+    Submission,
+    SubmissionStatus,
+    TurnQueue,
+    build_run_times,
+)
 from factwire.runtime.thread_log import ThreadLog
 from factwire.runtime.turn_end import failure_payload
 from factwire.runtime.turn_execution import Turn
@@ -326,6 +332,7 @@ class LiveThread:
             retry_of=submission.turn_id,
             attempt=submission.attempt + 1,
             not_before=add_seconds(self.mint.clock(), seconds),
+            created_at=None,
         )
 
     async def wait_idle(self) -> None:
@@ -476,7 +483,10 @@ class LiveThread:
     def _build_refusal(self, submission: Submission, error: RuntimeRefused) -> tuple[Fact, Fact]:
         scope = self.scope(submission)
         hint = "Fix what the message describes, and submit the turn again."
-        end = failure_payload(error.code, str(error), hint)
+        end = {
+            **failure_payload(error.code, str(error), hint),
+            **build_run_times(submission, None),
+        }
         submitted_fact = self.mint.fact(scope, "turn.submitted", submission.payload())
         return submitted_fact, self.mint.fact(scope, "turn.failed", end)
 

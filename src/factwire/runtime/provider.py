@@ -44,6 +44,7 @@ class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True):
     rule: str | None = None
     cwd: str | None = None
     command: Any = None
+    args: Any = None
     options: list[Any] | None = None
     response_schema: dict[str, Any] | None = None
     expires_in: float | None = None

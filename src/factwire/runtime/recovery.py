@@ -12,17 +12,23 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from factwire.facts import Fact
 from factwire.journal import Cursor, Filter
+from factwire.projection.thread_status import CANCELLING
 from factwire.runtime.live_thread import STOPPED, LiveThread
 from factwire.runtime.mint import FactScope, run_of
 from factwire.runtime.provider import Provider
 from factwire.runtime.runtime_identity import CLAIM
-from factwire.runtime.submissions import Submission, read_submission
+from factwire.runtime.submissions import (
+    Submission,
+    build_run_times,
+    read_started_at,
+    read_submission,
+)
 from factwire.runtime.turn_end import close_open_work, failure_payload
 
 if TYPE_CHECKING:
     from factwire.runtime.runtime import Runtime
 
-_ASIDES: Final = frozenset({"queue.changed", "policy.changed", "runtime.warning"})
+_ASIDES: Final = frozenset({"queue.changed", "policy.changed", "run.status", "runtime.warning"})
 """What may be told of a thread while a turn waits, without its agent having done anything."""
 
 _FURTHER: Final = 64
@@ -160,9 +166,11 @@ async def _resume_turn(runtime: "Runtime", thread: LiveThread, taken_from: str |
     turn = await runtime.turn_of(thread, provider, submission, run_id=run_id, resumed=begun)
     await turn.find_open(runtime.journal)
     if begun and taken_from is not None:
+        started_at = await read_started_at(runtime.journal, thread.thread_id, turn_id)
         payload = {
             "agentId": submission.agent,
             "takenOverFrom": taken_from,
+            **build_run_times(submission, started_at),
             **runtime.identity.claim(),
         }
         await thread.log.write(runtime.mint.fact(turn.scope, "turn.started", payload))
@@ -241,9 +249,13 @@ async def close_turn(
         category="interrupted",
         message="the runtime stopped",
     )
-    terminal = runtime.mint.fact(scope, event_class, end)
-    snapshot = runtime.mint.fact(scope, "snapshot.updated", {"status": terminal.status})
     submission = submission or Submission(
         turn_id=turn_id, agent=state.runtime.agent_id or "", prompt=""
     )
+    started_at = await read_started_at(runtime.journal, thread.thread_id, turn_id)
+    end = {**end, **build_run_times(submission, started_at)}
+    if state.runtime.cancelling_turn_id == turn_id:
+        end["from"] = CANCELLING
+    terminal = runtime.mint.fact(scope, event_class, end)
+    snapshot = runtime.mint.fact(scope, "snapshot.updated", {"status": terminal.status})
     await thread.finish(submission, terminal, snapshot)

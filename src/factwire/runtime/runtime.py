@@ -143,6 +143,7 @@ async def build_next_turn(
         attempt=1,
         not_before=None,
         trace_id=None,
+        created_at=None,
     )
 
 
@@ -355,6 +356,7 @@ class Runtime:
             retry_of=turn_id,
             attempt=original.attempt + 1,
             trace_id=trace_id,
+            created_at=None,
         )
         return await self._take_in(thread, again, "queue", refuse=False)
 
@@ -498,7 +500,10 @@ class Runtime:
         scope = thread.scope(submission, run_id=run_of(submission.turn_id))
         turn = await self.turn_of(thread, provider, submission, run_id=scope.run_id)
         payload = {**submission.payload(), **self.identity.claim()}
-        await thread.log.write(self.mint.fact(scope, "turn.submitted", payload))
+        fact = self.mint.fact(scope, "turn.submitted", payload)
+        asked_at = submission.created_at or fact.created_at
+        turn.submission = msgspec.structs.replace(submission, created_at=asked_at)
+        await thread.log.write(fact)
         return turn
 
     async def turn_of(

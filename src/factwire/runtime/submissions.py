@@ -35,7 +35,8 @@ _WHOLE: Final = "payloadRef"
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
     """One turn to be run. `workspace` is a real path, and `worktree` says of which commit of which
     repository it was made for the turn, if it was; before `not_before` it does not start. Its facts
-    carry `trace_id`, that of whoever asked for it.
+    carry `trace_id`, that of whoever asked for it. `created_at` is when it was asked for, once that
+    is on record.
     """
 
     turn_id: str
@@ -51,6 +52,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int = 1
     not_before: str | None = None
     trace_id: str | None = None
+    created_at: str | None = None
 
     def payload(self) -> dict[str, Any]:
         """What facts say about it."""
@@ -63,6 +65,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
             "worktree": self.worktree,
             "retryOf": self.retry_of,
             "attempt": self.attempt if self.retry_of is not None else None,
+            "createdAt": self.created_at,
         }
         return {name: value for name, value in payload.items() if value is not None}
 
@@ -95,6 +98,21 @@ async def read_submission(
         for _, fact in batch.facts():
             return _build_submission(fact, turn_id, await read_spilled_payload(blobs, fact.payload))
     return None
+
+
+async def read_started_at(journal: Journal, thread_id: str, turn_id: str) -> str | None:
+    """When a turn began to run; None for one that never did."""
+    wanted = Filter(thread=thread_id, turn=turn_id, classes=("turn.started",))
+    async for batch in journal.read(filter=wanted, limit=1):
+        for _, fact in batch.facts():
+            return fact.created_at
+    return None
+
+
+def build_run_times(submission: Submission, started_at: str | None) -> dict[str, str]:
+    """What the start and the end of a turn say of the times before them."""
+    times = {"createdAt": submission.created_at, "startedAt": started_at}
+    return {name: time for name, time in times.items() if time is not None}
 
 
 async def read_queued_submission(
@@ -155,6 +173,7 @@ def _build_submission(fact: Fact, turn_id: str, payload: dict[str, Any]) -> Subm
         attempt=int(payload.get("attempt", 1)),
         not_before=cast("str | None", payload.get("notBefore")),
         trace_id=fact.trace_id,
+        created_at=cast("str | None", payload.get("createdAt")) or fact.created_at,
     )
 
 
@@ -232,6 +251,9 @@ class TurnQueue:
 
     def _build_change(self, turn_id: str, **fields: Any) -> Fact:
         payload = {"queuedTurnId": turn_id, **self._identity.claim(), **fields}
+        for turn in self.turns:
+            if turn.queued_turn_id == turn_id and turn.queued_at is not None:
+                payload["createdAt"] = turn.queued_at
         return self._mint.fact(self._scope(), "queue.changed", payload, queued_turn_id=turn_id)
 
     def mark_started(self, turn_id: str) -> None:
@@ -240,6 +262,8 @@ class TurnQueue:
 
     def build_fact(self, submission: Submission, **details: Any) -> Fact:
         """The fact about a waiting turn; `details` are further fields of its payload."""
+        asked_at = submission.created_at or self._mint.clock()
+        submission = msgspec.structs.replace(submission, created_at=asked_at)
         self._submissions[submission.turn_id] = submission
         fields = {name: details.pop(name) for name in ("control", "turn_id") if name in details}
         row: dict[str, Any] = {
@@ -281,6 +305,7 @@ def _from_row(turn: QueuedTurn) -> Submission:
         retry_of=turn.retry_of,
         attempt=turn.attempt or 1,
         not_before=turn.not_before,
+        created_at=turn.queued_at,
     )
 
 
@@ -441,4 +466,5 @@ def _to_submission(submission: Submission, steer: DeliveredSteer) -> Submission:
         retry_of=None,
         attempt=1,
         not_before=None,
+        created_at=None,
     )

@@ -8,7 +8,7 @@ fails, nothing more is written: what was accepted but is not durable is refused 
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Final, Literal, Protocol
 
 import msgspec
 
@@ -38,6 +38,10 @@ class ContentStore(Protocol):
     async def put(self, content: bytes, /, *, kind: RefKind) -> Ref: ...
 
 
+_SPEAKER_IDS: Final = frozenset({"step_id", "task_id", "parent_task_id", "subagent_id"})
+"""Ids of whoever asks in a turn; it is the whole run that waits."""
+
+
 class ThreadLog:
     """Writes one thread's facts; there is one for each thread that is live."""
 
@@ -64,11 +68,18 @@ class ThreadLog:
         self._failure: BaseException | None = None
         self._cursor: Cursor | None = None
         self._saved = projection.state.hydration.event_count
+        self._is_waiting = bool(self.gates.open_actions)
+        self._asked_by: Fact | None = None
 
     @property
     def has_failed(self) -> bool:
         """Whether the journal took no more; whoever wants to go on reads the thread again."""
         return self._failure is not None
+
+    @property
+    def run_status(self) -> Literal["running", "waiting"]:
+        """Whether the run was last reported to work, or to wait for a person."""
+        return "waiting" if self._is_waiting else "running"
 
     @property
     def last_sequence(self) -> int:
@@ -97,6 +108,8 @@ class ThreadLog:
             self.gates = self.gates.after_batch(batch)
         for fact in batch:
             self._accept(fact)
+            if fact.action_id is not None:
+                self._asked_by = fact
         if self._writer is None:
             self._writer = asyncio.get_running_loop().create_task(self._write_waiting())
             self._writer.add_done_callback(_ignore_failure)
@@ -151,6 +164,7 @@ class ThreadLog:
     async def _write_waiting(self) -> None:
         try:
             while self._waiting:
+                self._note_waiting()
                 batch, self._waiting = self._waiting, []
                 content, self._content = self._content, []
                 for blob in content:
@@ -161,6 +175,23 @@ class ThreadLog:
             raise
         finally:
             self._writer = None
+
+    def _note_waiting(self) -> None:
+        """Have the run wait for a person, or go on, as the requests come to that are written now;
+        one that a rule answered at once is not waited for.
+        """
+        asking, self._asked_by = self._asked_by, None
+        if asking is None or self._is_waiting == (is_waiting := bool(self.gates.open_actions)):
+            return
+        self._is_waiting = is_waiting
+        stopping = self.projection.state.runtime.cancelling_turn_id
+        if self.gates.active_turn != asking.turn_id or asking.turn_id == stopping:
+            return
+        before, now = ("running", "waiting") if is_waiting else ("waiting", "running")
+        names = FactScope.__struct_fields__
+        ids = {name: getattr(asking, name) for name in names if name not in _SPEAKER_IDS}
+        payload = {"from": before, "status": now}
+        self._accept(self._mint.fact(FactScope(**ids), "run.status", payload))
 
     async def _append(self, batch: list[Fact]) -> None:
         """Write a batch. A fact whose id is taken is left out and told: an agent that says a thing

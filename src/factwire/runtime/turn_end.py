@@ -3,13 +3,15 @@ what the turn took and used. Every failure that the runtime itself gives a turn 
 """
 
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
 from factwire.facts import Fact
+from factwire.facts.json_values import object_at
 from factwire.projection import ProjectionState
 from factwire.runtime.action_requests import ActionRequests
+from factwire.runtime.limits import CONTEXT_WARNING_SHARE
 from factwire.runtime.mint import FactScope, Mint
 from factwire.runtime.thread_log import ThreadLog
 
@@ -84,6 +86,36 @@ async def close_open_work(
             log.put(mint.fact(scope, "tool.failed", {**name, **failure}, tool_call_id=call))
 
 
+def describe_context(
+    input_tokens: int, output_tokens: int, window: int | None
+) -> list[tuple[str, dict[str, Any]]]:
+    """Classes and payloads that report how full a model's context is; past the share from which
+    people are warned, with a warning. Without a window, there is no share.
+    """
+    used = input_tokens + output_tokens
+    if used <= 0:
+        return []
+    counts = {"inputTokens": input_tokens, "outputTokens": output_tokens, "totalTokens": used}
+    usage: dict[str, Any] = {"kind": "usage", **counts}
+    if not window or window <= 0:
+        return [("context.resolved", usage)]
+    share = used / window
+    usage |= {"contextWindow": window, "usagePercent": round(share * 100, 2)}
+    usage["tokensRemaining"] = max(window - used, 0)
+    if share < CONTEXT_WARNING_SHARE:
+        return [("context.resolved", usage)]
+    warning = {
+        "name": "context",
+        "limit": window,
+        "used": used,
+        "remaining": max(window - used, 0),
+        "utilization": round(share, 4),
+        "threshold": CONTEXT_WARNING_SHARE * 100,
+        "message": f"{share:.0%} of the model's context is used",
+    }
+    return [("context.resolved", usage), ("quota.low", warning)]
+
+
 _CARRIED: Final = (
     "durationMs",
     "turns",
@@ -94,6 +126,38 @@ _CARRIED: Final = (
     "structuredOutput",
 )
 """What an agent may say of a turn's end, and what is then said again."""
+
+
+class RouteDecision(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a coordinator decides, as its structured output says it; nothing else passes for one."""
+
+    action: Literal["delegate", "review", "approve", "finish"]
+    next_worker: str | None = None
+    instructions: str | None = None
+    reasoning: str | None = None
+    context: Any = None
+    approved: bool | None = None
+    feedback: str | None = None
+    summary: str | None = None
+    blocked_reason: str | None = None
+    subtask_id: str | None = None
+    parent_task_id: str | None = None
+    correlation_id: str | None = None
+
+
+def read_route(end: dict[str, Any]) -> dict[str, Any] | None:
+    """The decision of a coordinator, where the structured output of a turn's end is one."""
+    output = object_at(end.get("structuredOutput")) or {}
+    try:
+        msgspec.convert(output, RouteDecision)
+    except msgspec.ValidationError:
+        return None
+    return {name: value for name, value in output.items() if value is not None}
+
+
+def carry_result(end: dict[str, Any]) -> dict[str, Any]:
+    """What the end of a turn says of its result."""
+    return {name: end[name] for name in _CARRIED if end.get(name) is not None}
 
 
 class TurnBaseline(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,11 +185,10 @@ def build_result(
     """The payload of the snapshot after a turn; what its agent said goes before what is known
     here, and of a turn that began elsewhere nothing is worked out.
     """
-    payload = {name: terminal.payload[name] for name in _CARRIED if name in terminal.payload}
     return {
         "status": terminal.status,
         **(_measure_result(began, at, state) if began else {}),
-        **payload,
+        **carry_result(terminal.payload),
     }
 
 

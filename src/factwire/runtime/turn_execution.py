@@ -7,6 +7,8 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
+import msgspec
+
 from factwire.facts import Fact, entity_of
 from factwire.facts.classes.class_tables import TURN_TERMINALS
 from factwire.facts.outcomes import call_outcome
@@ -25,9 +27,15 @@ from factwire.runtime.provider import (
     StartTurn,
 )
 from factwire.runtime.standing_rules import RuleSubject, StandingRules
-from factwire.runtime.submissions import Steers, Submission
+from factwire.runtime.submissions import Steers, Submission, build_run_times, read_started_at
 from factwire.runtime.thread_log import ThreadLog
-from factwire.runtime.turn_end import TurnBaseline, build_result, close_open_work, failure_payload
+from factwire.runtime.turn_end import (
+    TurnBaseline,
+    build_result,
+    close_open_work,
+    failure_payload,
+    read_route,
+)
 from factwire.runtime.turn_resources import TurnResources
 
 _EXPECTED: Final = "start_turn must be an async generator (use yield)"
@@ -157,6 +165,7 @@ class Turn:
         self.stopping = asyncio.Event()
         self._cancel_reason: str | None = None
         self._began: TurnBaseline | None = None
+        self._started_at: str | None = None
         self._is_working = False
         self._is_interrupted = False
         self._has_left = asyncio.Event()
@@ -172,6 +181,7 @@ class Turn:
 
     async def find_open(self, journal: Journal) -> None:
         """Look up what an earlier run of the turn left open; to be done before it is resumed."""
+        self._started_at = await read_started_at(journal, self._log.thread_id, self.turn_id)
         await self._handover.find(journal)
 
     async def run(self) -> None:
@@ -191,8 +201,11 @@ class Turn:
             self._start.host.mint.clock(), self._log.projection.state
         )
         running = self._fact("run.status", {"status": "running"}, status="running")
-        agent = {"agentId": self._start.host.scope.agent_id, **self._claim}
-        await self._log.write(self._fact("turn.started", agent), running)
+        times = build_run_times(self.submission, None)
+        agent = {"agentId": self._start.host.scope.agent_id, **times, **self._claim}
+        started = self._fact("turn.started", agent)
+        self._started_at = started.created_at
+        await self._log.write(started, running)
 
     def mark_stopping(self, reason: str) -> None:
         """From now on the turn ends as canceled; the first reason counts."""
@@ -201,7 +214,7 @@ class Turn:
 
     def build_cancelling(self, reason: str) -> Fact:
         """The fact that the turn was asked to stop."""
-        payload = {"status": CANCELLING, "reason": reason}
+        payload = {"status": CANCELLING, "from": self._log.run_status, "reason": reason}
         return self._fact("run.status", payload, status="running")
 
     async def cancel(self, reason: str) -> None:
@@ -307,11 +320,19 @@ class Turn:
             category="cancelled" if terminal.event_class == "turn.canceled" else "interrupted",
             message="the turn ended first",
         )
+        times = build_run_times(self.submission, self._started_at)
+        if self._log.projection.state.runtime.cancelling_turn_id == self.turn_id:
+            times["from"] = CANCELLING
         terminal = self._ensure_accepted(terminal)
+        terminal = msgspec.structs.replace(terminal, payload={**terminal.payload, **times})
         now, state = host.mint.clock(), self._log.projection.state
         result = build_result(terminal, self._began, now, state)
         snapshot = self._fact("snapshot.updated", result)
         self.is_over = True
+        if (route := read_route(terminal.payload)) is not None:
+            self._log.put(self._fact("routing.decided", route))
+        if self._started_at is not None:
+            self._log.put(self._fact("run.status", {"status": "idle"}))
         await self._write_end(self.submission, terminal, snapshot)
 
     def _ensure_accepted(self, terminal: Fact) -> Fact:

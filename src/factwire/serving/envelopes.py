@@ -28,7 +28,7 @@ from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import Operation, ProjectionState
 from factwire.projection.messages import user_message_id
 from factwire.projection.payload_fields import other_id, queued_turn_of, subagent_of, turn_of
-from factwire.runtime.mint import run_of
+from factwire.runtime.mint import new_id, run_of
 
 View = Literal["runtime", "conversation"]
 VIEWS: Final[tuple[View, ...]] = ("runtime", "conversation")
@@ -121,9 +121,13 @@ class ErrorPayload(EventPayload, frozen=True):
 
 
 class ErrorEvent(StreamFrame, frozen=True, kw_only=True, tag="error"):
-    """An error, in the form of an envelope but at no place in the journal; the stream ends."""
+    """An error, as an envelope of its own: no fact has its `id`, and `seq` is the last one of the
+    journal when it was sent. It has no cursor to resume from; the stream ends.
+    """
 
     version: Literal["v1"]
+    id: str
+    seq: int
     scope: Scope
     trace_id: str
     sent_at: str
@@ -158,6 +162,7 @@ def build_error_event(
     code: str,
     message: str,
     *,
+    seq: int,
     trace_id: str,
     sent_at: str,
     scope: Scope,
@@ -166,7 +171,13 @@ def build_error_event(
     """The error that a stream ends with."""
     payload = ErrorPayload(code=code, message=message, trace_id=trace_id, details=details)
     return ErrorEvent(
-        version=VERSION, scope=scope, trace_id=trace_id, sent_at=sent_at, payload=payload
+        version=VERSION,
+        id=new_id("evt"),
+        seq=seq,
+        scope=scope,
+        trace_id=trace_id,
+        sent_at=sent_at,
+        payload=payload,
     )
 
 

@@ -70,7 +70,10 @@ async def test_a_server_that_does_not_heed_the_interrupt_is_killed(tmp_path: Pat
         left = list((tmp_path / "data" / "processes").iterdir())
 
     assert outcome.status == "canceled"
-    assert outcome.payloads_of("run.status")[-1]["status"] == "cancelling"
+    assert [row["status"] for row in outcome.payloads_of("run.status")][-2:] == [
+        "cancelling",
+        "idle",
+    ]
     assert left == []
 
 

@@ -59,7 +59,7 @@ class ApprovalDecision(EventPayload, frozen=True):
 
 
 class PermissionRequest(EventPayload, frozen=True):
-    """The agent may not go on until somebody decides; `input` is what was shown to them."""
+    """The agent may not go on until somebody decides; `input` are the arguments of the call."""
 
     request_id: str
     risk_level: str
@@ -110,8 +110,6 @@ _CLOSED_UNDECIDED: Final = {
 }
 """What it comes to when a request is closed and nobody decided: time runs out to no."""
 
-_SHOWN: Final = ("args", "input", "shown", "command")
-
 
 def _to_permission_request(fact: Fact) -> TypedPayload | None:
     action = other_id(fact, "actionId", "action_id")
@@ -123,7 +121,7 @@ def _to_permission_request(fact: Fact) -> TypedPayload | None:
         risk_level=fields.severity or UNKNOWN,
         tool_name=text_at(fact.payload, "toolName"),
         call_id=tool_of(fact),
-        input=_read_shown_input(fact),
+        input=_read_input(fact),
         kind=fields.action_type,
         summary=fields.prompt,
         args_hash=fields.args_hash,
@@ -132,9 +130,14 @@ def _to_permission_request(fact: Fact) -> TypedPayload | None:
     )
 
 
-def _read_shown_input(fact: Fact) -> Any:
-    shown = (fact.payload.get(name) for name in _SHOWN)
-    return next((value for value in shown if value is not None), None)
+def _read_input(fact: Fact) -> Any:
+    """The arguments of a call; of one that has only a command, that."""
+    for name in ("args", "input"):
+        if fact.payload.get(name) is not None:
+            return fact.payload[name]
+    command = {name: fact.payload.get(name) for name in ("command", "cwd")}
+    known = {name: value for name, value in command.items() if value is not None}
+    return known if "command" in known else None
 
 
 def _to_approval_request(fact: Fact) -> TypedPayload | None:

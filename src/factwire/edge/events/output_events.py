@@ -10,12 +10,18 @@ from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.artifacts import artifact_ids
 from factwire.projection.payload_fields import other_id, read_payload, ref_text, tool_of
 from factwire.serving.envelopes import (
+    EventMapping,
     EventPayload,
     MappingTable,
     TypedPayload,
+    View,
+    ViewMappings,
     map_both_views,
     run_id_of,
 )
+
+CHUNKS: Final = 100
+"""Chunks of one batch of output; the lines of a longer one end in one chunk."""
 
 
 class OutputChunk(EventPayload, frozen=True):
@@ -84,7 +90,15 @@ _ARTIFACT_STATUS: Final = {
 }
 
 
-def _to_run_output(fact: Fact) -> TypedPayload | None:
+def _to_single_output(fact: Fact) -> TypedPayload | None:
+    return _to_run_output(fact, "runtime")
+
+
+def _to_output_batch(fact: Fact) -> TypedPayload | None:
+    return _to_run_output(fact, "conversation")
+
+
+def _to_run_output(fact: Fact, view: View) -> TypedPayload | None:
     run, fields = run_id_of(fact), read_payload(fact, ProcessPayload)
     if run is None:
         return None
@@ -100,11 +114,24 @@ def _to_run_output(fact: Fact) -> TypedPayload | None:
         "ref": ref,
     }
     chunks = _read_chunks(fact.payload.get("chunks"))
-    if chunks:
-        return "run.output.batch", RunOutputBatch(chunks=chunks, **about)
-    if fields.text is None and ref is None:
+    if not chunks and fields.text is None and ref is None:
         return None
-    return "run.output", RunOutput(text=fields.text, offset=fields.offset, **about)
+    if not chunks and view == "runtime":
+        return "run.output", RunOutput(text=fields.text, offset=fields.offset, **about)
+    chunks = chunks or _split_lines(fields.text or "", fields.offset)
+    return "run.output.batch", RunOutputBatch(chunks=chunks, **about)
+
+
+def _split_lines(text: str, offset: int | None) -> list[OutputChunk]:
+    """A text by its lines, each with its place in the stream; of very many, the last are one."""
+    lines = text.splitlines(keepends=True)
+    if len(lines) > CHUNKS:
+        lines[CHUNKS - 1 :] = ["".join(lines[CHUNKS - 1 :])]
+    chunks: list[OutputChunk] = []
+    for line in lines:
+        chunks.append(OutputChunk(text=line, offset=offset))
+        offset = None if offset is None else offset + len(line.encode("utf-8", "surrogatepass"))
+    return chunks
 
 
 def _read_chunks(value: object) -> list[OutputChunk]:
@@ -161,7 +188,10 @@ def _to_artifact_preview(fact: Fact) -> TypedPayload | None:
     )
 
 
-_OUTPUT: Final = map_both_views(_to_run_output, "run.output", "run.output.batch")
+_OUTPUT: Final = ViewMappings(
+    EventMapping(_to_single_output, ("run.output", "run.output.batch")),
+    EventMapping(_to_output_batch, ("run.output.batch",)),
+)
 _CHANGED: Final = map_both_views(_to_artifact_updated, "artifact.updated")
 
 OUTPUT_EVENTS: Final[MappingTable] = {

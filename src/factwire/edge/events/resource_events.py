@@ -18,7 +18,7 @@ from factwire.facts.classes.payloads import (
     ThreadForkPayload,
     ThreadPayload,
 )
-from factwire.facts.json_values import object_at
+from factwire.facts.json_values import object_at, text_at
 from factwire.facts.resources import Item, ItemContent
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.payload_fields import other_id, read_payload, subagent_of
@@ -64,6 +64,7 @@ class ConversationEvent(EventPayload, frozen=True):
     project_id: str | None = None
     title: str | None = None
     created_at: str | None = None
+    updated_at: str | None = None
 
 
 class Member(EventPayload, frozen=True):
@@ -101,6 +102,8 @@ class ThreadFork(EventPayload, frozen=True):
     from_item_id: str | None = None
     project_id: str | None = None
     title: str | None = None
+    created_at: str | None = None
+    updated_at: str | None = None
 
 
 class Runner(EventPayload, frozen=True):
@@ -133,8 +136,18 @@ def _build_project(fact: Fact) -> ProjectEvent | None:
     project = other_id(fact, "projectId", "project_id")
     if project is None:
         return None
-    names = ("name", "work_dir", "created_at", "updated_at")
-    return ProjectEvent(project_id=project, **_take_fields(fact, ProjectPayload, *names))
+    fields = _take_fields(fact, ProjectPayload, "name", "work_dir")
+    return ProjectEvent(project_id=project, **fields, **_read_times(fact, "project.created"))
+
+
+def _read_times(fact: Fact, creation: str) -> dict[str, str]:
+    """When the row of a fact was made and changed: the fact itself is the latest change of it, and
+    the first where it is its creation.
+    """
+    changed = sent_at(fact.created_at)
+    times = {"updated_at": text_at(fact.payload, "updatedAt") or changed}
+    made = text_at(fact.payload, "createdAt") or (changed if fact.event_class == creation else None)
+    return times if made is None else {"created_at": made, **times}
 
 
 def _build_project_gone(fact: Fact) -> ProjectGone | None:
@@ -149,7 +162,8 @@ def _build_conversation(fact: Fact) -> ConversationEvent | None:
     return ConversationEvent(
         conversation_id=conversation,
         project_id=other_id(fact, "projectId", "project_id"),
-        **_take_fields(fact, ConversationPayload, "title", "created_at"),
+        **_take_fields(fact, ConversationPayload, "title"),
+        **_read_times(fact, "conversation.created"),
     )
 
 
@@ -174,7 +188,8 @@ def _build_thread(fact: Fact) -> ThreadEvent | None:
         project_id=other_id(fact, "projectId", "project_id"),
         conversation_id=other_id(fact, "conversationId", "conversation_id"),
         agent_id=other_id(fact, "agentId", "agent_id"),
-        **_take_fields(fact, ThreadPayload, "title", "status", "created_at", "updated_at"),
+        **_take_fields(fact, ThreadPayload, "title", "status"),
+        **_read_times(fact, "thread.created"),
     )
 
 
@@ -192,6 +207,7 @@ def _build_thread_fork(fact: Fact) -> ThreadFork | None:
         parent_thread_id=parent,
         project_id=other_id(fact, "projectId", "project_id"),
         **_take_fields(fact, ThreadForkPayload, "from_item_id", "title"),
+        **_read_times(fact, "thread.forked"),
     )
 
 

@@ -57,7 +57,7 @@ class RunEvent(EventPayload, frozen=True):
 
 
 class RunChange(EventPayload, frozen=True):
-    """A run that started or ended; of its three times, those that this fact knows. One that was
+    """A run that started or ended, with the times of what has happened to it. One that was
     cancelled as `steered` never ran: the run `steered_into` took its prompt.
     """
 
@@ -86,17 +86,26 @@ class RunFailure(EventPayload, frozen=True):
     run_id: str
     status: Literal["failed"]
     error: RunErrorEvent
+    project_id: str | None = None
+    thread_id: str | None = None
+    created_at: str | None = None
+    started_at: str | None = None
     finished_at: str | None = None
 
 
 class RunStatusChange(EventPayload, frozen=True):
-    """From where to where a run went; `from` is unknown where the fact alone cannot know it."""
+    """From where to where a run went, and its times; `from` is absent where an outside runtime did
+    not report it.
+    """
 
     run_id: str
-    from_: RunStatus | Literal["unknown"] = msgspec.field(name="from")
     to: RunStatus
+    from_: RunStatus | None = msgspec.field(name="from", default=None)
     reason: str | None = None
     error: RunErrorEvent | None = None
+    created_at: str | None = None
+    started_at: str | None = None
+    finished_at: str | None = None
 
 
 ERROR_CODES: Final[dict[str, RunErrorCode]] = {
@@ -118,7 +127,7 @@ _ENDS: Final[dict[str, RunStatus]] = {
     "failed": "failed",
     "canceled": "cancelled",
 }
-_BEFORE: Final = ("queued", "running")
+_STATUSES: Final = ("queued", "running", "waiting")
 _QUEUED: Final = frozenset({"added", "promoted", "queue"})
 _UNQUEUED: Final = frozenset({"removed", "cancelled", "canceled"})
 _HOLDS: Final[dict[str, tuple[RunStatus, RunStatus]]] = {
@@ -147,8 +156,15 @@ def _build_queued_run(fact: Fact, run: str, payload: dict[str, Any]) -> RunEvent
         agent_id=text_at(payload, "agentId", "agent_id") or fact.agent_id,
         retry_of=None if retried is None else run_of(retried),
         attempt=whole_number_at(payload, "attempt"),
-        created_at=sent_at(fact.created_at),
+        created_at=_read_times(fact).get("created_at") or sent_at(fact.created_at),
     )
+
+
+def _read_times(fact: Fact) -> dict[str, Any]:
+    """When the run of a fact was asked for and started, as far as the fact reports it."""
+    names = {"created_at": "createdAt", "started_at": "startedAt"}
+    times = {name: text_at(fact.payload, field) for name, field in names.items()}
+    return {name: sent_at(time) for name, time in times.items() if time is not None}
 
 
 def _to_queue_change(fact: Fact) -> TypedPayload | None:
@@ -175,12 +191,17 @@ def _to_queue_change(fact: Fact) -> TypedPayload | None:
 
 
 def _to_queue_status_change(fact: Fact) -> TypedPayload | None:
-    change = _to_queue_change(fact)
+    change = _to_queue_change(fact) or _to_steer_message(fact)
     if change is None or not isinstance(change[1], RunChange):
         return change
     ended = change[1]
     return _STATUS, RunStatusChange(
-        run_id=ended.run_id, from_="queued", to="cancelled", reason=ended.reason
+        run_id=ended.run_id,
+        from_="queued",
+        to="cancelled",
+        reason=ended.reason,
+        created_at=ended.created_at,
+        finished_at=ended.finished_at,
     )
 
 
@@ -197,10 +218,44 @@ def _add_cancelling(mapping: EventMapping) -> EventMapping:
         run = _own_run_id(fact)
         if run is None or text_at(fact.payload, "status") != CANCELLING:
             return mapping.to_event(fact)
-        reason = text_at(fact.payload, "reason")
-        return _STATUS, RunStatusChange(run_id=run, from_="running", to="cancelling", reason=reason)
+        before = "waiting" if fact.payload.get("from") == "waiting" else "running"
+        reason, times = text_at(fact.payload, "reason"), _read_times(fact)
+        return _STATUS, RunStatusChange(
+            run_id=run, from_=before, to=CANCELLING, reason=reason, **times
+        )
 
     return EventMapping(to_event, (*mapping.types, _STATUS))
+
+
+def _to_steer_message(fact: Fact) -> TypedPayload | None:
+    """What somebody says to a run under way: an item that waits, and once the run has taken it a
+    message.
+    """
+    steer, run = text_at(fact.payload, "steerId"), _own_run_id(fact)
+    name = _STEERS.get(text_at(fact.payload, "status") or "")
+    if fact.control != "steer" or steer is None or run is None or name is None:
+        return None
+    status = "completed" if name == "message.created" else "pending"
+    return name, _build_user_item(fact, run, f"{steer}:user", status)
+
+
+_STEERS: Final = {"pending": "item.created", "delivered": "message.created"}
+
+
+def _build_user_item(fact: Fact, run: str, item_id: str, status: str) -> Item:
+    time = sent_at(fact.created_at)
+    return Item(
+        item_id=item_id,
+        type="user_message",
+        role="user",
+        status=status,
+        project_id=fact.project_id,
+        thread_id=thread_id_of(fact),
+        run_id=run,
+        content=_read_content(fact.payload),
+        created_at=time,
+        updated_at=time,
+    )
 
 
 def _to_user_message(fact: Fact) -> TypedPayload | None:
@@ -208,22 +263,9 @@ def _to_user_message(fact: Fact) -> TypedPayload | None:
     run = _own_run_id(fact)
     if run is None:
         return None
-    content = _read_content(fact.payload)
-    if content is None:
+    if _read_content(fact.payload) is None:
         return _to_run_queued(fact)
-    time = sent_at(fact.created_at)
-    item = Item(
-        item_id=user_item_id_of(fact),
-        type="user_message",
-        role="user",
-        status="completed",
-        project_id=fact.project_id,
-        thread_id=thread_id_of(fact),
-        run_id=run,
-        content=content,
-        created_at=time,
-        updated_at=time,
-    )
+    item = _build_user_item(fact, run, user_item_id_of(fact), "completed")
     return "message.created", item
 
 
@@ -239,18 +281,18 @@ def _to_run_started(fact: Fact) -> TypedPayload | None:
     run = _own_run_id(fact)
     if run is None:
         return None
-    time = sent_at(fact.created_at)
+    time = _read_times(fact).get("started_at") or sent_at(fact.created_at)
     return "run.started", _build_run_change(fact, run, "running", started_at=time)
 
 
-def _build_run_change(fact: Fact, run: str, status: RunStatus, **times: str | None) -> RunChange:
+def _build_run_change(fact: Fact, run: str, status: RunStatus, **times: str) -> RunChange:
     return RunChange(
         run_id=run,
         status=status,
         project_id=fact.project_id,
         thread_id=thread_id_of(fact),
         reason=text_at(fact.payload, "reason"),
-        **times,
+        **{**_read_times(fact), **times},
     )
 
 
@@ -258,7 +300,18 @@ def _to_running_status(fact: Fact) -> TypedPayload | None:
     run = _own_run_id(fact)
     if run is None:
         return None
-    return "run.status.changed", RunStatusChange(run_id=run, from_="queued", to="running")
+    times: dict[str, Any] = {"started_at": sent_at(fact.created_at), **_read_times(fact)}
+    return "run.status.changed", RunStatusChange(run_id=run, from_="queued", to="running", **times)
+
+
+def to_run_status(fact: Fact) -> TypedPayload | None:
+    """A run that waits for a person, or goes on; what else a status says is the agent's own."""
+    run, before = _own_run_id(fact), fact.payload.get("from")
+    now: Any = fact.payload.get("status")
+    if run is None or before not in _STATUSES or now not in _STATUSES:
+        return None
+    change = RunStatusChange(run_id=run, from_=cast("Any", before), to=now, **_read_times(fact))
+    return "run.status.changed", change
 
 
 def _to_run_end(fact: Fact) -> TypedPayload | None:
@@ -269,11 +322,15 @@ def _to_run_end(fact: Fact) -> TypedPayload | None:
     if status == "failed":
         error = build_run_error(fact)
         return "run.failed", RunFailure(
-            run_id=run, status="failed", error=error, finished_at=finished
+            run_id=run,
+            status="failed",
+            error=error,
+            project_id=fact.project_id,
+            thread_id=thread_id_of(fact),
+            finished_at=finished,
+            **_read_times(fact),
         )
-    started = text_at(fact.payload, "startedAt")
-    change = _build_run_change(fact, run, status, started_at=started, finished_at=finished)
-    return f"run.{status}", change
+    return f"run.{status}", _build_run_change(fact, run, status, finished_at=finished)
 
 
 def build_run_error(fact: Fact) -> RunErrorEvent:
@@ -293,16 +350,26 @@ def _to_end_status(fact: Fact) -> TypedPayload | None:
     run = _own_run_id(fact)
     if run is None:
         return None
-    status = _ENDS[outcome_of(fact)]
-    # Only a turn that ran can complete; one that failed or was stopped may never have begun.
-    before = "running" if status == "finished" else text_at(fact.payload, "from")
+    status, times = _ENDS[outcome_of(fact)], _read_times(fact)
     change = RunStatusChange(
         run_id=run,
-        from_=cast("Any", before) if before in _BEFORE else "unknown",
+        from_=_status_before_end(fact, status, times),
         to=status,
         error=build_run_error(fact) if status == "failed" else None,
+        finished_at=sent_at(fact.completed_at or fact.created_at),
+        **times,
     )
     return "run.status.changed", change
+
+
+def _status_before_end(fact: Fact, status: RunStatus, times: dict[str, str]) -> Any:
+    """Only a turn that ran can complete; one that failed or was stopped may never have begun."""
+    stated = fact.payload.get("from")
+    if stated in _STATUSES or stated == CANCELLING:
+        return stated
+    if status == "finished" or "started_at" in times:
+        return "running"
+    return "queued" if "created_at" in times else None
 
 
 _START: Final = ViewMappings(
@@ -324,7 +391,10 @@ RUN_EVENTS: Final[MappingTable] = {
     ),
     "queue.changed": ViewMappings(
         EventMapping(_to_queue_change, ("run.queued", "run.cancelled", _STATUS)),
-        EventMapping(_to_queue_status_change, ("run.queued", "run.status.changed")),
+        EventMapping(
+            _to_queue_status_change,
+            ("run.queued", "run.status.changed", "item.created", "message.created"),
+        ),
     ),
     "turn.started": _START,
     "run.started": _START,

@@ -6,6 +6,7 @@ counts attempts, a sign-in says so, a summary names the calls it sums up; else i
 
 from typing import Any, Final, Literal
 
+from factwire.edge.events.run_events import to_run_status
 from factwire.facts import Fact, entity_of
 from factwire.facts.classes.payloads import HookPayload, PermissionPayload
 from factwire.facts.json_values import (
@@ -17,7 +18,14 @@ from factwire.facts.json_values import (
 )
 from factwire.facts.json_values import texts_of as texts
 from factwire.projection.payload_fields import read_payload, turn_of
-from factwire.serving.envelopes import EventPayload, MappingTable, TypedPayload, map_both_views
+from factwire.serving.envelopes import (
+    EventMapping,
+    EventPayload,
+    MappingTable,
+    TypedPayload,
+    ViewMappings,
+    map_both_views,
+)
 
 
 class SessionInit(EventPayload, frozen=True):
@@ -121,6 +129,8 @@ class HookResponse(EventPayload, frozen=True):
     hook_name: str | None = None
     hook_event: str | None = None
     exit_code: int | None = None
+    stdout: str | None = None
+    stderr: str | None = None
     message: str | None = None
 
 
@@ -131,20 +141,28 @@ class ToolUseSummary(EventPayload, frozen=True):
     tool_use_ids: list[str]
 
 
-_SESSION_STATES: Final = ("idle", "running", "requires_action")
+_SESSION_STATES: Final[dict[str, Literal["idle", "running", "requires_action"]]] = {
+    "idle": "idle",
+    "running": "running",
+    "requires_action": "requires_action",
+    "waiting": "requires_action",
+}
 _ENDED: Final = {"completed": True, "failed": False, "canceled": False}
 _ROUTES: Final = ("delegate", "review", "approve", "finish")
 
 
 def _to_session_init(fact: Fact) -> TypedPayload | None:
+    """What a session begins with; a change that names no model is none."""
     payload = fact.payload
+    if fact.event_class == "session.updated" and "model" not in payload:
+        return None
     return "run.agent.session_init", SessionInit(
         model=text_at(payload, "model"),
         tools=_read_tool_names(payload.get("tools")),
         mcp_servers=list_at(payload.get("mcpServers")),
         permission_mode=text_at(payload, "permissionMode", "mode"),
         version=text_at(payload, "version"),
-        session_id=fact.session_id or text_at(payload, "sessionId"),
+        session_id=text_at(payload, "sessionId", "agentSessionId") or fact.session_id,
         cwd=text_at(payload, "cwd"),
     )
 
@@ -204,11 +222,15 @@ def _to_tool_use_summary(fact: Fact) -> TypedPayload | None:
 
 
 def _to_session_state(fact: Fact) -> TypedPayload | None:
-    state: Any = text_at(fact.payload, "state", "status")
+    state = _SESSION_STATES.get(text_at(fact.payload, "state", "status") or "")
     plain = "message" not in fact.payload and "phase" not in fact.payload
-    if state not in _SESSION_STATES or not plain:
+    if state is None or not plain:
         return None
     return "run.agent.session_state_changed", SessionState(state=state)
+
+
+def _to_status_in_conversation(fact: Fact) -> TypedPayload | None:
+    return to_run_status(fact) or _to_status_event(fact)
 
 
 def _to_status_change(fact: Fact) -> TypedPayload | None:
@@ -263,6 +285,8 @@ def _to_hook_response(fact: Fact) -> TypedPayload | None:
         hook_name=fields.hook_name,
         hook_event=fields.hook_event,
         exit_code=fields.exit_code,
+        stdout=text_at(fact.payload, "stdout"),
+        stderr=text_at(fact.payload, "stderr"),
         message=fields.message,
     )
 
@@ -310,15 +334,20 @@ _ROUTE_TEXTS: Final = (
     "correlation_id",
 )
 
+_STATUS_TYPES: Final = (
+    "run.agent.api_retry",
+    "run.agent.auth_status",
+    "run.agent.tool_use_summary",
+    "run.agent.session_state_changed",
+    "run.agent.status_change",
+)
+
 SESSION_EVENTS: Final[MappingTable] = {
     "session.created": map_both_views(_to_session_init, "run.agent.session_init"),
-    "run.status": map_both_views(
-        _to_status_event,
-        "run.agent.api_retry",
-        "run.agent.auth_status",
-        "run.agent.tool_use_summary",
-        "run.agent.session_state_changed",
-        "run.agent.status_change",
+    "session.updated": map_both_views(_to_session_init, "run.agent.session_init"),
+    "run.status": ViewMappings(
+        EventMapping(_to_status_event, _STATUS_TYPES),
+        EventMapping(_to_status_in_conversation, ("run.status.changed", *_STATUS_TYPES)),
     ),
     "model.failed": map_both_views(_to_api_retry, "run.agent.api_retry"),
     "policy.changed": map_both_views(_to_permission_mode, "run.agent.status_change"),

@@ -77,6 +77,9 @@ _ENDS: Final = {
 }
 
 
+_ENDINGS: Final = frozenset((*_ENDS.values(), "stopped", "canceled"))
+
+
 def _parent_task_id(fact: Fact) -> str | None:
     return other_id(fact, "parentTaskId", "parent_task_id")
 
@@ -96,7 +99,7 @@ def _to_task_started(fact: Fact) -> TypedPayload | None:
     return "run.agent.task_started", TaskStarted(
         task_id=task,
         call_id=tool_of(fact),
-        description=fields.title or fields.objective,
+        description=fields.title or fields.objective or text_at(fact.payload, "name"),
         task_type=text_at(fact.payload, "taskType", "kind") or fields.role,
         parent_id=_parent_task_id(fact),
     )
@@ -149,6 +152,11 @@ def _to_task_notification(fact: Fact) -> TypedPayload | None:
     )
 
 
+def _to_worker_message(fact: Fact) -> TypedPayload | None:
+    """What a worker has to say meanwhile; how its task ended is reported once, by the task."""
+    return None if text_at(fact.payload, "status") in _ENDINGS else _to_task_notification(fact)
+
+
 def _to_sub_agents_complete(fact: Fact) -> TypedPayload | None:
     """The end of a team's work, where the fact counts who was in it."""
     payload = fact.payload
@@ -172,7 +180,8 @@ TASK_EVENTS: Final[MappingTable] = {
     "agent.spawned": _DISPATCHED,
     "task.progress": _PROGRESS,
     "subagent.progress": _PROGRESS,
-    "worker.notification": _NOTIFICATION,
+    "subagent.started": map_both_views(_to_task_started, "run.agent.task_started"),
+    "worker.notification": map_both_views(_to_worker_message, "run.agent.task_notification"),
     **dict.fromkeys(_ENDS, _NOTIFICATION),
     "team.changed": map_both_views(_to_sub_agents_complete, "run.agent.sub_agents_complete"),
 }

@@ -80,7 +80,10 @@ def _build_agent_text(fact: Fact, content: str) -> AgentText:
 def _to_message_delta(fact: Fact) -> TypedPayload | None:
     delta = fact.payload.get("delta")
     if type(delta) is not str:
-        return _to_text_item(fact, "in_progress") if type(fact.payload.get("text")) is str else None
+        has_text = type(fact.payload.get("text")) is str
+        return _to_text_item(fact, "item.updated", "in_progress") if has_text else None
+    if len(fact.payload) > 1 and fact.payload.get("first") is True:
+        return _to_text_item(fact, "item.created", "in_progress", delta)
     return "message.delta", MessageDelta(
         item_id=item_id_of(fact),
         delta=delta,
@@ -90,13 +93,14 @@ def _to_message_delta(fact: Fact) -> TypedPayload | None:
     )
 
 
-def _to_final_item(fact: Fact) -> TypedPayload | None:
-    return _to_text_item(fact, "completed")
+def _to_final_message(fact: Fact) -> TypedPayload | None:
+    return _to_text_item(fact, "message.created", "completed")
 
 
-def _to_text_item(fact: Fact, status: str) -> TypedPayload:
-    text = fact.payload.get("text")
-    return "item.updated", Item(
+def _to_text_item(fact: Fact, name: str, status: str, beginning: str | None = None) -> TypedPayload:
+    text = fact.payload.get("text") if beginning is None else beginning
+    time = sent_at(fact.created_at)
+    return name, Item(
         item_id=item_id_of(fact),
         type="agent_message",
         role="assistant",
@@ -106,7 +110,8 @@ def _to_text_item(fact: Fact, status: str) -> TypedPayload:
         run_id=run_id_of(fact),
         content=ItemContent(text=text) if type(text) is str else None,
         subagent_id=speaker_of(fact),
-        updated_at=sent_at(fact.created_at),
+        created_at=None if name == "item.updated" else time,
+        updated_at=time,
     )
 
 
@@ -133,11 +138,11 @@ def _to_thinking(fact: Fact) -> TypedPayload | None:
 
 _GROWS: Final = ViewMappings(
     EventMapping(_to_text_delta, ("run.agent.text_delta", "run.agent.text_block")),
-    EventMapping(_to_message_delta, ("message.delta", "item.updated")),
+    EventMapping(_to_message_delta, ("message.delta", "item.created", "item.updated")),
 )
 _ENDS: Final = ViewMappings(
     EventMapping(_to_text_block, ("run.agent.text_block",)),
-    EventMapping(_to_final_item, ("item.updated",)),
+    EventMapping(_to_final_message, ("message.created",)),
 )
 _THINKS: Final = map_both_views(_to_thinking, "run.agent.thinking")
 

@@ -165,6 +165,7 @@ async def _record_stopped(edge: EdgeContext, row: Preview, reason: str, trace_id
     payload: dict[str, Any] = {
         "previewId": row.preview_id,
         "runId": row.run_id,
+        "url": row.url,
         "status": "stopped",
         "reason": reason,
     }

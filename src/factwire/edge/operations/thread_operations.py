@@ -5,7 +5,7 @@ rewritten, until retention takes them.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -39,11 +39,11 @@ async def update_project(
     edge: EdgeContext, project_id: str, changes: dict[str, str], trace_id: str
 ) -> Project:
     """Rename a project or change its folder."""
-    find_project(edge, project_id)
-    payload: dict[str, Any] = dict(changes)
+    row = find_project(edge, project_id)
+    payload: dict[str, Any] = {**_row_fields(row, "name", "work_dir", "created_at"), **changes}
     if "workDir" in changes:
         payload["workDir"] = str(edge.runtime.workspaces.resolve(changes["workDir"]))
-    if payload:
+    if changes:
         await _write_project_fact(edge, "project.updated", project_id, payload, trace_id)
     return find_project(edge, project_id)
 
@@ -74,6 +74,13 @@ async def _write_project_fact(
 ) -> None:
     fields = {"projectId": project_id, **payload}
     await edge.append(edge.build_fact(event_class, fields, trace_id, project_id=project_id))
+
+
+def _row_fields(row: Project | Thread, *names: str) -> dict[str, Any]:
+    """Fields of a row under their names on the wire, so that a change of it is reported whole."""
+    whole = msgspec.to_builtins(row)
+    wire_names = (field.encode_name for field in msgspec.structs.fields(row) if field.name in names)
+    return {name: whole[name] for name in wire_names if name in whole}
 
 
 async def add_conversation(
@@ -147,9 +154,20 @@ async def update_thread(
     row = edge.find_own_thread(thread_id)
     fresh = {name: value for name, value in changes.items() if _current_value(row, name) != value}
     if fresh:
-        payload = {"threadId": thread_id, **fresh}
+        payload = {**_row_fields(row, *_THREAD_FIELDS), **fresh}
         await edge.write(thread_id, ("thread.updated", payload), trace_id=trace_id)
     return edge.find_thread(thread_id)
+
+
+_THREAD_FIELDS: Final = (
+    "thread_id",
+    "project_id",
+    "conversation_id",
+    "title",
+    "status",
+    "agent_id",
+    "created_at",
+)
 
 
 async def remove_thread(edge: EdgeContext, thread_id: str, trace_id: str) -> None:

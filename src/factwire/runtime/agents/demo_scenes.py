@@ -94,10 +94,12 @@ class DemoStage:
         message = self.host.mint.ids("msg")
         model_fields = {"model": MODEL, "provider": "factwire"}
         self.put("model.requested", model_fields, scope, message_id=message)
+        first = {"first": True}
         for word in _WORD.findall(text):
             if self.toolbox.is_stopping:
                 raise DemoStopped
-            self.put("model.delta", {"delta": word}, scope, message_id=message)
+            self.put("model.delta", {"delta": word, **first}, scope, message_id=message)
+            first = {}
             self._words += 1
             await self._sleep(self.pace)
         whole = {"text": text, "finishReason": "stop"}
@@ -364,6 +366,7 @@ def _question(call_id: str) -> DecisionRequest:
         severity="low",
         tool_call_id=call_id,
         tool_name=_TOOL,
+        args={"plan": PLAN},
     )
 
 
@@ -399,14 +402,13 @@ def _team(stage: DemoStage) -> FactScope:
 async def gather_team(stage: DemoStage) -> None:
     whole = "Find what the notes say about facts, and write it up"
     stage.put("task.created", {"title": whole, "objective": whole}, _team(stage))
-    stage.put("task.started", None, _team(stage))
+    stage.put("task.started", {"title": whole, "taskType": "team"}, _team(stage))
     for who, task in ((READER, "Find the lines about facts"), (WRITER, "Write them up")):
         scope = _scope(stage, who)
         stage.put("task.created", {"title": task, "objective": task, "assignee": who}, scope)
         spawned = {"name": who, "role": who, "title": task, "topology": "coordinator_team"}
         stage.put("subagent.spawned", spawned, scope)
-        stage.put("subagent.started", {"name": who}, scope)
-        stage.put("task.started", None, scope)
+        stage.put("subagent.started", {"name": who, "title": task, "role": who}, scope)
     await stage.say("Two helpers share this task: one reads, one writes.")
 
 
@@ -434,6 +436,8 @@ async def dismiss_team(stage: DemoStage) -> None:
     undone = _unfinished_work(stage)
     if WRITER not in undone:
         _handoff(stage, "completed")
+    team = {"parentId": stage.name("task", "team"), "childCount": len((READER, WRITER))}
+    stage.put("team.changed", {**team, "allComplete": not undone}, _team(stage))
     if not undone:
         stage.put("task.completed", None, _team(stage))
         await stage.say("Both are done, and each did its own part.")
@@ -464,7 +468,7 @@ def _finish(stage: DemoStage, who: str, outcome: ToolOutcome) -> None:
     if outcome.ok:
         summary = outcome.text.partition("\n")[0]
         stage.put("subagent.completed", {"name": who, "summary": summary}, scope)
-        stage.put("task.completed", None, scope)
+        stage.put("task.completed", {"summary": summary}, scope)
     else:
         stage.undone.add(who)
         failure = {"failureCategory": outcome.category, "message": outcome.text[:500]}

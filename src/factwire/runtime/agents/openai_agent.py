@@ -199,7 +199,7 @@ _OF_A_TURN: Final = ("instructions", "max_tokens", "reasoning_effort", "steps", 
 
 class OpenAIOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`instructions` are added to those that come with the agent; what is None is left to the
-    endpoint.
+    endpoint. `context_window` is how many tokens the model takes, where that is not known of it.
     """
 
     instructions: str | None = None
@@ -210,6 +210,7 @@ class OpenAIOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     retries: Annotated[int, msgspec.Meta(ge=0, le=MOST_RETRIES)] = RETRIES
     history_characters: Annotated[int, msgspec.Meta(ge=0)] = HISTORY_CHARACTERS
     silence_seconds: Annotated[float, msgspec.Meta(gt=0)] = SILENCE_SECONDS
+    context_window: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
     def of_turn(self, values: dict[str, Any]) -> "OpenAIOptions":
         """The options of one turn; raises `TurnFailed`."""
@@ -244,6 +245,7 @@ class ModelTurnProgress:
 
     def __init__(self, toolbox: Toolbox) -> None:
         self.toolbox = toolbox
+        self.result: dict[str, Any] = {}
         self._task: asyncio.Task[None] | None = None
         self._is_acting = False
 
@@ -333,7 +335,7 @@ class OpenAIAgent:
             del self._running[turn.turn_id]
             await progress.toolbox.close()
         if ended:
-            yield turn.host.mint.fact(turn.host.scope, "turn.completed")
+            yield turn.host.mint.fact(turn.host.scope, "turn.completed", dict(progress.result))
 
     async def cancel_turn(self, cancel: CancelTurn) -> Fact | None:
         progress = self._running.get(cancel.turn_id)

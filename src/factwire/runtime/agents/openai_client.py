@@ -7,10 +7,12 @@ no key is ever in their words.
 
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from typing import Any, Final, Protocol, cast
 
 import httpx2
 import msgspec
+from genai_prices.data_snapshot import get_snapshot
 from openai import AsyncOpenAI
 from pydantic_ai import exceptions as ai
 from pydantic_ai.messages import (
@@ -77,6 +79,16 @@ class RequestListener(Protocol):
     def on_refusal(self, refused: RefusedRequest) -> None: ...
 
     def on_retry(self, attempt: int) -> None: ...
+
+
+@lru_cache(maxsize=64)
+def find_context_window(model: str) -> int | None:
+    """How many tokens a model takes, where that is public knowledge."""
+    try:
+        _, found = get_snapshot().find_provider_model(model, None, None, None)
+    except LookupError:
+        return None
+    return found.context_window
 
 
 @asynccontextmanager
@@ -304,9 +316,11 @@ class ModelAnswer:
                 self._put("tool.args", {"args": args}, tool_call_id=self._call_ids[index])
 
     def _add_text(self, index: int, text: str) -> None:
+        first = {} if self._texts[index] else {"first": True}
         self._texts[index] += text
         for piece in _pieces(text):
-            self._put("model.delta", {"delta": piece}, part_id=self._part(index))
+            self._put("model.delta", {"delta": piece, **first}, part_id=self._part(index))
+            first = {}
 
     def _add_arguments(self, index: int, text: object) -> None:
         for piece in _pieces(text if isinstance(text, str) else ""):

@@ -5,8 +5,10 @@ Every call goes through the toolbox and so under the policy. Calls that were ope
 stopped are brought to their end first.
 """
 
+import asyncio
 import platform
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,6 +35,7 @@ from factwire.runtime.agents.openai_client import (
     ModelAnswer,
     RefusedRequest,
     StartedCalls,
+    find_context_window,
     open_model,
     past_messages,
     round_messages,
@@ -45,6 +48,7 @@ from factwire.runtime.errors import RuntimeRefused, TurnFailed
 from factwire.runtime.provider import StartTurn
 from factwire.runtime.toolbox import Toolbox
 from factwire.runtime.toolbox.tool_calls import find_pending_calls
+from factwire.runtime.turn_end import describe_context
 from factwire.runtime.turn_resources import TurnResources
 
 _TEXT: Final = """\
@@ -260,6 +264,7 @@ def _give_up_call(turn: StartTurn, tool: Tool) -> str:
 
 
 _RATE_LIMITED: Final = 429
+_UNAUTHORIZED: Final = (401, 403)
 
 Prompt = str | list[UserContent]
 
@@ -284,6 +289,8 @@ class ModelConversation:
         self._calls = StartedCalls()
         self._tools = ToolboxTools(progress.toolbox, self._calls)
         self._steps = 0
+        self._window: int | None = None
+        self._refused: tuple[int, float] | None = None
 
     async def hold(self) -> None:
         """Hold the conversation to its end, or until it is told to stop."""
@@ -292,7 +299,11 @@ class ModelConversation:
         if self._progress.is_stopping:
             return
         if not self._turn.resumed:
+            self._record_session()
             self._record_route()
+        self._window = self._options.context_window or await asyncio.to_thread(
+            find_context_window, self._endpoint.model
+        )
         try:
             async with open_model(self._endpoint, self._options, self._key, self) as model:
                 await self._exchange(model, messages, prompt)
@@ -300,6 +311,11 @@ class ModelConversation:
             raise to_turn_failure(error, begun=False, key=self._key) from error
 
     def on_refusal(self, refused: RefusedRequest) -> None:
+        self._refused = refused.status, asyncio.get_running_loop().time()
+        if refused.status in _UNAUTHORIZED:
+            error = f"the endpoint refused the key (HTTP {refused.status})"
+            payload = {"status": "unauthorized", "isAuthenticating": False, "error": error}
+            self._put("run.status", payload)
         if refused.status == _RATE_LIMITED:
             attempts = f"attempt {refused.attempt} of {self._options.retries + 1}"
             payload = {"name": "requests", "message": f"too many requests, {attempts}"}
@@ -307,7 +323,12 @@ class ModelConversation:
 
     def on_retry(self, attempt: int) -> None:
         message = f"retrying the model, attempt {attempt} of {self._options.retries + 1}"
-        self._put("run.status", {"status": "running", "message": message, "attempt": attempt})
+        refused, self._refused = self._refused, None
+        retry: dict[str, Any] = {"attempt": attempt - 1, "maxRetries": self._options.retries}
+        if refused is not None:
+            waited = asyncio.get_running_loop().time() - refused[1]
+            retry |= {"error": f"HTTP {refused[0]}", "retryDelayMs": round(waited * 1_000)}
+        self._put("run.status", {"status": "running", "message": message, **retry})
 
     async def _build_opening(self, content: Prompt) -> tuple[list[ModelMessage], Prompt | None]:
         """The messages before the first request, and the prompt where it is not among them."""
@@ -375,6 +396,8 @@ class ModelConversation:
             raise failure from error
         answer.complete(response)
         self._record_metrics(response)
+        result = {"turns": self._steps, "stopReason": response.finish_reason}
+        self._progress.result = {name: value for name, value in result.items() if value}
 
     async def _act(self, node: CallToolsNode[None, str], run: AgentRun[None, str]) -> None:
         with self._progress.hold_tools():
@@ -406,6 +429,18 @@ class ModelConversation:
             raise TurnFailed("step_limit_reached", message, failing.hint)
         self._steps += 1
 
+    def _record_session(self) -> None:
+        resources = self._host.resources
+        payload = {
+            "model": self._endpoint.model,
+            "tools": sorted(self._tools.names),
+            "mcpServers": [{"name": name} for name in sorted(resources.mcp)],
+            "mode": resources.policy.mode,
+            "version": version("factwire"),
+            "cwd": str(self._host.workspace),
+        }
+        self._put("session.updated", payload)
+
     def _record_route(self) -> None:
         route = {"model": self._endpoint.model, "provider": self._endpoint.provider}
         payload = {**route, "endpoint": self._endpoint.place, "reasonCode": "configured"}
@@ -431,6 +466,11 @@ class ModelConversation:
     def _record_metrics(self, response: ModelResponse) -> None:
         known = {"steps": self._steps, "contextTokens": response.usage.input_tokens or None}
         self._put("metrics.changed", known)
+        usage = response.usage
+        for event_class, payload in describe_context(
+            usage.input_tokens, usage.output_tokens, self._window
+        ):
+            self._put(event_class, payload)
 
     def _put(self, event_class: str, payload: dict[str, Any], **ids: Any) -> None:
         known = {name: value for name, value in payload.items() if value is not None}

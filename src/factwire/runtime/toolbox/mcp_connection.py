@@ -299,6 +299,7 @@ class McpConnection:
                 "progress": progress if math.isfinite(progress) else None,
                 "total": total if total is not None and math.isfinite(total) else None,
                 "message": self._access.mask.short(message) if message else None,
+                "elapsedSeconds": active.call.elapsed_ms() / 1_000,
             }
             active.call.put("tool.progress", payload)
 

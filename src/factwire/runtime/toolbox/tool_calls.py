@@ -136,7 +136,7 @@ class ActiveCall:
             "failureCategory": failure,
             "message": done.summary if failure else None,
             "recoveryHint": done.hint,
-            "durationMs": self._elapsed_ms(),
+            "durationMs": self.elapsed_ms(),
         }
         ref = done.ref
         if ref is None and len(done.text) > INLINE_CHARACTERS:
@@ -156,7 +156,7 @@ class ActiveCall:
             data=data,
         )
 
-    def _elapsed_ms(self) -> float:
+    def elapsed_ms(self) -> float:
         began = datetime.fromisoformat(self._began)
         now = datetime.fromisoformat(self.host.mint.clock())
         return max((now - began).total_seconds() * 1_000, 0.0)

@@ -131,6 +131,7 @@ class Toolbox:
         evaluation = self._check_policy(call, work, always_ask=always_ask)
         if evaluation.decision == "ask" or always_ask:
             request = self._build_request(call, work.request, work.prompt, evaluation)
+            request = msgspec.structs.replace(request, args=args)
             await self._await_approval(call, self._host.ask(request))
         return await self._perform(call, work)
 

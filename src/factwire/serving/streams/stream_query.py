@@ -203,6 +203,7 @@ def encode_cursor_error(
     event = build_error_event(
         "cursor_expired" if expired else "cursor_invalid",
         str(error),
+        seq=head.seq,
         trace_id=trace_id,
         sent_at=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         scope=scope,

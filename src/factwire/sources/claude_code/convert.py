@@ -264,7 +264,13 @@ def on_result(session: ClaudeSession, item: dict[str, Any]) -> None:
 
 
 def _end_turn(session: ClaudeSession, item: dict[str, Any]) -> None:
-    payload = {"durationMs": number_at(item, "duration_ms")}
+    payload = {
+        "durationMs": number_at(item, "duration_ms"),
+        "turns": whole_number_at(item, "num_turns"),
+        "stopReason": text_at(item, "stop_reason"),
+        "structuredOutput": item.get("structured_output"),
+        "errors": texts_of(item.get("errors")) or None,
+    }
     reason = text_at(item, "terminal_reason") or ""
     failed = item.get("is_error") is True or (text_at(item, "subtype") or "").startswith("error")
     if reason.startswith("aborted") or (failed and session.stopping):
@@ -301,6 +307,9 @@ def _note_usage(session: ClaudeSession, item: dict[str, Any]) -> None:
         "outputTokens": _read_tokens(usage, "output_tokens"),
     }
     session.builder.add_fact("cost.recorded", {**session.builder.usage, "totalCostUsd": spent})
+    by_model = object_at(item.get("modelUsage")) or {}
+    own_usage = object_at(by_model.get(session.model or "")) or {}
+    session.builder.report_context(*session.context, whole_number_at(own_usage, "contextWindow"))
 
 
 def _read_tokens(usage: dict[str, Any], name: str) -> int:
@@ -332,14 +341,20 @@ class ClaudeCode:
 def _on_tool_progress(session: ClaudeSession, item: dict[str, Any]) -> None:
     call_id, seconds = text_at(item, "tool_use_id"), number_at(item, "elapsed_time_seconds")
     if call_id in session.builder.tools:
-        session.builder.report_tool_progress(call_id, message=f"{seconds or 0:g} s")
+        session.builder.report_tool_progress(
+            call_id, message=f"{seconds or 0:g} s", elapsedSeconds=seconds
+        )
 
 
 def _on_summary(session: ClaudeSession, item: dict[str, Any]) -> None:
     payload = {
         "status": "running",
         "message": text_at(item, "summary"),
-        "toolCallIds": texts_of(item.get("preceding_tool_use_ids")),
+        "summary": text_at(item, "summary"),
+        "toolUseIds": [
+            session.builder.unique_name(name)
+            for name in texts_of(item.get("preceding_tool_use_ids"))
+        ],
     }
     session.builder.add_fact("run.status", payload)
 
@@ -357,7 +372,14 @@ def _on_rate_limit(session: ClaudeSession, item: dict[str, Any]) -> None:
 
 
 def _on_auth(session: ClaudeSession, item: dict[str, Any]) -> None:
-    error = text_at(item, "error")
+    error, signing_in = text_at(item, "error"), item.get("isAuthenticating")
+    payload = {
+        "status": "authenticating" if signing_in is True else "running",
+        "isAuthenticating": signing_in is True,
+        "output": "\n".join(texts_of(item.get("output"))) or None,
+        "error": error,
+    }
+    session.builder.add_fact("run.status", payload)
     if error is not None:
         session.builder.add_fact("runtime.error", {"code": "authentication", "message": error})
 
@@ -435,7 +457,8 @@ SOURCE: Final = Source(
         "control_cancel_request": "action.cancelled",
         "tool_progress, tool_use_summary": "tool.progress, run.status",
         "rate_limit_event": "limit.changed or rate_limit.hit",
-        "auth_status, conversation_reset": "runtime.error, session.updated",
+        "auth_status": "run.status, runtime.error",
+        "conversation_reset": "session.updated",
         "result": "cost.recorded, metrics.changed, turn.completed, turn.failed or turn.canceled",
     },
     lacks=("exit codes", "output deltas", "the prompt, unless the host's lines are recorded"),

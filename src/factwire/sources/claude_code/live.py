@@ -45,6 +45,7 @@ OWN_NAMES: Final = (
     "ANTHROPIC_DEFAULT_SONNET_MODEL",
     "ANTHROPIC_MODEL",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+    "CLAUDE_CODE_EMIT_TOOL_USE_SUMMARIES",
     "CLAUDE_CODE_MAX_OUTPUT_TOKENS",
     "CLAUDE_CODE_OAUTH_TOKEN",
     "CLAUDE_CODE_USE_BEDROCK",
@@ -63,6 +64,7 @@ _PROTOCOL_FLAGS: Final = (
     "--include-partial-messages",
     "--include-hook-events",
     "--forward-subagent-text",
+    "--enable-auth-status",
 )
 _TELLS_STATE: Final = {"CLAUDE_CODE_SDK_READS_SESSION_STATE": "1"}
 """Has it say when no further answer is to be expected."""
@@ -114,12 +116,17 @@ class ClaudeCodeSetup(msgspec.Struct, frozen=True, kw_only=True):
     own_names: frozenset[str]
     env: dict[str, str]
 
-    def to_argv(self, *, model: str | None = None, session: str | None = None) -> tuple[str, ...]:
-        """The command line of a turn; `model` is what the turn itself asks for."""
+    def to_argv(
+        self, *, model: str | None = None, schema: object = None, session: str | None = None
+    ) -> tuple[str, ...]:
+        """The command line of a turn; `model` is what the turn itself asks for, `schema` that of
+        the structured output that it wants.
+        """
         mode, wanted = self.options.permission_mode, model or self.options.model
         chosen = [
             *(("--model", wanted) if wanted else ()),
             *(("--permission-mode", mode) if mode not in (None, "default") else ()),
+            *(("--json-schema", msgspec.json.encode(schema).decode()) if schema else ()),
             *((f"--resume={session}",) if session else ()),
         ]
         return (self.program, *_PROTOCOL_FLAGS, *chosen, *self.options.args)
@@ -281,8 +288,9 @@ class ClaudeCodeDriver(TurnDriver):
         not there any more.
         """
         setup, host = self._setup, self.live.host
-        model = self.live.turn.options.get("model")
-        argv = setup.to_argv(model=model if isinstance(model, str) else None, session=session)
+        options = self.live.turn.options
+        model, schema = text_at(options, "model"), object_at(options.get("outputSchema"))
+        argv = setup.to_argv(model=model, schema=schema, session=session)
         names = setup.own_names
         async with open_pipe(host, argv, env=setup.env, own_env_names=names) as pipe:
             self._pipe = pipe

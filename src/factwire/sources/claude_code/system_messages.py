@@ -6,6 +6,7 @@ from factwire.facts.json_values import (
     list_at,
     number_at,
     object_at,
+    objects_of,
     text_at,
     texts_of,
     whole_number_at,
@@ -47,11 +48,26 @@ def on_task_started(session: ClaudeSession, item: dict[str, Any]) -> None:
 
 def on_task_progress(session: ClaudeSession, item: dict[str, Any]) -> None:
     task_id = text_at(item, "task_id") or "task"
-    message = text_at(item, "summary", "description")
+    payload = {
+        "message": text_at(item, "summary", "description"),
+        "lastToolName": text_at(item, "last_tool_name"),
+        "usage": read_task_usage(item),
+    }
     if task_id in session.builder.subagents:
-        session.builder.add_subagent_fact(task_id, "subagent.progress", {"message": message})
+        session.builder.add_subagent_fact(task_id, "subagent.progress", payload)
     else:
-        session.builder.add_fact("task.progress", {"message": message}, task_id=task_id)
+        session.builder.add_fact("task.progress", payload, task_id=task_id)
+
+
+def read_task_usage(item: dict[str, Any]) -> dict[str, Any] | None:
+    """What a task has used, as far as a line reports it."""
+    usage = object_at(item.get("usage")) or {}
+    counts = {
+        "totalTokens": whole_number_at(usage, "total_tokens"),
+        "toolUses": whole_number_at(usage, "tool_uses"),
+        "durationMs": number_at(usage, "duration_ms"),
+    }
+    return {name: count for name, count in counts.items() if count is not None} or None
 
 
 def on_task_updated(session: ClaudeSession, item: dict[str, Any]) -> None:
@@ -70,7 +86,12 @@ def on_task_notification(session: ClaudeSession, item: dict[str, Any]) -> None:
     task_id, status = text_at(item, "task_id") or "task", text_at(item, "status") or ""
     of_agent, of_task = _ENDED.get(status, _ENDED["failed"])
     kept, summary = output_location(text_at(item, "output_file")), text_at(item, "summary")
-    payload: dict[str, Any] = {"summary": summary, "resultRef": kept.pop("outputRef", None), **kept}
+    payload: dict[str, Any] = {
+        "summary": summary,
+        "usage": read_task_usage(item),
+        "resultRef": kept.pop("outputRef", None),
+        **kept,
+    }
     if of_task != "task.completed":
         payload |= {
             "failureCategory": text_at(item, "reason") or status or "failed",
@@ -103,20 +124,21 @@ def _on_init(session: ClaudeSession, item: dict[str, Any]) -> None:
         session.begin_next_turn()
     session.initialised = True
     session.cwd = text_at(item, "cwd") or session.cwd
+    servers = objects_of(item.get("mcp_servers"))
     payload = {
         "model": text_at(item, "model"),
         "mode": text_at(item, "permissionMode"),
         "cwd": text_at(item, "cwd"),
         "version": text_at(item, "claude_code_version"),
+        "sessionId": text_at(item, "session_id"),
+        "tools": texts_of(item.get("tools")),
+        "mcpServers": [
+            {name: text_at(row, name) for name in ("name", "status")} for row in servers
+        ],
     }
     session.builder.add_fact("session.updated", payload)
-    servers = [
-        text_at(row, "name")
-        for row in map(object_at, list_at(item.get("mcp_servers")) or ())
-        if row
-    ]
-    catalog = {"tools": texts_of(item.get("tools")), "servers": [name for name in servers if name]}
-    session.builder.add_fact("tool.catalog.resolved", catalog)
+    names = [name for row in servers if (name := text_at(row, "name"))]
+    session.builder.add_fact("tool.catalog.resolved", {"tools": payload["tools"], "servers": names})
 
 
 def _on_status(session: ClaudeSession, item: dict[str, Any]) -> None:
@@ -149,7 +171,15 @@ def _on_retry(session: ClaudeSession, item: dict[str, Any]) -> None:
     message = f"request failed ({what}), attempt {item.get('attempt')} of {item.get('max_retries')}"
     if status == 429 or what == "rate_limit":  # noqa: PLR2004 - HTTP's own number
         session.builder.add_fact("rate_limit.hit", {"retryAfterMs": delay, "message": message})
-    session.builder.add_fact("run.status", {"status": "retrying", "message": message})
+    payload = {
+        "status": "retrying",
+        "message": message,
+        "attempt": whole_number_at(item, "attempt"),
+        "maxRetries": whole_number_at(item, "max_retries"),
+        "retryDelayMs": delay,
+        "error": what,
+    }
+    session.builder.add_fact("run.status", payload)
 
 
 def _on_hook_started(session: ClaudeSession, item: dict[str, Any]) -> None:
@@ -158,7 +188,8 @@ def _on_hook_started(session: ClaudeSession, item: dict[str, Any]) -> None:
 
 def _on_hook_progress(session: ClaudeSession, item: dict[str, Any]) -> None:
     session.builder.add_fact(
-        "hook.progress", {**_hook_payload(item), "message": text_at(item, "output")}
+        "hook.progress",
+        {**_hook_payload(item), **_hook_output(item), "message": text_at(item, "output")},
     )
 
 
@@ -166,6 +197,7 @@ def _on_hook_response(session: ClaudeSession, item: dict[str, Any]) -> None:
     outcome = text_at(item, "outcome")
     payload = {
         **_hook_payload(item),
+        **_hook_output(item),
         "outcome": outcome,
         "exitCode": whole_number_at(item, "exit_code"),
         "message": text_at(item, "output", "stderr"),
@@ -179,6 +211,10 @@ def _hook_payload(item: dict[str, Any]) -> dict[str, Any]:
         "hookName": text_at(item, "hook_name"),
         "hookEvent": text_at(item, "hook_event"),
     }
+
+
+def _hook_output(item: dict[str, Any]) -> dict[str, Any]:
+    return {"stdout": text_at(item, "stdout"), "stderr": text_at(item, "stderr")}
 
 
 def _on_denied(session: ClaudeSession, item: dict[str, Any]) -> None:

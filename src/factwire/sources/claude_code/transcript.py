@@ -11,7 +11,14 @@ from typing import Any, Final
 
 import msgspec
 
-from factwire.facts.json_values import list_at, object_at, objects_of, text_at, texts_of
+from factwire.facts.json_values import (
+    list_at,
+    object_at,
+    objects_of,
+    text_at,
+    texts_of,
+    whole_number_at,
+)
 from factwire.sources.kit.fact_builder import FactBuilder
 from factwire.sources.kit.file_changes import add_file_change, diff_hunks, diff_texts
 
@@ -21,6 +28,13 @@ withdrawn."""
 
 MESSAGES_KEPT: Final = 1_000
 """Messages whose texts are counted, so that each text of a message is a separate part."""
+
+
+_CONTEXT_COUNTS: Final = (
+    "input_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+)
 
 
 class MessageStream(msgspec.Struct):
@@ -63,6 +77,8 @@ class ClaudeSession:
         self.stopping = False
         self.error: str | None = None
         self.cost = 0.0
+        self.model: str | None = None
+        self.context: tuple[int, int] = (0, 0)
         self.question_details: Callable[[dict[str, Any]], dict[str, Any]] = _no_details
 
     def begin_turn(self, prompt: str | None = None) -> None:
@@ -101,6 +117,16 @@ class ClaudeSession:
                 speaker, "model.requested", payload, message_id=message_id
             )
         return stream
+
+    def note_context(self, speaker: str | None, message: dict[str, Any]) -> None:
+        """What the main agent's last request sent and got: that is what its context holds."""
+        usage = object_at(message.get("usage"))
+        if speaker is not None or usage is None:
+            return
+        read = sum(whole_number_at(usage, name) or 0 for name in _CONTEXT_COUNTS)
+        written = whole_number_at(usage, "output_tokens") or 0
+        self.model = text_at(message, "model") or self.model
+        self.context = (read or self.context[0], written)
 
     def next_part(self, message_id: str) -> str:
         """The id of the next text of a message: the first has the message's own name."""
@@ -322,6 +348,7 @@ def on_assistant(session: ClaudeSession, item: dict[str, Any]) -> None:
     message_id = text_at(message, "id") or text_at(item, "uuid") or "message"
     stream = session.open_stream(speaker, message_id, text_at(message, "model"))
     stream.asserted = True
+    session.note_context(speaker, message)
     calls: list[str] = []
     for block in message_blocks(item):
         _add_block(session, speaker, stream, block, calls, aborted=item.get("aborted") is True)
@@ -486,6 +513,10 @@ def _on_message_start(session: ClaudeSession, speaker: str | None, event: dict[s
     session.open_stream(speaker, text_at(message, "id") or "message", text_at(message, "model"))
 
 
+def _on_message_delta(session: ClaudeSession, speaker: str | None, event: dict[str, Any]) -> None:
+    session.note_context(speaker, event)
+
+
 def _on_block_start(session: ClaudeSession, speaker: str | None, event: dict[str, Any]) -> None:
     stream, index = _find_stream(session, speaker), _block_index(event)
     block = object_at(event.get("content_block")) or {}
@@ -560,7 +591,7 @@ _EVENTS: Final = {
     "content_block_start": _on_block_start,
     "content_block_delta": _on_block_delta,
     "content_block_stop": _on_block_stop,
-    "message_delta": _ignore_event,
+    "message_delta": _on_message_delta,
     "message_stop": _ignore_event,
     "ping": _ignore_event,
 }

@@ -136,7 +136,9 @@ class CodexDriver(TurnDriver):
         return {"cwd": str(self.live.host.workspace), **self._setup.thread, **own}
 
     async def _start_turn(self, rpc: JsonRpc, prompt: list[PromptPart]) -> None:
-        wanted = {"threadId": self._thread, "input": _to_input(prompt), **self._setup.turn}
+        schema = object_at(self.live.turn.options.get("outputSchema"))
+        own = {} if schema is None else {"outputSchema": schema}
+        wanted = {"threadId": self._thread, "input": _to_input(prompt), **self._setup.turn, **own}
         result = await rpc.call("turn/start", wanted)
         self._turn = text_at(object_at(result.get("turn")) or {}, "id") or self._turn
 

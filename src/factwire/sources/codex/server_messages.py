@@ -2,6 +2,8 @@
 
 from typing import Any, Final
 
+import msgspec
+
 from factwire.facts.json_values import (
     list_at,
     number_at,
@@ -64,7 +66,12 @@ def on_turn_completed(session: CodexSession, params: dict[str, Any]) -> None:
     if speaker is not None:
         end_agent(session, speaker, status or "completed", text_at(error, "message"))
         return
-    payload = {"durationMs": whole_number_at(turn, "durationMs")}
+    session.builder.report_context(*session.context, session.window)
+    payload = {
+        "durationMs": whole_number_at(turn, "durationMs"),
+        "stopReason": status or None,
+        "structuredOutput": _read_structure(session),
+    }
     if status == "interrupted":
         session.builder.cancel_turn("interrupted", **payload)
     elif status == "failed":
@@ -73,6 +80,16 @@ def on_turn_completed(session: CodexSession, params: dict[str, Any]) -> None:
         session.builder.fail_turn(category, message, failure_hint(category), **payload)
     else:
         session.builder.complete_turn(**payload)
+
+
+def _read_structure(session: CodexSession) -> Any:
+    """The last answer of a turn that was given a schema for it: that is JSON, and no prose."""
+    if not session.wants_structure or session.answer is None:
+        return None
+    try:
+        return msgspec.json.decode(session.answer)
+    except msgspec.DecodeError:
+        return None
 
 
 def _record_usage(session: CodexSession, params: dict[str, Any], speaker: str | None) -> None:
@@ -91,6 +108,10 @@ def _record_usage(session: CodexSession, params: dict[str, Any], speaker: str | 
 def on_token_usage(session: CodexSession, params: dict[str, Any]) -> None:
     usage, thread = object_at(params.get("tokenUsage")) or {}, text_at(params, "threadId") or ""
     session.total[thread] = total = _read_counts(usage.get("total"))
+    if thread == session.thread_id:
+        latest = _read_counts(usage.get("last"))
+        session.context = (latest.get("inputTokens", 0), latest.get("outputTokens", 0))
+        session.window = whole_number_at(usage, "modelContextWindow") or session.window
     if thread in session.resumed:
         # The sum counts from before this stream; the last request is the first that is ours.
         session.resumed.discard(thread)
@@ -298,6 +319,8 @@ def on_client_request(session: CodexSession, item: dict[str, Any], method: str) 
     text = read_input_text(params.get("input"))
     if method == "turn/start" and text and text_at(params, "threadId") in (session.thread_id, None):
         session.prompts.append(text)
+        session.wants_structure = object_at(params.get("outputSchema")) is not None
+        session.answer = None
     elif method == "turn/interrupt" and session.builder.is_open:
         session.builder.add_fact("run.status", {"status": "cancelling"})
 
@@ -323,8 +346,22 @@ def on_answer(session: CodexSession, item: dict[str, Any]) -> None:
     elif method in ("thread/start", "thread/resume"):
         thread = text_at(object_at(result.get("thread")) or {}, "id")
         session.thread_id = session.thread_id or thread
+        _report_session(session, result)
         if method == "thread/resume" and thread is not None:
             session.resumed.add(thread)
+
+
+def _report_session(session: CodexSession, result: dict[str, Any]) -> None:
+    """What the thread works with, as the server answers it."""
+    thread = object_at(result.get("thread")) or {}
+    payload = {
+        "model": text_at(result, "model"),
+        "mode": read_name(result.get("approvalPolicy")),
+        "cwd": text_at(result, "cwd"),
+        "version": text_at(thread, "cliVersion"),
+        "sessionId": text_at(thread, "sessionId", "id"),
+    }
+    session.builder.add_fact("session.updated", payload)
 
 
 def on_request_resolved(session: CodexSession, params: dict[str, Any]) -> None:

@@ -35,6 +35,10 @@ class CodexSession:
         self.total: dict[str, dict[str, int]] = {}
         self.resumed: set[str] = set()
         self.begun = False
+        self.window: int | None = None
+        self.context: tuple[int, int] = (0, 0)
+        self.wants_structure = False
+        self.answer: str | None = None
 
     def find_speaker(self, params: dict[str, Any]) -> str | None:
         """The subagent whose thread this is of, or none for the main one."""
@@ -297,6 +301,7 @@ def _on_agent_message(
 ) -> None:
     if ended:
         text = text_at(item, "text") or ""
+        session.answer = text if speaker is None else session.answer
         session.builder.end_text(item_id, text, subagent_id=speaker, phase=text_at(item, "phase"))
     else:
         session.builder.add_subagent_fact(speaker, "model.requested", {}, message_id=item_id)
@@ -432,7 +437,14 @@ def _on_compaction(
     session: CodexSession, speaker: str | None, item_id: str, item: dict[str, Any], *, ended: bool
 ) -> None:
     del item
-    payload = {"compactionId": item_id}
+    payload: dict[str, Any] = {"compactionId": item_id}
+    used = sum(session.context)
+    if not ended and used and session.window:
+        payload |= {
+            "tokensBefore": used,
+            "tokensRemaining": max(session.window - used, 0),
+            "usagePercent": round(used / session.window * 100, 2),
+        }
     if not ended:
         session.builder.add_subagent_fact(speaker, "context.compaction.started", payload)
         return

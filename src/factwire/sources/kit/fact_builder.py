@@ -21,6 +21,7 @@ from factwire.facts import Fact, class_issues, content_ref, redact_text, redact_
 from factwire.facts.fact import ATTRIBUTES
 from factwire.facts.json_values import text_at
 from factwire.runtime.mint import FactScope, Mint
+from factwire.runtime.turn_end import carry_result, describe_context, read_route
 
 
 def parse_iso_time(value: str | None) -> str | None:
@@ -75,6 +76,14 @@ class OpenMessage(msgspec.Struct):
     message_id: str
     part_id: str | None
     scope: FactScope
+
+
+class SubagentTeam(msgspec.Struct):
+    """The subagents of one parent since none of them was at work."""
+
+    members: set[str] = msgspec.field(default_factory=set[str])
+    working: set[str] = msgspec.field(default_factory=set[str])
+    all_completed: bool = True
 
 
 class OpenTool(msgspec.Struct, frozen=True):
@@ -140,6 +149,7 @@ class FactBuilder:
         self.tools: dict[str, OpenTool] = {}
         self.actions: dict[str, FactScope] = {}
         self.subagents: dict[str, FactScope] = {}
+        self._teams: dict[str, SubagentTeam] = {}
         self.commands: dict[str, FactScope] = {}
         self.usage: dict[str, Any] = {}
 
@@ -228,9 +238,10 @@ class FactBuilder:
         if message is None:
             message = OpenMessage([], message_id, part_id, self._speaker_scope(subagent_id))
             self.messages[part_id or message_id] = message
+        first = None if message.pieces else True
         message.pieces.append(delta)
         ids = {"message_id": message_id, "part_id": part_id}
-        self._append_fact(message.scope, "model.delta", {"delta": delta}, **ids)
+        self._append_fact(message.scope, "model.delta", {"delta": delta, "first": first}, **ids)
 
     def end_text(
         self,
@@ -371,6 +382,9 @@ class FactBuilder:
         scope = self._scope.within(subagent_id=subagent_id, task_id=task)
         scope = self.subagents[subagent_id] = self._subagent_scope(scope, turn_id)
         parent = extra_fields.pop("parentTaskId", None)
+        team = self._teams.setdefault(parent or scope.run_id or self.thread_id, SubagentTeam())
+        team.members.add(subagent_id)
+        team.working.add(subagent_id)
         self._append_fact(scope, "task.created", {**extra_fields, "parentTaskId": parent})
         self._append_fact(scope, "subagent.started", extra_fields)
 
@@ -392,12 +406,35 @@ class FactBuilder:
         self._append_fact(scope, event_class, extra_fields)
         ended = "task.completed" if event_class == "subagent.completed" else "task.failed"
         self._append_fact(scope, ended, extra_fields)
+        self._leave_team(subagent_id, is_completed=ended == "task.completed")
+
+    def _leave_team(self, subagent_id: str, *, is_completed: bool) -> None:
+        """Once the last subagent of a parent is done, report that all of them are."""
+        parents = (name for name, team in self._teams.items() if subagent_id in team.working)
+        if (parent := next(parents, None)) is None:
+            return
+        team = self._teams[parent]
+        team.working.discard(subagent_id)
+        team.all_completed = team.all_completed and is_completed
+        if not team.working:
+            del self._teams[parent]
+            counts = {"childCount": len(team.members), "allComplete": team.all_completed}
+            self._append_fact(self._scope, "team.changed", {"parentId": parent, **counts})
 
     def add_subagent_fact(
         self, subagent_id: str | None, event_class: str, payload: dict[str, Any], **fields: Any
     ) -> None:
         """Any other fact of a subagent, or of the turn itself."""
         self._append_fact(self._speaker_scope(subagent_id), event_class, payload, **fields)
+
+    def report_context(self, input_tokens: int, output_tokens: int, window: int | None) -> None:
+        """How full the context of the turn's model is."""
+        for event_class, payload in describe_context(input_tokens, output_tokens, window):
+            self.add_fact(event_class, payload)
+
+    def unique_name(self, name: str) -> str:
+        """The name under which facts have what the source calls so."""
+        return name
 
     def warn(self, code: str, message: str, item: Any) -> None:
         """Something that is not known, or not as it should be; the item itself is behind a ref."""
@@ -444,13 +481,16 @@ class FactBuilder:
         self._close_open_work(category, message)
         if self.usage:
             self.add_fact("metrics.changed", dict(self.usage))
-        self.add_fact(event_class, {**self.usage, **payload})
-        self._finish_turn(event_class.removeprefix("turn."))
+        end = {**self.usage, **payload}
+        self.add_fact(event_class, end)
+        self._finish_turn(event_class.removeprefix("turn."), end)
         self.usage = {}
 
-    def _finish_turn(self, status: str) -> None:
+    def _finish_turn(self, status: str, end: dict[str, Any]) -> None:
         """The terminal of the turn was told."""
-        self.add_fact("snapshot.updated", {"status": status})
+        if (route := read_route(end)) is not None:
+            self.add_fact("routing.decided", route)
+        self.add_fact("snapshot.updated", {"status": status, **carry_result(end)})
         self.turn_id = None
         self._scope = self._scope.within(turn_id=None, run_id=None, step_id=None)
 

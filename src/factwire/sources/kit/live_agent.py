@@ -165,7 +165,7 @@ class LiveFactBuilder(FactBuilder):
         self.terminal = ends[-1] if ends else self.terminal
         return [fact for fact in facts if fact not in ends]
 
-    def _finish_turn(self, status: str) -> None:
+    def _finish_turn(self, status: str, end: dict[str, Any]) -> None:
         """What follows the end is the runtime's to tell."""
 
     def _subagent_scope(self, scope: FactScope, turn_id: str | None) -> FactScope:
@@ -184,7 +184,7 @@ class LiveFactBuilder(FactBuilder):
             return
         for field in _NAMED:
             if fields.get(field) is not None:
-                fields[field] = self._unique_name(fields[field])
+                fields[field] = self.unique_name(fields[field])
         if fields.get("action_id") is not None:
             action_id = self._action_id(event_class, fields["action_id"])
             if event_class in ACTION_CLOSERS and action_id in self._decided:
@@ -203,7 +203,7 @@ class LiveFactBuilder(FactBuilder):
             self._action_ids[name] = self._mint.ids("act")
         return self._action_ids[name]
 
-    def _unique_name(self, name: str) -> str:
+    def unique_name(self, name: str) -> str:
         unique = self._names.get(name)
         if unique is None:
             unique = name if name not in self._earlier_names else f"{name}:{self.turn_id}"

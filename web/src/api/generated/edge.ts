@@ -83,6 +83,7 @@ export interface ConversationEvent {
   projectId?: string | null;
   title?: string | null;
   createdAt?: string | null;
+  updatedAt?: string | null;
 }
 
 /** Somebody who joined a conversation; `memberType` is user, agent or another word. */
@@ -116,6 +117,8 @@ export interface ThreadFork {
   fromItemId?: string | null;
   projectId?: string | null;
   title?: string | null;
+  createdAt?: string | null;
+  updatedAt?: string | null;
 }
 
 /**
@@ -183,16 +186,26 @@ export interface RunFailure {
   runId: string;
   status: "failed";
   error: RunErrorEvent;
+  projectId?: string | null;
+  threadId?: string | null;
+  createdAt?: string | null;
+  startedAt?: string | null;
   finishedAt?: string | null;
 }
 
-/** From where to where a run went; `from` is unknown where the fact alone cannot know it. */
+/**
+ * From where to where a run went, and its times; `from` is absent where an outside runtime did
+ * not report it.
+ */
 export interface RunStatusChange {
   runId: string;
-  from: RunStatus | "unknown";
   to: RunStatus;
+  from?: RunStatus | null;
   reason?: string | null;
   error?: RunErrorEvent | null;
+  createdAt?: string | null;
+  startedAt?: string | null;
+  finishedAt?: string | null;
 }
 
 /**
@@ -538,6 +551,8 @@ export interface HookResponse {
   hookName?: string | null;
   hookEvent?: string | null;
   exitCode?: number | null;
+  stdout?: string | null;
+  stderr?: string | null;
   message?: string | null;
 }
 
@@ -547,7 +562,7 @@ export interface ToolUseSummary {
   toolUseIds: string[];
 }
 
-/** The agent may not go on until somebody decides; `input` is what was shown to them. */
+/** The agent may not go on until somebody decides; `input` are the arguments of the call. */
 export interface PermissionRequest {
   requestId: string;
   riskLevel: string;
@@ -699,10 +714,15 @@ export interface Checkpoint {
   seq: number;
 }
 
-/** An error, in the form of an envelope but at no place in the journal; the stream ends. */
+/**
+ * An error, as an envelope of its own: no fact has its `id`, and `seq` is the last one of the
+ * journal when it was sent. It has no cursor to resume from; the stream ends.
+ */
 export interface ErrorEvent {
   type: "error";
   version: "v1";
+  id: string;
+  seq: number;
   scope: Scope;
   traceId: string;
   sentAt: string;
