@@ -1,7 +1,7 @@
 // Generated from Factwire's types by `factwire schema typescript --name edge`; change those
 // instead. Facts and states are in factwire.d.ts and projection.d.ts, beside this file.
 
-import type { Fact, JsonObject } from "./factwire.js";
+import type { Fact, JsonObject, Person } from "./factwire.js";
 import type { Operation, ProjectionState } from "./projection.js";
 
 export type RunStatus =
@@ -99,6 +99,7 @@ export interface ThreadEvent {
   agentId?: string | null;
   createdAt?: string | null;
   updatedAt?: string | null;
+  by?: Person | null;
 }
 
 /** A thread that was deleted. */
@@ -113,11 +114,12 @@ export interface ThreadFork {
   fromItemId?: string | null;
   projectId?: string | null;
   title?: string | null;
+  by?: Person | null;
 }
 
 /**
  * One thing in a thread. `type` is user_message, agent_message, tool, run or another word; a
- * `subagentId` says that it is not the main agent's.
+ * `subagentId` says that it is not the main agent's, `by` who wrote a message.
  */
 export interface Item {
   itemId: string;
@@ -131,6 +133,7 @@ export interface Item {
   subagentId?: string | null;
   createdAt?: string | null;
   updatedAt?: string | null;
+  by?: Person | null;
 }
 
 /** The next piece of an item's text. */
@@ -147,7 +150,7 @@ export interface Runner {
   runnerId: string;
 }
 
-/** A run that was asked for; `retryOf` names the run that it repeats. */
+/** A run that was asked for, `by` whom; `retryOf` names the run that it repeats. */
 export interface RunEvent {
   runId: string;
   status: RunStatus;
@@ -157,9 +160,13 @@ export interface RunEvent {
   retryOf?: string | null;
   attempt?: number | null;
   createdAt?: string | null;
+  by?: Person | null;
 }
 
-/** A run that started or ended; of its three times, those that this fact knows. */
+/**
+ * A run that started or ended; of its three times, those that this fact knows. `by` is who
+ * cancelled it.
+ */
 export interface RunChange {
   runId: string;
   status: RunStatus;
@@ -169,6 +176,7 @@ export interface RunChange {
   createdAt?: string | null;
   startedAt?: string | null;
   finishedAt?: string | null;
+  by?: Person | null;
 }
 
 /** A run that failed. */
@@ -245,7 +253,7 @@ export interface ApprovalDecision {
   decision: string;
   applied: boolean;
   runId?: string | null;
-  decidedBy?: string | null;
+  decidedBy?: Person | null;
   reason?: string | null;
 }
 
@@ -552,7 +560,7 @@ export interface PermissionDecision {
   toolName?: string | null;
   callId?: string | null;
   reason?: string | null;
-  decidedBy?: string | null;
+  decidedBy?: Person | null;
 }
 
 /** Why a stream cannot go on; `code` is stable, `message` is for people. */

@@ -17,11 +17,13 @@ from factwire.facts.resources import (
     Artifact,
     ChangedFile,
     Conversation,
+    CreatedToken,
     Health,
     HealthDetails,
     Item,
     ItemContent,
     Page,
+    Person,
     Preview,
     PreviewStatus,
     Project,
@@ -30,6 +32,7 @@ from factwire.facts.resources import (
     Run,
     RunDiff,
     RunError,
+    RunProcess,
     RunStatus,
     RunWorktree,
     StandingRule,
@@ -38,6 +41,8 @@ from factwire.facts.resources import (
     Thread,
     ThreadStatus,
     Ticket,
+    TokenRow,
+    TokenScope,
 )
 
 __all__ = [
@@ -52,6 +57,7 @@ __all__ = [
     "ArtifactDetails",
     "ChangedFile",
     "Conversation",
+    "CreatedToken",
     "Event",
     "EventScope",
     "EvidenceCheck",
@@ -69,6 +75,7 @@ __all__ = [
     "PackMatch",
     "PackSigner",
     "Page",
+    "Person",
     "PlacedFact",
     "Preview",
     "PreviewStatus",
@@ -79,6 +86,7 @@ __all__ = [
     "Run",
     "RunDiff",
     "RunError",
+    "RunProcess",
     "RunStatus",
     "RunWorktree",
     "SignerState",
@@ -93,6 +101,8 @@ __all__ = [
     "ThreadState",
     "ThreadStatus",
     "Ticket",
+    "TokenRow",
+    "TokenScope",
 ]
 
 Agent = resources.AgentRow

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 from factwire.facts.classes.payloads import (
     FailurePayload,
     ModelRequestPayload,
+    Person,
     QueuePayload,
     RunStatusPayload,
     TurnEndPayload,
     TurnStartPayload,
+    to_person,
 )
 from factwire.facts.fact import Fact
 from factwire.facts.json_values import list_at, number_at, object_at, text_at, whole_number_at
@@ -277,6 +279,7 @@ class QueuedTurn(View):
     retry_of: str | None = None
     attempt: int | None = None
     not_before: str | None = None
+    by: Person | None = None
 
 
 class Steer(View):
@@ -289,6 +292,7 @@ class Steer(View):
     status: str | None = None
     turn_id: str | None = None
     created_at: str | None = None
+    by: Person | None = None
 
 
 class Queue(View):
@@ -370,6 +374,7 @@ def _to_queued_turn(row: dict[str, Any], fact: Fact) -> QueuedTurn:
         retry_of=text_at(row, "retryOf"),
         attempt=whole_number_at(row, "attempt"),
         not_before=text_at(row, "notBefore"),
+        by=to_person(row.get("by")),
     )
 
 
@@ -390,6 +395,7 @@ def _record_steer(draft: "StateDraft", fact: Fact) -> None:
             status=status,
             turn_id=turn_of(fact),
             created_at=fact.created_at,
+            by=to_person(payload.get("by")),
         )
         draft.push(steers, f"{QUEUE_PATH}/steers", steer, LANE_EVENTS_KEPT)
     if "delivered" in (status, text_at(payload, "change")):

@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from factwire.facts import Fact, InvalidFacts, TextInput
+from factwire.facts import Fact, InvalidFacts, Person, TextInput
 from factwire.journal import Journal
 from factwire.journal.blobs import BlobError, BlobStore
 from factwire.projection import Projection
@@ -33,7 +33,7 @@ from factwire.runtime.runtime_identity import Identity
 from factwire.runtime.submissions import Steers, Submission, SubmissionStatus, TurnQueue
 from factwire.runtime.thread_log import ThreadLog
 from factwire.runtime.turn_end import failure_payload
-from factwire.runtime.turn_execution import Turn
+from factwire.runtime.turn_execution import Turn, build_cancellation
 
 
 class TurnSlots:
@@ -229,11 +229,13 @@ class LiveThread:
             await self.log.write(self.queue.build_first(submission))
             self._moved.set()
 
-    async def remove(self, turn_id: str, reason: str | None = None) -> None:
+    async def remove(
+        self, turn_id: str, reason: str | None = None, by: Person | None = None
+    ) -> None:
         """Take a turn out of the queue; it never runs."""
         async with self.order:
             self.queue.turn(turn_id)
-            payload = {} if reason is None else {"reason": reason}
+            payload = build_cancellation(reason, by)
             await self.log.write(self.queue.build_removed(turn_id, **payload))
             self._removed.add(turn_id)
             self._moved.set()

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, cast
 
 import msgspec
 
-from factwire.facts import Fact, InputPart, Ref, read_input, write_input
+from factwire.facts import Fact, InputPart, Person, Ref, read_input, to_person, write_input
 from factwire.facts.resources import SteerStatus
 from factwire.facts.spill import json_characters
 from factwire.journal import Filter, Journal
@@ -32,7 +32,7 @@ _WHOLE: Final = "payloadRef"
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
     """One turn to be run. `workspace` is a real path, and `worktree` says of which commit of which
     repository it was made for the turn, if it was; before `not_before` it does not start. Its facts
-    carry `trace_id`, that of whoever asked for it.
+    carry `trace_id`, that of the request; `by` is who asked.
     """
 
     turn_id: str
@@ -48,6 +48,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int = 1
     not_before: str | None = None
     trace_id: str | None = None
+    by: Person | None = None
 
     def payload(self) -> dict[str, Any]:
         """What facts say about it."""
@@ -60,6 +61,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
             "worktree": self.worktree,
             "retryOf": self.retry_of,
             "attempt": self.attempt if self.retry_of is not None else None,
+            "by": None if self.by is None else msgspec.to_builtins(self.by),
         }
         return {name: value for name, value in payload.items() if value is not None}
 
@@ -152,6 +154,7 @@ def _build_submission(fact: Fact, turn_id: str, payload: dict[str, Any]) -> Subm
         attempt=int(payload.get("attempt", 1)),
         not_before=cast("str | None", payload.get("notBefore")),
         trace_id=fact.trace_id,
+        by=to_person(payload.get("by")),
     )
 
 
@@ -250,6 +253,7 @@ def _from_row(turn: QueuedTurn) -> Submission:
         retry_of=turn.retry_of,
         attempt=turn.attempt or 1,
         not_before=turn.not_before,
+        by=turn.by,
     )
 
 
@@ -295,7 +299,10 @@ class Steers:
     async def turn_into_steer(self, scope: FactScope, submission: Submission) -> None:
         """Take a turn out of the queue and say it to the turn that runs, in one fact."""
         steer = DeliveredSteer(
-            steer_id=submission.turn_id, text=submission.prompt, input=submission.input
+            steer_id=submission.turn_id,
+            text=submission.prompt,
+            input=submission.input,
+            by=submission.by,
         )
         fields = {"queued_turn_id": submission.turn_id}
         change = {"queuedTurnId": submission.turn_id, "change": "removed"}
@@ -369,6 +376,7 @@ class Steers:
             steer_id=steer.steer_id or steer.event_id,
             text=steer.text or "",
             input=read_input(steer.input or []),
+            by=steer.by,
         )
 
     def _fact(
@@ -382,6 +390,8 @@ class Steers:
         payload: dict[str, Any] = {"steerId": steer.steer_id, "text": steer.text, "status": status}
         if steer.input:
             payload["input"] = write_input(steer.input)
+        if steer.by is not None:
+            payload["by"] = msgspec.to_builtins(steer.by)
         return self._mint.fact(
             scope, "queue.changed", {**payload, **change}, control="steer", **fields
         )
@@ -401,4 +411,5 @@ def _to_submission(submission: Submission, steer: DeliveredSteer) -> Submission:
         retry_of=None,
         attempt=1,
         not_before=None,
+        by=steer.by,
     )

@@ -6,7 +6,7 @@
 
 from typing import Any, Final
 
-from factwire.facts import Fact
+from factwire.facts import Fact, Person, to_person
 from factwire.facts.classes.payloads import ActionDecisionPayload, ActionRequestPayload
 from factwire.facts.json_values import text_at
 from factwire.facts.vocabulary import UNKNOWN
@@ -45,7 +45,7 @@ class ApprovalDecision(EventPayload, frozen=True):
     decision: str
     applied: bool
     run_id: str | None = None
-    decided_by: str | None = None
+    decided_by: Person | None = None
     reason: str | None = None
 
 
@@ -72,7 +72,7 @@ class PermissionDecision(EventPayload, frozen=True):
     tool_name: str | None = None
     call_id: str | None = None
     reason: str | None = None
-    decided_by: str | None = None
+    decided_by: Person | None = None
 
 
 DECISIONS: Final = {
@@ -155,7 +155,7 @@ def _to_permission_decision(fact: Fact) -> TypedPayload | None:
         tool_name=text_at(fact.payload, "toolName"),
         call_id=tool_of(fact),
         reason=fields.reason,
-        decided_by=fields.decided_by,
+        decided_by=to_person(fields.decided_by),
     )
 
 
@@ -169,7 +169,7 @@ def _to_approval_decision(fact: Fact) -> TypedPayload | None:
         decision=_read_decision(fact, fields),
         applied=fields.applied is True,
         run_id=run_id_of(fact),
-        decided_by=fields.decided_by,
+        decided_by=to_person(fields.decided_by),
         reason=fields.reason,
     )
 

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from factwire.facts import Fact
+from factwire.facts import Fact, Person, to_person
 from factwire.facts.classes.payloads import (
     ConversationPayload,
     ItemPayload,
@@ -85,6 +85,7 @@ class ThreadEvent(EventPayload, frozen=True):
     agent_id: str | None = None
     created_at: str | None = None
     updated_at: str | None = None
+    by: Person | None = None
 
 
 class ThreadGone(EventPayload, frozen=True):
@@ -101,6 +102,7 @@ class ThreadFork(EventPayload, frozen=True):
     from_item_id: str | None = None
     project_id: str | None = None
     title: str | None = None
+    by: Person | None = None
 
 
 class Runner(EventPayload, frozen=True):
@@ -174,6 +176,7 @@ def _build_thread(fact: Fact) -> ThreadEvent | None:
         project_id=other_id(fact, "projectId", "project_id"),
         conversation_id=other_id(fact, "conversationId", "conversation_id"),
         agent_id=other_id(fact, "agentId", "agent_id"),
+        by=to_person(fact.payload.get("by")),
         **_take_fields(fact, ThreadPayload, "title", "status", "created_at", "updated_at"),
     )
 
@@ -191,6 +194,7 @@ def _build_thread_fork(fact: Fact) -> ThreadFork | None:
         thread_id=thread,
         parent_thread_id=parent,
         project_id=other_id(fact, "projectId", "project_id"),
+        by=to_person(fact.payload.get("by")),
         **_take_fields(fact, ThreadForkPayload, "from_item_id", "title"),
     )
 

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, cast
 
 import msgspec
 
-from factwire.facts import Fact
+from factwire.facts import Fact, Person, to_person
 from factwire.facts.classes.payloads import TurnEndPayload
 from factwire.facts.json_values import objects_of, text_at, whole_number_at
 from factwire.facts.resources import Item, ItemContent
@@ -39,7 +39,7 @@ RunErrorCode = Literal[
 
 
 class RunEvent(EventPayload, frozen=True):
-    """A run that was asked for; `retry_of` names the run that it repeats."""
+    """A run that was asked for, `by` whom; `retry_of` names the run that it repeats."""
 
     run_id: str
     status: RunStatus
@@ -49,10 +49,13 @@ class RunEvent(EventPayload, frozen=True):
     retry_of: str | None = None
     attempt: int | None = None
     created_at: str | None = None
+    by: Person | None = None
 
 
 class RunChange(EventPayload, frozen=True):
-    """A run that started or ended; of its three times, those that this fact knows."""
+    """A run that started or ended; of its three times, those that this fact knows. `by` is who
+    cancelled it.
+    """
 
     run_id: str
     status: RunStatus
@@ -62,6 +65,7 @@ class RunChange(EventPayload, frozen=True):
     created_at: str | None = None
     started_at: str | None = None
     finished_at: str | None = None
+    by: Person | None = None
 
 
 class RunErrorEvent(EventPayload, frozen=True):
@@ -134,6 +138,7 @@ def _build_queued_run(fact: Fact, run: str, payload: dict[str, Any]) -> RunEvent
         retry_of=None if retried is None else run_of(retried),
         attempt=whole_number_at(payload, "attempt"),
         created_at=sent_at(fact.created_at),
+        by=to_person(payload.get("by")),
     )
 
 
@@ -180,6 +185,7 @@ def _to_user_message(fact: Fact) -> TypedPayload | None:
         content=content,
         created_at=time,
         updated_at=time,
+        by=to_person(fact.payload.get("by")),
     )
     return "message.created", item
 
@@ -207,6 +213,7 @@ def _build_run_change(fact: Fact, run: str, status: RunStatus, **times: str | No
         project_id=fact.project_id,
         thread_id=thread_id_of(fact),
         reason=text_at(fact.payload, "reason"),
+        by=to_person(fact.payload.get("by")) if status == "cancelled" else None,
         **times,
     )
 

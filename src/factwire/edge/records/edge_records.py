@@ -33,7 +33,7 @@ from factwire.journal.blobs.blob_store import list_every_thread, run_disk_work
 from factwire.serving.paging import RowTable
 from factwire.serving.streams.journal_feed import DecodedBatch, JournalFeed
 
-RECORDS_VERSION: Final = 1
+RECORDS_VERSION: Final = 2
 """Of the saved form; another one is not read, but made anew from the facts."""
 
 

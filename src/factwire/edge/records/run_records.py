@@ -6,7 +6,7 @@ import msgspec
 
 from factwire.edge.events.run_events import build_run_error
 from factwire.edge.records.thread_records import key_of, row_of, thread_of
-from factwire.facts import Fact, entity_of, id_of
+from factwire.facts import Fact, entity_of, id_of, to_person
 from factwire.facts.classes.class_tables import TURN_TERMINALS
 from factwire.facts.classes.payloads import ActionDecisionPayload, ActionRequestPayload
 from factwire.facts.json_values import list_at, object_at, text_at
@@ -62,6 +62,7 @@ def _update_queued_run(records: "Records", seq: int, fact: Fact) -> None:
     run = row_of(records.runs, thread_of(fact), run_of(turn_id))
     if run is not None and run.status == "queued":
         run.status = "cancelled"
+        run.cancelled_by = to_person(fact.payload.get("by"))
         run.finished_at = run.updated_at = fact.created_at
         _dequeue_run(_find_thread(records, fact), run)
 
@@ -114,6 +115,8 @@ def _end_run(records: "Records", _: int, fact: Fact) -> None:
     run.status, activity = _ENDS[outcome_of(fact)]
     run.finished_at = fact.completed_at or fact.created_at
     run.updated_at = fact.created_at
+    if run.status == "cancelled":
+        run.cancelled_by = to_person(fact.payload.get("by"))
     if run.status == "failed":
         run.error = _read_run_error(fact)
     thread = _find_thread(records, fact)
@@ -166,6 +169,7 @@ def _add_run(
             attempt=attempt if type(attempt) is int else None,
             work_dir=text_at(payload, "workspace"),
             worktree=_read_worktree(payload),
+            by=to_person(payload.get("by")),
         ),
     )
 
@@ -251,7 +255,7 @@ def _resolve_approval(records: "Records", _: int, fact: Fact) -> None:
     fields = read_payload(fact, ActionDecisionPayload)
     row.decision = fields.decision or row.decision
     row.status = "approved" if row.decision in _ALLOWED else "denied"
-    row.decided_by = fields.decided_by or row.decided_by
+    row.decided_by = to_person(fields.decided_by) or row.decided_by
     row.reason = fields.reason or row.reason
     row.applied = fields.applied if fields.applied is not None else row.applied
     row.updated_at = fact.created_at

@@ -21,8 +21,11 @@ export interface AgentRow {
   message?: string | null;
 }
 
+/** Every agent; `default` is the one to use where none is named. */
 export interface Agents {
   items: AgentRow[];
+  asOf: string;
+  next?: string | null;
   default?: string | null;
 }
 
@@ -49,7 +52,7 @@ export interface Approval {
   toolCallId?: string | null;
   toolName?: string | null;
   decision?: string | null;
-  decidedBy?: string | null;
+  decidedBy?: Person | null;
   reason?: string | null;
   applied?: boolean | null;
 }
@@ -170,6 +173,16 @@ export interface ConversationPage {
   next?: string | null;
 }
 
+/** A token that was just created; its secret `token` cannot be read again. */
+export interface CreatedToken {
+  tokenId: string;
+  name: string;
+  scopes: ("admin" | "decide" | "read" | "run")[];
+  createdAt: string;
+  lastUsedAt?: string | null;
+  token: string;
+}
+
 /** `argsHash` binds the decision to what was shown; `always` makes an approval permanent. */
 export interface DecisionBody {
   runId: string;
@@ -189,14 +202,11 @@ export interface DiagnosticRefPart {
   diagnosticId: string;
 }
 
-/**
- * Envelopes, oldest first; `cursor` is where the next page begins, `more` whether there is one
- * now.
- */
-export interface EventPage {
+/** Some rows, and where the next page begins; without `next` there is none. */
+export interface EnvelopePage {
   items: Envelope[];
-  cursor: string;
-  more: boolean;
+  asOf: string;
+  next?: string | null;
 }
 
 export interface EvidenceBody {
@@ -268,11 +278,11 @@ export interface ExportProgress {
   total?: number | null;
 }
 
-/** Facts, oldest first; `cursor` is where the next page begins, `more` whether there is one now. */
-export interface FactPage {
+/** Some rows, and where the next page begins; without `next` there is none. */
+export interface FactFramePage {
   items: FactFrame[];
-  cursor: string;
-  more: boolean;
+  asOf: string;
+  next?: string | null;
 }
 
 /** A batch of facts, unparsed: each is decoded once, by the rules of its class. */
@@ -318,7 +328,7 @@ export interface HealthDetails {
 
 /**
  * One thing in a thread. `type` is user_message, agent_message, tool, run or another word; a
- * `subagentId` says that it is not the main agent's.
+ * `subagentId` says that it is not the main agent's, `by` who wrote a message.
  */
 export interface Item {
   itemId: string;
@@ -332,6 +342,7 @@ export interface Item {
   subagentId?: string | null;
   createdAt?: string | null;
   updatedAt?: string | null;
+  by?: Person | null;
 }
 
 /**
@@ -354,10 +365,7 @@ export interface ItemContent {
   refs?: string[] | null;
 }
 
-/**
- * Items of a thread, oldest first; without `next` there are no more. `asOf` is the cursor from
- * which the thread's events go on.
- */
+/** Some rows, and where the next page begins; without `next` there is none. */
 export interface ItemPage {
   items: Item[];
   asOf: string;
@@ -457,6 +465,14 @@ export interface PackReport {
   derivedAgain: boolean;
   containerOffset?: number | null;
   createdAt?: string | null;
+}
+
+/** Somebody who did something: `via` is what they used, such as the workbench or a token. */
+export interface Person {
+  name: string;
+  via?: string | null;
+  userId?: string | null;
+  deviceId?: string | null;
 }
 
 /** A folder of a run that is served on an origin of its own, by the Edge `edgeId`. */
@@ -562,6 +578,14 @@ export interface QueuedRun {
   runId: string;
   prompt?: string | null;
   agentId?: string | null;
+  by?: Person | null;
+}
+
+/** Some rows, and where the next page begins; without `next` there is none. */
+export interface QueuedRunPage {
+  items: QueuedRun[];
+  asOf: string;
+  next?: string | null;
 }
 
 /** A summary of reasoning, with length and digest as a text has them. */
@@ -595,7 +619,7 @@ export interface Review {
   completedAt?: string | null;
 }
 
-/** One turn of an agent. */
+/** One turn of an agent; `by` is who asked for it, `cancelledBy` who stopped it. */
 export interface Run {
   seq: number;
   createdAt: string;
@@ -614,6 +638,8 @@ export interface Run {
   startedAt?: string | null;
   finishedAt?: string | null;
   error?: RunError | null;
+  by?: Person | null;
+  cancelledBy?: Person | null;
 }
 
 /**
@@ -660,6 +686,30 @@ export interface RunError {
 /** Some rows, and where the next page begins; without `next` there is none. */
 export interface RunPage {
   items: Run[];
+  asOf: string;
+  next?: string | null;
+}
+
+/** A program of a run: a process of the runtime, or a command that a tool ran. */
+export interface RunProcess {
+  processId: string;
+  runId: string;
+  kind: string;
+  status: string;
+  command?: unknown;
+  cwd?: string | null;
+  exitCode?: number | null;
+  signal?: string | number | null;
+  outputBytes?: number;
+  outputRef?: string | null;
+  toolCallId?: string | null;
+  startedAt?: string | null;
+  completedAt?: string | null;
+}
+
+/** Some rows, and where the next page begins; without `next` there is none. */
+export interface RunProcessPage {
+  items: RunProcess[];
   asOf: string;
   next?: string | null;
 }
@@ -830,7 +880,7 @@ export interface TextSnapshot {
   digest?: string | null;
 }
 
-/** `activity` is what its turns are at; `runtimeId` is who writes it. */
+/** `activity` is what its turns are at; `runtimeId` is who writes it, `by` who created it. */
 export interface Thread {
   seq: number;
   createdAt: string;
@@ -848,6 +898,7 @@ export interface Thread {
   fromItemId?: string | null;
   queuedRuns?: string[];
   openApprovals?: string[];
+  by?: Person | null;
 }
 
 export interface ThreadBody {
@@ -918,10 +969,45 @@ export interface ThreadState {
   state: ProjectionState;
 }
 
-/** Opens one stream, as `?ticket=`, within `expiresIn` seconds. */
+/**
+ * Opens streams, as `?ticket=`, within `expiresIn` seconds: one, or, if it is `renewable`, any
+ * number. A renewable one also lasts while a stream is open by it.
+ */
 export interface Ticket {
   ticket: string;
   expiresIn: number;
+  renewable?: boolean;
+}
+
+/**
+ * `renewable` asks for a ticket that opens streams again and again; `renew` names one that is to
+ * last anew.
+ */
+export interface TicketBody {
+  renewable?: boolean;
+  renew?: string | null;
+}
+
+/** A token for somebody or something, and what it may do. */
+export interface TokenBody {
+  name: string;
+  scopes: ("admin" | "decide" | "read" | "run")[];
+}
+
+/** A named token, without its secret; `admin` includes all other scopes. */
+export interface TokenRow {
+  tokenId: string;
+  name: string;
+  scopes: ("admin" | "decide" | "read" | "run")[];
+  createdAt: string;
+  lastUsedAt?: string | null;
+}
+
+/** Some rows, and where the next page begins; without `next` there is none. */
+export interface TokenRowPage {
+  items: TokenRow[];
+  asOf: string;
+  next?: string | null;
 }
 
 /** One call, without its input and output; `outputCharacters` is how much output it wrote. */
@@ -1056,12 +1142,19 @@ export interface Operations {
     body: ThreadBody;
     answer: Thread;
   };
-  /** Create a ticket for one stream, for clients that cannot send headers */
+  /** Create a ticket for clients that cannot send headers */
   createTicket: {
     path: Record<never, never>;
     query: Record<never, never>;
-    body: undefined;
+    body: TicketBody | null;
     answer: Ticket;
+  };
+  /** Create a named token with limited scopes */
+  createToken: {
+    path: Record<never, never>;
+    query: Record<never, never>;
+    body: TokenBody;
+    answer: CreatedToken;
   };
   /** Decide an approval */
   decidePermission: {
@@ -1154,6 +1247,13 @@ export interface Operations {
     body: undefined;
     answer: PreviewPage;
   };
+  /** List the programs of a run in the order in which they started */
+  listProcesses: {
+    path: { runId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: RunProcessPage;
+  };
   /** List projects, newest first */
   listProjects: {
     path: Record<never, never>;
@@ -1182,6 +1282,13 @@ export interface Operations {
     body: undefined;
     answer: ThreadPage;
   };
+  /** List the named tokens with their scopes and last use, newest first */
+  listTokens: {
+    path: Record<never, never>;
+    query: Record<never, never>;
+    body: undefined;
+    answer: TokenRowPage;
+  };
   /** Add facts of an outside runtime */
   postFacts: {
     path: Record<never, never>;
@@ -1201,7 +1308,14 @@ export interface Operations {
     path: { threadId: string; runId: string };
     query: Record<never, never>;
     body: undefined;
-    answer: QueuedRun[];
+    answer: QueuedRunPage;
+  };
+  /** Get an approval, pending or decided */
+  readApproval: {
+    path: { approvalId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: Approval;
   };
   /** Get an artifact with its versions, from the projection of its thread */
   readArtifact: {
@@ -1231,6 +1345,13 @@ export interface Operations {
     body: undefined;
     answer: Blob;
   };
+  /** Get a conversation and its members */
+  readConversation: {
+    path: { conversationId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: Conversation;
+  };
   /** Get the diff of a run, as git reports it */
   readDiff: {
     path: { runId: string };
@@ -1243,7 +1364,7 @@ export interface Operations {
     path: Record<never, never>;
     query: { cursor?: string; since?: "now"; view?: "conversation" | "runtime"; projectId?: string; threadId?: string; runId?: string; types?: string; limit?: number };
     body: undefined;
-    answer: EventPage;
+    answer: EnvelopePage;
   };
   /** Get an evidence pack */
   readEvidence: {
@@ -1264,7 +1385,7 @@ export interface Operations {
     path: Record<never, never>;
     query: { cursor?: string; since?: "now"; projectId?: string; threadId?: string; runId?: string; classes?: string; limit?: number };
     body: undefined;
-    answer: FactPage;
+    answer: FactFramePage;
   };
   /** Get the health of this Edge */
   readHealth: {
@@ -1272,6 +1393,13 @@ export interface Operations {
     query: Record<never, never>;
     body: undefined;
     answer: Health;
+  };
+  /** Get an item of a thread */
+  readItem: {
+    path: { threadId: string; itemId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: Item;
   };
   /** Read the output of a program of a run */
   readLogs: {
@@ -1327,7 +1455,7 @@ export interface Operations {
     path: { threadId: string };
     query: Record<never, never>;
     body: undefined;
-    answer: QueuedRun[];
+    answer: QueuedRunPage;
   };
   /** Get a run and its status */
   readRun: {
@@ -1341,7 +1469,7 @@ export interface Operations {
     path: { runId: string };
     query: { cursor?: string; view?: "conversation" | "runtime"; limit?: number };
     body: undefined;
-    answer: EventPage;
+    answer: EnvelopePage;
   };
   /** Get the rule that `always` would grant for an approval, or why there is none */
   readStandingRule: {
@@ -1376,7 +1504,7 @@ export interface Operations {
     path: { threadId: string; runId: string };
     query: Record<never, never>;
     body: undefined;
-    answer: QueuedRun[];
+    answer: QueuedRunPage;
   };
   /** Retry an ended run as a new run */
   retryRun: {
@@ -1385,12 +1513,19 @@ export interface Operations {
     body: undefined;
     answer: Run;
   };
+  /** Revoke a token */
+  revokeToken: {
+    path: { tokenId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: undefined;
+  };
   /** Send the prompt of a queued run to the active run instead */
   steerQueued: {
     path: { threadId: string; runId: string };
     query: Record<never, never>;
     body: undefined;
-    answer: QueuedRun[];
+    answer: QueuedRunPage;
   };
   /** Stop a preview */
   stopPreview: {
@@ -1422,6 +1557,7 @@ export const OPERATIONS = {
   createRun: { method: "POST", path: "/v1/runs" },
   createThread: { method: "POST", path: "/v1/threads" },
   createTicket: { method: "POST", path: "/v1/tickets" },
+  createToken: { method: "POST", path: "/v1/tokens" },
   decidePermission: { method: "POST", path: "/v1/permissions/decide" },
   deleteProject: { method: "DELETE", path: "/v1/projects/{projectId}" },
   deleteThread: { method: "DELETE", path: "/v1/threads/{threadId}" },
@@ -1435,23 +1571,28 @@ export const OPERATIONS = {
   listEvidence: { method: "GET", path: "/v1/evidence" },
   listItems: { method: "GET", path: "/v1/threads/{threadId}/items" },
   listPreviews: { method: "GET", path: "/v1/previews" },
+  listProcesses: { method: "GET", path: "/v1/runs/{runId}/processes" },
   listProjects: { method: "GET", path: "/v1/projects" },
   listRuns: { method: "GET", path: "/v1/runs" },
   listTasks: { method: "GET", path: "/v1/tasks" },
   listThreads: { method: "GET", path: "/v1/threads" },
+  listTokens: { method: "GET", path: "/v1/tokens" },
   postFacts: { method: "POST", path: "/v1/facts" },
   postMessage: { method: "POST", path: "/v1/threads/{threadId}/messages" },
   promoteQueued: { method: "POST", path: "/v1/threads/{threadId}/queue/{runId}:promote" },
+  readApproval: { method: "GET", path: "/v1/approvals/{approvalId}" },
   readArtifact: { method: "GET", path: "/v1/artifacts/{artifactId}" },
   readArtifactContent: { method: "GET", path: "/v1/artifacts/{artifactId}/content" },
   readAsyncapi: { method: "GET", path: "/asyncapi.json" },
   readBlob: { method: "GET", path: "/v1/blobs/{ref}" },
+  readConversation: { method: "GET", path: "/v1/conversations/{conversationId}" },
   readDiff: { method: "GET", path: "/v1/runs/{runId}/diff" },
   readEvents: { method: "GET", path: "/v1/events" },
   readEvidence: { method: "GET", path: "/v1/evidence/{evidenceId}" },
   readEvidenceProgress: { method: "GET", path: "/v1/threads/{threadId}/evidence-progress" },
   readFacts: { method: "GET", path: "/v1/facts" },
   readHealth: { method: "GET", path: "/v1/health" },
+  readItem: { method: "GET", path: "/v1/threads/{threadId}/items/{itemId}" },
   readLogs: { method: "GET", path: "/v1/runs/{runId}/logs" },
   readMetrics: { method: "GET", path: "/v1/metrics" },
   readOpenapi: { method: "GET", path: "/openapi.json" },
@@ -1468,6 +1609,7 @@ export const OPERATIONS = {
   readThreadModel: { method: "GET", path: "/v1/threads/{threadId}/read-model" },
   removeQueued: { method: "DELETE", path: "/v1/threads/{threadId}/queue/{runId}" },
   retryRun: { method: "POST", path: "/v1/runs/{runId}:retry" },
+  revokeToken: { method: "DELETE", path: "/v1/tokens/{tokenId}" },
   steerQueued: { method: "POST", path: "/v1/threads/{threadId}/queue/{runId}:steer" },
   stopPreview: { method: "POST", path: "/v1/previews/{previewId}:stop" },
   verifyEvidence: { method: "GET", path: "/v1/evidence/{evidenceId}/verification" },

@@ -9,7 +9,7 @@ import styles from "./Composer.module.css";
 export function Waiting({ threadId, state, canSteer }: { threadId: string; state: ProjectionState; canSteer: boolean }) {
   const steers = state.queue.steers.filter((steer) => steer.status === "pending");
   const waiting = state.queue.turns.length;
-  const queue = useQueue(threadId, state.runtime.activeTurnId ?? null, waiting).data ?? [];
+  const queue = useQueue(threadId, state.runtime.activeTurnId ?? null, waiting).data?.items ?? [];
   // What waits in another runtime is not in this Edge's queue: it can be told, and not be moved.
   const elsewhere = queue.length > 0 ? [] : state.queue.turns;
   if (waiting === 0 && steers.length === 0) return null;
