@@ -287,3 +287,45 @@ def test_a_journal_that_is_named_comes_before_the_environment(ask: Factwire, edg
     done = ask("run", "echo", "here", "--journal", os.fspath(edge.folder / "own.db"))
     assert done.code == 0, done.err
     assert thread_in(done.out) not in [row["threadId"] for row in list_threads(ask)]
+
+
+@pytest.mark.requirement("edge.access.tokens")
+def test_tokens_are_created_listed_and_revoked_from_the_command_line(
+    ask: Factwire, monkeypatch: pytest.MonkeyPatch
+):
+    made = ask("edge", "token", "create", "ci bot", "--scope", "read", "--scope", "run")
+    secret = made.out.strip()
+    assert (made.code, secret[:4]) == (0, "fwt_")
+    listed: list[dict[str, Any]] = msgspec.json.decode(ask("edge", "token", "list", "--json").out)
+    [row] = listed
+    assert (row["name"], row["scopes"]) == ("ci bot", ["read", "run"])
+    shown = ask("edge", "token", "list")
+    assert "ci bot" in shown.out
+    assert secret not in shown.out
+    with monkeypatch.context() as limited:
+        limited.setenv("FACTWIRE_TOKEN", secret)
+        assert ask("threads").code == 0
+        refused = ask("edge", "token", "list")
+        assert (refused.code, refused.err.split(":")[1].strip()) == (2, "insufficient_scope")
+        assert ask("edge", "token", "revoke", row["tokenId"]).code == 2
+    assert ask("edge", "token", "revoke", row["tokenId"]).code == 0
+    with monkeypatch.context() as limited:
+        limited.setenv("FACTWIRE_TOKEN", secret)
+        assert ask("threads").code == 2
+    assert "unknown_token" in ask("edge", "token", "revoke", row["tokenId"]).err
+    assert ask("edge", "token", "create", "x", "--scope", "everything").code != 0
+
+
+@pytest.mark.requirement("edge.access.who")
+def test_what_is_done_in_a_terminal_names_the_configured_person(
+    factwire: Factwire, home: Home, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("FACTWIRE_USER", "Ada Lovelace")
+    assert factwire("run", "echo", "hi").code == 0
+    out = factwire("journal", "cat", str(home.state / "journal.db")).out
+    submitted = [
+        fact.payload["by"]
+        for line in out.splitlines()
+        if (fact := decode_fact(line.encode())).event_class == "turn.submitted"
+    ]
+    assert submitted == [{"name": "Ada Lovelace", "via": "terminal"}]
