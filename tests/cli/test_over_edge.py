@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from factwire.facts import decode_fact
+from factwire.runtime.control import user_name
 from tests.cli.cli_commands import CommandOutput, Factwire
 from tests.cli.cli_homes import THREAD, Background, Home, action_in, thread_in
 from tests.cli.terminals import Terminal
@@ -123,7 +124,8 @@ def test_approvals_are_decided_from_another_terminal(ask: Factwire, edge: Home):
         action = action_in(run.until("factwire approve"))
         assert action in ask("threads", "--status", "waiting").out
         answer = ask("approve", action, "--reason", "fine")
-        assert (answer.code, answer.out) == (0, f"approved by edge: {action}\n")
+        who = f"{user_name()} via client"
+        assert (answer.code, answer.out) == (0, f"approved by {who}: {action}\n")
         assert "It was approved." in run.until("completed")
         assert run.end() == 0
     again = ask("approve", action, "--json")
